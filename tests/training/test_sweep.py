@@ -52,13 +52,18 @@ checkpoint_steps = 2
 """
 
 
+def make_terminology(numbers, forms=("organ {}", "part {}")):
+    builder = TerminologyBuilder()
+    for number in numbers:
+        for form in forms:
+            builder.add_name(f"C{number}", form.format(number))
+    return builder.build()
+
+
 @pytest.fixture
 def config(tmp_path, encoder_folder):
-    builder = TerminologyBuilder()
-    for concept in range(30):
-        for form in ("acute {}", "{} disease", "disorder of the {}"):
-            builder.add_name(f"C{concept}", form.format(f"organ {concept}"))
-    write_pairs(builder.build(), tmp_path / "pairs")
+    forms = ("acute organ {}", "organ {} disease", "disorder of the organ {}")
+    write_pairs(make_terminology(range(30), forms), tmp_path / "pairs")
     (tmp_path / "run.cfg").write_text(RUN.format(encoder=encoder_folder, pairs=tmp_path / "pairs"))
     (tmp_path / "sweep.cfg").write_text(SWEEP)
     return tmp_path / "sweep.cfg"
@@ -189,18 +194,10 @@ def test_seeds_and_settings_that_have_changed_are_run(config, tasks, tmp_path, m
     assert table.endswith("\n2 of 4 runs have been taken; the same command takes the others.\n")
 
 
-def test_adapters_are_compared(config, tasks, tmp_path):
-    pytest.importorskip("adapters")
-    text = SWEEP.replace("[0.0, 0.5]", "[0.0]").replace("[0, 1]", "[0]")
-    adapters = '"adapter.kind": "bottleneck", "adapter.reduction": '
-    for old, reduction in (('"optimizer.learning_rate": 1e-4', 1), ('"optimizer.learning_rate": 1e-2', 16)):
-        text = text.replace(old, f"{adapters}{reduction}")
-    config.write_text(text)
-    table = run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
-    assert list_systems(table) == ["before training", "slow", "fast"]
-    encoders = [tmp_path / "out" / name / "seed-0" / "encoder" / "adapter" for name in ("slow", "fast")]
-    sizes = [(folder / "adapter.safetensors").stat().st_size for folder in encoders]
-    assert sizes[0] > sizes[1]
+def test_a_sweep_is_one_process(config, tasks, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(RuntimeError, match="one process, but was started in 2"):
+        run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
 
 
 def test_held_out_concepts_must_not_be_in_the_pairs(config, tmp_path):
@@ -219,18 +216,13 @@ def test_held_out_concepts_must_not_be_in_the_pairs(config, tmp_path):
         ("seeds", "seed", "seeds of .sweep."),
         ("base_shares", "base_share", "base_share of .sweep.*Did you mean base_shares"),
         ("[0, 1]", "[]", r"seeds.*at least 1 item"),
-        ("[0, 1]", "[0, 0]", "seeds.*a list of different numbers"),
         ("[0, 1]", "[-1]", "run.seed"),
         ("[0.0, 0.5]", "[0.0, 0]", "base_shares.*a list of different numbers"),
         ("[0.0, 0.5]", "[1.0]", "base_shares.*less than 1, not 1.0"),
         ('"batch.max_steps"', '"max_steps"', "'max_steps', which names no section"),
         ('{"optimizer.learning_rate": 1e-2}', "5", "'fast' is 5"),
         ('"optimizer.learning_rate": 1e-2', '"run.base_share": 0.5', "run.base_share.*`base_shares`"),
-        (
-            '"optimizer.learning_rate": 1e-2',
-            '"adapter.kind": "bottleneck"',
-            "variant 'fast' has to be .0.0.",
-        ),
+        ('"optimizer.learning_rate": 1e-2', '"adapter.kind": "bottleneck"', "variant 'fast' has to be .0.0."),
         ("[variants]", "[variants", "sweep.cfg can"),
     ],
 )
@@ -256,33 +248,22 @@ def test_runs_are_averaged_with_the_base_that_they_started_from(config, tasks, t
     assert read_results(tmp_path / "out").select("system", "seed", "fingerprint").unique().height == 10
 
 
-def test_runs_of_other_pairs_or_weights_are_no_results(config, tasks, tmp_path):
+def test_runs_of_other_pairs_weights_or_lengths_are_no_results(config, tasks, tmp_path):
     run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
     frame = read_results(tmp_path / "out")
     # Somebody exports other weights to the place of the run's own.
     export_run(tmp_path / "out" / "slow" / "seed-0", tmp_path / "out" / "slow" / "seed-0" / "encoder", base_share=0.9)
     run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
     assert read_results(tmp_path / "out").equals(frame)
-    builder = TerminologyBuilder()
-    for concept in range(20):
-        for form in ("{} disease", "disorder of the {}"):
-            builder.add_name(f"C{concept}", form.format(f"bone {concept}"))
-    write_pairs(builder.build(), tmp_path / "pairs")
+    with pytest.raises(ValueError, match="taken 3 steps.*ask for 2"):
+        run_sweep(read_sweep(config, tmp_path / "out", {"batch.max_steps": 2}), tasks, tmp_path / "out")
+    write_pairs(make_terminology(range(20), ("bone {}", "disorder of the bone {}")), tmp_path / "pairs")
     with pytest.raises(ValueError, match="data.sha256"):
         run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
 
 
-def test_fewer_steps_are_not_those_of_a_longer_run(config, tasks, tmp_path):
-    run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
-    config.write_text(SWEEP.replace('"batch.max_steps": 3', '"batch.max_steps": 2'))
-    with pytest.raises(ValueError, match="taken 3 steps.*ask for 2"):
-        run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
-
-
 def test_pairs_can_be_compared(config, tmp_path):
-    config.write_text(
-        SWEEP.replace('"optimizer.learning_rate": 1e-2', '"optimizer.learning_rate": 1e-4, "paths.pairs": "other"')
-    )
+    config.write_text(SWEEP.replace("1e-2}", '1e-4, "paths.pairs": "other"}'))
     assert len(read_sweep(config, tmp_path / "out").variants) == 2
 
 
@@ -293,12 +274,9 @@ def test_sweeps_that_come_with_it_can_be_read(tmp_path):
         assert len(read_sweep(path, tmp_path).variants) >= 3
     search = read_sweep(TRAINING / "sweeps" / "search.cfg", tmp_path).variants
     # An epoch of UMLS 2020AA has 46,066 batches, and would end those runs before.
-    assert all(
-        run.batch.epochs * 11_792_953 // run.batch.pairs > run.batch.max_steps
-        for (run,) in map(dict.values, search.values())
-    )
-    margins = read_sweep(TRAINING / "sweeps" / "search.cfg", tmp_path).variants["margin_0.05"]
-    assert margins[0].objective.margin == 0.05
+    batches = [run.batch for (run,) in map(dict.values, search.values())]
+    assert all(batch.epochs * 11_792_953 // batch.pairs > batch.max_steps for batch in batches)
+    assert search["margin_0.05"][0].objective.margin == 0.05
     with pytest.raises(FileNotFoundError, match="There is no config"):
         read_sweep(tmp_path / "no.cfg", tmp_path)
 
@@ -326,13 +304,8 @@ def test_a_short_comparison_runs_as_in_the_paper(name, tmp_path):
 
 
 def test_relations_of_concepts_that_training_has_seen_are_no_unseen_ones(config, encoder_folder, tmp_path):
-    builders = {"names": range(40), "seen": range(30)}
-    for name, numbers in builders.items():
-        builder = TerminologyBuilder()
-        for number in numbers:
-            builder.add_name(f"C{number}", f"organ {number}")
-            builder.add_name(f"C{number}", f"part {number}")
-        builder.build().to_disk(tmp_path / name)
+    make_terminology(range(40)).to_disk(tmp_path / "names")
+    make_terminology(range(30)).to_disk(tmp_path / "seen")
     rows = [(f"C{head}", f"R{head % 2}", f"C{tail}") for head in range(40) for tail in range(head + 1, 40)]
     (tmp_path / "triples").mkdir()
     save_triples(index_triples(rows), tmp_path / "triples", {})
@@ -345,11 +318,7 @@ def test_relations_of_concepts_that_training_has_seen_are_no_unseen_ones(config,
     # The pairs are of C0 to C29, which are those that count as seen.
     table = run_sweep(read_sweep(config, tmp_path / "out"), measurement, tmp_path / "out")
     assert table.splitlines()[0] == "|  | unseen accuracy |"
-    builder = TerminologyBuilder()
-    for number in range(40):
-        builder.add_name(f"C{number}", f"organ {number}")
-        builder.add_name(f"C{number}", f"part {number}")
-    write_pairs(builder.build(), tmp_path / "pairs")
+    write_pairs(make_terminology(range(40)), tmp_path / "pairs")
     with pytest.raises(ValueError, match="unseen is not unseen"):
         run_sweep(read_sweep(config, tmp_path / "other"), measurement, tmp_path / "other")
 
