@@ -181,45 +181,33 @@ class TripletBatch(NamedTuple):
     triples: np.ndarray  # Rows of the graph's triples, shape (k,).
 
 
+@dataclass
 class TripletSampler:
-    """Draw batches of triplets. A batch depends only on its number and the seed, so a run can resume at any batch.
+    """Draw batches of triplets. A batch depends only on its number and the seed, so a run can resume at any batch."""
 
-    graph (Graph): Triples and names.
-    triplets (int): Triplets in a batch: k.
-    repetitions (int): Copies of each distinct triplet: m, which divides k.
-    seed (int): Seed of all draws.
-    label_balance (float): 0 to draw all triples with equal probability. Otherwise first a label is drawn, in proportion
-        to its number of triples to the power of 1 - balance, then one of its triples.
-    random_concepts (bool): Add a name of a random concept for each triplet, different from its tail.
-    """
+    graph: Graph
+    triplets: int  # In a batch: k.
+    repetitions: int  # Copies of each distinct triplet: m, which divides k.
+    seed: int = 0
+    # 0 to draw all triples with equal probability. Otherwise first a label is drawn, in proportion to its number of
+    # triples to the power of 1 - balance, then one of its triples.
+    label_balance: float = 0.0
+    random_concepts: bool = False  # Add a name of a random concept for each triplet, different from its tail.
 
-    def __init__(
-        self,
-        graph: Graph,
-        triplets: int,
-        repetitions: int,
-        *,
-        seed: int = 0,
-        label_balance: float = 0.0,
-        random_concepts: bool = False,
-    ) -> None:
-        self.graph = graph
-        self.random_concepts = random_concepts
-        self.repetitions = repetitions
-        self.seed = seed
-        self.n_distinct = triplets // repetitions
+    def __post_init__(self) -> None:
+        graph = self.graph
+        self.n_distinct = self.triplets // self.repetitions
         if len(graph) < self.n_distinct:
             raise ValueError(
-                f"There are {len(graph)} triples, and a batch needs {self.n_distinct} distinct ones: "
-                f"batch.triplets = {triplets}, batch.repetitions = {repetitions}. Make batches smaller, or give "
-                "more triples."
+                f"There are {len(graph)} triples, and a batch needs {self.n_distinct} distinct ones: batch.triplets = "
+                f"{self.triplets}, batch.repetitions = {self.repetitions}. Make batches smaller, or give more triples."
             )
         self._cumulative: np.ndarray | None = None
-        if label_balance:
+        if self.label_balance:
             counts = np.bincount(graph.relations, minlength=len(graph.labels))
             self._by_label = np.argsort(graph.relations, kind="stable")
             self._counts, self._starts = counts, counts.cumsum() - counts
-            rates = counts.astype(np.float64) ** (1.0 - label_balance)
+            rates = counts.astype(np.float64) ** (1.0 - self.label_balance)
             self._cumulative = rates.cumsum() / rates.sum()
         self._known: np.ndarray | None = None
 

@@ -103,24 +103,21 @@ class GroupedNames(NamedTuple):
     same: np.ndarray  # Whether two of them have a concept in common; shape (n, n), bool, true on the diagonal.
 
 
+@dataclass
 class GroupSampler:
     """Draw batches of groups: an anchor, its nearest names, and other names of its concepts.
 
     All anchors are drawn once per epoch. Anchors depend only on the batch's number and the seed, so neighbours can be
     searched in advance, and a run can resume at any batch. A name of several groups occurs in the batch once; the
     released code repeats it, and repeats anchors with too few synonyms.
-
-    table (ConceptNames): The names.
-    groups (int): Anchors in a batch.
-    synonyms (int): Maximum number of synonyms of an anchor.
-    seed (int): Seed of all draws.
     """
 
-    def __init__(self, table: ConceptNames, groups: int, synonyms: int, *, seed: int = 0) -> None:
-        self.table = table
-        self.groups = groups
-        self.synonyms = synonyms
-        self.seed = seed
+    table: ConceptNames
+    groups: int  # Anchors in a batch.
+    synonyms: int  # Of an anchor, at most.
+    seed: int = 0
+
+    def __post_init__(self) -> None:
         self._epoch = -1
         self._order = np.empty(0, dtype=np.int64)
 
