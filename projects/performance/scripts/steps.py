@@ -17,11 +17,11 @@ WARM_UP = 2
 def ours(given: dict[str, Any]) -> Iterator[Any]:
     """The trainer."""
     from accelerate import Accelerator
-    from training.methods.sapbert.method import Sapbert
 
     from spacy_sapbert.encoder.shim import EncoderShim
     from training.engine.loop import TrainingLoop
     from training.methods.registry import make_settings
+    from training.methods.sapbert import Sapbert
 
     base = EncoderShim({"max_length": 25}, "fp32")
     base.load(given["encoder"])
@@ -48,13 +48,12 @@ def plain(given: dict[str, Any]) -> Iterator[Any]:
     from contextlib import nullcontext
 
     import torch
-    from training.methods.sapbert.loss import Objective
 
     from spacy_sapbert.encoder.shim import EncoderShim
     from spacy_sapbert.encoder.transformer import pool, resolve_precision
     from training.data.pairs import load_pairs
     from training.engine.objectives import make_loss, make_miner
-    from training.methods.pairs import Batches
+    from training.methods.pairs import Batches, Objective
 
     shim, device = EncoderShim({"max_length": 25}, "fp32"), torch.device(given["device"])
     shim.load(given["encoder"])
