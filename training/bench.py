@@ -203,7 +203,7 @@ def _serve(script: str, function: str) -> None:
         print(json.dumps(Step(name, seconds, peak_memory(), figures)._asdict()), file=answers, flush=True)
 
 
-class Line(NamedTuple):
+class Entry(NamedTuple):
     """A line of a table: a figure, how to write it, and its target, if there is one."""
 
     part: str
@@ -228,7 +228,7 @@ class Line(NamedTuple):
         return None if self.at_most is None else self.value <= self.at_most
 
 
-def make_table(rows: Sequence[Line]) -> str:
+def make_table(rows: Sequence[Entry]) -> str:
     """Write rows as a Markdown table."""
     lines = ["| | | measured | target | met |", "| --- | --- | ---: | ---: | --- |"]
     for row in rows:

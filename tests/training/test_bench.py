@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from training.bench import Contestant, Line, Step, Turns, describe, make_table, measure, write_report
+from training.bench import Contestant, Entry, Step, Turns, describe, make_table, measure, write_report
 
 SCRIPT = """
 import os, sys
@@ -91,9 +91,9 @@ def test_ratios_are_medians_over_the_turns():
 
 def test_a_report_judges_targets_and_describes_the_run(tmp_path, capsys):
     rows = [
-        Line("one", "met", 0.5, "{:.1f} s", at_most=1),
-        Line("one", "missed", 2, at_least=3),
-        Line("two", "no target", 1_000),
+        Entry("one", "met", 0.5, "{:.1f} s", at_most=1),
+        Entry("one", "missed", 2, at_least=3),
+        Entry("two", "no target", 1_000),
     ]
     (tmp_path / "input.txt").write_text("x")
     described = describe(["numpy", "no-such-package"], [tmp_path / "input.txt", tmp_path], 2)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inputs import read_settings, report
 
-from training.bench import MB, Contestant, Line, measure
+from training.bench import MB, Contestant, Entry, measure
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -69,15 +69,15 @@ def main() -> None:
     measured = measure(contestants, threads=settings["threads"])
     found = measured.figures("ours")
     rows = [
-        Line("linker", "documents", found["docs"]),
-        Line("linker", "entities with an id", found["linked"]),
+        Entry("linker", "documents", found["docs"]),
+        Entry("linker", "entities with an id", found["linked"]),
     ]
     for cache in ("empty cache", "filled cache"):
         seconds = measured.median("ours", cache)
         rows += [
-            Line("linker", f"{cache}, documents", found["docs"] / seconds, "{:,.0f}/s"),
-            Line("linker", f"{cache}, distinct mentions", found["distinct"] / seconds, "{:,.0f}/s"),
-            Line("linker", f"{cache} / plain loop, median", measured.ratio("plain", "ours", cache), "{:.1f}x"),
+            Entry("linker", f"{cache}, documents", found["docs"] / seconds, "{:,.0f}/s"),
+            Entry("linker", f"{cache}, distinct mentions", found["distinct"] / seconds, "{:,.0f}/s"),
+            Entry("linker", f"{cache} / plain loop, median", measured.ratio("plain", "ours", cache), "{:.1f}x"),
         ]
-    rows.append(Line("linker", "peak memory (MB)", measured.peak("ours") / MB))
+    rows.append(Entry("linker", "peak memory (MB)", measured.peak("ours") / MB))
     report("pipeline", rows, [], settings["described"], {"measured": measured.to_dict()})

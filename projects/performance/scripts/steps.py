@@ -9,7 +9,7 @@ from typing import Any
 
 from inputs import PACKAGES, report
 
-from training.bench import MB, Contestant, Line, describe, measure
+from training.bench import MB, Contestant, Entry, describe, measure
 
 WARM_UP = 2
 
@@ -117,12 +117,12 @@ def main(
     for way in losses:
         seconds = measured.seconds(way, "step")
         rows += [
-            Line("training", f"{way}, pairs", len(seconds) * batch / sum(seconds), "{:,.1f}/s"),
-            Line("training", f"{way}, peak memory (MB)", measured.peak(way) / MB),
-            Line("training", f"{way}, last loss", losses[way][-1], "{:.4f}"),
+            Entry("training", f"{way}, pairs", len(seconds) * batch / sum(seconds), "{:,.1f}/s"),
+            Entry("training", f"{way}, peak memory (MB)", measured.peak(way) / MB),
+            Entry("training", f"{way}, last loss", losses[way][-1], "{:.4f}"),
         ]
     difference = max(abs(one - other) for one, other in zip(*losses.values(), strict=True))
-    rows.append(Line("training", "ours / plain, median", measured.ratio("plain", "ours", "step"), "{:.2f}x"))
-    rows.append(Line("training", "largest difference of the losses", difference, "{:.6f}"))
+    rows.append(Entry("training", "ours / plain, median", measured.ratio("plain", "ours", "step"), "{:.2f}x"))
+    rows.append(Entry("training", "largest difference of the losses", difference, "{:.6f}"))
     facts = [f"{steps} steps of {batch} pairs, {precision}, on {device}; {chunk} names in a pass of the trainer."]
     report("training", rows, facts, described, {"settings": given, "losses": losses, "measured": measured.to_dict()})
