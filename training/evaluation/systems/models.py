@@ -230,7 +230,9 @@ def read_learned(model: Path) -> dict[str, str] | None:
         own = (
             {str(entry["sha256"]): str(entry["name"]) for entry in recorded}
             if recorded
-            else _read_pairs(_resolve(str(paths.get("pairs") or ""), run), description.data.get("sha256"))
+            else _read_pairs(
+                _resolve(str(paths.get("pairs") or ""), run), (description.data.get("sha256") or {}).get("pairs")
+            )
         )
         if own is not None:
             learned = {**(learned or {}), **own}
