@@ -75,12 +75,15 @@ def test_only_names_of_the_allowed_sources_match(make_linker):
     assert ent._.kb_candidates[0]["name"] == "acute coryza" and ent.kb_id_ == "C0009443"
 
 
-def test_types_by_label_hold_for_mentions_with_that_label_and_for_long_forms(make_linker):
-    linker = make_linker(label_types={"WEATHER": ["T070"], "NONE": []}, k=6)
+def test_types_by_label_hold_for_entities_and_spans_with_that_label(make_linker):
+    linker = make_linker(label_types={"WEATHER": ["T070"], "NONE": []}, k=6, spans_key="sc")
     weather, disease, nothing = link(linker, ("cold", "WEATHER"), ("cold", "X"), ("cold", "NONE"))
     assert ids(weather._.kb_candidates) == ["C0009264"] and weather.kb_id_ == "C0009264"
     assert len(disease._.kb_candidates) == 6
     assert nothing._.kb_candidates == [] and nothing.kb_id_ == ""
+    doc = Doc(linker.vocab, words=["insomnia"])
+    doc.spans["sc"] = [Span(doc, 0, 1, label="WEATHER"), Span(doc, 0, 1, label="X")]
+    assert [span.kb_id_ for span in linker(doc).spans["sc"]] == ["C0009264", "C0917801"]
 
 
 def test_types_by_label_narrow_the_types_for_all(make_linker):
@@ -88,13 +91,6 @@ def test_types_by_label_narrow_the_types_for_all(make_linker):
     symptom, other = link(linker, ("cold", "SYMPTOM"), ("cold", "X"))
     assert ids(symptom._.kb_candidates) == ["C0917801"]
     assert set(ids(other._.kb_candidates)) == DISEASES | {"C0917801"}
-
-
-def test_types_by_label_hold_for_spans(make_linker):
-    linker = make_linker(spans_key="sc", label_types={"WEATHER": ["T070"]})
-    doc = Doc(linker.vocab, words=["insomnia"])
-    doc.spans["sc"] = [Span(doc, 0, 1, label="WEATHER"), Span(doc, 0, 1, label="X")]
-    assert [span.kb_id_ for span in linker(doc).spans["sc"]] == ["C0009264", "C0917801"]
 
 
 def test_a_string_under_two_filters_is_encoded_once_and_remembered_for_both(make_linker, counted):
@@ -225,24 +221,16 @@ def test_what_is_given_to_find_replaces_the_setting_for_this_call(make_linker, c
     assert counted["searched"] == []
 
 
-def test_find_gives_nothing_for_strings_that_are_no_names(make_linker):
-    assert make_linker().find(["", "...", "心肌梗死"]) == [[], [], []]
-    assert make_linker().find([]) == []
-
-
-def test_find_takes_iterators(make_linker):
+def test_find_takes_iterators_and_what_it_returns_can_be_changed(make_linker):
     linker = make_linker()
+    assert linker.find(["", "...", "心肌梗死"]) == [[], [], []] and linker.find([]) == []
     texts = ["cold", "insomnia"]
-    assert linker.find(iter(texts)) == linker.find(text for text in texts) == linker.find(texts)
+    expected = linker.find(texts)
+    assert linker.find(iter(texts)) == linker.find(text for text in texts) == expected
     with pytest.raises(ValueError, match=r"takes a list of strings.*3"):
         linker.find(iter(["cold", 3]))
-
-
-def test_what_find_returns_can_be_changed(make_linker):
-    linker = make_linker()
-    expected = linker.find(["cold"])
-    linker.find(["cold"])[0][0]["types"].append("CHANGED")
-    assert linker.find(["cold"]) == expected
+    linker.find(texts)[0][0]["types"].append("CHANGED")
+    assert linker.find(texts) == expected
 
 
 @pytest.mark.parametrize(
@@ -265,11 +253,6 @@ def test_what_find_returns_can_be_changed(make_linker):
 def test_find_refuses_arguments_without_meaning(make_linker, arguments, message):
     with pytest.raises(ValueError, match=message):
         make_linker().find(**arguments)
-
-
-def test_find_before_initializing_says_so():
-    with pytest.raises(ValueError, match="has no concepts yet"):
-        spacy.blank("en").add_pipe("sapbert_linker").find(["cold"])
 
 
 def test_filters_in_the_config_are_saved_with_the_pipeline(make_nlp, tmp_path):

@@ -45,7 +45,7 @@ class Step(NamedTuple):
     figures: dict[str, Any]
 
 
-class Measured(NamedTuple):
+class Turns(NamedTuple):
     """The steps of all contestants, in the order in which they were taken."""
 
     steps: dict[str, list[Step]]
@@ -133,10 +133,10 @@ class _Process:
         self.process.communicate()
 
 
-def measure(contestants: Sequence[Contestant], *, turns: int = 1, threads: int = 0) -> Measured:
+def measure(contestants: Sequence[Contestant], *, turns: int = 1, threads: int = 0) -> Turns:
     """Let contestants take their steps in turn. With several turns, each starts in a new process that often; the
     order changes from step to step and from turn to turn. 0 threads are all processors."""
-    measured = Measured({contestant.name: [] for contestant in contestants})
+    measured = Turns({contestant.name: [] for contestant in contestants})
     for turn in range(turns):
         with ExitStack() as stack:
             used, number = threads or count_processors(), turn
@@ -203,7 +203,7 @@ def _serve(script: str, function: str) -> None:
         print(json.dumps(Step(name, seconds, peak_memory(), figures)._asdict()), file=answers, flush=True)
 
 
-class Row(NamedTuple):
+class Entry(NamedTuple):
     """A line of a table: a figure, how to write it, and its target, if there is one."""
 
     part: str
@@ -228,7 +228,7 @@ class Row(NamedTuple):
         return None if self.at_most is None else self.value <= self.at_most
 
 
-def make_table(rows: Sequence[Row]) -> str:
+def make_table(rows: Sequence[Entry]) -> str:
     """Write rows as a Markdown table."""
     lines = ["| | | measured | target | met |", "| --- | --- | ---: | ---: | --- |"]
     for row in rows:

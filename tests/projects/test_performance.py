@@ -11,7 +11,7 @@ import pytest
 from project_scripts import import_scripts
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
-from training.bench import Measured, Step
+from training.bench import Step, Turns
 
 COLUMNS = {"MRCONSO.RRF": 18, "MRREL.RRF": 16, "MRSTY.RRF": 6, "MRSAB.RRF": 25}
 ROWS = 60_000
@@ -143,7 +143,7 @@ def test_rows_of_rrf_compare_and_judge(scripts):
     def take(seconds, **counts):
         return [Step("names", seconds, 10**9, {}), Step("pairs", 1.0, 2 * 10**9, {}), Step("count", 0.0, 1, counts)]
 
-    measured = Measured({"ours": take(3.0, names=10, pairs=5), "plain": take(1.0, names=10, pairs=5)})
+    measured = Turns({"ours": take(3.0, names=10, pairs=5), "plain": take(1.0, names=10, pairs=5)})
     rows = {row.what: row for row in scripts("rrf").make_rows("all", 8, measured, (15_000_000, 45, 1), 1.5)}
     assert rows["in all"].value == 4.0 and rows["in all"].is_met is True
     assert rows["peak memory"].is_met is False

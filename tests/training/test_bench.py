@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from training.bench import Contestant, Measured, Row, Step, describe, make_table, measure, write_report
+from training.bench import Contestant, Entry, Step, Turns, describe, make_table, measure, write_report
 
 SCRIPT = """
 import os, sys
@@ -84,16 +84,16 @@ def test_ratios_are_medians_over_the_turns():
     def make_steps(*seconds):
         return [Step("work", one, 1, {}) for one in seconds]
 
-    measured = Measured({"slow": make_steps(4, 9, 100), "fast": make_steps(2, 3, 1)})
+    measured = Turns({"slow": make_steps(4, 9, 100), "fast": make_steps(2, 3, 1)})
     assert measured.ratio("slow", "fast", "work") == 3
     assert measured.median("slow", "work") == 9
 
 
 def test_a_report_judges_targets_and_describes_the_run(tmp_path, capsys):
     rows = [
-        Row("one", "met", 0.5, "{:.1f} s", at_most=1),
-        Row("one", "missed", 2, at_least=3),
-        Row("two", "no target", 1_000),
+        Entry("one", "met", 0.5, "{:.1f} s", at_most=1),
+        Entry("one", "missed", 2, at_least=3),
+        Entry("two", "no target", 1_000),
     ]
     (tmp_path / "input.txt").write_text("x")
     described = describe(["numpy", "no-such-package"], [tmp_path / "input.txt", tmp_path], 2)

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from training.bench import MB, Contestant, Measured, describe, measure, write_report
+from training.bench import MB, Contestant, Turns, describe, measure, write_report
 from training.data.run_folder import write_json
 from training.data.task import LinkingTask
 
@@ -121,7 +121,7 @@ def score(task: LinkingTask, found: dict[str, tuple[list[str], list[float]]]) ->
     }
 
 
-def make_peers(run: Path, tasks: dict[str, LinkingTask], contestants: dict[str, Contestant], measured: Measured) -> Any:
+def make_peers(run: Path, tasks: dict[str, LinkingTask], contestants: dict[str, Contestant], measured: Turns) -> Any:
     """Make a flat dict for each system and task."""
     peers = []
     for key, contestant in contestants.items():

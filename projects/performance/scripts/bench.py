@@ -15,7 +15,7 @@ import srsly
 import steps
 import typer
 
-from training.bench import Row, make_table, write_report
+from training.bench import Entry, make_table, write_report
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 app.command("prepare")(inputs.prepare)
@@ -31,7 +31,7 @@ def report() -> None:
     described = inputs.read_settings()["described"]
     parts = ("encoder", "prepare", "index", "filters", "pipeline", "loading")
     found = {name: srsly.read_json(inputs.OUTPUT / f"{name}.json") for name in parts}
-    rows = [Row(**{key: row[key] for key in Row._fields}) for part in found.values() for row in part["table"]]
+    rows = [Entry(**{key: row[key] for key in Entry._fields}) for part in found.values() for row in part["table"]]
     facts = [fact for name in ("prepare", "encoder", "index") for fact in found[name]["facts"]]
     write_report(inputs.OUTPUT / "report", make_table(rows), facts, described, {"parts": found})
 

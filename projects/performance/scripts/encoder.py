@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from inputs import read_settings, report
 
-from training.bench import Contestant, Row, measure
+from training.bench import Contestant, Entry, measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -89,23 +89,23 @@ def main(device: str = "cpu") -> None:
     auto = measured.figures("auto", "load")
     least_ratio, least_names = TARGETS[auto["kind"]]
     n_names = sum(map(len, read_shards(settings)))
-    rows = [Row("encoder", "distinct names", n_names)]
+    rows = [Entry("encoder", "distinct names", n_names)]
     for way in ways:
         dtype = f" ({auto['dtype']})" if way == "auto" else ""
         speed = n_names / sum(measured.seconds(way, "encode"))
         target = least_names if way == "auto" else None
-        rows.append(Row("encoder", f"{way}{dtype}, names", speed, "{:,.0f}/s", at_least=target))
-        rows.append(Row("encoder", f"{way}, peak memory (MB)", measured.peak(way) / 1e6))
+        rows.append(Entry("encoder", f"{way}{dtype}, names", speed, "{:,.0f}/s", at_least=target))
+        rows.append(Entry("encoder", f"{way}, peak memory (MB)", measured.peak(way) / 1e6))
         if way != "plain":
             target = least_ratio if way == "auto" else None
             ratio = measured.ratio("plain", way, "encode")
-            rows.append(Row("encoder", f"{way} / plain, median", ratio, "{:.1f}x", at_least=target))
+            rows.append(Entry("encoder", f"{way} / plain, median", ratio, "{:.1f}x", at_least=target))
     # Another encoder has other vectors.
     for way in ("auto", "fp32") if settings["plain_encoder"] == settings["encoder"] else ():
         cosines = compare(Path(settings["run"]), way)
         is_auto = way == "auto"
         mean, least = float(cosines.mean()), float(cosines.min())
-        rows.append(Row("encoder", f"{way}, mean cosine", mean, "{:.6f}", at_least=0.9995 if is_auto else None))
-        rows.append(Row("encoder", f"{way}, least cosine", least, "{:.6f}", at_least=0.995 if is_auto else None))
+        rows.append(Entry("encoder", f"{way}, mean cosine", mean, "{:.6f}", at_least=0.9995 if is_auto else None))
+        rows.append(Entry("encoder", f"{way}, least cosine", least, "{:.6f}", at_least=0.995 if is_auto else None))
     facts = [f"Encoder {Path(settings['encoder']).name}, {auto['id'][:8]}; plain loop in batches of 128, float32."]
     report("encoder", rows, facts, settings["described"], {"measured": measured.to_dict()})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from inputs import read_settings, report
 
-from training.bench import Contestant, Row, measure
+from training.bench import Contestant, Entry, measure
 
 if TYPE_CHECKING:
     from spacy_sapbert.terminology import Terminology
@@ -96,15 +96,15 @@ def main() -> None:
             name = step.name.removesuffix(", compared")
             times = {way: measured.ratio("filtered", way, f"{name}, search") for way in ("all", "plain")}
             rows += [
-                Row("filters", f"{name}, rows allowed", step.figures["rows"]),
-                Row("filters", f"{name}, time of a search / unfiltered, median", times["all"], "{:.2f}x"),
-                Row("filters", f"{name}, time of a search / plain products, median", times["plain"], "{:.2f}x"),
-                Row(
+                Entry("filters", f"{name}, rows allowed", step.figures["rows"]),
+                Entry("filters", f"{name}, time of a search / unfiltered, median", times["all"], "{:.2f}x"),
+                Entry("filters", f"{name}, time of a search / plain products, median", times["plain"], "{:.2f}x"),
+                Entry(
                     "filters",
                     f"{name}, time of find / unfiltered, median",
                     measured.ratio("filtered", "all", f"{name}, find"),
                     "{:.2f}x",
                 ),
-                Row("filters", f"{name}, recall@1", step.figures["recall"], "{:.4f}"),
+                Entry("filters", f"{name}, recall@1", step.figures["recall"], "{:.4f}"),
             ]
     report("filters", rows, [], settings["described"], {"measured": measured.to_dict()})

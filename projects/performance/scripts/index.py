@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from inputs import read_settings, report
 
-from training.bench import MB, Contestant, Measured, Row, measure
+from training.bench import MB, Contestant, Entry, Turns, measure
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,27 +110,27 @@ def ours(given: dict[str, Any]) -> Iterator[Any]:
         yield "saved", {"missed": missed, "bytes": size, "load": time.perf_counter() - begin}
 
 
-def make_rows(measured: Measured, n_rows: int, n_mentions: int, kinds: list[str]) -> list[Row]:
+def make_rows(measured: Turns, n_rows: int, n_mentions: int, kinds: list[str]) -> list[Entry]:
     """Choose the figures of one size to show. The ratio refers to the faster way of plain search."""
     part = f"index of {n_rows:,} rows"
     faster = min(("search", "search in batches"), key=lambda step: measured.median("plain", step))
     rows = [
-        Row(part, "plain products, faster way, queries", n_mentions / measured.median("plain", faster), "{:,.0f}/s")
+        Entry(part, "plain products, faster way, queries", n_mentions / measured.median("plain", faster), "{:,.0f}/s")
     ]
     for kind in kinds:
         is_scann, found = kind == "scann", measured.figures(kind)
         ratio = measured.ratio("plain", kind, "search", faster)
         rows += [
-            Row(part, f"{kind}, build", measured.median(kind, "build"), "{:.2f} s", at_most=30 if is_scann else None),
-            Row(part, f"{kind}, on disk (MB)", found["bytes"] / MB),
-            Row(part, f"{kind}, load", found["load"], "{:.2f} s"),
-            Row(part, f"{kind}, peak memory (MB)", measured.peak(kind, "search") / MB),
-            Row(part, f"{kind}, queries", n_mentions / measured.median(kind, "search"), "{:,.0f}/s"),
-            Row(part, f"{kind} / plain, median", ratio, "{:.1f}x", at_least=20 if is_scann else None),
+            Entry(part, f"{kind}, build", measured.median(kind, "build"), "{:.2f} s", at_most=30 if is_scann else None),
+            Entry(part, f"{kind}, on disk (MB)", found["bytes"] / MB),
+            Entry(part, f"{kind}, load", found["load"], "{:.2f} s"),
+            Entry(part, f"{kind}, peak memory (MB)", measured.peak(kind, "search") / MB),
+            Entry(part, f"{kind}, queries", n_mentions / measured.median(kind, "search"), "{:,.0f}/s"),
+            Entry(part, f"{kind} / plain, median", ratio, "{:.1f}x", at_least=20 if is_scann else None),
         ]
         for query, share in found["missed"].items():
             target = 0.01 if is_scann and query == "mentions" else None
-            rows.append(Row(part, f"{kind}, missed: {query.replace('_', ' ')}", share, "{:.2%}", at_most=target))
+            rows.append(Entry(part, f"{kind}, missed: {query.replace('_', ' ')}", share, "{:.2%}", at_most=target))
     return rows
 
 

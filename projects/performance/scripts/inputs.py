@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from training.bench import Contestant, Row, describe, measure, write_report
+from training.bench import Contestant, Entry, describe, measure, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ def read_settings() -> dict[str, Any]:
     return settings
 
 
-def report(name: str, rows: list[Row], facts: list[str], described: dict[str, Any], data: dict[str, Any]) -> None:
+def report(name: str, rows: list[Entry], facts: list[str], described: dict[str, Any], data: dict[str, Any]) -> None:
     """Write output/NAME.md and output/NAME.json, which `report` of bench.py puts together."""
     from training.bench import make_table
 
@@ -182,9 +182,9 @@ def prepare(
         old.unlink()
     measured = measure([Contestant("linker", __file__, "build", settings)], threads=threads)
     rows = [
-        Row("linker", "rows of the index", measured.figures("linker")["rows"]),
-        Row("linker", "initialize: encode names, build index", measured.median("linker", "initialize"), "{:.1f} s"),
-        Row("linker", "save", measured.median("linker", "save"), "{:.1f} s"),
+        Entry("linker", "rows of the index", measured.figures("linker")["rows"]),
+        Entry("linker", "initialize: encode names, build index", measured.median("linker", "initialize"), "{:.1f} s"),
+        Entry("linker", "save", measured.median("linker", "save"), "{:.1f} s"),
     ]
     facts = [f"Names: {settings['names']}. Mentions: {settings['mentions']}. Encoder: {encoder}. Seed {seed}."]
     report("prepare", rows, facts, described, {"settings": settings, "measured": measured.to_dict()})

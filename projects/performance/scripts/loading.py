@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from training.bench import MB, Contestant, Measured, Row, measure
+from training.bench import MB, Contestant, Entry, Turns, measure
 
 TURNS, N_DOCS = 7, 100
 PLUGIN = "spacy-sapbert"
@@ -52,22 +52,22 @@ def saved(given: dict[str, Any]) -> Iterator[Any]:
     yield "link", {"linked": linked}
 
 
-def make_rows(measured: Measured, n_bytes: int) -> list[Row]:
+def make_rows(measured: Turns, n_bytes: int) -> list[Entry]:
     """Choose the figures to show."""
     seconds, peak = TARGETS[measured.figures("saved", "load")["kind"]]
     with_plugin, without = (measured.median(f"blank {way} it", "blank") for way in ("with", "without"))
     new = set(measured.figures("blank with it")["imported"]) - set(measured.figures("blank without it")["imported"])
     return [
-        Row("saved pipeline", "spacy.blank before loading", measured.median("saved", "blank"), "{:.3f} s"),
-        Row("saved pipeline", "spacy.load, moved", measured.median("saved", "load"), "{:.3f} s", at_most=seconds),
-        Row("saved pipeline", "peak memory, spacy.blank (MB)", measured.peak("saved", "blank") / MB),
-        Row("saved pipeline", "peak memory, loaded (MB)", measured.peak("saved", "load") / MB),
-        Row("saved pipeline", "peak memory, linked (MB)", measured.peak("saved", "link") / MB, at_most=peak),
-        Row("saved pipeline", "on disk (MB)", n_bytes / MB),
-        Row("import", "spacy.blank without the plugin", without, "{:.3f} s"),
-        Row("import", "spacy.blank with the plugin", with_plugin, "{:.3f} s"),
-        Row("import", "added by the plugin", with_plugin - without, "{:.3f} s", at_most=0.15),
-        Row("import", "scann or polars imported by it", len(new & {"scann", "polars"}), at_most=0),
+        Entry("saved pipeline", "spacy.blank before loading", measured.median("saved", "blank"), "{:.3f} s"),
+        Entry("saved pipeline", "spacy.load, moved", measured.median("saved", "load"), "{:.3f} s", at_most=seconds),
+        Entry("saved pipeline", "peak memory, spacy.blank (MB)", measured.peak("saved", "blank") / MB),
+        Entry("saved pipeline", "peak memory, loaded (MB)", measured.peak("saved", "load") / MB),
+        Entry("saved pipeline", "peak memory, linked (MB)", measured.peak("saved", "link") / MB, at_most=peak),
+        Entry("saved pipeline", "on disk (MB)", n_bytes / MB),
+        Entry("import", "spacy.blank without the plugin", without, "{:.3f} s"),
+        Entry("import", "spacy.blank with the plugin", with_plugin, "{:.3f} s"),
+        Entry("import", "added by the plugin", with_plugin - without, "{:.3f} s", at_most=0.15),
+        Entry("import", "scann or polars imported by it", len(new & {"scann", "polars"}), at_most=0),
     ]
 
 

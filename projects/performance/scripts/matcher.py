@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from inputs import OUTPUT, PACKAGES, report
 
-from training.bench import MB, Contestant, Row, describe, measure
+from training.bench import MB, Contestant, Entry, describe, measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,15 +150,15 @@ def main(terminology: Path, mentions: str, threads: int = 0) -> None:
         seconds = sum(measured.seconds(way, "find")) / TURNS
         names = measured.peak(way, "build") - measured.peak(way, "read")
         rows += [
-            Row(way, "words", found["words"] / seconds, "{:,.0f}/s"),
-            Row(way, "build", measured.median(way, "build"), "{:.1f} s"),
-            Row(way, "memory of the names (MB)", names / MB),
-            Row(way, "peak memory (MB)", measured.peak(way) / MB),
-            Row(way, "matches", found["matches"]),
+            Entry(way, "words", found["words"] / seconds, "{:,.0f}/s"),
+            Entry(way, "build", measured.median(way, "build"), "{:.1f} s"),
+            Entry(way, "memory of the names (MB)", names / MB),
+            Entry(way, "peak memory (MB)", measured.peak(way) / MB),
+            Entry(way, "matches", found["matches"]),
         ]
     for path in paths:
         name, found = f"{path.parent.name}/{path.name}", measure_recall(path)
-        rows += [Row(name, what, found[what], "{:,.0f}" if what == "mentions" else "{:.1%}") for what in found]
+        rows += [Entry(name, what, found[what], "{:,.0f}" if what == "mentions" else "{:.1%}") for what in found]
     facts = [f"{len(windows):,} texts. Recall: mentions written like a name of their dictionary."]
     if "ahocorasick-rs" not in ways:
         facts.append("ahocorasick-rs is not installed (pip install ahocorasick-rs), and so left out.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inputs import read_settings, report
 
-from training.bench import MB, Contestant, Row, measure
+from training.bench import MB, Contestant, Entry, measure
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -68,13 +68,16 @@ def main() -> None:
     contestants = [Contestant(way, __file__, way, settings) for way in ("plain", "ours")]
     measured = measure(contestants, threads=settings["threads"])
     found = measured.figures("ours")
-    rows = [Row("linker", "documents", found["docs"]), Row("linker", "entities with an id", found["linked"])]
+    rows = [
+        Entry("linker", "documents", found["docs"]),
+        Entry("linker", "entities with an id", found["linked"]),
+    ]
     for cache in ("empty cache", "filled cache"):
         seconds = measured.median("ours", cache)
         rows += [
-            Row("linker", f"{cache}, documents", found["docs"] / seconds, "{:,.0f}/s"),
-            Row("linker", f"{cache}, distinct mentions", found["distinct"] / seconds, "{:,.0f}/s"),
-            Row("linker", f"{cache} / plain loop, median", measured.ratio("plain", "ours", cache), "{:.1f}x"),
+            Entry("linker", f"{cache}, documents", found["docs"] / seconds, "{:,.0f}/s"),
+            Entry("linker", f"{cache}, distinct mentions", found["distinct"] / seconds, "{:,.0f}/s"),
+            Entry("linker", f"{cache} / plain loop, median", measured.ratio("plain", "ours", cache), "{:.1f}x"),
         ]
-    rows.append(Row("linker", "peak memory (MB)", measured.peak("ours") / MB))
+    rows.append(Entry("linker", "peak memory (MB)", measured.peak("ours") / MB))
     report("pipeline", rows, [], settings["described"], {"measured": measured.to_dict()})

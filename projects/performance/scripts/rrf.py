@@ -17,7 +17,7 @@ from typing import Any
 
 from inputs import OUTPUT, PACKAGES, find_names, read_names, report
 
-from training.bench import Contestant, Measured, Row, describe, measure
+from training.bench import Contestant, Entry, Turns, describe, measure
 
 GB, MOST_PAIRS = 1e9, 50
 # Above this, a run takes so long that other work on the machine averages out.
@@ -94,7 +94,7 @@ def count_lines(path: Path) -> int:
         return sum(chunk.count(b"\n") for chunk in iter(partial(file.read, 1 << 24), b""))
 
 
-def compare(work: Path, rrf: Path, seed: int, ways: dict[str, dict[str, Any]], turns: int, threads: int) -> Measured:
+def compare(work: Path, rrf: Path, seed: int, ways: dict[str, dict[str, Any]], turns: int, threads: int) -> Turns:
     """Measure ways, each in its own folder: "plain", and those of our commands with their settings."""
     contestants = []
     for way, settings in ways.items():
@@ -104,34 +104,34 @@ def compare(work: Path, rrf: Path, seed: int, ways: dict[str, dict[str, Any]], t
     return measure(contestants, turns=turns, threads=threads)
 
 
-def count_seconds(measured: Measured, way: str, steps: tuple[str, ...] = ("names", "pairs")) -> float:
+def count_seconds(measured: Turns, way: str, steps: tuple[str, ...] = ("names", "pairs")) -> float:
     """Sum the median seconds of steps."""
     return sum(measured.median(way, step) for step in steps)
 
 
-def make_rows(part: str, n_rows: int, measured: Measured, limits: tuple[float, ...], target: float | None) -> list[Row]:
+def make_rows(part: str, n_rows: int, measured: Turns, limits: tuple[float, ...], target: float | None) -> list[Entry]:
     """Choose the figures of one metathesaurus to show."""
     steps = tuple(step for step in ("names", "pairs", "triples") if any(s.name == step for s in measured.steps["ours"]))
     seconds, gigabytes = limits[1:] if limits else (None, None)
     counts = measured.figures("ours", "count")
-    rows = [Row(part, "rows of MRCONSO", n_rows)]
-    rows += [Row(part, f"{name} written", n) for name, n in counts.items()]
-    rows += [Row(part, step, measured.median("ours", step), "{:.1f} s") for step in steps]
-    rows.append(Row(part, "in all", count_seconds(measured, "ours", steps), "{:.1f} s", at_most=seconds))
-    rows.append(Row(part, "peak memory", measured.peak("ours", steps[-1]) / GB, "{:.2f} GB", at_most=gigabytes))
+    rows = [Entry(part, "rows of MRCONSO", n_rows)]
+    rows += [Entry(part, f"{name} written", n) for name, n in counts.items()]
+    rows += [Entry(part, step, measured.median("ours", step), "{:.1f} s") for step in steps]
+    rows.append(Entry(part, "in all", count_seconds(measured, "ours", steps), "{:.1f} s", at_most=seconds))
+    rows.append(Entry(part, "peak memory", measured.peak("ours", steps[-1]) / GB, "{:.2f} GB", at_most=gigabytes))
     if "plain" in measured.steps:
         plain_seconds, peak = count_seconds(measured, "plain"), measured.peak("plain", "pairs")
         ratio = plain_seconds / count_seconds(measured, "ours")
         rows += [
-            Row(part, "plain Python, names and pairs", plain_seconds, "{:.1f} s"),
-            Row(part, "plain Python, peak memory", peak / GB, "{:.2f} GB"),
-            Row(part, "plain / ours, seconds for names and pairs", ratio, "{:.2f}x", at_least=target),
-            Row(part, "ours / plain, peak memory", measured.peak("ours", "pairs") / peak, "{:.2f}x"),
+            Entry(part, "plain Python, names and pairs", plain_seconds, "{:.1f} s"),
+            Entry(part, "plain Python, peak memory", peak / GB, "{:.2f} GB"),
+            Entry(part, "plain / ours, seconds for names and pairs", ratio, "{:.2f}x", at_least=target),
+            Entry(part, "ours / plain, peak memory", measured.peak("ours", "pairs") / peak, "{:.2f}x"),
         ]
     return rows
 
 
-def measure_real(work: Path, folder: Path, seed: int, threads: int) -> tuple[list[Row], Measured]:
+def measure_real(work: Path, folder: Path, seed: int, threads: int) -> tuple[list[Entry], Turns]:
     """Measure a folder in RRF once, with and without suppressed names."""
     ways = {"ours": {"triples": True}, "without suppressed": {"suppressed": "drop"}, "plain": {}}
     measured = compare(work, folder, seed, ways, 1, threads)
@@ -141,13 +141,13 @@ def measure_real(work: Path, folder: Path, seed: int, threads: int) -> tuple[lis
     counts = measured.figures("ours", "count")
     for name, n in measured.figures("plain", "count").items():
         # No target: plain Python keeps white space around names, which makes two of one in some releases.
-        rows.append(Row(folder.name, f"{name}, difference from plain Python", abs(counts[name] - n)))
+        rows.append(Entry(folder.name, f"{name}, difference from plain Python", abs(counts[name] - n)))
     pairs = measured.figures("without suppressed", "count")["pairs"]
-    rows.append(Row(folder.name, "pairs without suppressed names", pairs))
+    rows.append(Entry(folder.name, "pairs without suppressed names", pairs))
     counted = json.loads((folder / "counts.json").read_text()) if (folder / "counts.json").exists() else {}
     expected = counted.get("MRCONSO", {}).get("synonym pairs", {}).get("eng_trim50")
     if expected is not None:
-        rows.append(Row(folder.name, "the same, difference from counts.json", abs(pairs - expected), at_most=0))
+        rows.append(Entry(folder.name, "the same, difference from counts.json", abs(pairs - expected), at_most=0))
     return rows, measured
 
 
@@ -164,8 +164,8 @@ def main(
 
     described = describe(PACKAGES, [find_names(names_like), *([Path(rrf)] if rrf else [])], threads)
     patterns = Patterns.split(read_names(find_names(names_like)).names["name"])
-    table: list[Row] = []
-    sizes: dict[int, Measured] = {}
+    table: list[Entry] = []
+    sizes: dict[int, Turns] = {}
     OUTPUT.mkdir(exist_ok=True)
     for size in sorted({int(size) for size in rows.split(",") if size.strip()} | {plain_rows}):
         # Taken away after each size: the largest are gigabytes.
@@ -185,7 +185,9 @@ def main(
     if len(large) > 1:
         first, last = large[0], large[-1]
         growth = math.log(count_seconds(sizes[last], "ours") / count_seconds(sizes[first], "ours"))
-        table.append(Row("growth", f"exponent, {first:,} to {last:,} rows", growth / math.log(last / first), "{:.2f}"))
+        table.append(
+            Entry("growth", f"exponent, {first:,} to {last:,} rows", growth / math.log(last / first), "{:.2f}")
+        )
     data = {"sizes": {n_rows: measured.to_dict() for n_rows, measured in sizes.items()}}
     if rrf:
         with TemporaryDirectory(dir=OUTPUT.resolve()) as folder:

@@ -11,7 +11,7 @@ from typing import Any
 
 from inputs import OUTPUT, PACKAGES, find_names, read_names, report
 
-from training.bench import Contestant, Measured, Row, describe, measure
+from training.bench import Contestant, Entry, Turns, describe, measure
 
 GB, MINUTE, BATCH = 1e9, 60.0, 8192
 # Mentions compared with all names.
@@ -70,7 +70,7 @@ def link(given: dict[str, Any]) -> Iterator[Any]:
     yield "exact search", {"recall": float((best >= nearest - TOLERANCE).mean())}
 
 
-def make_rows(n_rrf: int, measured: Measured, is_full: bool) -> list[Row]:
+def make_rows(n_rrf: int, measured: Turns, is_full: bool) -> list[Entry]:
     """Choose the figures of one size to show."""
     part, built, linked = f"{n_rrf:,} rows of RRF", measured.figures("build"), measured.figures("link")
     steps = {step.name: step.seconds for step in measured.steps["build"]}
@@ -82,22 +82,22 @@ def make_rows(n_rrf: int, measured: Measured, is_full: bool) -> list[Row]:
     exact = measured.ratio("link", "link", "search", "exact search")
     memory, linked_memory = measured.peak("build") / GB, measured.peak("link", "link") / GB
     return [
-        *(Row(part, what, built[what]) for what in ("concepts", "names", "rows")),
-        *(Row(part, step, seconds, "{:.1f} s") for step, seconds in steps.items()),
-        Row(part, "in all (minutes)", sum(steps.values()) / MINUTE, "{:.1f}", at_most=limit(30)),
-        Row(part, "peak memory", memory, "{:.2f} GB", at_most=limit(16)),
-        Row(part, "on disk", built["bytes"] / GB, "{:.2f} GB", at_most=limit(8)),
-        Row(part, "`spacy.load`", measured.median("link", "load"), "{:.1f} s", at_most=limit(5)),
-        Row(part, "peak memory, linked", linked_memory, "{:.2f} GB", at_most=limit(8)),
-        Row(part, "distinct mentions", linked["mentions"]),
-        Row(part, "linked", rate, "{:,.0f}/s", at_least=limit(3000)),
-        Row(part, f"search / exact search, {linked['sample']:,} mentions", exact, "{:.1f}x"),
-        Row(part, "recall@1, mentions", linked["recall"], "{:.4f}", at_least=limit(0.985)),
-        Row(part, "recall@1, recorded", built["recorded"], "{:.4f}"),
+        *(Entry(part, what, built[what]) for what in ("concepts", "names", "rows")),
+        *(Entry(part, step, seconds, "{:.1f} s") for step, seconds in steps.items()),
+        Entry(part, "in all (minutes)", sum(steps.values()) / MINUTE, "{:.1f}", at_most=limit(30)),
+        Entry(part, "peak memory", memory, "{:.2f} GB", at_most=limit(16)),
+        Entry(part, "on disk", built["bytes"] / GB, "{:.2f} GB", at_most=limit(8)),
+        Entry(part, "`spacy.load`", measured.median("link", "load"), "{:.1f} s", at_most=limit(5)),
+        Entry(part, "peak memory, linked", linked_memory, "{:.2f} GB", at_most=limit(8)),
+        Entry(part, "distinct mentions", linked["mentions"]),
+        Entry(part, "linked", rate, "{:,.0f}/s", at_least=limit(3000)),
+        Entry(part, f"search / exact search, {linked['sample']:,} mentions", exact, "{:.1f}x"),
+        Entry(part, "recall@1, mentions", linked["recall"], "{:.4f}", at_least=limit(0.985)),
+        Entry(part, "recall@1, recorded", built["recorded"], "{:.4f}"),
     ]
 
 
-def make_growth_rows(sizes: list[Measured]) -> list[Row]:
+def make_growth_rows(sizes: list[Turns]) -> list[Entry]:
     """Compare the smallest with the largest size: the power of the rows of the index that a figure grows with."""
     count = [measured.figures("build")["rows"] for measured in sizes]
     if len(set(count)) < 2:
@@ -110,7 +110,7 @@ def make_growth_rows(sizes: list[Measured]) -> list[Row]:
     }
     what, growth = f"exponent, {min(count):,} to {max(count):,} rows of the index", math.log(max(count) / min(count))
     return [
-        Row(f"growth, {name}", what, math.log(figure(large) / figure(small)) / growth, "{:.2f}")
+        Entry(f"growth, {name}", what, math.log(figure(large) / figure(small)) / growth, "{:.2f}")
         for name, figure in figures.items()
     ]
 
@@ -130,14 +130,14 @@ def main(
     described = describe(PACKAGES, [source], threads)
     patterns = Patterns.split(read_names(source).names["name"])
     OUTPUT.mkdir(exist_ok=True)
-    table: list[Row] = []
-    sizes: list[Measured] = []
+    table: list[Entry] = []
+    sizes: list[Turns] = []
     for size in (int(size) for size in rows.split(",")):
         with TemporaryDirectory(dir=OUTPUT.resolve(), prefix="size ") as folder:
             Path(folder, "rrf").mkdir()
             n_rrf = make_rrf(Path(folder, "rrf"), size, seed, patterns)["MRCONSO.RRF"]
             given = {"work": folder, "recall_target": recall_target, "mentions": mentions, "seed": seed}
-            measured = Measured({})
+            measured = Turns({})
             for way in ("build", "link"):
                 one = measure([Contestant(way, __file__, way, given)], threads=threads)
                 measured.steps.update(one.steps)

@@ -9,7 +9,7 @@ from typing import Any
 
 from inputs import PACKAGES, report
 
-from training.bench import MB, Contestant, Row, describe, measure
+from training.bench import MB, Contestant, Entry, describe, measure
 
 WARM_UP = 2
 
@@ -17,11 +17,11 @@ WARM_UP = 2
 def ours(given: dict[str, Any]) -> Iterator[Any]:
     """The trainer."""
     from accelerate import Accelerator
-    from training.methods.sapbert.method import Sapbert
 
     from spacy_sapbert.encoder.shim import EncoderShim
     from training.engine.loop import TrainingLoop
     from training.methods.registry import make_settings
+    from training.methods.sapbert import Sapbert
 
     base = EncoderShim({"max_length": 25}, "fp32")
     base.load(given["encoder"])
@@ -48,13 +48,12 @@ def plain(given: dict[str, Any]) -> Iterator[Any]:
     from contextlib import nullcontext
 
     import torch
-    from training.methods.sapbert.loss import Objective
 
     from spacy_sapbert.encoder.shim import EncoderShim
     from spacy_sapbert.encoder.transformer import pool, resolve_precision
     from training.data.pairs import load_pairs
     from training.engine.objectives import make_loss, make_miner
-    from training.methods.pairs import Batches
+    from training.methods.pairs import Batches, Objective
 
     shim, device = EncoderShim({"max_length": 25}, "fp32"), torch.device(given["device"])
     shim.load(given["encoder"])
@@ -118,12 +117,12 @@ def main(
     for way in losses:
         seconds = measured.seconds(way, "step")
         rows += [
-            Row("training", f"{way}, pairs", len(seconds) * batch / sum(seconds), "{:,.1f}/s"),
-            Row("training", f"{way}, peak memory (MB)", measured.peak(way) / MB),
-            Row("training", f"{way}, last loss", losses[way][-1], "{:.4f}"),
+            Entry("training", f"{way}, pairs", len(seconds) * batch / sum(seconds), "{:,.1f}/s"),
+            Entry("training", f"{way}, peak memory (MB)", measured.peak(way) / MB),
+            Entry("training", f"{way}, last loss", losses[way][-1], "{:.4f}"),
         ]
     difference = max(abs(one - other) for one, other in zip(*losses.values(), strict=True))
-    rows.append(Row("training", "ours / plain, median", measured.ratio("plain", "ours", "step"), "{:.2f}x"))
-    rows.append(Row("training", "largest difference of the losses", difference, "{:.6f}"))
+    rows.append(Entry("training", "ours / plain, median", measured.ratio("plain", "ours", "step"), "{:.2f}x"))
+    rows.append(Entry("training", "largest difference of the losses", difference, "{:.6f}"))
     facts = [f"{steps} steps of {batch} pairs, {precision}, on {device}; {chunk} names in a pass of the trainer."]
     report("training", rows, facts, described, {"settings": given, "losses": losses, "measured": measured.to_dict()})

@@ -227,11 +227,13 @@ def read_learned(model: Path) -> dict[str, str] | None:
             break
         paths = description.settings.get("paths", {})
         recorded = description.data.get("sources", {}).get("mentions")
-        own = (
-            {str(entry["sha256"]): str(entry["name"]) for entry in recorded}
-            if recorded
-            else _read_pairs(_resolve(str(paths.get("pairs") or ""), run), description.data.get("sha256"))
-        )
+        own: dict[str, str] | None
+        hashes = description.data.get("sha256")
+        if recorded:
+            own = {str(entry["sha256"]): str(entry["name"]) for entry in recorded}
+        else:
+            of_pairs = hashes.get("pairs") if isinstance(hashes, dict) else hashes
+            own = _read_pairs(_resolve(str(paths.get("pairs") or ""), run), of_pairs)
         if own is not None:
             learned = {**(learned or {}), **own}
         model = _resolve(str(paths.get("encoder") or ""), run)

@@ -73,7 +73,7 @@ def write_run(run, files, *, seed=0, base="", encoder=True):
     assert data["counts"]["pairs"]
     sha256 = json.loads((run / "pairs" / "pairs.json").read_text())["sha256"]
     paths = {"encoder": str(base), "pairs": str(run / "pairs"), "output": str(run)}
-    description = RunDescription({"paths": paths}, {"sha256": sha256}, {}, {})
+    description = RunDescription({"paths": paths}, {"sha256": {"pairs": sha256}}, {}, {})
     RunFolder(run).description.write_text(json.dumps(asdict(description)))
     if encoder:
         make_encoder_folder(run / "encoder", seed=seed)
