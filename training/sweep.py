@@ -270,7 +270,7 @@ def _measure(
     return measure({label: system}, measurement.tasks, output, missing=measurement.missing)
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A figure that the tables show."""
 
     task: str
@@ -288,14 +288,14 @@ def _write_tables(frames: list[pl.DataFrame], tasks: Mapping[str, Task], output:
     write_results(frame, output)
     # It knows one system only, and reports are made of evaluations.
     (output / MEASURED_FILE).unlink(missing_ok=True)
-    columns: list[Column] = []
+    columns: list[TableColumn] = []
     for name, task in tasks.items():
         if isinstance(task, NamesTask):
-            columns += [Column(name, *figure) for figure in list_headlines(task.linking.level, task.linking.ranks)]
+            columns += [TableColumn(name, *figure) for figure in list_headlines(task.linking.level, task.linking.ranks)]
         else:
             # Others begin with what they are about.
             first = frame.filter(task=name).select("metric", "rank").head(1)
-            columns += [Column(name, *figure) for figure in first.rows()]
+            columns += [TableColumn(name, *figure) for figure in first.rows()]
     table = format_scores(frame, columns) + format_tests(frame, columns)
     if done < wanted:
         table += f"\n{done} of {wanted} runs have been taken; the same command takes the others.\n"
@@ -303,7 +303,7 @@ def _write_tables(frames: list[pl.DataFrame], tasks: Mapping[str, Task], output:
     return table
 
 
-def format_scores(frame: pl.DataFrame, columns: Sequence[Column]) -> str:
+def format_scores(frame: pl.DataFrame, columns: Sequence[TableColumn]) -> str:
     """Write a table in percent: a line for each system. Several seeds have their mean, and behind it their standard
     deviation. The difference from the first system stands in brackets."""
     systems = frame["system"].unique(maintain_order=True).to_list()
@@ -318,13 +318,13 @@ def format_scores(frame: pl.DataFrame, columns: Sequence[Column]) -> str:
     return format_rows(["", *map(_label, columns)], lines, n_text_columns=1)
 
 
-def format_tests(frame: pl.DataFrame, columns: Sequence[Column]) -> str:
+def format_tests(frame: pl.DataFrame, columns: Sequence[TableColumn]) -> str:
     """Write a table of paired t-tests, for one figure of each task: each variant against the first one, over the seeds
     that both have. Without two variants that share two seeds, there is no table.
 
     The authors of SapBERT test over five seeds, and do not name the test (Liu et al., NAACL 2021, table 1).
     """
-    chosen: dict[str, Column] = {}
+    chosen: dict[str, TableColumn] = {}
     for column in columns:
         if column.task not in chosen or column.metric == "f1":
             chosen[column.task] = column
@@ -346,5 +346,5 @@ def format_tests(frame: pl.DataFrame, columns: Sequence[Column]) -> str:
     return f"\nDifferences from {trained[0]}, two-sided and not corrected for their number:\n\n{table}"
 
 
-def _label(column: Column) -> str:
+def _label(column: TableColumn) -> str:
     return f"{column.task} {label_figure(column.metric, column.rank)}"

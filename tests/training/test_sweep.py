@@ -25,7 +25,7 @@ from training.evaluation.measure import measure
 from training.evaluation.systems.encoder import EncoderSystem
 from training.evaluation.tasks import NamesTask
 from training.methods.registry import make_settings
-from training.sweep import Column, format_scores, format_tests, read_sweep, run_sweep
+from training.sweep import TableColumn, format_scores, format_tests, read_sweep, run_sweep
 
 TRAINING = Path(__file__).parents[2] / "training"
 SWEEP = """
@@ -114,7 +114,7 @@ def test_a_sweep_runs_measures_and_goes_on(config, tasks, tmp_path, monkeypatch)
     assert "slow" in (tmp_path / "out" / "curves.svg").read_text()
 
 
-COLUMNS = [Column("parts.strict", "acc", 1), Column("parts.strict", "acc", 5)]
+COLUMNS = [TableColumn("parts.strict", "acc", 1), TableColumn("parts.strict", "acc", 5)]
 
 
 def make_frame(figures):
