@@ -1,7 +1,5 @@
 """The cache forgets what was used least recently, and nothing else."""
 
-import copy
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 from hypothesis import given, settings
@@ -30,14 +28,6 @@ def test_cache_behaves_like_a_list_ordered_by_use(size, operations):
         assert len(cache._values) == len(model)
     for key, value in model:
         assert cache.get(key) == value
-
-
-def test_copies_start_empty_with_the_same_size():
-    cache = LRUCache(3)
-    cache.put("a", 1)
-    for twin in (pickle.loads(pickle.dumps(cache)), copy.deepcopy(cache)):
-        assert twin.size == 3 and len(twin._values) == 0
-    assert cache.get("a") == 1
 
 
 def test_threads_see_only_values_of_their_keys_and_the_size_holds():

@@ -1,10 +1,8 @@
 """The table of candidates, the merging of forms, and candidates as plain data."""
 
-import json
 
 import numpy as np
 import pytest
-import srsly
 from found_rows import list_hits
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,12 +125,3 @@ def test_rows_become_plain_data(terminology):
     made["types"].append("changed")
     assert (again["name"], again["score"], again["types"]) == ("Myocardial Infarction", 1.0, ["T047"])
     assert retriever.describe(found)[0][0]["types"] == ["T047"]
-
-
-def test_candidates_are_plain_data_for_every_serialiser(make_nlp):
-    candidates = make_nlp()("heart attack").ents[0]._.kb_candidates
-    assert json.loads(json.dumps(candidates)) == candidates
-    assert srsly.msgpack_loads(srsly.msgpack_dumps(candidates)) == candidates
-    for found in candidates:
-        assert type(found["score"]) is float and not isinstance(found["score"], np.generic)
-        assert set(found) == {"id", "concept_id", "score", "name", "canonical_name", "types", "mention"}

@@ -37,31 +37,32 @@ def folder(tmp_path):
     return path
 
 
-def test_hash_is_that_of_hashlib_over_chunk_borders(tmp_path, monkeypatch):
+def test_manifest_gives_back_its_data_and_lists_the_files_below_subfolders_if_asked_to(folder, monkeypatch):
     monkeypatch.setattr("spacy_sapbert.files.CHUNK", 10)
-    for size in (0, 9, 10, 11, 25):
-        (tmp_path / "f").write_bytes(b"x" * size)
-        assert hash_file(tmp_path / "f") == hashlib.sha256(b"x" * size).hexdigest()
-
-
-def test_manifest_lists_files_below_subfolders_if_asked_to(folder):
-    assert list_files(folder) == ["a.bin", "m.json", "sub/ü.txt"]
-    assert list(read_manifest(folder / "m.json", 1)["files"]) == ["a.bin", "sub/ü.txt"]
-    write_manifest(folder / "m.json", 1, {}, below=False)
-    assert list(read_manifest(folder / "m.json", 1)["files"]) == ["a.bin"]
-
-
-def test_manifest_gives_back_its_data(folder):
     data = read_manifest(folder / "m.json", 1)
     assert data["value"] == [1, 2.5, None, "漢"] and data["format"] == 1
     assert data["files"]["a.bin"] == hashlib.sha256(bytes(range(256))).hexdigest()
+    assert list(data["files"]) == ["a.bin", "sub/ü.txt"]
+    write_manifest(folder / "m.json", 1, {}, below=False)
+    assert list(read_manifest(folder / "m.json", 1)["files"]) == ["a.bin"]
+    with pytest.raises(FileNotFoundError, match=r"The copy or the download is incomplete; write"):
+        read_manifest(folder / "other.json", 1)
+    with pytest.raises(OSError, match=r"format 1.*format 2"):
+        read_manifest(folder / "m.json", 2)
 
 
-def test_any_numbers_and_strings_survive_the_manifest(tmp_path):
-    rng = random.Random(0)
-    for value in [round(i / 10_000, 4) for i in range(9000, 10_001)] + [rng.random() for _ in range(100)]:
-        write_manifest(tmp_path / "m.json", 1, {"value": value, "text": "é\n漢😀"})
-        assert read_manifest(tmp_path / "m.json", 1)["value"] == value
+@pytest.mark.parametrize("content", ["", "[]", "3", '"text"', "null", "{}", '{"format": 1}', '{"checksum": "x"}', "{"])
+def test_manifest_that_is_no_manifest_is_refused(folder, content):
+    (folder / "m.json").write_text(content)
+    with pytest.raises(OSError, match=r"Can't read"):
+        read_manifest(folder / "m.json", 1)
+
+
+@pytest.mark.parametrize("files", [None, [], "a.bin", 3])
+def test_a_manifest_without_a_list_of_files_is_refused(folder, files):
+    rewrite(folder / "m.json", files=files)
+    with pytest.raises(OSError, match=r"Can't read.*no list of files"):
+        read_manifest(folder / "m.json", 1)
 
 
 def test_every_flipped_bit_of_the_manifest_is_noticed(folder):
@@ -87,13 +88,6 @@ def test_changed_truncated_and_missing_files_are_noticed(folder):
         read_manifest(folder / "m.json", 1)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "3", '"text"', "null", "{}", '{"format": 1}', '{"checksum": "x"}', "{"])
-def test_manifest_that_is_no_manifest_is_refused(tmp_path, content):
-    (tmp_path / "m.json").write_text(content)
-    with pytest.raises(OSError, match=r"Can't read"):
-        read_manifest(tmp_path / "m.json", 1)
-
-
 def rewrite(path, **changes):
     """Change a manifest by hand, checksum and all."""
     manifest = {**json.loads(path.read_text(encoding="utf8")), **changes}
@@ -102,20 +96,10 @@ def rewrite(path, **changes):
     path.write_text(json.dumps({**manifest, "checksum": checksum}), encoding="utf8")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../outside",
-        "/etc/hosts",
-        "sub/../../outside",
-        r"..\outside",
-        r"C:\outside",
-        "C:outside",
-        r"\outside",
-        "",
-        "a\0b",
-    ],
-)
+OUTSIDE = ["../outside", "/etc/hosts", "sub/../../outside", r"..\outside", r"C:\outside", "C:outside", r"\outside"]
+
+
+@pytest.mark.parametrize("name", [*OUTSIDE, "", "a\0b"])
 @pytest.mark.parametrize("check_files", [True, False])
 def test_manifests_that_name_paths_outside_of_their_folder_are_refused(folder, name, check_files):
     outside = folder.parent / "outside"
@@ -123,13 +107,6 @@ def test_manifests_that_name_paths_outside_of_their_folder_are_refused(folder, n
     rewrite(folder / "m.json", files={name: hash_file(outside)})
     with pytest.raises(OSError, match=r"Can't read.*no path in its folder"):
         read_manifest(folder / "m.json", 1, check_files=check_files)
-
-
-@pytest.mark.parametrize("files", [None, [], "a.bin", 3])
-def test_a_manifest_without_a_list_of_files_is_refused(folder, files):
-    rewrite(folder / "m.json", files=files)
-    with pytest.raises(OSError, match=r"Can't read.*no list of files"):
-        read_manifest(folder / "m.json", 1)
 
 
 @pytest.mark.parametrize("used", ["a.bin", "*.bin", "never there.bin"])
@@ -141,13 +118,6 @@ def test_files_that_are_used_have_to_be_listed(folder, used):
     assert read_manifest(folder / "m.json", 1) and read_manifest(folder / "m.json", 1, used=["*.npy"])
     with pytest.raises(OSError, match=r"Can't read.*does not list"):
         read_manifest(folder / "m.json", 1, used=[used])
-
-
-def test_missing_manifest_and_other_version_are_told_apart_from_damage(folder):
-    with pytest.raises(FileNotFoundError, match=r"The copy or the download is incomplete; write"):
-        read_manifest(folder / "other.json", 1)
-    with pytest.raises(OSError, match=r"format 1.*format 2"):
-        read_manifest(folder / "m.json", 2)
 
 
 def pack_folder(folder):
@@ -208,25 +178,20 @@ def test_damaged_packed_bytes_never_give_another_folder_silently(folder, tmp_pat
             read_manifest(target / "m.json", 1)
 
 
-def test_filled_folder_keeps_the_files_that_are_not_replaced(tmp_path):
+def test_a_filled_folder_keeps_what_is_not_replaced_and_a_failed_one_everything(tmp_path):
     path = tmp_path / "deep" / "folder"
     for name in ("first", "second"):
         with fill_folder(path) as temporary:
             assert not (temporary / "first").exists()
             (temporary / name).write_text(name)
-    assert list_files(tmp_path) == ["deep/folder/first", "deep/folder/second"]
-    assert [p.name for p in (tmp_path / "deep").iterdir()] == ["folder"]
-
-
-def test_failed_writing_leaves_the_old_folder_untouched(tmp_path):
-    path = tmp_path / "folder"
-    with fill_folder(path) as temporary:
-        (temporary / "old").write_text("old")
     with pytest.raises(RuntimeError), fill_folder(path) as temporary:
         (temporary / "new").write_text("new")
         raise RuntimeError
-    assert list_files(tmp_path) == ["folder/old"]
-    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+    assert list_files(tmp_path) == ["deep/folder/first", "deep/folder/second"]
+    assert [p.name for p in (tmp_path / "deep").iterdir()] == ["folder"]
+    # As readable as any new folder.
+    (tmp_path / "plain").mkdir()
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
 
 
 @pytest.mark.parametrize("name", ["file", "file/folder"])
@@ -236,30 +201,6 @@ def test_a_file_in_the_way_of_a_folder_is_named_and_kept(tmp_path, name):
         with fill_folder(tmp_path / name):
             pytest.fail("nothing can be filled")
     assert (tmp_path / "file").read_text() == "mine"
-
-
-def test_filled_folder_is_readable_as_any_new_folder(tmp_path):
-    (tmp_path / "plain").mkdir()
-    with fill_folder(tmp_path / "folder"):
-        pass
-    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "folder")]
-    assert modes[0] == modes[1]
-
-
-def test_memory_map_survives_filling_its_folder_again(tmp_path):
-    path = tmp_path / "folder"
-    with fill_folder(path) as temporary:
-        np.save(temporary / "a.npy", np.arange(1000))
-    mapped = np.load(path / "a.npy", mmap_mode="r")
-    with fill_folder(path) as temporary:
-        np.save(temporary / "a.npy", mapped[::-1])
-    assert (mapped == np.arange(1000)).all()
-    assert (np.load(path / "a.npy") == np.arange(1000)[::-1]).all()
-
-
-def test_manifest_is_plain_json_with_sorted_checks(folder):
-    data = json.loads((folder / "m.json").read_text(encoding="utf8"))
-    assert set(data) == {"value", "format", "files", "checksum"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such permissions")

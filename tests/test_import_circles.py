@@ -1,22 +1,22 @@
 """No module imports itself by way of others, imports for type checking and inside of functions included."""
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 
 import pytest
 from source_files import ROOT, list_sources
 
 
-def find_modules(package, root=ROOT):
-    """Map the names of a package's modules to their files."""
+def read_graph(package, root=ROOT):
+    """Map the modules of a package to those of the same package that they import."""
     modules = {}
     for path in list_sources(package, root):
         parts = path.relative_to(root).with_suffix("").parts
         modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return modules
+    return {name: find_imports(name, path, modules) for name, path in modules.items()}
 
 
 def find_imports(name, path, modules):
-    """Find the modules of the same package that a module imports."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
@@ -32,54 +32,26 @@ def find_imports(name, path, modules):
     return (found & set(modules)) - {name}
 
 
-def find_circles(graph):
-    """Find the strongly connected components of more than one module (Tarjan)."""
-    number, low, stack, circles = {}, {}, [], []
-
-    def visit(node):
-        number[node] = low[node] = len(number)
-        stack.append(node)
-        for other in sorted(graph[node]):
-            if other not in number:
-                visit(other)
-            if other in stack:
-                low[node] = min(low[node], low[other])
-        if low[node] == number[node]:
-            members = [stack.pop()]
-            while members[-1] != node:
-                members.append(stack.pop())
-            if len(members) > 1:
-                circles.append(sorted(members))
-
-    for node in sorted(graph):
-        if node not in number:
-            visit(node)
-    return circles
-
-
-def test_a_circle_is_found_however_it_is_closed(tmp_path):
-    package = tmp_path / "p"
-    (package / "q").mkdir(parents=True)
-    texts = {
-        "__init__": "",
-        "a": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .b import B\n",
-        "b": "def f():\n    from .q import c\n",
-        "q/__init__": "from ..d import D\n",
-        "q/c": "import p.a\n",
-        "d": "from .q import C\n",
-        "e": "from . import a\nfrom .q.c import C\n",
-    }
+@pytest.mark.parametrize(
+    "texts, circle",
+    [
+        ({"a": "if True:\n    from .b import B\n", "b": "def f():\n    from . import a\n"}, {"p.a", "p.b"}),
+        ({"q/__init__": "from ..d import D\n", "d": "from .q import C\n", "e": "import p.d"}, {"p.d", "p.q"}),
+        ({"q/__init__": "", "q/c": "import p.a\n", "a": "from .q import c\n"}, {"p.a", "p.q.c"}),
+    ],
+)
+def test_a_circle_is_found_however_it_is_closed(tmp_path, texts, circle):
     for name, text in texts.items():
-        (package / f"{name}.py").write_text(text)
-    modules = find_modules("p", tmp_path)
-    graph = {name: find_imports(name, path, modules) for name, path in modules.items()}
-    assert graph["p.e"] == {"p.a", "p.q.c"}
-    assert sorted(find_circles(graph)) == [["p.a", "p.b", "p.q.c"], ["p.d", "p.q"]]
+        path = tmp_path / "p" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    with pytest.raises(CycleError) as caught:
+        TopologicalSorter(read_graph("p", tmp_path)).prepare()
+    assert {*caught.value.args[1]} == circle
 
 
 @pytest.mark.parametrize("package", ["spacy_sapbert", "training", "projects"])
 def test_modules_do_not_import_each_other_in_circles(package):
-    modules = find_modules(package)
-    assert modules
-    graph = {name: find_imports(name, path, modules) for name, path in modules.items()}
-    assert find_circles(graph) == []
+    graph = read_graph(package)
+    assert graph
+    TopologicalSorter(graph).prepare()
