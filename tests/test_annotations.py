@@ -13,7 +13,6 @@ from spacy.training import Example
 from spacy_sapbert import get_candidates
 from spacy_sapbert.annotations import LINKS, get_kb_ents, get_links, register_extensions, write
 from spacy_sapbert.candidates import Mentions
-from spacy_sapbert.snapshot import LinkerSettings
 
 # "cold" is a disease and a temperature; the label says which.
 LABELS = {"label_types": {"DISEASE": ["T047"], "WEATHER": ["T070"]}}
@@ -61,13 +60,10 @@ def test_a_span_without_a_label_stands_for_the_entity(make_nlp):
         assert shown == linker.get_candidates(doc.ents[0]) and shown[0]["id"] == doc.ents[0].kb_id_
     alone = linker(make_doc(linker.vocab, spans=["WEATHER"]))
     assert ids(linker.get_candidates(alone[1:2])) == ids(linker.get_candidates(alone.spans["sc"][0]))
-
-
-def test_a_span_that_was_not_linked_has_no_candidates(make_nlp):
-    linker = make_nlp(spans_key="sc", skip_labels=["OTHER"], **LABELS).get_pipe("sapbert_linker")
-    doc = linker(make_doc(linker.vocab, "OTHER", ["WEATHER"]))
-    assert linker.get_candidates(doc.ents[0]) == linker.get_candidates(doc[0:1]) == []
-    assert get_candidates(doc.spans["sc"][0], "another") == []
+    # A span that was not linked has candidates of its own: none.
+    assert get_candidates(doc.spans["sc"][0], "another") == linker.get_candidates(doc[0:1]) == []
+    doc[0:1]._.kb_candidates.append("mine")
+    assert doc[2:3]._.kb_candidates == doc[2:3]._.kb_ents == []
 
 
 def roundtrip_bytes(doc):
@@ -181,21 +177,11 @@ def test_what_a_reranker_made_of_former_candidates_is_void_when_its_linker_links
     assert ent._.kb_probability is None and [link["component"] for link in get_links(ent)] == ["linker"]
 
 
-def test_the_attribute_can_be_changed_on_a_loaded_linker(make_nlp):
-    nlp = make_nlp()
-    nlp.get_pipe("sapbert_linker").attribute = "later_candidates"
-    (ent,) = nlp("a cold").ents
-    assert ent._.later_candidates[0]["id"] == ent.kb_id_ and ent._.kb_candidates == []
-
-
-@pytest.mark.parametrize("name", ["", "two words", "_hidden", "set", "kb_ents", "7up"])
-def test_names_that_are_no_attributes_are_refused(name):
-    with pytest.raises(ValueError, match="attribute"):
-        LinkerSettings.read({"attribute": name})
-
-
 def test_an_attribute_that_another_library_computes_is_left_alone_with_a_warning(monkeypatch):
-    theirs = (None, None, len, None)
+    theirs, defaults = (None, None, len, None), ([], None, None, None)
+    monkeypatch.setitem(Underscore.span_extensions, "kb_ents", defaults)
+    register_extensions()
+    assert Span.get_extension("kb_ents") is defaults
     monkeypatch.setitem(Underscore.span_extensions, "theirs", theirs)
     with pytest.warns(UserWarning, match="is already registered by another library"):
         register_extensions("theirs")
@@ -213,17 +199,3 @@ def test_kb_ents_are_tuples_also_after_saving_the_document(make_nlp):
     for ent in (doc.ents[0], restored.ents[0]):
         assert ent._.kb_ents == expected == get_kb_ents(ent)
         assert all(type(pair) is tuple for pair in ent._.kb_ents)
-
-
-def test_spans_that_were_not_linked_have_their_own_empty_candidates(make_nlp):
-    doc = make_nlp()("nothing here")
-    doc[0:1]._.kb_candidates.append("mine")
-    assert doc[1:2]._.kb_candidates == [] and doc[1:2]._.kb_ents == []
-
-
-def test_registering_again_keeps_what_another_library_has_registered(monkeypatch):
-    theirs = ([], None, None, None)
-    monkeypatch.setitem(Underscore.span_extensions, "kb_ents", theirs)
-    register_extensions()
-    register_extensions()
-    assert Span.get_extension("kb_ents") is theirs

@@ -1,6 +1,5 @@
 """The table of candidates, the merging of forms, and candidates as plain data."""
 
-
 import numpy as np
 import pytest
 from found_rows import list_hits

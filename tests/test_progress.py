@@ -41,13 +41,6 @@ def test_a_log_gets_lines(soon, capsys):
     assert lines[0].startswith("Encoding: ") and "/1000" in lines[0] and lines[0].endswith("names/s, loss=0.5]")
 
 
-def test_bytes_are_scaled(soon, capsys):
-    with show_progress(total=10**8, description="Reading", unit="B") as progress:
-        time.sleep(0.1)
-        progress.update(4 * 10**7)
-    assert "40.0M/100M" in capsys.readouterr().err
-
-
 def test_a_terminal_gets_a_bar(soon, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)

@@ -2,10 +2,10 @@
 
 import configparser
 import importlib.metadata
+import inspect
 import subprocess
 import sys
 import types
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import spacy
 from spacy.language import Language
 from spacy.util import registry
 
+from spacy_sapbert.linker import SapbertLinker, make_linker
 from spacy_sapbert.snapshot import LinkerSettings
 
 REGISTRIES = {
@@ -44,11 +45,6 @@ def run_python(code):
     return done.stdout.split()
 
 
-def test_there_are_entry_points_of_all_kinds():
-    assert {group for group, _, _ in ENTRY_POINTS} == set(REGISTRIES)
-    assert len({(group, name) for group, name, _ in ENTRY_POINTS}) == len(ENTRY_POINTS)
-
-
 @pytest.mark.parametrize("group, name, target", ENTRY_POINTS, ids=lambda value: str(value))
 def test_every_entry_point_is_found_by_spacy_and_is_a_function_of_ours(group, name, target):
     function = getattr(registry, REGISTRIES[group]).get(name)
@@ -60,7 +56,7 @@ def test_every_entry_point_is_found_by_spacy_and_is_a_function_of_ours(group, na
 
 def test_the_installed_entry_points_are_those_of_setup_cfg():
     installed = {(e.group, e.name, e.value) for e in importlib.metadata.distribution("spacy-sapbert").entry_points}
-    assert installed == set(ENTRY_POINTS)
+    assert installed == set(ENTRY_POINTS) and {group for group, _, _ in ENTRY_POINTS} == set(REGISTRIES)
 
 
 def test_factories_need_no_import_and_a_blank_pipeline_imports_nothing_heavy():
@@ -77,56 +73,13 @@ print(*nlp.pipe_names)
     assert run_python(code) == ["True", "schwartz_hearst", "sapbert_linker"]
 
 
-@pytest.mark.parametrize(
-    "config, named",
-    [
-        ({"treshold": 0.5}, "treshold"),
-        ({"model": {"@architectures": "spacy-sapbert.NameEncoder.v1", "poling": "cls"}}, "poling"),
-        ({"index": {"@misc": "spacy-sapbert.ScannIndex.v1", "recal": 0.9}}, "recal"),
-        ({"scorer": {"@scorers": "spacy-sapbert.linker_scorer.v1", "sorted": True}}, "sorted"),
-    ],
-)
-def test_unknown_settings_are_refused_by_name(config, named):
-    with pytest.raises(ValueError, match=named):
-        spacy.blank("en").add_pipe("sapbert_linker", config=config)
-
-
-def test_unknown_settings_of_initialize_are_refused_by_name(encoder_folder):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker")
-    nlp.config["initialize"]["components"]["sapbert_linker"] = {"terminolgy": "x"}
-    with pytest.raises(ValueError, match="terminolgy"):
-        nlp.initialize()
-
-
-def test_default_settings_are_all_in_the_config_of_a_pipeline():
-    nlp = spacy.blank("en")
-    linker = nlp.add_pipe("sapbert_linker")
-    config = nlp.config["components"]["sapbert_linker"]
-    assert (
-        LinkerSettings().to_dict()
-        == linker.settings.to_dict()
-        == {key: config[key] for key in LinkerSettings.model_fields}
-    )
-    assert config["k"] == linker.k == 5 and config["skip_labels"] == [] and linker.skip_labels == ()
-    assert config["model"]["pooling"] is None and config["model"]["precision"] == "auto"
-    assert config["index"]["recall_target"] == 0.995
-    assert config["cache_size"] == 20000 == linker.cache_size
-
-
 def test_the_class_and_the_factory_have_the_same_defaults():
-    import inspect
-
-    from spacy_sapbert.linker import SapbertLinker, make_linker
-
+    nlp = spacy.blank("en")
+    settings = nlp.add_pipe("sapbert_linker").settings.to_dict()
+    config = nlp.config["components"]["sapbert_linker"]
+    assert settings == LinkerSettings().to_dict() == {name: config[name] for name in settings}
     defaults = Language.get_factory_meta("sapbert_linker").default_config
     for function in (SapbertLinker.__init__, make_linker):
         parameters = inspect.signature(function).parameters
         for name in LinkerSettings.model_fields:
             assert defaults[name] == parameters[name].default, name
-
-
-def test_initialize_helpers_are_configured_not_run():
-    loader = registry.misc.get("spacy-sapbert.HuggingFaceEncoder.v1")(name="no such encoder")
-    reader = registry.misc.get("spacy-sapbert.TableTerminology.v1")(path="no such file.tsv")
-    assert isinstance(loader, partial) and callable(reader)

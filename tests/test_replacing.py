@@ -93,24 +93,6 @@ def test_before_a_killed_save_is_finished_all_of_its_parts_are_found(tmp_path):
     assert n_unfinished > 5
 
 
-@pytest.mark.parametrize("is_folder", [True, False])
-def test_parts_that_are_links_are_replaced_and_what_they_point_to_stays(tmp_path, is_folder):
-    name = "a" if is_folder else "b"
-    target = tmp_path / "elsewhere"
-    path = make_old(tmp_path / "folder")
-    (path / name).rename(target)
-    (path / name).symlink_to(target)
-    for number in range(count(tmp_path)):
-        if (path / name).is_symlink():
-            with suppress(Fault), fault_at(number, path):
-                save(path, NEW)
-            assert read(path) in (OLD, NEW) or is_folder
-            assert (target / "one" if is_folder else target).read_text() == "old"
-            assert (path / "mine").read_text() == "mine"
-    assert not (path / name).is_symlink() and read(path) == NEW
-    assert (target / "two" if is_folder else target).read_text() == "old"
-
-
 def test_links_among_the_parts_to_remove_and_dangling_ones_are_removed(tmp_path):
     path = make_old(tmp_path / "folder")
     (path / "gone").rename(tmp_path / "elsewhere")

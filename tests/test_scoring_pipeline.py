@@ -7,7 +7,6 @@ from spacy.cli.evaluate import evaluate
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
-from spacy_sapbert.linker import SCORES
 from spacy_sapbert.terminology import TerminologyBuilder
 
 KEYS = {"nel_micro_p", "nel_micro_r", "nel_micro_f", "nel_acc_at_1", "nel_acc_at_5", "nel_coverage"}
@@ -45,25 +44,6 @@ def wrong(vocab):
     return gold_doc(vocab, ["heart", "attack", "and", "hypertension"], (0, 2, "WRONG"), (3, 4, "WORSE"))
 
 
-def test_right_links_score_one(make_nlp):
-    nlp = make_nlp()
-    scores = nlp.evaluate(examples_for(nlp, right(nlp.vocab)))
-    assert {key: scores[key] for key in KEYS} == dict.fromkeys(KEYS, 1.0)
-    assert scores["ents_f"] == 1.0
-
-
-def test_gold_entities_are_linked_when_nothing_in_the_pipeline_finds_entities(without_ner):
-    nlp = without_ner()
-    scores = nlp.evaluate(examples_for(nlp, right(nlp.vocab)))
-    assert {key: scores[key] for key in KEYS} == dict.fromkeys(KEYS, 1.0)
-
-
-def test_without_gold_entities_a_linker_alone_finds_nothing(without_ner):
-    nlp = without_ner(use_gold_ents=False)
-    scores = nlp.evaluate(examples_for(nlp, right(nlp.vocab)))
-    assert scores["nel_coverage"] == scores["nel_micro_f"] == 0.0
-
-
 def test_without_gold_entities_only_those_found_are_scored(make_nlp):
     nlp = make_nlp(use_gold_ents=False)
     gold = gold_doc(nlp.vocab, ["heart", "attack", "or", "flu"], (0, 2, "C0027051"), (3, 4, "C0021400"))
@@ -80,26 +60,6 @@ def test_gold_ids_never_become_predictions(make_nlp, overwrite, use_gold_ents):
     assert scores["nel_coverage"] == 1.0
 
 
-@pytest.mark.parametrize("overwrite", [True, False])
-def test_gold_ids_never_become_predictions_of_a_linker_alone(without_ner, overwrite):
-    nlp = without_ner(overwrite=overwrite)
-    scores = nlp.evaluate(examples_for(nlp, wrong(nlp.vocab)))
-    assert scores["nel_micro_f"] == scores["nel_acc_at_5"] == 0.0
-
-
-def test_gold_ids_of_labels_that_are_not_linked_are_not_predicted(without_ner):
-    nlp = without_ner(skip_labels=["DISORDER"])
-    scores = nlp.evaluate(examples_for(nlp, right(nlp.vocab)))
-    assert scores["nel_micro_r"] == scores["nel_acc_at_5"] == 0.0
-
-
-def test_accuracy_at_five_counts_right_concepts_below_the_first(without_ner):
-    nlp = without_ner()
-    # "cold" is a name of two concepts, of which C0009443 comes second.
-    scores = nlp.evaluate(examples_for(nlp, gold_doc(nlp.vocab, ["cold"], (0, 1, "C0009443"))))
-    assert (scores["nel_acc_at_1"], scores["nel_acc_at_5"], scores["nel_micro_f"]) == (0.0, 1.0, 0.0)
-
-
 def test_scoring_leaves_predicted_and_gold_documents_as_they_are(make_nlp):
     nlp = make_nlp()
     gold = gold_doc(nlp.vocab, ["heart", "attack", "or", "flu"], (3, 4, "C0021400"))
@@ -112,27 +72,6 @@ def test_scoring_leaves_predicted_and_gold_documents_as_they_are(make_nlp):
     assert [ent.text for ent in example.predicted.ents] == ["heart attack"]
 
 
-def test_abbreviations_help_when_scoring_gold_entities(make_nlp):
-    words = ["duchenne", "muscular", "dystrophy", "(", "DMD", ")", ".", "DMD"]
-    nlp = make_nlp()
-    gold = gold_doc(nlp.vocab, words, (4, 5, "C0013264"), (7, 8, "C0013264"))
-    assert nlp.evaluate(examples_for(nlp, gold))["nel_acc_at_1"] == 1.0
-
-
-def test_gold_entities_are_aligned_between_tokenizations(without_ner):
-    nlp = without_ner()
-    reference = Doc(nlp.vocab, words=["heart-", "attack"], spaces=[False, False])
-    reference.ents = [Span(reference, 0, 2, label="DISORDER", kb_id="C0027051")]
-    scores = nlp.evaluate([Example(nlp.make_doc("heart-attack"), reference)])
-    assert scores["nel_coverage"] == 1.0
-
-
-def test_documents_without_gold_links_give_no_scores(without_ner):
-    nlp = without_ner()
-    scores = nlp.evaluate(examples_for(nlp, Doc(nlp.vocab, words=["nothing"])))
-    assert {scores[key] for key in KEYS} == {None}
-
-
 def test_many_examples_are_scored_in_batches(without_ner):
     nlp = without_ner()
     golds = [right(nlp.vocab) if i % 2 else wrong(nlp.vocab) for i in range(300)]
@@ -143,14 +82,6 @@ def test_many_examples_are_scored_in_batches(without_ner):
 def test_a_linker_without_scorer_gives_no_scores(without_ner):
     nlp = without_ner(scorer=None)
     assert nlp.get_pipe("sapbert_linker").score(examples_for(nlp, right(nlp.vocab))) == {}
-
-
-def test_the_linker_has_no_part_in_the_score_of_training(without_ner):
-    nlp = without_ner()
-    weights = nlp.config["training"]["score_weights"]
-    assert {key: weights[key] for key in weights if key.startswith("nel_")} == dict.fromkeys(SCORES)
-    nlp.add_pipe("ner")
-    assert nlp.config["training"]["score_weights"]["ents_f"] == 1.0
 
 
 @pytest.mark.parametrize("with_ner", [True, False])

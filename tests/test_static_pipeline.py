@@ -13,7 +13,6 @@ from conftest import make_encoder_folder
 from spacy.util import load_model_from_config
 
 from spacy_sapbert.encoder import settings as encoder_settings
-from spacy_sapbert.encoder.folder import read_encoder
 
 DOCS = ["She had a heart attack .", "Trouble sleeping and a cold , high blood pressure ."]
 
@@ -40,14 +39,6 @@ def links(nlp):
     return [[(ent.text, ent.kb_id_, ent._.kb_candidates) for ent in doc.ents] for doc in nlp.pipe(DOCS)]
 
 
-def test_a_linker_without_an_encoder_gets_the_bundled_one(nlp, static_folder):
-    linker = nlp.get_pipe("sapbert_linker")
-    assert linker.encoder.fingerprint == read_encoder(static_folder).fingerprint == linker.index.fingerprint
-    assert [link[1] for link in links(nlp)[0]] == ["C0027051"]
-    assert linker.find(["heart atack"])[0][0]["id"] == "C0027051"
-    assert linker.find(["ж", "", "心"]) == [[], [], []]
-
-
 def test_saved_pipelines_have_the_card_of_the_bundled_encoder(terminology, tmp_path):
     card = (encoder_settings.FOLDER / "README.md").read_bytes()
     assert b"CC" in card
@@ -68,15 +59,6 @@ def test_a_loaded_encoder_is_kept(nlp, terminology, tmp_path):
     assert linker.encoder.content.kind == "transformer"
     linker.initialize(terminology=terminology)
     assert linker.encoder.fingerprint == fingerprint == linker.index.fingerprint
-
-
-def test_a_linker_goes_from_one_kind_to_the_other(nlp, encoder_folder, static_folder):
-    linker = nlp.get_pipe("sapbert_linker")
-    expected = links(nlp)
-    linker.initialize(encoder=encoder_folder)
-    assert linker.encoder.width == 32
-    linker.initialize(encoder=str(static_folder))
-    assert linker.encoder.width == 16 and links(nlp) == expected
 
 
 def through_disk(nlp, path):
@@ -112,12 +94,6 @@ def test_copies_link_alike(with_bundled, terminology, tmp_path, architecture, co
     assert linker.add_names([("C0027051", "coronary")]) == 1 and linker.find(["coronary"])[0][0]["id"] == "C0027051"
 
 
-def test_processes_link_alike(nlp):
-    expected = links(nlp)
-    found = [[(ent.text, ent.kb_id_) for ent in doc.ents] for doc in nlp.pipe(DOCS, n_process=2, batch_size=1)]
-    assert found == [[link[:2] for link in doc] for doc in expected]
-
-
 def test_static_architecture_refuses_a_transformer(with_bundled, terminology, encoder_folder):
     linker = spacy.blank("en").add_pipe(
         "sapbert_linker", config={"model": {"@architectures": "spacy-sapbert.StaticEncoder.v1", "max_length": 9}}
@@ -127,13 +103,6 @@ def test_static_architecture_refuses_a_transformer(with_bundled, terminology, en
     assert not linker.is_ready and not linker.encoder.is_loaded
     linker.initialize(terminology=terminology)
     assert linker.encoder.settings.max_length == 9
-
-
-def test_settings_of_transformers_are_refused_for_the_bundled_encoder(with_bundled, terminology):
-    model = {"@architectures": "spacy-sapbert.NameEncoder.v1", "pooling": "cls"}
-    linker = spacy.blank("en").add_pipe("sapbert_linker", config={"model": model})
-    with pytest.raises(ValueError, match=r"pooling of a static encoder"):
-        linker.initialize(terminology=terminology)
 
 
 SCRIPT = """

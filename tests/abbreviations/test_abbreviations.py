@@ -128,12 +128,6 @@ def test_sentences_bound_the_long_form():
     assert pairs(component(doc)) == []
 
 
-@pytest.mark.parametrize("noise", ["((( ", ")) ", "[( ", "1) ", "( [ ) ] "])
-def test_unbalanced_brackets_are_harmless(nlp, noise):
-    text = f"{noise}heat shock protein (HSP) {noise}multiple sclerosis [MS] {noise}"
-    assert pairs(nlp(text)) == [("HSP", "heat shock protein"), ("MS", "multiple sclerosis")]
-
-
 def test_deep_brackets_and_unbroken_text_are_quick(nlp):
     for text in ("(" * 20_000 + "A" * 10 + ")" * 20_000, "acgt" * 20_000 + "(TGX)" * 2_000):
         doc = Doc(nlp.vocab, words=[text])
@@ -207,13 +201,6 @@ def test_results_survive(nlp, roundtrip):
     assert (
         expand_abbreviations(loaded[-3:], abbreviations_by_start(loaded)) == "multiple sclerosis and colorectal cancer"
     )
-
-
-def test_component_survives_pickle_and_disk(nlp, tmp_path):
-    text = "multiple sclerosis (MS)"
-    assert pairs(pickle.loads(pickle.dumps(nlp.get_pipe("schwartz_hearst")))(nlp.make_doc(text)))
-    nlp.to_disk(tmp_path)
-    assert pairs(spacy.load(tmp_path)(text)) == [("MS", "multiple sclerosis")]
 
 
 def test_offsets_are_plain_numbers_and_a_rerun_replaces_them(nlp):
@@ -302,11 +289,6 @@ def test_assigned_values_win(nlp):
     doc._.abbreviations = [doc[-1:]]
     assert pairs(doc) == [("AB", "multiple")]
     assert expand_abbreviations(doc[-2:], abbreviations_by_start(doc)) == "or multiple"
-
-
-def test_register_twice_is_silent(nlp, recwarn):
-    register_extensions()
-    assert not recwarn.list
 
 
 def is_subsequence(short, long_form):

@@ -68,21 +68,37 @@ def test_the_example_of_the_readme():
     assert run(code) == expected
 
 
-def test_a_blank_pipeline_imports_nothing_heavy():
+def test_all_modules_but_two_are_imported_and_all_components_added():
     code = """
-import spacy
-spacy.blank("en")
-print(*sorted({"polars", "scann", "usearch", "fastobo", "huggingface_hub.hf_api"} & set(sys.modules)))
-"""
-    assert run(code).split() == []
-
-
-def test_all_components_can_be_added():
-    code = """
+import importlib, pkgutil
 import spacy
 nlp = spacy.blank("en")
+print(*sorted({"polars", "scann", "usearch", "fastobo", "huggingface_hub.hf_api"} & set(sys.modules)))
 for name in ("schwartz_hearst", "terminology_matcher", "sapbert_linker", "sapbert_reranker"):
     nlp.add_pipe(name)
-print(*nlp.pipe_names)
+import spacy_sapbert
+for found in pkgutil.walk_packages(spacy_sapbert.__path__, "spacy_sapbert."):
+    try:
+        importlib.import_module(found.name)
+    except ImportError:
+        print(found.name.removeprefix("spacy_sapbert.encoder."))
 """
-    assert len(run(code).split()) == 4
+    assert run(code).split() == ["transformer", "transformer_folder"]
+
+
+def test_what_needs_them_says_so_in_one_line(tmp_path):
+    code = """
+from spacy_sapbert.encoder.settings import find_bundled
+from spacy_sapbert.encoder.shim import build_name_encoder_v1, get_encoder
+for name, device in ((sys.argv[1], "auto"), ("some/encoder", "auto"), (find_bundled(), "cuda")):
+    try:
+        get_encoder(build_name_encoder_v1(device=device)).load(name)
+    except ImportError as error:
+        print(error)
+"""
+    (tmp_path / "config.json").write_text("{}")
+    found = run(f"sys.argv[1:] = [{str(tmp_path)!r}]\n{code}").splitlines()
+    needs = r"needs torch and transformers \(.*torch.*\): pip install 'spacy-sapbert\[transformers\]'"
+    subjects = ("The encoder '.*'", "The encoder 'some/encoder', which is not a folder here,", "The device 'cuda'")
+    for line, subject in zip(found, subjects, strict=True):
+        assert re.fullmatch(f"{subject} {needs}", line), line

@@ -2,18 +2,15 @@
 
 import copy
 import json
-import logging
-import shutil
 import sys
 
 import numpy as np
 import pytest
-import spacy
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel
 
-from spacy_sapbert.encoder.folder import pack_encoder, read_encoder, unpack_encoder, write_encoder
+from spacy_sapbert.encoder.folder import read_encoder, write_encoder
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import EncoderSource, compute_fingerprint
 from spacy_sapbert.files import write_manifest
@@ -87,34 +84,11 @@ def test_a_folder_gives_the_vectors_that_were_written(source, folder, encoder_fo
     assert recomputed == source.fingerprint
 
 
-def test_loading_does_not_warn_of_an_adapter_that_is_about_to_be_active(folder):
-    messages, handler = [], logging.Handler()
-    handler.emit = lambda record: messages.append(record.getMessage())
-    logger = logging.getLogger("adapters.model_mixin")
-    level = logger.level
-    logger.addHandler(handler)
-    try:
-        source = read_encoder(folder)
-    finally:
-        logger.removeHandler(handler)
-    assert messages == [] and logger.level == level
-    assert source.transformer.active_adapters.flatten() == {"mine"}
-
-
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_the_adapter_is_active_in_each_precision(precision, source, folder):
     with_adapter, alone = load(folder, precision), load(folder / "base", precision)
     cosines = (with_adapter.encode(TEXTS) * encode(source)).sum(axis=1)
     assert cosines.min() > 0.99 > (alone.encode(TEXTS) * encode(source)).sum(axis=1).max()
-
-
-def test_the_stored_precision_is_kept(make_source, tmp_path):
-    source = make_source(torch.bfloat16)
-    write_encoder(source, tmp_path / "encoder")
-    found = read_encoder(tmp_path / "encoder")
-    assert {tensor.dtype for tensor in found.transformer.state_dict().values()} == {torch.bfloat16}
-    assert compute_fingerprint(found.transformer, found.tokenizer, found.settings) == source.fingerprint
-    np.testing.assert_array_equal(encode(found), encode(source))
 
 
 def test_the_transformer_lies_in_a_folder_of_its_own(folder, encoder_folder):
@@ -125,27 +99,6 @@ def test_the_transformer_lies_in_a_folder_of_its_own(folder, encoder_folder):
         torch.testing.assert_close(base.state_dict()[name], tensor, rtol=0, atol=0, msg=name)
     assert "adapters" not in json.loads((folder / "base" / "config.json").read_text())
     np.testing.assert_array_equal(load(folder / "base").encode(TEXTS), load(encoder_folder).encode(TEXTS))
-
-
-def test_it_is_packed_and_written_again(folder, tmp_path):
-    found = unpack_encoder(pack_encoder(read_encoder(folder)))
-    assert found.kind == "bottleneck"
-    write_encoder(found, tmp_path / "again")
-    for name in ("adapter/adapter.safetensors", "base/model.safetensors"):
-        first, second = (load_file(path / name) for path in (folder, tmp_path / "again"))
-        assert first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
-    np.testing.assert_array_equal(load(tmp_path / "again").encode(TEXTS), load(folder).encode(TEXTS))
-
-
-def test_a_linker_is_initialized_with_it_and_saved(folder, terminology, tmp_path):
-    nlp = spacy.blank("en")
-    linker = nlp.add_pipe("sapbert_linker", config={"k": 2})
-    linker.initialize(terminology=terminology, encoder=folder)
-    nlp.to_disk(tmp_path / "pipeline")
-    shutil.rmtree(folder)
-    loaded = spacy.load(tmp_path / "pipeline").get_pipe("sapbert_linker")
-    assert loaded.encoder.fingerprint == linker.encoder.fingerprint
-    assert loaded.find(TEXTS) == linker.find(TEXTS)
 
 
 def test_training_and_static_architectures_refuse_it(folder):

@@ -102,12 +102,6 @@ def test_vectors_equal_a_naive_loop_before_and_after_saving(folder, tmp_path, re
     assert (twin.encode(TEXTS) == vectors).all()
 
 
-def test_longest_length_allowed_can_be_encoded_and_one_more_is_refused(folder):
-    assert load(folder, max_length=40).encode(["a b " * 40]).shape == (1, 32)
-    with pytest.raises(ValueError, match=r"40 tokens at most, but 41"):
-        load(folder, max_length=41)
-
-
 def test_unknown_characters_say_nothing_in_a_vocabulary_of_pieces(tmp_path):
     encoder = load(make_xlm_r(tmp_path / "xlm-r"))
     told = [encoder.is_informative(ids) for ids in encoder.tokenize(["heart", "心", "", "ж"])]

@@ -64,14 +64,6 @@ def test_metadata_written_by_sentence_transformers_is_understood(folder, tmp_pat
     np.testing.assert_allclose(encoder.encode(["heart attack", "cold"]), expected, atol=1e-5)
 
 
-def test_own_settings_come_before_the_metadata(folder, tmp_path):
-    write_encoder(read_encoder(folder, requested={"pooling": "mean", "max_length": 11}), tmp_path / "own")
-    data = {"settings": EncoderSettings(max_length=12).to_dict(), "fingerprint": "f"}
-    (tmp_path / "own" / "name_encoder.json").unlink()
-    write_manifest(tmp_path / "own" / "name_encoder.json", 1, data)
-    assert read_encoder(tmp_path / "own").settings == EncoderSettings(max_length=12)
-
-
 def test_requested_settings_override_the_folder_and_none_does_not(folder, tmp_path):
     write_modules(folder, MEAN)
     write_encoder(read_encoder(folder, requested={"max_length": 11}), tmp_path / "own")
@@ -81,16 +73,6 @@ def test_requested_settings_override_the_folder_and_none_does_not(folder, tmp_pa
     encoder = get_encoder(build_name_encoder_v1(pooling="cls", max_length=7, pad_to_length=9, attention_mask=False))
     encoder.load(tmp_path / "own")
     assert encoder.settings == EncoderSettings(max_length=7, pad_to_length=9, attention_mask=False)
-
-
-def test_mean_over_all_tokens_pads_to_the_length():
-    assert EncoderSettings(pooling="mean_all_tok", max_length=9).pad_to_length == 9
-    assert EncoderSettings(pooling="mean_all_tok", max_length=9, pad_to_length=12).pad_to_length == 12
-
-
-def test_settings_round_trip_as_json():
-    settings = EncoderSettings(pooling="mean", max_length=30, lower_case=True, pad_to_length=40, attention_mask=False)
-    assert EncoderSettings.read(json.loads(json.dumps(settings.to_dict()))) == settings
 
 
 @pytest.mark.parametrize(

@@ -109,14 +109,6 @@ def test_vectors_do_not_depend_on_batch_or_thread(encoder):
             assert (found == expected).all()
 
 
-def test_equal_strings_are_tokenised_once(encoder, monkeypatch):
-    seen = []
-    tokenize = EncoderShim.tokenize
-    monkeypatch.setattr(EncoderShim, "tokenize", lambda self, texts: seen.extend(texts) or tokenize(self, texts))
-    encoder.encode(["cold", "cold", "heart", "cold"])
-    assert seen == ["cold", "heart"]
-
-
 def test_folder_is_read_as_it_was_written(static_folder, tmp_path, encoder):
     source = read_encoder(static_folder)
     assert isinstance(source.rows, np.memmap) and source.kind == "static"
@@ -136,23 +128,6 @@ def test_fingerprint_covers_table_tokenizer_and_settings(static_folder, encoder)
     assert shorter.fingerprint == make_static(make_table(), max_length=9).fingerprint
     others = [make_static(changed), make_static(2 * make_table())]
     assert len({encoder.fingerprint, shorter.fingerprint, *(other.fingerprint for other in others)}) == 4
-
-
-def test_a_view_stays_the_same(static_folder, tmp_path, encoder):
-    shim = load(static_folder)
-    view = shim.fixed()
-    write_encoder(make_static(make_table(seed=1)), tmp_path / "other")
-    shim.load(tmp_path / "other")
-    assert view.fingerprint == encoder.fingerprint != shim.fingerprint
-    assert (view.encode(TEXTS) == encoder.encode(TEXTS)).all()
-
-
-def test_precision_and_device_change_nothing(static_folder, encoder):
-    shim = EncoderShim({}, "bf16")
-    shim.load(static_folder)
-    shim.to_device("cpu", 0)
-    assert str(shim.dtype) == "float32"
-    assert (shim.encode(TEXTS) == encoder.encode(TEXTS)).all()
 
 
 def test_sentence_transformers_gives_equal_vectors(static_folder, encoder):
@@ -249,13 +224,6 @@ def test_impossible_manifests_are_refused(folder, changes, error, message):
     seal(folder, **changes)
     with pytest.raises(error, match=message):
         read_encoder(folder)
-
-
-def test_a_row_of_zeros_makes_its_token_say_nothing(folder):
-    change_table(folder, rows=with_entry(7, 0))
-    encoder = load(folder)
-    assert [encoder.is_informative(ids) for ids in encoder.tokenize(["c", "c d", "d"])] == [False, True, True]
-    assert (encoder.encode(["c d"]) == encoder.encode(["d"])).all() and not encoder.encode(["c"]).any()
 
 
 def test_settings_without_a_meaning_are_refused(static_folder):

@@ -126,14 +126,6 @@ def test_lower_case_is_told_to_sentence_transformers(tmp_path):
     np.testing.assert_allclose(load(tmp_path / "b").encode(["COLD"]), encoder.encode(["cold"]), atol=1e-6)
 
 
-def test_settings_that_sentence_transformers_cannot_express_write_no_modules(encoder_folder, tmp_path):
-    for i, requested in enumerate(
-        ({"pooling": "mean_all_tok"}, {"pooling": "pooler"}, {"pad_to_length": 32, "attention_mask": False})
-    ):
-        write_encoder(load(encoder_folder, **requested).source, tmp_path / str(i))
-        assert not (tmp_path / str(i) / "modules.json").exists()
-
-
 @RELAXED
 @given(st.lists(any_text, max_size=12), st.integers(1, 5), st.randoms(use_true_random=False))
 def test_vector_depends_on_its_string_only(encoder, texts, batch_size, rng):
@@ -163,12 +155,6 @@ def test_tokens_are_those_of_the_tokenizer(encoder_folder, text, max_length):
     (ids,) = encoder.tokenize([text])
     assert ids == reference(text, truncation=True, max_length=max_length)["input_ids"]
     assert len(ids) <= max_length and ids[-1] == reference.sep_token_id
-
-
-def test_encoding_tokens_equals_encoding_strings(encoder):
-    np.testing.assert_allclose(encoder.encode_tokens(encoder.tokenize(TEXTS)), encoder.encode(TEXTS), atol=1e-6)
-    assert encoder.tokenize([]) == []
-    assert encoder.encode([]).shape == encoder.encode_tokens([]).shape == (0, 32)
 
 
 def test_bf16_is_close_to_fp32_and_not_equal(encoder_folder, encoder, tmp_path):

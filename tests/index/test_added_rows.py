@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import random
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from index_vectors import clustered_vectors
 
-from spacy_sapbert.files import list_files
 from spacy_sapbert.index import Index, ScannIndex, exact_search, read_index
 
 WIDTH = 24
@@ -73,34 +71,6 @@ def test_added_rows_are_saved(tmp_path, cls, copied):
         assert (index.vectors == vectors).all()
         assert_same_search(index, vectors)
     assert_same_search(index.extended(fractions(3, 5)), np.concatenate([vectors, fractions(3, 5)]))
-
-
-def test_added_rows_of_an_index_that_lay_in_the_folder_before_are_not_loaded(tmp_path):
-    make_index()[0].to_disk(tmp_path)
-    index, vectors = make_index(added=())
-    index.to_disk(tmp_path)
-    assert len(read_index(tmp_path)) == len(vectors) == 20
-
-
-def test_damaged_or_missing_added_rows_are_noticed(tmp_path):
-    make_index()[0].to_disk(tmp_path)
-    assert "added.npy" in list_files(tmp_path)
-    path = tmp_path / "added.npy"
-    data = bytearray(path.read_bytes())
-    data[random.Random(0).randrange(len(data))] ^= 4
-    path.write_bytes(data)
-    with pytest.raises(OSError, match=r"is not the file that was saved: it is"):
-        read_index(tmp_path)
-    path.unlink()
-    with pytest.raises(FileNotFoundError, match=r"The copy or the download is incomplete; write"):
-        read_index(tmp_path)
-
-
-def test_building_again_forgets_added_rows():
-    index, _ = make_index()
-    index.build(fractions(5, 3))
-    assert len(index) == 5
-    assert_same_search(index, fractions(5, 3))
 
 
 @pytest.mark.parametrize("cls", [Index, ScannIndex])

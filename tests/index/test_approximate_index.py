@@ -1,7 +1,5 @@
 """What holds for ScaNN and usearch alike: bad input, batches, saved folders, copies and damage."""
 
-import copy
-import pickle
 import random
 import shutil
 
@@ -79,13 +77,6 @@ def test_scores_are_true_cosines_and_rows_distinct(index):
         assert (np.diff(values) <= 0).all()
 
 
-def test_missing_neighbours_are_minus_one_behind_the_found_ones(index):
-    queries = clustered_vectors(20, seed=1)
-    rows, scores = index.search(queries, len(index) + 10)
-    assert (np.sort(rows[:, :-10], axis=1) == np.arange(len(index))).all()
-    assert (rows[:, -10:] == -1).all() and np.isneginf(scores[:, -10:]).all() and np.isfinite(scores[:, :-10]).all()
-
-
 @pytest.mark.parametrize("memory_map", [True, False])
 def test_moved_folder_loads_and_finds_the_same(index, tmp_path, memory_map):
     index.to_disk(tmp_path / "a")
@@ -93,28 +84,6 @@ def test_moved_folder_loads_and_finds_the_same(index, tmp_path, memory_map):
     assert_same(index, read_index(tmp_path / "b", memory_map=memory_map))
     for name in list_files(tmp_path / "b"):
         assert str(tmp_path).encode() not in (tmp_path / "b" / name).read_bytes()
-
-
-def test_saving_over_the_folder_it_is_mapped_from_works(index, tmp_path):
-    index.to_disk(tmp_path / "a")
-    loaded = read_index(tmp_path / "a")
-    loaded.to_disk(tmp_path / "a")
-    assert_same(index, loaded)
-    assert_same(index, read_index(tmp_path / "a"))
-
-
-@pytest.mark.parametrize(
-    "copy_of",
-    [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],
-    ids=["copy", "pickle"],
-)
-def test_copies_find_the_same(index, copy_of):
-    assert_same(index, copy_of(index))
-
-
-def test_pickle_and_empty_keep_the_recall_target(index):
-    assert copy.deepcopy(index).settings.recall_target == index.empty().settings.recall_target == 0.97
-    assert pickle.loads(pickle.dumps(type(index)(recall_target=0.5))).settings.recall_target == 0.5
 
 
 def test_damage_in_any_file_is_noticed(index, tmp_path):

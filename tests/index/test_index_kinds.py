@@ -26,12 +26,6 @@ def test_linker_takes_the_best_kind_by_default(install, encoder_folder, terminol
     assert loaded.get_pipe("sapbert_linker").find(["heart attack"])[0][0]["id"] == "C0027051"
 
 
-@pytest.mark.parametrize("index", ["usearch", "exact", 5, None], ids=str)
-def test_what_is_no_index_is_refused_when_the_linker_is_made(index):
-    with pytest.raises(ValueError, match=rf"index of the linker 'sapbert_linker' is {index!r}.*Index.v1"):
-        spacy.blank("en").add_pipe("sapbert_linker", config={"index": index})
-
-
 def build(cls, rows=2500, recall_target=0.95):
     index = cls(recall_target=recall_target)
     index.build(clustered_vectors(rows), fingerprint="f")
@@ -99,12 +93,3 @@ def test_folder_saved_without_a_structure_gets_one(tmp_path, install, cls):
         build(cls).to_disk(tmp_path)
     install("scann", "usearch")
     assert read_index(tmp_path).configuration["scoring"] != "exact"
-
-
-def test_small_folder_opens_without_a_structure(tmp_path, install):
-    build(ScannIndex, rows=1999).to_disk(tmp_path)
-    before = snapshot(tmp_path)
-    install("usearch")
-    index = read_index(tmp_path)
-    assert type(index) is UsearchIndex and index.configuration == {"scoring": "exact"}
-    assert snapshot(tmp_path) == before

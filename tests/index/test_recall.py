@@ -164,11 +164,6 @@ def test_a_query_finds_the_same_alone(step_index):
         np.testing.assert_allclose(alone[1][0], scores[place], atol=1e-6)
 
 
-def test_effort_that_was_asked_for_is_never_lowered(step_index):
-    assert step_index.search(QUERIES, 1, effort=9)[0][:, 0].tolist() == [0, 1, 2]
-    assert step_index.searches == [(3, 9)]
-
-
 def test_the_own_row_of_a_left_out_query_does_not_count(step_index):
     # Each query lies on a row, and its nearest other row is farther than the limits.
     lonely = np.eye(STEP_WIDTH, dtype=np.float32)
@@ -178,11 +173,6 @@ def test_the_own_row_of_a_left_out_query_does_not_count(step_index):
     assert step_index.searches == [(1, 1)]
     step_index._search(lonely[:1], 2, 1, ignored=1)
     assert step_index.searches[1:] == [(1, 1), (1, 8)]
-
-
-def test_measured_recall_includes_the_repeated_searches(step_index):
-    measured = RecallTest(step_index.vectors, QUERIES).measure(step_index)
-    assert measured["at_1"] == measured["altered"]["at_1"] == measured["left_out"]["at_1"] == 1.0
 
 
 def test_too_little_memory_is_warned_of(tmp_path, monkeypatch):
@@ -197,15 +187,3 @@ def test_too_little_memory_is_warned_of(tmp_path, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_memory(1_000_000, 256)
-
-
-@pytest.mark.parametrize("content", [None, "MemTotal:       24000000 kB\n"])
-def test_unknown_memory_is_not_warned_of(tmp_path, monkeypatch, content):
-    path = tmp_path / "meminfo"
-    monkeypatch.setattr("spacy_sapbert.index.MEMINFO", path)
-    if content is not None:
-        path.write_text(content)
-    assert find_available() is None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warn_of_memory(10**9, 1024)

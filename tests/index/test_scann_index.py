@@ -66,16 +66,6 @@ def test_a_forked_process_searches_after_its_parent_has_used_the_index(index):
     assert child.exitcode == 0
 
 
-def test_whoever_wants_more_rows_than_the_searched_leaves_hold_gets_them_all(index, monkeypatch):
-    # These queries are far from all rows, and would be searched exactly.
-    monkeypatch.setattr(ScannIndex, "_get_steps", lambda self: ())
-    monkeypatch.setattr(index, "configuration", {**index.configuration, "leaves_to_search": 1})
-    queries = clustered_vectors(20, seed=2)
-    assert (np.sort(index.search(queries, len(index))[0], axis=1) == np.arange(len(index))).all()
-    few, _ = index.search(queries, 3)
-    assert (few != exact_search(index.vectors, queries, 3)[0]).any()
-
-
 def test_a_build_shows_its_log_only_if_it_fails(index, capfd):
     with hold_log():
         os.write(2, b"Size of sampled dataset\n")

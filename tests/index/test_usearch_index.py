@@ -58,16 +58,6 @@ def test_threads_search_at_once_and_find_what_each_finds_alone(index):
                 assert (rows == expected).all()
 
 
-def test_one_thread_builds_the_same_graph_again(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    graphs = []
-    for _ in range(2):
-        index = UsearchIndex()
-        index.build(clustered_vectors(2100))
-        graphs.append(index._structure.data.tobytes())
-    assert graphs[0] == graphs[1]
-
-
 def test_threads_are_those_of_the_environment_or_the_cores_of_the_process(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert usearch.count_threads() == 3
@@ -75,15 +65,6 @@ def test_threads_are_those_of_the_environment_or_the_cores_of_the_process(monkey
     assert 1 <= usearch.count_threads() <= os.cpu_count()
     monkeypatch.setattr(usearch, "is_forked", lambda: True)
     assert usearch.count_threads() == 1
-
-
-def test_more_effort_finds_more(index):
-    vectors = clustered_vectors()
-    _, expected = exact_search(vectors, vectors[:300], 4)
-    index = copy.deepcopy(index)
-    index.configuration = {**index.configuration, "expansion": 4}
-    found = [(index.search(vectors[:300], 4, effort=effort)[1] >= expected - 1e-5).mean() for effort in (1, 30)]
-    assert found[1] > 0.98 and found[1] >= found[0]
 
 
 def test_target_out_of_reach_warns_and_keeps_the_largest_budget(monkeypatch):
