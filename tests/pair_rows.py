@@ -5,11 +5,7 @@ from training.data.pairs import read_pairs
 
 
 def build(concepts: dict[str, list[str]]) -> Terminology:
-    """Make a terminology.
-
-    concepts (dict[str, list[str]]): Names by concept id.
-    RETURNS (Terminology): The terminology.
-    """
+    """Make a terminology of names by concept id."""
     builder = TerminologyBuilder()
     for concept_id, names in concepts.items():
         for name in names:
@@ -18,9 +14,5 @@ def build(concepts: dict[str, list[str]]) -> Terminology:
 
 
 def read(path: object) -> list[tuple[str, ...]]:
-    """Read the pairs of a folder.
-
-    path (Path): The folder.
-    RETURNS (list[tuple[str, ...]]): Id and two names of each.
-    """
+    """Read id and two names of each pair of a folder."""
     return [row for chunk in read_pairs(path) for row in chunk.iter_rows()]

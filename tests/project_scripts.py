@@ -7,21 +7,13 @@ from pathlib import Path
 
 
 def find_scripts(project: str) -> Path:
-    """Find the folder of a project's scripts.
-
-    project (str): The name of the project.
-    RETURNS (Path): The folder.
-    """
+    """Find the folder of a project's scripts."""
     return Path(__file__).parents[1] / "projects" / project / "scripts"
 
 
 @contextmanager
 def import_scripts(project: str) -> Iterator[Path]:
-    """Make the scripts of a project importable for a while.
-
-    project (str): The name of the project.
-    YIELDS (Path): The folder of its scripts.
-    """
+    """Make the scripts of a project importable for a while, and yield their folder."""
     folder, before, modules = find_scripts(project), list(sys.path), set(sys.modules)
     sys.path.insert(0, str(folder))
     try:

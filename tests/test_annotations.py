@@ -61,6 +61,8 @@ def test_a_span_without_a_label_stands_for_the_entity(make_nlp):
     alone = linker(make_doc(linker.vocab, spans=["WEATHER"]))
     assert ids(linker.get_candidates(alone[1:2])) == ids(linker.get_candidates(alone.spans["sc"][0]))
     # A span that was not linked has candidates of its own: none.
+    skipping = make_nlp(skip_labels=["OTHER"]).get_pipe("sapbert_linker")
+    assert skipping.get_candidates(skipping(make_doc(linker.vocab, "OTHER")).ents[0]) == []
     assert get_candidates(doc.spans["sc"][0], "another") == linker.get_candidates(doc[0:1]) == []
     doc[0:1]._.kb_candidates.append("mine")
     assert doc[2:3]._.kb_candidates == doc[2:3]._.kb_ents == []

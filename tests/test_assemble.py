@@ -9,9 +9,6 @@ from spacy.util import load_model_from_config
 from thinc.api import Config
 from typer.testing import CliRunner
 
-from spacy_sapbert.encoder import settings as encoder_settings
-from spacy_sapbert.encoder.folder import read_encoder
-
 CONFIG = """
 [nlp]
 lang = "en"
@@ -107,20 +104,6 @@ def test_initialize_again_reads_a_changed_terminology(builder_folder):
     (builder_folder / "names.tsv").write_text(TABLE.replace("D2", "E2"), encoding="utf8")
     nlp.initialize()
     assert links(nlp("A cold .")) == [("cold", "E2", 2)]
-
-
-def test_a_config_without_encoder_gets_the_bundled_one(builder_folder, tmp_path, static_folder, monkeypatch):
-    monkeypatch.setattr(encoder_settings, "FOLDER", static_folder)
-    config = Config().from_disk(builder_folder / "config.cfg")
-    del config["initialize"]["components"]["sapbert_linker"]["encoder"]
-    config.to_disk(builder_folder / "config.cfg")
-    done = assemble(builder_folder / "config.cfg", tmp_path / "out")
-    assert done.exit_code == 0, done.output + repr(done.exception)
-    shutil.rmtree(builder_folder)
-    monkeypatch.setattr(encoder_settings, "FOLDER", tmp_path / "gone")
-    nlp = spacy.load(tmp_path / "out")
-    assert nlp.get_pipe("sapbert_linker").encoder.fingerprint == read_encoder(static_folder).fingerprint
-    assert links(nlp("A heart attack and a cold .")) == [("heart attack", "D1", 2), ("cold", "D2", 2)]
 
 
 @pytest.mark.parametrize(

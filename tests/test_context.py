@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin, Span, Token
+from spacy.tokens import Doc, DocBin, Span
 
 from spacy_sapbert.annotations import get_user_data, make_key
 from spacy_sapbert.context import ATTRIBUTES, MentionContext, has_context, read_context, write_context
@@ -58,20 +58,10 @@ def test_attributes_of_context():
     assert read_context(first).words == ["family", "historical"]
     assert read_context(second) == MentionContext() and read_context(second, is_known=False) is None
     assert read_context(make_doc("c").ents[0], is_known=True) == MentionContext()
-
-
-def test_context_has_looked_at_a_document_that_has_its_graph():
+    # medspaCy has looked at a document that has its graph.
     doc = make_doc("a")
     doc.user_data["._.", "context_graph", None, None] = {}
     assert read_context(doc.ents[0]) == MentionContext()
-
-
-def test_attributes_of_tokens_are_of_no_mention():
-    Token.set_extension("negex", default=False, force=True)
-    doc = make_doc("a")
-    doc[0]._.negex = True
-    Token.remove_extension("negex")
-    assert read_context(doc.ents[0]) is None
 
 
 def test_attributes_of_ones_own():

@@ -175,15 +175,6 @@ def test_both_forms_give_each_concept_its_better_score(make_nlp, end, margin):
         assert [score for _, score in both][:3] == pytest.approx([1.0, 0.999, 0.999], abs=1e-6)
 
 
-def test_abbreviations_hold_for_one_document_only(make_nlp):
-    nlp = make_nlp()
-    alone = links(nlp("DMD is severe ."))
-    assert alone[0][2][0]["score"] < 0.999
-    docs = list(nlp.pipe([DMD, "DMD is severe ."]))
-    assert_same(links(docs[1]), alone)
-    assert docs[0].ents[1]._.kb_candidates[0]["score"] > 0.999
-
-
 @pytest.mark.parametrize("registered", ["by us", "by the other"])
 @pytest.mark.parametrize("kind", ["span", "string"])
 def test_abbreviations_of_another_component_are_used(make_nlp, monkeypatch, registered, kind):
@@ -324,14 +315,6 @@ def test_the_component_does_not_train_and_a_pipeline_around_it_does(make_nlp):
     assert linker.update(examples) == {}
     assert linker.update(examples, losses={"other": 1.0}) == {"other": 1.0}
     assert links(nlp(TEXTS[0])) == before
-
-
-@pytest.mark.parametrize("batch_size", [1, 2, 3, 1000])
-def test_pipe_gives_the_same_as_calling_one_by_one(make_nlp, batch_size):
-    nlp = make_nlp(cache_size=0, batch_size=2)
-    expected = [links(nlp(text)) for text in TEXTS]
-    for doc, found in zip(nlp.pipe(TEXTS, batch_size=batch_size), expected, strict=True):
-        assert_same(links(doc), found)
 
 
 def test_the_linker_can_be_sourced_into_another_pipeline_and_saved_with_it(make_nlp, tmp_path):

@@ -142,17 +142,3 @@ def test_a_branch_leaves_modifiers_and_history_out(hpo):
         assert find_texts() == ["asthma"]
     finally:
         linker.below = hpo.get_pipe("terminology_matcher").below = None
-
-
-@pytest.mark.parametrize(
-    ("mention", "name"),
-    [
-        ("Hyponatraemia", "Hyponatremia"),
-        ("hypercholesterolaemia", "Hypercholesterolemia"),
-        ("haematuria", "Hematuria"),
-        ("hypokalaemia", "Hypokalemia"),
-    ],
-)
-def test_british_names_are_not_linked_to_the_opposite(hpo, mention, name):
-    (found,) = hpo.get_pipe("sapbert_linker").find([mention])
-    assert (found[0]["canonical_name"], found[0]["score"]) == (name, 1.0)

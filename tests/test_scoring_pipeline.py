@@ -72,13 +72,6 @@ def test_scoring_leaves_predicted_and_gold_documents_as_they_are(make_nlp):
     assert [ent.text for ent in example.predicted.ents] == ["heart attack"]
 
 
-def test_many_examples_are_scored_in_batches(without_ner):
-    nlp = without_ner()
-    golds = [right(nlp.vocab) if i % 2 else wrong(nlp.vocab) for i in range(300)]
-    scores = nlp.evaluate(examples_for(nlp, *golds))
-    assert scores["nel_micro_f"] == scores["nel_acc_at_1"] == 0.5
-
-
 def test_a_linker_without_scorer_gives_no_scores(without_ner):
     nlp = without_ner(scorer=None)
     assert nlp.get_pipe("sapbert_linker").score(examples_for(nlp, right(nlp.vocab))) == {}

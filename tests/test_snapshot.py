@@ -203,32 +203,6 @@ def test_a_folder_has_one_state_of_a_linker_that_is_edited_while_it_is_saved(lin
     assert loaded.terminology == before
 
 
-@pytest.mark.parametrize("how", ["disk", "bytes"])
-def test_what_is_saved_can_be_loaded_if_names_come_while_the_parts_are_collected(linker, tmp_path, how):
-    """They come as soon as the retriever has been asked for its terminology."""
-    before, retriever = linker.terminology, linker.retriever
-
-    class Edited(Retriever):
-        is_first = True
-
-        @property
-        def terminology(self):
-            if Edited.is_first:
-                Edited.is_first = False
-                linker.add_names([("T1", "odd name")])
-            return before
-
-    retriever.__class__ = Edited
-    twin = spacy.blank("en").add_pipe("sapbert_linker")
-    if how == "disk":
-        linker.to_disk(tmp_path / "saved")
-        twin.from_disk(tmp_path / "saved")
-    else:
-        twin.from_bytes(linker.to_bytes())
-    assert not Edited.is_first and "T1" in linker.terminology
-    assert twin.terminology == before and twin.find(["cold"]) and "T1" not in twin.terminology
-
-
 def test_an_exchanged_encoder_is_not_saved_beside_an_index_of_another(linker, other_encoder, tmp_path):
     linker.to_disk(tmp_path / "saved")
     expected = linker.find(["coryza"])

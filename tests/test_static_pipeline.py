@@ -1,18 +1,14 @@
 """A linker with a static encoder: initialised without an encoder, saved, loaded, copied, and what that imports."""
 
-import copy
 import json
-import pickle
-import shutil
 import subprocess
 import sys
 
 import pytest
 import spacy
-from conftest import make_encoder_folder
-from spacy.util import load_model_from_config
 
 from spacy_sapbert.encoder import settings as encoder_settings
+from spacy_sapbert.encoder.folder import read_encoder
 
 DOCS = ["She had a heart attack .", "Trouble sleeping and a cold , high blood pressure ."]
 
@@ -35,65 +31,6 @@ def make_pipeline(terminology, **settings):
     return nlp
 
 
-def links(nlp):
-    return [[(ent.text, ent.kb_id_, ent._.kb_candidates) for ent in doc.ents] for doc in nlp.pipe(DOCS)]
-
-
-def test_saved_pipelines_have_the_card_of_the_bundled_encoder(terminology, tmp_path):
-    card = (encoder_settings.FOLDER / "README.md").read_bytes()
-    assert b"CC" in card
-    first, second = tmp_path / "first", tmp_path / "second"
-    make_pipeline(terminology).to_disk(first)
-    loaded = spacy.load(first)
-    loaded.to_disk(second)
-    copied = pickle.loads(pickle.dumps(loaded.get_pipe("sapbert_linker")))
-    assert copied.encoder.content.card == card
-    for folder in (first, second):
-        assert (folder / "sapbert_linker" / "encoder" / "README.md").read_bytes() == card
-
-
-def test_a_loaded_encoder_is_kept(nlp, terminology, tmp_path):
-    linker = nlp.get_pipe("sapbert_linker")
-    linker.initialize(encoder=make_encoder_folder(tmp_path / "own"))
-    fingerprint = linker.encoder.fingerprint
-    assert linker.encoder.content.kind == "transformer"
-    linker.initialize(terminology=terminology)
-    assert linker.encoder.fingerprint == fingerprint == linker.index.fingerprint
-
-
-def through_disk(nlp, path):
-    nlp.to_disk(path / "pipeline")
-    shutil.move(path / "pipeline", path / "moved")
-    return spacy.load(path / "moved")
-
-
-def through_bytes(nlp, _):
-    twin = load_model_from_config(nlp.config)
-    twin.get_pipe("entity_ruler").add_patterns(nlp.get_pipe("entity_ruler").patterns)
-    twin.get_pipe("sapbert_linker").from_bytes(nlp.get_pipe("sapbert_linker").to_bytes())
-    return twin
-
-
-@pytest.mark.parametrize("architecture", ["NameEncoder", "StaticEncoder"])
-@pytest.mark.parametrize(
-    "copy_of",
-    [
-        through_disk,
-        through_bytes,
-        lambda nlp, _: pickle.loads(pickle.dumps(nlp)),
-        lambda nlp, _: copy.deepcopy(nlp),
-    ],
-    ids=["disk", "bytes", "pickle", "deepcopy"],
-)
-def test_copies_link_alike(with_bundled, terminology, tmp_path, architecture, copy_of):
-    nlp = make_pipeline(terminology, model={"@architectures": f"spacy-sapbert.{architecture}.v1"})
-    twin = copy_of(nlp, tmp_path)
-    assert links(twin) == links(nlp)
-    linker = twin.get_pipe("sapbert_linker")
-    assert linker.encoder.content.kind == "static"
-    assert linker.add_names([("C0027051", "coronary")]) == 1 and linker.find(["coronary"])[0][0]["id"] == "C0027051"
-
-
 def test_static_architecture_refuses_a_transformer(with_bundled, terminology, encoder_folder):
     linker = spacy.blank("en").add_pipe(
         "sapbert_linker", config={"model": {"@architectures": "spacy-sapbert.StaticEncoder.v1", "max_length": 9}}
@@ -103,6 +40,17 @@ def test_static_architecture_refuses_a_transformer(with_bundled, terminology, en
     assert not linker.is_ready and not linker.encoder.is_loaded
     linker.initialize(terminology=terminology)
     assert linker.encoder.settings.max_length == 9
+
+
+def test_a_linker_keeps_its_encoder_until_it_gets_another(nlp, terminology, encoder_folder, static_folder):
+    linker = nlp.get_pipe("sapbert_linker")
+    bundled, expected = linker.encoder.fingerprint, linker.find(["heart atack", "cold"])
+    assert bundled == read_encoder(static_folder).fingerprint == linker.index.fingerprint
+    linker.initialize(encoder=encoder_folder)
+    linker.initialize(terminology=terminology)
+    assert linker.encoder.content.kind == "transformer" and linker.encoder.fingerprint == linker.index.fingerprint
+    linker.initialize(encoder=static_folder)
+    assert linker.encoder.fingerprint == bundled and linker.find(["heart atack", "cold"]) == expected
 
 
 SCRIPT = """

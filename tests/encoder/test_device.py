@@ -1,7 +1,5 @@
 """The setting `device`: what names mean, what is refused, and that tensors are where they should be."""
 
-import pickle
-
 import numpy as np
 import pytest
 import spacy
@@ -9,7 +7,7 @@ import torch
 from fake_device import SECOND, FakeDevice, pretend_gpus
 from spacy.util import load_config_from_str
 
-from spacy_sapbert.encoder.shim import EncoderShim, build_name_encoder_v1, get_encoder
+from spacy_sapbert.encoder.shim import build_name_encoder_v1, get_encoder
 from spacy_sapbert.encoder.transformer import find_fastest, list_devices, resolve_device, use_device
 
 TEXTS = ["heart attack", "cold", "", "common cold"]
@@ -72,15 +70,6 @@ def test_weights_and_batches_go_to_the_device(monkeypatch, encoder_folder):
         assert (encoder.encode(TEXTS) == expected).all()
         assert "linear" in fake.computed
     assert encoder.fingerprint == load(encoder_folder).fingerprint
-
-
-def test_copies_keep_the_device(monkeypatch, encoder_folder):
-    encoder = EncoderShim({}, "fp32", device="cpu")
-    assert pickle.loads(pickle.dumps(encoder)).device_name == encoder.unloaded().device_name == "cpu"
-    pretend_gpus(monkeypatch)
-    with FakeDevice() as fake:
-        twin = pickle.loads(pickle.dumps(load(encoder_folder, device=SECOND)))
-        assert all(fake.holds(weights) for weights in twin._in_memory.inference.parameters())
 
 
 CONFIG = """

@@ -49,6 +49,8 @@ def test_copies_give_equal_vectors(request, folder, tmp_path, copy_of):
     model = load(request.getfixturevalue(folder))
     twin = copy_of(model, tmp_path)
     assert (twin.predict(TEXTS) == model.predict(TEXTS)).all()
+    get_encoder(twin).to_device("cpu", 0)
+    assert (twin.predict(TEXTS) == model.predict(TEXTS)).all()
     assert get_encoder(twin).fingerprint == get_encoder(model).fingerprint
     assert get_encoder(twin).settings == get_encoder(model).settings
     assert get_encoder(twin).settings.max_length == 9 and get_encoder(twin).content is not get_encoder(model).content

@@ -89,15 +89,6 @@ def test_fingerprint_changes_with_every_setting(encoder_folder, saved):
     assert read_encoder(saved, requested={"pooling": "mean"}).fingerprint == read_encoder(saved).fingerprint
 
 
-def test_saved_folder_does_not_tell_where_it_came_from(encoder_folder, saved, tmp_path):
-    write_encoder(read_encoder(saved), tmp_path / "again")
-    for root, source in ((saved, encoder_folder), (tmp_path / "again", saved)):
-        assert len(list_files(root)) >= 7
-        for name in list_files(root):
-            content = (root / name).read_bytes()
-            assert str(source).encode() not in content and str(root).encode() not in content, name
-
-
 def test_damage_in_any_file_is_noticed(saved, tmp_path):
     rng = random.Random(0)
     shutil.copytree(saved, tmp_path / "a")

@@ -5,6 +5,7 @@ import pickle
 import pytest
 import spacy
 from spacy.tokens import Span
+from spacy.training import Example
 
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -37,10 +38,13 @@ def read_ents(doc):
 
 
 def test_names_become_entities_and_are_linked(make_matching):
-    doc = make_matching()(TEXT)
+    nlp = make_matching()
+    doc = nlp(TEXT)
     texts = ["Insomnia", "high-blood pressure", "heart attacks", "common cold"]
     assert read_ents(doc) == [(text, "CONCEPT") for text in texts]
     assert doc.ents[0].kb_id_ == "C0917801" and doc.ents[3].kb_id_ == "C0009443"
+    example = Example.from_dict(nlp.make_doc("A common cold."), {"entities": [(2, 13, "CONCEPT")]})
+    assert nlp.evaluate([example])["ents_f"] == 1.0
 
 
 def test_labels_go_by_semantic_type(make_matching):
