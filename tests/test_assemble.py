@@ -116,22 +116,3 @@ def test_paths_that_lead_nowhere_are_named(builder_folder, key, broken, code):
     nlp = load_model_from_config(config, auto_fill=True)
     with pytest.raises(OSError, match=f"{code}.*{broken}"):
         nlp.initialize()
-
-
-def test_a_pipeline_can_source_the_linker_of_a_saved_one_in_its_config(builder_folder, tmp_path):
-    assert assemble(builder_folder / "config.cfg", tmp_path / "out").exit_code == 0
-    shutil.rmtree(builder_folder)
-    config = f"""
-        [nlp]
-        lang = "en"
-        pipeline = ["entity_ruler", "sapbert_linker"]
-        [components]
-        [components.entity_ruler]
-        source = "{tmp_path / "out"}"
-        [components.sapbert_linker]
-        source = "{tmp_path / "out"}"
-    """
-    (tmp_path / "sourced.cfg").write_text(config, encoding="utf8")
-    done = assemble(tmp_path / "sourced.cfg", tmp_path / "again")
-    assert done.exit_code == 0, done.output + repr(done.exception)
-    assert links(spacy.load(tmp_path / "again")("A cold .")) == [("cold", "D2", 2)]

@@ -140,8 +140,7 @@ def test_codes_become_the_ids_and_the_concept_stays_known(make_linker):
     }
     assert all(linker.terminology[c["concept_id"]].canonical_name == c["canonical_name"] for c in ent._.kb_candidates)
 
-
-def test_of_several_codes_the_first_is_the_id_and_k_survives_concepts_without_one(make_linker):
+    # Of several codes the first is the id, and concepts without one do not count.
     (ent,) = link(make_linker(output_source="MSH", k=5), ("heart attack", "X"))
     assert ent.kb_id_ == "D009203"
     assert set(ids(ent._.kb_candidates)) == {"D003139", "D006973", "D009203", "D020388", "D007319"}

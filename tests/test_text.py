@@ -1,4 +1,4 @@
-"""Names and mentions in one form; words in one form for all of their spellings, and only for these."""
+"""Names and mentions in one form, words in one form for all of their spellings; runs that a tokenizer is slow for."""
 
 import unicodedata
 from collections import Counter
@@ -9,7 +9,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.terminology.names import normalize_names
-from spacy_sapbert.text import normal_words, normalize_name, normalize_writing, to_american, to_arabic, to_singular
+from spacy_sapbert.text import (
+    MAX_RUN,
+    measure_run,
+    normal_words,
+    normalize_name,
+    normalize_writing,
+    to_american,
+    to_arabic,
+    to_singular,
+)
 
 ZWSP, ZWNJ, ZWJ, BOM, SOFT_HYPHEN = "\u200b", "\u200c", "\u200d", "\ufeff", "\u00ad"
 
@@ -214,3 +223,24 @@ def test_different_names_have_different_forms(text, other):
 @given(st.text())
 def test_any_text_has_words_without_spaces_and_punctuation(text):
     assert all(word and not any(c.isspace() or c in ".,;-_()" for c in word) for word in normal_words(text))
+
+
+@pytest.mark.parametrize("unit", ["(", "$", "😀", "'s", "（", "a:", "http:中", "\u200b"])
+def test_what_takes_long_is_measured(unit):
+    assert measure_run(f"a {unit * 100_000} b") > MAX_RUN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "患者发热，咳嗽三天，体温38.5℃，血压120/80mmHg。",
+        "患者は三日前からの発熱とカレーのような咳を訴える。",
+        "ผู้ป่วยมีไข้และไอมาสามวัน",
+        "She has a racing heart (120/min), headaches and a low platelet count.\n",
+        "-" * 132 + "\n" + "_" * 200 + "\u3000" + "=" * 200 + "\n",
+    ],
+)
+def test_ordinary_texts_pass_at_any_length(text):
+    assert measure_run("ab (((( abc\t((\n") == 4
+    assert measure_run((text * 20_000)[:20_000]) <= MAX_RUN
