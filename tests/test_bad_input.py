@@ -192,7 +192,7 @@ def test_numbers_and_lists_of_numpy_are_accepted(make_nlp):
 def test_initialize_takes_folders_and_refuses_what_is_no_terminology_or_encoder(make_nlp, terminology, encoder_folder):
     nlp = make_nlp()
     linker = nlp.get_pipe("sapbert_linker")
-    expected, fingerprint = nlp("heart attack").ents[0]._.kb_candidates, linker.encoder.fingerprint
+    expected, fingerprint = linker.find(["heart attack"]), linker.encoder.fingerprint
     for given in ({"encoder": str(encoder_folder)}, {"encoder": encoder_folder, "terminology": terminology}):
         linker.initialize(**given)
         assert linker.encoder.fingerprint == fingerprint
@@ -205,7 +205,7 @@ def test_initialize_takes_folders_and_refuses_what_is_no_terminology_or_encoder(
     nlp.config["initialize"]["components"]["sapbert_linker"] = {"terminolgy": "x"}
     with pytest.raises(ValueError, match="terminolgy"):
         nlp.initialize()
-    assert nlp("heart attack").ents[0]._.kb_candidates == expected
+    assert linker.find(["heart attack"]) == expected
 
 
 def test_initializing_without_terminology_or_encoder_says_what_is_missing(

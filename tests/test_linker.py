@@ -43,11 +43,10 @@ def best_ids(doc):
     return [ent.kb_id_ for ent in doc.ents]
 
 
-def make_doc(nlp, words, ents, *, kb_ids=None):
+def make_doc(nlp, words, ents):
     """Make a document with entities from (start, end, label)."""
     doc = Doc(nlp.vocab, words=words)
-    kb_ids = kb_ids or [""] * len(ents)
-    doc.ents = [Span(doc, *ent[:2], label=ent[2], kb_id=kb_id) for ent, kb_id in zip(ents, kb_ids, strict=True)]
+    doc.ents = [Span(doc, start, end, label=label) for start, end, label in ents]
     return doc
 
 
