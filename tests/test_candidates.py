@@ -7,9 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.candidates import Candidates, merge_forms
-from spacy_sapbert.index import Index
-from spacy_sapbert.retrieval.name_table import NameTable
-from spacy_sapbert.retrieval.retriever import Retriever
 
 IDS = "ABCDEF"
 
@@ -102,25 +99,3 @@ def test_mentions_of_a_batch_do_not_depend_on_one_another(lists, k, rng):
     assert list_hits(Candidates.join([merged, merged])) == 2 * list_hits(merged)
     reranked = merged.take(np.lexsort((merged.score, merged.mention)))
     assert [sorted(rows) for rows in list_hits(reranked)] == [sorted(rows) for rows in list_hits(merged)]
-
-
-def test_rows_become_plain_data(terminology):
-    names = {name: row for row, name in enumerate(terminology.names["name"].to_list())}
-    empty = NameTable.build(terminology.names["name"])
-    retriever = Retriever(terminology, Index(), *np.empty((3, 0), dtype=np.int64), empty)
-    rows = np.full(2, terminology.row("C0027051"))
-    found = Candidates.of_rows([("a", "b"), ("c",)], np.arange(2), rows, np.array([names["heart attack"], -1]),
-                               np.array([0.5, 1.0000001]), np.array([1, 0]))  # fmt: skip
-    ((made,), (again,)) = retriever.describe(found)
-    assert made == {
-        "id": "C0027051",
-        "concept_id": "C0027051",
-        "score": 0.5,
-        "name": "heart attack",
-        "canonical_name": "Myocardial Infarction",
-        "types": ["T047"],
-        "mention": "b",
-    }
-    made["types"].append("changed")
-    assert (again["name"], again["score"], again["types"]) == ("Myocardial Infarction", 1.0, ["T047"])
-    assert retriever.describe(found)[0][0]["types"] == ["T047"]
