@@ -7,7 +7,6 @@ import spacy
 from spacy import displacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
-from spacy.tokens.underscore import Underscore
 from spacy.training import Example
 
 from spacy_sapbert.candidates import Mentions
@@ -172,28 +171,6 @@ def test_both_forms_give_each_concept_its_better_score(make_nlp, end, margin):
     if margin:
         assert [id_ for id_, _ in both][:3] == ["C0027051", "C0009264", "C0009443"]
         assert [score for _, score in both][:3] == pytest.approx([1.0, 0.999, 0.999], abs=1e-6)
-
-
-@pytest.mark.parametrize("registered", ["by us", "by the other"])
-@pytest.mark.parametrize("kind", ["span", "string"])
-def test_abbreviations_of_another_component_are_used(make_nlp, monkeypatch, registered, kind):
-    nlp = make_nlp()
-    nlp.remove_pipe("schwartz_hearst")
-    if registered == "by the other":
-        monkeypatch.setitem(Underscore.doc_extensions, "abbreviations", ([], None, None, None))
-        monkeypatch.setitem(Underscore.span_extensions, "long_form", (None, None, None, None))
-
-    def detect(doc):
-        short, long_form = doc[6:7], doc[0:3]
-        doc._.abbreviations = [short]
-        short._.long_form = long_form if kind == "span" else long_form.text
-        return doc
-
-    Language.component(f"test_detector_{kind}_{registered.replace(' ', '_')}", func=detect)
-    nlp.add_pipe(f"test_detector_{kind}_{registered.replace(' ', '_')}", before="sapbert_linker")
-    doc = nlp("Duchenne muscular dystrophy , in short DMD")
-    assert [(ent.text, ent.kb_id_) for ent in doc.ents][1] == ("DMD", "C0013264")
-    assert doc.ents[1]._.kb_candidates[0]["score"] == pytest.approx(1.0, abs=1e-6)
 
 
 def test_each_distinct_string_is_encoded_once_and_later_not_at_all(make_nlp, encoded):

@@ -102,14 +102,6 @@ def test_vectors_equal_a_naive_loop_before_and_after_saving(folder, tmp_path, re
     assert (twin.encode(TEXTS) == vectors).all()
 
 
-def test_unknown_characters_say_nothing_in_a_vocabulary_of_pieces(tmp_path):
-    encoder = load(make_xlm_r(tmp_path / "xlm-r"))
-    told = [encoder.is_informative(ids) for ids in encoder.tokenize(["heart", "心", "", "ж"])]
-    assert told[:3] == [True, True, False]
-    bytes_encoder = load(make_roberta(tmp_path / "roberta"))
-    assert [bytes_encoder.is_informative(ids) for ids in bytes_encoder.tokenize(["ж", ""])] == [True, False]
-
-
 def test_the_vocabulary_of_slow_tokenizers_outlives_the_folder_it_came_from(tmp_path):
     folder = make_xlm_r(tmp_path / "xlm-r")
     assert load(folder).source.vocabulary is None

@@ -59,14 +59,6 @@ def test_recall_on_altered_names_is_what_plain_numpy_counts():
     assert measured["standard_error"] == pytest.approx((expected * (1 - expected) / 60) ** 0.5, abs=1e-4)
 
 
-@pytest.mark.parametrize("altered", [None, np.empty((0, WIDTH), dtype=np.float32)])
-def test_without_altered_names_the_left_out_rows_decide(altered):
-    index = make_index(100)
-    measured = RecallTest(index.vectors, altered).measure(index)
-    assert measured["test"] == "left_out" and "altered" not in measured
-    assert measured["at_1"] == measured["left_out"]["at_1"]
-
-
 def test_tuning_holds_the_target_against_the_lower_figure():
     index = make_index(200)
     configurations = [{"scoring": "exact", "rows": rows} for rows in (150, 199, 200)]
