@@ -10,8 +10,6 @@ import spacy
 from spacy_sapbert.encoder import settings as encoder_settings
 from spacy_sapbert.encoder.folder import read_encoder
 
-DOCS = ["She had a heart attack .", "Trouble sleeping and a cold , high blood pressure ."]
-
 
 @pytest.fixture
 def with_bundled(static_folder, monkeypatch):
