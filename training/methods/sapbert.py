@@ -23,6 +23,8 @@ from ..engine.settings import Section, refuse
 from .pairs import PairMethod, PairSettings
 
 ADAPTER = "names"
+# Of low-rank updates, times the rank.
+LORA_SCALE = 16
 
 
 class AdapterSettings(Section):
@@ -36,9 +38,7 @@ class AdapterSettings(Section):
     reduction: int = Field(
         default=16, ge=1, description="Bottleneck: the ratio of the hidden width to the bottleneck's."
     )
-    invertible: bool = Field(default=True, description="Bottleneck: add another one after the embeddings.")
     rank: int = Field(default=8, ge=1, description="Rank of low-rank updates.")
-    alpha: int = Field(default=16, ge=1, description="Scale of low-rank updates, times the rank.")
 
 
 class SapbertSettings(PairSettings):
@@ -135,19 +135,17 @@ def make_transformer(source: EncoderSource, settings: SapbertSettings) -> torch.
 def add_adapter(transformer: torch.nn.Module, settings: AdapterSettings) -> None:
     """Freeze a Hugging Face transformer and add a trainable adapter.
 
-    "bottleneck" is Pfeiffer's: one after the feed-forward part of each layer; with `invertible`, one more after the
-    embeddings, which is included in the parameter counts of the SapBERT paper (table 7).
+    "bottleneck" is Pfeiffer's: one after the feed-forward part of each layer, and one more after the embeddings, which
+    is included in the parameter counts of the SapBERT paper (table 7).
     """
     # The library takes seconds to import, and most runs do not need it.
     import adapters
 
     adapters.init(transformer)
     if settings.kind == "lora":
-        config = adapters.LoRAConfig(r=settings.rank, alpha=settings.alpha)
-    elif settings.invertible:
-        config = adapters.SeqBnInvConfig(reduction_factor=settings.reduction)
+        config = adapters.LoRAConfig(r=settings.rank, alpha=LORA_SCALE)
     else:
-        config = adapters.SeqBnConfig(reduction_factor=settings.reduction)
+        config = adapters.SeqBnInvConfig(reduction_factor=settings.reduction)
     transformer.add_adapter(ADAPTER, config=config)  # type: ignore[operator]  # added by the library, as the next ones
     transformer.train_adapter(ADAPTER)  # type: ignore[operator]
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from rrf_files import atom, write_release
-from safetensors.torch import load_file
+from small_runs import assert_same_course, losses, stop_at
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
@@ -19,11 +18,10 @@ from spacy_sapbert.terminology import read_rrf
 from training.cli import app
 from training.data.run_folder import RunFolder
 from training.encoders.embeddings import Embeddings
-from training.engine.checkpoints import list_checkpoints
-from training.engine.loop import TrainingLoop
 from training.engine.run import export_run, train
-from training.methods.coder_plusplus.data import GroupSampler, load_name_table
-from training.methods.coder_plusplus.neighbours import Neighbours, search_neighbours
+from training.methods.coder.data import GroupSampler, load_synonyms
+from training.methods.coder.plusplus import CoderPlusPlus, search_neighbours
+from training.methods.coder.settings import NameData
 from training.methods.registry import make_settings
 
 WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failure", "b12", "mild"]
@@ -78,13 +76,13 @@ def make(terminology, encoder_folder, tmp_path):
 def concepts_by_name(table):
     found = {name: set() for name in range(len(table.names))}
     for concept in range(len(table.concepts)):
-        for name in table.name_rows[table.name_offsets[concept] : table.name_offsets[concept + 1]].tolist():
+        for name in table.name_rows[table.offsets[concept] : table.offsets[concept + 1]].tolist():
             found[name].add(concept)
     return found
 
 
 def test_names_keep_all_their_concepts(terminology):
-    table = load_name_table(terminology, languages=["ENG"])
+    table = load_synonyms(str(terminology), NameData())
     found = concepts_by_name(table)
     assert any(len(concepts) > 1 for concepts in found.values())
     assert table.report["homonyms"] == sum(len(concepts) > 1 for concepts in found.values())
@@ -98,7 +96,7 @@ def test_names_keep_all_their_concepts(terminology):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_each_anchor_comes_once_before_any_comes_again(terminology, seed):
-    table = load_name_table(terminology, languages=["ENG"])
+    table = load_synonyms(str(terminology), NameData())
     sampler = GroupSampler(table, 3, 2, seed=seed)
     n = len(table.anchors)
     epochs = sampler.list_anchors(0, n)[: 3 * n].reshape(3, n)
@@ -114,7 +112,7 @@ def test_each_anchor_comes_once_before_any_comes_again(terminology, seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_batch_has_anchors_neighbours_and_synonyms(terminology, seed):
-    table = load_name_table(terminology, languages=["ENG"])
+    table = load_synonyms(str(terminology), NameData())
     concepts = concepts_by_name(table)
     lists = np.random.default_rng(seed).integers(0, len(table.names), size=(len(table.names), 4))
     sampler = GroupSampler(table, 3, 2, seed=seed)
@@ -142,7 +140,7 @@ def load_encoder(folder):
 
 
 def test_neighbours_are_those_of_a_naive_search(terminology, encoder_folder, tmp_path):
-    encoder, names = load_encoder(encoder_folder), load_name_table(terminology, languages=["ENG"]).names.to_list()
+    encoder, names = load_encoder(encoder_folder), load_synonyms(str(terminology), NameData()).names.to_list()
     anchors = np.array([0, 3, len(names) - 1])
     found, report = search_neighbours(encoder, names, anchors, 4, tmp_path / "vectors")
     vectors = encoder.encode(names)
@@ -155,7 +153,7 @@ def test_neighbours_are_those_of_a_naive_search(terminology, encoder_folder, tmp
     assert report["index"] == {"scoring": "exact"}
 
 
-def test_a_name_is_no_neighbour_of_itself_where_many_are_alike(monkeypatch):
+def test_a_name_is_no_neighbour_of_itself_where_many_are_alike(monkeypatch, tmp_path):
     class Alike:
         def __init__(self, *_):
             pass
@@ -166,9 +164,9 @@ def test_a_name_is_no_neighbour_of_itself_where_many_are_alike(monkeypatch):
         def take(self, names):
             return np.ones((len(names), 2), dtype=np.float32) / math.sqrt(2)
 
-    monkeypatch.setattr("training.methods.coder_plusplus.neighbours.Embeddings", Alike)
+    monkeypatch.setattr("training.methods.coder.plusplus.Embeddings", Alike)
     monkeypatch.setattr(EncoderShim, "fingerprint", "x")
-    found, _ = search_neighbours(EncoderShim({}), [str(i) for i in range(50)], np.arange(50), 3)
+    found, _ = search_neighbours(EncoderShim({}), [str(i) for i in range(50)], np.arange(50), 3, tmp_path)
     assert found.shape == (50, 3)
     assert all(anchor not in rows for anchor, rows in enumerate(found.tolist()))
 
@@ -189,13 +187,13 @@ def naive_loss(similarities, same, alpha=2.0, beta=50.0, base=0.5, epsilon=0.1):
     return total / n
 
 
-def test_the_loss_is_that_of_naive_loops(make, encoder_folder, terminology):
+def test_the_loss_is_that_of_naive_loops(make, encoder_folder, terminology, tmp_path):
     settings = make(batch={"accumulation": 1, "max_steps": 1, "dropout": 0.0}, optimizer={"warmup_steps": 0})
     train(settings)
     logged = list(RunFolder(settings.paths.output).read_metrics())
-    encoder, table = load_encoder(encoder_folder), load_name_table(terminology, languages=["ENG"], neighbours=3)
+    encoder, table = load_encoder(encoder_folder), load_synonyms(str(terminology), NameData())
     # Neighbours of the untrained encoder, of all names.
-    lists, _ = search_neighbours(encoder, table.names.to_list(), np.arange(len(table.names)), 3)
+    lists, _ = search_neighbours(encoder, table.names.to_list(), np.arange(len(table.names)), 3, tmp_path / "vectors")
     batch = GroupSampler(table, 2, 2, seed=0).draw(0, lists.__getitem__)
     vectors = encoder.encode(table.names.gather(batch.names).to_list()).astype(float)
     expected = naive_loss((vectors @ vectors.T).tolist(), batch.same.tolist())
@@ -214,36 +212,6 @@ def list_folders(settings):
     return sorted(path.name for path in (Path(settings.paths.output) / "neighbours").iterdir())
 
 
-def final_state(settings):
-    checkpoints = list_checkpoints(Path(settings.paths.output) / "checkpoints")
-    return load_file(checkpoints[-1] / "state.safetensors")
-
-
-def losses(settings):
-    return [entry["loss"] for entry in RunFolder(settings.paths.output).read_metrics()]
-
-
-def assert_same_course(first, second):
-    assert losses(first) == losses(second)
-    ours, theirs = final_state(first), final_state(second)
-    assert set(ours) == set(theirs) and all(torch.equal(ours[name], theirs[name]) for name in ours)
-
-
-def stop_at(monkeypatch, settings, step):
-    """End a run without a checkpoint, as `kill -9` does."""
-    take_step = TrainingLoop.take_step
-
-    def fail(self, batch):
-        if batch == step:
-            raise KeyboardInterrupt
-        return take_step(self, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingLoop, "take_step", fail)
-        with pytest.raises(KeyboardInterrupt):
-            train(settings)
-
-
 @pytest.mark.parametrize("stops", [(3,), (4,), (3, 4)])
 def test_a_run_goes_on_as_if_it_had_not_been_stopped(make, monkeypatch, stops):
     """Stopped at the start of a period of neighbours, or within one: the last checkpoint is one before."""
@@ -257,23 +225,15 @@ def test_a_run_goes_on_as_if_it_had_not_been_stopped(make, monkeypatch, stops):
     assert list_folders(whole) == list_folders(parts) == ["step-00000000", "step-00000003"]
 
 
-def test_a_run_that_is_told_to_go_on_has_the_neighbours_of_its_anchors(make):
-    whole, parts = make("whole", optimizer={"schedule": "constant"}), make("parts", optimizer={"schedule": "constant"})
-    train(whole)
-    train(make("parts", optimizer={"schedule": "constant"}, batch={"max_steps": 4}))
-    train(parts)
-    assert_same_course(whole, parts)
-
-
 def test_neighbours_are_looked_for_anew_with_the_weights_of_the_time(make, monkeypatch):
     calls = []
-    find = Neighbours._find
+    search = CoderPlusPlus._search
 
     def watch(self, path, start, anchors):
-        calls.append((start, self.get_encoder().fingerprint))
-        find(self, path, start, anchors)
+        calls.append((start, self.take_snapshot().fingerprint))
+        search(self, path, start, anchors)
 
-    monkeypatch.setattr(Neighbours, "_find", watch)
+    monkeypatch.setattr(CoderPlusPlus, "_search", watch)
     settings = make(batch={"max_steps": 9})
     report = train(settings)
     assert [start for start, _ in calls] == [0, 3, 6]
@@ -318,7 +278,7 @@ def test_whoever_interrupts_the_search_for_neighbours_does_not_wait_for_it(make,
 
     add = Embeddings.add
     train(make("whole"))
-    monkeypatch.setattr("training.methods.coder_plusplus.neighbours.ENCODED_AT_ONCE", 10)
+    monkeypatch.setattr("training.methods.coder.plusplus.ENCODED_AT_ONCE", 10)
     with monkeypatch.context() as patch:
         patch.setattr(Embeddings, "add", interrupt)
         report = train(make("parts"))
@@ -330,15 +290,11 @@ def test_whoever_interrupts_the_search_for_neighbours_does_not_wait_for_it(make,
 def test_neighbours_that_are_gone_are_not_replaced_by_others(make):
     settings = make(batch={"max_minutes": 1e-9})
     assert train(settings).training["steps"] == 1
+    with pytest.raises(ValueError, match=r"batch\.neighbours: 3, not 4"):
+        train(make(batch={"neighbours": 4}))
     shutil.rmtree(Path(settings.paths.output) / "neighbours")
     with pytest.raises(FileNotFoundError, match=r"step 1 .*step 0"):
         train(make())
-
-
-def test_a_run_does_not_go_on_with_other_settings(make):
-    train(make())
-    with pytest.raises(ValueError, match=r"batch\.neighbours: 3, not 4"):
-        train(make(batch={"neighbours": 4}))
 
 
 @pytest.mark.parametrize(
@@ -359,9 +315,7 @@ def test_names_with_nothing_to_learn_are_refused(make, tmp_path, names, message)
     ("section", "values", "message"),
     [
         ("batch", {"neighbours": 0}, r"batch\.neighbours: .*, not 0"),
-        ("batch", {"refresh_steps": 0}, r"batch\.refresh_steps: .*, not 0"),
         ("batch", {"triplets": 4}, "triplets.*no such setting"),
-        ("terms", {"beta": 0.0}, r"terms\.beta"),
         ("data", {"languages": ""}, r"data\.languages"),
         ("relations", {}, "relations.*no such setting"),
     ],

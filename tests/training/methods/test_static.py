@@ -8,7 +8,17 @@ import polars as pl
 import pytest
 import torch
 from safetensors.numpy import load_file
-from small_runs import assert_same, final_weights, losses, make, pairs, start, terminology, wait_for_steps
+from small_runs import (
+    assert_same_course,
+    final_weights,
+    losses,
+    make,
+    pairs,
+    start,
+    stop_at,
+    terminology,
+    wait_for_steps,
+)
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
@@ -17,13 +27,12 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.run_folder import RunFolder
 from training.data.task import LinkingTask
 from training.encoders.bases import load_base
-from training.engine.loop import TrainingLoop
 from training.engine.run import export_run, train
+from training.methods import static as static_method
 from training.methods.registry import METHODS, make_settings
-from training.methods.static import method as static_method
-from training.methods.static.method import RowAdagrad
-from training.methods.static.table import (
+from training.methods.static import (
     START_FILE,
+    RowAdagrad,
     Teacher,
     TokenTableSettings,
     fit_projection,
@@ -184,22 +193,11 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(make_static, monkeypatch):
     whole = make_static("whole", optimizer={"schedule": "linear"})
     train(whole)
     stopped = make_static("stopped", optimizer={"schedule": "linear"})
-    take_step = TrainingLoop.take_step
-
-    def fail(self, batch):
-        if self.step == 5:
-            raise KeyboardInterrupt
-        return take_step(self, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingLoop, "take_step", fail)
-        with pytest.raises(KeyboardInterrupt):
-            train(stopped)
+    stop_at(monkeypatch, stopped, 5)
     # The table before training is read, not made again.
     monkeypatch.setattr(static_method, "make_start", None)
     train(stopped)
-    assert_same(final_weights(whole), final_weights(stopped))
-    assert losses(whole) == losses(stopped) and len(losses(whole)) == 6
+    assert_same_course(whole, stopped)
 
 
 def test_a_killed_run_goes_on(make_static, tmp_path):
@@ -212,7 +210,7 @@ def test_a_killed_run_goes_on(make_static, tmp_path):
     whole, rest = (make_static(name, batch={"max_steps": taken + 2, "epochs": 1000}) for name in ("whole", "killed"))
     train(whole)
     train(rest)
-    assert_same(final_weights(whole), final_weights(rest))
+    assert_same_course(whole, rest)
 
 
 def test_a_refused_run_leaves_the_start_of_the_former_one(make_static, tmp_path):
@@ -260,14 +258,15 @@ def test_teachers_of_another_kind_are_refused(encoder_folder):
         make_tokenizer(tokenizer, ["heart"], TokenTableSettings(), lower_case=False)
 
 
-def test_the_vocabulary_has_frequent_words_and_no_unused_pieces(encoder_folder):
+def test_the_vocabulary_has_frequent_words_and_no_unused_pieces(encoder_folder, monkeypatch):
     teacher = read_encoder(encoder_folder).tokenizer.backend_tokenizer
     data = json.loads(teacher.to_str())
     for piece in ("[unused1]", "\u5fc3", "\u03b1", "##\u03b2"):
         data["model"]["vocab"][piece] = len(data["model"]["vocab"])
     teacher = Tokenizer.from_str(json.dumps(data))
     names = ["Heart attack", "heart failure", "acute heart", "acute attack", "rare"]
-    settings = TokenTableSettings(words=2, min_names=2)
+    settings = TokenTableSettings(words=2)
+    monkeypatch.setattr(static_method, "MIN_NAMES", 2)
     tokenizer = make_tokenizer(teacher, names, settings, lower_case=False)
     vocabulary = tokenizer.get_vocab()
     assert sorted(vocabulary.values()) == list(range(len(vocabulary))) and vocabulary["[UNK]"] == 0
@@ -278,9 +277,7 @@ def test_the_vocabulary_has_frequent_words_and_no_unused_pieces(encoder_folder):
     )
     assert tokenizer.encode("Acute HEART").tokens == ["acute", "heart"]
     assert tokenizer.encode("hearts \u5fc3").tokens == ["heart", "##s", "[UNK]"]
-    everything = make_tokenizer(
-        teacher, names, TokenTableSettings(scripts="all", words=99, min_names=2), lower_case=True
-    )
+    everything = make_tokenizer(teacher, names, TokenTableSettings(scripts="all", words=99), lower_case=True)
     assert {"\u5fc3", "[unused1]", "attack"} <= set(everything.get_vocab()) and "rare" not in everything.get_vocab()
     assert everything.encode("ACUTE").tokens == ["acute"]
 
