@@ -49,15 +49,12 @@ class ObjectiveSettings(Section):
     """The loss and its pairs."""
 
     loss: LossName = Field(default="multi_similarity", description="The loss.")
-    preset: Literal["paper", "released"] = Field(
-        default="paper", description="Constants of the paper or of the released code."
-    )
+    preset: Literal["paper", "released"] = Field(default="paper", description="Constants of the paper or of its code.")
     miner: Literal["sapbert", "coder", "off"] = Field(default="sapbert", description="The miner of pairs.")
     constants: dict[str, float] = Field(default={}, description="Constants of the loss that override the preset's.")
     margin: float | None = Field(default=None, description="The miner's margin; null for its default.")
     ignore_homonyms: bool = Field(
-        default=False,
-        description="Exclude homonyms, equal names of different concepts, from the negatives. The paper includes them.",
+        default=False, description="Exclude homonyms, equal names of different concepts, from the negatives."
     )
 
     @model_validator(mode="after")
@@ -80,32 +77,21 @@ class PairBatch(BatchSettings):
         "values between favour small sources.",
     )
     neighbours: int = Field(
-        default=0,
-        ge=0,
-        description="0 for random batches; otherwise, each pair is grouped with pairs of this number of concepts, "
-        "which are similar to its own by the base encoder.",
+        default=0, ge=0, description="Concepts, similar by the base encoder, to group each pair with; 0 for no groups."
     )
     neighbour_pool: int = Field(
-        default=0,
-        ge=0,
-        description="Draw neighbours at random from this number of the most similar concepts; 0 to take the most "
-        "similar ones.",
+        default=0, ge=0, description="Draw neighbours from this number of most similar concepts; 0 to take the nearest."
     )
     altered: float = Field(
-        default=0.0,
-        ge=0,
-        le=1,
-        description="Share of names in other writing: misspelt, with normal words (singular, American spelling), or "
-        "reordered.",
+        default=0.0, ge=0, le=1, description="Share of names that are misspelt, in normal words, or reordered."
     )
 
     @model_validator(mode="after")
     def _check_neighbours(self) -> Self:
         if self.neighbours >= self.pairs:
             refuse("batch.neighbours", self.neighbours, "less than batch.pairs")
-        if self.neighbour_pool and not 0 < self.neighbours <= self.neighbour_pool:
-            allowed = "0 without batch.neighbours" if not self.neighbours else "batch.neighbours or more"
-            refuse("batch.neighbour_pool", self.neighbour_pool, allowed)
+        if 0 < self.neighbour_pool < self.neighbours:
+            refuse("batch.neighbour_pool", self.neighbour_pool, "0, or batch.neighbours or more")
         return self
 
 
@@ -115,12 +101,6 @@ class PairSettings(TrainingSettings):
     paths: PairPaths
     objective: ObjectiveSettings = ObjectiveSettings()
     batch: PairBatch = PairBatch()
-
-    @model_validator(mode="after")
-    def _check_terminology(self) -> Self:
-        if self.paths.terminology and not self.batch.neighbours:
-            refuse("paths.terminology", self.paths.terminology, "empty without batch.neighbours")
-        return self
 
 
 class Objective(NamedTuple):
@@ -220,9 +200,8 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
     data: PairData
     objective: Objective
     order: Batches
+    # Of the names and, if there is a share of them, of the same names in other writing.
     tokens: TokenLists
-    # Of the same names in other writing.
-    altered_tokens: TokenLists
     # Says which neighbours are related, and which are opposites; None to group by similarity alone.
     terminology: Terminology | None = None
 
@@ -230,12 +209,12 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
         """Read the pairs, and the terminology if there is one. See `Method.load`."""
         paths = self.settings.paths
         self.data = load_pairs(paths.pairs)
-        hashes = {"pairs": self.data.sha256}
-        if paths.terminology:
+        self.hashes = {"pairs": self.data.sha256}
+        if paths.terminology and self.settings.batch.neighbours:
             self.terminology = Terminology.from_disk(paths.terminology)
-            hashes["terminology"] = self.terminology.fingerprint
+            self.hashes["terminology"] = self.terminology.fingerprint
         counts = {"pairs": len(self.data), "names": len(self.data.names)}
-        return TrainingData(paths.pairs, counts, hashes, self.data.concepts.to_list())
+        return TrainingData(paths.pairs, counts, self.hashes, self.data.concepts.to_list())
 
     def prepare_batches(self) -> None:
         """Order the pairs, and make the objective. One process of a launch searches for neighbours."""
@@ -251,22 +230,18 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
         self.objective = Objective(loss, make_miner(objective.miner, objective.margin))
 
     def tokenise(self, encoder: EncoderShim) -> None:
-        """Tokenise the names, and the same names in other writing if there is a share of them."""
-        self.tokens = self.make_tokens(self.data.names, encoder)
-        if self.settings.batch.altered:
-            self.altered_tokens = self.make_tokens(alter_writing(self.data.names, seed=self.settings.run.seed), encoder)
+        """Tokenise the names, also in other writing if there is a share of them."""
+        names, is_altered = self.data.names, self.settings.batch.altered
+        altered = [alter_writing(names, seed=self.settings.run.seed)] if is_altered else []
+        self.tokens = self.make_tokens(pl.concat([names, *altered]), encoder)
 
     def take_tokens(self, names: np.ndarray) -> list[np.ndarray]:
         """Take the token ids of rows of names. Which are in other writing depends on the seed and these rows only."""
-        share = self.settings.batch.altered
-        if not share:
-            return [self.tokens[name] for name in names.tolist()]
-        rng = np.random.default_rng([self.settings.run.seed, int(names.sum())])
-        is_altered = rng.random(len(names)) < share
-        return [
-            (self.altered_tokens if altered else self.tokens)[name]
-            for name, altered in zip(names.tolist(), is_altered.tolist(), strict=True)
-        ]
+        if self.settings.batch.altered:
+            rng = np.random.default_rng([self.settings.run.seed, int(names.sum())])
+            is_altered = rng.random(len(names)) < self.settings.batch.altered
+            names = names + len(self.data.names) * is_altered
+        return [self.tokens[name] for name in names.tolist()]
 
     def measure_pairs(
         self, vectors: torch.Tensor, names: np.ndarray, labels: np.ndarray
@@ -280,10 +255,6 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
         """List the rows of the names of pairs and the concept of each: first all on the left, then all on the right."""
         names = np.concatenate([self.data.left[rows], self.data.right[rows]])
         return names, np.tile(self.data.labels[rows], 2)
-
-    def encode_before(self, strings: pl.Series) -> np.ndarray:
-        """Encode strings with the base encoder: unit vectors, float32."""
-        return self.base.encode(strings.to_list())
 
     def batches(self, start: int) -> Iterator[Any]:
         """Iterate over rows of pairs. See `Method.batches`."""
@@ -309,7 +280,7 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
         if path.is_file():
             return np.load(path)
         _, first_pair = np.unique(data.labels, return_index=True)
-        vectors = self.encode_before(data.names.gather(data.left[first_pair]))
+        vectors = self.base.encode(data.names.gather(data.left[first_pair]).to_list())
         wanted = min(LOOKED_THROUGH * n, n_concepts - 1) if terminology else n
         neighbours, _ = search_others(vectors, np.arange(n_concepts), wanted, self.base.fingerprint)
         if terminology:

@@ -6,9 +6,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -57,13 +56,9 @@ class TokenTableSettings(Section):
     """The vocabulary and the table at its start."""
 
     width: int = Field(default=256, ge=1, description="Width of the vectors, at most that of the teacher's vectors.")
-    words: int = Field(
-        default=0, ge=0, description="Whole words to add to the vocabulary: the most frequent ones of the names."
-    )
+    words: int = Field(default=0, ge=0, description="Words to add to the vocabulary: the most frequent of the names.")
     scripts: Literal["latin", "all"] = Field(
-        default="latin",
-        description='"latin" drops the pieces of other scripts than Latin and Greek from the vocabulary; "all" keeps '
-        "them.",
+        default="latin", description='"latin" keeps the pieces of Latin and Greek in the vocabulary, "all" all.'
     )
 
 
@@ -74,8 +69,7 @@ class StaticPaths(PairPaths):
         default="", description="A file of strings, one a line, whose teacher vectors are learned; empty for none."
     )
     vectors: str = Field(
-        default="",
-        description="The folder that keeps the teacher's vectors, for other runs too; empty for the folder of the run.",
+        default="", description="The folder that keeps the teacher's vectors; empty for one in the folder of the run."
     )
 
 
@@ -90,12 +84,8 @@ class StaticOptimizer(OptimizerSettings):
     """The optimizer: Adagrad with one learning rate for each row of the table."""
 
     learning_rate: float = Field(default=0.05, gt=0)
-    weight_decay: float = Field(
-        default=0.0, ge=0, le=0, description="0: the rows of a step are the only ones that change."
-    )
-    max_grad_norm: float = Field(
-        default=0.0, ge=0, le=0, description="0: Adagrad does not depend on the size of gradients."
-    )
+    weight_decay: float = Field(default=0.0, ge=0, le=0, description="0: only the rows of a step change.")
+    max_grad_norm: float = Field(default=0.0, ge=0, le=0, description="0: Adagrad needs no clipping.")
 
 
 class StaticObjective(ObjectiveSettings):
@@ -112,14 +102,10 @@ class StaticBatch(PairBatch):
 
     pairs: int = Field(default=512, ge=2)
     texts: int = Field(default=256, ge=1, description="Strings of `paths.texts` in a step.")
-
-    @model_validator(mode="after")
-    def _check_transformer_settings(self) -> Self:
-        for name in ("chunk_names", "gradient_cache", "dropout"):
-            default = type(self).model_fields[name].default
-            if getattr(self, name) != default:
-                refuse(f"batch.{name}", getattr(self, name), f"{json.dumps(default)}: there is no transformer to train")
-        return self
+    # Those of a transformer, and there is none to train.
+    chunk_names: Literal[64] = 64
+    gradient_cache: Literal[False] = False
+    dropout: None = None
 
 
 class StaticSettings(PairSettings):
@@ -175,24 +161,17 @@ class StaticTable(torch.nn.Module):
         return encoder
 
 
-def save_start(folder: Path, table: StaticTable, identity: dict[str, str]) -> None:
-    """Save tokenizer and table before training for resuming and for exports, with what the start depends on."""
+def save_start(folder: Path, table: StaticTable) -> None:
+    """Save tokenizer and table before training, for resuming and for exports."""
     folder.mkdir(parents=True, exist_ok=True)
-    metadata = {"tokenizer": table.tokenizer.to_str(), "identity": json.dumps(identity, sort_keys=True)}
     with write_whole(folder / START_FILE) as temporary:
-        save_file({"rows": table.start.contiguous()}, temporary, metadata=metadata)
+        save_file({"rows": table.start.contiguous()}, temporary, metadata={"tokenizer": table.tokenizer.to_str()})
 
 
-def load_start(folder: Path, identity: dict[str, str] | None = None) -> StaticTable | None:
-    """Load the table before training; None if there is no file, or it depends on something else than `identity`."""
-    path = folder / START_FILE
-    if not path.is_file():
-        return None
-    with safe_open(path, framework="pt") as file:
-        metadata = file.metadata()
-        if identity is not None and metadata["identity"] != json.dumps(identity, sort_keys=True):
-            return None
-        return StaticTable(Tokenizer.from_str(metadata["tokenizer"]), file.get_tensor("rows"))
+def load_start(folder: Path) -> StaticTable:
+    """Load the table before training."""
+    with safe_open(folder / START_FILE, framework="pt") as file:
+        return StaticTable(Tokenizer.from_str(file.metadata()["tokenizer"]), file.get_tensor("rows"))
 
 
 class Teacher:
@@ -225,27 +204,15 @@ class Teacher:
         return encode_groups(groups, self.encoder, batch_size=BATCH_SIZE, store=self.store)
 
 
-class Projection(NamedTuple):
-    """A projection to the first principal components: shapes (width,) and (width, components), float32."""
-
-    mean: np.ndarray
-    components: np.ndarray
-
-    def project(self, vectors: np.ndarray) -> np.ndarray:
-        """Project vectors, shape (n, width), and scale them to unit length."""
-        projected = (vectors - self.mean) @ self.components
-        return projected / np.maximum(np.linalg.norm(projected, axis=1, keepdims=True), 1e-9)
-
-
-def fit_projection(vectors: np.ndarray, width: int) -> Projection:
-    """Find the first principal components of vectors; fewer if they have not so many dimensions."""
+def fit_projection(vectors: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find the mean of vectors and their first principal components, shape (width of vectors, width), float32."""
     mean = vectors.mean(axis=0)
     centred = (vectors - mean).astype(np.float64)
     _, directions = np.linalg.eigh(centred.T @ centred)
-    return Projection(mean, np.ascontiguousarray(directions[:, ::-1][:, :width], dtype=np.float32))
+    return mean, np.ascontiguousarray(directions[:, ::-1][:, :width], dtype=np.float32)
 
 
-def make_start(names: pl.Series, teacher: Teacher, projection: Projection, settings: TokenTableSettings) -> StaticTable:
+def make_start(names: pl.Series, teacher: Teacher, components: np.ndarray, settings: TokenTableSettings) -> StaticTable:
     """Make the table before training: the teacher's vector of each token, projected, and weighted by its rarity among
     the names (Model2Vec)."""
     source = teacher.encoder.source
@@ -257,7 +224,7 @@ def make_start(names: pl.Series, teacher: Teacher, projection: Projection, setti
     vectors = teacher.encode_pieces(pieces)
     ids = (token for encoding in tokenizer.encode_batch_fast(names.to_list()) for token in encoding.ids)
     counts = np.bincount(np.fromiter(ids, dtype=np.int64), minlength=len(pieces))
-    rows = (vectors - vectors.mean(axis=0)) @ projection.components
+    rows = (vectors - vectors.mean(axis=0)) @ components
     # As in Arora et al., ICLR 2017.
     shares = (counts + 0.5) / counts.sum()
     rows *= (SMOOTHING / (SMOOTHING + shares)).astype(np.float32)[:, None]
@@ -299,11 +266,8 @@ def make_tokenizer(
     return Tokenizer.from_str(json.dumps({**data, "truncation": None, "padding": None, "post_processor": None}))
 
 
-class StaticStep(NamedTuple):
-    """Rows of pairs, and rows of strings to distil."""
-
-    pairs: np.ndarray
-    texts: np.ndarray
+# Rows of pairs, and rows of strings to distil.
+StaticStep = tuple[np.ndarray, np.ndarray]
 
 
 class Static(PairMethod[StaticSettings]):
@@ -327,12 +291,16 @@ class Static(PairMethod[StaticSettings]):
         learned, path = super().load(), self.settings.paths.texts
         if (width := self.settings.table.width) > self.base.width:
             refuse("table.width", width, f"at most {self.base.width}, the width of the teacher's vectors")
-        lines = Path(path).read_text(encoding="utf8").splitlines() if path else []
+        try:
+            lines = Path(path).read_text(encoding="utf8").splitlines() if path else []
+        except UnicodeDecodeError as error:
+            raise refuse_static(f"{path} is not UTF-8 ({error})") from error
         self.texts = pl.Series("text", list(dict.fromkeys(filter(None, map(str.strip, lines)))), dtype=pl.String())
         if self.settings.distillation.texts and not len(self.texts):
             raise refuse_static(f"there is no string in {path}")
-        hashes = {**dict(learned.sha256), **({"texts": hash_file(Path(path))} if path else {})}
-        return learned._replace(report={**learned.report, "texts": len(self.texts)}, sha256=hashes)
+        if path:
+            self.hashes["texts"] = hash_file(Path(path))
+        return learned._replace(report={**learned.report, "texts": len(self.texts)})
 
     def build(self) -> Model:
         """Make the table, tokenise strings and encode them with the teacher. See `Method.build`."""
@@ -344,34 +312,28 @@ class Static(PairMethod[StaticSettings]):
         self.text_tokens = self.make_tokens(self.texts, encoder)
         return Model(table)
 
-    @cached_property
-    def teacher(self) -> Teacher:
-        """The base encoder, which keeps the vectors of strings."""
-        return Teacher(self.base, self.settings.paths.vectors or self.folder.path / "vectors")
-
-    def encode_before(self, strings: pl.Series) -> np.ndarray:
-        """Encode strings with the teacher. See `PairMethod.encode_before`."""
-        return self.teacher.encode(strings)
-
     def _learn_from_teacher(self) -> StaticTable:
         """Encode strings with the teacher, and make the table before training unless it is there."""
-        settings, distillation, teacher = self.settings, self.settings.distillation, self.teacher
+        settings, distillation = self.settings, self.settings.distillation
+        teacher = Teacher(self.base, settings.paths.vectors or self.folder.path / "vectors")
         rng = np.random.default_rng(settings.run.seed)
         sample = self.data.names.gather(np.sort(rng.permutation(len(self.data.names))[:SAMPLE]))
-        projection = fit_projection(teacher.encode(sample), settings.table.width)
-        self.name_targets, self.text_targets = (
-            projection.project(teacher.encode(strings)).astype(np.float16) if weight else np.empty((0, 0), np.float16)
-            for strings, weight in ((self.data.names, distillation.names), (self.texts, distillation.texts))
-        )
-        # What the table depends on.
-        own = json.dumps({"table": settings.table.to_dict(), "seed": settings.run.seed}, sort_keys=True)
-        identity = {"base": self.base.fingerprint, "data": self.data.sha256, "settings": own}
-        table = load_start(self.folder.path, identity)
-        if table is None:
-            table = make_start(self.data.names, teacher, projection, settings.table)
-            # Checkpoints belong to the start that is there: a run with other settings will be refused.
-            if not list_checkpoints(self.folder.checkpoints):
-                save_start(self.folder.path, table, identity)
+        mean, components = fit_projection(teacher.encode(sample), settings.table.width)
+
+        def make_targets(strings: pl.Series, weight: float) -> np.ndarray:
+            if not weight:
+                return np.empty((0, 0), np.float16)
+            projected = (teacher.encode(strings) - mean) @ components
+            return (projected / np.maximum(np.linalg.norm(projected, axis=1, keepdims=True), 1e-9)).astype(np.float16)
+
+        self.name_targets = make_targets(self.data.names, distillation.names)
+        self.text_targets = make_targets(self.texts, distillation.texts)
+        # Checkpoints belong to the start that is there: a run with other settings will be refused.
+        if list_checkpoints(self.folder.checkpoints):
+            return load_start(self.folder.path)
+        table = make_start(self.data.names, teacher, components, settings.table)
+        if self.accelerator.is_main_process:
+            save_start(self.folder.path, table)
         return table
 
     def make_optimizer(self) -> RowAdagrad:
@@ -383,13 +345,13 @@ class Static(PairMethod[StaticSettings]):
         n = self.settings.batch.texts if self.settings.distillation.texts else 0
         for step, pairs in enumerate(super().batches(start), start):
             rng = np.random.default_rng([self.settings.run.seed, step])
-            yield StaticStep(pairs, rng.integers(len(self.texts), size=n) if n else np.empty(0, np.int64))
+            yield pairs, rng.integers(len(self.texts), size=n) if n else np.empty(0, np.int64)
 
     def loss(self, batch: StaticStep, scale: float) -> dict[str, Any]:
         """Add up the loss of pairs and those of the teacher's vectors. See `Method.loss`."""
-        weights = self.settings.distillation
-        names, labels = self.list_names(batch.pairs)
-        tokens = self.take_tokens(names) + [self.text_tokens[text] for text in batch.texts.tolist()]
+        weights, (pairs, texts) = self.settings.distillation, batch
+        names, labels = self.list_names(pairs)
+        tokens = self.take_tokens(names) + [self.text_tokens[text] for text in texts.tolist()]
         vectors = self.model.transformer(tokens)
         check_finite("embeddings", [vectors])
         of_names, of_texts = vectors[: len(names)], vectors[len(names) :]
@@ -397,7 +359,7 @@ class Static(PairMethod[StaticSettings]):
         total, entry = contrast, {"contrast": contrast.item()}
         for what, weight, learned, targets, rows in (
             ("names", weights.names, of_names, self.name_targets, names),
-            ("texts", weights.texts, of_texts, self.text_targets, batch.texts),
+            ("texts", weights.texts, of_texts, self.text_targets, texts),
         ):
             if weight:
                 # The mean of 1 - cosine to the teacher's unit vectors; zeros where it knows no token.
@@ -406,11 +368,12 @@ class Static(PairMethod[StaticSettings]):
                 total, entry[f"{what}_distance"] = total + weight * distance, distance.item()
         check_finite("loss", [total])
         (total * scale).backward()
-        return {"loss": total.item(), **entry, "pairs": len(batch.pairs), **counts}
+        return {"loss": total.item(), **entry, "pairs": len(pairs), **counts}
 
     def describe_batch(self, batch: StaticStep) -> dict[str, Any]:
         """List names, labels and strings. See `Method.describe_batch`."""
-        return {**super().describe_batch(batch.pairs), "texts": self.texts.gather(batch.texts).to_list()}
+        pairs, texts = batch
+        return {**super().describe_batch(pairs), "texts": self.texts.gather(texts).to_list()}
 
     @classmethod
     def to_encoder(
@@ -424,10 +387,6 @@ class Static(PairMethod[StaticSettings]):
     ) -> EncoderShim:
         """Quantise the rows, averaged with the table before training, which the run has saved."""
         table = load_start(Path(settings.paths.output))
-        if table is None:
-            raise FileNotFoundError(
-                f"There is no {Path(settings.paths.output) / START_FILE}, which the run has written."
-            )
         load_weights(table, weights)
         return table.to_encoder(base.settings.max_length, base_share)
 

@@ -13,14 +13,13 @@ from small_runs import assert_same_course, losses, stop_at
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import read_rrf
 from training.cli import app
 from training.data.run_folder import RunFolder
 from training.encoders.embeddings import Embeddings
 from training.engine.run import export_run, train
 from training.methods.coder.data import GroupSampler, load_synonyms
-from training.methods.coder.plusplus import CoderPlusPlus, search_neighbours
+from training.methods.coder.method import CoderPlusPlus, search_neighbours
 from training.methods.coder.settings import NameData
 from training.methods.registry import make_settings
 
@@ -85,13 +84,12 @@ def test_names_keep_all_their_concepts(terminology):
     table = load_synonyms(str(terminology), NameData())
     found = concepts_by_name(table)
     assert any(len(concepts) > 1 for concepts in found.values())
-    assert table.report["homonyms"] == sum(len(concepts) > 1 for concepts in found.values())
     for name, concepts in found.items():
         assert set(table.concepts_of(name).tolist()) == concepts
         synonyms = {other for other, theirs in found.items() if other != name and theirs & concepts}
         assert set(table.synonyms_of(name).tolist()) == synonyms
         assert (name in table.anchors.tolist()) == bool(synonyms)
-    assert table.report["names_without_synonyms"] == len(table.names) - len(table.anchors) >= 1
+    assert len(table.names) > len(table.anchors)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -164,7 +162,7 @@ def test_a_name_is_no_neighbour_of_itself_where_many_are_alike(monkeypatch, tmp_
         def take(self, names):
             return np.ones((len(names), 2), dtype=np.float32) / math.sqrt(2)
 
-    monkeypatch.setattr("training.methods.coder.plusplus.Embeddings", Alike)
+    monkeypatch.setattr("training.methods.coder.method.Embeddings", Alike)
     monkeypatch.setattr(EncoderShim, "fingerprint", "x")
     found, _ = search_neighbours(EncoderShim({}), [str(i) for i in range(50)], np.arange(50), 3, tmp_path)
     assert found.shape == (50, 3)
@@ -208,8 +206,8 @@ def test_names_are_learned(make):
     assert np.mean(found[-12:]) < 0.3 * np.mean(found[:12])
 
 
-def list_folders(settings):
-    return sorted(path.name for path in (Path(settings.paths.output) / "neighbours").iterdir())
+def list_steps(settings):
+    return sorted(int(path.stem[5:]) for path in (Path(settings.paths.output) / "neighbours").iterdir())
 
 
 @pytest.mark.parametrize("stops", [(3,), (4,), (3, 4)])
@@ -222,16 +220,16 @@ def test_a_run_goes_on_as_if_it_had_not_been_stopped(make, monkeypatch, stops):
     again = train(parts)
     assert_same_course(whole, parts)
     assert report.encoder["trained"] == again.encoder["trained"] != report.encoder["base"]
-    assert list_folders(whole) == list_folders(parts) == ["step-00000000", "step-00000003"]
+    assert list_steps(whole) == list_steps(parts) == [0, 3]
 
 
 def test_neighbours_are_looked_for_anew_with_the_weights_of_the_time(make, monkeypatch):
     calls = []
     search = CoderPlusPlus._search
 
-    def watch(self, path, start, anchors):
+    def watch(self, path, start):
         calls.append((start, self.take_snapshot().fingerprint))
-        search(self, path, start, anchors)
+        search(self, path, start)
 
     monkeypatch.setattr(CoderPlusPlus, "_search", watch)
     settings = make(batch={"max_steps": 9})
@@ -241,10 +239,8 @@ def test_neighbours_are_looked_for_anew_with_the_weights_of_the_time(make, monke
     refreshes = report.training["refreshes"]
     assert [refresh["step"] for refresh in refreshes] == [0, 3, 6]
     # Those of before the last checkpoints are not needed.
-    assert list_folders(settings) == ["step-00000003", "step-00000006"]
-    last = Path(settings.paths.output) / "neighbours" / "step-00000006"
-    assert read_manifest(last / "neighbours.json", 1)["encoder"] == calls[2][1]
-    with np.load(last / "neighbours.npz") as arrays:
+    assert list_steps(settings) == [3, 6]
+    with np.load(Path(settings.paths.output) / "neighbours" / "step-00000006.npz") as arrays:
         assert len(np.unique(arrays["anchors"])) == len(arrays["neighbours"]) == refreshes[2]["anchors"]
 
 
@@ -278,7 +274,7 @@ def test_whoever_interrupts_the_search_for_neighbours_does_not_wait_for_it(make,
 
     add = Embeddings.add
     train(make("whole"))
-    monkeypatch.setattr("training.methods.coder.plusplus.ENCODED_AT_ONCE", 10)
+    monkeypatch.setattr("training.methods.coder.method.ENCODED_AT_ONCE", 10)
     with monkeypatch.context() as patch:
         patch.setattr(Embeddings, "add", interrupt)
         report = train(make("parts"))

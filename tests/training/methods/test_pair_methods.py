@@ -254,8 +254,6 @@ def test_a_share_of_names_is_in_other_writing(make_grouped, share):
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        ({"neighbours": 0, "neighbour_pool": 0}, "paths.terminology"),
-        ({"neighbours": 0}, "batch.neighbour_pool"),
         ({"neighbours": 5}, "batch.neighbour_pool"),
         ({"neighbours": 8, "neighbour_pool": 8, "pairs": 8}, "batch.neighbours"),
     ],

@@ -51,8 +51,7 @@ class BioSynPaths(PathSettings):
     """Paths of a run."""
 
     mentions: str = Field(
-        pattern=r"[^,\s]",
-        description="Files of training mentions, separated by commas: the training and development parts.",
+        pattern=r"[^,\s]", description="Files of mentions, separated by commas: the training and development parts."
     )
     dictionary: str = Field(description="The file of ids and names, without training mentions.")
 
@@ -82,9 +81,7 @@ class BioSynOptimizer(OptimizerSettings):
     learning_rate: float = Field(default=1e-5, gt=0, description="The highest learning rate of the encoder.")
     weight_decay: float = Field(default=0.01, ge=0, description="Weight decay of the encoder.")
     sparse_learning_rate: float = Field(
-        default=0.01,
-        ge=0,
-        description="The highest learning rate of the weight of sparse products, which does not decay.",
+        default=0.01, ge=0, description="The highest learning rate of the weight of sparse products."
     )
 
 
@@ -93,9 +90,7 @@ class BioSynBatch(BatchSettings):
 
     mentions: int = Field(default=16, ge=1, description="Mentions in a step.")
     epochs: int = Field(default=10, ge=1, description="Epochs over all mentions, each with new candidates.")
-    gradient_cache: Literal[False] = Field(
-        default=False, description="Must be false: BioSyn keeps the activations of a step."
-    )
+    gradient_cache: Literal[False] = False  # The activations of a step are kept.
 
 
 class BioSynRun(RunSettings):
@@ -245,6 +240,7 @@ class BioSyn(Method[BioSynSettings]):
     def build(self) -> BioSynModel:
         """Tokenise names, and make sparse vectors and the model. See `Method.build`."""
         self.epochs: list[dict[str, Any]] = []
+        self.steps_per_epoch = math.ceil(len(self.data.mentions) / self.settings.batch.mentions)
         steps, limit = self.settings.batch.epochs * self.steps_per_epoch, self.settings.batch.max_steps
         self.n_steps = min(steps, limit) if limit else steps
         self.mention_tokens = self.make_tokens(pl.Series(self.data.mentions), self.base)
@@ -258,18 +254,9 @@ class BioSyn(Method[BioSynSettings]):
         """Make the optimizer. Unlike AdamW's, the decay is part of the gradient. See `Method.make_optimizer`."""
         how = self.settings.optimizer
         rate = how.sparse_learning_rate / how.learning_rate
-        return torch.optim.Adam(
-            [
-                {"params": list(self.model.transformer.parameters()), "weight_decay": how.weight_decay},
-                {"params": [self.model.sparse_weight], "rate": rate, "weight_decay": 0.0},
-            ],
-            lr=how.learning_rate,
-        )
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Return the number of steps in an epoch."""
-        return math.ceil(len(self.data.mentions) / self.settings.batch.mentions)
+        sparse = {"params": [self.model.sparse_weight], "rate": rate, "weight_decay": 0.0}
+        dense = {"params": list(self.model.transformer.parameters())}
+        return torch.optim.Adam([dense, sparse], lr=how.learning_rate, weight_decay=how.weight_decay)
 
     def loss(self, batch: int, scale: float) -> dict[str, Any]:
         """Compute the loss of mentions and their candidates. See `Method.loss`."""

@@ -161,13 +161,6 @@ class BioSynScorer:
 
         def take_queries(block: slice) -> Callable[[slice], np.ndarray]:
             shared, dense = sparse(block), left[block]
-
-            def take_names(rows: slice) -> np.ndarray:
-                products = shared(rows)
-                products *= self.weight
-                products += dense @ right[rows].T
-                return products
-
-            return take_names
+            return lambda rows: shared(rows) * self.weight + dense @ right[rows].T
 
         return search_blocks(take_queries, len(queries), len(names), k)

@@ -42,10 +42,6 @@ class Graph(NameTable):
     tails: np.ndarray
     relations: np.ndarray  # Rows in `labels`, shape (triples,), int32.
 
-    def __len__(self) -> int:
-        """Return the number of triples."""
-        return len(self.heads)
-
 
 @dataclass(frozen=True)
 class SynonymTable(NameTable):
@@ -67,7 +63,7 @@ class SynonymTable(NameTable):
 
 
 def choose_names(terminology: Terminology, data: NameData, path: str) -> pl.DataFrame:
-    """List the names to learn from: concept, name and language, with empty names where cleaning has left nothing."""
+    """List the names to learn from: concept, name and language."""
     names, languages = terminology.names.select("concept", "name", "language"), data.list_languages()
     if languages is not None:
         known = set(names["language"].unique())
@@ -82,12 +78,12 @@ def choose_names(terminology: Terminology, data: NameData, path: str) -> pl.Data
         names = names.with_columns(pl.col("name").str.to_lowercase())
     if data.clean_names:
         names = names.with_columns(pl.col("name").map_elements(make_plain, return_dtype=pl.String))
-    return names
+    return names.filter(pl.col("name") != "").unique()
 
 
 def number_names(names: pl.DataFrame, terminology: Terminology, data: NameData, path: str) -> dict[str, Any]:
     """Number names and their concepts: the fields of a `NameTable`."""
-    by_language = dict(sorted(names.unique()["language"].value_counts().iter_rows()))
+    by_language = dict(sorted(names["language"].value_counts().iter_rows()))
     if data.list_languages() is None and len(by_language) == 1:
         warnings.warn(
             f"Names of all languages are wanted, and those in {path} are all in {''.join(by_language)}. If it was read "
@@ -102,12 +98,7 @@ def number_names(names: pl.DataFrame, terminology: Terminology, data: NameData, 
         "concepts": terminology.concepts["id"].gather(concepts),
         "name_rows": find_rows(atoms["name"], distinct),
         "offsets": np.searchsorted(concept_of, np.arange(len(concepts) + 1)).astype(np.int64),
-        "report": {
-            "concepts": len(concepts),
-            "names": len(atoms),
-            "distinct_names": len(distinct),
-            "names_by_language": by_language,
-        },
+        "report": {"concepts": len(concepts), "names": len(atoms), "names_by_language": by_language},
         "identity": {"terminology": terminology.fingerprint},
     }
 
@@ -116,10 +107,9 @@ def load_graph(paths: CoderPaths, data: CoderData) -> Graph:
     """Load triples and names. Unusable triples are excluded and counted."""
     terminology, triples = Terminology.from_disk(paths.terminology), read_triples(paths.triples)
     names = choose_names(terminology, data, paths.terminology)
-    full = names.filter(pl.col("name") != "")
     # -1 for concepts that the terminology does not know.
     rows = find_rows(triples.concepts, terminology.concepts["id"])
-    has_names = np.isin(rows, full["concept"].to_numpy())
+    has_names = np.isin(rows, names["concept"].to_numpy())
     known = (rows >= 0)[triples.heads] & (rows >= 0)[triples.tails]
     head_named, tail_named = has_names[triples.heads], has_names[triples.tails]
     kept = head_named & tail_named
@@ -129,7 +119,6 @@ def load_graph(paths: CoderPaths, data: CoderData) -> Graph:
     report: dict[str, Any] = {
         "triples_read": len(triples),
         "triples": int(kept.sum()),
-        "empty_names": len(names) - len(full),
         "unknown_concept": int((~known).sum()),
         "head_without_names": int((known & ~head_named).sum()),
         "tail_without_names": int((known & ~tail_named).sum()),
@@ -146,7 +135,7 @@ def load_graph(paths: CoderPaths, data: CoderData) -> Graph:
     heads, tails = rows[triples.heads[kept]], rows[triples.tails[kept]]
     used = np.union1d(heads, tails)
     labels, relations, n_triples = np.unique(triples.relations[kept], return_inverse=True, return_counts=True)
-    of_triples = full.filter(pl.col("concept").is_in(pl.Series(used, dtype=pl.UInt32()).implode()))
+    of_triples = names.filter(pl.col("concept").is_in(pl.Series(used, dtype=pl.UInt32()).implode()))
     table = number_names(of_triples, terminology, data, paths.terminology)
     label_names = triples.labels.gather(labels).to_list()
     table["report"] |= {**report, "labels": dict(zip(label_names, n_triples.tolist(), strict=True))}
@@ -163,9 +152,7 @@ def load_graph(paths: CoderPaths, data: CoderData) -> Graph:
 def load_synonyms(path: str, data: NameData, neighbours: int = 1) -> SynonymTable:
     """Load the names of a terminology, each of which is to have some neighbours."""
     terminology = Terminology.from_disk(path)
-    names = choose_names(terminology, data, path)
-    full = names.filter(pl.col("name") != "")
-    table = number_names(full, terminology, data, path)
+    table = number_names(choose_names(terminology, data, path), terminology, data, path)
     name_of, n_names, n_concepts = table["name_rows"], len(table["names"]), len(table["concepts"])
     concept_of = np.repeat(np.arange(n_concepts), np.diff(table["offsets"]))
     by_name = np.lexsort((concept_of, name_of))
@@ -178,11 +165,6 @@ def load_synonyms(path: str, data: NameData, neighbours: int = 1) -> SynonymTabl
             "concepts, a name with a synonym, and more names than batch.neighbours. Give a larger terminology, or "
             "correct data.languages or batch.neighbours."
         )
-    table["report"] |= {
-        "empty_names": len(names) - len(full),
-        "names_without_synonyms": n_names - len(anchors),
-        "homonyms": int((np.bincount(name_of) > 1).sum()),
-    }
     concept_offsets = np.searchsorted(name_of[by_name], np.arange(n_names + 1)).astype(np.int64)
     return SynonymTable(**table, concept_rows=concept_of[by_name], concept_offsets=concept_offsets, anchors=anchors)
 
@@ -212,10 +194,11 @@ class TripletSampler:
     def __post_init__(self) -> None:
         graph = self.graph
         self.n_distinct = self.triplets // self.repetitions
-        if len(graph) < self.n_distinct:
+        if len(graph.heads) < self.n_distinct:
             raise ValueError(
-                f"There are {len(graph)} triples, and a batch needs {self.n_distinct} distinct ones: batch.triplets = "
-                f"{self.triplets}, batch.repetitions = {self.repetitions}. Make batches smaller, or give more triples."
+                f"There are {len(graph.heads)} triples, and a batch needs {self.n_distinct} distinct ones: "
+                f"batch.triplets = {self.triplets}, batch.repetitions = {self.repetitions}. Make batches smaller, or "
+                "give more triples."
             )
         if self.label_balance:
             self._by_label = np.argsort(graph.relations, kind="stable")
@@ -244,7 +227,7 @@ class TripletSampler:
     def _draw_triples(self, rng: np.random.Generator) -> np.ndarray:
         """Draw distinct triples."""
         if not self.label_balance:
-            return rng.choice(len(self.graph), size=self.n_distinct, replace=False)
+            return rng.choice(len(self.graph.heads), size=self.n_distinct, replace=False)
         chosen: dict[int, None] = {}
         while len(chosen) < self.n_distinct:
             labels = np.searchsorted(self._cumulative, rng.random(self.n_distinct), side="right")

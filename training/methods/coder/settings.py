@@ -58,23 +58,18 @@ class SimilarityConstants(Section):
 
     alpha: float | None = Field(default=None, gt=0, description="Weight of positive pairs; null: as published.")
     beta: float | None = Field(default=None, gt=0, description="Weight of negative pairs; null: as published.")
-    base: float | None = Field(
-        default=None, description="The similarity that is neither good nor bad (lambda); null: as published."
-    )
+    base: float | None = Field(default=None, description="The neutral similarity (lambda); null: as published.")
     margin: float | None = Field(
         default=None,
         ge=0,
-        description='The miner\'s margin (epsilon); for "transe_margin", the required extra distance of the random '
-        "concept; null: as published.",
+        description='The miner\'s margin (epsilon), or that of "transe_margin"; null: as published.',
     )
 
     def resolve(self, kind: RelationKind, width: int) -> tuple[float, ...]:
-        """Return alpha, beta, base and margin: those of the config or, where it has none, of the paper
-        ("transe_margin": of the released code).
+        """Return alpha, beta, base and margin: those of the config or, where it has none, those published.
 
-        The paper prints +28 as the base for distances. Similarities are negative distances, about -28 between a vector
-        and itself translated by a random one of width 768, so the base must be -28. For other widths it is
-        -sqrt(width).
+        The paper prints +28 as the base for distances. Similarities are negative distances, about -sqrt(width) between
+        a vector and itself translated by a random one, so the base is -28 for its width of 768.
         """
         cosines = (2.0, 50.0, 0.5, 0.1)
         distances = (0.2, 5.0, -float(round(width**0.5)), 0.1)
@@ -93,9 +88,7 @@ class UpdateBatch(BatchSettings):
     """The batches of an update, and limits of the run."""
 
     accumulation: int = Field(default=8, ge=1, description="Batches per update, each with its own loss.")
-    max_steps: int = Field(
-        default=100_000, ge=0, description="Maximum number of updates; 0 if only max_minutes limits the run."
-    )
+    max_steps: int = Field(default=100_000, ge=0, description="Maximum updates; 0 if only max_minutes limits the run.")
 
 
 class FamilySettings(TrainingSettings):
@@ -131,9 +124,7 @@ class RelationSettings(SimilarityConstants):
     """The relation loss."""
 
     weight: float | None = Field(
-        default=None,
-        gt=0,
-        description='Weight of the relation loss relative to the term loss (mu); null: 1, or 0.1 for "transe".',
+        default=None, gt=0, description='Weight of the relation loss (mu); null: 1, or 0.1 for "transe".'
     )
     start: RelationStart | None = Field(
         default=None,
@@ -157,9 +148,7 @@ class CoderOptimizer(LinearOptimizer):
     """The optimizer: AdamW. As in the released code, biases and layer normalisation do not decay."""
 
     relation_learning_rate: float | None = Field(
-        default=None,
-        gt=0,
-        description="The highest learning rate of relations; null: the learning rate of the encoder.",
+        default=None, gt=0, description="The highest learning rate of relations; null: that of the encoder."
     )
 
 
@@ -168,7 +157,7 @@ class CoderBatch(UpdateBatch):
 
     triplets: int = Field(default=128, description="Triplets in a batch (k).")
     repetitions: int = Field(
-        default=8, description="Copies of each distinct triplet in a batch, with different names (m)."
+        default=8, description="Copies of a distinct triplet in a batch, with different names (m)."
     )
     label_balance: float = Field(
         default=0.0,
@@ -203,9 +192,7 @@ class GroupBatch(UpdateBatch):
     """The batches of an update, and limits of the run."""
 
     groups: int = Field(default=4, ge=1, description="Groups in a batch: an anchor with its neighbours and synonyms.")
-    neighbours: int = Field(
-        default=30, ge=1, description="Nearest neighbours of an anchor, by the encoder at the last refresh."
-    )
+    neighbours: int = Field(default=30, ge=1, description="Nearest neighbours of an anchor at the last refresh.")
     synonyms: int = Field(default=30, ge=1, description="Maximum number of synonyms of an anchor.")
     refresh_steps: int = Field(default=31_250, ge=1, description="Updates between two neighbour searches.")
 
