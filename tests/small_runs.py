@@ -94,6 +94,18 @@ def stop_at(monkeypatch, settings, step):
             train(settings)
 
 
+def naive_loss(similarities, positives, negatives, alpha=2.0, beta=50.0, base=0.5, epsilon=0.1):
+    """Compute CODER's Multi-Similarity loss as it is printed, with the paper's rules for the mining of each anchor."""
+    total = 0.0
+    for row, alike, unlike in zip(similarities, positives, negatives, strict=True):
+        chosen = [p for p in alike if unlike and row[p] < max(row[n] for n in unlike) + epsilon]
+        others = [n for n in unlike if alike and row[n] > min(row[p] for p in alike) - epsilon]
+        pull = sum(torch.exp(-alpha * (row[p] - base)) for p in chosen)
+        push = sum(torch.exp(beta * (row[n] - base)) for n in others)
+        total = total + torch.log(1 + torch.as_tensor(pull)) / alpha + torch.log(1 + torch.as_tensor(push)) / beta
+    return total / len(similarities)
+
+
 def start(settings, tmp_path, *launcher):
     """Start a run in a process of its own."""
     path = tmp_path / "run.cfg"

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rrf_files import atom, rrf_line, write_release
 from safetensors import safe_open
-from small_runs import assert_same_course, final_weights, losses, stop_at
+from small_runs import assert_same_course, final_weights, losses, naive_loss, stop_at
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
@@ -163,6 +163,10 @@ def test_what_can_not_be_used_is_counted(named_graph):
 def test_what_leaves_nothing_is_refused(named_graph):
     with pytest.raises(ValueError, match="no names in FRE, XX; it has names in ENG, GER"):
         load(named_graph, languages="FRE,ENG,XX")
+    names = Terminology.from_disk(named_graph / "terminology").names.filter(pl.col("language") == "ENG")
+    Terminology(Terminology.from_disk(named_graph / "terminology").concepts, names).to_disk(named_graph / "english")
+    with pytest.warns(UserWarning, match="all in ENG"):
+        load(named_graph, "english")
     with pytest.raises(ValueError, match="None of the 8 triples.*rare_labels"):
         load(named_graph, min_triples=6)
     remove_concepts(Terminology.from_disk(named_graph / "terminology"), ["C1", "C2", "C5"]).terminology.to_disk(
@@ -172,14 +176,6 @@ def test_what_leaves_nothing_is_refused(named_graph):
         load(named_graph, "little")
     with pytest.raises(ValueError, match="There are 4 triples.*8 distinct"):
         TripletSampler(load(named_graph, languages="ENG", min_triples=2), 16, 2)
-
-
-def test_one_language_where_all_are_wanted_is_told(named_graph):
-    terminology = remove_concepts(Terminology.from_disk(named_graph / "terminology"), ["C4"]).terminology
-    names = terminology.names.filter(pl.col("language") == "ENG")
-    Terminology(terminology.concepts, names).to_disk(named_graph / "english")
-    with pytest.warns(UserWarning, match="all in ENG"):
-        load(named_graph, "english")
 
 
 @pytest.mark.parametrize("balance", [0.0, 0.5, 1.0])
@@ -217,17 +213,6 @@ def test_random_concepts_are_others_than_the_tails(named_graph):
     assert set(drawn) == set(range(len(graph.concepts)))
 
 
-def test_a_batch_depends_on_seed_and_number_alone(named_graph):
-    graph = load(named_graph)
-    first, second = (TripletSampler(graph, 8, 2, seed=1) for _ in range(2))
-    in_order = [first.draw(number) for number in range(10)]
-    for number in (7, 2, 9):
-        assert all((a == b).all() for a, b in zip(second.draw(number), in_order[number], strict=True))
-    # Another batch and another seed see other names.
-    assert any((in_order[0].names != batch.names).any() for batch in in_order[1:])
-    assert any((TripletSampler(graph, 8, 2, seed=2).draw(n).names != in_order[n].names).any() for n in range(10))
-
-
 def test_triples_are_drawn_alike_or_labels_are(named_graph):
     graph = load(named_graph)
     for balance, expected in ((0.0, [1 / 8, 2 / 8, 5 / 8]), (1.0, [1 / 3] * 3)):
@@ -251,30 +236,13 @@ def test_names_are_cleaned_step_by_step(names):
         builder.add_name("C1", name, language="ENG")
     terminology = builder.build()
     cleaned = choose_names(terminology, CoderData(clean_names=True), "terminology")["name"].to_list()
-    assert cleaned == [clean_naively(name) for name in terminology.names["name"]]
+    expected = {clean_naively(name) for name in terminology.names["name"]} - {""}
+    assert sorted(cleaned) == sorted(expected)
 
 
 def settings_for(kind, **sections):
     paths = {"encoder": "", "terminology": "a", "triples": "b", "output": "c"}
     return make_settings({"paths": paths, "loss": {"relations": kind}, "run": {"method": "coder"}, **sections})
-
-
-def mine(row, positives, negatives, epsilon):
-    """The paper's rules for one anchor."""
-    kept_positives = [p for p in positives if negatives and row[p] < max(row[n] for n in negatives) + epsilon]
-    kept_negatives = [n for n in negatives if positives and row[n] > min(row[p] for p in positives) - epsilon]
-    return kept_positives, kept_negatives
-
-
-def naive_loss(similarities, positives, negatives, alpha, beta, base, epsilon):
-    """The Multi-Similarity loss as it is printed."""
-    total = 0.0
-    for i, row in enumerate(similarities):
-        chosen, others = mine(row.detach(), positives[i], negatives[i], epsilon)
-        pull = sum(torch.exp(-alpha * (row[p] - base)) for p in chosen)
-        push = sum(torch.exp(beta * (row[n] - base)) for n in others)
-        total = total + torch.log(1 + torch.as_tensor(pull)) / alpha + torch.log(1 + torch.as_tensor(push)) / beta
-    return total / len(similarities)
 
 
 def make_batch(k=12, width=6, labels=3, seed=0):
@@ -523,7 +491,6 @@ def test_a_loss_that_is_no_number_ends_the_run(make, monkeypatch, tmp_path):
     ("section", "values", "message"),
     [
         ("batch", {"triplets": 127}, "batch.repetitions is 8.*For 127 triplets: none"),
-        ("batch", {"triplets": 64, "repetitions": 16}, "For 64 triplets: 2, 4, 8"),
         ("batch", {"repetitions": 1}, "For 128 triplets: 2, 4, 8"),
         ("batch", {"max_steps": 0}, "batch.max_steps is 0"),
         ("data", {"languages": " "}, "data.languages"),
@@ -537,16 +504,11 @@ def test_settings_without_meaning_are_refused(section, values, message):
         make_settings({"paths": paths, "run": run, section: values})
 
 
-@pytest.mark.parametrize("kind", ["diagonal", "none"])
-def test_the_command_trains_by_the_config(folders, encoder_folder, tmp_path, kind):
-    paths = {"encoder": encoder_folder, "output": tmp_path / "run"}
-    paths |= {name: folders / name for name in ("terminology", "triples")}
-    batch = {"triplets": 16, "repetitions": 4, "max_steps": 3}
-    values = {f"paths.{name}": path for name, path in paths.items()}
-    values |= {f"batch.{name}": value for name, value in batch.items()}
-    values |= {"optimizer.warmup_steps": 1, "loss.relations": kind}
+def test_the_command_trains_by_the_config(folders, encoder_folder, tmp_path):
+    values = {"paths.encoder": encoder_folder, "paths.output": tmp_path / "run", "optimizer.warmup_steps": 1}
+    values |= {f"paths.{name}": folders / name for name in ("terminology", "triples")}
+    values |= {"batch.triplets": 16, "batch.repetitions": 4, "batch.max_steps": 3}
     arguments = [part for name, value in values.items() for part in (f"--{name}", str(value))]
     result = CliRunner().invoke(app, ["train", "training/configs/coder_cpu.cfg", *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert "Training: 3 up" in result.stdout and "Data: 32 triples with 3 labels" in result.stdout
-    assert (tmp_path / "run" / "relations.safetensors").is_file() == (kind == "diagonal")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from rrf_files import atom, write_release
-from small_runs import assert_same_course, losses, stop_at
+from small_runs import assert_same_course, losses, naive_loss, stop_at
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
@@ -169,22 +170,6 @@ def test_a_name_is_no_neighbour_of_itself_where_many_are_alike(monkeypatch, tmp_
     assert all(anchor not in rows for anchor, rows in enumerate(found.tolist()))
 
 
-def naive_loss(similarities, same, alpha=2.0, beta=50.0, base=0.5, epsilon=0.1):
-    total, n = 0.0, len(similarities)
-    for i in range(n):
-        positives = [similarities[i][j] for j in range(n) if j != i and same[i][j]]
-        negatives = [similarities[i][j] for j in range(n) if not same[i][j]]
-        if not positives or not negatives:
-            continue
-        hard_negatives = [s for s in negatives if s >= min(positives) - epsilon]
-        hard_positives = [s for s in positives if s <= max(negatives) + epsilon]
-        if hard_positives:
-            total += math.log(1 + sum(math.exp(-alpha * (s - base)) for s in hard_positives)) / alpha
-        if hard_negatives:
-            total += math.log(1 + sum(math.exp(beta * (s - base)) for s in hard_negatives)) / beta
-    return total / n
-
-
 def test_the_loss_is_that_of_naive_loops(make, encoder_folder, terminology, tmp_path):
     settings = make(batch={"accumulation": 1, "max_steps": 1, "dropout": 0.0}, optimizer={"warmup_steps": 0})
     train(settings)
@@ -193,9 +178,10 @@ def test_the_loss_is_that_of_naive_loops(make, encoder_folder, terminology, tmp_
     # Neighbours of the untrained encoder, of all names.
     lists, _ = search_neighbours(encoder, table.names.to_list(), np.arange(len(table.names)), 3, tmp_path / "vectors")
     batch = GroupSampler(table, 2, 2, seed=0).draw(0, lists.__getitem__)
-    vectors = encoder.encode(table.names.gather(batch.names).to_list()).astype(float)
-    expected = naive_loss((vectors @ vectors.T).tolist(), batch.same.tolist())
-    assert logged[0]["loss"] == pytest.approx(expected, rel=1e-4)
+    vectors = torch.from_numpy(encoder.encode(table.names.gather(batch.names).to_list())).double()
+    alike = [np.flatnonzero(row & (np.arange(len(row)) != i)).tolist() for i, row in enumerate(batch.same)]
+    unlike = [np.flatnonzero(~row).tolist() for row in batch.same]
+    assert logged[0]["loss"] == pytest.approx(naive_loss(vectors @ vectors.T, alike, unlike).item(), rel=1e-4)
     assert logged[0]["names"] == len(batch.names)
 
 

@@ -242,8 +242,8 @@ class Coder(CoderFamily[CoderSettings]):
         if self.settings.loss.relations != "none" and (self.table.tails == self.table.tails[0]).all():
             concept = self.table.concepts[int(self.table.tails[0])]
             raise ValueError(
-                f"All {len(self.table.heads)} triples of {paths.triples} that can be used have the same tail, {concept},"
-                " so that there is nothing to tell apart. Give triples with other tails, or set loss.relations to none."
+                f"All {len(self.table.heads)} triples of {paths.triples} that can be used have one tail, {concept}, so "
+                "that there is nothing to tell apart. Give triples with other tails, or set loss.relations to none."
             )
         return TrainingData(paths.terminology, self.table.report, self.table.identity, self.table.concepts.to_list())
 
