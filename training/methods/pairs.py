@@ -70,11 +70,7 @@ class PairBatch(BatchSettings):
     pairs: int = Field(default=256, ge=2, description="Pairs in a step: half the number of names.")
     epochs: int = Field(default=1, ge=1, description="Epochs over all pairs.")
     source_balance: float = Field(
-        default=0.0,
-        ge=0,
-        le=1,
-        description="Balance of sources: 0 draws each pair once per epoch, 1 all sources with equal probability; "
-        "values between favour small sources.",
+        default=0.0, ge=0, le=1, description="0 draws each pair once per epoch, 1 all sources with equal probability."
     )
     neighbours: int = Field(
         default=0, ge=0, description="Concepts, similar by the base encoder, to group each pair with; 0 for no groups."
@@ -146,15 +142,11 @@ class Batches:
         for number in range(start, self.epochs * self.per_epoch):
             epoch, batch = divmod(number, self.per_epoch)
             if number == start or not batch:
-                order = self._draw_order(epoch)
+                rng, n = np.random.default_rng([self.seed, epoch]), len(self.labels)
+                shares = None if self.weights is None else self.weights / self.weights.sum()
+                order = rng.permutation(n) if shares is None else rng.choice(n, size=n, p=shares)
             rows = order[batch * self.size : (batch + 1) * self.size]
             yield rows if self.neighbours is None else self._add_neighbours(rows, self.neighbours, [epoch, batch])
-
-    def _draw_order(self, epoch: int) -> np.ndarray:
-        rng, n = np.random.default_rng([self.seed, epoch]), len(self.labels)
-        if self.weights is None:
-            return rng.permutation(n)
-        return rng.choice(n, size=n, p=self.weights / self.weights.sum())
 
     def _add_neighbours(self, rows: np.ndarray, neighbours: np.ndarray, number: list[int]) -> np.ndarray:
         """Keep one pair for each group, and fill the groups with random pairs of neighbours."""
@@ -197,9 +189,6 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
 
     unit = "pairs"
 
-    data: PairData
-    objective: Objective
-    order: Batches
     # Of the names and, if there is a share of them, of the same names in other writing.
     tokens: TokenLists
     # Says which neighbours are related, and which are opposites; None to group by similarity alone.

@@ -65,9 +65,7 @@ class TokenTableSettings(Section):
 class StaticPaths(PairPaths):
     """Paths of a run."""
 
-    texts: str = Field(
-        default="", description="A file of strings, one a line, whose teacher vectors are learned; empty for none."
-    )
+    texts: str = Field(default="", description="A file of strings, one a line, whose teacher vectors are learned.")
     vectors: str = Field(
         default="", description="The folder that keeps the teacher's vectors; empty for one in the folder of the run."
     )
@@ -280,8 +278,6 @@ class Static(PairMethod[StaticSettings]):
     Settings = StaticSettings
     dtypes = ("int8",)
 
-    texts: pl.Series
-    text_tokens: TokenLists
     # The projected vectors of the teacher, float16; none where their loss has no weight.
     name_targets: np.ndarray
     text_targets: np.ndarray

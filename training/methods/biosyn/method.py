@@ -19,7 +19,6 @@ from typing_extensions import Self
 
 from spacy_sapbert.encoder.settings import Pooling, Precision
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.encoder.transformer import forward, resolve_device
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
@@ -213,16 +212,7 @@ class BioSyn(Method[BioSynSettings]):
     unit = "mentions"
 
     model: BioSynModel
-    data: BioSynData
-    mention_tokens: TokenLists
-    name_tokens: TokenLists
-    sparse: SparseEncoder
-    sparse_mentions: csr_matrix
-    sparse_names: csr_matrix
     sparse_candidates: np.ndarray | None = None
-    # The state of the current epoch.
-    candidates: np.ndarray
-    positives: np.ndarray
 
     def load(self) -> TrainingData:
         """Read mentions and dictionary. See `Method.load`."""

@@ -65,13 +65,19 @@ class SynonymTable(NameTable):
 def choose_names(terminology: Terminology, data: NameData, path: str) -> pl.DataFrame:
     """List the names to learn from: concept, name and language."""
     names, languages = terminology.names.select("concept", "name", "language"), data.list_languages()
-    if languages is not None:
-        known = set(names["language"].unique())
-        if missing := sorted(set(languages) - known):
-            found = ", ".join(sorted(known)) or "none"
+    known = sorted(names["language"].unique())
+    if languages is None and len(known) == 1:
+        warnings.warn(
+            f"Names of all languages are wanted, and those in {path} are all in {known[0]}. If it was read for one "
+            "language only, read it with `preprocess --languages all`.",
+            stacklevel=2,
+        )
+    elif languages is not None:
+        if missing := sorted(set(languages) - set(known)):
             raise ValueError(
-                f"The terminology {path} has no names in {', '.join(missing)}; it has names in {found}. Correct "
-                "data.languages, or read the release with these languages (`preprocess --languages`)."
+                f"The terminology {path} has no names in {', '.join(missing)}; it has names in "
+                f"{', '.join(known) or 'none'}. Correct data.languages, or read the release with these languages "
+                "(`preprocess --languages`)."
             )
         names = names.filter(pl.col("language").is_in(languages))
     if data.lower_case:
@@ -81,15 +87,9 @@ def choose_names(terminology: Terminology, data: NameData, path: str) -> pl.Data
     return names.filter(pl.col("name") != "").unique()
 
 
-def number_names(names: pl.DataFrame, terminology: Terminology, data: NameData, path: str) -> dict[str, Any]:
+def number_names(names: pl.DataFrame, terminology: Terminology) -> dict[str, Any]:
     """Number names and their concepts: the fields of a `NameTable`."""
     by_language = dict(sorted(names["language"].value_counts().iter_rows()))
-    if data.list_languages() is None and len(by_language) == 1:
-        warnings.warn(
-            f"Names of all languages are wanted, and those in {path} are all in {''.join(by_language)}. If it was read "
-            "for one language only, read it with `preprocess --languages all`.",
-            stacklevel=3,
-        )
     atoms = names.select("concept", "name").unique().sort("concept", "name")
     concepts, distinct = atoms["concept"].unique().sort(), atoms["name"].unique().sort()
     concept_of = find_rows(atoms["concept"], concepts)
@@ -135,9 +135,8 @@ def load_graph(paths: CoderPaths, data: CoderData) -> Graph:
     heads, tails = rows[triples.heads[kept]], rows[triples.tails[kept]]
     used = np.union1d(heads, tails)
     labels, relations, n_triples = np.unique(triples.relations[kept], return_inverse=True, return_counts=True)
-    of_triples = names.filter(pl.col("concept").is_in(pl.Series(used, dtype=pl.UInt32()).implode()))
-    table = number_names(of_triples, terminology, data, paths.terminology)
-    label_names = triples.labels.gather(labels).to_list()
+    is_used = pl.col("concept").is_in(pl.Series(used, dtype=pl.UInt32()).implode())
+    table, label_names = number_names(names.filter(is_used), terminology), triples.labels.gather(labels).to_list()
     table["report"] |= {**report, "labels": dict(zip(label_names, n_triples.tolist(), strict=True))}
     table["identity"]["triples"] = hash_triples(paths.triples)
     return Graph(
@@ -152,7 +151,7 @@ def load_graph(paths: CoderPaths, data: CoderData) -> Graph:
 def load_synonyms(path: str, data: NameData, neighbours: int = 1) -> SynonymTable:
     """Load the names of a terminology, each of which is to have some neighbours."""
     terminology = Terminology.from_disk(path)
-    table = number_names(choose_names(terminology, data, path), terminology, data, path)
+    table = number_names(choose_names(terminology, data, path), terminology)
     name_of, n_names, n_concepts = table["name_rows"], len(table["names"]), len(table["concepts"])
     concept_of = np.repeat(np.arange(n_concepts), np.diff(table["offsets"]))
     by_name = np.lexsort((concept_of, name_of))

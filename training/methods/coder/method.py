@@ -232,8 +232,6 @@ class Coder(CoderFamily[CoderSettings]):
     unit = "triplets"
 
     table: Graph
-    sampler: TripletSampler
-    objective: CoderLoss
 
     def load(self) -> TrainingData:
         """Read triples and names. See `Method.load`."""
@@ -323,7 +321,6 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
     unit = "groups"
 
     table: SynonymTable
-    sampler: GroupSampler
     # Of the present period: the names that become anchors, ascending, and the neighbours of each.
     anchors: np.ndarray = np.empty(0, dtype=np.int64)
     neighbours: np.ndarray

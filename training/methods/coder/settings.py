@@ -160,11 +160,7 @@ class CoderBatch(UpdateBatch):
         default=8, description="Copies of a distinct triplet in a batch, with different names (m)."
     )
     label_balance: float = Field(
-        default=0.0,
-        ge=0,
-        le=1,
-        description="Balance of labels: 0 draws all triples with equal probability, 1 all labels; values between "
-        "favour rare ones.",
+        default=0.0, ge=0, le=1, description="0 draws all triples with equal probability, 1 all labels."
     )
 
     @model_validator(mode="after")
