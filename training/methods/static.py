@@ -48,8 +48,6 @@ LATIN = re.compile("[\u0000-\u024f\u0370-\u03ff\u2000-\u22ff]*")
 WORD = re.compile(r"[a-z]{3,}")
 # Names whose vectors determine the projection.
 SAMPLE = 20_000
-# Keeps the first step of a row finite whose gradient is zero.
-TINY = 1e-10
 
 
 class TokenTableSettings(Section):
@@ -431,4 +429,5 @@ class RowAdagrad(torch.optim.Optimizer):
                 (rows,), values = gradient.indices(), gradient.values()
                 sums = state["sum"][rows] + values.square().mean(dim=1)
                 state["sum"][rows] = sums
-                table[rows] -= group["lr"] * values / (sums.sqrt() + TINY)[:, None]
+                # The small number keeps the first step of a row finite whose gradient is zero.
+                table[rows] -= group["lr"] * values / (sums.sqrt() + 1e-10)[:, None]

@@ -43,8 +43,6 @@ from .settings import CoderPlusPlusSettings, CoderSettings, FamilySettings, Rela
 
 FamilySettingsT = TypeVar("FamilySettingsT", bound=FamilySettings)
 RELATIONS_FILE = "relations.safetensors"
-# Of each number: itself, its gradient, and two moments of AdamW, in single precision.
-FLOAT_BYTES, COPIES = 4, 4
 TRANSLATIONS = ("transe", "transe_margin")
 # Names encoded between two checks for an interruption: half a minute of work on two cores.
 ENCODED_AT_ONCE = 32_768
@@ -104,7 +102,8 @@ def check_memory(kind: RelationKind, labels: int, width: int, device: torch.devi
     """Refuse matrices that do not fit into memory, before it is asked for."""
     if kind != "full":
         return
-    needed = labels * width**2 * FLOAT_BYTES * COPIES
+    # Of each number: itself, its gradient, and two moments of AdamW, in single precision.
+    needed = labels * width**2 * 4 * 4
     available = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else find_available()
     if available is not None and needed > available:
         raise MemoryError(
