@@ -28,7 +28,7 @@ from training.engine.loop import TrainingLoop
 from training.engine.run import train
 from training.methods.coder import method as coder_method
 from training.methods.coder.data import TripletSampler, choose_names, load_graph
-from training.methods.coder.method import Coder, CoderLoss, CoderModel, Relations, check_memory, make_relations
+from training.methods.coder.method import Coder, CoderLoss, CoderModel, check_memory, make_relations
 from training.methods.coder.settings import CoderData, CoderPaths
 from training.methods.registry import make_settings
 
@@ -56,9 +56,8 @@ WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failur
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """Terminology and triples of a small release: 12 concepts, 4 labels of which one has a single triple."""
-    path = tmp_path_factory.mktemp("graph")
-    write_graph(path, [("RO", tail % 3, head, tail) for head, tail in itertools.product(range(4), range(4, 12))])
-    return path
+    relations = [("RO", tail % 3, head, tail) for head, tail in itertools.product(range(4), range(4, 12))]
+    return write_graph(tmp_path_factory.mktemp("graph"), relations)
 
 
 def write_graph(path, relations):
@@ -68,12 +67,17 @@ def write_graph(path, relations):
         for rel, kind, head, tail in [*relations, ("PAR", 9, 0, 1)]
     ]
     names = [(c, " ".join(rng.choice(WORDS, size=int(rng.integers(1, 4))))) for c in range(12) for _ in range(4)]
-    release = write_release(path / "rrf", MRCONSO=[atom(f"C{c:02d}", name) for c, name in names], MRREL=rows)
+    return save_graph(path, [atom(f"C{c:02d}", name) for c, name in names], rows, languages=("ENG",))
+
+
+def save_graph(path, atoms, rows, languages):
+    release = write_release(path / "rrf", MRCONSO=atoms, MRREL=rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        terminology = read_rrf(release, tradenames="off")
+        terminology = read_rrf(release, languages=languages, tradenames="off")
         write_triples(release, terminology, path / "triples")
     terminology.to_disk(path / "terminology")
+    return path
 
 
 @pytest.fixture
@@ -82,16 +86,12 @@ def make(folders, encoder_folder, tmp_path):
 
     def make_run(output="run", graph=folders, **sections):
         values = {
-            "paths": {
-                "encoder": str(encoder_folder),
-                "terminology": str(graph / "terminology"),
-                "triples": str(graph / "triples"),
-                "output": str(tmp_path / output),
-            },
+            "paths": {name: str(graph / name) for name in ("terminology", "triples")},
             "optimizer": {"learning_rate": 1e-3, "warmup_steps": 2},
             "batch": {"triplets": 8, "repetitions": 2, "accumulation": 2, "max_steps": 6, "chunk_names": 5},
             "run": {"method": "coder", "precision": "fp32", "checkpoint_steps": 2},
         }
+        values["paths"] |= {"encoder": str(encoder_folder), "output": str(tmp_path / output)}
         for section, settings in sections.items():
             values.setdefault(section, {}).update(settings)
         return make_settings(values)
@@ -102,21 +102,12 @@ def make(folders, encoder_folder, tmp_path):
 @pytest.fixture(scope="module")
 def named_graph(tmp_path_factory):
     """Terminology and triples of a release of names with a meaning."""
-    path = tmp_path_factory.mktemp("graph")
-    release = write_release(
-        path / "rrf",
-        MRCONSO=[atom(cui, name, LAT=language) for cui, names in NAMES.items() for language, name in names],
-        MRREL=[
-            rrf_line("MRREL", CUI1=tail, REL=label.split()[0], RELA=" ".join(label.split()[1:]), CUI2=head)
-            for label, head, tail in TRIPLES
-        ],
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        terminology = read_rrf(release, languages=None, tradenames="off")
-        write_triples(release, terminology, path / "triples")
-    terminology.to_disk(path / "terminology")
-    return path
+    atoms = [atom(cui, name, LAT=language) for cui, names in NAMES.items() for language, name in names]
+    rows = [
+        rrf_line("MRREL", CUI1=tail, REL=label.split()[0], RELA=" ".join(label.split()[1:]), CUI2=head)
+        for label, head, tail in TRIPLES
+    ]
+    return save_graph(tmp_path_factory.mktemp("graph"), atoms, rows, languages=None)
 
 
 def load(folder, terminology="terminology", **options):
@@ -325,22 +316,6 @@ def test_margins_are_those_of_a_naive_loop(seed):
         torch.testing.assert_close(found, wanted)
     # The random concepts are names like any others for the loss of terms.
     assert all(gradient.abs().max() > 0 for gradient in torch.autograd.grad(terms.loss, [embeddings, others]))
-
-
-def test_a_diagonal_is_a_full_matrix_with_nothing_beside_it():
-    embeddings, _, labels = make_batch()
-    heads, tails = embeddings.chunk(2)
-    vectors = torch.randn(3, 6, dtype=torch.float64)
-    diagonal, full = Relations("diagonal", vectors), Relations("full", torch.diag_embed(vectors))
-    first, second = (relations(heads, labels, tails) for relations in (diagonal, full))
-    torch.testing.assert_close(first, second)
-    costs = torch.randn(first.shape, dtype=torch.float64)
-    gradients = [
-        torch.autograd.grad((costs * s).sum(), [relations.weights, embeddings], retain_graph=True)
-        for s, relations in ((first, diagonal), (second, full))
-    ]
-    torch.testing.assert_close(gradients[0][0], gradients[1][0].diagonal(dim1=1, dim2=2))
-    torch.testing.assert_close(gradients[0][1], gradients[1][1])
 
 
 def test_relations_start_as_the_identity_or_at_random():

@@ -1,6 +1,5 @@
 """CODER++: groups, neighbours against naive search, the loss against naive loops, runs that stop and go on."""
 
-import math
 import shutil
 import signal
 import warnings
@@ -18,6 +17,7 @@ from spacy_sapbert.terminology import read_rrf
 from training.cli import app
 from training.data.run_folder import RunFolder
 from training.encoders.embeddings import Embeddings
+from training.engine.nearest import search_others
 from training.engine.run import export_run, train
 from training.methods.coder.data import GroupSampler, load_synonyms
 from training.methods.coder.method import CoderPlusPlus, search_neighbours
@@ -55,17 +55,10 @@ def make(terminology, encoder_folder, tmp_path):
                 "output": str(tmp_path / output),
             },
             "optimizer": {"learning_rate": 1e-3, "warmup_steps": 2},
-            "batch": {
-                "groups": 2,
-                "neighbours": 3,
-                "synonyms": 2,
-                "accumulation": 2,
-                "max_steps": 6,
-                "refresh_steps": 3,
-                "chunk_names": 5,
-            },
+            "batch": {"groups": 2, "neighbours": 3, "synonyms": 2, "accumulation": 2, "chunk_names": 5},
             "run": {"method": "coder_plusplus", "precision": "fp32", "checkpoint_steps": 2},
         }
+        values["batch"] |= {"max_steps": 6, "refresh_steps": 3}
         for section, settings in sections.items():
             values.setdefault(section, {}).update(settings)
         return make_settings(values)
@@ -152,20 +145,8 @@ def test_neighbours_are_those_of_a_naive_search(terminology, encoder_folder, tmp
     assert report["index"] == {"scoring": "exact"}
 
 
-def test_a_name_is_no_neighbour_of_itself_where_many_are_alike(monkeypatch, tmp_path):
-    class Alike:
-        def __init__(self, *_):
-            pass
-
-        def add(self, names):
-            pass
-
-        def take(self, names):
-            return np.ones((len(names), 2), dtype=np.float32) / math.sqrt(2)
-
-    monkeypatch.setattr("training.methods.coder.method.Embeddings", Alike)
-    monkeypatch.setattr(EncoderShim, "fingerprint", "x")
-    found, _ = search_neighbours(EncoderShim({}), [str(i) for i in range(50)], np.arange(50), 3, tmp_path)
+def test_a_name_is_no_neighbour_of_itself_where_many_are_alike():
+    found, _ = search_others(np.full((50, 2), 0.5**0.5, dtype=np.float32), np.arange(50), 3, "x")
     assert found.shape == (50, 3)
     assert all(anchor not in rows for anchor, rows in enumerate(found.tolist()))
 

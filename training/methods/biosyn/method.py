@@ -245,7 +245,7 @@ class BioSyn(Method[BioSynSettings]):
         how = self.settings.optimizer
         rate = how.sparse_learning_rate / how.learning_rate
         sparse = {"params": [self.model.sparse_weight], "rate": rate, "weight_decay": 0.0}
-        dense = {"params": list(self.model.transformer.parameters())}
+        dense: dict[str, Any] = {"params": list(self.model.transformer.parameters())}
         return torch.optim.Adam([dense, sparse], lr=how.learning_rate, weight_decay=how.weight_decay)
 
     def loss(self, batch: int, scale: float) -> dict[str, Any]:
