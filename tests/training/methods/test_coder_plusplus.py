@@ -58,6 +58,7 @@ def make(terminology, encoder_folder, tmp_path):
             "batch": {"groups": 2, "neighbours": 3, "synonyms": 2, "accumulation": 2, "chunk_names": 5},
             "run": {"method": "coder_plusplus", "precision": "fp32", "checkpoint_steps": 2},
         }
+        values["paths"]["output"] = str(tmp_path / output)
         values["batch"] |= {"max_steps": 6, "refresh_steps": 3}
         for section, settings in sections.items():
             values.setdefault(section, {}).update(settings)
