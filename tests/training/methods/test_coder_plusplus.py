@@ -18,7 +18,7 @@ from training.cli import app
 from training.data.run_folder import RunFolder
 from training.encoders.embeddings import Embeddings
 from training.engine.nearest import search_others
-from training.engine.run import export_run, train
+from training.engine.run import train
 from training.methods.coder.data import GroupSampler, load_synonyms
 from training.methods.coder.method import CoderPlusPlus, search_neighbours
 from training.methods.coder.settings import NameData
@@ -278,7 +278,6 @@ def test_names_with_nothing_to_learn_are_refused(make, tmp_path, names, message)
 @pytest.mark.parametrize(
     ("section", "values", "message"),
     [
-        ("batch", {"neighbours": 0}, r"batch\.neighbours: .*, not 0"),
         ("batch", {"triplets": 4}, "triplets.*no such setting"),
         ("data", {"languages": ""}, r"data\.languages"),
         ("relations", {}, "relations.*no such setting"),
@@ -307,6 +306,3 @@ def test_the_command_trains_by_the_config(terminology, encoder_folder, tmp_path)
     assert load_encoder(tmp_path / "run" / "encoder").fingerprint
     card = (tmp_path / "run" / "encoder" / "README.md").read_text(encoding="utf8")
     assert "CODER++" in card and "5 neighbours" in card
-    report = export_run(tmp_path / "run", tmp_path / "half", dtype="bf16", base_share=0.5)
-    assert load_encoder(tmp_path / "half").fingerprint == report.encoder["trained"]
-    assert "after CODER++" in (tmp_path / "half" / "README.md").read_text(encoding="utf8")
