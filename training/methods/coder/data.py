@@ -22,7 +22,7 @@ from .settings import CoderData, CoderPaths, NameData
 
 
 @dataclass(frozen=True)
-class NameTable:
+class ConceptNames:
     """Names and their concepts as numbers: int64 where nothing else is said."""
 
     names: pl.Series  # The distinct names, in order.
@@ -34,7 +34,7 @@ class NameTable:
 
 
 @dataclass(frozen=True)
-class Graph(NameTable):
+class Graph(ConceptNames):
     """Triples, and the names of their heads and tails."""
 
     labels: list[str]  # Of relations, sorted.
@@ -44,7 +44,7 @@ class Graph(NameTable):
 
 
 @dataclass(frozen=True)
-class SynonymTable(NameTable):
+class SynonymTable(ConceptNames):
     """Names with their synonyms. A homonym keeps all its concepts."""
 
     concept_rows: np.ndarray  # Rows in `concepts` of the concepts of each name, name by name.
@@ -88,7 +88,7 @@ def choose_names(terminology: Terminology, data: NameData, path: str) -> pl.Data
 
 
 def number_names(names: pl.DataFrame, terminology: Terminology) -> dict[str, Any]:
-    """Number names and their concepts: the fields of a `NameTable`."""
+    """Number names and their concepts: the fields of a `ConceptNames`."""
     by_language = dict(sorted(names["language"].value_counts().iter_rows()))
     atoms = names.select("concept", "name").unique().sort("concept", "name")
     concepts, distinct = atoms["concept"].unique().sort(), atoms["name"].unique().sort()
