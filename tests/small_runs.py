@@ -16,6 +16,8 @@ from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder
 from training.engine.checkpoints import STATE_FILE, list_checkpoints
+from training.engine.loop import TrainingLoop
+from training.engine.run import train
 from training.methods.registry import make_settings
 
 ROOT = Path(__file__).parents[1]
@@ -70,6 +72,38 @@ def assert_same(first, second, atol=0.0):
     for name in first:
         if not name.startswith("random."):
             torch.testing.assert_close(first[name].double(), second[name].double(), rtol=0.0, atol=atol, msg=name)
+
+
+def assert_same_course(first, second):
+    assert losses(first) == losses(second)
+    assert_same(final_weights(first), final_weights(second))
+
+
+def stop_at(monkeypatch, settings, step):
+    """End a run at a step without a checkpoint, as `kill -9` does."""
+    take_step = TrainingLoop.take_step
+
+    def fail(self, batch):
+        if self.step == step:
+            raise KeyboardInterrupt
+        return take_step(self, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingLoop, "take_step", fail)
+        with pytest.raises(KeyboardInterrupt):
+            train(settings)
+
+
+def naive_loss(similarities, positives, negatives, alpha=2.0, beta=50.0, base=0.5, epsilon=0.1):
+    """Compute CODER's Multi-Similarity loss as it is printed, with the paper's rules for the mining of each anchor."""
+    total = 0.0
+    for row, alike, unlike in zip(similarities, positives, negatives, strict=True):
+        chosen = [p for p in alike if unlike and row[p] < max(row[n] for n in unlike) + epsilon]
+        others = [n for n in unlike if alike and row[n] > min(row[p] for p in alike) - epsilon]
+        pull = sum(torch.exp(-alpha * (row[p] - base)) for p in chosen)
+        push = sum(torch.exp(beta * (row[n] - base)) for n in others)
+        total = total + torch.log(1 + torch.as_tensor(pull)) / alpha + torch.log(1 + torch.as_tensor(push)) / beta
+    return total / len(similarities)
 
 
 def start(settings, tmp_path, *launcher):

@@ -26,7 +26,7 @@ CODER_VARIANTS: dict[str, dict[str, Any]] = {
     "coder_diagonal": {"loss.relations": "diagonal"},
     "coder_translations": {"loss.relations": "transe"},
     "coder_without_relations": {"loss.relations": "none"},
-    "coder_accumulated": {"batch.accumulation": 2, "batch.label_balance": 0.0, "relations.mask_known": True},
+    "coder_accumulated": {"batch.accumulation": 2, "batch.label_balance": 0.0},
 }
 
 

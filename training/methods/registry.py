@@ -3,20 +3,8 @@
 from __future__ import annotations
 
 from ..engine.method import METHODS, find_method, make_settings, read_settings
-from .biosyn.method import BioSyn
-from .coder.method import Coder
-from .coder_plusplus.method import CoderPlusPlus
-from .sapbert import Sapbert
-from .static.method import Static
+from . import sapbert, static  # noqa: F401
+from .biosyn import method as biosyn  # noqa: F401
+from .coder import method as coder  # noqa: F401
 
-__all__ = [
-    "METHODS",
-    "BioSyn",
-    "Coder",
-    "CoderPlusPlus",
-    "Sapbert",
-    "Static",
-    "find_method",
-    "make_settings",
-    "read_settings",
-]
+__all__ = ["METHODS", "find_method", "make_settings", "read_settings"]

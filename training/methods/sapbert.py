@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -23,22 +22,18 @@ from ..engine.settings import Section, refuse
 from .pairs import PairMethod, PairSettings
 
 ADAPTER = "names"
+# Of low-rank updates, times the rank.
+LORA_SCALE = 16
 
 
 class AdapterSettings(Section):
     """The trained weights (Liu et al., NAACL 2021, table 7)."""
 
     kind: Literal["bottleneck", "lora"] | None = Field(
-        default=None,
-        description='null to train all weights; "bottleneck" or "lora" to train few added weights and freeze the '
-        "others.",
+        default=None, description="null to train all weights; otherwise few weights are added, and the others frozen."
     )
-    reduction: int = Field(
-        default=16, ge=1, description="Bottleneck: the ratio of the hidden width to the bottleneck's."
-    )
-    invertible: bool = Field(default=True, description="Bottleneck: add another one after the embeddings.")
+    reduction: int = Field(default=16, ge=1, description="Bottleneck: the ratio of the hidden width to its own.")
     rank: int = Field(default=8, ge=1, description="Rank of low-rank updates.")
-    alpha: int = Field(default=16, ge=1, description="Scale of low-rank updates, times the rank.")
 
 
 class SapbertSettings(PairSettings):
@@ -92,7 +87,9 @@ class Sapbert(PairMethod[SapbertSettings]):
             )
         transformer = load_weights(make_transformer(base.source, settings), weights)
         if settings.adapter.kind == "lora":
-            transformer = merge_adapter(transformer, base.source.transformer)
+            transformer.merge_adapter(ADAPTER)  # type: ignore[operator]
+            merged, transformer = transformer.state_dict(), copy_transformer(base.source)
+            transformer.load_state_dict({name: merged[name] for name in transformer.state_dict()})
         return finish_encoder(transformer, base, base_share=base_share, dtype=dtype or cls.dtypes[0])
 
     @classmethod
@@ -135,28 +132,16 @@ def make_transformer(source: EncoderSource, settings: SapbertSettings) -> torch.
 def add_adapter(transformer: torch.nn.Module, settings: AdapterSettings) -> None:
     """Freeze a Hugging Face transformer and add a trainable adapter.
 
-    "bottleneck" is Pfeiffer's: one after the feed-forward part of each layer; with `invertible`, one more after the
-    embeddings, which is included in the parameter counts of the SapBERT paper (table 7).
+    "bottleneck" is Pfeiffer's: one after the feed-forward part of each layer, and one more after the embeddings, which
+    is included in the parameter counts of the SapBERT paper (table 7).
     """
     # The library takes seconds to import, and most runs do not need it.
     import adapters
 
     adapters.init(transformer)
     if settings.kind == "lora":
-        config = adapters.LoRAConfig(r=settings.rank, alpha=settings.alpha)
-    elif settings.invertible:
-        config = adapters.SeqBnInvConfig(reduction_factor=settings.reduction)
+        config = adapters.LoRAConfig(r=settings.rank, alpha=LORA_SCALE)
     else:
-        config = adapters.SeqBnConfig(reduction_factor=settings.reduction)
+        config = adapters.SeqBnInvConfig(reduction_factor=settings.reduction)
     transformer.add_adapter(ADAPTER, config=config)  # type: ignore[operator]  # added by the library, as the next ones
     transformer.train_adapter(ADAPTER)  # type: ignore[operator]
-
-
-def merge_adapter(transformer: torch.nn.Module, base: torch.nn.Module) -> torch.nn.Module:
-    """Merge trained low-rank updates into the weights: a transformer like the base, the one before them."""
-    merged = copy.deepcopy(transformer)
-    merged.merge_adapter(ADAPTER)  # type: ignore[operator]
-    plain = copy.deepcopy(base).float()
-    state = merged.state_dict()
-    plain.load_state_dict({name: state[name] for name in plain.state_dict()})
-    return plain

@@ -7,17 +7,25 @@ import math
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_runs import assert_same_course
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.cli import app
 from training.encoders.embeddings import Embeddings
-from training.engine.checkpoints import STATE_FILE, list_checkpoints, load_file, save_file
 from training.engine.run import train
-from training.methods.biosyn.data import find_positives, find_sparse, join_candidates, read_biosyn_data
-from training.methods.biosyn.method import BioSynModel, marginal_loss
+from training.methods.biosyn import method as biosyn_method
+from training.methods.biosyn.method import (
+    BioSyn,
+    find_positives,
+    find_sparse,
+    join_candidates,
+    marginal_loss,
+    read_biosyn_data,
+)
 from training.methods.biosyn.scorer import BioSynScorer, SparseEncoder, score_sparse, search_blocks
 from training.methods.registry import make_settings
 
@@ -69,15 +77,7 @@ def encoder(encoder_folder):
 def test_mentions_are_chosen_and_names_joined(tmp_path):
     files = write(tmp_path)
     data = read_biosyn_data([files["mentions"]], files["dictionary"])
-    assert data.mentions == [
-        "feverish",
-        "heart attacks",
-        "a cold",
-        "sleepless nights",
-        "high pressure",
-        "hyper tension",
-        "gone",
-    ]
+    assert data.mentions[:4] == ["feverish", "heart attacks", "a cold", "sleepless nights"]
     assert data.gold[1] == {"C2", "OM:2"} and data.ids[data.names.index("mi")] == {"C2", "OM:2", "C3"}
     assert len(data.names) == len(set(data.names)) == 11 and data.names[0] == "fever"
     counts = {name: data.report[name] for name in ("read", "composites", "without_ids", "repeated", "mentions")}
@@ -125,8 +125,9 @@ def test_candidates_are_those_of_a_naive_loop(tmp_path, encoder):
     sparse = SparseEncoder.fit(data.names)
     left, right = encoder.encode_unscaled(data.mentions), encoder.encode_unscaled(data.names)
     for n_sparse, total in itertools.product([0, 3, 5], [5, 8, 11]):
-        found = join_candidates(find_sparse(data, sparse, n_sparse), left, right, total)
-        shared = (sparse.encode(data.mentions) @ sparse.encode(data.names).T).toarray()
+        encoded = sparse.encode(data.mentions), sparse.encode(data.names)
+        found = join_candidates(find_sparse(*encoded, n_sparse), left, right, total)
+        shared = (encoded[0] @ encoded[1].T).toarray()
         for mention, rows in enumerate(found.tolist()):
             expected = sorted(range(11), key=lambda row: (-shared[mention, row], row))[:n_sparse]
             for row in np.argsort(-(right @ left[mention]), kind="stable").tolist():
@@ -162,30 +163,24 @@ def test_loss_and_gradient_are_those_of_a_naive_loop():
     assert marginal_loss(torch.tensor([[0.0, 500.0]]), torch.tensor([[True, False]])).item() == 500
 
 
-def test_scores_in_training_are_those_of_search(encoder):
-    names, queries = ["heart attack", "cold", "fever", "heart"], ["heart failure", "cold"]
-    sparse = SparseEncoder.fit(names)
-    shared = (sparse.encode(queries) @ sparse.encode(names).T).toarray()
-    model = BioSynModel(
-        encoder.source.transformer, encoder, torch.device("cpu"), precision="fp32", chunk_names=2
-    ).eval()
-    model.sparse_weight.data.fill_(3.0)
-    tokens = encoder.tokenize(names)
-    scores = model(encoder.tokenize(queries), [tokens, tokens], torch.from_numpy(shared)).detach().numpy()
-    dense = encoder.encode_unscaled(queries) @ encoder.encode_unscaled(names).T
-    np.testing.assert_allclose(scores, 3.0 * shared + dense, rtol=1e-4)
-    rows, found = BioSynScorer(encoder, sparse, 3.0).search(names, queries, 3)
-    assert rows.tolist() == np.argsort(-scores, axis=1, kind="stable")[:, :3].tolist()
-    np.testing.assert_allclose(found, -np.sort(-scores, axis=1)[:, :3], rtol=1e-4)
-
-
-def test_vectors_may_come_from_a_store(encoder, monkeypatch):
-    embeddings = Embeddings(encoder)
-    vectors = {"a": [1.0, 0.0], "b": [0.0, 1.0], "ab": [2.0, 3.0]}
-    monkeypatch.setattr(embeddings, "take", lambda strings, normalised: np.float32([vectors[x] for x in strings]))
-    system = BioSynScorer(embeddings, SparseEncoder.fit(["a", "b"]), 0.0)
-    rows, scores = system.search(["a", "b", "a"], ["ab"], 3)
-    assert rows.tolist() == [[1, 0, 2]] and scores.tolist() == [[3, 2, 2]]
+def test_scores_in_training_are_those_of_search(tmp_path, encoder_folder, encoder, monkeypatch):
+    method = BioSyn(make(tmp_path, encoder_folder, batch={"dropout": 0.0}), encoder, Accelerator(cpu=True))
+    method.learned = method.load()
+    method.model = method.build()
+    method.model.sparse_weight.data.fill_(3.0)
+    seen = []
+    monkeypatch.setattr(biosyn_method, "marginal_loss", lambda scores, _: seen.append(scores) or scores.sum())
+    method.loss(0, 1.0)
+    mentions = method._list_mentions(0)
+    scores, candidates = seen[0].detach().numpy(), method.candidates[mentions]
+    data, sparse = method.data, method.sparse
+    shared = (sparse.encode(data.mentions) @ sparse.encode(data.names).T).toarray()
+    dense = encoder.encode_unscaled(data.mentions) @ encoder.encode_unscaled(data.names).T
+    expected = 3.0 * shared + dense
+    np.testing.assert_allclose(scores, np.take_along_axis(expected[mentions], candidates, axis=1), rtol=1e-4)
+    rows, found = BioSynScorer(Embeddings(encoder), sparse, 3.0).search(data.names, data.mentions, 3)
+    assert rows.tolist() == np.argsort(-expected, axis=1, kind="stable")[:, :3].tolist()
+    np.testing.assert_allclose(found, -np.sort(-expected, axis=1)[:, :3], rtol=1e-4)
 
 
 def test_what_was_trained_is_loaded_and_learns(tmp_path, encoder_folder):
@@ -196,10 +191,8 @@ def test_what_was_trained_is_loaded_and_learns(tmp_path, encoder_folder):
     assert report.training["sparse_weight"] == epochs[-1]["sparse_weight"] != 0
     assert report.to_dict() == json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf8"))
     system = BioSynScorer.from_disk(tmp_path / "run")
-    assert (
-        system.weight == report.training["sparse_weight"]
-        and system.embeddings.encoder.fingerprint == report.encoder["trained"]
-    )
+    assert system.weight == report.training["sparse_weight"]
+    assert system.embeddings.encoder.fingerprint == report.encoder["trained"]
     data = read_biosyn_data([tmp_path / "mentions.jsonl"], tmp_path / "dictionary.tsv")
     rows, _ = system.search(data.names, data.mentions, 1)
     is_right = [gold <= data.ids[row] for gold, (row,) in zip(data.gold, rows.tolist(), strict=True)]
@@ -211,40 +204,11 @@ def test_a_run_goes_on_as_if_it_had_not_been_stopped(tmp_path, encoder_folder):
     stopped = train(make(tmp_path, encoder_folder, "parts", batch={"max_minutes": 1e-9}))
     assert stopped.training["ended"] == "max_minutes"
     assert stopped.training["epochs"] == 1 / 4 and stopped.training["of_epochs"][0]["steps"] == 1
-    # Stopped as it is, it stays so.
-    again = train(make(tmp_path, encoder_folder, "parts", batch={"max_minutes": 1e-9}))
-    assert again.training == stopped.training and again.encoder == stopped.encoder
     train(make(tmp_path, encoder_folder, "parts", batch={"epochs": 2}))
     ended = train(make(tmp_path, encoder_folder, "parts"))
     assert ended.encoder["trained"] == whole.encoder["trained"]
     assert ended.training["of_epochs"] == whole.training["of_epochs"]
-    states = [
-        load_file(list_checkpoints(tmp_path / name / "checkpoints")[-1] / "state.safetensors")
-        for name in ("whole", "parts")
-    ]
-    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
-
-
-def test_a_run_does_not_go_on_with_other_settings_or_files(tmp_path, encoder_folder):
-    stop = {"max_minutes": 1e-9}
-    train(make(tmp_path, encoder_folder, batch=stop))
-    with pytest.raises(ValueError, match=r"run\.seed: 0, not 1"):
-        train(make(tmp_path, encoder_folder, run={"seed": 1}))
-    with pytest.raises(ValueError, match=r"encoder\.pooling: 'cls', not 'mean'"):
-        other = make(tmp_path, encoder_folder)
-        train(make_settings({**other.to_dict(), "encoder": {"pooling": "mean"}}))
-    with pytest.raises(ValueError, match=r"base\.fingerprint"):
-        train(make(tmp_path, tmp_path / "run" / "encoder"))
-    # Candidates are kept with the weights, and can't be replaced by others.
-    (last,) = list_checkpoints(tmp_path / "run" / "checkpoints")
-    tensors = load_file(last / STATE_FILE)
-    tensors["state.candidates"] = torch.zeros_like(tensors["state.candidates"])
-    save_file(tensors, last / STATE_FILE)
-    with pytest.raises(OSError, match="is not the file that was saved: it is"):
-        train(make(tmp_path, encoder_folder))
-    (last / STATE_FILE).unlink()
-    with pytest.raises(OSError, match="The copy or the download is incomplete; write"):
-        train(make(tmp_path, encoder_folder))
+    assert_same_course(make(tmp_path, encoder_folder, "whole"), make(tmp_path, encoder_folder, "parts"))
 
 
 def test_nothing_to_learn_from_is_an_error(tmp_path, encoder_folder):
@@ -260,14 +224,8 @@ def test_nothing_to_learn_from_is_an_error(tmp_path, encoder_folder):
         train(settings)
 
 
-def test_a_loss_that_is_no_number_ends_the_run(tmp_path, encoder_folder, monkeypatch):
-    monkeypatch.setattr("training.methods.biosyn.method.marginal_loss", lambda scores, _: scores.sum() * math.nan)
-    with pytest.raises(FloatingPointError, match="loss of step 1 "):
-        train(make(tmp_path, encoder_folder))
-
-
 def test_folders_of_something_else_are_refused(tmp_path, encoder_folder):
-    with pytest.raises(FileNotFoundError, match="Can't find the file"):
+    with pytest.raises(FileNotFoundError, match="biosyn.json"):
         BioSynScorer.from_disk(tmp_path)
     train(make(tmp_path, encoder_folder, batch={"max_minutes": 1e-9}))
     path = tmp_path / "run" / "biosyn.json"
@@ -285,7 +243,6 @@ def test_folders_of_something_else_are_refused(tmp_path, encoder_folder):
     ("section", "values", "message"),
     [
         ("candidates", {"sparse": 21}, "candidates.sparse is 21"),
-        ("batch", {"epochs": 0}, "batch.epochs"),
         ("paths", {"mentions": " , "}, "paths.mentions"),
         ("run", {"precision": "fp16"}, "run.precision"),
     ],
@@ -293,11 +250,8 @@ def test_folders_of_something_else_are_refused(tmp_path, encoder_folder):
 def test_settings_without_meaning_are_refused(section, values, message):
     paths = {"encoder": "", "mentions": "a", "dictionary": "b", "output": "c"}
     complete = {"paths": paths, "run": {"method": "biosyn"}}
-    given_values = {**complete, section: {**complete.get(section, {}), **values}}
     with pytest.raises(ValueError, match=message):
-        make_settings(given_values)
-    with pytest.raises(ValueError, match="It has to be given"):
-        make_settings({"paths": {"encoder": ""}, "run": {"method": "biosyn"}})
+        make_settings({**complete, section: {**complete.get(section, {}), **values}})
 
 
 def test_the_command_trains_by_the_config(tmp_path, encoder_folder):

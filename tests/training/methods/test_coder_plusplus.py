@@ -1,6 +1,5 @@
 """CODER++: groups, neighbours against naive search, the loss against naive loops, runs that stop and go on."""
 
-import math
 import shutil
 import signal
 import warnings
@@ -10,20 +9,19 @@ import numpy as np
 import pytest
 import torch
 from rrf_files import atom, write_release
-from safetensors.torch import load_file
+from small_runs import assert_same_course, losses, naive_loss, stop_at
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import read_rrf
 from training.cli import app
 from training.data.run_folder import RunFolder
 from training.encoders.embeddings import Embeddings
-from training.engine.checkpoints import list_checkpoints
-from training.engine.loop import TrainingLoop
-from training.engine.run import export_run, train
-from training.methods.coder_plusplus.data import GroupSampler, load_name_table
-from training.methods.coder_plusplus.neighbours import Neighbours, search_neighbours
+from training.engine.nearest import search_others
+from training.engine.run import train
+from training.methods.coder.data import GroupSampler, load_synonyms
+from training.methods.coder.method import CoderPlusPlus, search_neighbours
+from training.methods.coder.settings import NameData
 from training.methods.registry import make_settings
 
 WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failure", "b12", "mild"]
@@ -57,17 +55,11 @@ def make(terminology, encoder_folder, tmp_path):
                 "output": str(tmp_path / output),
             },
             "optimizer": {"learning_rate": 1e-3, "warmup_steps": 2},
-            "batch": {
-                "groups": 2,
-                "neighbours": 3,
-                "synonyms": 2,
-                "accumulation": 2,
-                "max_steps": 6,
-                "refresh_steps": 3,
-                "chunk_names": 5,
-            },
+            "batch": {"groups": 2, "neighbours": 3, "synonyms": 2, "accumulation": 2, "chunk_names": 5},
             "run": {"method": "coder_plusplus", "precision": "fp32", "checkpoint_steps": 2},
         }
+        values["paths"]["output"] = str(tmp_path / output)
+        values["batch"] |= {"max_steps": 6, "refresh_steps": 3}
         for section, settings in sections.items():
             values.setdefault(section, {}).update(settings)
         return make_settings(values)
@@ -78,27 +70,26 @@ def make(terminology, encoder_folder, tmp_path):
 def concepts_by_name(table):
     found = {name: set() for name in range(len(table.names))}
     for concept in range(len(table.concepts)):
-        for name in table.name_rows[table.name_offsets[concept] : table.name_offsets[concept + 1]].tolist():
+        for name in table.name_rows[table.offsets[concept] : table.offsets[concept + 1]].tolist():
             found[name].add(concept)
     return found
 
 
 def test_names_keep_all_their_concepts(terminology):
-    table = load_name_table(terminology, languages=["ENG"])
+    table = load_synonyms(str(terminology), NameData())
     found = concepts_by_name(table)
     assert any(len(concepts) > 1 for concepts in found.values())
-    assert table.report["homonyms"] == sum(len(concepts) > 1 for concepts in found.values())
     for name, concepts in found.items():
         assert set(table.concepts_of(name).tolist()) == concepts
         synonyms = {other for other, theirs in found.items() if other != name and theirs & concepts}
         assert set(table.synonyms_of(name).tolist()) == synonyms
         assert (name in table.anchors.tolist()) == bool(synonyms)
-    assert table.report["names_without_synonyms"] == len(table.names) - len(table.anchors) >= 1
+    assert len(table.names) > len(table.anchors)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_each_anchor_comes_once_before_any_comes_again(terminology, seed):
-    table = load_name_table(terminology, languages=["ENG"])
+    table = load_synonyms(str(terminology), NameData())
     sampler = GroupSampler(table, 3, 2, seed=seed)
     n = len(table.anchors)
     epochs = sampler.list_anchors(0, n)[: 3 * n].reshape(3, n)
@@ -114,7 +105,7 @@ def test_each_anchor_comes_once_before_any_comes_again(terminology, seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_batch_has_anchors_neighbours_and_synonyms(terminology, seed):
-    table = load_name_table(terminology, languages=["ENG"])
+    table = load_synonyms(str(terminology), NameData())
     concepts = concepts_by_name(table)
     lists = np.random.default_rng(seed).integers(0, len(table.names), size=(len(table.names), 4))
     sampler = GroupSampler(table, 3, 2, seed=seed)
@@ -142,7 +133,7 @@ def load_encoder(folder):
 
 
 def test_neighbours_are_those_of_a_naive_search(terminology, encoder_folder, tmp_path):
-    encoder, names = load_encoder(encoder_folder), load_name_table(terminology, languages=["ENG"]).names.to_list()
+    encoder, names = load_encoder(encoder_folder), load_synonyms(str(terminology), NameData()).names.to_list()
     anchors = np.array([0, 3, len(names) - 1])
     found, report = search_neighbours(encoder, names, anchors, 4, tmp_path / "vectors")
     vectors = encoder.encode(names)
@@ -155,51 +146,24 @@ def test_neighbours_are_those_of_a_naive_search(terminology, encoder_folder, tmp
     assert report["index"] == {"scoring": "exact"}
 
 
-def test_a_name_is_no_neighbour_of_itself_where_many_are_alike(monkeypatch):
-    class Alike:
-        def __init__(self, *_):
-            pass
-
-        def add(self, names):
-            pass
-
-        def take(self, names):
-            return np.ones((len(names), 2), dtype=np.float32) / math.sqrt(2)
-
-    monkeypatch.setattr("training.methods.coder_plusplus.neighbours.Embeddings", Alike)
-    monkeypatch.setattr(EncoderShim, "fingerprint", "x")
-    found, _ = search_neighbours(EncoderShim({}), [str(i) for i in range(50)], np.arange(50), 3)
+def test_a_name_is_no_neighbour_of_itself_where_many_are_alike():
+    found, _ = search_others(np.full((50, 2), 0.5**0.5, dtype=np.float32), np.arange(50), 3, "x")
     assert found.shape == (50, 3)
     assert all(anchor not in rows for anchor, rows in enumerate(found.tolist()))
 
 
-def naive_loss(similarities, same, alpha=2.0, beta=50.0, base=0.5, epsilon=0.1):
-    total, n = 0.0, len(similarities)
-    for i in range(n):
-        positives = [similarities[i][j] for j in range(n) if j != i and same[i][j]]
-        negatives = [similarities[i][j] for j in range(n) if not same[i][j]]
-        if not positives or not negatives:
-            continue
-        hard_negatives = [s for s in negatives if s >= min(positives) - epsilon]
-        hard_positives = [s for s in positives if s <= max(negatives) + epsilon]
-        if hard_positives:
-            total += math.log(1 + sum(math.exp(-alpha * (s - base)) for s in hard_positives)) / alpha
-        if hard_negatives:
-            total += math.log(1 + sum(math.exp(beta * (s - base)) for s in hard_negatives)) / beta
-    return total / n
-
-
-def test_the_loss_is_that_of_naive_loops(make, encoder_folder, terminology):
+def test_the_loss_is_that_of_naive_loops(make, encoder_folder, terminology, tmp_path):
     settings = make(batch={"accumulation": 1, "max_steps": 1, "dropout": 0.0}, optimizer={"warmup_steps": 0})
     train(settings)
     logged = list(RunFolder(settings.paths.output).read_metrics())
-    encoder, table = load_encoder(encoder_folder), load_name_table(terminology, languages=["ENG"], neighbours=3)
+    encoder, table = load_encoder(encoder_folder), load_synonyms(str(terminology), NameData())
     # Neighbours of the untrained encoder, of all names.
-    lists, _ = search_neighbours(encoder, table.names.to_list(), np.arange(len(table.names)), 3)
+    lists, _ = search_neighbours(encoder, table.names.to_list(), np.arange(len(table.names)), 3, tmp_path / "vectors")
     batch = GroupSampler(table, 2, 2, seed=0).draw(0, lists.__getitem__)
-    vectors = encoder.encode(table.names.gather(batch.names).to_list()).astype(float)
-    expected = naive_loss((vectors @ vectors.T).tolist(), batch.same.tolist())
-    assert logged[0]["loss"] == pytest.approx(expected, rel=1e-4)
+    vectors = torch.from_numpy(encoder.encode(table.names.gather(batch.names).to_list())).double()
+    alike = [np.flatnonzero(row & (np.arange(len(row)) != i)).tolist() for i, row in enumerate(batch.same)]
+    unlike = [np.flatnonzero(~row).tolist() for row in batch.same]
+    assert logged[0]["loss"] == pytest.approx(naive_loss(vectors @ vectors.T, alike, unlike).item(), rel=1e-4)
     assert logged[0]["names"] == len(batch.names)
 
 
@@ -210,38 +174,8 @@ def test_names_are_learned(make):
     assert np.mean(found[-12:]) < 0.3 * np.mean(found[:12])
 
 
-def list_folders(settings):
-    return sorted(path.name for path in (Path(settings.paths.output) / "neighbours").iterdir())
-
-
-def final_state(settings):
-    checkpoints = list_checkpoints(Path(settings.paths.output) / "checkpoints")
-    return load_file(checkpoints[-1] / "state.safetensors")
-
-
-def losses(settings):
-    return [entry["loss"] for entry in RunFolder(settings.paths.output).read_metrics()]
-
-
-def assert_same_course(first, second):
-    assert losses(first) == losses(second)
-    ours, theirs = final_state(first), final_state(second)
-    assert set(ours) == set(theirs) and all(torch.equal(ours[name], theirs[name]) for name in ours)
-
-
-def stop_at(monkeypatch, settings, step):
-    """End a run without a checkpoint, as `kill -9` does."""
-    take_step = TrainingLoop.take_step
-
-    def fail(self, batch):
-        if batch == step:
-            raise KeyboardInterrupt
-        return take_step(self, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingLoop, "take_step", fail)
-        with pytest.raises(KeyboardInterrupt):
-            train(settings)
+def list_steps(settings):
+    return sorted(int(path.stem[5:]) for path in (Path(settings.paths.output) / "neighbours").iterdir())
 
 
 @pytest.mark.parametrize("stops", [(3,), (4,), (3, 4)])
@@ -254,26 +188,18 @@ def test_a_run_goes_on_as_if_it_had_not_been_stopped(make, monkeypatch, stops):
     again = train(parts)
     assert_same_course(whole, parts)
     assert report.encoder["trained"] == again.encoder["trained"] != report.encoder["base"]
-    assert list_folders(whole) == list_folders(parts) == ["step-00000000", "step-00000003"]
-
-
-def test_a_run_that_is_told_to_go_on_has_the_neighbours_of_its_anchors(make):
-    whole, parts = make("whole", optimizer={"schedule": "constant"}), make("parts", optimizer={"schedule": "constant"})
-    train(whole)
-    train(make("parts", optimizer={"schedule": "constant"}, batch={"max_steps": 4}))
-    train(parts)
-    assert_same_course(whole, parts)
+    assert list_steps(whole) == list_steps(parts) == [0, 3]
 
 
 def test_neighbours_are_looked_for_anew_with_the_weights_of_the_time(make, monkeypatch):
     calls = []
-    find = Neighbours._find
+    search = CoderPlusPlus._search
 
-    def watch(self, path, start, anchors):
-        calls.append((start, self.get_encoder().fingerprint))
-        find(self, path, start, anchors)
+    def watch(self, path, start):
+        calls.append((start, self.take_snapshot().fingerprint))
+        search(self, path, start)
 
-    monkeypatch.setattr(Neighbours, "_find", watch)
+    monkeypatch.setattr(CoderPlusPlus, "_search", watch)
     settings = make(batch={"max_steps": 9})
     report = train(settings)
     assert [start for start, _ in calls] == [0, 3, 6]
@@ -281,10 +207,8 @@ def test_neighbours_are_looked_for_anew_with_the_weights_of_the_time(make, monke
     refreshes = report.training["refreshes"]
     assert [refresh["step"] for refresh in refreshes] == [0, 3, 6]
     # Those of before the last checkpoints are not needed.
-    assert list_folders(settings) == ["step-00000003", "step-00000006"]
-    last = Path(settings.paths.output) / "neighbours" / "step-00000006"
-    assert read_manifest(last / "neighbours.json", 1)["encoder"] == calls[2][1]
-    with np.load(last / "neighbours.npz") as arrays:
+    assert list_steps(settings) == [3, 6]
+    with np.load(Path(settings.paths.output) / "neighbours" / "step-00000006.npz") as arrays:
         assert len(np.unique(arrays["anchors"])) == len(arrays["neighbours"]) == refreshes[2]["anchors"]
 
 
@@ -318,7 +242,7 @@ def test_whoever_interrupts_the_search_for_neighbours_does_not_wait_for_it(make,
 
     add = Embeddings.add
     train(make("whole"))
-    monkeypatch.setattr("training.methods.coder_plusplus.neighbours.ENCODED_AT_ONCE", 10)
+    monkeypatch.setattr("training.methods.coder.method.ENCODED_AT_ONCE", 10)
     with monkeypatch.context() as patch:
         patch.setattr(Embeddings, "add", interrupt)
         report = train(make("parts"))
@@ -330,15 +254,11 @@ def test_whoever_interrupts_the_search_for_neighbours_does_not_wait_for_it(make,
 def test_neighbours_that_are_gone_are_not_replaced_by_others(make):
     settings = make(batch={"max_minutes": 1e-9})
     assert train(settings).training["steps"] == 1
+    with pytest.raises(ValueError, match=r"batch\.neighbours: 3, not 4"):
+        train(make(batch={"neighbours": 4}))
     shutil.rmtree(Path(settings.paths.output) / "neighbours")
     with pytest.raises(FileNotFoundError, match=r"step 1 .*step 0"):
         train(make())
-
-
-def test_a_run_does_not_go_on_with_other_settings(make):
-    train(make())
-    with pytest.raises(ValueError, match=r"batch\.neighbours: 3, not 4"):
-        train(make(batch={"neighbours": 4}))
 
 
 @pytest.mark.parametrize(
@@ -358,10 +278,7 @@ def test_names_with_nothing_to_learn_are_refused(make, tmp_path, names, message)
 @pytest.mark.parametrize(
     ("section", "values", "message"),
     [
-        ("batch", {"neighbours": 0}, r"batch\.neighbours: .*, not 0"),
-        ("batch", {"refresh_steps": 0}, r"batch\.refresh_steps: .*, not 0"),
         ("batch", {"triplets": 4}, "triplets.*no such setting"),
-        ("terms", {"beta": 0.0}, r"terms\.beta"),
         ("data", {"languages": ""}, r"data\.languages"),
         ("relations", {}, "relations.*no such setting"),
     ],
@@ -389,6 +306,3 @@ def test_the_command_trains_by_the_config(terminology, encoder_folder, tmp_path)
     assert load_encoder(tmp_path / "run" / "encoder").fingerprint
     card = (tmp_path / "run" / "encoder" / "README.md").read_text(encoding="utf8")
     assert "CODER++" in card and "5 neighbours" in card
-    report = export_run(tmp_path / "run", tmp_path / "half", dtype="bf16", base_share=0.5)
-    assert load_encoder(tmp_path / "half").fingerprint == report.encoder["trained"]
-    assert "after CODER++" in (tmp_path / "half" / "README.md").read_text(encoding="utf8")

@@ -1,29 +1,33 @@
 """Static encoders: vocabulary, loss and optimizer against plain loops, runs that stop and go on, what is exported."""
 
 import json
-import signal
 
 import numpy as np
 import polars as pl
 import pytest
 import torch
+from accelerate import Accelerator
 from safetensors.numpy import load_file
-from small_runs import assert_same, final_weights, losses, make, pairs, start, terminology, wait_for_steps
+from small_runs import (
+    assert_same_course,
+    final_weights,
+    make,
+    pairs,
+    stop_at,
+    terminology,
+)
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 from spacy_sapbert.encoder.folder import read_encoder
 from spacy_sapbert.encoder.shim import EncoderShim
-from training.data.run_folder import RunFolder
-from training.data.task import LinkingTask
 from training.encoders.bases import load_base
-from training.engine.loop import TrainingLoop
 from training.engine.run import export_run, train
-from training.methods.registry import METHODS, make_settings
-from training.methods.static import method as static_method
-from training.methods.static.method import RowAdagrad
-from training.methods.static.table import (
+from training.methods import static as static_method
+from training.methods.registry import METHODS
+from training.methods.static import (
     START_FILE,
+    RowAdagrad,
     Teacher,
     TokenTableSettings,
     fit_projection,
@@ -59,16 +63,10 @@ def make_static(make, tmp_path):
 def build(settings):
     """Load data and make the model, as the runner does."""
     base = load_base(settings.paths.encoder, settings.encoder, precision=settings.run.precision)
-    method = METHODS["static"](settings, base, accelerator())
+    method = METHODS["static"](settings, base, Accelerator(cpu=True))
     method.learned = method.load()
     method.model = method.build()
     return method
-
-
-def accelerator():
-    from accelerate import Accelerator
-
-    return Accelerator(cpu=True)
 
 
 def unit(vector):
@@ -87,8 +85,9 @@ def test_the_loss_is_that_of_a_plain_loop(make_static):
         vector = sum(rows[token] for token in ids)
         return vector / vector.norm()
 
-    names = [data.names[int(row)] for side in (data.left, data.right) for row in side[batch.pairs]]
-    labels = [int(label) for label in data.labels[batch.pairs]] * 2
+    pair_rows, text_rows = batch
+    names = [data.names[int(row)] for side in (data.left, data.right) for row in side[pair_rows]]
+    labels = [int(label) for label in data.labels[pair_rows]] * 2
     vectors = [encode(name) for name in names]
     costs = []
     for a, anchor in enumerate(vectors):
@@ -105,14 +104,14 @@ def test_the_loss_is_that_of_a_plain_loop(make_static):
     # The teacher's vectors, projected, in plain steps.
     teacher = method.base
     sample = teacher.encode(data.names.to_list())
-    projection = fit_projection(sample, 8)
+    mean, components = fit_projection(sample, 8)
 
     def measure(strings):
-        targets = [unit((teacher.encode([string])[0] - projection.mean) @ projection.components) for string in strings]
+        targets = [unit((teacher.encode([string])[0] - mean) @ components) for string in strings]
         pairs = zip(strings, targets, strict=True)
         return sum(1 - encode(string) @ torch.from_numpy(target).double() for string, target in pairs) / len(strings)
 
-    texts = [TEXTS[row] for row in batch.texts]
+    texts = [TEXTS[row] for row in text_rows]
     total = contrast + 0.5 * measure(names) + 2.0 * measure(texts)
     assert entry["contrast"] == pytest.approx(contrast.item(), rel=1e-4)
     # Targets are kept in half precision.
@@ -173,46 +172,15 @@ def test_the_export_is_a_folder_whose_vectors_are_those_of_a_plain_computation(m
         export_run(tmp_path / "moved", tmp_path / "none")
 
 
-def test_the_same_seed_gives_the_same_encoder_and_another_one_does_not(make_static):
-    first, second, other = (
-        train(make_static(name, run={"seed": seed})) for name, seed in (("a", 0), ("b", 0), ("c", 1))
-    )
-    assert first.encoder == second.encoder != other.encoder
-
-
 def test_a_run_that_was_stopped_goes_on_bit_for_bit(make_static, monkeypatch):
     whole = make_static("whole", optimizer={"schedule": "linear"})
     train(whole)
     stopped = make_static("stopped", optimizer={"schedule": "linear"})
-    take_step = TrainingLoop.take_step
-
-    def fail(self, batch):
-        if self.step == 5:
-            raise KeyboardInterrupt
-        return take_step(self, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingLoop, "take_step", fail)
-        with pytest.raises(KeyboardInterrupt):
-            train(stopped)
+    stop_at(monkeypatch, stopped, 5)
     # The table before training is read, not made again.
     monkeypatch.setattr(static_method, "make_start", None)
     train(stopped)
-    assert_same(final_weights(whole), final_weights(stopped))
-    assert losses(whole) == losses(stopped) and len(losses(whole)) == 6
-
-
-def test_a_killed_run_goes_on(make_static, tmp_path):
-    killed = make_static("killed", batch={"max_steps": 4000, "epochs": 1000})
-    process = start(killed, tmp_path)
-    wait_for_steps(killed, 3)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    taken = len(losses(killed))
-    whole, rest = (make_static(name, batch={"max_steps": taken + 2, "epochs": 1000}) for name in ("whole", "killed"))
-    train(whole)
-    train(rest)
-    assert_same(final_weights(whole), final_weights(rest))
+    assert_same_course(whole, stopped)
 
 
 def test_a_refused_run_leaves_the_start_of_the_former_one(make_static, tmp_path):
@@ -246,8 +214,9 @@ def test_nothing_to_learn_is_an_error(make_static, tmp_path, encoder_folder):
         train(make_static(table={"width": 33}))
     with pytest.raises(ValueError, match="distillation.texts.*without paths.texts"):
         make_static(paths={"texts": ""})
-    with pytest.raises(ValueError, match="batch.dropout.*no transformer"):
-        make_static(batch={"dropout": 0.1})
+    for section, values in (("batch", {"dropout": 0.1}), ("optimizer", {"weight_decay": 0.1})):
+        with pytest.raises(ValueError, match=f"{section}.{next(iter(values))}"):
+            make_static(**{section: values})
     # Without weights, nothing of them is needed.
     report = train(make_static("plain", paths={"texts": ""}, distillation={"names": 0.0, "texts": 0.0}))
     assert report.training["steps"] == 6 and report.data["texts"] == 0
@@ -260,14 +229,15 @@ def test_teachers_of_another_kind_are_refused(encoder_folder):
         make_tokenizer(tokenizer, ["heart"], TokenTableSettings(), lower_case=False)
 
 
-def test_the_vocabulary_has_frequent_words_and_no_unused_pieces(encoder_folder):
+def test_the_vocabulary_has_frequent_words_and_no_unused_pieces(encoder_folder, monkeypatch):
     teacher = read_encoder(encoder_folder).tokenizer.backend_tokenizer
     data = json.loads(teacher.to_str())
     for piece in ("[unused1]", "\u5fc3", "\u03b1", "##\u03b2"):
         data["model"]["vocab"][piece] = len(data["model"]["vocab"])
     teacher = Tokenizer.from_str(json.dumps(data))
     names = ["Heart attack", "heart failure", "acute heart", "acute attack", "rare"]
-    settings = TokenTableSettings(words=2, min_names=2)
+    settings = TokenTableSettings(words=2)
+    monkeypatch.setattr(static_method, "MIN_NAMES", 2)
     tokenizer = make_tokenizer(teacher, names, settings, lower_case=False)
     vocabulary = tokenizer.get_vocab()
     assert sorted(vocabulary.values()) == list(range(len(vocabulary))) and vocabulary["[UNK]"] == 0
@@ -278,9 +248,7 @@ def test_the_vocabulary_has_frequent_words_and_no_unused_pieces(encoder_folder):
     )
     assert tokenizer.encode("Acute HEART").tokens == ["acute", "heart"]
     assert tokenizer.encode("hearts \u5fc3").tokens == ["heart", "##s", "[UNK]"]
-    everything = make_tokenizer(
-        teacher, names, TokenTableSettings(scripts="all", words=99, min_names=2), lower_case=True
-    )
+    everything = make_tokenizer(teacher, names, TokenTableSettings(scripts="all", words=99), lower_case=True)
     assert {"\u5fc3", "[unused1]", "attack"} <= set(everything.get_vocab()) and "rare" not in everything.get_vocab()
     assert everything.encode("ACUTE").tokens == ["acute"]
 
@@ -294,37 +262,3 @@ def test_strings_are_encoded_as_the_encoder_does(encoder_folder, tmp_path):
     np.testing.assert_allclose(vectors[:3], encoder.encode(strings[:3]), atol=1e-6)
     assert not vectors[3].any()
     np.testing.assert_allclose(teacher.encode_pieces(["a", "heart"]), encoder.encode(["a", "heart"]), atol=1e-6)
-
-
-def test_a_sweep_measures_shares_of_the_start(make_static, tmp_path):
-    from training.evaluation.config import Measurement, MeasureSettings
-    from training.evaluation.frame import read_results
-    from training.evaluation.tasks import NamesTask
-    from training.sweep import read_sweep, run_sweep
-
-    settings = make_static("unused").to_dict()
-    lines = []
-    for section, values in settings.items():
-        lines += [f"[{section}]", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
-    (tmp_path / "run.cfg").write_text("\n".join(lines))
-    (tmp_path / "sweep.cfg").write_text(
-        '[sweep]\nconfig = "run.cfg"\nseeds = [0]\nbase_shares = [0.0, 0.5]\n\n[variants]\n'
-        'narrow = {"table.width": 4}\nwide = {"table.width": 8}\n'
-    )
-    task = NamesTask("names.strict", "strict", LinkingTask(["heart"], [["C1"]], ["heart attack", "lung"], ["C1", "C2"]))
-    measurement = Measurement(MeasureSettings(), {}, tasks={task.name: task})
-    table = run_sweep(read_sweep(tmp_path / "sweep.cfg", tmp_path / "out"), measurement, tmp_path / "out")
-    systems = set(read_results(tmp_path / "out")["system"])
-    assert systems == {
-        "before training",
-        *(f"{name}{share}" for name in ("narrow", "wide") for share in ("", ", base share 0.5")),
-    }
-    assert table and RunFolder(tmp_path / "out" / "wide" / "seed-0").read_report().export["dtype"] == "int8"
-
-
-def test_settings_are_read_from_the_config(tmp_path):
-    values = {"paths": {"encoder": "", "pairs": "p", "output": "o"}, "run": {"method": "static"}}
-    assert make_settings(values).objective.loss == "info_nce"
-    for change in ({"optimizer": {"max_grad_norm": 1.0}}, {"optimizer": {"weight_decay": 0.1}}):
-        with pytest.raises(ValueError, match="less than or equal to 0"):
-            make_settings({**values, **change})

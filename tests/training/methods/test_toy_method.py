@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small_runs import assert_same_course, stop_at
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -9,7 +10,6 @@ from training.data.pairs import load_pairs, write_pairs
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
 from training.encoders.card import Making, describe_length
-from training.engine.loop import TrainingLoop
 from training.engine.method import Method, TrainingData
 from training.engine.run import export_run, train
 from training.engine.settings import TrainingSettings
@@ -84,23 +84,9 @@ def test_a_toy_method_is_trained_resumed_measured_exported_and_described(make, t
     assert "after a toy: names are pulled together." in card and "6 steps" in card and "\n- toy\n" in card
     assert export_run(tmp_path / "run", tmp_path / "again").encoder == report.encoder
     # Killed after step 5, it takes the steps after the last checkpoint again.
-    take_step = TrainingLoop.take_step
-
-    def fail(self, batch):
-        if self.step == 5:
-            raise KeyboardInterrupt
-        return take_step(self, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingLoop, "take_step", fail)
-        with pytest.raises(KeyboardInterrupt):
-            train(make("parts"))
+    stop_at(monkeypatch, make("parts"), 5)
     assert train(make("parts")).encoder == report.encoder
-    losses = [
-        [entry["loss"] for entry in RunFolder(tmp_path / run).read_metrics() if "loss" in entry]
-        for run in ("run", "parts")
-    ]
-    assert losses[0] == losses[1] and len(losses[0]) == 6
+    assert_same_course(make(), make("parts"))
     assert len([entry for entry in RunFolder(tmp_path / "run").read_metrics() if "evaluation" in entry]) == 3
 
 

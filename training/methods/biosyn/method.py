@@ -3,79 +3,195 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 import torch
+from pydantic import Field, model_validator
+from typing_extensions import Self
 
-from spacy_sapbert.encoder.settings import Precision
+from spacy_sapbert.encoder.settings import Pooling, Precision
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.encoder.token_lists import TokenIds, TokenLists
-from spacy_sapbert.encoder.transformer import forward, resolve_precision
+from spacy_sapbert.encoder.transformer import forward, resolve_device
+from spacy_sapbert.terminology.readers.lines import SourceFile
 
+from ...data.mentions import EQUAL_IDS, read_dictionary_rows, read_mentions
+from ...data.protocols import group_by_name
 from ...data.run_folder import RunReport, write_json
+from ...encoders.bases import EncoderChoice
 from ...encoders.card import Making, describe_length
 from ...encoders.export import as_encoder
-from ...engine.gradient import check_finite
+from ...engine.gradient import check_finite, find_autocast
 from ...engine.method import Ending, Method, Model, TrainingData, copy_transformer
-from .data import BioSynData, find_positives, find_sparse, join_candidates, read_biosyn_data
-from .scorer import BIOSYN_FILE, FORMAT_VERSION, SparseEncoder
-from .settings import BioSynSettings
+from ...engine.nearest import search_on_device
+from ...engine.settings import (
+    BatchSettings,
+    OptimizerSettings,
+    PathSettings,
+    RunSettings,
+    Section,
+    TrainingSettings,
+    refuse,
+)
+from .scorer import BIOSYN_FILE, FORMAT_VERSION, SparseEncoder, score_sparse, search_blocks
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-class BioSynModel(Model):
-    """Score mentions against their candidates: a transformer, and the weight of sparse products."""
+class BioSynPaths(PathSettings):
+    """Paths of a run."""
 
-    def __init__(
-        self,
-        transformer: torch.nn.Module,
-        base: EncoderShim,
-        device: torch.device,
-        *,
-        precision: Precision,
-        chunk_names: int,
-    ) -> None:
+    mentions: str = Field(
+        pattern=r"[^,\s]", description="Files of mentions, separated by commas: the training and development parts."
+    )
+    dictionary: str = Field(description="The file of ids and names, without training mentions.")
+
+
+class BioSynEncoder(EncoderChoice):
+    """Settings of the encoder that override its own."""
+
+    pooling: Pooling | None = "cls"
+
+
+class CandidateSettings(Section):
+    """The candidates of mentions in training."""
+
+    total: int = Field(default=20, ge=2, description="Candidates of each mention.")
+    sparse: int = Field(default=10, ge=0, description="Candidates found by shared characters; vectors find the others.")
+
+    @model_validator(mode="after")
+    def _check_sparse(self) -> Self:
+        if self.sparse > self.total:
+            refuse("candidates.sparse", self.sparse, "0 to candidates.total")
+        return self
+
+
+class BioSynOptimizer(OptimizerSettings):
+    """The optimizer: Adam, with weight decay added to the gradient."""
+
+    learning_rate: float = Field(default=1e-5, gt=0, description="The highest learning rate of the encoder.")
+    weight_decay: float = Field(default=0.01, ge=0, description="Weight decay of the encoder.")
+    sparse_learning_rate: float = Field(
+        default=0.01, ge=0, description="The highest learning rate of the weight of sparse products."
+    )
+
+
+class BioSynBatch(BatchSettings):
+    """The batch of a step, and limits of the run."""
+
+    mentions: int = Field(default=16, ge=1, description="Mentions in a step.")
+    epochs: int = Field(default=10, ge=1, description="Epochs over all mentions, each with new candidates.")
+    gradient_cache: Literal[False] = False  # The activations of a step are kept.
+
+
+class BioSynRun(RunSettings):
+    """The method, and settings of the run."""
+
+    precision: Precision = Field(
+        default="auto",
+        description='Precision of the forward pass, also of the search for candidates; "auto": bf16 where the '
+        "processor computes in it. Scores, loss and weights stay in single precision.",
+    )
+
+
+class BioSynSettings(TrainingSettings):
+    """All settings of a run of BioSyn."""
+
+    paths: BioSynPaths
+    encoder: BioSynEncoder = BioSynEncoder()
+    candidates: CandidateSettings = CandidateSettings()
+    optimizer: BioSynOptimizer = BioSynOptimizer()
+    batch: BioSynBatch = BioSynBatch()
+    run: BioSynRun
+
+
+@dataclass(frozen=True)
+class BioSynData:
+    """Mentions and names, lower-cased."""
+
+    mentions: list[str]  # To train on.
+    gold: list[frozenset[str]]  # The ids of each.
+    names: list[str]  # Of the dictionary, each once.
+    ids: list[frozenset[str]]  # Of all concepts of each name.
+    report: dict[str, Any]  # Counts of read and excluded records; names and SHA-256 of the files.
+
+
+def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> BioSynData:
+    """Read mentions and dictionary. Composite and repeated mentions, and those without an id, are not kept."""
+    files, file = [SourceFile(path) for path in mentions], SourceFile(dictionary)
+    rows = ((joined, name.lower()) for joined, name, _ in read_dictionary_rows(file))
+    names = {name: frozenset(joined.split(EQUAL_IDS)) for name, joined in group_by_name(rows).items()}
+    if not names:
+        raise ValueError(
+            f"The dictionary {dictionary} has no name to compare mentions with. Give lines of an id, a tab and a name."
+        )
+    read: Counter[str] = Counter({"read": 0, "composites": 0, "without_ids": 0, "repeated": 0})
+    kept: dict[tuple[str, frozenset[str]], None] = {}
+    for mention in chain.from_iterable(map(read_mentions, files)):
+        read["read"] += 1
+        entry = (mention.text.lower(), frozenset(mention.ids))
+        if "|" in mention.text or len(mention.parts) > 1:
+            read["composites"] += 1
+        elif not mention.ids:
+            read["without_ids"] += 1
+        elif entry in kept:
+            read["repeated"] += 1
+        else:
+            kept[entry] = None
+    if not kept:
+        raise ValueError(
+            f"There is no mention to train on in {', '.join(map(str, mentions))}: of {read['read']} mentions, "
+            f"{read['composites']} are composite, {read['without_ids']} have no id and {read['repeated']} are repeated."
+            " Give the training and development parts of a corpus with its ids."
+        )
+    known = frozenset(chain.from_iterable(names.values()))
+    report = {
+        **read,
+        "mentions": len(kept),
+        "not_in_dictionary": sum(not gold <= known for _, gold in kept),
+        "names": len(names),
+        "sources": {"mentions": [source.describe() for source in files], "dictionary": file.describe()},
+    }
+    return BioSynData([text for text, _ in kept], [gold for _, gold in kept], list(names), list(names.values()), report)
+
+
+def find_sparse(mentions: csr_matrix, names: csr_matrix, k: int) -> np.ndarray:
+    """Find the k names that share most with each mention: rows, best first, equal ones by row."""
+    rows, _ = search_blocks(score_sparse(mentions, names), mentions.shape[0], names.shape[0], max(1, k))
+    return rows[:, :k]
+
+
+def join_candidates(sparse: np.ndarray, mentions: np.ndarray, names: np.ndarray, total: int) -> np.ndarray:
+    """Add names with the highest inner products of vectors to the rows of the sparse candidates, without repeats;
+    int64, shape (mentions, total)."""
+    dense, _ = search_on_device(names, mentions, total, resolve_device("auto"))
+    # A stable sort puts new rows before repeated ones, and keeps the order of both.
+    is_repeated = (dense[:, :, None] == sparse[:, None, :]).any(axis=2)
+    order = np.argsort(is_repeated, axis=1, kind="stable")
+    return np.hstack([sparse, np.take_along_axis(dense, order, axis=1)])[:, :total]
+
+
+def find_positives(gold: Sequence[frozenset[str]], ids: Sequence[frozenset[str]], candidates: np.ndarray) -> np.ndarray:
+    """Label the right candidates: names whose concepts include all concepts of the mention; bool, like candidates."""
+    return np.array(
+        [[wanted <= ids[row] for row in rows] for wanted, rows in zip(gold, candidates.tolist(), strict=True)]
+    ).reshape(candidates.shape)
+
+
+class BioSynModel(Model):
+    """A transformer, and the weight of sparse products."""
+
+    def __init__(self, transformer: torch.nn.Module) -> None:
         super().__init__(transformer)
         self.sparse_weight = torch.nn.Parameter(torch.zeros(()))
-        self.to(device).train()
-        self.device = device
-        self.settings = base.settings
-        self.pad_id = base.source.tokenizer.pad_token_id or 0
-        self.autocast = resolve_precision(precision, device)
-        self.chunk_names = chunk_names
-
-    def forward(
-        self, mentions: Sequence[TokenIds], candidates: Sequence[Sequence[TokenIds]], shared: torch.Tensor
-    ) -> torch.Tensor:
-        """Score the candidates of mentions by their token ids, the same number for each, and their sparse products:
-        float32, shape (mentions, candidates)."""
-        rows: dict[tuple[int, ...], int] = {}
-        places = [
-            [rows.setdefault(tuple(map(int, ids)), len(rows)) for ids in (mention, *names)]
-            for mention, names in zip(mentions, candidates, strict=True)
-        ]
-        vectors = self._embed(list(rows))[torch.tensor(places, device=self.device)]
-        # One row of `vectors` per mention: first its own vector, then those of its candidates.
-        dense = (vectors[:, :1] * vectors[:, 1:]).sum(dim=2)
-        return self.sparse_weight * shared.to(self.device) + dense
-
-    def _embed(self, tokens: Sequence[TokenIds]) -> torch.Tensor:
-        """Embed distinct strings in chunks of similar length, which need little padding."""
-        order = np.argsort([len(ids) for ids in tokens], kind="stable")
-        chunks = [order[start : start + self.chunk_names] for start in range(0, len(order), self.chunk_names)]
-        is_whole = self.autocast == torch.float32
-        with nullcontext() if is_whole else torch.autocast(self.device.type, dtype=self.autocast):
-            options: dict[str, Any] = {"pad_id": self.pad_id, "device": self.device}
-            embedded = [
-                forward(self.transformer, [tokens[row] for row in chunk], self.settings, **options) for chunk in chunks
-            ]
-        return torch.cat(embedded)[torch.from_numpy(np.argsort(order)).to(self.device)]
 
 
 def marginal_loss(scores: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
@@ -96,27 +212,25 @@ class BioSyn(Method[BioSynSettings]):
     unit = "mentions"
 
     model: BioSynModel
-    data: BioSynData
-    mention_tokens: TokenLists
-    name_tokens: TokenLists
-    sparse: SparseEncoder
-    sparse_mentions: csr_matrix
-    sparse_names: csr_matrix
     sparse_candidates: np.ndarray | None = None
-    # The state of the current epoch.
-    candidates: np.ndarray
-    positives: np.ndarray
 
     def load(self) -> TrainingData:
         """Read mentions and dictionary. See `Method.load`."""
-        self.data = read_biosyn_data(self.settings.paths.list_mentions(), self.settings.paths.dictionary)
-        return TrainingData(
-            self.settings.paths.dictionary, self.data.report, self.data.hash(), self.data.list_concepts()
-        )
+        paths = self.settings.paths
+        files = [file.strip() for file in paths.mentions.split(",") if file.strip()]
+        self.data = read_biosyn_data(files, paths.dictionary)
+        sources = self.data.report["sources"]
+        hashes = {
+            "mentions": [source["sha256"] for source in sources["mentions"]],
+            "dictionary": sources["dictionary"]["sha256"],
+        }
+        concepts = set(chain.from_iterable([*self.data.gold, *self.data.ids]))
+        return TrainingData(paths.dictionary, self.data.report, hashes, concepts)
 
     def build(self) -> BioSynModel:
         """Tokenise names, and make sparse vectors and the model. See `Method.build`."""
         self.epochs: list[dict[str, Any]] = []
+        self.steps_per_epoch = math.ceil(len(self.data.mentions) / self.settings.batch.mentions)
         steps, limit = self.settings.batch.epochs * self.steps_per_epoch, self.settings.batch.max_steps
         self.n_steps = min(steps, limit) if limit else steps
         self.mention_tokens = self.make_tokens(pl.Series(self.data.mentions), self.base)
@@ -124,30 +238,15 @@ class BioSyn(Method[BioSynSettings]):
         self.sparse = SparseEncoder.fit(self.data.names)
         self.sparse_mentions = self.sparse.encode(self.data.mentions)
         self.sparse_names = self.sparse.encode(self.data.names)
-        return BioSynModel(
-            copy_transformer(self.base.source, self.settings.batch.dropout),
-            self.base,
-            self.accelerator.device,
-            precision=self.settings.run.precision,
-            chunk_names=self.settings.batch.chunk_names,
-        )
+        return BioSynModel(copy_transformer(self.base.source, self.settings.batch.dropout))
 
     def make_optimizer(self) -> torch.optim.Adam:
         """Make the optimizer. Unlike AdamW's, the decay is part of the gradient. See `Method.make_optimizer`."""
         how = self.settings.optimizer
         rate = how.sparse_learning_rate / how.learning_rate
-        return torch.optim.Adam(
-            [
-                {"params": list(self.model.transformer.parameters()), "weight_decay": how.weight_decay},
-                {"params": [self.model.sparse_weight], "rate": rate, "weight_decay": 0.0},
-            ],
-            lr=how.learning_rate,
-        )
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Return the number of steps in an epoch."""
-        return math.ceil(len(self.data.mentions) / self.settings.batch.mentions)
+        sparse = {"params": [self.model.sparse_weight], "rate": rate, "weight_decay": 0.0}
+        dense: dict[str, Any] = {"params": list(self.model.transformer.parameters())}
+        return torch.optim.Adam([dense, sparse], lr=how.learning_rate, weight_decay=how.weight_decay)
 
     def loss(self, batch: int, scale: float) -> dict[str, Any]:
         """Compute the loss of mentions and their candidates. See `Method.loss`."""
@@ -177,7 +276,7 @@ class BioSyn(Method[BioSynSettings]):
         total = min(self.settings.candidates.total, len(self.data.names))
         if self.sparse_candidates is None:
             n_sparse = min(self.settings.candidates.sparse, total)
-            self.sparse_candidates = find_sparse(self.data, self.sparse, n_sparse)
+            self.sparse_candidates = find_sparse(self.sparse_mentions, self.sparse_names, n_sparse)
         self._set_candidates(join_candidates(self.sparse_candidates, mentions, names, total))
         n_answerable = int(self.positives.any(axis=1).sum())
         if not n_answerable:
@@ -201,23 +300,38 @@ class BioSyn(Method[BioSynSettings]):
             self.epochs[-1]["sparse_weight"] = self.model.sparse_weight.item()
 
     def _learn(self, rows: np.ndarray, scale: float) -> float:
-        candidates = self.candidates[rows]
-        scores = self.model(
-            [self.mention_tokens[row] for row in rows],
-            [[self.name_tokens[row] for row in names] for names in candidates.tolist()],
-            torch.from_numpy(self._multiply(rows, candidates)),
-        )
+        candidates, device = self.candidates[rows], self.accelerator.device
+        # Strings of the same tokens are encoded once.
+        tokens: dict[tuple[int, ...], int] = {}
+        places = []
+        for mention, names in zip(rows.tolist(), candidates.tolist(), strict=True):
+            strings = [self.mention_tokens[mention], *(self.name_tokens[name] for name in names)]
+            places.append([tokens.setdefault(tuple(ids.tolist()), len(tokens)) for ids in strings])
+        # Products of the sparse vectors of mentions with those of their candidates.
+        left = self.sparse_mentions[np.repeat(rows, candidates.shape[1])]
+        products = left.multiply(self.sparse_names[candidates.reshape(-1)]).sum(axis=1)
+        shared = torch.from_numpy(np.asarray(products, dtype=np.float32).reshape(candidates.shape)).to(device)
+        vectors = self._embed([np.array(ids) for ids in tokens])[torch.tensor(places, device=device)]
+        # One row of `vectors` per mention: first its own vector, then those of its candidates.
+        scores = self.model.sparse_weight * shared + (vectors[:, :1] * vectors[:, 1:]).sum(dim=2)
         check_finite("scores", [scores])
-        loss = marginal_loss(scores, torch.from_numpy(self.positives[rows]).to(scores.device))
+        loss = marginal_loss(scores, torch.from_numpy(self.positives[rows]).to(device))
         check_finite("loss", [loss])
         (loss * scale).backward()
         return loss.item()
 
-    def _multiply(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-        """Multiply the sparse vectors of mentions with those of their candidates."""
-        left = self.sparse_mentions[np.repeat(rows, candidates.shape[1])]
-        products = left.multiply(self.sparse_names[candidates.reshape(-1)]).sum(axis=1)
-        return np.asarray(products, dtype=np.float32).reshape(candidates.shape)
+    def _embed(self, tokens: Sequence[np.ndarray]) -> torch.Tensor:
+        """Embed strings in chunks of similar length, which need little padding, and keep their activations."""
+        device, size = self.accelerator.device, self.settings.batch.chunk_names
+        order = np.argsort([len(ids) for ids in tokens], kind="stable")
+        chunks = [[tokens[row] for row in order[start : start + size]] for start in range(0, len(order), size)]
+        dtype, pad_id = find_autocast(self.settings.run.precision, device), self.base.source.tokenizer.pad_token_id or 0
+        with nullcontext() if dtype is None else torch.autocast(device.type, dtype=dtype):
+            embedded = [
+                forward(self.model.transformer, chunk, self.base.settings, pad_id=pad_id, device=device)
+                for chunk in chunks
+            ]
+        return torch.cat(embedded)[torch.from_numpy(np.argsort(order)).to(device)]
 
     def describe_batch(self, batch: int) -> dict[str, Any]:
         """List mentions. See `Method.describe_batch`."""
@@ -253,28 +367,24 @@ class BioSyn(Method[BioSynSettings]):
     def describe(cls, report: RunReport) -> Making:
         """Describe the training. See `Method.describe`."""
         settings, data = report.settings, report.data
-        candidates = settings["candidates"]
+        candidates, training, last = settings["candidates"], report.training, []
+        # A run that is exported at another step does not say what happened in its epochs.
+        if training.get("of_epochs"):
+            epoch = training["of_epochs"][-1]
+            last = [
+                f"{training['epochs']:.2f} epochs. In the last one: loss {epoch['loss']:.4f}, "
+                f"{100 * epoch['with_positive']:.1f} % of the mentions with a right candidate. Weight of shared "
+                f"characters: {training['sparse_weight']:.4f}."
+            ]
         return Making(
             "biosyn",
             "BioSyn (Sung et al., ACL 2020): mentions get vectors similar to those of the right candidates.",
             [
                 f"Data: {data['mentions']:,} mentions, a dictionary of {data['names']:,} names.",
-                describe_length(report.training, f"steps of {settings['batch']['mentions']} mentions"),
+                describe_length(training, f"steps of {settings['batch']['mentions']} mentions"),
                 f"Candidates: {candidates['total']}, {candidates['sparse']} of them by shared characters; learning "
                 f"rate {settings['optimizer']['learning_rate']}; seed {settings['run']['seed']}. The weight of shared "
                 "characters is not part of this encoder.",
-                *_describe_last_epoch(report.training),
+                *last,
             ],
         )
-
-
-def _describe_last_epoch(training: dict[str, Any]) -> list[str]:
-    # A run that is exported at another step does not say what happened in its epochs.
-    if not training.get("of_epochs"):
-        return []
-    last = training["of_epochs"][-1]
-    return [
-        f"{training['epochs']:.2f} epochs. In the last one: loss {last['loss']:.4f}, "
-        f"{100 * last['with_positive']:.1f} % of the mentions with a right candidate. Weight of shared characters: "
-        f"{training['sparse_weight']:.4f}."
-    ]

@@ -19,7 +19,6 @@ from ...encoders.embeddings import Embeddings
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-ENCODER_FOLDER = "encoder"
 BIOSYN_FILE = "biosyn.json"
 FORMAT_VERSION = 1
 # 256 x 16,384 scores are 17 MB.
@@ -42,27 +41,19 @@ def search_blocks(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the k names with the highest scores above a limit, block after block; equal scores by row. Rows and scores
     are as `Searcher.search` returns them."""
-    found: list[tuple[np.ndarray, np.ndarray]] = []
-    for start in range(0, n_queries, query_block):
-        end = min(start + query_block, n_queries)
-        found.extend(_search(score(slice(start, end)), end - start, n_names, k, above, name_block))
-    return pad(found, k)
-
-
-def _search(
-    score: Callable[[slice], np.ndarray], n_queries: int, n_names: int, k: int, above: float, name_block: int
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    best = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))] * n_queries
-    for start in range(0, n_names, name_block):
-        products = score(slice(start, min(start + name_block, n_names)))
-        for query, (rows, scores) in enumerate(best):
-            # A later row that only equals the last of the best comes after it.
-            floor = scores[-1] if len(rows) == k else above
-            new = np.flatnonzero(products[query] > floor)
-            if len(new):
-                together = np.concatenate([rows, new + start]), np.concatenate([scores, products[query, new]])
-                best[query] = take_best(*together, k)
-    return best
+    rows = np.full((n_queries, k), -1, dtype=np.int64)
+    scores = np.full((n_queries, k), -np.inf, dtype=np.float32)
+    for first in range(0, n_queries, query_block):
+        take_names = score(slice(first, min(first + query_block, n_queries)))
+        for start in range(0, n_names, name_block):
+            products = take_names(slice(start, min(start + name_block, n_names)))
+            for query, of_query in enumerate(products, first):
+                # A later row that only equals the last of the best comes after it.
+                new = np.flatnonzero(of_query > max(above, scores[query, -1]))
+                if len(new):
+                    together = np.concatenate([scores[query], of_query[new]])
+                    rows[query], scores[query] = take_best(np.concatenate([rows[query], new + start]), together, k)
+    return rows, scores
 
 
 def take_best(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -131,31 +122,37 @@ def score_sparse(queries: csr_matrix, names: csr_matrix) -> Score:
 
 class BioSynScorer:
     """Finds the names with the highest sum of the inner product of vectors and the weighted product of sparse ones
-    (section 3.1). The whole dictionary is searched, not only candidates.
-
-    encoder (EncoderShim | Embeddings): The encoder, whose vectors are taken as they are, or its vectors.
-    sparse (SparseEncoder): The sparse encoder.
-    weight (float): Weight of sparse products.
+    (section 3.1). The whole dictionary is searched, not only candidates. Vectors are taken as the encoder gives them.
     """
 
-    def __init__(self, encoder: EncoderShim | Embeddings, sparse: SparseEncoder, weight: float) -> None:
-        self.embeddings = encoder if isinstance(encoder, Embeddings) else Embeddings(encoder)
+    def __init__(self, embeddings: Embeddings, sparse: SparseEncoder, weight: float) -> None:
+        self.embeddings = embeddings
         self.sparse = sparse
         self.weight = weight
 
     @classmethod
     def from_disk(cls, folder: str | Path, *, cache: str | Path | None = None) -> BioSynScorer:
         """Load what training has written to its output folder. With a cache, vectors of strings are kept there."""
-        data = _read(Path(folder) / BIOSYN_FILE)
+        path = Path(folder) / BIOSYN_FILE
+        try:
+            data = json.loads(path.read_text(encoding="utf8"))
+            trained, weight = data["encoder"], float(data["weight"])
+            sparse = SparseEncoder(data["sparse"]["vocabulary"], data["sparse"]["idf"])
+            if data["format"] != FORMAT_VERSION:
+                raise ValueError(f"its format is {data['format']}")
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} is not what training of BioSyn writes: {error!r}. Give the output folder of a run with the "
+                "method biosyn, or train again."
+            ) from error
         encoder = EncoderShim({}, "auto")
-        encoder.load(Path(folder) / ENCODER_FOLDER)
-        if encoder.fingerprint != data["encoder"]:
+        encoder.load(Path(folder) / "encoder")
+        if encoder.fingerprint != trained:
             raise ValueError(
                 f"The encoder in {folder} is not the one that its weight of shared characters was learned with: its "
-                f"fingerprint is {encoder.fingerprint}, not {data['encoder']}. Train again, or put the right one there."
+                f"fingerprint is {encoder.fingerprint}, not {trained}. Train again, or put the right one there."
             )
-        sparse = SparseEncoder(data["sparse"]["vocabulary"], data["sparse"]["idf"])
-        return cls(Embeddings(encoder, cache), sparse, float(data["weight"]))
+        return cls(Embeddings(encoder, cache), sparse, weight)
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the names with the highest scores. See `Searcher.search`."""
@@ -164,32 +161,6 @@ class BioSynScorer:
 
         def take_queries(block: slice) -> Callable[[slice], np.ndarray]:
             shared, dense = sparse(block), left[block]
-
-            def take_names(rows: slice) -> np.ndarray:
-                products = shared(rows)
-                products *= self.weight
-                products += dense @ right[rows].T
-                return products
-
-            return take_names
+            return lambda rows: shared(rows) * self.weight + dense @ right[rows].T
 
         return search_blocks(take_queries, len(queries), len(names), k)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise FileNotFoundError(f"Can't find the file {path} (seen from {Path.cwd()}).")
-    reason = "its parts do not fit together, or it is of another version"
-    try:
-        data = json.loads(path.read_text(encoding="utf8"))
-        sparse = data["sparse"]
-        is_whole = data["format"] == FORMAT_VERSION and {"encoder", "weight"} <= set(data)
-        is_whole = is_whole and len(sparse["vocabulary"]) == len(sparse["idf"]) > 0
-    except (ValueError, KeyError, TypeError) as error:
-        is_whole, reason = False, repr(error)
-    if not is_whole:
-        raise ValueError(
-            f"{path} is not what training of BioSyn writes: {reason}. Give the output folder of a run with the method "
-            "biosyn, or train again."
-        )
-    return data

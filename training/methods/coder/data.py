@@ -1,11 +1,13 @@
-"""The data of CODER: triples, the names of their heads and tails, and batches of them (Yuan et al., JBI 2022)."""
+"""The data of CODER and CODER++: names, triples, and batches of them (Yuan et al., JBI 2022; Zeng et al., BioNLP 2022).
+
+A batch depends only on its number and the seed, so a run can resume at any batch.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,161 +17,155 @@ from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.rrf import find_rows
 
 from ...data.protocols import make_plain
-from ...data.triples import TripleData, hash_triples, read_triples
+from ...data.triples import hash_triples, read_triples
+from .settings import CoderData, CoderPaths, NameData
 
 
 @dataclass(frozen=True)
-class Graph:
-    """Triples and names as numbers."""
+class ConceptNames:
+    """Names and their concepts as numbers: int64 where nothing else is said."""
 
     names: pl.Series  # The distinct names, in order.
-    concepts: pl.Series  # The ids of the concepts of the triples, in order. Each has a name.
+    concepts: pl.Series  # The ids of the concepts, in order. Each has a name.
+    name_rows: np.ndarray  # Rows in `names` of the names of each concept, concept by concept.
+    offsets: np.ndarray  # Start of each concept's part of `name_rows`, and the end of the last.
+    report: dict[str, Any]  # Counts.
+    identity: dict[str, str]  # Hashes of what it is made of.
+
+
+@dataclass(frozen=True)
+class Graph(ConceptNames):
+    """Triples, and the names of their heads and tails."""
+
     labels: list[str]  # Of relations, sorted.
-    name_rows: np.ndarray  # Rows in `names` of the names of each concept, concept by concept; int64.
-    offsets: np.ndarray  # Start of each concept's part of `name_rows`, and the end of the last; int64.
     heads: np.ndarray  # Rows in `concepts`, shape (triples,), int32.
     tails: np.ndarray
     relations: np.ndarray  # Rows in `labels`, shape (triples,), int32.
-    report: dict[str, Any]  # Counts of read and excluded triples, names by language.
-    identity: dict[str, str]  # Hashes of terminology and triples.
-
-    def __len__(self) -> int:
-        """Return the number of triples."""
-        return len(self.heads)
 
 
-def load_graph(
-    terminology_path: str | Path,
-    triples_path: str | Path,
-    languages: Sequence[str] | None = None,
-    *,
-    lower_case: bool = True,
-    clean_names: bool = False,
-    min_triples: int = 2,
-) -> Graph:
+@dataclass(frozen=True)
+class SynonymTable(ConceptNames):
+    """Names with their synonyms. A homonym keeps all its concepts."""
+
+    concept_rows: np.ndarray  # Rows in `concepts` of the concepts of each name, name by name.
+    concept_offsets: np.ndarray
+    anchors: np.ndarray  # Names with a synonym, ascending.
+
+    def concepts_of(self, name: int) -> np.ndarray:
+        """Return the concepts of a name."""
+        return self.concept_rows[self.concept_offsets[name] : self.concept_offsets[name + 1]]
+
+    def synonyms_of(self, name: int) -> np.ndarray:
+        """Return the other names of a name's concepts."""
+        parts = [self.name_rows[self.offsets[c] : self.offsets[c + 1]] for c in self.concepts_of(name)]
+        together = np.unique(np.concatenate(parts))
+        return together[together != name]
+
+
+def choose_names(terminology: Terminology, data: NameData, path: str) -> pl.DataFrame:
+    """List the names to learn from: concept, name and language."""
+    names, languages = terminology.names.select("concept", "name", "language"), data.list_languages()
+    known = sorted(names["language"].unique())
+    if languages is None and len(known) == 1:
+        warnings.warn(
+            f"Names of all languages are wanted, and those in {path} are all in {known[0]}. If it was read for one "
+            "language only, read it with `preprocess --languages all`.",
+            stacklevel=2,
+        )
+    elif languages is not None:
+        if missing := sorted(set(languages) - set(known)):
+            raise ValueError(
+                f"The terminology {path} has no names in {', '.join(missing)}; it has names in "
+                f"{', '.join(known) or 'none'}. Correct data.languages, or read the release with these languages "
+                "(`preprocess --languages`)."
+            )
+        names = names.filter(pl.col("language").is_in(languages))
+    if data.lower_case:
+        names = names.with_columns(pl.col("name").str.to_lowercase())
+    if data.clean_names:
+        names = names.with_columns(pl.col("name").map_elements(make_plain, return_dtype=pl.String))
+    return names.filter(pl.col("name") != "").unique()
+
+
+def number_names(names: pl.DataFrame, terminology: Terminology) -> dict[str, Any]:
+    """Number names and their concepts: the fields of a `ConceptNames`."""
+    by_language = dict(sorted(names["language"].value_counts().iter_rows()))
+    atoms = names.select("concept", "name").unique().sort("concept", "name")
+    concepts, distinct = atoms["concept"].unique().sort(), atoms["name"].unique().sort()
+    concept_of = find_rows(atoms["concept"], concepts)
+    return {
+        "names": distinct,
+        "concepts": terminology.concepts["id"].gather(concepts),
+        "name_rows": find_rows(atoms["name"], distinct),
+        "offsets": np.searchsorted(concept_of, np.arange(len(concepts) + 1)).astype(np.int64),
+        "report": {"concepts": len(concepts), "names": len(atoms), "names_by_language": by_language},
+        "identity": {"terminology": terminology.fingerprint},
+    }
+
+
+def load_graph(paths: CoderPaths, data: CoderData) -> Graph:
     """Load triples and names. Unusable triples are excluded and counted."""
-    terminology = Terminology.from_disk(terminology_path)
-    names, n_empty = choose_names(terminology, languages, lower_case, terminology_path, clean=clean_names)
-    triples = read_triples(triples_path)
-    report: dict[str, Any] = {"triples_read": len(triples), "empty_names": n_empty}
-    n_read = len(triples)
-    triples = _place(triples, terminology, names, report)
-    counts = np.bincount(triples.relations, minlength=len(triples.labels))
-    rare = np.flatnonzero((counts > 0) & (counts < min_triples))
-    report["rare_labels"] = {triples.labels[row]: int(counts[row]) for row in rare.tolist()}
-    triples = _select(triples, (counts >= min_triples)[triples.relations])
-    if not len(triples):
+    terminology, triples = Terminology.from_disk(paths.terminology), read_triples(paths.triples)
+    names = choose_names(terminology, data, paths.terminology)
+    # -1 for concepts that the terminology does not know.
+    rows = find_rows(triples.concepts, terminology.concepts["id"])
+    has_names = np.isin(rows, names["concept"].to_numpy())
+    known = (rows >= 0)[triples.heads] & (rows >= 0)[triples.tails]
+    head_named, tail_named = has_names[triples.heads], has_names[triples.tails]
+    kept = head_named & tail_named
+    counts = np.bincount(triples.relations[kept], minlength=len(triples.labels))
+    rare = np.flatnonzero((counts > 0) & (counts < data.min_triples))
+    kept &= (counts >= data.min_triples)[triples.relations]
+    report: dict[str, Any] = {
+        "triples_read": len(triples),
+        "triples": int(kept.sum()),
+        "unknown_concept": int((~known).sum()),
+        "head_without_names": int((known & ~head_named).sum()),
+        "tail_without_names": int((known & ~tail_named).sum()),
+        "rare_labels": {triples.labels[row]: int(counts[row]) for row in rare.tolist()},
+    }
+    if not kept.any():
         reasons = ("unknown_concept", "head_without_names", "tail_without_names", "rare_labels")
         left_out = {name: report[name] for name in reasons if report[name]}
         raise ValueError(
-            f"None of the {n_read} triples of {triples_path} can be learned from with the names of "
-            f"{terminology_path}: {left_out}. They are probably of another release, or data.languages are "
+            f"None of the {len(triples)} triples of {paths.triples} can be learned from with the names of "
+            f"{paths.terminology}: {left_out}. They are probably of another release, or data.languages are "
             "others than the terminology has for these concepts."
         )
-    graph, used = _number(triples, names, terminology.concepts["id"])
-    counts = np.bincount(graph["relations"])
-    report |= {
-        "triples": len(triples),
-        "labels": dict(zip(graph["labels"], counts.tolist(), strict=True)),
-        "concepts": len(graph["concepts"]),
-        "names": len(graph["name_rows"]),
-        "distinct_names": len(graph["names"]),
-        "names_by_language": dict(sorted(used["language"].value_counts().iter_rows())),
-    }
-    warn_of_one_language(terminology_path, languages, report["names_by_language"])
-    identity = {"terminology": terminology.fingerprint, "triples": hash_triples(triples_path)}
-    return Graph(**graph, report=report, identity=identity)
+    heads, tails = rows[triples.heads[kept]], rows[triples.tails[kept]]
+    used = np.union1d(heads, tails)
+    labels, relations, n_triples = np.unique(triples.relations[kept], return_inverse=True, return_counts=True)
+    is_used = pl.col("concept").is_in(pl.Series(used, dtype=pl.UInt32()).implode())
+    table, label_names = number_names(names.filter(is_used), terminology), triples.labels.gather(labels).to_list()
+    table["report"] |= {**report, "labels": dict(zip(label_names, n_triples.tolist(), strict=True))}
+    table["identity"]["triples"] = hash_triples(paths.triples)
+    return Graph(
+        **table,
+        labels=label_names,
+        heads=np.searchsorted(used, heads).astype(np.int32),
+        tails=np.searchsorted(used, tails).astype(np.int32),
+        relations=relations.astype(np.int32),
+    )
 
 
-def choose_names(
-    terminology: Terminology,
-    languages: Sequence[str] | None,
-    lower_case: bool,
-    path: str | Path,
-    *,
-    clean: bool = False,
-) -> tuple[pl.DataFrame, int]:
-    """List the distinct names of each concept, with their languages."""
-    names = terminology.names.select("concept", "name", "language")
-    if languages is not None:
-        known = set(names["language"].unique())
-        missing = sorted(set(languages) - known)
-        if missing:
-            found = ", ".join(sorted(known)) or "none"
-            raise ValueError(
-                f"The terminology {path} has no names in {', '.join(missing)}; it has names in {found}. Correct "
-                "data.languages, or read the release with these languages (`preprocess --languages`)."
-            )
-        names = names.filter(pl.col("language").is_in(list(languages)))
-    if lower_case:
-        names = names.with_columns(pl.col("name").str.to_lowercase())
-    if clean:
-        names = names.with_columns(pl.col("name").map_elements(make_plain, return_dtype=pl.String))
-    full = names.filter(pl.col("name") != "")
-    return full.unique().sort("concept", "name", "language"), len(names) - len(full)
-
-
-def warn_of_one_language(path: str | Path, languages: Sequence[str] | None, found: Collection[str]) -> None:
-    """Say that names of all languages are wanted, and a terminology has those of one only."""
-    if languages is None and len(found) == 1:
-        warnings.warn(
-            f"Names of all languages are wanted, and those in {path} are all in {''.join(found)}. If it was read for "
-            "one language only, read it with `preprocess --languages all`.",
-            stacklevel=3,
+def load_synonyms(path: str, data: NameData, neighbours: int = 1) -> SynonymTable:
+    """Load the names of a terminology, each of which is to have some neighbours."""
+    terminology = Terminology.from_disk(path)
+    table = number_names(choose_names(terminology, data, path), terminology)
+    name_of, n_names, n_concepts = table["name_rows"], len(table["names"]), len(table["concepts"])
+    concept_of = np.repeat(np.arange(n_concepts), np.diff(table["offsets"]))
+    by_name = np.lexsort((concept_of, name_of))
+    # A name has a synonym if any of its concepts has two names.
+    anchors = np.unique(name_of[np.bincount(concept_of)[concept_of] > 1])
+    if n_concepts < 2 or not len(anchors) or n_names <= neighbours:
+        raise ValueError(
+            f"There is nothing to learn from in {path}: {n_names} distinct names of {n_concepts} concepts, "
+            f"{len(anchors)} of which have synonyms, and each is to have {neighbours} neighbours. There have to be two "
+            "concepts, a name with a synonym, and more names than batch.neighbours. Give a larger terminology, or "
+            "correct data.languages or batch.neighbours."
         )
-
-
-def _place(triples: TripleData, terminology: Terminology, names: pl.DataFrame, report: dict[str, Any]) -> TripleData:
-    """Let heads and tails be rows of the terminology's concepts, and exclude triples of concepts without names."""
-    ids = terminology.concepts["id"]
-    has_names = np.zeros(len(ids) + 1, dtype=bool)
-    has_names[names["concept"].unique().to_numpy()] = True
-    # An unknown concept has row -1, the last one here, which has no names.
-    rows = find_rows(triples.concepts, ids).astype(np.int32)
-    is_known, is_named = rows >= 0, has_names[rows]
-    known = is_known[triples.heads] & is_known[triples.tails]
-    head_named, tail_named = is_named[triples.heads], is_named[triples.tails]
-    report["unknown_concept"] = int((~known).sum())
-    report["head_without_names"] = int((known & ~head_named).sum())
-    report["tail_without_names"] = int((known & ~tail_named).sum())
-    kept = _select(triples, head_named & tail_named)
-    return replace(kept, concepts=ids, heads=rows[kept.heads], tails=rows[kept.tails])
-
-
-def _select(triples: TripleData, kept: np.ndarray) -> TripleData:
-    """Keep some triples, with the same tables of concepts and labels."""
-    columns = {name: getattr(triples, name)[kept] for name in ("heads", "relations", "tails")}
-    return replace(triples, **columns)
-
-
-def _number(triples: TripleData, names: pl.DataFrame, ids: pl.Series) -> tuple[dict[str, Any], pl.DataFrame]:
-    """Number concepts, labels and names of the usable triples, and list their names with languages."""
-    concepts, heads, tails = _renumber(len(ids), triples.heads, triples.tails)
-    labels, relations = _renumber(len(triples.labels), triples.relations)
-    used = names.filter(pl.col("concept").is_in(pl.Series(concepts, dtype=pl.UInt32()).implode()))
-    own = used.select("concept", "name").unique().sort("concept", "name")
-    distinct = own["name"].unique().sort()
-    concept_of_name = np.searchsorted(concepts, own["concept"].to_numpy())
-    graph = {
-        "names": distinct,
-        "concepts": ids.gather(concepts),
-        "labels": triples.labels.gather(labels).to_list(),
-        "name_rows": find_rows(own["name"], distinct),
-        "offsets": np.searchsorted(concept_of_name, np.arange(len(concepts) + 1)).astype(np.int64),
-        "heads": heads,
-        "tails": tails,
-        "relations": relations,
-    }
-    return graph, used
-
-
-def _renumber(n: int, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Number the rows of a table that columns refer to: the rows used, and the columns with the new numbers."""
-    is_used = np.zeros(n, dtype=bool)
-    for column in columns:
-        is_used[column] = True
-    numbers = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
-    return np.flatnonzero(is_used), *(numbers[column] for column in columns)
+    concept_offsets = np.searchsorted(name_of[by_name], np.arange(n_names + 1)).astype(np.int64)
+    return SynonymTable(**table, concept_rows=concept_of[by_name], concept_offsets=concept_offsets, anchors=anchors)
 
 
 class TripletBatch(NamedTuple):
@@ -183,7 +179,7 @@ class TripletBatch(NamedTuple):
 
 @dataclass
 class TripletSampler:
-    """Draw batches of triplets. A batch depends only on its number and the seed, so a run can resume at any batch."""
+    """Draw batches of triplets."""
 
     graph: Graph
     triplets: int  # In a batch: k.
@@ -197,63 +193,40 @@ class TripletSampler:
     def __post_init__(self) -> None:
         graph = self.graph
         self.n_distinct = self.triplets // self.repetitions
-        if len(graph) < self.n_distinct:
+        if len(graph.heads) < self.n_distinct:
             raise ValueError(
-                f"There are {len(graph)} triples, and a batch needs {self.n_distinct} distinct ones: batch.triplets = "
-                f"{self.triplets}, batch.repetitions = {self.repetitions}. Make batches smaller, or give more triples."
+                f"There are {len(graph.heads)} triples, and a batch needs {self.n_distinct} distinct ones: "
+                f"batch.triplets = {self.triplets}, batch.repetitions = {self.repetitions}. Make batches smaller, or "
+                "give more triples."
             )
-        self._cumulative: np.ndarray | None = None
         if self.label_balance:
-            counts = np.bincount(graph.relations, minlength=len(graph.labels))
             self._by_label = np.argsort(graph.relations, kind="stable")
-            self._counts, self._starts = counts, counts.cumsum() - counts
-            rates = counts.astype(np.float64) ** (1.0 - self.label_balance)
+            self._counts = np.bincount(graph.relations)
+            self._starts = self._counts.cumsum() - self._counts
+            rates = self._counts.astype(np.float64) ** (1.0 - self.label_balance)
             self._cumulative = rates.cumsum() / rates.sum()
-        self._known: np.ndarray | None = None
 
     def draw(self, number: int) -> TripletBatch:
         """Draw a batch."""
-        rng = np.random.default_rng([self.seed, number])
+        graph, rng = self.graph, np.random.default_rng([self.seed, number])
         distinct = self._draw_triples(rng)
         # The columns of the graph are int32, which halves their memory; PyTorch indexes by int64.
-        ends = np.concatenate([self.graph.heads[distinct], self.graph.tails[distinct]]).astype(np.int64)
+        ends = np.concatenate([graph.heads[distinct], graph.tails[distinct]]).astype(np.int64)
         names = np.concatenate([self._draw_names(concept, rng) for concept in ends.tolist()])
         concepts, triples = np.repeat(ends, self.repetitions), np.repeat(distinct, self.repetitions)
         if self.random_concepts:
-            others = self._draw_others(self.graph.tails[triples], rng)
-            starts, counts = self.graph.offsets[others], np.diff(self.graph.offsets)[others]
-            names = np.concatenate([names, self.graph.name_rows[starts + rng.integers(0, counts)]])
+            tails = graph.tails[triples]
+            others = rng.integers(0, len(graph.concepts) - 1, size=len(tails))
+            others += others >= tails
+            drawn = rng.integers(0, np.diff(graph.offsets)[others])
+            names = np.concatenate([names, graph.name_rows[graph.offsets[others] + drawn]])
             concepts = np.concatenate([concepts, others])
-        return TripletBatch(names, concepts, self.graph.relations[triples].astype(np.int64), triples)
-
-    def _draw_others(self, tails: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw another concept for each tail, uniformly."""
-        others = rng.integers(0, len(self.graph.concepts) - 1, size=len(tails))
-        return others + (others >= tails)
-
-    def find_known(self, batch: TripletBatch) -> np.ndarray:
-        """Mark the tails of a batch that are related to a head in the graph, in any triplet."""
-        if self._known is None:
-            graph = self.graph
-            self._known = self._make_keys(graph.heads, graph.relations, graph.tails)
-            self._known.sort()
-        ends = batch.concepts[: 2 * len(batch.relations) : self.repetitions]
-        heads, tails = np.split(ends, 2)
-        relations = batch.relations[:: self.repetitions]
-        keys = self._make_keys(heads[:, None], relations[:, None], tails[None, :])
-        found = self._known[np.searchsorted(self._known, keys).clip(max=len(self._known) - 1)] == keys
-        return found.repeat(self.repetitions, axis=0).repeat(self.repetitions, axis=1)
-
-    def _make_keys(self, heads: np.ndarray, relations: np.ndarray, tails: np.ndarray) -> np.ndarray:
-        # One number per triple: far below 2 ** 63 even for the largest release with 4 million concepts.
-        keys = heads.astype(np.int64) * len(self.graph.labels) + relations
-        keys *= len(self.graph.concepts)
-        return keys + tails
+        return TripletBatch(names, concepts, graph.relations[triples].astype(np.int64), triples)
 
     def _draw_triples(self, rng: np.random.Generator) -> np.ndarray:
         """Draw distinct triples."""
-        if self._cumulative is None:
-            return rng.choice(len(self.graph), size=self.n_distinct, replace=False)
+        if not self.label_balance:
+            return rng.choice(len(self.graph.heads), size=self.n_distinct, replace=False)
         chosen: dict[int, None] = {}
         while len(chosen) < self.n_distinct:
             labels = np.searchsorted(self._cumulative, rng.random(self.n_distinct), side="right")
@@ -264,12 +237,61 @@ class TripletSampler:
 
     def _draw_names(self, concept: int, rng: np.random.Generator) -> np.ndarray:
         """Draw a name for each repetition. Names repeat only after all names of the concept were drawn."""
-        start, end = self.graph.offsets[concept], self.graph.offsets[concept + 1]
-        n, wanted = int(end - start), self.repetitions
-        if n == 1:
-            return np.repeat(self.graph.name_rows[start:end], wanted)
-        whole, rest = divmod(wanted, n)
-        parts = [rng.permutation(n) for _ in range(whole)]
+        own = self.graph.name_rows[self.graph.offsets[concept] : self.graph.offsets[concept + 1]]
+        if len(own) == 1:
+            return np.repeat(own, self.repetitions)
+        whole, rest = divmod(self.repetitions, len(own))
+        parts = [rng.permutation(len(own)) for _ in range(whole)]
         if rest:
-            parts.append(rng.choice(n, size=rest, replace=False))
-        return self.graph.name_rows[start + np.concatenate(parts)]
+            parts.append(rng.choice(len(own), size=rest, replace=False))
+        return own[np.concatenate(parts)]
+
+
+class GroupedNames(NamedTuple):
+    """The names of a batch, each once."""
+
+    names: np.ndarray  # Rows in the table's names, ascending; shape (n,), int64.
+    same: np.ndarray  # Whether two of them have a concept in common; shape (n, n), bool, true on the diagonal.
+
+
+@dataclass
+class GroupSampler:
+    """Draw batches of groups: an anchor, its nearest names, and other names of its concepts.
+
+    All anchors are drawn once per epoch. They do not depend on neighbours, which can therefore be searched in advance.
+    A name of several groups occurs in the batch once; the released code repeats it, and repeats anchors with too few
+    synonyms.
+    """
+
+    table: SynonymTable
+    groups: int  # Anchors in a batch.
+    synonyms: int  # Of an anchor, at most.
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self._epoch = -1
+
+    def list_anchors(self, start: int, end: int) -> np.ndarray:
+        """List the anchors of some batches."""
+        epochs, places = np.divmod(np.arange(start * self.groups, end * self.groups), len(self.table.anchors))
+        return np.concatenate([self._shuffle(epoch)[places[epochs == epoch]] for epoch in np.unique(epochs).tolist()])
+
+    def draw(self, number: int, take: Callable[[np.ndarray], np.ndarray]) -> GroupedNames:
+        """Draw a batch. `take` returns the neighbours of anchors, shape (n, neighbours)."""
+        anchors = self.list_anchors(number, number + 1)
+        rng = np.random.default_rng([self.seed, 1, number])
+        synonyms = [self.table.synonyms_of(anchor) for anchor in anchors.tolist()]
+        drawn = [rng.choice(names, size=min(self.synonyms, len(names)), replace=False) for names in synonyms]
+        names = np.unique(np.concatenate([anchors, take(anchors).ravel(), *drawn]))
+        concepts = [self.table.concepts_of(name) for name in names.tolist()]
+        rows = np.repeat(np.arange(len(names)), [len(found) for found in concepts])
+        distinct, columns = np.unique(np.concatenate(concepts), return_inverse=True)
+        has = np.zeros((len(names), len(distinct)), dtype=np.float32)
+        has[rows, columns] = 1.0
+        return GroupedNames(names, has @ has.T > 0)
+
+    def _shuffle(self, epoch: int) -> np.ndarray:
+        if epoch != self._epoch:
+            self._order = np.random.default_rng([self.seed, 0, epoch]).permutation(self.table.anchors)
+            self._epoch = epoch
+        return self._order

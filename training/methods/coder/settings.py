@@ -1,10 +1,10 @@
-"""The settings of CODER, and what those of CODER++ have in common with them."""
+"""The settings of CODER and of CODER++."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from ...encoders.bases import EncoderChoice
@@ -31,15 +31,15 @@ class NamePaths(PathSettings):
 class LongerNames(EncoderChoice):
     """Settings of the encoder that override its own."""
 
-    max_length: int | None = Field(
-        default=32, ge=1, description="Maximum number of tokens of a name; null: as in the encoder's folder."
-    )
+    max_length: int | None = Field(default=32, ge=1)
 
 
 class NameData(Section):
     """The training names."""
 
-    languages: str = Field(default="ENG", description='LAT of the names, separated by commas, or "all".')
+    languages: str = Field(
+        default="ENG", pattern=r"[^,\s]", description='LAT of the names, separated by commas, or "all".'
+    )
     lower_case: bool = Field(default=True, description="Lower-case names.")
     clean_names: bool = Field(
         default=False,
@@ -47,15 +47,8 @@ class NameData(Section):
         "hyphens as spaces. Not in the paper.",
     )
 
-    @field_validator("languages")
-    @classmethod
-    def _check_languages(cls, value: str) -> str:
-        if not value.replace(",", " ").split():
-            raise ValueError('LAT separated by commas, or "all"')
-        return value
-
     def list_languages(self) -> list[str] | None:
-        """Split the list of languages."""
+        """Split the list of languages; None for all."""
         found = self.languages.replace(",", " ").split()
         return None if found == ["all"] else found
 
@@ -65,34 +58,37 @@ class SimilarityConstants(Section):
 
     alpha: float | None = Field(default=None, gt=0, description="Weight of positive pairs; null: as published.")
     beta: float | None = Field(default=None, gt=0, description="Weight of negative pairs; null: as published.")
-    base: float | None = Field(
-        default=None, description="The similarity that is neither good nor bad (lambda); null: as published."
-    )
+    base: float | None = Field(default=None, description="The neutral similarity (lambda); null: as published.")
     margin: float | None = Field(
         default=None,
         ge=0,
-        description='The miner\'s margin (epsilon); for "transe_margin", the required extra distance of the random '
-        "concept; null: as published.",
+        description='The miner\'s margin (epsilon), or that of "transe_margin"; null: as published.',
     )
+
+    def resolve(self, kind: RelationKind, width: int) -> tuple[float, ...]:
+        """Return alpha, beta, base and margin: those of the config or, where it has none, those published.
+
+        The paper prints +28 as the base for distances. Similarities are negative distances, about -sqrt(width) between
+        a vector and itself translated by a random one, so the base is -28 for its width of 768.
+        """
+        cosines = (2.0, 50.0, 0.5, 0.1)
+        distances = (0.2, 5.0, -float(round(width**0.5)), 0.1)
+        published = {"transe": distances, "transe_margin": (*cosines[:3], 1.0)}.get(kind, cosines)
+        given = (self.alpha, self.beta, self.base, self.margin)
+        return tuple(p if g is None else g for g, p in zip(given, published, strict=True))
 
 
 class LinearOptimizer(OptimizerSettings):
     """The optimizer: AdamW. As in the released code, biases and layer normalisation do not decay."""
 
-    schedule: Schedule = Field(
-        default="linear",
-        description='"constant", or "linear" down to 0 at the last update. Warm-up and decay count updates, not '
-        "batches.",
-    )
+    schedule: Schedule = "linear"
 
 
 class UpdateBatch(BatchSettings):
     """The batches of an update, and limits of the run."""
 
     accumulation: int = Field(default=8, ge=1, description="Batches per update, each with its own loss.")
-    max_steps: int = Field(
-        default=100_000, ge=0, description="Maximum number of updates; 0 if only max_minutes limits the run."
-    )
+    max_steps: int = Field(default=100_000, ge=0, description="Maximum updates; 0 if only max_minutes limits the run.")
 
 
 class FamilySettings(TrainingSettings):
@@ -112,20 +108,6 @@ class FamilySettings(TrainingSettings):
         return self
 
 
-def resolve(given: SimilarityConstants, kind: str, width: int) -> tuple[float, ...]:
-    """Return alpha, beta, base and margin: those of the config or, where it has none, of the paper ("transe_margin": of
-    the released code).
-
-    The paper prints +28 as the base for distances. Similarities are negative distances, about -28 between a vector and
-    itself translated by a random one of width 768, so the base must be -28. For other widths it is -sqrt(width).
-    """
-    cosines = (2.0, 50.0, 0.5, 0.1)
-    distances = (0.2, 5.0, -float(round(width**0.5)), 0.1)
-    published = {"transe": distances, "transe_margin": (*cosines[:3], 1.0)}.get(kind, cosines)
-    chosen = (given.alpha, given.beta, given.base, given.margin)
-    return tuple(p if c is None else c for c, p in zip(chosen, published, strict=True))
-
-
 class CoderPaths(NamePaths):
     """Paths of a run."""
 
@@ -142,17 +124,12 @@ class RelationSettings(SimilarityConstants):
     """The relation loss."""
 
     weight: float | None = Field(
-        default=None,
-        gt=0,
-        description='Weight of the relation loss relative to the term loss (mu); null: 1, or 0.1 for "transe".',
+        default=None, gt=0, description='Weight of the relation loss (mu); null: 1, or 0.1 for "transe".'
     )
     start: RelationStart | None = Field(
         default=None,
         description='Initial relations: "identity" leaves heads unchanged, "normal" is random; null: "normal" for '
         'translations, "identity" for matrices.',
-    )
-    mask_known: bool = Field(
-        default=False, description="Exclude other triples of the graph from the negatives. The paper includes them."
     )
 
 
@@ -165,19 +142,13 @@ class LossSettings(Section):
         '"transe_margin": the loss of the released code, with the same vectors and a random concept per triplet, '
         'which must be farther from the translated head than the tail; "none": only the term loss.',
     )
-    ignore_homonyms: bool = Field(
-        default=False,
-        description="Exclude homonyms, equal names of different concepts, from the negatives. The paper includes them.",
-    )
 
 
 class CoderOptimizer(LinearOptimizer):
     """The optimizer: AdamW. As in the released code, biases and layer normalisation do not decay."""
 
     relation_learning_rate: float | None = Field(
-        default=None,
-        gt=0,
-        description="The highest learning rate of relations; null: the learning rate of the encoder.",
+        default=None, gt=0, description="The highest learning rate of relations; null: that of the encoder."
     )
 
 
@@ -186,14 +157,10 @@ class CoderBatch(UpdateBatch):
 
     triplets: int = Field(default=128, description="Triplets in a batch (k).")
     repetitions: int = Field(
-        default=8, description="Copies of each distinct triplet in a batch, with different names (m)."
+        default=8, description="Copies of a distinct triplet in a batch, with different names (m)."
     )
     label_balance: float = Field(
-        default=0.0,
-        ge=0,
-        le=1,
-        description="Balance of labels: 0 draws all triples with equal probability, 1 all labels; values between "
-        "favour rare ones.",
+        default=0.0, ge=0, le=1, description="0 draws all triples with equal probability, 1 all labels."
     )
 
     @model_validator(mode="after")
@@ -216,11 +183,17 @@ class CoderSettings(FamilySettings):
     optimizer: CoderOptimizer = CoderOptimizer()
     batch: CoderBatch = CoderBatch()
 
-    @model_validator(mode="after")
-    def _check_relations(self) -> Self:
-        kind, relations = self.loss.relations, self.relations
-        if relations.weight is not None and kind == "none":
-            refuse("relations.weight", relations.weight, "null without relations")
-        if relations.mask_known and kind in ("none", "transe_margin"):
-            refuse("relations.mask_known", True, f'false with loss.relations = "{kind}"')
-        return self
+
+class GroupBatch(UpdateBatch):
+    """The batches of an update, and limits of the run."""
+
+    groups: int = Field(default=4, ge=1, description="Groups in a batch: an anchor with its neighbours and synonyms.")
+    neighbours: int = Field(default=30, ge=1, description="Nearest neighbours of an anchor at the last refresh.")
+    synonyms: int = Field(default=30, ge=1, description="Maximum number of synonyms of an anchor.")
+    refresh_steps: int = Field(default=31_250, ge=1, description="Updates between two neighbour searches.")
+
+
+class CoderPlusPlusSettings(FamilySettings):
+    """All settings of a run of CODER++."""
+
+    batch: GroupBatch = GroupBatch()
