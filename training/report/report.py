@@ -16,7 +16,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, Template, select_autoescape
 
 from ..data.run_folder import write_text
-from ..figures.pictures import COLOURS, MARKERS, house_style, save_picture
+from ..figures.pictures import CAPTIONS, COLOURS, MARKERS, draw
 from ..markup import NOTHING, escape_markdown, format_values, isolate, shorten
 from .errors import find_errors, list_document_errors
 from .literature import read_sources
@@ -35,8 +35,8 @@ from .tables import (
 
 MARKDOWN_FILE, HTML_FILE = "report.md", "report.html"
 FIGURES_FOLDER, SUMMARY_FILE = "figures", "systems.svg"
-# Files of `figures`, beside its pictures: titles and captions, and tables of nearest names.
-CAPTIONS_FILE, NEIGHBOURS_FILE = "figures.json", "neighbours.json"
+# What `figures` writes beside its pictures: tables of nearest names.
+NEIGHBOURS_FILE = "neighbours.json"
 MEDIA_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 LONGEST_LABEL, WIDTH, ROW_HEIGHT, MARGIN, LEGEND_HEIGHT = 40, 7.0, 0.3, 0.7, 0.2
 
@@ -102,12 +102,7 @@ def _summarise(results: Results) -> ReportSection:
 
 
 def _draw(found: Mapping[str, Mapping[str, list[float]]], titles: Mapping[str, str], path: Path) -> None:
-    with house_style("Systems by corpora"):
-        # Not pyplot, which keeps figures and needs a display.
-        from matplotlib.figure import Figure
-
-        height = MARGIN + ROW_HEIGHT * len(titles) + LEGEND_HEIGHT * (len(found) + 1) // 2
-        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    with draw([path], WIDTH, MARGIN + ROW_HEIGHT * len(titles) + LEGEND_HEIGHT * (len(found) + 1) // 2) as figure:
         axes = figure.subplots()
         place = {name: -number for number, name in enumerate(titles)}
         for number, (system, scores) in enumerate(found.items()):
@@ -120,7 +115,6 @@ def _draw(found: Mapping[str, Mapping[str, list[float]]], titles: Mapping[str, s
         axes.grid(axis="y", linewidth=0.4, alpha=0.5)
         axes.set_xlabel("Right at rank 1 (%)")
         figure.legend(loc="outside upper left", ncols=2)
-        save_picture(figure, path)
 
 
 def _show_linking(results: Results) -> Iterator[ReportSection]:
@@ -149,26 +143,25 @@ def _list_other_tasks(results: Results) -> list[Table]:
 
 def _list_figures(folder: Path) -> Iterator[Picture | Table]:
     """List pictures, of a picture in several forms the SVG, and tables of nearest names."""
-    captions: dict[Path, tuple[str, str]] = {}
-    for path, entries in _read_lists(folder, CAPTIONS_FILE):
-        captions |= {path.with_name(entry["file"]): (entry["title"], entry["caption"]) for entry in entries}
+    captions = {
+        path.with_name(entry["file"]): (entry["title"], entry["caption"])
+        for path in folder.rglob(CAPTIONS)
+        for entry in _read_json(path)
+    }
     for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in MEDIA_TYPES):
         is_copy = path.suffix != ".svg" and path.with_suffix(".svg").is_file()
         if path.name != SUMMARY_FILE and not is_copy:
             yield Picture(path, *captions.get(path, (path.stem.replace("_", " ").capitalize(), "")))
-    for _, tables in _read_lists(folder, NEIGHBOURS_FILE):
-        for table in tables:
-            rows = [[str(cell) for cell in row] for row in table["rows"]]
-            yield Table(table["title"], list_columns(table["columns"]), rows, [*filter(None, [table.get("caption")])])
+    for path in sorted(folder.rglob(NEIGHBOURS_FILE)):
+        for table in _read_json(path)["tables"]:
+            yield Table(table["title"], list_columns(table["columns"]), table["rows"])
 
 
-def _read_lists(folder: Path, name: str) -> Iterator[tuple[Path, list[dict[str, Any]]]]:
-    for path in sorted(folder.rglob(name)):
-        try:
-            data = json.loads(path.read_text(encoding="utf8"))
-            yield path, data if name == CAPTIONS_FILE else data["tables"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is not what `figures` writes: {error!r}. Make it anew.") from error
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not what `figures` writes: {error!r}. Make it anew.") from error
 
 
 def _describe_run(results: Results) -> ReportSection:
