@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, Template, select_autoescape
+from spacy.util import dict_to_dot
 
 from ..data.run_folder import write_text
 from ..figures.pictures import CAPTIONS, COLOURS, MARKERS, draw
@@ -62,23 +63,33 @@ class ReportSection:
 
 def make_report(folder: str | Path) -> None:
     """Write report.md and report.html of a folder of `measure`, and lists of what is wrong into its folder `errors`."""
-    results = Results(folder)
+    results, sources = Results(folder), read_sources().items()
+    tasks = [name for name, task in results.tasks.items() if results.lines[name] and not task.get("level")]
+    others = [[make_task_table(results, name), *list_document_errors(results, name)] for name in tasks]
+    papers = [Table(source["short"], list_columns(COLUMNS), list_rows(name)) for name, source in sources]
+    literature = [
+        ReportSection(source["short"], [f"{source['citation']} {source['url']}", *make_literature_tables(name)])
+        for name, source in sources
+    ]
     parts = [
         _summarise(results),
         *_show_linking(results),
         ReportSection("Sizes of the corpora", [make_counts_table(results)] if results.corpora else []),
-        ReportSection("Concepts, relations, words and documents", _list_other_tasks(results)),
+        ReportSection("Concepts, relations, words and documents", sum(others, [])),
         ReportSection("Figures", [*_list_figures(results.folder / FIGURES_FOLDER)]),
-        _describe_run(results),
-        _list_papers(),
-        _list_literature(),
-        _list_missing(results),
+        _describe_run(results.facts),
+        ReportSection(
+            "The papers, table by table",
+            [TEXTS["papers"], *(table for table in papers if table.rows)],
+            is_folded=True,
+        ),
+        ReportSection("Published figures", [TEXTS["literature"]], literature, is_folded=True),
+        _list_missing(results.facts["missing"]),
     ]
     sections = [part for part in parts if part.blocks or part.sections]
     write_text(results.folder / MARKDOWN_FILE, _to_markdown(sections, results.folder))
-    write_text(
-        results.folder / HTML_FILE, _load_template("report.html").render(title=TEXTS["title"], sections=sections)
-    )
+    html = _load_template("report.html").render(title=TEXTS["title"], sections=sections)
+    write_text(results.folder / HTML_FILE, html)
 
 
 def _summarise(results: Results) -> ReportSection:
@@ -136,11 +147,6 @@ def _show_linking(results: Results) -> Iterator[ReportSection]:
     yield ReportSection("Wrong mentions", [TEXTS["wrong"]] if errors else [], errors)
 
 
-def _list_other_tasks(results: Results) -> list[Table]:
-    tasks = [name for name, task in results.tasks.items() if results.lines[name] and not task.get("level")]
-    return [table for name in tasks for table in (make_task_table(results, name), *list_document_errors(results, name))]
-
-
 def _list_figures(folder: Path) -> Iterator[Picture | Table]:
     """List pictures, of a picture in several forms the SVG, and tables of nearest names."""
     captions = {
@@ -164,18 +170,17 @@ def _read_json(path: Path) -> Any:
         raise ValueError(f"{path} is not what `figures` writes: {error!r}. Make it anew.") from error
 
 
-def _describe_run(results: Results) -> ReportSection:
-    facts = results.facts
+def _describe_run(facts: Mapping[str, Any]) -> ReportSection:
     described = json.dumps([facts["config"], facts["systems"], facts["tasks"]], sort_keys=True)
     digest = hashlib.sha256(described.encode()).hexdigest()[:12]
     text = TEXTS["run"].format(hash=digest, minutes=facts["seconds"] / 60)
     rows = []
-    for system in results.systems.values():
-        seed = "" if system.get("seed") is None else str(system["seed"])
+    for system in facts["systems"].values():
+        seed = "" if system["seed"] is None else str(system["seed"])
         cells = [system["title"], system["kind"], system["published"], seed, system["fingerprint"][:12]]
         rows.append([cell or NOTHING for cell in (*cells, system["description"])])
     systems = list_columns(["System", "Kind", "Published as", "Seed", "Fingerprint", "Description"])
-    config = [[name, str(value) or NOTHING] for name, value in _flatten(facts["config"])]
+    config = [[name, str(value) or NOTHING] for name, value in dict_to_dot(facts["config"]).items()]
     tables = [
         Table("Systems", systems, rows),
         Table("Versions", list_columns(["Package", "Version"]), [*map(list, facts["versions"].items())]),
@@ -184,31 +189,9 @@ def _describe_run(results: Results) -> ReportSection:
     return ReportSection("The run", [text, *(table for table in tables if table.rows)])
 
 
-def _flatten(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _flatten(value, f"{before}{name}.")
-        else:
-            yield f"{before}{name}", value
-
-
-def _list_papers() -> ReportSection:
-    rows = {source["short"]: list_rows(name) for name, source in read_sources().items()}
-    tables = [Table(short, list_columns(COLUMNS), of_paper) for short, of_paper in rows.items() if of_paper]
-    return ReportSection("The papers, table by table", [TEXTS["papers"], *tables], is_folded=True)
-
-
-def _list_literature() -> ReportSection:
-    sections = [
-        ReportSection(source["short"], [f"{source['citation']} {source['url']}", *make_literature_tables(name)])
-        for name, source in read_sources().items()
-    ]
-    return ReportSection("Published figures", [TEXTS["literature"]], sections, is_folded=True)
-
-
-def _list_missing(results: Results) -> ReportSection:
+def _list_missing(entries: Sequence[Mapping[str, str]]) -> ReportSection:
     rows = []
-    for entry in results.facts["missing"]:
+    for entry in entries:
         what = entry["title"] or entry["corpus"] or entry["system"]
         rows.append([what or NOTHING, entry["task"] or NOTHING, entry["reason"], entry["obtain"] or NOTHING])
     columns = list_columns(["What", "Task", "Why", "How to get it"])
