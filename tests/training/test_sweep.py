@@ -154,9 +154,7 @@ def test_the_table_has_means_deviations_and_gains():
 def test_seeds_are_given_in_place_of_the_configs(config, tmp_path):
     sweep = read_sweep(config, tmp_path / "out", seeds=parse_numbers("3,4 5", "--seeds", int))
     assert [list(runs) for runs in sweep.variants.values()] == [[3, 4, 5]] * 2
-    assert [list(runs) for runs in read_sweep(config, tmp_path, seeds=()).variants.values()] == [
-        [0, 1]
-    ] * 2
+    assert [list(runs) for runs in read_sweep(config, tmp_path, seeds=()).variants.values()] == [[0, 1]] * 2
     with pytest.raises(ValueError, match="seeds.*'1,x'"):
         parse_numbers("1,x", "--seeds", int)
     with pytest.raises(ValueError, match="a list of different numbers"):
