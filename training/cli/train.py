@@ -86,7 +86,10 @@ def sweep(
         Path, typer.Argument(parser=find_config("sweeps"), metavar="CONFIG", help="A file, or one of training/sweeps")
     ],
     output: Path,
-    tasks: Annotated[str, typer.Option(help="A config of `measure`: its tasks alone")] = "encoders",
+    tasks: Annotated[
+        Path,
+        typer.Option(parser=find_config("evaluation"), metavar="CONFIG", help="A config of `measure`: its tasks alone"),
+    ] = "encoders",  # type: ignore[assignment]  # parsed as on the command line
     seeds: Annotated[str, typer.Option(help="Seeds in place of the config's, with commas between")] = "",
     run_config: Annotated[str, typer.Option(help="The config of the runs in place of the sweep's")] = "",
     device: DeviceOption = "auto",
@@ -108,7 +111,7 @@ def sweep(
         seeds=tuple(parse_numbers(seeds, "--seeds", int)),
         run_config=find_config("configs")(run_config) if run_config else None,
     )
-    measurement = read_measurement(find_config("evaluation")(tasks), of_tasks, needs_systems=False)
+    measurement = read_measurement(tasks, of_tasks, needs_systems=False)
     for entry in measurement.missing:
         typer.echo(f"Not measured: {entry.name}: {entry.reason}")
     typer.echo(run_sweep(variants, measurement, output))
