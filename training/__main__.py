@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 import traceback
 
 import typer
 
-from .cli import load_app
+from .cli import app
 
 # What the plugin's catalogue of errors puts before each message.
 CODE = re.compile(r"\[E\d{3}\] ")
@@ -19,7 +18,7 @@ OWN = ("spacy_sapbert", "training")
 def main() -> None:
     """Run a command. An error that says what to do is printed as it is; others keep their traceback."""
     try:
-        load_app(sys.argv[1] if len(sys.argv) > 1 else "")()
+        app()
     except Exception as error:
         message = _advise(error)
         if not message:

@@ -19,12 +19,12 @@ def test_the_commands_run_from_any_folder(tmp_path):
 
 @pytest.mark.parametrize("missing", ["accelerate", "sklearn.cluster"])
 def test_a_missing_package_is_named_with_what_to_install(monkeypatch, capsys, missing):
-    def load_app(_):
+    def app():
         # As for a package that is not there.
         monkeypatch.setitem(sys.modules, missing, None)
         import_module(missing)
 
-    monkeypatch.setattr("training.__main__.load_app", load_app)
+    monkeypatch.setattr("training.__main__.app", app)
     with pytest.raises(SystemExit) as ended:
         main()
     (line,) = capsys.readouterr().err.splitlines()

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
-from training.cli.application import parse_seeds
+from training.cli.application import parse_numbers
 from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder, RunReport
 from training.data.task import LinkingTask
@@ -152,13 +152,11 @@ def test_the_table_has_means_deviations_and_gains():
 
 
 def test_seeds_are_given_in_place_of_the_configs(config, tmp_path):
-    sweep = read_sweep(config, tmp_path / "out", seeds=parse_seeds("3,4 5"))
+    sweep = read_sweep(config, tmp_path / "out", seeds=parse_numbers("3,4 5", "--seeds", int))
     assert [list(runs) for runs in sweep.variants.values()] == [[3, 4, 5]] * 2
-    assert [list(runs) for runs in read_sweep(config, tmp_path, seeds=parse_seeds("")).variants.values()] == [
-        [0, 1]
-    ] * 2
+    assert [list(runs) for runs in read_sweep(config, tmp_path, seeds=()).variants.values()] == [[0, 1]] * 2
     with pytest.raises(ValueError, match="seeds.*'1,x'"):
-        parse_seeds("1,x")
+        parse_numbers("1,x", "--seeds", int)
     with pytest.raises(ValueError, match="a list of different numbers"):
         read_sweep(config, tmp_path, seeds=[1, 1])
 

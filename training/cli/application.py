@@ -1,22 +1,22 @@
-"""The application that commands register with, and how they read lists, settings and terminologies."""
+"""The application that commands register with, the arguments that they share, and how they read lists and settings."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spacy_sapbert.progress import show_phase
-from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
 
-AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from spacy_sapbert.terminology import Terminology
+
 TRAINING = Path(__file__).parents[1]
+# Of commands that take settings over those of a config.
+TAKES_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer(
     help="The commands: `python -m training --help`.",
@@ -26,46 +26,8 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def keep_names() -> None:
-    """Keep the names of commands: an application with one command alone would take no name."""
-
-
-SEED_OPTION = typer.Option(help="Seed of all choices")
-ERRORS_OPTION = typer.Option(help="raise, or skip malformed lines and records")
-CASED_OPTION = typer.Option("--cased", help="Keep capital letters instead of lower-casing all strings")
-DeviceOption = Annotated[
-    str, typer.Option(help="Where to compute: cpu, cuda, cuda:1 or mps; auto: on the GPU, if there is one")
-]
-TERMINOLOGY_ARGUMENT = typer.Argument(help="A folder that `preprocess` or `split` has written")
-
-
-def encoding_command(
-    name: str | None = None, *, group: typer.Typer | None = None, **options: Any
-) -> Callable[[AnyCommand], AnyCommand]:
-    """Register a command that encodes or trains, as `app.command` does. It has the option `--device`, which its
-    function need not know."""
-
-    def decorate(function: AnyCommand) -> AnyCommand:
-        @wraps(function)
-        def run(*args: Any, device: str, **given: Any) -> Any:
-            with choose_device(device):
-                return function(*args, **given)
-
-        kind = inspect.Parameter.KEYWORD_ONLY
-        added = inspect.Parameter("device", kind, default="auto", annotation=DeviceOption)
-        signature = inspect.signature(function, eval_str=True)
-        run.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=[*signature.parameters.values(), added]
-        )
-        (group or app).command(name, **options)(run)
-        return function
-
-    return decorate
-
-
 def choose_device(name: str) -> AbstractContextManager[None]:
-    """Let encoders and training compute on a device, the option `--device`, until the context ends."""
+    """Let encoders and training compute on a device until the context ends."""
     from spacy_sapbert.encoder.settings import AUTO
     from spacy_sapbert.encoder.transformer import find_fastest, resolve_device, use_device
 
@@ -74,15 +36,20 @@ def choose_device(name: str) -> AbstractContextManager[None]:
     return nullcontext() if (name, chosen.type) == (AUTO, "cpu") else use_device(chosen)
 
 
-def open_terminology(path: Path) -> Terminology:
-    """Load a terminology that another command has written."""
-    if not (path / TERMINOLOGY_MANIFEST).is_file():
-        raise FileNotFoundError(
-            f"There is no terminology in {path} (seen from {Path.cwd()}). `python -m training preprocess RELEASE "
-            "FOLDER` writes one to FOLDER, and `split` one to FOLDER/terminology. Run one, or correct the path."
-        )
-    with show_phase("Loading the terminology"):
-        return Terminology.from_disk(path)
+def _enter_device(context: typer.Context, name: str) -> str:
+    context.with_resource(choose_device(name))
+    return name
+
+
+# A command with this option computes there. Its function need not look at the value.
+DeviceOption = Annotated[
+    str,
+    typer.Option(callback=_enter_device, help="Where to compute: cpu, cuda, cuda:1 or mps; auto: on a GPU if there is"),
+]
+SeedOption = Annotated[int, typer.Option(help="Seed of all choices")]
+ErrorsOption = Annotated[str, typer.Option(help="raise, or skip malformed lines and records")]
+LanguagesOption = Annotated[str, typer.Option(help="LAT of the names to take, separated by commas; or all")]
+TerminologyArgument = Annotated[Path, typer.Argument(help="A folder that `preprocess` or `split` has written")]
 
 
 def find_config(folder: str) -> Callable[[str], Path]:
@@ -103,22 +70,18 @@ def find_config(folder: str) -> Callable[[str], Path]:
     return find
 
 
-ConfigPath = Annotated[
-    Path,
-    typer.Argument(
-        parser=find_config("configs"),
-        metavar="CONFIG",
-        help="A file, or one of training/configs by name: quick",
-    ),
-]
+def open_terminology(path: str | Path) -> Terminology:
+    """Load a terminology that another command has written."""
+    from spacy_sapbert.terminology import Terminology
+    from spacy_sapbert.terminology.storage import MANIFEST
 
-
-def parse_seeds(values: str) -> tuple[int, ...]:
-    """Split an option of seeds: whole numbers with commas between; none for an empty option."""
-    try:
-        return tuple(int(value) for value in values.replace(",", " ").split())
-    except ValueError as error:
-        raise ValueError(f"seeds is {values!r}, but has to be whole numbers with commas between them.") from error
+    if not (Path(path) / MANIFEST).is_file():
+        raise FileNotFoundError(
+            f"There is no terminology in {path} (seen from {Path.cwd()}). `python -m training preprocess RELEASE "
+            "FOLDER` writes one to FOLDER, and `split` one to FOLDER/terminology. Run one, or correct the path."
+        )
+    with show_phase("Loading the terminology"):
+        return Terminology.from_disk(path)
 
 
 def parse_list(values: str) -> list[str] | None:
@@ -127,16 +90,20 @@ def parse_list(values: str) -> list[str] | None:
     return None if not found or found == ["all"] else found
 
 
-def parse_files(values: str) -> list[str]:
-    """Split files in a project's variable at commas. Unlike `parse_list`: there may be spaces in their names."""
-    return [file.strip() for file in values.split(",") if file.strip()]
+def parse_numbers(values: str, option: str, kind: type[int] | type[float]) -> list[Any]:
+    """Read the numbers of a project's variable, with commas between them; none if it is empty."""
+    try:
+        return [kind(value) for value in values.replace(",", " ").split()]
+    except ValueError as error:
+        wanted = "whole numbers" if kind is int else "numbers"
+        raise ValueError(f"{option} is {values!r}, but has to be {wanted} with commas between them.") from error
 
 
 def refuse_options(context: typer.Context, kind: str, allowed: Collection[str]) -> None:
     """Refuse options that are given and have no meaning for a kind of input. Projects may pass empty ones."""
     for option in context.command.params:
-        name = str(option.name)
-        if name in context.params and name not in allowed and context.params[name] != option.get_default(context):
+        name, is_option = str(option.name), option.param_type_name == "option"
+        if is_option and name not in allowed and context.params.get(name) != option.get_default(context):
             raise ValueError(f"--{name.replace('_', '-')} is no option for {kind}. Leave it out.")
 
 
@@ -150,3 +117,8 @@ def read_overrides(arguments: list[str]) -> dict[str, Any]:
 
     overrides = parse_config_overrides(arguments, env_var=None)
     return {name: value for name, value in overrides.items() if (name, value) != ("paths.encoder", "")}
+
+
+def list_counts(counts: Mapping[str, int]) -> str:
+    """List counts with their names: "2 documents, 5 mentions"."""
+    return ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts.items())

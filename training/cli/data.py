@@ -1,4 +1,4 @@
-"""Commands that make training data: names, splits, pairs, triples."""
+"""Commands that make training data (names, splits, pairs, triples), and write and compare releases."""
 
 from __future__ import annotations
 
@@ -6,40 +6,33 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-import srsly
 import typer
 
 from spacy_sapbert.progress import show_phase
-from spacy_sapbert.terminology.readers.lines import verify
-from spacy_sapbert.terminology.readers.rrf import read_rrf
-from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
 
-from ..data.pairs import LIMIT, check_text_path, make_pairs, save_pairs, write_pairs_text
-from ..release.rrf import DESCRIPTIONS
 from .application import (
-    CASED_OPTION,
-    ERRORS_OPTION,
-    SEED_OPTION,
-    TERMINOLOGY_ARGUMENT,
+    ErrorsOption,
+    LanguagesOption,
+    SeedOption,
+    TerminologyArgument,
     app,
+    list_counts,
     open_terminology,
-    parse_files,
     parse_list,
     refuse_options,
 )
 
-# Published for UMLS 2020AA: SapBERT (Liu et al., NAACL 2021), section 2.1.
-PUBLISHED = {"names": 9_712_959, "pairs": 11_792_953}
+# Published for UMLS 2020AA, English: SapBERT (Liu et al., NAACL 2021), section 2.1.
+PUBLISHED = "For comparison, UMLS 2020AA, English, as published: 9,712,959 names and 11,792,953 pairs."
+CasedOption = Annotated[bool, typer.Option("--cased", help="Keep capital letters instead of lower-casing all strings")]
 
 
 @app.command()
 def preprocess(
     context: typer.Context,
-    source: Annotated[
-        Path, typer.Argument(help="A release (folder), or a dictionary: lines of an id, a tab and a name")
-    ],
+    source: Annotated[Path, typer.Argument(help="A release (folder), or a dictionary: lines of an id, a tab, a name")],
     output: Path,
-    languages: Annotated[str, typer.Option(help="LAT of the names to keep, separated by commas; or all")] = "ENG",
+    languages: LanguagesOption = "ENG",
     sources: Annotated[str, typer.Option(help="SAB to keep, or of codes in --described-by; empty for all")] = "",
     term_types: Annotated[str, typer.Option(help="TTY to keep; empty for all")] = "",
     semantic_types: Annotated[str, typer.Option(help="TUI of which a concept needs one; empty for all")] = "",
@@ -49,17 +42,9 @@ def preprocess(
     ] = False,
     lower_case: Annotated[bool, typer.Option("--lower-case", help="Lower-case names")] = False,
     tradenames: Annotated[str, typer.Option(help="union, last or off")] = "union",
-    tradename_direction: Annotated[str, typer.Option(help="both, generic or brand")] = "both",
     remap_retired: Annotated[bool, typer.Option("--remap-retired", help="Follow MRCUI")] = False,
-    xrefs: Annotated[
-        bool | None,
-        typer.Option("--xrefs/--no-xrefs", help="Read codes from MRSAT; unset: if `write-rrf` wrote the release"),
-    ] = None,
-    checksums: Annotated[str, typer.Option(help="A list in the form of sha256sum; else SHA256SUMS of the folder")] = "",
-    errors: Annotated[str, ERRORS_OPTION] = "raise",
-    described_by: Annotated[
-        str, typer.Option(help="Of a dictionary: a terminology with types, definitions and parents of its concepts")
-    ] = "",
+    errors: ErrorsOption = "raise",
+    described_by: Annotated[str, typer.Option(help="Of a dictionary: a terminology with types and definitions")] = "",
     remove: Annotated[float, typer.Option(help="Of a dictionary: take out this share of the concepts")] = 0.0,
     seed: Annotated[int, typer.Option(help="Of a dictionary: seed of the share")] = 0,
 ) -> None:
@@ -67,12 +52,16 @@ def preprocess(
 
     Example: python -m training preprocess umls/META output/terminology --tradenames off
     """
-    of_dictionary = ("sources", "described_by", "remove", "seed")
+    import srsly
+
+    from spacy_sapbert.terminology.readers.rrf import read_rrf
+
+    of_dictionary = {"described_by", "remove", "seed"}
     if source.is_file():
-        refuse_options(context, "a dictionary", {"source", "output", *of_dictionary})
+        refuse_options(context, "a dictionary", {"sources", *of_dictionary})
         _read_dictionary(source, output, described_by, parse_list(sources) or [], remove, seed)
         return
-    refuse_options(context, "a release", set(context.params) - {*of_dictionary[1:]})
+    refuse_options(context, "a release", set(context.params) - of_dictionary)
     if not re.search(r"[^\s,]", languages):
         raise ValueError("--languages is empty, which could mean none or all. Give languages, such as ENG,GER, or all.")
     if output.resolve().is_relative_to(source.resolve()):
@@ -87,26 +76,28 @@ def preprocess(
         max_restriction_level=0 if level_0_only else None,
         lower_case=lower_case,
         tradenames=tradenames,  # type: ignore[arg-type]
-        tradename_direction=tradename_direction,  # type: ignore[arg-type]
         remap_retired=remap_retired,
-        xrefs=_is_written_by_us(source) if xrefs is None else xrefs,
+        xrefs=_is_written_by_us(source),
         errors=errors,  # type: ignore[arg-type]
     )
-    report = terminology.report
-    verified = verify(report["files"], source, checksums) if checksums else report["verified"]
     with show_phase("Writing the terminology"):
         terminology.to_disk(output)
+    report = terminology.report
     srsly.write_json(output / "report.json", report)
     text = format_report(report)
     (output / "report.md").write_text(text, encoding="utf8")
     typer.echo(text)
-    if verified:
-        typer.echo(f"{verified} of {len(report['files'])} files agree with the list of checksums.")
+    if report["verified"]:
+        typer.echo(f"{report['verified']} of {len(report['files'])} files agree with the list of checksums.")
     typer.echo(f"{len(terminology):,} concepts with {terminology.n_names:,} names are written to {output}.")
 
 
 def _is_written_by_us(release: Path) -> bool:
     """Tell whether `write-rrf` has written a release: its MRSAT is small, and all of it is wanted."""
+    from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
+
+    from ..release.rrf import DESCRIPTIONS
+
     files = RrfFolder(release, errors="skip").table("MRFILES", ("FIL", "DES"))
     return ("MRSAT.RRF", DESCRIPTIONS["MRSAT"]) in files.rows()
 
@@ -114,9 +105,11 @@ def _is_written_by_us(release: Path) -> bool:
 def _read_dictionary(
     source: Path, output: Path, described_by: str, sources: list[str], remove: float, seed: int
 ) -> None:
+    import srsly
+
     from ..data.dictionary import make_dictionary_terminology, remove_share
 
-    describing = open_terminology(Path(described_by)) if described_by else None
+    describing = open_terminology(described_by) if described_by else None
     with show_phase(f"Reading {source}"):
         whole = make_dictionary_terminology(source, described_by=describing, sources=sources)
     terminology, removed = remove_share(whole, remove, seed=seed)
@@ -130,55 +123,52 @@ def _read_dictionary(
 
 def format_report(report: dict[str, Any]) -> str:
     """Format the report of a terminology read from a release as tables in Markdown."""
-    kept, read = report["kept"], report["read"]
-    given = report.get("tradenames")
-    tradenames = "{links:,} links gave {names:,} names to {concepts:,} concepts".format(**given) if given else "off"
-    unknown = ", ".join(f"{n:,} of {file}" for file, n in report["unknown_concepts"].items())
-    listed = (("source", "by_source"), ("language", "by_language"), ("term type", "by_term_type"))
+    from ..markup import format_rows
+
+    kept, given = report["kept"], report.get("tradenames")
+    tables: dict[tuple[str, ...], dict[str, Any]] = {
+        ("file", "rows"): report["read"],
+        ("dropped", "rows"): {reason: n for reason, n in report["dropped"].items() if n},
+        ("put right", "lines"): report["repaired"],
+        ("source", "rows", "kept"): report["by_source"],
+        ("language", "rows", "kept"): report["by_language"],
+        ("term type", "rows", "kept"): report["by_term_type"],
+        ("names", "concepts"): report["names_per_concept"],
+    }
     parts = [
         f"{kept['concepts']:,} concepts with {kept['names']:,} names (distinct by concept and language), from "
-        f"{kept['atoms']:,} of {read['MRCONSO']:,} atoms.",
-        _format_table("file", ("rows",), {file: {"rows": n} for file, n in read.items()}),
-        _format_table("dropped", ("rows",), {reason: {"rows": n} for reason, n in report["dropped"].items() if n}),
-        _format_table("put right", ("lines",), {slip: {"lines": n} for slip, n in report["repaired"].items()}),
-        *(_format_table(title, ("rows", "kept"), report[key]) for title, key in listed),
-        _format_table(
-            "names", ("concepts",), {label: {"concepts": n} for label, n in report["names_per_concept"].items()}
-        ),
+        f"{kept['atoms']:,} of {report['read']['MRCONSO']:,} atoms."
+    ]
+    for header, entries in tables.items():
+        rows = [(label, [n[key] for key in header[1:]] if len(header) > 2 else [n]) for label, n in entries.items()]
+        cells = [[label or "(none)", *(f"{n:,}" for n in numbers)] for label, numbers in rows]
+        parts += [format_rows(header, cells, 1).rstrip()] if cells else []
+    tradenames = "{links:,} links gave {names:,} names to {concepts:,} concepts".format(**given) if given else "off"
+    unknown = ", ".join(f"{n:,} of {file}" for file, n in report["unknown_concepts"].items())
+    parts += [
         f"Names normalized (white space, invisible characters, Unicode form): {report['normalized_names']:,}.",
         f"Homonyms: {report['homonyms']['names']:,} names that {report['homonyms']['concepts']:,} concepts share.",
         f"Tradenames: {tradenames}. Rows about concepts that MRCONSO does not have: {unknown}.",
-        f"For comparison, UMLS 2020AA, English, as published: {PUBLISHED['names']:,} names.",
+        PUBLISHED,
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _format_table(title: str, columns: tuple[str, ...], rows: dict[str, dict[str, int]]) -> str:
-    if not rows:
-        return ""
-    lines = [f"| {title} | {' | '.join(columns)} |", f"| --- |{' ---: |' * len(columns)}"]
-    lines += [
-        f"| {label or '(none)'} | {' | '.join(f'{n[column]:,}' for column in columns)} |" for label, n in rows.items()
-    ]
-    return "\n".join(lines)
+    return "\n\n".join(parts) + "\n"
 
 
 @app.command()
 def split(
     context: typer.Context,
-    terminology: Annotated[Path, TERMINOLOGY_ARGUMENT],
+    terminology: TerminologyArgument,
     output: Annotated[Path, typer.Argument(help="A folder for terminology/ and held-out names")],
     held_out: Annotated[int, typer.Option(min=0, help="Concepts to hold out with all their names; 0 for none")] = 2000,
     dictionary: Annotated[
-        int | None,
-        typer.Option(help="Concepts to search among, the held-out ones included; unset: 30,000, by language all"),
+        int | None, typer.Option(help="Concepts to search among; unset: 30,000, by language all")
     ] = None,
     sources: Annotated[str, typer.Option(help="SAB whose concepts are all held out as well: a task for each")] = "",
     by_language: Annotated[
         bool, typer.Option("--by-language", help="Ask for names in each language among the English ones")
     ] = False,
     max_queries: Annotated[int, typer.Option(help="By language: queries of each at most; 0 for all")] = 0,
-    seed: Annotated[int, SEED_OPTION] = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Hold out concepts of a terminology, to measure encoders on names unseen in training.
 
@@ -186,147 +176,89 @@ def split(
     """
     from ..data.splits import write_language_split, write_split
 
-    refused = {"sources"} if by_language else {"max_queries"}
-    refuse_options(context, "a split by language" if by_language else "a split of names", set(context.params) - refused)
+    kind, refused = ("a split by language", "sources") if by_language else ("a split of names", "max_queries")
+    refuse_options(context, kind, set(context.params) - {refused})
     loaded = open_terminology(terminology)
-    choice: dict[str, Any] = {"held_out": held_out, "seed": seed}
+    n_wanted = dictionary or 0 if by_language or dictionary is not None else 30_000
     with show_phase("Holding concepts out"):
+        choice = {"held_out": held_out, "dictionary": n_wanted, "seed": seed}
         if by_language:
-            choice |= {"dictionary": dictionary or 0, "max_queries": max_queries}
-            rest, tasks = write_language_split(loaded, output, **choice)
+            rest, tasks = write_language_split(loaded, output, max_queries=max_queries, **choice)
         else:
-            choice |= {"dictionary": 30_000 if dictionary is None else dictionary}
             rest, tasks = write_split(loaded, output, sources=parse_list(sources) or (), **choice)
-    n_wanted = choice["dictionary"] if not sources else 0
-    asked_for = f", of {n_wanted:,} asked for"
     for name, task in tasks.items():
-        left_out = ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in task.report.items() if what != "concepts")
-        typer.echo(
-            f"{name}: {len(task.queries):,} queries, {len(task.names):,} names of {task.report['concepts']:,} concepts "
-            f"to search{asked_for if task.report['concepts'] < n_wanted else ''}{f'; {left_out}' if left_out else ''}."
-        )
+        counts = {"queries": len(task.queries), "names": len(task.names)} | task.report
+        few = not sources and task.report["concepts"] < n_wanted
+        typer.echo(f"{name}: {list_counts(counts)}{f', of {n_wanted:,} asked for' if few else ''}.")
     typer.echo(f"{len(rest):,} concepts are left for training. Written to {output}.")
-
-
-# What each kind of pairs can be told.
-PAIR_OPTIONS = {
-    "a terminology": {"limit", "seed", "cased", "text"},
-    "mentions": {"dictionary", "cased", "distinct"},
-    "translations": {"cased", "label"},
-}
 
 
 @app.command()
 def pairs(
     context: typer.Context,
     source: Annotated[
-        str,
-        typer.Argument(help="A terminology's folder; or files, with commas between: mentions (.jsonl) or translations"),
+        str, typer.Argument(help="A terminology's folder; or files, with commas: mentions (.jsonl) or translations")
     ],
     output: Path,
-    dictionary: Annotated[
-        str, typer.Option(help="Of mentions: lines of an id, a tab and a name, or a terminology")
-    ] = "",
-    limit: Annotated[int, typer.Option(help="Of a terminology: pairs of a concept at most")] = LIMIT,
-    seed: Annotated[int, SEED_OPTION] = 0,
-    cased: Annotated[bool, CASED_OPTION] = False,
+    dictionary: Annotated[str, typer.Option(help="Of mentions: lines of an id, a tab, a name, or a terminology")] = "",
+    limit: Annotated[int, typer.Option(help="Of a terminology: pairs of a concept at most")] = 50,
+    seed: SeedOption = 0,
+    cased: CasedOption = False,
     distinct: Annotated[bool, typer.Option("--distinct", help="Of mentions: write repeated pairs once")] = False,
-    label: Annotated[
-        str,
-        typer.Option(help="Of translations, what makes a concept: word (all of a left word) or pair (as published)"),
-    ] = "word",
+    label: Annotated[str, typer.Option(help="Of translations: a concept is all of a left word, or each pair")] = "word",
     text: Annotated[str, typer.Option(help="Of a terminology: also write lines CUI||name||name to this file")] = "",
 ) -> None:
     """Write pairs of names of one concept; of mentions and names, for fine-tuning; or of translations.
 
     Example: python -m training pairs output/split/terminology output/split/pairs
     """
-    files = parse_files(source)
+    from ..data.further_pairs import write_finetuning_pairs, write_parallel_pairs
+    from ..data.pairs import check_text_path, make_pairs, save_pairs, write_pairs_text
+
+    # There may be spaces in the names of files.
+    files = [file.strip() for file in source.split(",") if file.strip()]
     if not files:
         raise ValueError(
             "SOURCE is empty. Give a terminology's folder, or files of mentions or translations (`vars.mentions`)."
         )
     first = Path(files[0])
-    is_folder = first.is_dir() or not (first.exists() or first.suffix)
-    is_mentions = first.name.endswith((".jsonl", ".jsonl.gz"))
-    kind = "a terminology" if is_folder else "mentions" if is_mentions else "translations"
-    refuse_options(context, kind, {"source", "output", *PAIR_OPTIONS[kind]})
-    if kind == "a terminology":
-        _pair_names(Path(source), output, text, lower_case=not cased, limit=limit, seed=seed)
-    elif kind == "mentions":
-        _pair_mentions(files, dictionary, output, lower_case=not cased, distinct=distinct)
+    if first.is_dir() or not (first.exists() or first.suffix):
+        refuse_options(context, "a terminology", {"limit", "seed", "cased", "text"})
+        if text:
+            check_text_path(text)
+        terminology = open_terminology(source)
+        with show_phase("Pairing names"):
+            made, data = make_pairs(terminology, lower_case=not cased, limit=limit, seed=seed)
+            save_pairs(made, output, {**data, "terminology": terminology.fingerprint})
+        typer.echo(PUBLISHED)
+        if text:
+            typer.echo(f"{write_pairs_text(made, text):,} lines written to {text}.")
+    elif first.name.endswith((".jsonl", ".jsonl.gz")):
+        refuse_options(context, "mentions", {"dictionary", "cased", "distinct"})
+        if not dictionary:
+            raise ValueError(
+                "Mentions are paired with the names of a dictionary. Give one with `--dictionary` (`vars.dictionary`)."
+            )
+        with show_phase("Pairing mentions with names"):
+            data = write_finetuning_pairs(files, dictionary, output, lower_case=not cased, distinct=distinct)
+        if data["not_in_dictionary"]:
+            typer.echo(f"The dictionary lacks ids such as {', '.join(data['not_in_dictionary'][:3])}.")
     else:
-        _pair_translations(files, output, lower_case=not cased, label=label)
-
-
-def _pair_names(path: Path, output: Path, text: str, **settings: Any) -> None:
-    if text:
-        check_text_path(text)
-    terminology = open_terminology(path)
-    with show_phase("Pairing names"):
-        made, data = make_pairs(terminology, **settings)
-        save_pairs(made, output, {**data, "terminology": terminology.fingerprint})
-    counts = data["counts"]
-    typer.echo(
-        f"{counts['pairs']:,} pairs of {counts['all_pairs']:,} possible ones; {counts['names']:,} distinct names, "
-        f"{counts['concepts_with_pairs']:,} of {counts['concepts']:,} concepts have two or more; "
-        f"{counts['concepts_cut']:,} were cut to {data['settings']['limit']} pairs. Written to {output}."
-    )
-    published = f"{PUBLISHED['names']:,} names and {PUBLISHED['pairs']:,} pairs"
-    typer.echo(f"For comparison, UMLS 2020AA, English, as published: {published}.")
-    if text:
-        with show_phase(f"Writing {text}"):
-            n = write_pairs_text(made, text)
-        typer.echo(f"{n:,} lines written to {text}.")
-
-
-def _pair_mentions(files: list[str], dictionary: str, output: Path, *, lower_case: bool, distinct: bool) -> None:
-    from ..data.further_pairs import write_finetuning_pairs
-
-    if not dictionary:
-        raise ValueError(
-            "Mentions are paired with the names of a dictionary. Give one with `--dictionary` (`vars.dictionary`)."
-        )
-    with show_phase("Pairing mentions with names"):
-        data = write_finetuning_pairs(files, dictionary, output, lower_case=lower_case, distinct=distinct)
-    counts = data["counts"]
-    typer.echo(
-        f"{counts['pairs']:,} pairs of {counts['mentions']:,} mentions with the names of "
-        f"{counts['concepts_with_pairs']:,} of {counts['concepts']:,} concepts; {counts['repeated']:,} are repeated"
-        f"{' and left out' if distinct else ''}."
-    )
-    typer.echo(
-        f"Left out: {counts['identical']:,} pairs written alike, {counts['without_ids']:,} mentions without an id, "
-        f"{counts['without_concept']:,} whose ids the dictionary does not have."
-    )
-    if data["not_in_dictionary"]:
-        examples = ", ".join(data["not_in_dictionary"][:3])
-        typer.echo(f"The dictionary lacks {counts['ids_not_in_dictionary']:,} ids, such as {examples}.")
-    typer.echo(f"Written to {output}.")
-
-
-def _pair_translations(files: list[str], output: Path, *, lower_case: bool, label: str) -> None:
-    from ..data.further_pairs import write_parallel_pairs
-
-    with show_phase("Pairing translations"):
-        # The writer checks the label.
-        data = write_parallel_pairs(files, output, lower_case=lower_case, label=label)  # type: ignore[arg-type]
-    counts = data["counts"]
-    typer.echo(
-        f"{counts['pairs']:,} pairs with {counts['concepts_with_pairs']:,} labels; left out: {counts['identical']:,} "
-        f"written alike and {counts['repeated']:,} repeated of {counts['lines']:,} lines. "
-        f"{counts['translations_of_several_words']:,} words translate several. Written to {output}."
-    )
+        refuse_options(context, "translations", {"cased", "label"})
+        with show_phase("Pairing translations"):
+            # The writer checks the label.
+            data = write_parallel_pairs(files, output, lower_case=not cased, label=label)  # type: ignore[arg-type]
+    typer.echo(f"{list_counts(data['counts'])}. Written to {output}.")
 
 
 @app.command()
 def triples(
     rrf_dir: Path,
-    terminology: Annotated[Path, TERMINOLOGY_ARGUMENT],
+    terminology: TerminologyArgument,
     output: Path,
     label: Annotated[str, typer.Option(help="REL+RELA, REL or RELA")] = "REL+RELA",
     sources: Annotated[str, typer.Option(help="SAB of relations to keep; empty for all")] = "",
-    errors: Annotated[str, ERRORS_OPTION] = "raise",
+    errors: ErrorsOption = "raise",
 ) -> None:
     """Write the relations between concepts that have names, for CODER.
 
@@ -342,7 +274,46 @@ def triples(
         sources=parse_list(sources),
         errors=errors,  # type: ignore[arg-type]
     )
-    counts = data["counts"]
-    typer.echo(f"{counts['triples']:,} triples with {counts['relations']:,} labels, of {counts['rows']:,} rows.")
-    typer.echo("Left out: " + ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in data["dropped"].items()))
-    typer.echo(f"Written to {output}.")
+    typer.echo(f"{list_counts(data['counts'])}; left out: {list_counts(data['dropped'])}. Written to {output}.")
+
+
+@app.command("write-rrf")
+def write_release(
+    terminology: TerminologyArgument,
+    output: Annotated[Path, typer.Argument(help="The folder for the files")],
+    gzip: Annotated[bool, typer.Option("--gzip", help="Compress all files but those that describe the others")] = False,
+    unwritable: Annotated[str, typer.Option(help="raise, or replace pipes and line ends in texts")] = "raise",
+) -> None:
+    """Write a terminology in Rich Release Format, the form of UMLS.
+
+    Example: python -m training write-rrf output/terminology output/rrf
+    """
+    from ..release.rrf import write_rrf
+
+    report = write_rrf(open_terminology(terminology), output, gzip=gzip, unwritable=unwritable)  # type: ignore[arg-type]
+    for name, rows in report["rows"].items():
+        typer.echo(f"{name}: {rows:,} rows")
+    if report["dangling_parents"]:
+        typer.echo(f"{report['dangling_parents']:,} parents are not in the terminology, and are left out.")
+    for column, n in report["replaced"].items():
+        typer.echo(f"{n:,} texts ({column}) were changed: '|' to '/', or line ends to spaces.")
+
+
+@app.command("diff-releases")
+def compare_releases(
+    old: Annotated[Path, typer.Argument(help="The folder of the old release")],
+    new: Annotated[Path, typer.Argument(help="The folder of the new release")],
+    output: Annotated[Path, typer.Argument(help="The folder for tables and report.json")],
+    languages: LanguagesOption = "ENG",
+) -> None:
+    """Compare two releases in Rich Release Format, and write what has changed as tables and counts.
+
+    Example: python -m training diff-releases umls/2023AB umls/2024AA output/changes
+    """
+    from ..release.changes import diff_releases
+
+    diff = diff_releases(old, new, languages=parse_list(languages))
+    diff.to_disk(output)
+    changes = {kind: diff.counts[kind] for kind in ("added", "retired", "merged", "mapped", "renamed")}
+    before, after = diff.counts["concepts"]["old"], diff.counts["concepts"]["new"]
+    typer.echo(f"{before:,} concepts before, {after:,} now; {list_counts(changes)}: tables and counts in {output}.")

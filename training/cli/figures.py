@@ -7,12 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
-import polars as pl
 import typer
 
-from spacy_sapbert.terminology import Terminology
-
-from .application import SEED_OPTION, app, encoding_command, parse_list
+from .application import DeviceOption, SeedOption, app, open_terminology, parse_list
 
 if TYPE_CHECKING:
     from ..figures.pictures import Vectors
@@ -20,12 +17,9 @@ if TYPE_CHECKING:
 TARGET = "ENG"
 EncoderOption = Annotated[
     list[str],
-    typer.Option(
-        "--encoder", help="LABEL=ENCODER, a folder or hub name; nothing behind = for the small one. Repeatable"
-    ),
+    typer.Option("--encoder", help="LABEL=ENCODER, a folder or hub name; nothing behind = for the small one; several"),
 ]
 CacheOption = Annotated[str, typer.Option(help="A folder for vectors of strings; empty for none")]
-SeedOption = Annotated[int, SEED_OPTION]
 PicturesArgument = Annotated[list[Path], typer.Argument(help="The picture: .svg, .pdf or .png; or several of the same")]
 
 group = typer.Typer(
@@ -50,48 +44,40 @@ def load_vectors(encoders: list[str], cache: str) -> dict[str, Vectors]:
     return {label: Embeddings(load_base(name.strip(), choice), cache or None).take for label, name in named}
 
 
-@encoding_command(group=group)
+@group.command()
 def tsne(
     terminology: Path,
     output: PicturesArgument,
     encoder: EncoderOption,
     concepts: Annotated[int, typer.Option(help="Concepts to draw at random, of 4 to 20 names")] = 30,
-    ids: Annotated[str, typer.Option(help="The concepts to take instead, with commas between them")] = "",
-    types: Annotated[
-        int, typer.Option(min=0, help="The most frequent semantic types instead of concepts: how many")
-    ] = 0,
+    types: Annotated[int, typer.Option(min=0, help="Frequent semantic types instead of concepts: how many")] = 0,
     languages: Annotated[str, typer.Option(help="LAT of the names, separated by commas; or all")] = TARGET,
-    labelled: Annotated[int, typer.Option(help="Concepts to label with their names")] = 8,
-    perplexity: Annotated[float | None, typer.Option(help="Of t-SNE; unset: 30, or less for few names")] = None,
     cache: CacheOption = "",
     seed: SeedOption = 0,
+    device: DeviceOption = "auto",
 ) -> None:
     """Draw the names of some concepts, or of concepts of some types, in the plane, one panel for each encoder."""
     from ..figures.names import draw_concepts, draw_types, list_names
     from ..figures.pictures import note_caption
     from ..figures.scatter import draw_scatter
 
-    loaded = Terminology.from_disk(terminology)
+    loaded = open_terminology(terminology)
     names, kind = list_names(loaded, languages=parse_list(languages)), "semantic type" if types else "concept"
-    if types:
-        names = draw_types(loaded, names, types, seed=seed)
-    else:
-        names = draw_concepts(names, concepts, seed=seed, ids=parse_list(ids))
-    vectors = load_vectors(encoder, cache)
-    caption = draw_scatter(vectors, names, output, seed=seed, perplexity=perplexity, labelled=labelled, group=kind)
+    names = draw_types(loaded, names, types, seed=seed) if types else draw_concepts(names, concepts, seed=seed)
+    caption = draw_scatter(load_vectors(encoder, cache), names, output, seed=seed, group=kind)
     note_caption(output[0], f"Names by {kind}, in the plane of t-SNE", caption)
     typer.echo(caption)
 
 
-@encoding_command(group=group)
+@group.command()
 def histograms(
     pairs: Annotated[Path, typer.Argument(help="A folder of pairs, or a terminology to make them of")],
     output: PicturesArgument,
     encoder: EncoderOption,
     batch: Annotated[int, typer.Option(help="Pairs in the batch")] = 256,
-    margin: Annotated[float, typer.Option(help="Of the miner")] = 0.2,
     cache: CacheOption = "",
     seed: SeedOption = 0,
+    device: DeviceOption = "auto",
 ) -> None:
     """Draw the cosines of positive and negative pairs of a batch: of all, and of those that are mined."""
     from ..data.pairs import PAIRS_MANIFEST, load_pairs, write_pairs
@@ -100,35 +86,38 @@ def histograms(
 
     with TemporaryDirectory() as folder:
         if not (pairs / PAIRS_MANIFEST).is_file():
-            terminology, pairs = pairs, Path(folder)
-            write_pairs(Terminology.from_disk(terminology), pairs, seed=seed)
+            write_pairs(open_terminology(pairs), folder, seed=seed)
+            pairs = Path(folder)
         names, labels = draw_batch(load_pairs(pairs), batch, seed=seed)
-    caption = draw_histograms(load_vectors(encoder, cache), names, labels, output, margin=margin)
+    caption = draw_histograms(load_vectors(encoder, cache), names, labels, output)
     note_caption(output[0], "Cosines of all pairs of a batch, and of those that are mined", caption)
     typer.echo(caption)
 
 
-@encoding_command(group=group)
+@group.command()
 def neighbours(
     terminology: Path,
     output: Annotated[Path, typer.Argument(help="A folder for neighbours.md and neighbours.json")],
     encoder: EncoderOption,
     query: Annotated[list[str] | None, typer.Option(help="A string to look up; once for each")] = None,
     concept: Annotated[
-        list[str] | None,
-        typer.Option(help="A concept whose names in other languages to look up; auto: that with most, if any has"),
+        list[str] | None, typer.Option(help="A concept to look up in other languages; auto: that with most")
     ] = None,
     k: Annotated[int, typer.Option(help="Names to show for each string")] = 5,
     sources: Annotated[str, typer.Option(help="SAB of the English names to search; empty for all")] = "",
     max_names: Annotated[int, typer.Option(help="English names to search about at most; 0 for all")] = 50_000,
     cache: CacheOption = "",
     seed: SeedOption = 0,
+    device: DeviceOption = "auto",
 ) -> None:
     """List the English names that are nearest to strings and to names in other languages, encoders side by side."""
+    import polars as pl
+
     from ..data.run_folder import write_text
     from ..figures.names import find_neighbours, find_translations, limit_concepts, list_names
+    from ..markup import format_rows
 
-    loaded, queries, concepts = Terminology.from_disk(terminology), query or [], concept or []
+    loaded, queries, concepts = open_terminology(terminology), query or [], concept or []
     english = list_names(loaded, languages=[TARGET], sources=parse_list(sources))
     # Concepts that are asked for are among those that are searched.
     written = english.filter(pl.col("name").is_in([single.lower() for single in queries]))["id"]
@@ -141,25 +130,17 @@ def neighbours(
     tables = find_neighbours(vectors, names, queries, k=k) if queries or not concepts else []
     names = pl.concat([names, others.filter(pl.col("id").is_in(concepts))])
     tables += [find_translations(vectors, names, single, target=TARGET) for single in concepts]
+    text = "\n".join(f"{table['title']}\n\n{format_rows(table['columns'], table['rows'])}" for table in tables)
     output.mkdir(parents=True, exist_ok=True)
     write_text(output / "neighbours.json", json.dumps({"tables": tables}, indent=2, ensure_ascii=False))
-    lines = []
-    for table in tables:
-        lines += [f"{table['title']}\n"]
-        rows = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
-        lines += [
-            "| " + " | ".join(cell.replace("\\", r"\\").replace("|", r"\|") for cell in row) + " |" for row in rows
-        ]
-        lines += [""]
-    write_text(output / "neighbours.md", "\n".join(lines))
-    typer.echo("\n".join(lines))
+    write_text(output / "neighbours.md", text)
+    typer.echo(text)
 
 
 @group.command()
 def curves(
     runs: Annotated[
-        list[str],
-        typer.Argument(help="Folders of runs, NAME=FOLDER for another name in the legend; or one folder of `measure`"),
+        list[str], typer.Argument(help="Folders of runs, or NAME=FOLDER for the legend; or one folder of `measure`")
     ],
     output: Annotated[Path, typer.Option(help="The picture: .svg, .pdf or .png")] = Path("curves.svg"),
 ) -> None:

@@ -1,19 +1,22 @@
-"""The command that measures systems on tasks."""
+"""Commands that measure systems on tasks, and report on the results."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spacy_sapbert.progress import say
 
-from .application import encoding_command, find_config, read_overrides
+from .application import TAKES_SETTINGS, DeviceOption, app, find_config, list_counts, read_overrides
+
+if TYPE_CHECKING:
+    from ..evaluation.measure import Result
 
 
-@encoding_command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(context_settings=TAKES_SETTINGS)
 def measure(
     context: typer.Context,
     config: Annotated[
@@ -25,6 +28,7 @@ def measure(
         ),
     ],
     output: Annotated[Path, typer.Argument(help="A folder for results.parquet; results that it has are kept")],
+    device: DeviceOption = "auto",
 ) -> None:
     """Measure systems on tasks: held-out names, corpora, semantic types, relations, word pairs, documents.
 
@@ -37,16 +41,14 @@ def measure(
     from ..data.accuracy import label_figure, list_headlines
     from ..evaluation.config import read_measurement
     from ..evaluation.frame import RESULTS_FILE
-    from ..evaluation.measure import Result
     from ..report.literature import check_published
 
     measurement = read_measurement(config, read_overrides(context.args))
     for system in measurement.systems.values():
         check_published(system.info.published, system.info.published_pooling)
     described = {name: task.describe() for name, task in measurement.tasks.items()}
-    for name, task in described.items():
-        counts = ", ".join(f"{n:,} {what}" for what, n in task.get("counts", {}).items())
-        typer.echo(f"{name}: {counts}.")
+    for name, about in described.items():
+        typer.echo(f"{name}: {list_counts(about.get('counts', {}))}.")
 
     def show(system: str, task: str, result: Result) -> None:
         about = described[task]
@@ -61,3 +63,15 @@ def measure(
     typer.echo(
         f"The results are {output / RESULTS_FILE}; `python -m training report {output}` writes a report of them."
     )
+
+
+@app.command()
+def report(output: Annotated[Path, typer.Argument(help="A folder of `measure`")]) -> None:
+    """Write report.md and report.html: tables beside published figures, tests, wrong mentions, pictures.
+
+    Example: python -m training report output/report
+    """
+    from ..report.report import HTML_FILE, MARKDOWN_FILE, make_report
+
+    make_report(output)
+    typer.echo(f"{output / MARKDOWN_FILE} and {output / HTML_FILE} are written.")

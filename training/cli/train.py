@@ -1,4 +1,4 @@
-"""Commands that train encoders, list their settings and export them."""
+"""Commands that train encoders, list and compare their settings, and export them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from .application import ConfigPath, app, encoding_command, find_config, read_overrides
+from .application import TAKES_SETTINGS, DeviceOption, app, find_config, parse_numbers, read_overrides
 
 
-@encoding_command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def train(context: typer.Context, config: ConfigPath) -> None:
+@app.command(context_settings=TAKES_SETTINGS)
+def train(
+    context: typer.Context,
+    config: Annotated[
+        Path,
+        typer.Argument(parser=find_config("configs"), metavar="CONFIG", help="A file, or one of training/configs"),
+    ],
+    device: DeviceOption = "auto",
+) -> None:
     """Train an encoder. Settings of the config are changed by `--section.name value`; `settings METHOD` lists them.
 
     Example: python -m training train quick --paths.pairs PAIRS --paths.output output/quick
@@ -33,11 +40,20 @@ def train(context: typer.Context, config: ConfigPath) -> None:
         typer.echo(line)
     speed = training[f"{unit}_per_second"]
     typer.echo(f"{training['steps']:,} steps, {speed:.4g} {unit}/s; {training['ended']}.")
-    echo_scores(report.held_out)
+    _echo_scores(report.held_out)
     typer.echo(f"Encoder: {folder.encoder}\nReport: {folder.report}")
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def _echo_scores(held_out: dict[str, Any] | None) -> None:
+    """Print scores on held-out names, "before" and "after"."""
+    from ..data.accuracy import take_headlines
+
+    for label, scores in (held_out or {}).items():
+        shares = ", ".join(f"{name} {share:.4f}" for name, share in take_headlines(scores).items())
+        typer.echo(f"Held-out names {label}: {shares}.")
+
+
+@app.command(context_settings=TAKES_SETTINGS)
 def settings(
     context: typer.Context,
     method: Annotated[str, typer.Argument(help="sapbert, coder, coder_plusplus, biosyn or static")],
@@ -63,87 +79,91 @@ def settings(
         typer.echo(f"--{row.name}\n    {row.meaning}\n    {row.allowed}; {default}")
 
 
-@encoding_command()
+@app.command(context_settings=TAKES_SETTINGS)
+def sweep(
+    context: typer.Context,
+    config: Annotated[
+        Path, typer.Argument(parser=find_config("sweeps"), metavar="CONFIG", help="A file, or one of training/sweeps")
+    ],
+    output: Path,
+    tasks: Annotated[
+        Path,
+        typer.Option(parser=find_config("evaluation"), metavar="CONFIG", help="A config of `measure`: its tasks alone"),
+    ] = "encoders",  # type: ignore[assignment]  # parsed as on the command line
+    seeds: Annotated[str, typer.Option(help="Seeds in place of the config's, with commas between")] = "",
+    run_config: Annotated[str, typer.Option(help="The config of the runs in place of the sweep's")] = "",
+    device: DeviceOption = "auto",
+) -> None:
+    """Compare settings: many runs, and a table of their scores. Give settings of all runs as `--batch.pairs 128`, and
+    those of tasks as `--tasks.held_out.files FILE`.
+
+    Example: python -m training sweep mining output/mining --tasks.held_out.files output/split/held_out.json
+    """
+    from ..evaluation.config import read_measurement
+    from ..sweep import read_sweep, run_sweep
+
+    given = read_overrides(context.args)
+    of_tasks = {name: value for name, value in given.items() if name.startswith(("tasks.", "measure."))}
+    variants = read_sweep(
+        config,
+        output,
+        {name: value for name, value in given.items() if name not in of_tasks},
+        seeds=tuple(parse_numbers(seeds, "--seeds", int)),
+        run_config=find_config("configs")(run_config) if run_config else None,
+    )
+    measurement = read_measurement(tasks, of_tasks, needs_systems=False)
+    for entry in measurement.missing:
+        typer.echo(f"Not measured: {entry.name}: {entry.reason}")
+    typer.echo(run_sweep(variants, measurement, output))
+
+
+@app.command()
 def export(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="A run; or several runs or encoders to average")],
     output: Annotated[Path, typer.Argument(help="The encoder folder to make")],
-    base_share: Annotated[
-        str, typer.Option(help="Share of the base's weights, 0 to 1; empty: as the run's settings say")
-    ] = "",
+    base_share: Annotated[str, typer.Option(help="Share of the base's weights, 0 to 1; empty: the run's")] = "",
     shares: Annotated[str, typer.Option(help="The share of each encoder, as 0.5,0.25,0.25; empty: equal ones")] = "",
-    dtype: Annotated[
-        str, typer.Option(help="Type of the stored weights: fp32, or bf16 for half the size; empty: the method's")
-    ] = "",
+    dtype: Annotated[str, typer.Option(help="Stored weights: fp32, or bf16 for half the size; empty: the run's")] = "",
     step: Annotated[int | None, typer.Option(help="Of which checkpoint; unset: the last")] = None,
     held_out: Annotated[str, typer.Option(help="Held-out names to measure these weights on, for the card")] = "",
     results: Annotated[str, typer.Option(help="For the card: a results.parquet of `measure`")] = "",
     licence: Annotated[str, typer.Option(help="For the card, such as apache-2.0")] = "",
     command: Annotated[str, typer.Option(help="For the card: the command that made the encoder")] = "",
     notes: Annotated[str, typer.Option(help="For the card: a file of Markdown, such as the data's licences")] = "",
+    device: DeviceOption = "auto",
 ) -> None:
     """Make an encoder folder of a run's checkpoint, or of the mean of several encoders' weights.
 
     Example: python -m training export output/quick output/my_encoder --dtype bf16
     """
+    from ..data.run_folder import RunFolder
     from ..encoders.card import CardNotes
+    from ..encoders.export import average_encoders
+    from ..engine.run import export_run
+    from ..methods import registry  # noqa: F401  # knows the methods
 
     if notes and not Path(notes).is_file():
         raise FileNotFoundError(f"There is no file {notes} (seen from {Path.cwd()}), given as --notes.")
-    facts = CardNotes(licence, command, Path(notes).read_text(encoding="utf8") if notes else "")
     of_one = {"--base-share": base_share, "--step": "" if step is None else step, "--held-out": held_out}
     for option, value in ({"--shares": shares} if len(runs) == 1 else of_one).items():
         if value != "":
             wanted = "two encoders or more" if option == "--shares" else "one run alone"
             raise ValueError(f"{option} is {value!r}, but goes with {wanted}. Leave it out.")
+    facts = CardNotes(licence, command, Path(notes).read_text(encoding="utf8") if notes else "")
     if len(runs) > 1:
-        _average(runs, output, shares, dtype, results, facts)
+        # A run stands for its encoder.
+        encoders = [str(folder) if (folder := RunFolder(name).encoder).is_dir() else name for name in runs]
+        given = parse_numbers(shares, "--shares", float) or None
+        mean = average_encoders(encoders, output, shares=given, dtype=dtype or "fp32", results=results, notes=facts)
+        listed = ", ".join(f"{part.share:g} of {part.name}" for part in mean.ingredients)
+        typer.echo(f"{listed}, {dtype or 'fp32'}: written to {output}. Fingerprint: {mean.encoder.fingerprint}.")
         return
-    from ..engine.run import export_run
-    from ..methods import registry  # noqa: F401  # knows the methods
-
-    report = export_run(
-        runs[0],
-        output,
-        base_share=_read_numbers(base_share, "--base-share")[0] if base_share.strip() else None,
-        dtype=dtype,
-        step=step,
-        held_out=held_out,
-        results=results,
-        notes=facts,
-    )
+    share = next(iter(parse_numbers(base_share, "--base-share", float)), None)
+    given_here = {"dtype": dtype, "step": step, "held_out": held_out, "results": results}
+    report = export_run(runs[0], output, base_share=share, notes=facts, **given_here)  # type: ignore[arg-type]
     made = report.export
     typer.echo(
         f"Step {report.training['steps']:,}, share of the base {made['base_share']:g}, {made['dtype']}: written to "
         f"{output}. Fingerprint: {report.encoder['trained']}."
     )
-    echo_scores(report.held_out)
-
-
-def _average(names: list[str], output: Path, shares: str, dtype: str, results: str, notes: Any) -> None:
-    from ..data.run_folder import RunFolder
-    from ..encoders.export import average_encoders
-
-    # A run stands for its encoder.
-    encoders = [str(folder) if (folder := RunFolder(name).encoder).is_dir() else name for name in names]
-    given = _read_numbers(shares, "--shares") if shares.strip() else None
-    made = average_encoders(encoders, output, shares=given, dtype=dtype or "fp32", results=results, notes=notes)
-    listed = ", ".join(f"{part.share:g} of {part.name}" for part in made.ingredients)
-    typer.echo(f"{listed}, {dtype or 'fp32'}: written to {output}. Fingerprint: {made.encoder.fingerprint}.")
-
-
-def _read_numbers(text: str, option: str) -> list[float]:
-    """Read numbers from a project's variable."""
-    try:
-        return [float(number) for number in text.split(",")]
-    except ValueError as error:
-        allowed = "numbers from 0 to 1 with commas between them"
-        raise ValueError(f"{option} is {text!r}, but has to be {allowed}.") from error
-
-
-def echo_scores(held_out: dict[str, Any] | None) -> None:
-    """Print scores on held-out names, "before" and "after"."""
-    from ..data.accuracy import take_headlines
-
-    for label, scores in (held_out or {}).items():
-        shares = ", ".join(f"{name} {share:.4f}" for name, share in take_headlines(scores).items())
-        typer.echo(f"Held-out names {label}: {shares}.")
+    _echo_scores(report.held_out)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from spacy_sapbert.files import fill_folder, hash_file
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
-from ..data.mentions import EQUAL_IDS, Mention, read_dictionary_rows
+from ..data.mentions import EQUAL_IDS, read_dictionary_rows
 from . import documents, lists, vocabularies
 from .documents import read_prodigy
 from .gold import KnownIds, list_gold_spans, make_gold_docs, split_documents
@@ -61,7 +60,11 @@ def read_corpus(name: str, path: str | Path, report: ExchangeReport, *, id_key: 
     corpus = read_prodigy(originals, id_key=id_key) if name == "prodigy" else FORMATS[name].read(originals)
     if not any(corpus.mentions.values()) and not any(corpus.dictionaries.values()):
         refuse_empty(path, name, report)
-    corpus.source = {"format": name, "input": _describe(Path(path), originals)}
+    # The hash is that of the file or, for several, of their list in the form of sha256sum.
+    hashes = originals.files[0].hashes
+    listed = "".join(f"{digest}  {file}\n" for file, digest in sorted(hashes.items())).encode()
+    sha256 = hashlib.sha256(listed).hexdigest() if len(hashes) != 1 else next(iter(hashes.values()))
+    corpus.source = {"format": name, "input": {"name": Path(path).name, "files": len(hashes), "sha256": sha256}}
     return corpus
 
 
@@ -105,7 +108,14 @@ def convert_corpus(
         **corpus.source,
         "settings": {"keep_nil": keep_nil, "errors": errors, "dictionary": Path(dictionary).name if dictionary else ""},
         "parts": {part: _count_mentions(corpus, part, known) for part in corpus.mentions},
-        "dictionaries": {part: _count_names(rows) for part, rows in corpus.dictionaries.items()},
+        "dictionaries": {
+            part: {
+                "concepts": len({ids for ids, _ in rows}),
+                "names": len(rows),
+                "distinct_names": len({name for _, name in rows}),
+            }
+            for part, rows in corpus.dictionaries.items()
+        },
     }
     report_name = f"{corpus.source['format']}.json"
     with fill_folder(Path(output), last=report_name) as folder:
@@ -151,17 +161,9 @@ def _write_report(path: Path, data: dict[str, Any], report: ExchangeReport) -> d
     return data
 
 
-def _describe(path: Path, originals: Originals) -> dict[str, Any]:
-    """Describe the input, with the hash of the file or, for several, of their list in the format of sha256sum."""
-    hashes = originals.files[0].hashes
-    listed = "".join(f"{digest}  {name}\n" for name, digest in sorted(hashes.items()))
-    sha256 = hashlib.sha256(listed.encode()).hexdigest() if len(hashes) != 1 else next(iter(hashes.values()))
-    return {"name": path.name, "files": len(hashes), "sha256": sha256}
-
-
 def _settle_nil(corpus: CorpusParts, report: ExchangeReport, *, keep_nil: bool) -> None:
+    count = report.note_odd if keep_nil else report.leave_out
     for part, mentions in corpus.mentions.items():
-        count = report.note_odd if keep_nil else report.leave_out
         for mention in mentions:
             if not mention.ids:
                 count(f"mentions without an id in {part}", mention.place)
@@ -170,12 +172,10 @@ def _settle_nil(corpus: CorpusParts, report: ExchangeReport, *, keep_nil: bool) 
 
 def _check_ids(corpus: CorpusParts, dictionary: str | Path | None, report: ExchangeReport) -> set[str] | None:
     """Count unanswerable mentions. They are kept: excluding them would raise the score."""
-    if dictionary:
-        joined = {ids for ids, _, _ in read_dictionary_rows(SourceFile(dictionary))}
-    elif corpus.dictionaries:
-        joined = {ids for rows in corpus.dictionaries.values() for ids, _ in rows}
-    else:
+    if not dictionary and not corpus.dictionaries:
         return None
+    own = [ids for rows in corpus.dictionaries.values() for ids, _ in rows]
+    joined = [ids for ids, _, _ in read_dictionary_rows(SourceFile(dictionary))] if dictionary else own
     known = {single for ids in joined for single in ids.split(EQUAL_IDS)}
     for part, mentions in corpus.mentions.items():
         for mention in mentions:
@@ -187,7 +187,7 @@ def _check_ids(corpus: CorpusParts, dictionary: str | Path | None, report: Excha
 
 def _count_mentions(corpus: CorpusParts, part: str, known: set[str] | None) -> dict[str, int]:
     mentions = corpus.mentions[part]
-    rows = Counter((m.doc_id, m.start, m.end, str(m.fragments), m.text, *m.ids) for m in mentions)
+    rows = {(m.doc_id, m.start, m.end, str(m.fragments), m.text, *m.ids) for m in mentions}
     counts = {
         "mentions": len(mentions),
         "documents": corpus.documents.get(part, 0),
@@ -200,11 +200,6 @@ def _count_mentions(corpus: CorpusParts, part: str, known: set[str] | None) -> d
     if known is not None:
         counts["with_an_id_of_the_dictionary"] = sum(not known.isdisjoint(mention.ids) for mention in mentions)
     return counts
-
-
-def _count_names(rows: list[tuple[str, str]]) -> dict[str, int]:
-    concepts, names = {ids for ids, _ in rows}, {name for _, name in rows}
-    return {"concepts": len(concepts), "names": len(rows), "distinct_names": len(names)}
 
 
 def _count_documents(docs: Iterable[Doc]) -> dict[str, int]:
@@ -229,29 +224,21 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 def _choose_mentions(
     corpus: CorpusParts, settings: Conversion, terminology: Terminology | None, report: ExchangeReport
 ) -> None:
+    """Choose mentions by type and id, and write their ids as in the terminology, or as in the corpus."""
     known = KnownIds(terminology) if terminology else None
     for part, mentions in corpus.mentions.items():
-        kept = []
+        corpus.mentions[part] = []
         for mention in mentions:
             if settings.types and mention.type not in settings.types:
                 report.leave_out("mentions of other types", mention.place)
                 continue
-            mention = _write_ids(mention, settings, known, report)
-            if settings.drop_nil and not mention.ids:
+            keeps = mention.raw_id and (settings.keep_prefixes or known is not None)
+            ids = split_ids(mention.raw_id, keep_prefixes=True) if keeps else mention.ids
+            found = known.resolve(ids) if known else ids
+            if ids and not found:
+                report.note_odd("mentions whose ids the terminology lacks", f"{mention.place}: {'|'.join(ids)}")
+                found = ids if settings.unknown == "keep" else []
+            if settings.drop_nil and not found:
                 report.leave_out("mentions without an id", mention.place)
-                continue
-            kept.append(mention)
-        corpus.mentions[part] = kept
-
-
-def _write_ids(mention: Mention, settings: Conversion, known: KnownIds | None, report: ExchangeReport) -> Mention:
-    """Write the ids of a mention as in the terminology, or as in the corpus."""
-    keeps = mention.raw_id and (settings.keep_prefixes or known is not None)
-    ids = split_ids(mention.raw_id, keep_prefixes=True) if keeps else mention.ids
-    if known is None or not ids:
-        return replace(mention, ids=ids)
-    found = known.resolve(ids)
-    if not found:
-        report.note_odd("mentions whose ids the terminology lacks", f"{mention.place}: {'|'.join(ids)}")
-        found = ids if settings.unknown == "keep" else []
-    return replace(mention, ids=found)
+            else:
+                corpus.mentions[part].append(replace(mention, ids=found))

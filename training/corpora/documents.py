@@ -8,12 +8,9 @@ those in several pieces too: the mention is the text of all, with spaces between
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
-from xml.etree import ElementTree
 
 from spacy_sapbert.exchange.brat import FORM as BRAT_FORM
 from spacy_sapbert.exchange.brat import parse_brat
@@ -28,12 +25,8 @@ from .reading import PART_NAMES, CorpusParts, Format, InputFile, Originals, loca
 
 MEDMENTIONS = r"(?:.*/)?corpus_pubtator(?:_pmids_(?P<part>trng|train|dev|test))?\.txt"
 BRAT = r"(?:(?P<part>.+)/)?(?P<doc>[^/]+)\.(?P<kind>txt|ann)"
-MANTRA_BRAT = (
-    r"(?:.*/)?(?P<language>English|German|French|Spanish|Dutch)/(?P<set>[^/]+)/(?P<doc>[^/]+)\.(?P<kind>txt|ann)"
-)
-MANTRA_XML = r"(?:.*/)?(?P<set>[A-Za-z]+)_GSC_(?P<language>[a-z]{2})_man\.xml"
+MANTRA = r"(?:.*/)?(?P<language>English|German|French|Spanish|Dutch)/(?P<set>[^/]+)/(?P<doc>[^/]+)\.(?P<kind>txt|ann)"
 LANGUAGES = {"english": "en", "german": "de", "french": "fr", "spanish": "es", "dutch": "nl"}
-XML_FORM = '<document id=""><unit><text>...</text><e offset="" len="" cui="" grp="">mention</e></unit></document>'
 # The semantic group in the notes of an annotation.
 NOTE = re.compile(r'#[^\t]*\t[^\t]*?(T\S+)\t[^\t]*?"([A-Z]{4})"[^\t]*')
 LINES = r"(?P<part>.+)\.jsonl"
@@ -43,17 +36,16 @@ DOCBIN = r"(?P<part>.+)\.spacy"
 def read_pubtator(originals: Originals, *, pattern: str, types: Sequence[str] = ()) -> CorpusParts:
     """Read a file for each part, and of its mentions those of some types, or all."""
     corpus = CorpusParts()
-    parts_of: dict[str, set[str]] = defaultdict(set)
     for part, file in originals.find_parts(pattern).items():
         corpus.mentions[part] = []
         for document in parse_pubtator(file.lines(), file.label, file.report):
-            _add_pubtator(corpus, part, document, file, types, parts_of[document.doc_id])
+            _add_pubtator(corpus, part, document, file, types)
     return corpus
 
 
 def read_medmentions(originals: Originals) -> CorpusParts:
     """Read MedMentions: corpus_pubtator.txt with all documents, and lists of the PMIDs of each part."""
-    matched = originals.match(MEDMENTIONS)
+    matched, report = originals.match(MEDMENTIONS), originals.report
     texts = [file for found, file in matched if not found["part"]]
     lists = [(PART_NAMES[found["part"].lower()], file) for found, file in matched if found["part"]]
     if len(texts) != 1 or not lists:
@@ -65,58 +57,53 @@ def read_medmentions(originals: Originals) -> CorpusParts:
             if part_of.setdefault(pmid, part) != part:
                 row.refuse(f"the list of {part_of[pmid]} has the PMID {pmid} as well")
     corpus = CorpusParts({part: [] for part, _ in lists})
-    parts_of: dict[str, set[str]] = defaultdict(set)
-    for document in parse_pubtator(texts[0].lines(), texts[0].label, originals.report):
+    for document in parse_pubtator(texts[0].lines(), texts[0].label, report):
         if document.doc_id in part_of:
-            part = part_of[document.doc_id]
-            _add_pubtator(corpus, part, document, texts[0], (), parts_of[document.doc_id])
+            _add_pubtator(corpus, part_of[document.doc_id], document, texts[0])
         else:
-            place = f"{document.place}, document {document.doc_id}"
-            originals.report.leave_out("documents that no list has", place)
+            report.leave_out("documents that no list has", f"{document.place}, document {document.doc_id}")
     for pmid, part in part_of.items():
-        if pmid not in parts_of:
-            originals.report.note_odd("PMIDs of a list without a document", f"{part}: {pmid}")
+        if pmid not in corpus.texts[part]:
+            report.note_odd("PMIDs of a list without a document", f"{part}: {pmid}")
     return corpus
 
 
 def _add_pubtator(
-    corpus: CorpusParts, part: str, document: PubTatorDocument, file: InputFile, types: Sequence[str], parts: set[str]
+    corpus: CorpusParts, part: str, document: PubTatorDocument, file: InputFile, types: Sequence[str] = ()
 ) -> None:
-    """Add a document to a part, unless that is among the parts that have it already."""
-    place, report = f"{document.place}, document {document.doc_id}", file.report
-    if part in parts:
+    """Add a document to a part, unless that has it already."""
+    doc_id, report = document.doc_id, file.report
+    place = f"{document.place}, document {doc_id}"
+    if doc_id in corpus.texts[part]:
         n = sum(len(fields) > RELATION_FIELDS for _, fields in document.lines)
         report.leave_out("documents that a part has twice", place)
         report.leave_out("mentions in documents that a part has twice", place, n)
         return
-    if parts:
+    if any(doc_id in texts for texts in corpus.texts.values()):
         report.note_odd("documents that two parts have", place)
     if document.title is None or document.abstract is None:
         report.note_odd("documents without a title or without an abstract", place)
-    parts.add(part)
-    corpus.add(part, document.doc_id, document.text, _read_pubtator_mentions(document, file, types))
+    corpus.add(part, doc_id, document.text, _read_pubtator_mentions(document, file, types))
 
 
 def _read_pubtator_mentions(document: PubTatorDocument, file: InputFile, types: Sequence[str]) -> Iterator[Mention]:
-    text = document.text
-    for place, fields in list_mention_lines(document, file.label, file.report):
+    text, doc_id, report = document.text, document.doc_id, file.report
+    for place, fields in list_mention_lines(document, file.label, report):
         _, start, end, written, kind, raw_id, joined = (*map(str.strip, fields), "", "")[:7]
         if types and kind not in types:
-            file.report.leave_out("mentions of other types", place)
+            report.leave_out("mentions of other types", place)
             continue
         if fault := find_misfit(text, int(start), int(end), fields[3]):
-            file.report.refuse(place, fault, FORM)
+            report.refuse(place, fault, FORM)
             continue
         parts = [part.strip() for part in joined.split("|")]
         # Where the counts differ, nobody can tell which part has which id.
-        is_clear = joined and len(parts) == len(ANY_ID_SEPARATOR.split(raw_id)) and all(parts)
-        parts = parts if is_clear else []
-        mention = Mention(
-            written, split_ids(raw_id), document.doc_id, type=kind, raw_id=raw_id, parts=parts, place=place
-        )
+        if not all(parts) or len(parts) != len(ANY_ID_SEPARATOR.split(raw_id)):
+            parts = []
+        mention = Mention(written, split_ids(raw_id), doc_id, type=kind, raw_id=raw_id, parts=parts, place=place)
         mention = locate(mention, text, (int(start), int(end)))
         if mention.text != plain_text(fields[3]):
-            file.report.note_odd("mentions with other spaces than their text, which is taken", place)
+            report.note_odd("mentions with other spaces than their text, which is taken", place)
         yield mention
 
 
@@ -128,26 +115,29 @@ def read_brat(originals: Originals) -> CorpusParts:
         folder = found["part"] or "documents"
         return PART_NAMES.get(folder.lower(), folder.replace("/", ".")), found["doc"]
 
-    corpus = CorpusParts()
+    corpus, left_out = CorpusParts(), "mentions that no line normalizes (NIL has to be written)"
     for part, doc_id, txt, ann in originals.find_pairs(BRAT, name, BRAT_FORM):
-        text = txt.text()
-        corpus.add(part, doc_id, text, _read_brat_mentions(doc_id, text, ann))
+        text, spans = txt.text(), []
+        for found in parse_brat(text, ann.lines(), ann.label, ann.report):
+            # Brat has a piece for each line of a mention.
+            whole = [(found.places[0][0], found.places[-1][1])]
+            places = found.places if found.is_in_pieces(text) else whole
+            mention = Mention(found.text, [], doc_id, type=found.type, place=found.place)
+            spans.append((mention, ID_SEPARATOR.join(found.ids), places))
+        corpus.add(part, doc_id, text, _identify(spans, text, originals.report, left_out))
     return corpus
 
 
-def _read_brat_mentions(doc_id: str, text: str, file: InputFile) -> Iterator[Mention]:
-    for found in parse_brat(text, file.lines(), file.label, file.report):
-        if not found.ids:
-            file.report.leave_out("mentions that no line normalizes (NIL has to be written)", found.place)
-            continue
-        mention = _make_mention(doc_id, ID_SEPARATOR.join(found.ids), found.type, found.place, found.text)
-        # Brat has a piece for each line of a mention.
-        whole = [(found.places[0][0], found.places[-1][1])]
-        yield locate(mention, plain_text(text), *(found.places if found.is_in_pieces(text) else whole))
-
-
-def _make_mention(doc_id: str, raw_id: str, label: str, place: str, text: str = "") -> Mention:
-    return Mention(text, split_ids(raw_id, keep_prefixes=True), doc_id, type=label, raw_id=raw_id, place=place)
+def _identify(
+    spans: Iterable[tuple[Mention, str, Sequence[tuple[int, int]]]], text: str, report: ExchangeReport, left_out: str
+) -> Iterator[Mention]:
+    """Give mentions their ids and places. Those without an id are left out: nobody has said what they are."""
+    for mention, raw_id, places in spans:
+        if raw_id:
+            known = replace(mention, ids=split_ids(raw_id, keep_prefixes=True), raw_id=raw_id)
+            yield locate(known, plain_text(text), *places)
+        else:
+            report.leave_out(left_out, mention.place)
 
 
 def read_prodigy(originals: Originals, *, id_key: str = ID_KEY) -> CorpusParts:
@@ -157,34 +147,33 @@ def read_prodigy(originals: Originals, *, id_key: str = ID_KEY) -> CorpusParts:
     for part, file in originals.find_parts(LINES).items():
         corpus.mentions[part] = []
         for doc_id, place, record in parse_prodigy(file.lines(), file.label, part, report):
-            corpus.add(part, doc_id, record["text"], ())
-            for span, written in parse_spans(record, id_key, place, report):
-                if written:
-                    mention = _make_mention(doc_id, written, span.label, place)
-                    mention = locate(mention, plain_text(record["text"]), (span.start, span.end))
-                    corpus.mentions[part].append(mention)
-                else:
-                    report.leave_out(f"spans without {id_key!r} (NIL has to be written)", place)
+            spans = [
+                (Mention("", [], doc_id, type=span.label, place=place), written, [(span.start, span.end)])
+                for span, written in parse_spans(record, id_key, place, report)
+            ]
+            left_out = f"spans without {id_key!r} (NIL has to be written)"
+            corpus.add(part, doc_id, record["text"], _identify(spans, record["text"], report, left_out))
     return corpus
 
 
 def read_docbin(originals: Originals) -> CorpusParts:
-    """Read documents of spaCy. Entities without an id are left out: nobody has said what they are."""
-    corpus = CorpusParts()
+    """Read documents of spaCy."""
+    corpus, left_out = CorpusParts(), "entities without an id (NIL has to be written)"
     for part, file in originals.find_parts(DOCBIN).items():
         corpus.mentions[part] = []
         for number, doc in enumerate(parse_docs(file.read(), file.label, file.report), 1):
             doc_id = str(doc.user_data.get(DOC_ID) or f"{part}-{number}")
             doc_id = f"{doc_id}#{number}" if doc_id in corpus.texts[part] else doc_id
-            corpus.add(part, doc_id, doc.text, ())
             place = f"{file.label}, document {doc_id}"
-            for span in chain(doc.ents, doc.spans.get(OVERLAPPING, ())):
-                if span.kb_id_:
-                    mention = _make_mention(doc_id, span.kb_id_, span.label_, place)
-                    mention = locate(mention, plain_text(doc.text), (span.start_char, span.end_char))
-                    corpus.mentions[part].append(mention)
-                else:
-                    file.report.leave_out("entities without an id (NIL has to be written)", f"{place}: {span.text}")
+            spans = [
+                (
+                    Mention("", [], doc_id, type=span.label_, place=place),
+                    span.kb_id_,
+                    [(span.start_char, span.end_char)],
+                )
+                for span in (*doc.ents, *doc.spans.get(OVERLAPPING, ()))
+            ]
+            corpus.add(part, doc_id, doc.text, _identify(spans, doc.text, file.report, left_out))
     return corpus
 
 
@@ -202,22 +191,27 @@ def read_uniform(originals: Originals) -> CorpusParts:
     return corpus
 
 
-def read_mantra_brat(originals: Originals) -> CorpusParts:
+def read_mantra(originals: Originals) -> CorpusParts:
     """Read Mantra as it is released: <language>/<set>/<document>.txt and .ann."""
 
     def name(found: re.Match[str]) -> tuple[str, str]:
         # The set is named after the settings that its annotations were joined with: EMEA_ec22-cui-best_man.
         return LANGUAGES[found["language"].lower()], f"{found['set'].split('_ec')[0]}/{found['doc']}"
 
-    corpus = CorpusParts()
-    for language, doc_id, txt, ann in originals.find_pairs(MANTRA_BRAT, name, BRAT_FORM):
-        text = plain_text(txt.text())
-        mentions = []
-        for found in parse_brat(text, _read_notes(ann), f"{ann.label}, document {doc_id}", originals.report):
+    corpus, report = CorpusParts(), originals.report
+    for language, doc_id, txt, ann in originals.find_pairs(MANTRA, name, BRAT_FORM):
+        text, mentions = plain_text(txt.text()), []
+        for found in parse_brat(text, _read_notes(ann), f"{ann.label}, document {doc_id}", report):
             group = "".join(found.ids[-1:])
             mention = Mention(found.text, split_ids(found.type), doc_id, type=group, place=found.place)
             mentions.append(locate(mention, text, *found.places))
-        _add_mantra(corpus, language, doc_id, text, mentions, originals.report)
+        joined = list(_join_spans(mentions, report))
+        corpus.add(language, doc_id, text, [mention for mention in joined if not mention.fragments])
+        corpus.add(f"{language}_annotations", doc_id, text, mentions)
+        for mention in joined:
+            if mention.fragments:
+                report.note_odd("mentions in several pieces, written to a part of their own", mention.place)
+                corpus.mentions[f"{language}_discontinuous"].append(mention)
     return corpus
 
 
@@ -229,82 +223,18 @@ def _read_notes(file: InputFile) -> Iterator[tuple[int, str]]:
             yield number, f"N\tReference {note[1]} {note[2]}" if note else line
 
 
-def read_mantra_xml(originals: Originals) -> CorpusParts:
-    """Read Mantra from files <set>_GSC_<language>_man.xml, version 1.1."""
-    corpus = CorpusParts()
-    for found, file in originals.match(MANTRA_XML):
-        language = found["language"].lower()
-        try:
-            root = ElementTree.fromstring(file.read())
-        except ElementTree.ParseError as error:
-            file.report.refuse(f"{file.label}, line {error.position[0]}", f"no well-formed XML ({error})", XML_FORM)
-            continue
-        for document in root.iter("document"):
-            for unit in document.iter("unit"):
-                doc_id = f"{found['set']}/{unit.get('id') or document.get('id', '')}"
-                place = f"{file.label}, document {doc_id}"
-                if doc_id in corpus.texts[language]:
-                    file.report.leave_out("documents that a part has twice", place)
-                    continue
-                text = plain_text(unit.findtext("text", ""))
-                mentions = list(_read_elements(unit, doc_id, text, place, file.report))
-                _add_mantra(corpus, language, doc_id, text, mentions, file.report)
-    return corpus
-
-
-def _read_elements(
-    unit: ElementTree.Element, doc_id: str, text: str, place: str, report: ExchangeReport
-) -> Iterator[Mention]:
-    for element in unit.iter("e"):
-        at = f"{place}, annotation {element.get('id', '')}"
-        offset, length, written = element.get("offset", ""), element.get("len", ""), plain_text(element.text or "")
-        if not (offset.isdecimal() and length.isdecimal()):
-            fault = f"the offset {offset!r:.20} and the length {length!r:.20} are not both numbers"
-            report.refuse(at, fault, XML_FORM)
-            continue
-        start, end = int(offset), int(offset) + int(length)
-        fault = find_misfit(text, start, end, written) or ("" if written.strip() else "an empty mention")
-        # The form gives one span for a mention of several pieces.
-        pieces = _find_pieces(text, start, end, written) if fault else [(start, end)]
-        if pieces:
-            mention = Mention(written, split_ids(element.get("cui", "")), doc_id, type=element.get("grp", ""), place=at)
-            yield locate(mention, text, *pieces)
-        else:
-            report.refuse(at, fault, XML_FORM)
-
-
-def _find_pieces(text: str, start: int, end: int, mention: str) -> list[tuple[int, int]]:
-    """Find the words of a mention in their order; none if one is not there."""
-    pieces = []
-    for word in mention.split():
-        place = text.find(word, start, end)
-        if place < 0:
-            return []
-        start = place + len(word)
-        pieces.append((place, start))
-    return pieces
-
-
-def _add_mantra(
-    corpus: CorpusParts, language: str, doc_id: str, text: str, mentions: list[Mention], report: ExchangeReport
-) -> None:
-    """Add each annotation of a document, and all CUIs of a span in one mention."""
+def _join_spans(mentions: list[Mention], report: ExchangeReport) -> Iterable[Mention]:
+    """Join the CUIs of a span in one mention."""
     joined: dict[tuple[object, ...], Mention] = {}
     for mention in mentions:
         key = (mention.start, mention.end, str(mention.fragments))
         other = joined.setdefault(key, mention)
-        if other is mention:
-            continue
-        report.note_odd("annotations joined with another one of the same span", mention.place)
-        if set(mention.ids) <= set(other.ids):
-            report.note_odd("annotations of the same span and concept as another one", mention.place)
-        joined[key] = replace(other, ids=list(dict.fromkeys(other.ids + mention.ids)))
-    corpus.add(language, doc_id, text, [mention for mention in joined.values() if not mention.fragments])
-    corpus.add(f"{language}_annotations", doc_id, text, mentions)
-    for mention in joined.values():
-        if mention.fragments:
-            report.note_odd("mentions in several pieces, written to a part of their own", mention.place)
-            corpus.mentions[f"{language}_discontinuous"].append(mention)
+        if other is not mention:
+            report.note_odd("annotations joined with another one of the same span", mention.place)
+            if set(mention.ids) <= set(other.ids):
+                report.note_odd("annotations of the same span and concept as another one", mention.place)
+            joined[key] = replace(other, ids=list(dict.fromkeys(other.ids + mention.ids)))
+    return joined.values()
 
 
 BC5CDR = r"(?:.*/)?CDR_(?P<part>Training|Development|Test)Set\.PubTator\.txt"
@@ -316,8 +246,7 @@ FORMATS = {
     "brat": Format(read_brat, "<document>.txt and <document>.ann of your own, in a folder or in one for each part"),
     "docbin": Format(read_docbin, "a file .spacy for each part"),
     "jsonl": Format(read_uniform, "a file .jsonl for each part, as this command writes it"),
-    "mantra-brat": Format(read_mantra_brat, "Mantra-GSC-brat.zip"),
-    "mantra-xml": Format(read_mantra_xml, "EMEA_GSC_de_man.xml and so on"),
+    "mantra-brat": Format(read_mantra, "Mantra-GSC-brat.zip"),
     "medmentions": Format(read_medmentions, "corpus_pubtator.txt and the lists corpus_pubtator_pmids_test.txt"),
     "ncbi-disease": Format(partial(read_pubtator, pattern=NCBI_DISEASE), "NCBItestset_corpus.txt and so on"),
     "prodigy": Format(read_prodigy, "a file .jsonl for each part, of lines with text and spans"),

@@ -49,38 +49,33 @@ def make_gold_docs(
     it.
     """
     texts = corpus.texts.get(part, {})
-    mentions: dict[str, list[Mention]] = {doc_id: [] for doc_id in texts}
+    whole: dict[str, list[Mention]] = {doc_id: [] for doc_id in texts}
+    documents = []
     for number, mention in enumerate(corpus.mentions.get(part, ()), 1):
         if mention.doc_id in texts:
-            mentions[mention.doc_id].append(mention)
+            whole[mention.doc_id].append(mention)
         else:
-            yield _make_doc(*_stand_alone(mention, f"{part}-{number}", number), tokenize, report)
-    for doc_id, text in texts.items():
-        yield _make_doc(doc_id, text, mentions[doc_id], tokenize, report)
+            name = f"{mention.doc_id}{PIECE}{number}" if mention.doc_id else f"{part}-{number}"
+            documents.append((name, *_stand_alone(mention)))
+    documents += [(doc_id, text, whole[doc_id]) for doc_id, text in texts.items()]
+    for doc_id, text, mentions in documents:
+        annotations = []
+        for mention in mentions:
+            place = mention.place or f"document {doc_id}"
+            if mention.start is None or mention.end is None:
+                report.leave_out("mentions in several pieces", f"{place}: {mention.text!r:.60}")
+                continue
+            kb_id = ID_SEPARATOR.join(mention.ids) or NIL
+            annotations.append(Annotation(mention.start, mention.end, mention.type or LABEL, kb_id, place))
+        yield make_doc(AnnotatedText(doc_id, text, annotations), tokenize, report, inside_tokens="expand")
 
 
-def _stand_alone(mention: Mention, name: str, number: int) -> tuple[str, str, list[Mention]]:
+def _stand_alone(mention: Mention) -> tuple[str, list[Mention]]:
     """Make a text of a mention whose document is not known: the text around it, or the mention itself."""
-    doc_id = f"{mention.doc_id}{PIECE}{number}" if mention.doc_id else name
     if mention.start is None or mention.window_start is None or not mention.window:
-        return doc_id, mention.text, [replace(mention, start=0, end=len(mention.text), fragments=[])]
-    end = mention.start + len(mention.text) if mention.end is None else mention.end
-    first = mention.window_start
-    return doc_id, mention.window, [replace(mention, start=mention.start - first, end=end - first)]
-
-
-def _make_doc(
-    doc_id: str, text: str, mentions: list[Mention], tokenize: Callable[[str], Doc], report: ExchangeReport
-) -> Doc:
-    annotations = []
-    for mention in mentions:
-        place = mention.place or f"document {doc_id}"
-        if mention.start is None or mention.end is None:
-            report.leave_out("mentions in several pieces", f"{place}: {mention.text!r:.60}")
-            continue
-        kb_id = ID_SEPARATOR.join(mention.ids) or NIL
-        annotations.append(Annotation(mention.start, mention.end, mention.type or LABEL, kb_id, place))
-    return make_doc(AnnotatedText(doc_id, text, annotations), tokenize, report, inside_tokens="expand")
+        return mention.text, [replace(mention, start=0, end=len(mention.text), fragments=[])]
+    start = mention.start - mention.window_start
+    return mention.window, [replace(mention, start=start, end=start + len(mention.text))]
 
 
 class KnownIds:
@@ -90,12 +85,11 @@ class KnownIds:
         self._exact: dict[str, dict[str, None]] = {}
         self._plain: dict[str, dict[str, None]] = {}
         for id_, codes in terminology.concepts.select("id", "codes").iter_rows():
-            # A dictionary writes the equal ids of a concept as one.
+            # A dictionary writes the equal ids of a concept as one; an id with a bar in it would look like two.
             for written in (id_, *id_.split(EQUAL_IDS), *codes):
-                # An id with a bar in it would look like two.
-                own = written if EQUAL_IDS in id_ else id_
-                self._exact.setdefault(written, {})[own] = None
-                self._plain.setdefault(_take_prefix_off(written), {})[own] = None
+                own = {written if EQUAL_IDS in id_ else id_: None}
+                self._exact.setdefault(written, {}).update(own)
+                self._plain.setdefault(_take_prefix_off(written), {}).update(own)
 
     def resolve(self, ids: Iterable[str]) -> list[str]:
         """List the distinct concepts that ids of a corpus stand for; none for unknown ids. An id that is not there as
@@ -121,14 +115,12 @@ def split_documents(docs: Sequence[Doc], shares: Mapping[str, float], *, seed: i
             f"Can't split {len(names)} documents into {listed}: shares are 0 or more, sum up to 1, and each part needs "
             "a document. Correct the shares, or give more documents."
         )
-    order = np.random.default_rng(seed).permutation(len(names))
     ends = np.round(np.cumsum(list(wanted.values())) * len(names)).astype(int)
     # Each part gets one document at least.
     for place in range(len(ends)):
         ends[place] = min(max(ends[place], place + 1), len(names) - (len(ends) - 1 - place))
-    part_of = {}
-    for rank, number in enumerate(order):
-        part_of[names[number]] = list(wanted)[int(np.searchsorted(ends, rank, side="right"))]
+    drawn = np.split(np.random.default_rng(seed).permutation(len(names)), ends[:-1])
+    part_of = {names[row]: part for part, rows in zip(wanted, drawn, strict=True) for row in rows}
     return {part: [doc for doc in docs if part_of[name_document(doc)] == part] for part in wanted}
 
 
@@ -138,16 +130,12 @@ def draw_mentions(docs: Sequence[Doc], n: int, *, seed: int = 0) -> list[Doc]:
     if not n:
         return list(docs)
     drawn: list[Doc] = []
-    left = n
     for place in np.random.default_rng(seed).permutation(len(docs)):
         doc = docs[place]
-        if not list_gold_spans(doc):
-            continue
-        if left < len(doc.ents):
-            doc = doc.copy()
-            doc.ents = list(doc.ents)[:left]
-        left -= len(doc.ents)
-        drawn.append(doc)
-        if left <= 0:
-            break
+        if n > 0 and list_gold_spans(doc):
+            if n < len(doc.ents):
+                doc = doc.copy()
+                doc.ents = list(doc.ents)[:n]
+            n -= len(doc.ents)
+            drawn.append(doc)
     return drawn

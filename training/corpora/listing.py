@@ -20,7 +20,7 @@ from spacy_sapbert.terminology.storage import FORMAT_VERSION, MANIFEST
 
 from ..data.mentions import EQUAL_IDS, Mention, read_dictionary_rows, read_mentions
 from ..data.protocols import NCBI_SPELLING, get_protocol, make_task
-from ..data.task import CONCEPT, LEVELS, ROW, LinkingTask, limit_names
+from ..data.task import CONCEPT, LEVELS, ROW, LinkingTask
 
 # In place of a dictionary of the corpus: the names of the given terminology.
 TERMINOLOGY = "terminology"
@@ -120,8 +120,13 @@ def read_corpora(
     found, missing = {}, {}
     sections = Config().from_disk(path)["corpora"]
     dictionaries, releases = dictionaries or {}, releases or {}
+    known = [name for name, section in sections.items() if section.get("searched")]
     for option, given in (("dictionaries", dictionaries), ("releases", releases)):
-        _check_names(option, given, sections)
+        if unknown := given.keys() - known:
+            raise ValueError(
+                f"`{option}` names the corpus {min(unknown)!r}, which is not listed, or whose dictionary is part of "
+                f"it. Those with a dictionary that can be chosen: {', '.join(known) or 'none'}."
+            )
     for name, section in sections.items():
         try:
             own = dictionaries.get(name, "")
@@ -137,16 +142,6 @@ def read_corpora(
         else:
             found[name] = _settle_release(name, corpus, releases.get(name, ""))
     return found, missing
-
-
-def _check_names(option: str, given: Mapping[str, str], sections: Mapping[str, Any]) -> None:
-    known = [name for name, section in sections.items() if section.get("searched")]
-    for name in given:
-        if name not in known:
-            raise ValueError(
-                f"`{option}` names the corpus {name!r}, which is not listed, or whose dictionary is part of it. Those "
-                f"with a dictionary that can be chosen: {', '.join(known) or 'none'}."
-            )
 
 
 def _choose_sources(section: dict[str, Any], sources: Sequence[str]) -> dict[str, Any]:
@@ -186,10 +181,9 @@ def _find_corpus(
 
 def _check(corpus: Corpus, *, has_seen: bool) -> bool:
     """Check the settings of a corpus, and say whether its protocols need mentions seen before."""
-    if corpus.spelling not in SPELLINGS:
-        raise ValueError(f"spelling {corpus.spelling!r} is none of {', '.join(filter(None, SPELLINGS))}")
-    if corpus.level not in ("", *LEVELS):
-        raise ValueError(f"level {corpus.level!r} is none of {', '.join(LEVELS)}")
+    for name, value, allowed in (("spelling", corpus.spelling, SPELLINGS), ("level", corpus.level, ("", *LEVELS))):
+        if value not in allowed:
+            raise ValueError(f"{name} {value!r} is none of {', '.join(filter(None, allowed))}")
     re.compile(corpus.documents)
     needs_seen = any(get_protocol(name).needs_seen for name in corpus.protocols)
     if has_seen and len(corpus.mentions) > 1:
@@ -204,13 +198,11 @@ def _find_folds(folder: Path, patterns: list[str], values: dict[str, Any]) -> tu
     """Find the files of mentions, and in place of the patterns of `seen_by_fold` their files; and say what is missing.
     With numbered folds, all are needed: an average over some of them is not the published measure."""
     folds, learned = values.get("folds", []), [_list(part) for part in values.pop("seen_by_fold", [])]
-    if not folds:
-        if learned:
-            raise ValueError("seen_by_fold needs the numbers of the folds: give `folds`")
+    if not folds and not learned:
         found = _find_mentions(folder, patterns)
         return found, [] if found else [" or ".join(patterns)]
-    if not any(FOLD in pattern for pattern in patterns):
-        raise ValueError(f"there are folds, but no {FOLD} in {' or '.join(patterns)}")
+    if not folds or not any(FOLD in pattern for pattern in patterns):
+        raise ValueError(f"`folds` and `seen_by_fold` need the numbers of folds, and {FOLD} in `mentions`")
     files, missing, seen = [], [], []
     for fold in folds:
         filled, *parts = ([text.replace(FOLD, str(fold)) for text in part] for part in (patterns, *learned))
@@ -264,10 +256,8 @@ def _settle_release(name: str, corpus: Corpus, said: str) -> Corpus:
 def _find_in_terminology(folder: Path) -> Release:
     """Find the version in the report of the reader, and the settings by which it has left out or added names."""
     report = read_manifest(folder / MANIFEST, FORMAT_VERSION, check_files=False).get("report") or {}
-    version, settings = str(report.get("source_version") or ""), report.get("settings") or {}
-    changed = [
-        f"{name} = {json.dumps(settings[name])}" for name in WHOLE if settings.get(name, WHOLE[name]) != WHOLE[name]
-    ]
+    version, settings = str(report.get("source_version") or ""), WHOLE | (report.get("settings") or {})
+    changed = [f"{name} = {json.dumps(settings[name])}" for name in WHOLE if settings[name] != WHOLE[name]]
     name = f"UMLS {version}" if UMLS_VERSION.fullmatch(version) else version
     return Release(name, f"read with {', '.join(changed)}" if changed else "")
 
@@ -277,15 +267,12 @@ def _find_beside(dictionary: Path) -> Release:
     names = set()
     for path in sorted(dictionary.parent.glob("*.json")):
         try:
-            data = json.loads(path.read_text(encoding="utf8"))
-            entry = data["releases"][dictionary.name.removesuffix(".gz").removesuffix(".tsv")]
-            name, sha256 = str(entry["name"]), entry["sha256"]
+            entry = json.loads(path.read_text(encoding="utf8"))["releases"][dictionary.name.partition(".tsv")[0]]
+            # Another file may have been put in the place of the one that was written.
+            names |= {str(entry["name"])} if entry["sha256"] == hash_file(dictionary) else set()
         except (ValueError, KeyError, TypeError):
             # Some other file: what is beside a dictionary is the user's own.
             continue
-        # Another file may have been put in the place of the one that was written.
-        if sha256 == hash_file(dictionary):
-            names.add(name)
     return Release(names.pop() if len(names) == 1 else "")
 
 
@@ -293,10 +280,9 @@ def _fold(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
-def read_task(corpus: Corpus, *, protocol: str = "strict", max_names: int = 0, seed: int = 0) -> LinkingTask:
+def read_task(corpus: Corpus, *, protocol: str = "strict") -> LinkingTask:
     """Make the task of a corpus under a protocol, with its ranks and its level. Mentions whose concept the dictionary
-    lacks stay, and count as wrong. With `max_names`, for a quick look, the dictionary has about as many names: all of
-    gold concepts, and whole other concepts drawn at random."""
+    lacks stay, and count as wrong."""
     rules = get_protocol(protocol)
     mentions: list[Mention] = []
     for fold, path in enumerate(corpus.mentions):
@@ -311,8 +297,7 @@ def read_task(corpus: Corpus, *, protocol: str = "strict", max_names: int = 0, s
     seen = read_seen(corpus) if rules.needs_seen else []
     task = make_task(mentions, read_names(corpus), rules, seen=seen, spelling=SPELLINGS[corpus.spelling])
     is_by_rows = protocol == corpus.published or protocol in ROW_PROTOCOLS
-    task = replace(task, ranks=corpus.ranks, level=corpus.level or (ROW if is_by_rows else CONCEPT))
-    return limit_names(task, max_names, seed=seed) if max_names else task
+    return replace(task, ranks=corpus.ranks, level=corpus.level or (ROW if is_by_rows else CONCEPT))
 
 
 def read_corpus_mentions(path: str | Path, *, fold: int = 0) -> list[Mention]:

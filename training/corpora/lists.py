@@ -152,19 +152,16 @@ def read_cometa(originals: Originals, *, column: str) -> CorpusParts:
                 row.refuse(f"{len(row.fields)} fields for {len(header)} columns")
             else:
                 values = dict(zip(header, row.fields, strict=True))
-                mentions = _make_mention(row, values["Term"], values[column])
-                corpus.mentions[part] += [_find_in(mention, values["Example"], file) for mention in mentions]
+                text = plain_text(values["Example"])
+                for mention in _make_mention(row, values["Term"], values[column]):
+                    start = text.find(mention.text)
+                    if start < 0:
+                        kind = "mentions that their example does not have, left without a context"
+                        file.report.note_odd(kind, mention.place)
+                    else:
+                        mention = locate(mention, text, (start, start + len(mention.text)))
+                    corpus.mentions[part].append(mention)
     return corpus
-
-
-def _find_in(mention: Mention, example: str, file: InputFile) -> Mention:
-    text = plain_text(example)
-    start = text.find(mention.text)
-    if start < 0:
-        kind = "mentions that their example does not have, left without a context"
-        file.report.note_odd(kind, mention.place)
-        return mention
-    return locate(mention, text, (start, start + len(mention.text)))
 
 
 def _check_folds(parts: Collection[str], folds: range, wanted: tuple[str, ...]) -> None:
@@ -180,12 +177,10 @@ def _check_folds(parts: Collection[str], folds: range, wanted: tuple[str, ...]) 
 
 def _make_mention(row: Row, text: str, raw_id: str, doc_id: str = "") -> list[Mention]:
     """Make a mention; none if it is refused."""
-    text = plain_text(text)
-    if not text.strip():
-        row.refuse("an empty mention")
-        return []
-    if DAMAGED_ID.fullmatch(raw_id.strip()):
-        row.refuse(f"the id {raw_id!r} is a number that a spreadsheet has rounded")
+    text, is_rounded = plain_text(text), DAMAGED_ID.fullmatch(raw_id.strip())
+    if is_rounded or not text.strip():
+        rounded = f"the id {raw_id!r} is a number that a spreadsheet has rounded"
+        row.refuse(rounded if text.strip() else "an empty mention")
         return []
     if text != text.strip():
         row.report.note_odd("mentions with spaces around them, which are taken off", row.place)

@@ -21,7 +21,6 @@ from spacy_sapbert.terminology.readers.lines import BOM, DAMAGED_GZIP, GZIP_MAGI
 
 from ..data.mentions import Mention
 
-ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 # Files that archivers and desktops leave behind.
 LITTER = {"__MACOSX", ".DS_Store", "Thumbs.db"}
 # The names of parts in corpora, and ours.
@@ -89,14 +88,8 @@ class InputFile:
     def rows(
         self, form: str, widths: Collection[int] = (), *, separator: str = "\t", splits: int = -1
     ) -> Iterator[Row]:
-        """Iterate over the fields of the lines that are not empty; lines with another number of fields are refused.
-
-        form (str): The form of a line, for messages.
-        widths (Collection[int]): The numbers of fields that are right; empty for any.
-        separator (str): What is between fields, or `QUOTED`.
-        splits (int): The most separators to split at; -1 for all.
-        YIELDS (Row): The fields and the place of a line.
-        """
+        """Iterate over the fields of the lines that are not empty. Lines with another number of fields than one of
+        `widths`, if there are any, are refused with the right form."""
         for number, line in self.lines():
             row = Row(f"{self.label}, line {number}", line.split(separator, splits), form, self.report)
             if not line.strip():
@@ -142,12 +135,7 @@ class Originals:
         return chosen
 
     def find_parts(self, pattern: str) -> dict[str, InputFile]:
-        """Find the file of each part.
-
-        pattern (str): Their names, with a group `part`, and possibly a group `fold` with its number.
-        RETURNS (dict[str, InputFile]): The files by part, such as "train" or "fold1.test".
-        RAISES (ValueError): If there is none, or two are the same part.
-        """
+        """Find the file of each part, such as "train" or "fold1.test": the groups `part` and `fold` of their names."""
         parts: dict[str, InputFile] = {}
         for found, file in self.match(pattern):
             groups = found.groupdict()
@@ -229,7 +217,7 @@ def open_input(path: Path, report: ExchangeReport) -> Originals:
         found = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file()]
     elif not path.is_file():
         raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
-    elif path.name.endswith(ARCHIVES):
+    elif path.name.endswith((".zip", ".tar", ".tar.gz", ".tgz")):
         found, prefix = _read_archive(path), f"{path.name}: "
     else:
         found = [(path.name, path)]
@@ -268,13 +256,8 @@ def cut_window(text: str, start: int, end: int, size: int = WINDOW) -> tuple[str
 
 
 def locate(mention: Mention, text: str, *pieces: tuple[int, int]) -> Mention:
-    """Add to a mention where it is in its text, without spaces at its ends, and the text around it.
-
-    mention (Mention): The mention. Its own text becomes that of the span.
-    text (str): The document's text.
-    *pieces (tuple[int, int]): Its start and end; or those of several pieces, which have no place of their own.
-    RETURNS (Mention): The mention with `text`, `start`, `end`, `window` and `window_start`, or with `fragments`.
-    """
+    """Add to a mention its text, where it is in that of the document, without spaces at its ends, and the text around
+    it. One of several pieces has `fragments` instead, and keeps its text."""
     if len(pieces) > 1:
         return replace(mention, text=" ".join(mention.text.split()), fragments=[list(piece) for piece in pieces])
     start, end = trim_span(text, *pieces[0])

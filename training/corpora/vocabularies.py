@@ -33,7 +33,8 @@ COLUMNS = {
     DESCRIPTIONS: (*COMMON, "conceptId", "languageCode", "typeId", "term", "caseSignificanceId"),
     LANGUAGES: (*COMMON, "refsetId", "referencedComponentId", "acceptabilityId"),
 }
-FULLY_SPECIFIED, SYNONYM = "900000000000003001", "900000000000013009"
+FORMS = {"id": r"[\w-]+", "active": "0|1", "effectiveTime": r"0|\d{8}", "conceptId": "[0-9]+"}
+NAMES = FULLY_SPECIFIED, SYNONYM = "900000000000003001", "900000000000013009"
 US_ENGLISH, GB_ENGLISH = "900000000000509007", "900000000000508004"
 REFSETS = {US_ENGLISH: " (US English)", GB_ENGLISH: " (GB English)", "": ""}
 # The modules of the International edition: its core, and the model of its own concepts.
@@ -110,20 +111,33 @@ def read_snomed(originals: Originals, *, refset: str = "") -> CorpusParts:
     report = originals.report
     tables, edition, date = _find_tables(originals, [CONCEPTS, DESCRIPTIONS, *([LANGUAGES] if refset else [])])
     is_active = {values["id"]: values["active"] == "1" for _, values in _read_rows(tables, CONCEPTS, date)}
-    accepted = _read_accepted(tables, date, refset) if refset else None
+    accepted = {
+        # Preferred descriptions, and others that may be used.
+        values["referencedComponentId"]
+        for _, values in (_read_rows(tables, LANGUAGES, date) if refset else ())
+        if values["active"] == "1" and values["refsetId"] == refset
+    }
     found: list[tuple[int, bool, str]] = []
     for row, values in _read_rows(tables, DESCRIPTIONS, date):
-        concept, term = values["conceptId"], plain_text(values["term"]).strip()
+        concept, kind, term = values["conceptId"], values["typeId"], plain_text(values["term"]).strip()
         if concept not in is_active:
             _refuse_mixed(f"{row.place}: the concept {concept} is not in the snapshot of concepts")
-        if reason := _find_reason(values, is_active[concept], accepted):
+        reasons = {
+            "inactive descriptions": values["active"] != "1",
+            "descriptions of inactive concepts": not is_active[concept],
+            "descriptions in another language than English": values["languageCode"] != "en",
+            "descriptions that are neither a fully specified name nor a synonym": kind
+            not in (FULLY_SPECIFIED, SYNONYM),
+            "descriptions that the language reference set does not accept": refset and values["id"] not in accepted,
+        }
+        if reason := next((reason for reason, is_so in reasons.items() if is_so), ""):
             report.leave_out(reason, row.place)
         elif not term:
             row.refuse("an empty name")
         else:
             if edition == INTERNATIONAL and values["moduleId"] not in MODULES:
                 report.note_odd("names of a module that the International edition has not", row.place)
-            found.append((int(concept), values["typeId"] != FULLY_SPECIFIED, term))
+            found.append((int(concept), kind != FULLY_SPECIFIED, term))
     # The sort keeps the order of the file among equals.
     found.sort(key=lambda name: name[:2])
     names = list(dict.fromkeys((str(concept), term) for concept, _, term in found))
@@ -163,8 +177,10 @@ def _read_rows(tables: dict[str, list[InputFile]], table: str, date: str) -> Ite
             continue
         for row in rows:
             values = dict(zip(columns, row.fields, strict=False))
-            if fault := _find_fault(values, len(row.fields), table):
-                row.refuse(fault)
+            wrong = [name for name in FORMS if not re.fullmatch(FORMS[name], values.get(name, "0"))]
+            if len(row.fields) != len(columns) or wrong:
+                counted = f"{len(row.fields)} fields for {len(columns)} columns"
+                row.refuse(f"{wrong[0]} is {values[wrong[0]]!r}" if len(row.fields) == len(columns) else counted)
                 continue
             if values["effectiveTime"] > date:
                 _refuse_mixed(f"{row.place}: a row of {values['effectiveTime']} in a release of {date}")
@@ -177,40 +193,6 @@ def _read_rows(tables: dict[str, list[InputFile]], table: str, date: str) -> Ite
         file = tables[table][0]
         kind = "snapshots without a row of the day of their release"
         file.report.note_odd(kind, f"{file.label}: the last is of {newest}")
-
-
-def _find_fault(values: dict[str, str], n_fields: int, table: str) -> str:
-    if n_fields != len(COLUMNS[table]):
-        return f"{n_fields} fields for {len(COLUMNS[table])} columns"
-    if values["active"] not in ("0", "1"):
-        return f"active is {values['active']!r} instead of 0 or 1"
-    if not re.fullmatch(r"\d{8}", values["effectiveTime"]):
-        return f"{values['effectiveTime']!r} is no date"
-    numbers = [] if table == LANGUAGES else [name for name in ("id", "conceptId") if name in values]
-    wrong = next((name for name in numbers if not re.fullmatch(r"[0-9]+", values[name])), "")
-    return f"{wrong} is {values[wrong]!r} instead of a number" if wrong else ""
-
-
-def _read_accepted(tables: dict[str, list[InputFile]], date: str, refset: str) -> set[str]:
-    """Read the descriptions that a language reference set accepts: preferred ones, and others that may be used."""
-    rows = [values for _, values in _read_rows(tables, LANGUAGES, date)]
-    rows = [values for values in rows if values["active"] == "1" and values["refsetId"] == refset]
-    return {values["referencedComponentId"] for values in rows}
-
-
-def _find_reason(values: dict[str, str], is_active: bool, accepted: set[str] | None) -> str:
-    """Say why a description is no name to search; empty if it is one."""
-    if values["active"] != "1":
-        return "inactive descriptions"
-    if not is_active:
-        return "descriptions of inactive concepts"
-    if values["languageCode"] != "en":
-        return "descriptions in another language than English"
-    if values["typeId"] not in (FULLY_SPECIFIED, SYNONYM):
-        return "descriptions that are neither a fully specified name nor a synonym"
-    if accepted is not None and values["id"] not in accepted:
-        return "descriptions that the language reference set does not accept"
-    return ""
 
 
 def _refuse_mixed(reason: str) -> NoReturn:

@@ -13,21 +13,15 @@ import torch
 from ..data.pairs import PairData
 from ..engine.objectives import cosines, list_pairs, make_miner
 from ..methods.pairs import Batches
-from .pictures import (
-    COLOURS,
-    PANEL_WIDTH,
-    Vectors,
-    check_format,
-    compute_vectors,
-    house_style,
-    save_picture,
-)
+from .pictures import COLOURS, PANEL_WIDTH, Vectors, check_format, compute_vectors, draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BIN_WIDTH = 0.05
 PANEL_HEIGHT = 2.1
+# A pair is mined if it is in a triplet whose negative is farther than the positive by no more than that.
+MARGIN = 0.2
 
 # The cosines of positive pairs and those of negative ones, each pair from both sides.
 Split = tuple[np.ndarray, np.ndarray]
@@ -40,11 +34,8 @@ def draw_batch(data: PairData, n_pairs: int = 256, *, seed: int = 0) -> tuple[li
     return names.to_list(), np.tile(data.labels[rows], 2)
 
 
-def split_cosines(vectors: np.ndarray, labels: np.ndarray, *, margin: float = 0.2) -> dict[str, Split]:
-    """Split the cosines of a batch as training does: those of "all" pairs, and those of "mined" ones.
-
-    A pair is mined if it is in a triplet whose negative is farther than the positive by no more than the margin.
-    """
+def split_cosines(vectors: np.ndarray, labels: np.ndarray, *, margin: float = MARGIN) -> dict[str, Split]:
+    """Split the cosines of a batch as training does: those of "all" pairs, and those of "mined" ones."""
     embeddings = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
     every, miner = list_pairs(torch.from_numpy(labels)), make_miner("sapbert", margin)
     assert miner is not None
@@ -56,26 +47,15 @@ def split_cosines(vectors: np.ndarray, labels: np.ndarray, *, margin: float = 0.
 
 
 def draw_histograms(
-    vectors: Mapping[str, Vectors],
-    names: Sequence[str],
-    labels: np.ndarray,
-    paths: Sequence[str | Path],
-    *,
-    margin: float = 0.2,
+    vectors: Mapping[str, Vectors], names: Sequence[str], labels: np.ndarray, paths: Sequence[str | Path]
 ) -> str:
     """Draw a batch: all pairs on the left, mined ones on the right, one row for each encoder. Returns the caption."""
-    check_format(*paths)
-    with house_style():
-        from matplotlib.figure import Figure
-
-        found = {
-            label: split_cosines(compute_vectors(label, single, names), labels, margin=margin)
-            for label, single in vectors.items()
-        }
-        figure = Figure(figsize=(2 * PANEL_WIDTH, 0.3 + PANEL_HEIGHT * len(found)), layout="constrained")
+    check_format(paths)
+    found = {label: split_cosines(compute_vectors(label, own, names), labels) for label, own in vectors.items()}
+    lowest = min(part.min() for splits in found.values() for part in splits["all"] if len(part))
+    bins = np.arange(np.floor(lowest / BIN_WIDTH), round(1 / BIN_WIDTH) + 1) * BIN_WIDTH
+    with draw(paths, 2 * PANEL_WIDTH, 0.3 + PANEL_HEIGHT * len(found)) as figure:
         panels = figure.subplots(len(found), 2, sharex=True, sharey=True, squeeze=False)
-        lowest = min(part.min() for splits in found.values() for part in splits["all"] if len(part))
-        bins = np.arange(np.floor(lowest / BIN_WIDTH), round(1 / BIN_WIDTH) + 1) * BIN_WIDTH
         for number, (label, splits) in enumerate(found.items()):
             for side, (which, split) in enumerate(splits.items()):
                 _draw_densities(panels[number, side], split, bins)
@@ -86,12 +66,11 @@ def draw_histograms(
             axes.set_xlabel("Cosine")
         # Shared, so it is the highest of all; above it there is place for the legend.
         panels[0, 0].set_ylim(0, 1.3 * panels[0, 0].get_ylim()[1])
-        save_picture(figure, *paths)
     means = "; ".join(f"{label}: {_describe_means(splits)}" for label, splits in found.items())
     return (
         f"Cosines of positive and negative pairs in one batch of {len(names):,} names of {len(np.unique(labels)):,} "
         "concepts, as densities: all pairs, and those that take part in a triplet in which the negative is not farther "
-        f"from the anchor than the positive by more than {margin:g} (Euclidean distance of normalised vectors). In "
+        f"from the anchor than the positive by more than {MARGIN:g} (Euclidean distance of normalised vectors). In "
         "brackets: how many, each pair counted from both sides. Mean cosines of positives and negatives: "
         f"{means}."
     )

@@ -44,33 +44,19 @@ def list_names(
     return names.select(id=id_, concept=title, name="name", language="language")
 
 
-def draw_concepts(
-    names: pl.DataFrame, n: int = 30, *, seed: int = 0, ids: Sequence[str] | None = None, most: int = MOST_NAMES
-) -> pl.DataFrame:
-    """Draw concepts of 4 to `most` names, with all of them; or take those of `ids`, with as many names at most.
+def draw_concepts(names: pl.DataFrame, n: int = 30, *, seed: int = 0, most: int = MOST_NAMES) -> pl.DataFrame:
+    """Draw concepts of 4 to `most` names, with all of them, sorted by id and name.
 
-    Names that several of them have are excluded: no vector tells them apart. The table is sorted by id and name.
+    Names that several of them have are excluded: no vector tells them apart.
     """
-    rng = np.random.default_rng(seed)
-    table = names if ids is None else names.filter(pl.col("id").is_in(list(ids)))
-    table = table.select("id", "concept", "name").unique().filter(pl.col("id").n_unique().over("name") == 1)
+    table = names.select("id", "concept", "name").unique().filter(pl.col("id").n_unique().over("name") == 1)
     table = table.sort("id", "name")
     counts = table.group_by("id", maintain_order=True).len()
-    if ids is None:
-        eligible = counts.filter(pl.col("len").is_between(FEWEST_NAMES, most))["id"].to_numpy()
-        if not 1 < n <= len(eligible):
-            kind = f"have {FEWEST_NAMES} to {most} names that no other concept has"
-            raise ValueError(
-                f"Can't draw {n} concepts: {len(eligible)} {kind}. Ask for fewer (two or more), or give ids."
-            )
-        return table.filter(pl.col("id").is_in(rng.permutation(eligible)[:n].tolist()))
-    paired = set(counts.filter(pl.col("len") > 1)["id"])
-    missing = [single for single in dict.fromkeys(ids) if single not in paired]
-    if missing or len(paired) < 2:
-        needed = "Each has to be in the terminology with two names or more that none of the others has"
-        raise ValueError(f"Can't draw the concepts {', '.join(missing or ids)}. {needed}, and there have to be two.")
-    table = table.with_columns(key=pl.Series(rng.random(table.height)))
-    return table.filter(pl.col("key").rank().over("id") <= most).drop("key")
+    eligible = counts.filter(pl.col("len").is_between(FEWEST_NAMES, most))["id"].to_numpy()
+    if not 1 < n <= len(eligible):
+        kind = f"have {FEWEST_NAMES} to {most} names that no other concept has"
+        raise ValueError(f"Can't draw {n} concepts: {len(eligible)} {kind}. Ask for fewer (two or more).")
+    return table.filter(pl.col("id").is_in(np.random.default_rng(seed).permutation(eligible)[:n].tolist()))
 
 
 def draw_types(

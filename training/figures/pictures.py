@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 Vectors = Callable[[Sequence[str]], np.ndarray]
 # Rounding of half precision changes the length of a unit vector by less.
 TOLERANCE = 0.01
-FORMATS = ("svg", "pdf", "png")
+# What would differ in the same picture of another day.
+METADATA: dict[str, dict[str, Any]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
 CAPTIONS = "figures.json"
 # Told apart by readers who don't see all colours (Okabe & Ito, 2008); without yellow, which is faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -40,29 +41,24 @@ STYLE = {
 }
 
 
-def check_format(*paths: str | Path) -> None:
-    """Refuse pictures of unknown forms, before anything is computed for them."""
-    for path in paths:
-        if _get_ending(path) not in FORMATS:
-            raise ValueError(f"'{path}' is no picture that can be drawn. Let it end in .svg, .pdf or .png.")
-
-
-def _get_ending(path: str | Path) -> str:
-    return Path(path).suffix.removeprefix(".").lower()
-
-
 @contextmanager
-def house_style(what: str = "Pictures") -> Iterator[None]:
-    """Draw in our style, whatever the user's own says. Figures aren't made by pyplot, which needs a display."""
-    try:
-        from matplotlib import style
-    except ImportError as error:
-        reason = (
-            f"{what} are drawn by matplotlib, which can't be imported ({error}). Install it: pip install matplotlib."
-        )
-        raise ImportError(reason) from error
+def draw(paths: Sequence[str | Path], width: float, height: float) -> Iterator[Figure]:
+    """Draw a figure in our style, whatever the user's own says, and save it. Its size is in inches."""
+    # Not pyplot, which keeps figures and needs a display.
+    from matplotlib import style
+    from matplotlib.figure import Figure
+
     with style.context(["default", STYLE]):
-        yield
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        save_picture(figure, paths)
+
+
+def check_format(paths: Sequence[str | Path]) -> None:
+    """Refuse pictures of unknown forms, before anything is computed for them."""
+    for path in map(Path, paths):
+        if path.suffix.lower() not in METADATA:
+            raise ValueError(f"'{path}' is no picture that can be drawn. Let it end in .svg, .pdf or .png.")
 
 
 def fix_layout(figure: Figure) -> None:
@@ -71,16 +67,14 @@ def fix_layout(figure: Figure) -> None:
     figure.set_layout_engine("none")
 
 
-def save_picture(figure: Figure, *paths: str | Path) -> None:
+def save_picture(figure: Figure, paths: Sequence[str | Path]) -> None:
     """Save a picture, which is there whole or not at all. The same figure, in our style, gives the same bytes."""
-    check_format(*paths)
     fix_layout(figure)
     for path in map(Path, paths):
         path.parent.mkdir(parents=True, exist_ok=True)
-        ending = _get_ending(path)
-        metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[ending]
+        ending = path.suffix.lower()
         with write_whole(path) as temporary:
-            figure.savefig(temporary, format=ending, dpi=300, metadata=metadata)
+            figure.savefig(temporary, format=ending[1:], dpi=300, metadata=METADATA[ending])
 
 
 def note_caption(path: Path, title: str, caption: str) -> None:
@@ -95,12 +89,11 @@ def note_caption(path: Path, title: str, caption: str) -> None:
 def compute_vectors(label: str, vectors: Vectors, strings: Sequence[str]) -> np.ndarray:
     """Compute vectors (float32, of length 1), and refuse those that cannot be compared."""
     found = np.asarray(vectors(strings), dtype=np.float32)
-    reason = f"{len(strings)} strings have vectors of the shape {found.shape}"
-    if found.ndim == 2 and len(found) == len(strings):
-        lengths = np.linalg.norm(found, axis=1)
-        # Not `> TOLERANCE`, which is false of a NaN.
-        wrong = np.flatnonzero(~(np.abs(lengths - 1.0) <= TOLERANCE))
-        if not len(wrong):
-            return found
-        reason = f"that of {strings[wrong[0]]!r:.80} has the length {lengths[wrong[0]]:.3g}"
-    raise ValueError(f"The vectors of '{label}' can't be compared: {reason}. Each string needs one of length 1.")
+    lengths = np.linalg.norm(found, axis=-1)
+    # Not `> TOLERANCE`, which is false of a NaN.
+    if found.ndim != 2 or len(found) != len(strings) or not (np.abs(lengths - 1.0) <= TOLERANCE).all():
+        raise ValueError(
+            f"The vectors of '{label}' can't be compared: {len(strings)} strings have vectors of the shape "
+            f"{found.shape} and of lengths from {lengths.min():.3g} to {lengths.max():.3g}. Each needs one of length 1."
+        )
+    return found

@@ -11,23 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from .pictures import (
-    COLOURS,
-    MARKERS,
-    PANEL_WIDTH,
-    Vectors,
-    check_format,
-    compute_vectors,
-    fix_layout,
-    house_style,
-    save_picture,
-)
+from .pictures import COLOURS, MARKERS, PANEL_WIDTH, Vectors, check_format, compute_vectors, draw, fix_layout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PANEL_HEIGHT = 3.45
-PERPLEXITY = 30.0
 # How far a label may lie from the middle of its group, in points of print.
 DISTANCES = (10.0, 14.0, 20.0, 28.0, 38.0, 50.0)
 
@@ -38,7 +27,6 @@ def draw_scatter(
     paths: Sequence[str | Path],
     *,
     seed: int = 0,
-    perplexity: float | None = None,
     labelled: int = 8,
     group: str = "concept",
 ) -> str:
@@ -48,7 +36,9 @@ def draw_scatter(
     vectors: see `measure_separation`. Some groups that lie far apart in the last panel are labelled. Returns the
     caption.
     """
-    check_format(*paths)
+    from sklearn.manifold import TSNE
+
+    check_format(paths)
     names = names.sort("id", "name")
     titles = names.unique("id", keep="first", maintain_order=True)["concept"].to_list()
     if not 1 < len(titles) <= len(COLOURS) * len(MARKERS):
@@ -56,18 +46,17 @@ def draw_scatter(
         raise ValueError(f"Can't draw {len(titles)} {group}s: {reason}. Ask for fewer.")
     concepts = names["id"].rank("dense").to_numpy().astype(np.int64) - 1
     # As many neighbours as a third of the names: with more there is nothing that could be far.
-    perplexity = min(perplexity or PERPLEXITY, (names.height - 1) / 3)
-    with house_style():
-        from matplotlib.figure import Figure
-
-        found = {label: compute_vectors(label, single, names["name"].to_list()) for label, single in vectors.items()}
-        planes = [_project(single, seed, perplexity) for single in found.values()]
-        chosen = spread_out(planes[-1], concepts, labelled)
-        figure = Figure(figsize=(PANEL_WIDTH * len(planes), PANEL_HEIGHT), layout="constrained")
-        measured = []
+    perplexity = min(30.0, (names.height - 1) / 3)
+    found = {label: compute_vectors(label, own, names["name"].to_list()) for label, own in vectors.items()}
+    # Exact, since the faster method adds up in an order that depends on the number of threads.
+    tsne = TSNE(metric="cosine", init="pca", method="exact", perplexity=perplexity, random_state=seed)
+    planes = [tsne.fit_transform(own) for own in found.values()]
+    chosen = {concept: titles[concept] for concept in spread_out(planes[-1], concepts, labelled)}
+    measured = []
+    with draw(paths, PANEL_WIDTH * len(planes), PANEL_HEIGHT) as figure:
         panels = figure.subplots(1, len(planes), squeeze=False)[0]
-        for number, (axes, (label, single), plane) in enumerate(zip(panels, found.items(), planes, strict=True)):
-            share, silhouette = measure_separation(single, concepts)
+        for number, (axes, (label, own), plane) in enumerate(zip(panels, found.items(), planes, strict=True)):
+            share, silhouette = measure_separation(own, concepts)
             measured.append(f"{label}: {100 * share:.1f} % and {silhouette:.2f}")
             letter = f"({chr(ord('a') + number)}) " if len(planes) > 1 else ""
             axes.set_title(letter + label, loc="left", fontsize="medium")
@@ -76,8 +65,7 @@ def draw_scatter(
         # Labels are placed in pixels, which are known when the layout is.
         fix_layout(figure)
         for axes, plane in zip(panels, planes, strict=True):
-            _write_labels(axes, plane, concepts, {concept: titles[concept] for concept in chosen})
-        save_picture(figure, *paths)
+            _write_labels(axes, plane, concepts, chosen)
     return (
         f"{names.height:,} names of {len(titles):,} {group}s in the plane of t-SNE (cosine, perplexity "
         f"{perplexity:.3g}, started from principal components, seed {seed}). Colour and marker tell the {group}; some "
@@ -116,14 +104,6 @@ def choose_look(concept: int) -> tuple[str, str]:
     """Choose a colour and a marker that no other concept has both of."""
     round_number, colour = divmod(concept, len(COLOURS))
     return COLOURS[colour], MARKERS[(round_number + colour) % len(MARKERS)]
-
-
-def _project(vectors: np.ndarray, seed: int, perplexity: float) -> np.ndarray:
-    from sklearn.manifold import TSNE
-
-    # Exact, since the faster method adds up in an order that depends on the number of threads.
-    tsne = TSNE(metric="cosine", init="pca", method="exact", perplexity=perplexity, random_state=seed)
-    return tsne.fit_transform(vectors)
 
 
 def _draw_points(axes: Axes, plane: np.ndarray, concepts: np.ndarray) -> None:

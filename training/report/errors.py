@@ -6,7 +6,6 @@ import csv
 import random
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from spacy_sapbert.files import write_whole
 
@@ -40,36 +39,19 @@ def find_errors(results: Results, name: str) -> tuple[dict[str, list[bool]], lis
         if not kept:
             continue
         predictions = read_predictions(kept)
-        _check(predictions, first, kept, task)
         hits[line.system] = [prediction.hits[first] for prediction in predictions]
         wrong = [prediction for prediction in predictions if not prediction.hits[first]]
-        names = _list_names(task, {single for prediction in wrong for single in prediction.gold})
+        names: dict[str, list[str]] = {single: [] for prediction in wrong for single in prediction.gold}
+        for written, joined in zip(task.names, task.ids, strict=True) if task else ():
+            for single in names.keys() & joined.split(EQUAL_IDS):
+                names[single].append(written)
         rows = [_describe(prediction, names, rescue) for prediction in wrong]
         n_rescued = sum(row[-1] == YES for row in rows)
         counts.append([line.title, f"{len(predictions):,}", f"{len(rows):,}", f"{n_rescued:,}"])
-        path = _name_list(results, name, line.system)
-        examples += _list_wrong(path, f"{label}: wrong mentions of {line.title}", COLUMNS, rows)
+        title = f"{label}: wrong mentions of {line.title}"
+        examples += _list_wrong(results, f"{name}.{line.system}", title, COLUMNS, rows)
     columns = list_columns(["System"], ["Mentions", "Wrong", COLUMNS[-1]])
     return hits, [Table(f"{label}: wrong mentions", columns, counts), *examples] if counts else []
-
-
-def _check(predictions: Sequence[Prediction], metric: str, path: Path, task: LinkingTask | None) -> None:
-    if task and len(predictions) != task.n_mentions:
-        raise ValueError(
-            f"{path} has predictions of {len(predictions)} mentions, but its task has {task.n_mentions}: they are of "
-            "another version of the corpus. Measure again into an empty folder."
-        )
-    if lacking := [prediction.mention for prediction in predictions if metric not in prediction.hits]:
-        raise ValueError(f"{path} does not say whether {lacking[0]!r} is right ({metric}). Measure again.")
-
-
-def _list_names(task: LinkingTask | None, wanted: set[str]) -> dict[str, list[str]]:
-    """List the names of some concepts. A dictionary may have millions."""
-    names: dict[str, list[str]] = {single: [] for single in wanted}
-    for name, joined in zip(task.names, task.ids, strict=True) if task else ():
-        for single in wanted.intersection(joined.split(EQUAL_IDS)):
-            names[single].append(name)
-    return names
 
 
 def _describe(prediction: Prediction, names: dict[str, list[str]], rescue: str) -> list[str]:
@@ -87,18 +69,17 @@ def list_document_errors(results: Results, name: str) -> Iterator[Table]:
         entries = results.get_details(line.system, name).get("errors", [])
         columns = list(entries[0]) if entries else []
         rows = [["" if entry[column] is None else str(entry[column]) for column in columns] for entry in entries]
-        path = _name_list(results, name, line.system)
         titles = [column.replace("_", " ").capitalize() for column in columns]
-        yield from _list_wrong(path, f"{name}: wrong decisions of {line.title}", titles, rows)
+        title = f"{name}: wrong decisions of {line.title}"
+        yield from _list_wrong(results, f"{name}.{line.system}", title, titles, rows)
 
 
-def _name_list(results: Results, task: str, system: str) -> Path:
-    # Encoders may be called by their folders.
-    return results.folder / ERRORS_FOLDER / re.sub(r"[^\w.-]+", "_", f"{task}.{system}.tsv")
-
-
-def _list_wrong(path: Path, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Table]:
+def _list_wrong(
+    results: Results, name: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> list[Table]:
     """Write all that is wrong, and make a table of some, drawn at random."""
+    # Encoders may be called by their folders.
+    path = results.folder / ERRORS_FOLDER / re.sub(r"[^\w.-]+", "_", f"{name}.tsv")
     path.parent.mkdir(exist_ok=True)
     with write_whole(path) as temporary, temporary.open("w", encoding="utf8", newline="") as file:
         csv.writer(file, delimiter="\t", lineterminator="\n").writerows([columns, *rows])

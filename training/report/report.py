@@ -14,9 +14,10 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, Template, select_autoescape
+from spacy.util import dict_to_dot
 
 from ..data.run_folder import write_text
-from ..figures.pictures import COLOURS, MARKERS, house_style, save_picture
+from ..figures.pictures import CAPTIONS, COLOURS, MARKERS, draw
 from ..markup import NOTHING, escape_markdown, format_values, isolate, shorten
 from .errors import find_errors, list_document_errors
 from .literature import read_sources
@@ -35,8 +36,8 @@ from .tables import (
 
 MARKDOWN_FILE, HTML_FILE = "report.md", "report.html"
 FIGURES_FOLDER, SUMMARY_FILE = "figures", "systems.svg"
-# Files of `figures`, beside its pictures: titles and captions, and tables of nearest names.
-CAPTIONS_FILE, NEIGHBOURS_FILE = "figures.json", "neighbours.json"
+# What `figures` writes beside its pictures: tables of nearest names.
+NEIGHBOURS_FILE = "neighbours.json"
 MEDIA_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 LONGEST_LABEL, WIDTH, ROW_HEIGHT, MARGIN, LEGEND_HEIGHT = 40, 7.0, 0.3, 0.7, 0.2
 
@@ -62,23 +63,33 @@ class ReportSection:
 
 def make_report(folder: str | Path) -> None:
     """Write report.md and report.html of a folder of `measure`, and lists of what is wrong into its folder `errors`."""
-    results = Results(folder)
+    results, sources = Results(folder), read_sources().items()
+    tasks = [name for name, task in results.tasks.items() if results.lines[name] and not task.get("level")]
+    others = [[make_task_table(results, name), *list_document_errors(results, name)] for name in tasks]
+    papers = [Table(source["short"], list_columns(COLUMNS), list_rows(name)) for name, source in sources]
+    literature = [
+        ReportSection(source["short"], [f"{source['citation']} {source['url']}", *make_literature_tables(name)])
+        for name, source in sources
+    ]
     parts = [
         _summarise(results),
         *_show_linking(results),
         ReportSection("Sizes of the corpora", [make_counts_table(results)] if results.corpora else []),
-        ReportSection("Concepts, relations, words and documents", _list_other_tasks(results)),
+        ReportSection("Concepts, relations, words and documents", sum(others, [])),
         ReportSection("Figures", [*_list_figures(results.folder / FIGURES_FOLDER)]),
-        _describe_run(results),
-        _list_papers(),
-        _list_literature(),
-        _list_missing(results),
+        _describe_run(results.facts),
+        ReportSection(
+            "The papers, table by table",
+            [TEXTS["papers"], *(table for table in papers if table.rows)],
+            is_folded=True,
+        ),
+        ReportSection("Published figures", [TEXTS["literature"]], literature, is_folded=True),
+        _list_missing(results.facts["missing"]),
     ]
     sections = [part for part in parts if part.blocks or part.sections]
     write_text(results.folder / MARKDOWN_FILE, _to_markdown(sections, results.folder))
-    write_text(
-        results.folder / HTML_FILE, _load_template("report.html").render(title=TEXTS["title"], sections=sections)
-    )
+    html = _load_template("report.html").render(title=TEXTS["title"], sections=sections)
+    write_text(results.folder / HTML_FILE, html)
 
 
 def _summarise(results: Results) -> ReportSection:
@@ -102,12 +113,7 @@ def _summarise(results: Results) -> ReportSection:
 
 
 def _draw(found: Mapping[str, Mapping[str, list[float]]], titles: Mapping[str, str], path: Path) -> None:
-    with house_style("Systems by corpora"):
-        # Not pyplot, which keeps figures and needs a display.
-        from matplotlib.figure import Figure
-
-        height = MARGIN + ROW_HEIGHT * len(titles) + LEGEND_HEIGHT * (len(found) + 1) // 2
-        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    with draw([path], WIDTH, MARGIN + ROW_HEIGHT * len(titles) + LEGEND_HEIGHT * (len(found) + 1) // 2) as figure:
         axes = figure.subplots()
         place = {name: -number for number, name in enumerate(titles)}
         for number, (system, scores) in enumerate(found.items()):
@@ -120,7 +126,6 @@ def _draw(found: Mapping[str, Mapping[str, list[float]]], titles: Mapping[str, s
         axes.grid(axis="y", linewidth=0.4, alpha=0.5)
         axes.set_xlabel("Right at rank 1 (%)")
         figure.legend(loc="outside upper left", ncols=2)
-        save_picture(figure, path)
 
 
 def _show_linking(results: Results) -> Iterator[ReportSection]:
@@ -142,47 +147,40 @@ def _show_linking(results: Results) -> Iterator[ReportSection]:
     yield ReportSection("Wrong mentions", [TEXTS["wrong"]] if errors else [], errors)
 
 
-def _list_other_tasks(results: Results) -> list[Table]:
-    tasks = [name for name, task in results.tasks.items() if results.lines[name] and not task.get("level")]
-    return [table for name in tasks for table in (make_task_table(results, name), *list_document_errors(results, name))]
-
-
 def _list_figures(folder: Path) -> Iterator[Picture | Table]:
     """List pictures, of a picture in several forms the SVG, and tables of nearest names."""
-    captions: dict[Path, tuple[str, str]] = {}
-    for path, entries in _read_lists(folder, CAPTIONS_FILE):
-        captions |= {path.with_name(entry["file"]): (entry["title"], entry["caption"]) for entry in entries}
+    captions = {
+        path.with_name(entry["file"]): (entry["title"], entry["caption"])
+        for path in folder.rglob(CAPTIONS)
+        for entry in _read_json(path)
+    }
     for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in MEDIA_TYPES):
         is_copy = path.suffix != ".svg" and path.with_suffix(".svg").is_file()
         if path.name != SUMMARY_FILE and not is_copy:
             yield Picture(path, *captions.get(path, (path.stem.replace("_", " ").capitalize(), "")))
-    for _, tables in _read_lists(folder, NEIGHBOURS_FILE):
-        for table in tables:
-            rows = [[str(cell) for cell in row] for row in table["rows"]]
-            yield Table(table["title"], list_columns(table["columns"]), rows, [*filter(None, [table.get("caption")])])
+    for path in sorted(folder.rglob(NEIGHBOURS_FILE)):
+        for table in _read_json(path)["tables"]:
+            yield Table(table["title"], list_columns(table["columns"]), table["rows"])
 
 
-def _read_lists(folder: Path, name: str) -> Iterator[tuple[Path, list[dict[str, Any]]]]:
-    for path in sorted(folder.rglob(name)):
-        try:
-            data = json.loads(path.read_text(encoding="utf8"))
-            yield path, data if name == CAPTIONS_FILE else data["tables"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is not what `figures` writes: {error!r}. Make it anew.") from error
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not what `figures` writes: {error!r}. Make it anew.") from error
 
 
-def _describe_run(results: Results) -> ReportSection:
-    facts = results.facts
+def _describe_run(facts: Mapping[str, Any]) -> ReportSection:
     described = json.dumps([facts["config"], facts["systems"], facts["tasks"]], sort_keys=True)
     digest = hashlib.sha256(described.encode()).hexdigest()[:12]
     text = TEXTS["run"].format(hash=digest, minutes=facts["seconds"] / 60)
     rows = []
-    for system in results.systems.values():
-        seed = "" if system.get("seed") is None else str(system["seed"])
+    for system in facts["systems"].values():
+        seed = "" if system["seed"] is None else str(system["seed"])
         cells = [system["title"], system["kind"], system["published"], seed, system["fingerprint"][:12]]
         rows.append([cell or NOTHING for cell in (*cells, system["description"])])
     systems = list_columns(["System", "Kind", "Published as", "Seed", "Fingerprint", "Description"])
-    config = [[name, str(value) or NOTHING] for name, value in _flatten(facts["config"])]
+    config = [[name, str(value) or NOTHING] for name, value in dict_to_dot(facts["config"]).items()]
     tables = [
         Table("Systems", systems, rows),
         Table("Versions", list_columns(["Package", "Version"]), [*map(list, facts["versions"].items())]),
@@ -191,31 +189,9 @@ def _describe_run(results: Results) -> ReportSection:
     return ReportSection("The run", [text, *(table for table in tables if table.rows)])
 
 
-def _flatten(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _flatten(value, f"{before}{name}.")
-        else:
-            yield f"{before}{name}", value
-
-
-def _list_papers() -> ReportSection:
-    rows = {source["short"]: list_rows(name) for name, source in read_sources().items()}
-    tables = [Table(short, list_columns(COLUMNS), of_paper) for short, of_paper in rows.items() if of_paper]
-    return ReportSection("The papers, table by table", [TEXTS["papers"], *tables], is_folded=True)
-
-
-def _list_literature() -> ReportSection:
-    sections = [
-        ReportSection(source["short"], [f"{source['citation']} {source['url']}", *make_literature_tables(name)])
-        for name, source in read_sources().items()
-    ]
-    return ReportSection("Published figures", [TEXTS["literature"]], sections, is_folded=True)
-
-
-def _list_missing(results: Results) -> ReportSection:
+def _list_missing(entries: Sequence[Mapping[str, str]]) -> ReportSection:
     rows = []
-    for entry in results.facts["missing"]:
+    for entry in entries:
         what = entry["title"] or entry["corpus"] or entry["system"]
         rows.append([what or NOTHING, entry["task"] or NOTHING, entry["reason"], entry["obtain"] or NOTHING])
     columns = list_columns(["What", "Task", "Why", "How to get it"])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import polars as pl
 
 from ..data.accuracy import label_figure
 from ..data.task import CONCEPT
@@ -39,48 +40,43 @@ class Line(NamedTuple):
 
 
 class Results:
-    """The results in a folder of `measure`."""
+    """The results in a folder of `measure`: the lines of each task in the order of the frame, and what it says of
+    systems, tasks and the run."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self.frame = read_results(self.folder)
+        frame = read_results(self.folder)
         try:
             facts = json.loads((self.folder / MEASURED_FILE).read_text(encoding="utf8"))
             self.facts: dict[str, Any] = {key: facts[key] for key in FACTS}
-            self.systems: dict[str, dict[str, Any]] = self.facts["systems"]
-            self.tasks: dict[str, dict[str, Any]] = self.facts["tasks"]
-            self.measured = {(entry["system"], entry["task"]): entry for entry in self.facts["results"]}
+            self.systems: dict[str, dict[str, Any]] = facts["systems"]
+            self.tasks: dict[str, dict[str, Any]] = facts["tasks"]
+            self.measured = {(entry["system"], entry["task"]): entry for entry in facts["results"]}
+            self.lines = {task: list(lines.values()) for task, lines in self._gather(frame).items()}
         except (ValueError, KeyError, TypeError) as error:
-            raise self._explain(f"it is not what `measure` writes: {error!r}") from error
-        for column, described in (("system", self.systems), ("task", self.tasks)):
-            if unknown := [name for name in self.frame[column].unique().sort() if name not in described]:
-                raise self._explain(f"the frame has the {column} {unknown[0]!r}, which it does not describe")
+            raise ValueError(
+                f"{self.folder / MEASURED_FILE} can't be reported on: {error!r}. It was probably edited, or written by "
+                "another version. Measure again into an empty folder."
+            ) from error
+        # The linking tasks of each corpus.
+        self.corpora: dict[str, list[str]] = {}
+        for name, about in self.tasks.items():
+            if about.get("level"):
+                self.corpora.setdefault(about["corpus"], []).append(name)
 
-    @cached_property
-    def lines(self) -> dict[str, list[Line]]:
-        """The lines of each task, in the order of the frame."""
+    def _gather(self, frame: pl.DataFrame) -> dict[str, dict[str, Line]]:
         gathered: dict[str, dict[str, Line]] = {task: {} for task in self.tasks}
         owners: dict[tuple[str, str, int | str], str] = {}
-        for row in self.frame.iter_rows(named=True):
-            name, task = row["system"], row["task"]
+        for row in frame.iter_rows(named=True):
+            name, task, metric = row["system"], row["task"], (row["metric"], row["rank"])
             system = self.systems[name]
             group, run = system["group"] or name, name if row["seed"] is None else row["seed"]
             line = Line(name, system["title"] or name, system["published"], system["published_pooling"], {})
             figures = gathered[task].setdefault(group, line).runs.setdefault(run, {})
-            metric = row["metric"], row["rank"]
             if owners.setdefault((task, group, run), name) != name or metric in figures:
-                raise self._explain(f"{name} on {task} is there twice, or has the seed of another run")
+                raise ValueError(f"{name} on {task} is there twice, or has the seed of another run")
             figures[metric] = row["value"]
-        return {task: list(lines.values()) for task, lines in gathered.items()}
-
-    @cached_property
-    def corpora(self) -> dict[str, list[str]]:
-        """The linking tasks of each corpus."""
-        corpora: dict[str, list[str]] = {}
-        for name, task in self.tasks.items():
-            if task.get("level"):
-                corpora.setdefault(task["corpus"], []).append(name)
-        return corpora
+        return gathered
 
     def label_task(self, name: str) -> str:
         """Label a task among those of its corpus: its protocol, or its name if another has the same protocol."""
@@ -97,12 +93,6 @@ class Results:
         key = self.measured.get((system, task), {}).get("key")
         path = self.folder / PREDICTIONS_FOLDER / f"{key}.jsonl.gz"
         return path if path.is_file() else None
-
-    def _explain(self, reason: str) -> ValueError:
-        return ValueError(
-            f"{self.folder / MEASURED_FILE} can't be reported on: {reason}. It was probably edited, or written by "
-            "another version. Measure again into an empty folder."
-        )
 
 
 def take_metric(task: dict[str, Any], rank: int = 1) -> Metric:

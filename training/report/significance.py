@@ -1,4 +1,4 @@
-"""Tests of significance: between two systems, or a system and a published figure."""
+"""Tests of significance: between two systems, or a system and a published figure. Scores are per cent."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 from scipy.stats import binomtest, ttest_1samp, ttest_ind_from_stats
 
-ONE_SAMPLE, PAIRED, WELCH = "one-sample t-test", "paired t-test", "Welch's t-test"
-MCNEMAR = "McNemar's exact test"
-# Deviations below it are rounding: scores are per cent.
+# Deviations below it are rounding.
 NO_VARIANCE = 1e-9
 
 
@@ -30,29 +28,19 @@ class Comparison(NamedTuple):
 
 
 def compare_with_figure(scores: Sequence[float], published: float) -> Comparison:
-    """Compare the scores of seeds with one published figure, both in per cent.
-
-    The published figure counts as exact, since how much it varies is not known. That SapBERT's authors tested like this
-    is likely, but they don't say (Liu et al., 2021, Table 1).
-    """
-    return _test_differences([score - published for score in scores], ONE_SAMPLE)
+    """Compare the scores of seeds with a published figure, which counts as exact: how much it varies is not known. That
+    SapBERT's authors tested like this is likely, but they don't say (Liu et al., 2021, Table 1)."""
+    return _test("one-sample t-test", [score - published for score in scores])
 
 
 def compare_seeds(first: Sequence[float], second: Sequence[float]) -> Comparison:
-    """Compare two systems whose runs share seeds. Scores are per cent, of the same seeds in the same order."""
-    return _test_differences([left - right for left, right in zip(first, second, strict=True)], PAIRED)
+    """Compare two systems whose runs share seeds, by scores of the same seeds in the same order."""
+    return _test("paired t-test", [left - right for left, right in zip(first, second, strict=True)])
 
 
 def compare_means(first: Sequence[float], second: Sequence[float]) -> Comparison:
-    """Compare two systems whose runs share nothing. Scores are per cent."""
-    sizes = f"{len(first)} and {len(second)} seeds"
-    if min(len(first), len(second)) < 2:
-        return Comparison(WELCH, sizes, None, "each system needs two seeds or more")
-    if max(stdev(first), stdev(second)) < NO_VARIANCE:
-        return Comparison(WELCH, sizes, None, "the scores of each system are all the same")
-    # Not ttest_ind, which warns of scores that are all the same.
-    samples = [(fmean(scores), stdev(scores), len(scores)) for scores in (first, second)]
-    return Comparison(WELCH, sizes, float(ttest_ind_from_stats(*samples[0], *samples[1], equal_var=False).pvalue))
+    """Compare two systems whose runs share nothing."""
+    return _test("Welch's t-test", first, second)
 
 
 def compare_hits(first: Sequence[bool], second: Sequence[bool]) -> Comparison:
@@ -62,16 +50,20 @@ def compare_hits(first: Sequence[bool], second: Sequence[bool]) -> Comparison:
     """
     only_first = sum(left and not right for left, right in zip(first, second, strict=True))
     only_second = sum(right and not left for left, right in zip(first, second, strict=True))
-    sizes = f"{only_first} mentions right only in the one, {only_second} only in the other"
-    if not only_first + only_second:
-        return Comparison(MCNEMAR, sizes, 1.0)
-    return Comparison(MCNEMAR, sizes, float(binomtest(only_first, only_first + only_second).pvalue))
+    sizes, n = f"{only_first} mentions right only in the one, {only_second} only in the other", only_first + only_second
+    return Comparison("McNemar's exact test", sizes, float(binomtest(only_first, n).pvalue) if n else 1.0)
 
 
-def _test_differences(differences: list[float], test: str) -> Comparison:
-    sizes = f"{len(differences)} seed{'' if len(differences) == 1 else 's'}"
-    if len(differences) < 2:
+def _test(test: str, *samples: Sequence[float]) -> Comparison:
+    """Compare two samples, or one with zero."""
+    sizes = " and ".join(str(len(scores)) for scores in samples)
+    sizes += " seed" if sizes == "1" else " seeds"
+    if min(map(len, samples)) < 2:
         return Comparison(test, sizes, None, "it needs two seeds or more")
-    if stdev(differences) < NO_VARIANCE:
-        return Comparison(test, sizes, None, "the differences are all the same")
-    return Comparison(test, sizes, float(ttest_1samp(differences, 0.0).pvalue))
+    if max(map(stdev, samples)) < NO_VARIANCE:
+        return Comparison(test, sizes, None, "the scores or their differences are all the same")
+    if len(samples) == 1:
+        return Comparison(test, sizes, float(ttest_1samp(samples[0], 0.0).pvalue))
+    # Not ttest_ind, which warns of scores that are all the same.
+    first, second = [(fmean(scores), stdev(scores), len(scores)) for scores in samples]
+    return Comparison(test, sizes, float(ttest_ind_from_stats(*first, *second, equal_var=False).pvalue))

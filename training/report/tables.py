@@ -10,6 +10,7 @@ from statistics import fmean, stdev
 from string import ascii_lowercase
 from typing import Any, Literal, NamedTuple
 
+import polars as pl
 from thinc.api import Config
 
 from ..data.accuracy import ANY_TIED, list_headlines, name_figure
@@ -154,11 +155,11 @@ def make_counts_table(results: Results) -> Table:
     columns = [*list_columns(["Corpus", "Protocol"], ["Names"]), cited, Column("Mentions", "number"), cited]
     published, rows = read_counts(), []
     for name in (name for tasks in results.corpora.values() for name in tasks):
-        task = results.tasks[name]
-        sizes, counts = published.get(task["corpus"]), task["counts"]
+        task, counts = results.tasks[name], results.tasks[name]["counts"]
+        sizes = published.get(task["corpus"])
         names, test = (f"{sizes['names']:,.0f}", f"{sizes['test']:,g}") if sizes else (NOTHING, NOTHING)
-        row = [task["title"], results.label_task(name), f"{counts['names']:,}", names, f"{counts['mentions']:,}", test]
-        rows.append(row)
+        labels = [task["title"], results.label_task(name)]
+        rows.append([*labels, f"{counts['names']:,}", names, f"{counts['mentions']:,}", test])
     return Table("Names and mentions", columns, rows, [TEXTS["counts"]])
 
 
@@ -170,16 +171,15 @@ def make_task_table(results: Results, name: str) -> Table:
     for figure in read_literature():
         if figure.corpus == f"{task.get('corpus')}.{task['protocol']}":
             published.setdefault(f"{figure.system} ({cite(figure)})", {})[figure.metric] = figure.printed
-    rows = []
-    for metric in metrics:
-        cells = [_format(metric, line.list_values(metric)) for line in lines]
-        cited = [printed.get(name_figure(*metric), NOTHING) for printed in published.values()]
-        rows.append([label_metric(metric), *cells, *cited])
     columns = list_columns(["Figure"], [line.label for line in lines])
     columns += [Column(system, "published") for system in published]
-    counts = [f"{what.replace('_', ' ')} {n:,}" for what, n in task.get("counts", {}).items() if isinstance(n, int)]
+    rows = []
+    for metric in metrics:
+        cited = [printed.get(name_figure(*metric), NOTHING) for printed in published.values()]
+        rows.append([label_metric(metric), *(_format(metric, line.list_values(metric)) for line in lines), *cited])
+    counts = "; ".join(f"{what.replace('_', ' ')} {n:,}" for what, n in task.get("counts", {}).items())
     title = ", ".join(filter(None, [task.get("title") or name, task["protocol"]]))
-    return Table(title, columns, rows, [*filter(None, ["; ".join(counts), task.get("note")])])
+    return Table(title, columns, rows, [*filter(None, [counts, task.get("note")])])
 
 
 def _format(metric: Metric, values: Sequence[float]) -> str:
@@ -192,17 +192,17 @@ def _format(metric: Metric, values: Sequence[float]) -> str:
 
 def make_literature_tables(source: str) -> Iterator[Table]:
     """Put the published figures of a source together, a table for each of its tables."""
-    figures = [figure for figure in read_literature() if figure.source == source]
+    keys = ["System", "Pooling", "Trained on the corpus"]
     for table, title in read_sources()[source]["tables"].items():
-        listed = [figure for figure in figures if figure.table == table]
+        listed = [figure for figure in read_literature() if (figure.source, figure.table) == (source, table)]
         notes = dict(zip(dict.fromkeys(figure.note for figure in listed if figure.note), ascii_lowercase, strict=False))
-        rows: dict[tuple[str, ...], dict[str, str]] = {}
-        for figure in listed:
-            cells = rows.setdefault((figure.system, figure.pooling or NOTHING, figure.supervised), {})
-            mark = f" [{notes[figure.note]}]" if figure.note else ""
-            cells[f"{figure.corpus} {figure.metric}"] = figure.printed + mark
-        titles = list(dict.fromkeys(title for cells in rows.values() for title in cells))
-        columns = list_columns(["System", "Pooling", "Trained on the corpus"])
-        columns += [Column(title, "published") for title in titles]
-        filled = [[*key, *(cells.get(title, NOTHING) for title in titles)] for key, cells in rows.items()]
-        yield Table(listed[0].where, columns, filled, [title, *(f"[{mark}] {note}" for note, mark in notes.items())])
+        cells = [
+            (one.system, one.pooling or NOTHING, one.supervised, f"{one.corpus} {one.metric}")
+            + (one.printed + (f" [{notes[one.note]}]" if one.note else ""),)
+            for one in listed
+        ]
+        frame = pl.DataFrame(cells, schema=[*keys, "corpus", "cell"], orient="row")
+        wide = frame.pivot("corpus", index=keys, values="cell", maintain_order=True).fill_null(NOTHING)
+        columns = [*list_columns(keys), *(Column(name, "published") for name in wide.columns[len(keys) :])]
+        caption = [title, *(f"[{mark}] {note}" for note, mark in notes.items())]
+        yield Table(listed[0].where, columns, wide.rows(), caption)

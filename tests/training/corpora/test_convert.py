@@ -45,10 +45,6 @@ def test_a_reader_of_another_form_is_a_function_and_a_line_in_formats(tmp_path, 
         convert(tmp_path, "semicolons", {"test.semi": "toe;x;y;C1\n"})
 
 
-def test_formats_are_listed_with_their_files():
-    assert all(format_.files for format_ in FORMATS.values()) and list(FORMATS) == sorted(FORMATS)
-
-
 def test_folders_are_listed_without_litter(tmp_path):
     write(tmp_path, {"b.txt.gz": "", "a/x.txt": "", ".DS_Store": "", "__MACOSX/a.txt": "", "._b.txt": ""})
     assert [file.name for file in open_input(tmp_path, ExchangeReport()).files] == ["a/x.txt", "b.txt"]
@@ -84,11 +80,12 @@ output = "other"
 """
 
 
-def test_all_corpora_that_are_there_are_converted_and_missing_ones_are_named(tmp_path):
+def test_all_corpora_that_are_there_are_converted_and_missing_ones_are_named(tmp_path, monkeypatch):
     write(tmp_path / "in", {"pubtator/test.txt": PUBTATOR, "medic.txt": "D1||toes\n"})
     write(tmp_path, {"originals.cfg": ORIGINALS})
+    monkeypatch.setattr("training.cli.convert.ORIGINALS", tmp_path / "originals.cfg")
     (tmp_path / "in" / "nowhere").mkdir()
-    shown = run("all", tmp_path / "in", tmp_path / "out", "--originals", tmp_path / "originals.cfg")
+    shown = run("all", tmp_path / "in", tmp_path / "out")
     assert "mine: 5 mentions, 0 names, 2 left out; see" in shown and "names: 0 mentions, 1 names" in shown
     assert "other: not there" in shown and "2 of 3 corpora and dictionaries" in shown
     written = {path.name for path in (tmp_path / "out" / "mine").iterdir()}
@@ -103,7 +100,6 @@ def test_all_corpora_that_are_there_are_converted_and_missing_ones_are_named(tmp
         (["auto", "names"], "not all the files.*.spacy or .ann or .jsonl.*dictionary.tsv"),
         (["pubtator", "in", "--errors", "ignore"], "errors.*'ignore'.*'raise' or 'skip'"),
         (["pubtator", "none"], "Can't find the file"),
-        (["all", "in", "--originals", "none.cfg"], "Can't find the file none.cfg"),
         (["pubtator", "empty.txt"], "no mention and no name in empty.txt, read as pubtator"),
         (["pubtator", "cut.txt.gz"], "The copy was probably cut short"),
         (["pubtator", "cut.zip"], "Can't read the archive cut.zip"),
@@ -112,10 +108,9 @@ def test_all_corpora_that_are_there_are_converted_and_missing_ones_are_named(tmp
         (["pubtator", "in", "--documents", "--unknown", "guess"], "'keep' or 'nil'"),
         (["pubtator", "in", "--documents", "--split", "0.5,0.1,0.1"], "Can't split 2 documents.*train 0.5"),
         (["pubtator", "in", "--documents", "--split", "0.5,0.5"], "--split is '0.5,0.5'.*three numbers"),
-        (["pubtator", "in", "--types", "Bird"], "--types is no option of `convert FORMAT`, but of .*--documents"),
-        (["pubtator", "in", "--documents", "--keep-nil"], "--keep-nil is no option of .*--documents`"),
-        (["pubtator", "in", "--originals", "x.cfg"], "--originals is no option of .*, but of `convert all`"),
-        (["all", "in", "--split", "0.5,0.25,0.25"], "--split is no option of `convert all`"),
+        (["pubtator", "in", "--types", "Bird"], "--types is no option for mentions .without --documents"),
+        (["pubtator", "in", "--documents", "--keep-nil"], "--keep-nil is no option for documents"),
+        (["all", "in", "--split", "0.5,0.25,0.25"], "--split is no option for all corpora"),
     ],
 )
 def test_refusals_write_nothing(tmp_path, monkeypatch, arguments, message):

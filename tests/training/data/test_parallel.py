@@ -103,7 +103,7 @@ def test_command(tmp_path):
     files = f"{tmp_path / 'a.txt'}, {tmp_path / 'b.txt'}"
     result = CliRunner().invoke(app, ["pairs", files, str(tmp_path / "pairs")])
     assert result.exit_code == 0, result.exception
-    assert "3 pairs with 2 labels" in result.output and len(read(tmp_path / "pairs")) == 3
+    assert "3 pairs, 2 concepts with pairs" in result.output and len(read(tmp_path / "pairs")) == 3
     assert "SOURCE is empty" in str(CliRunner().invoke(app, ["pairs", "", str(tmp_path / "pairs")]).exception)
     refused = CliRunner().invoke(app, ["pairs", files, str(tmp_path / "pairs"), "--distinct"]).exception
     assert "--distinct is no option for translations" in str(refused)

@@ -198,7 +198,7 @@ def test_cards_of_others_are_not_read(folders, tmp_path):
 )
 def test_shares_that_are_none_are_refused(folders, tmp_path, shares):
     command = ["export", *folders, str(tmp_path / "mean"), f"--shares={shares}"]
-    with pytest.raises(ValueError, match="3 numbers of 0 or more that sum to 1|has to be numbers from 0 to 1"):
+    with pytest.raises(ValueError, match="3 numbers of 0 or more that sum to 1|has to be numbers with commas"):
         app(command, standalone_mode=False)
     assert not (tmp_path / "mean").exists()
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.cli import figures as figure_commands
-from training.figures import cosines, scatter
+from training.figures import pictures
 from training.figures.cosines import draw_histograms, split_cosines
 from training.figures.names import (
     draw_concepts,
@@ -102,10 +102,6 @@ def test_drawn_concepts_depend_on_the_seed_and_have_no_homonyms(names):
         draw_concepts(uneven.filter(pl.col("id") != "b"), 2, most=6)
     with pytest.raises(ValueError, match="Can't draw 13 concepts: 12 have"):
         draw_concepts(names, 13)
-    chosen = draw_concepts(names, ids=["C0000003", "C0000001"], most=3)
-    assert chosen["id"].to_list() == ["C0000001"] * 3 + ["C0000003"] * 3
-    with pytest.raises(ValueError, match="the concepts C0009999"):
-        draw_concepts(names, ids=["C0000003", "C0009999"])
 
 
 def test_a_limit_takes_whole_concepts(names):
@@ -154,25 +150,14 @@ def test_mined_pairs_are_those_of_triplets_that_violate_the_margin(margin):
     assert 0 < len(found["mined"][1]) < len(found["all"][1])
 
 
-def test_vectors_that_mean_nothing_are_refused():
-    for bad, reason in (
-        (np.zeros((2, 3)), "length 0"),
-        (np.full((2, 3), np.nan), "length nan"),
-        (np.ones((1, 3)), r"shape \(1, 3\)"),
-        (np.ones(2), "shape"),
-    ):
-        with pytest.raises(ValueError, match=f"'raw'.*{reason}"):
-            compute_vectors("raw", lambda _, bad=bad: bad, ["a", "b"])
+@pytest.mark.parametrize("bad", [np.zeros((2, 3)), np.full((2, 3), np.nan), np.ones((1, 3)) / 3**0.5, np.ones(2)])
+def test_vectors_that_mean_nothing_are_refused(bad):
+    with pytest.raises(ValueError, match=r"'raw' can't be compared: 2 strings have vectors of the shape \("):
+        compute_vectors("raw", lambda _: bad, ["a", "b"])
 
 
-def test_each_concept_has_a_look_of_its_own():
-    looks = [choose_look(concept) for concept in range(56)]
-    assert len(set(looks)) == 56
-    # Neighbours in the list differ in both.
-    assert all(a[0] != b[0] and a[1] != b[1] for a, b in zip(looks[:7], looks[1:7], strict=False))
-
-
-def test_labelled_concepts_lie_far_apart():
+def test_labelled_concepts_lie_far_apart_and_each_concept_has_a_look_of_its_own():
+    assert len({choose_look(concept) for concept in range(56)}) == 56
     plane = np.array([[0, 0], [0, 1], [10, 0], [10, 1], [0.5, 0.5], [0, 20.0]])
     assert set(spread_out(plane, np.array([0, 0, 1, 1, 2, 3]), 2)) == {1, 3}
     assert sorted(spread_out(plane, np.array([0, 0, 1, 1, 2, 3]), 9)) == [0, 1, 2, 3]
@@ -203,30 +188,23 @@ def test_semantic_types_are_drawn_by_one_name_of_each_concept(tmp_path):
         types = [kind, "T190"] if number % 9 == 0 else [kind]
         builder.add_concept(f"C{number:02}", canonical_name=f"name {number}", types=types)
         builder.add_name(f"C{number:02}", f"name {number}" if number % 10 else "shared")
-        builder.add_name(f"C{number:02}", f"other {number}")
     terminology = builder.build()
     names = list_names(terminology)
     chosen = draw_types(terminology, names, 3, n_names=10, seed=1)
-    first = dict(zip(names["name"].reverse(), names["id"].reverse(), strict=True))
-    types = dict(terminology.concepts.select("id", "types").iter_rows())
-    eligible = {
-        kind: {name for name, id_ in first.items() if types[id_] == [kind] and not name.startswith("other")}
-        - {"shared"}
-        for kind in ("T047", "T121", "T061")
-    }
     assert chosen["id"].value_counts().sort("id").rows() == [("T047", 10), ("T061", 10), ("T121", 10)]
-    assert all(set(part["name"]) <= eligible[kind] for (kind,), part in chosen.group_by("id"))
+    for kind, name in chosen.select("id", "name").iter_rows():
+        number = int(name.removeprefix("name "))
+        assert kind == ["T047", "T121", "T061"][number % 3] and number % 9 and number % 10
     assert chosen.equals(draw_types(terminology, names, 3, n_names=10, seed=1))
     caption = draw_scatter({"raw": character_vectors}, chosen, [tmp_path / "types.svg"], group="semantic type")
     assert "30 names of 3 semantic types" in caption and "is of the same semantic type" in caption
-    assert "Nearest name of the same semantic type" in (tmp_path / "types.svg").read_text()
     with pytest.raises(ValueError, match="9 semantic types: 3 have 10 names"):
         draw_types(terminology, names, 9, n_names=10)
 
 
 def test_histograms_show_all_and_mined_pairs(tmp_path, monkeypatch):
     figures = []
-    monkeypatch.setattr(cosines, "save_picture", lambda figure, *paths: figures.append(figure))
+    monkeypatch.setattr(pictures, "save_picture", lambda figure, paths: figures.append(figure))
     rng = np.random.default_rng(0)
     labels = np.tile(np.arange(20), 2)
     table = dict(zip(map(str, range(40)), unit(rng.normal(size=(40, 4)) + 2 * np.eye(4)[labels % 4]), strict=True))
@@ -255,8 +233,6 @@ def test_neighbours_are_of_distinct_concepts_without_the_query_itself():
     assert table["columns"] == ["", "one"] and "6 names of 4 concepts" in table["title"]
     shown = [row[1] for row in table["rows"]]
     assert shown == ["chest pain (0.98)", "stenocardia (0.94) ✓", "cold (0.17)", "flu (0.00)"]
-    with pytest.raises(ValueError, match="1 strings among 0 names"):
-        find_neighbours({"one": fixed(ANGLES)}, names.head(0), ["angina"])
 
 
 def test_neighbours_are_what_a_loop_finds():
@@ -333,7 +309,7 @@ def test_encoders_of_one_label_are_refused():
 
 def test_labels_hide_neither_each_other_nor_the_frame(names, tmp_path, monkeypatch):
     figures = []
-    monkeypatch.setattr(scatter, "save_picture", lambda figure, *paths: figures.append(figure))
+    monkeypatch.setattr(pictures, "save_picture", lambda figure, paths: figures.append(figure))
     long = draw_concepts(names, 12).with_columns(pl.col("concept") + " with a name that is much too long to be shown")
     draw_scatter({"one": character_vectors}, long, [tmp_path / "x.svg"], labelled=5)
     ((axes,),) = (figure.axes for figure in figures)

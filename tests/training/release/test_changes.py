@@ -10,7 +10,7 @@ from spacy_sapbert.terminology import (
     TerminologyBuilder,
     read_table,
 )
-from training.cli import load_app
+from training.cli import app
 from training.release.changes import diff_releases, diff_terminologies
 from training.release.rrf import write_rrf
 
@@ -105,7 +105,7 @@ def test_nothing_has_changed():
 
 def test_command_writes_tables_and_counts(folders, tmp_path):
     arguments = ["diff-releases", *map(str, folders), str(tmp_path / "out"), "--languages", "all"]
-    result = CliRunner().invoke(load_app("diff-releases"), arguments)
+    result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     counts = json.loads((tmp_path / "out" / "report.json").read_text())
     assert counts == diff_releases(*folders, languages=None).counts

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
 from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
-from training.cli import load_app
+from training.cli import app
 from training.release.rrf import DESCRIPTIONS, MEANINGS, write_rrf
 
 
@@ -220,7 +220,7 @@ def test_tables_that_would_not_read_back_are_refused(tmp_path, reason, concept, 
 def test_command_writes_a_saved_terminology(terminology, tmp_path):
     terminology.to_disk(tmp_path / "saved")
     arguments = ["write-rrf", str(tmp_path / "saved"), str(tmp_path / "rrf"), "--gzip"]
-    result = CliRunner().invoke(load_app("write-rrf"), arguments)
+    result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert "MRCONSO: 8 rows" in result.output and "1 parents" in result.output
     assert read_back(tmp_path / "rrf") == without_unknown_parents(terminology)

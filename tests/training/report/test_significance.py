@@ -38,7 +38,7 @@ def exact_p(n_first, n_second):
     return fmean(ways)
 
 
-@pytest.mark.parametrize("n_first, n_second", [(1, 0), (3, 3), (6, 1), (0, 8), (5, 4)])
+@pytest.mark.parametrize("n_first, n_second", [(0, 0), (1, 0), (3, 3), (6, 1), (0, 8), (5, 4)])
 def test_mcnemar_counts_all_ways(n_first, n_second):
     first = [True] * n_first + [False] * n_second + [True, False] * 4
     second = [False] * n_first + [True] * n_second + [True, False] * 4
@@ -46,18 +46,11 @@ def test_mcnemar_counts_all_ways(n_first, n_second):
     assert compare_hits(second, first).p == pytest.approx(exact_p(n_first, n_second))
 
 
-def test_mcnemar_of_equal_hits():
-    assert compare_hits([True, False], [True, False]).p == 1.0
-    assert compare_hits([], []).p == 1.0
-
-
 @pytest.mark.parametrize(
     "result, reason",
     [
         (compare_with_figure([91.0], 90.0), "1 seed: it needs two"),
-        (compare_with_figure([], 90.0), "0 seeds: it needs two"),
         (compare_with_figure([91.1, 91.1, 91.1], 90.0), "all the same"),
-        (compare_with_figure([90.1, 90.1], 90.1), "all the same"),
         (compare_seeds([90.1, 91.1], [89.1, 90.1]), "all the same"),
         (compare_means([91.0], [90.0, 91.0]), "two seeds or more"),
         (compare_means([91.1, 91.1], [90.7, 90.7]), "all the same"),
@@ -86,10 +79,3 @@ def test_p_is_a_probability_or_missing(first, second, published):
 
 def test_small_p_is_not_zero():
     assert str(compare_hits([True] * 40, [False] * 40)).startswith("p < 0.001 (McNemar's exact test, 40 mentions")
-
-
-def test_unequal_numbers_are_refused():
-    with pytest.raises(ValueError, match="shorter"):
-        compare_seeds([1.0, 2.0], [1.0])
-    with pytest.raises(ValueError, match="shorter"):
-        compare_hits([True], [])
