@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar
 
 from pydantic import Field
 from thinc.api import Config
@@ -22,14 +21,7 @@ PACKAGE_FOLDER = "model"
 
 
 class Section(Settings):
-    """A section of a config, which knows what a resumed run may change.
-
-    may_change (frozenset[str]): Settings that may change when a run is resumed. All others are decisive.
-    lengths (frozenset[str]): Settings that may change too unless the learning rate falls to 0 at the last step.
-    """
-
-    may_change: ClassVar[frozenset[str]] = frozenset()
-    lengths: ClassVar[frozenset[str]] = frozenset()
+    """A section of a config."""
 
 
 class EncoderChoice(Section):

@@ -65,7 +65,10 @@ class Writer:
     def flush(self):
         assert self.is_open
 
-    def close(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         self.is_open = False
 
 
