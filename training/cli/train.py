@@ -121,14 +121,16 @@ def export(
 
 def _average(names: list[str], output: Path, shares: str, dtype: str, results: str, notes: Any) -> None:
     from ..data.run_folder import RunFolder
-    from ..encoders.export import average_encoders
+    from ..encoders.export import average_encoders, check_shares
 
     # A run stands for its encoder.
     encoders = [str(folder) if (folder := RunFolder(name).encoder).is_dir() else name for name in names]
     given = _read_numbers(shares, "--shares") if shares.strip() else None
     made = average_encoders(encoders, output, shares=given, dtype=dtype or "fp32", results=results, notes=notes)
-    listed = ", ".join(f"{part.share:g} of {part.name}" for part in made.ingredients)
-    typer.echo(f"{listed}, {dtype or 'fp32'}: written to {output}. Fingerprint: {made.encoder.fingerprint}.")
+    listed = ", ".join(
+        f"{share:g} of {name}" for share, name in zip(check_shares(given, len(encoders)), encoders, strict=True)
+    )
+    typer.echo(f"{listed}, {dtype or 'fp32'}: written to {output}. Fingerprint: {made.fingerprint}.")
 
 
 def _read_numbers(text: str, option: str) -> list[float]:

@@ -62,14 +62,10 @@ class ChunkedGradient:
         *,
         scale: float = 1.0,
     ) -> tuple[float, Seen]:
-        """Add the gradient of a batch to the weights' gradients, identically on all devices.
-
-        tokens (Sequence[np.ndarray]): Token ids of all names of the batch.
-        cost (Callable): Computes the loss from all embeddings, shape (names, width), and returns it with other data
-            about the batch. Gradients of its own weights are accumulated as well.
-        scale (float): Factor of the gradient, for half precision and for means over several batches.
-        RETURNS (tuple[float, Any]): The unscaled loss, and the other data from `cost`.
-        RAISES (NotFiniteError): If an embedding or the loss is infinite or NaN.
+        """Add the gradient of a batch of names, given by their token ids, to the weights' gradients, identically on all
+        devices. The cost computes the loss from all embeddings, shape (names, width), and returns it with other data
+        about the batch; gradients of its own weights are accumulated as well. The scale is a factor of the gradient,
+        for half precision and for means over several batches, but not of the loss that is returned.
         """
         device, n_processes = self.accelerator.device, self.accelerator.num_processes
         own = np.arange(self.accelerator.process_index, len(tokens), n_processes)
@@ -150,9 +146,7 @@ class ChunkedGradient:
 
 def find_autocast(precision: MixedPrecision, device: torch.device) -> torch.dtype | None:
     """Find the precision of the forward pass; None for that of the weights."""
-    if precision == "fp16":
-        return torch.float16
-    dtype = resolve_precision(precision, device)
+    dtype = torch.float16 if precision == "fp16" else resolve_precision(precision, device)
     return None if dtype == torch.float32 else dtype
 
 

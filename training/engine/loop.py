@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import time
 import warnings
@@ -30,7 +29,7 @@ from .method import Ending, Method, StepInterrupted
 from .settings import OptimizerSettings, refuse
 
 # Reasons to stop, in increasing precedence among processes.
-REASONS = ("interrupted", "max_minutes", "patience", "max_steps", "finished")
+REASONS = ("interrupted", "max_minutes", "max_steps", "finished")
 # Metrics of steps that TensorBoard shows.
 SHOWN = {
     "loss": "training/loss",
@@ -42,20 +41,9 @@ SHOWN = {
 }
 
 
-def check_tensorboard() -> None:
-    """Raise an ImportError if the library is missing, before any long work."""
-    try:
-        import torch.utils.tensorboard  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"run.tensorboard is true, but tensorboard can't be imported ({error}). Install it: pip install "
-            "tensorboard."
-        ) from error
-
-
 class TrainingLoop:
-    """Run the training steps of a method, which has data and model. `evaluate` measures the current weights; higher
-    `acc_at_1` is better. The description is written to the run's folder before the first step.
+    """Run the training steps of a method, which has data and model. `evaluate` measures the current weights.
+    The description is written to the run's folder before the first step.
     """
 
     def __init__(
@@ -77,8 +65,6 @@ class TrainingLoop:
         warmup = self.settings.optimizer.warmup_steps
         if self.n_steps is not None and warmup > self.n_steps:
             refuse("optimizer.warmup_steps", warmup, f"at most {self.n_steps}, the steps of the run")
-        self.best = -math.inf
-        self.evaluations_without_gain = 0
         self.board: Any = None
 
     def run(self) -> Ending:
@@ -146,11 +132,9 @@ class TrainingLoop:
 
     def _find_end(self) -> str | None:
         """Return the reason to stop, if any. Checked before each step: resuming a finished run changes nothing."""
-        run, batch = self.settings.run, self.settings.batch
+        batch = self.settings.batch
         if batch.max_steps and self.step >= batch.max_steps:
             return "max_steps"
-        if run.patience and self.evaluations_without_gain >= run.patience:
-            return "patience"
         if batch.max_minutes and self.seconds >= 60.0 * batch.max_minutes:
             return "max_minutes"
         return "finished" if self.n_steps is not None and self.step >= self.n_steps else None
@@ -197,10 +181,6 @@ class TrainingLoop:
             scores = self.evaluate()
         self.method.model.train()
         self._log({"step": self.step, "evaluation": scores})
-        if scores["acc_at_1"] > self.best:
-            self.best, self.evaluations_without_gain = scores["acc_at_1"], 0
-        else:
-            self.evaluations_without_gain += 1
 
     def _log(self, entry: dict[str, Any]) -> None:
         if self.accelerator.is_main_process:
@@ -247,8 +227,6 @@ class TrainingLoop:
             "step": self.step,
             "seconds": self.seconds,
             "units": self.units,
-            "best": self.best if math.isfinite(self.best) else None,
-            "evaluations_without_gain": self.evaluations_without_gain,
             "scaler": self.scaler.state_dict(),
             "settings": self._decisive(),
         }
@@ -284,8 +262,6 @@ class TrainingLoop:
     def _load(self, path: Path) -> None:
         data, state, random = load_checkpoint(path, self.method.model, self.optimizer, self._decisive())
         self.step, self.units, self.seconds = data["step"], data["units"], data["seconds"]
-        self.best = -math.inf if data["best"] is None else data["best"]
-        self.evaluations_without_gain = data["evaluations_without_gain"]
         self.scaler.load_state_dict(data["scaler"])
         self.method.load_state(state)
         restore_random_states(self.accelerator, random)

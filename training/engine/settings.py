@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from thinc.api import Config
-from typing_extensions import Self
 
 from spacy_sapbert.settings import Settings
 
@@ -18,7 +17,7 @@ Schedule = Literal["constant", "linear"]
 # What may change when a run is resumed; its length only unless the learning rate falls to 0 at the last step.
 MAY_CHANGE = {
     "batch": {"max_minutes", "gradient_cache"},
-    "run": {"checkpoint_steps", "evaluation_steps", "held_out_names", "patience", "base_share", "tensorboard"},
+    "run": {"checkpoint_steps", "evaluation_steps", "held_out_names", "base_share", "tensorboard"},
 }
 LENGTHS = {"max_steps", "epochs"}
 
@@ -84,9 +83,6 @@ class RunSettings(Section):
     held_out_names: int = Field(
         default=0, ge=0, description="Names to search about at most when held-out names are measured; 0 for all."
     )
-    patience: int = Field(
-        default=0, ge=0, description="Stop after this number of evaluations without improvement; 0 for never."
-    )
     base_share: float = Field(
         default=0.0,
         ge=0,
@@ -106,13 +102,6 @@ class TrainingSettings(Settings):
     optimizer: OptimizerSettings = OptimizerSettings()
     batch: BatchSettings = BatchSettings()
     run: RunSettings
-
-    @model_validator(mode="after")
-    def _check_patience(self) -> Self:
-        if self.run.patience and not (self.run.evaluation_steps and self.paths.held_out):
-            allowed = "0 without evaluations, which take run.evaluation_steps and paths.held_out"
-            refuse("run.patience", self.run.patience, allowed)
-        return self
 
     def decisive(self) -> dict[str, dict[str, Any]]:
         """Return the settings, without paths, that must equal those of a checkpoint."""
