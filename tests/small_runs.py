@@ -41,7 +41,7 @@ def pairs(terminology, tmp_path_factory):
     return folder
 
 
-def make_run(encoder, pairs, output, **sections):
+def make_run(encoder, pairs, output, /, **sections):
     """Make settings of a small run; values by section."""
     values = {
         "paths": {"encoder": str(encoder), "pairs": str(pairs), "output": str(output)},

@@ -8,7 +8,7 @@ import copy
 import math
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -151,10 +151,10 @@ def _load(name: str) -> EncoderSource:
         reason = f"it has an adapter ({ADAPTER_FILE}), whose weights are no part of the transformer's"
         raise _refuse_mean(repr(folder), reason)
     try:
-        source: EncoderSource = read_encoder(folder, kind=TRANSFORMER)
+        source = read_encoder(folder, kind=TRANSFORMER)
     except ValueError as error:
         raise _refuse_mean(repr(folder), str(error).rstrip(".")) from error
-    return source
+    return cast(EncoderSource, source)
 
 
 def _refuse_mean(encoders: str, reason: str) -> ValueError:

@@ -124,9 +124,11 @@ def read_config(path: str | Path, overrides: dict[str, Any] | None = None) -> Co
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no config {path} (seen from {Path.cwd()}). Check the path.")
     try:
+        if not overrides:
+            return Config().from_disk(path)
         # Not by spaCy's overrides, which have to be in the file.
         config = Config().from_disk(path, interpolate=False)
-        for name, value in (overrides or {}).items():
+        for name, value in overrides.items():
             section, _, key = name.partition(".")
             config.setdefault(section, {})[key] = value
         return config.interpolate()
