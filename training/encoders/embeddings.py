@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,7 +17,6 @@ from spacy_sapbert.progress import show_progress
 
 # Strings encoded between two writes: an interruption loses at most about half a minute of work on two cores.
 BLOCK = 32_768
-SMALLEST_LENGTH = 1e-12
 # Files of vectors: 32-bit numbers, or the upper halves of numbers whose lower halves are zero.
 WHOLE, HALF = ".npy", ".bf16"
 ADVICE = "It is damaged, or another file. Delete its folder, and they are computed again."
@@ -26,13 +27,10 @@ class Embeddings:
 
     encoder (EncoderShim): The encoder.
     folder (str | Path | None): The cache, with a folder for each encoder; None keeps vectors in memory.
-    batch_size (int): Strings in one forward pass.
-    RAISES (ValueError): If the folder holds something else.
     """
 
-    def __init__(self, encoder: EncoderShim, folder: str | Path | None = None, *, batch_size: int = 256) -> None:
+    def __init__(self, encoder: EncoderShim, folder: str | Path | None = None) -> None:
         self.encoder = encoder
-        self.batch_size = batch_size
         # Rounding differs between precisions.
         dtype = str(encoder.dtype).removeprefix("torch.")
         self.folder = None if folder is None else Path(folder) / f"{encoder.fingerprint[:16]}-{dtype}"
@@ -54,7 +52,7 @@ class Embeddings:
         with show_progress(total=len(new), description="Encoding names", unit="names") as progress:
             for start in range(0, len(new), BLOCK):
                 block = new[start : start + BLOCK]
-                self._write(block, self.encoder.encode_unscaled(block, batch_size=self.batch_size))
+                self._write(block, self.encoder.encode_unscaled(block))
                 progress.update(len(block))
 
     def take(self, strings: Sequence[str], *, normalised: bool = True) -> np.ndarray:
@@ -63,8 +61,7 @@ class Embeddings:
 
     def view(self, strings: Sequence[str], normalised: bool = True) -> VectorView:
         """View the vectors of strings, which `exact_search` reads in blocks. Missing vectors are computed."""
-        rows = self._find_rows(strings)
-        return VectorView(len(rows), lambda part: self._read_rows(rows[part], normalised=normalised))
+        return VectorView(self._find_rows(strings), partial(self._read_rows, normalised=normalised))
 
     def _find_rows(self, strings: Sequence[str]) -> np.ndarray:
         self.add(strings)
@@ -79,7 +76,7 @@ class Embeddings:
             here = here[np.argsort(rows[here], kind="stable")]
             vectors[here] = _widen(block[rows[here] - start])
         if normalised:
-            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), SMALLEST_LENGTH)
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return vectors
 
     def _write(self, strings: list[str], vectors: np.ndarray) -> None:
@@ -114,20 +111,20 @@ class Embeddings:
             self._append(strings, vectors)
 
 
+@dataclass
 class VectorView:
-    """Vectors that are read in blocks: `read` gives those of a slice."""
+    """Vectors of rows that are read in blocks."""
 
-    def __init__(self, n_rows: int, read: Callable[[slice], np.ndarray]) -> None:
-        self._n_rows = n_rows
-        self._read = read
+    rows: np.ndarray
+    read: Callable[[np.ndarray], np.ndarray]
 
     def __len__(self) -> int:
         """Count the vectors."""
-        return self._n_rows
+        return len(self.rows)
 
-    def __getitem__(self, rows: slice) -> np.ndarray:
+    def __getitem__(self, part: slice) -> np.ndarray:
         """Read the vectors of a slice, float32."""
-        return self._read(rows)
+        return self.read(self.rows[part])
 
 
 def _narrow(vectors: np.ndarray) -> np.ndarray:

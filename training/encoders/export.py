@@ -7,9 +7,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -23,17 +22,13 @@ from spacy_sapbert.encoder.transformer import EncoderSource, compute_fingerprint
 from spacy_sapbert.files import fill_folder
 
 from .bases import find_encoder
-from .card import CardNotes, Ingredient, read_results, write_averaged_card
+from .card import NO_NOTES, CardNotes, read_results, write_averaged_card
 
-# The pooling for sentence-transformers, written only if it supports the pooling.
-MODULES_FILE = "modules.json"
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 # The library `peft` leaves this file beside the weights that it adds.
 ADAPTER_FILE = "adapter_config.json"
 # Entries of a transformer's config that change no vector, besides those of dropout.
 IRRELEVANT = frozenset({"_name_or_path", "architectures", "torch_dtype", "transformers_version"})
-# The 8-bit numbers of a row go from minus this to this.
-LARGEST = 127
 
 
 def as_encoder(transformer: torch.nn.Module, base: EncoderShim) -> EncoderShim:
@@ -50,15 +45,7 @@ def as_encoder(transformer: torch.nn.Module, base: EncoderShim) -> EncoderShim:
 def finish_encoder(
     transformer: torch.nn.Module, base: EncoderShim, *, base_share: float, dtype: str = "fp32"
 ) -> EncoderShim:
-    """Make the encoder to export: averaged with the base, and rounded to the stored type.
-
-    transformer (torch.nn.Module): The trained weights.
-    base (EncoderShim): The base encoder.
-    base_share (float): Share of the base's weights, 0 to 1.
-    dtype (str): "fp32" or "bf16".
-    RETURNS (EncoderShim): The encoder, with the fingerprint of the stored weights.
-    RAISES (FloatingPointError): If a weight is infinite or NaN.
-    """
+    """Make the encoder to export: trained weights, averaged with the base's and rounded to the stored type."""
     final = average_weights(transformer, base.source.transformer, base_share).to(DTYPES[dtype])
     broken = [name for name, weights in final.named_parameters() if not torch.isfinite(weights).all()]
     if broken:
@@ -96,20 +83,12 @@ def write_encoder_folder(source: AnySource, folder: str | Path, card: str = "") 
         if card:
             (temporary / CARD_FILE).write_text(card, encoding="utf8")
         write_encoder(source, temporary)
-        if not (temporary / MODULES_FILE).is_file():
-            # Remove the file of an earlier encoder with another pooling.
-            (Path(folder) / MODULES_FILE).unlink(missing_ok=True)
+        # The file of sentence-transformers is there only for the poolings that it has. An earlier encoder's is removed.
+        if not (temporary / "modules.json").is_file():
+            (Path(folder) / "modules.json").unlink(missing_ok=True)
 
 
 # Means of several encoders, model soups (Wortsman et al., ICML 2022)
-
-
-@dataclass(frozen=True)
-class Average:
-    """An average of encoders, with the fingerprint of the stored weights, and what it was made of."""
-
-    encoder: EncoderShim
-    ingredients: list[Ingredient]
 
 
 def average_encoders(
@@ -119,37 +98,26 @@ def average_encoders(
     shares: Sequence[float] | None = None,
     dtype: str = "fp32",
     results: str = "",
-    notes: CardNotes | None = None,
-) -> Average:
-    """Average the weights of encoders, and write an encoder folder. Its card shows only scores of the stored weights.
-
-    names (Sequence[str]): Folders of the encoders or of their runs, or names as for `find_base`.
-    output (str | Path): The encoder folder.
-    shares (Sequence[float] | None): The share of each encoder; None for equal ones.
-    dtype (str): The type of stored weights, "fp32" or "bf16". The mean is computed in float32.
-    results (str): A file with results; see `read_results`.
-    notes (CardNotes | None): Facts for the card.
-    RETURNS (Average): The encoder and what it was made of.
-    RAISES (OSError): If there is no such encoder or file, or it is damaged.
-    RAISES (ValueError): If an argument is invalid, or the weights of the encoders do not fit together.
-    RAISES (FloatingPointError): If a weight is infinite or NaN.
+    notes: CardNotes = NO_NOTES,
+) -> EncoderShim:
+    """Average the weights of encoders, folders or names as for `find_base`, in float32, and write an encoder folder.
+    Its card shows only scores of the stored weights, of a file as for `read_results`.
     """
     check_dtype(dtype)
     checked = check_shares(shares, len(names))
-    encoders = [_load(name) for name in names]
-    for name, encoder in zip(names[1:], encoders[1:], strict=True):
-        if reason := _find_difference(encoders[0].source, encoder.source):
+    sources = [_load(name) for name in names]
+    for name, source in zip(names[1:], sources[1:], strict=True):
+        if reason := _find_difference(sources[0], source):
             raise _refuse_mean(f"{names[0]!r} and {name!r}", reason)
-    mean = average_transformers([encoder.source.transformer for encoder in encoders], checked)
-    averaged = finish_encoder(mean, encoders[0], base_share=0.0, dtype=dtype)
-    notes = notes or CardNotes()
+    base = EncoderShim({}, "fp32", device="cpu")
+    base.set_source(sources[0])
+    mean = average_transformers([source.transformer for source in sources], checked)
+    averaged = finish_encoder(mean, base, base_share=0.0, dtype=dtype)
     if results:
-        notes = replace(notes, results=read_results(results, averaged.fingerprint))
-    ingredients = [
-        Ingredient(name, share, encoder.source) for name, share, encoder in zip(names, checked, encoders, strict=True)
-    ]
+        notes = notes._replace(results=read_results(results, averaged.fingerprint))
+    ingredients = list(zip(names, checked, sources, strict=True))
     write_encoder_folder(averaged.content, output, write_averaged_card(ingredients, averaged, dtype, notes))
-    return Average(averaged, ingredients)
+    return averaged
 
 
 def check_shares(shares: Sequence[float] | None, n: int) -> list[float]:
@@ -177,17 +145,16 @@ def average_transformers(transformers: Sequence[torch.nn.Module], shares: Sequen
     return mean
 
 
-def _load(name: str) -> EncoderShim:
+def _load(name: str) -> EncoderSource:
     folder = find_encoder(name)
     if (Path(folder) / ADAPTER_FILE).is_file():
         reason = f"it has an adapter ({ADAPTER_FILE}), whose weights are no part of the transformer's"
         raise _refuse_mean(repr(folder), reason)
-    encoder = EncoderShim({}, "fp32", device="cpu")
     try:
-        encoder.set_source(read_encoder(folder, kind=TRANSFORMER))
+        source = read_encoder(folder, kind=TRANSFORMER)
     except ValueError as error:
         raise _refuse_mean(repr(folder), str(error).rstrip(".")) from error
-    return encoder
+    return cast(EncoderSource, source)
 
 
 def _refuse_mean(encoders: str, reason: str) -> ValueError:
@@ -199,7 +166,14 @@ def _refuse_mean(encoders: str, reason: str) -> ValueError:
 
 def _find_difference(first: EncoderSource, other: EncoderSource) -> str:
     """Say why the weights of two encoders do not mean the same; empty if they do."""
-    if _write_tokenizer(first) != _write_tokenizer(other):
+    tokenizers = []
+    for source in (first, other):
+        backend = Tokenizer.from_str(source.tokenizer.backend_tokenizer.to_str())
+        # The settings of the encoder decide on both.
+        backend.no_truncation()
+        backend.no_padding()
+        tokenizers.append(backend.to_str())
+    if tokenizers[0] != tokenizers[1]:
         return "their vocabularies differ"
     for kind, ours, theirs in (
         ("settings", first.settings.to_dict(), other.settings.to_dict()),
@@ -210,14 +184,6 @@ def _find_difference(first: EncoderSource, other: EncoderSource) -> str:
             listed = ", ".join(f"{key} is {ours.get(key)} and {theirs.get(key)}" for key in keys[:3])
             return f"their {kind} differ: {listed}"
     return ""
-
-
-def _write_tokenizer(source: EncoderSource) -> str:
-    backend = Tokenizer.from_str(source.tokenizer.backend_tokenizer.to_str())
-    # The settings of the encoder decide on both.
-    backend.no_truncation()
-    backend.no_padding()
-    return str(backend.to_str())
 
 
 def _describe_architecture(source: EncoderSource) -> dict[str, Any]:
@@ -265,9 +231,9 @@ def _quantise(tokenizer: Tokenizer, table: np.ndarray, max_length: int) -> Stati
     unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "")
     ignored += [] if unknown is None else [unknown]
     table[[token for token in ignored if token < len(table)]] = 0
-    scales = np.abs(table).max(axis=1, initial=0) / np.float32(LARGEST)
+    scales = np.abs(table).max(axis=1, initial=0) / np.float32(127)
     # Scales of the smallest numbers are rounded so much that rows would be too large.
-    rows = np.rint(table / np.where(scales > 0, scales, 1)[:, None]).clip(-LARGEST, LARGEST).astype(np.int8)
+    rows = np.rint(table / np.where(scales > 0, scales, 1)[:, None]).clip(-127, 127).astype(np.int8)
     return make_source(Tokenizer.from_str(tokenizer.to_str()), rows, scales, settings, None)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,28 +26,19 @@ KEPT = 2
 KINDS_OF_RANDOM = ("cpu", "cuda")
 
 
-class Loaded(NamedTuple):
-    """A checkpoint without weights and optimizer: JSON data, the method's state, states of random numbers by name."""
-
-    data: dict[str, Any]
-    state: dict[str, Any]
-    random: dict[str, torch.Tensor]
-
-
 def save_checkpoint(
     folder: Path,
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     data: dict[str, Any],
-    state: dict[str, Any] | None = None,
-    random: dict[str, torch.Tensor] | None = None,
-) -> Path:
+    state: Mapping[str, Any],
+    random: Mapping[str, torch.Tensor],
+) -> None:
     """Save a checkpoint, and delete all older ones except for the previous one.
 
     The data are JSON, with `step` and `settings`; the state is the method's, JSON and tensors by name. Weights that are
     infinite or NaN raise a NotFiniteError, and the former checkpoints stay.
     """
-    state = state or {}
     # Not the state dict, which repeats shared weights.
     tensors: dict[str, torch.Tensor] = {f"weights.{name}": p for name, p in model.named_parameters()}
     tensors |= {f"state.{name}": value for name, value in state.items() if isinstance(value, torch.Tensor)}
@@ -55,7 +46,7 @@ def save_checkpoint(
     for number, moments in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": value for name, value in moments.items()}
     check_finite("weights", tensors.values())
-    tensors |= {f"random.{name}": value for name, value in (random or {}).items()}
+    tensors |= {f"random.{name}": value for name, value in random.items()}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     name = f"step-{data['step']:08d}"
     known = {path.name for path in list_checkpoints(folder)}
@@ -65,7 +56,6 @@ def save_checkpoint(
         made.mkdir()
         save_file(tensors, made / STATE_FILE)
         write_manifest(made / CHECKPOINT_FILE, FORMAT_VERSION, data)
-    return folder / name
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
@@ -111,8 +101,10 @@ def read_checkpoint(path: Path, *, check_files: bool = True) -> dict[str, Any]:
 
 def load_checkpoint(
     path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, expected: dict[str, Any]
-) -> Loaded:
-    """Load a checkpoint into model and optimizer, unless its decisive settings differ from those that are expected."""
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, torch.Tensor]]:
+    """Load a checkpoint into model and optimizer, unless its decisive settings differ from those that are expected.
+    What it returns is what `save_checkpoint` was given: data, state, and states of random numbers.
+    """
     # `choose_checkpoint` has checked the files.
     data = read_checkpoint(path, check_files=False)
     differences = describe_difference(data["settings"], expected)
@@ -129,7 +121,7 @@ def load_checkpoint(
         number, key = name.split(".", 1)
         former["state"].setdefault(int(number), {})[key] = tensor
     optimizer.load_state_dict(former)
-    return Loaded(data, {**data["state"], **_below(tensors, "state.")}, _below(tensors, "random."))
+    return data, {**data["state"], **_below(tensors, "state.")}, _below(tensors, "random.")
 
 
 def load_weights(module: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> torch.nn.Module:
@@ -144,6 +136,7 @@ def load_transformer(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any
     """Load only the weights of a checkpoint's transformer, by name, and the data given to `save_checkpoint`."""
     data = read_checkpoint(path)
     prefix = "weights.transformer."
+    # The optimizer's part, which is twice as large, is not read.
     with safe_open(path / STATE_FILE, framework="pt") as tensors:
         names = [name for name in tensors.keys() if name.startswith(prefix)]  # noqa: SIM118  # not a dict
         return {name.removeprefix(prefix): tensors.get_tensor(name) for name in names}, data
@@ -166,9 +159,7 @@ def gather_random_states(accelerator: Accelerator) -> dict[str, torch.Tensor]:
     """
     gathered: dict[str, torch.Tensor] = {}
     for kind, state in zip(KINDS_OF_RANDOM, get_random_states(accelerator.device), strict=False):
-        rows = state[None]
-        if accelerator.num_processes > 1:
-            rows = accelerator.gather(rows.to(accelerator.device)).cpu()
+        rows = accelerator.gather(state[None].to(accelerator.device)).cpu()
         gathered |= {_name_random(kind, rank): row.clone() for rank, row in enumerate(rows)}
     return gathered
 
@@ -176,9 +167,8 @@ def gather_random_states(accelerator: Accelerator) -> dict[str, torch.Tensor]:
 def restore_random_states(accelerator: Accelerator, gathered: dict[str, torch.Tensor]) -> None:
     """Restore the state of this process. If the run had fewer processes, it keeps the one that it has."""
     names = [_name_random(kind, accelerator.process_index) for kind in KINDS_OF_RANDOM]
-    states = [gathered[name] for name in names if name in gathered]
-    if states:
-        set_random_states(accelerator.device, states)
+    if names[0] in gathered:
+        set_random_states(accelerator.device, [gathered[name] for name in names if name in gathered])
 
 
 def _name_random(kind: str, rank: int) -> str:

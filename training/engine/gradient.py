@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -37,33 +37,23 @@ def check_finite(what: str, tensors: Iterable[torch.Tensor]) -> None:
         raise NotFiniteError(what)
 
 
+@dataclass
 class ChunkedGradient:
     """Compute the gradient of a batch in chunks of names of similar length.
 
     The loss is computed on a copy of all embeddings, and its gradient is backpropagated through each chunk. So chunks
     can be computed twice instead of keeping their activations (gradient cache: Gao et al., RepL4NLP 2021, section 3),
-    and each of several devices backpropagates only its own part. `autocast` is the precision of the forward pass; None
-    for that of the weights.
+    and each of several devices backpropagates only its own part.
     """
 
-    def __init__(
-        self,
-        transformer: torch.nn.Module,
-        settings: EncoderSettings,
-        accelerator: Accelerator,
-        *,
-        pad_id: int,
-        chunk_names: int,
-        gradient_cache: bool,
-        autocast: torch.dtype | None,
-    ) -> None:
-        self.transformer = transformer
-        self.settings = settings
-        self.accelerator = accelerator
-        self.pad_id = pad_id
-        self.chunk_names = chunk_names
-        self.gradient_cache = gradient_cache
-        self.autocast = autocast
+    transformer: torch.nn.Module
+    settings: EncoderSettings
+    accelerator: Accelerator
+    pad_id: int
+    chunk_names: int
+    gradient_cache: bool
+    # The precision of the forward pass; None for that of the weights.
+    autocast: torch.dtype | None
 
     def compute(
         self,
@@ -72,68 +62,67 @@ class ChunkedGradient:
         *,
         scale: float = 1.0,
     ) -> tuple[float, Seen]:
-        """Add the gradient of a batch to the weights' gradients, identically on all devices.
-
-        tokens (Sequence[np.ndarray]): Token ids of all names of the batch.
-        cost (Callable): Computes the loss from all embeddings, shape (names, width), and returns it with other data
-            about the batch. Gradients of its own weights are accumulated as well.
-        scale (float): Factor of the gradient, for half precision and for means over several batches.
-        RETURNS (tuple[float, Any]): The unscaled loss, and the other data from `cost`.
-        RAISES (NotFiniteError): If an embedding or the loss is infinite or NaN.
+        """Add the gradient of a batch of names, given by their token ids, to the weights' gradients, identically on all
+        devices. The cost computes the loss from all embeddings, shape (names, width), and returns it with other data
+        about the batch; gradients of its own weights are accumulated as well. The scale is a factor of the gradient,
+        for half precision and for means over several batches, but not of the loss that is returned.
         """
-        own = np.arange(self.accelerator.process_index, len(tokens), self.accelerator.num_processes)
-        chunks = self._split([tokens[row] for row in own])
-        embedded, states = self._embed(tokens, own, chunks)
-        everything = self._gather(embedded, chunks, len(tokens)).requires_grad_()
+        device, n_processes = self.accelerator.device, self.accelerator.num_processes
+        own = np.arange(self.accelerator.process_index, len(tokens), n_processes)
+        # Sorted by length, so that chunks need little padding.
+        order = np.argsort([len(tokens[row]) for row in own], kind="stable")
+        chunks = [order[start : start + self.chunk_names] for start in range(0, len(order), self.chunk_names)]
+        lists = [[tokens[row] for row in own[chunk]] for chunk in chunks]
+        embedded, states = self._embed(lists)
+        everything = self._gather(embedded, order, len(tokens)).requires_grad_()
         # Miners choose no pairs among embeddings that are NaN, and the loss of no pairs is 0.
         check_finite("embeddings", [everything])
         loss, seen = cost(everything)
         check_finite("loss", [loss])
         (loss * scale).backward()
         assert everything.grad is not None
-        gradient = everything.grad[torch.from_numpy(own).to(self.accelerator.device)]
-        before = self._set_gradients_aside()
-        self._send_back(tokens, own, chunks, embedded, states, gradient)
-        self._add_up(before)
+        gradient = everything.grad[torch.from_numpy(own).to(device)]
+        parameters = list(self.transformer.parameters())
+        # Those of the step's earlier batches are already summed over devices.
+        before = [parameter.grad for parameter in parameters]
+        if n_processes > 1:
+            self.transformer.zero_grad(set_to_none=True)
+        for number, chunk in enumerate(chunks):
+            part = gradient[torch.from_numpy(chunk).to(device)]
+            if not self.gradient_cache:
+                embedded[number].backward(part)
+                continue
+            # Repeat the dropout of the first pass. Later random numbers continue from the first pass.
+            with torch.random.fork_rng(list_devices(device)):
+                set_random_states(device, states[number])
+                with self._precision():
+                    again = self._forward(lists[number])
+                again.backward(part)
+        if n_processes > 1:
+            self._add_up(parameters, before)
         return float(loss.detach()), seen
 
-    def _split(self, tokens: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Sort names by length, so that chunks need little padding."""
-        order = np.argsort([len(ids) for ids in tokens], kind="stable")
-        return [order[start : start + self.chunk_names] for start in range(0, len(order), self.chunk_names)]
+    def _forward(self, tokens: Sequence[np.ndarray]) -> torch.Tensor:
+        device = self.accelerator.device
+        return forward(self.transformer, tokens, self.settings, pad_id=self.pad_id, device=device)
 
-    def _forward(self, tokens: Sequence[np.ndarray], own: np.ndarray, chunk: np.ndarray) -> torch.Tensor:
-        return forward(
-            self.transformer,
-            [tokens[row] for row in own[chunk]],
-            self.settings,
-            pad_id=self.pad_id,
-            device=self.accelerator.device,
-        )
-
-    def _precision(self) -> AbstractContextManager:
+    def _precision(self) -> torch.autocast:
         # One context for all chunks of a pass, so that weights are rounded only once.
-        if self.autocast is None:
-            return nullcontext()
-        return torch.autocast(self.accelerator.device.type, dtype=self.autocast)
+        is_wanted = self.autocast is not None
+        return torch.autocast(self.accelerator.device.type, dtype=self.autocast, enabled=is_wanted)
 
-    def _embed(
-        self, tokens: Sequence[np.ndarray], own: np.ndarray, chunks: Sequence[np.ndarray]
-    ) -> tuple[list[torch.Tensor], list[list[torch.Tensor]]]:
+    def _embed(self, chunks: Sequence[Sequence[np.ndarray]]) -> tuple[list[torch.Tensor], list[list[torch.Tensor]]]:
         """Embed the chunks. With a gradient cache, store the random state of each instead of its graph."""
-        if not self.gradient_cache:
-            with self._precision():
-                return [self._forward(tokens, own, chunk) for chunk in chunks], []
         states, embedded = [], []
-        with torch.no_grad(), self._precision():
+        with torch.set_grad_enabled(not self.gradient_cache), self._precision():
             for chunk in chunks:
-                states.append(get_random_states(self.accelerator.device))
-                embedded.append(self._forward(tokens, own, chunk))
+                states.append(get_random_states(self.accelerator.device) if self.gradient_cache else [])
+                embedded.append(self._forward(chunk))
         return embedded, states
 
-    def _gather(self, embedded: Sequence[torch.Tensor], chunks: Sequence[np.ndarray], n: int) -> torch.Tensor:
+    def _gather(self, embedded: Sequence[torch.Tensor], order: np.ndarray, n: int) -> torch.Tensor:
         """Gather the embeddings of all devices in the order of the batch, without a graph."""
-        back = torch.from_numpy(np.argsort(np.concatenate(chunks))).to(self.accelerator.device)
+        back = torch.from_numpy(np.argsort(order)).to(self.accelerator.device)
         local = torch.cat([part.detach().float() for part in embedded])[back]
         n_processes = self.accelerator.num_processes
         if n_processes == 1:
@@ -144,54 +133,20 @@ class ChunkedGradient:
         rows = torch.arange(n, device=local.device)
         return self.accelerator.gather(padded)[rows % n_processes * longest + rows // n_processes]
 
-    def _send_back(
-        self,
-        tokens: Sequence[np.ndarray],
-        own: np.ndarray,
-        chunks: Sequence[np.ndarray],
-        embedded: Sequence[torch.Tensor],
-        states: Sequence[list[torch.Tensor]],
-        gradient: torch.Tensor,
-    ) -> None:
-        """Backpropagate the gradient at the embeddings through each chunk."""
-        for number, chunk in enumerate(chunks):
-            part = gradient[torch.from_numpy(chunk).to(gradient.device)]
-            if not self.gradient_cache:
-                embedded[number].backward(part)
-                continue
-            # Repeat the dropout of the first pass. Later random numbers continue from the first pass.
-            with torch.random.fork_rng(list_devices(self.accelerator.device)):
-                set_random_states(self.accelerator.device, states[number])
-                with self._precision():
-                    again = self._forward(tokens, own, chunk)
-                again.backward(part)
-
-    def _set_gradients_aside(self) -> list[torch.Tensor | None]:
-        """Set aside the gradients of the step's earlier batches, which are already summed over devices."""
-        if self.accelerator.num_processes == 1:
-            return []
-        before = [p.grad for p in self.transformer.parameters()]
-        self.transformer.zero_grad(set_to_none=True)
-        return before
-
-    def _add_up(self, before: Sequence[torch.Tensor | None]) -> None:
+    def _add_up(self, parameters: Sequence[torch.nn.Parameter], before: Sequence[torch.Tensor | None]) -> None:
         """Sum the gradients over processes, each of which has only those of its own names."""
-        if self.accelerator.num_processes == 1:
-            return
-        gradients = [p.grad for p in self.transformer.parameters() if p.grad is not None]
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         flat = self.accelerator.reduce(torch.cat([gradient.reshape(-1) for gradient in gradients]), "sum")
         for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
             gradient.copy_(part.view_as(gradient))
-        for parameter, former in zip(self.transformer.parameters(), before, strict=True):
+        for parameter, former in zip(parameters, before, strict=True):
             if parameter.grad is not None and former is not None:
                 parameter.grad += former
 
 
 def find_autocast(precision: MixedPrecision, device: torch.device) -> torch.dtype | None:
     """Find the precision of the forward pass; None for that of the weights."""
-    if precision == "fp16":
-        return torch.float16
-    dtype = resolve_precision(precision, device)
+    dtype = torch.float16 if precision == "fp16" else resolve_precision(precision, device)
     return None if dtype == torch.float32 else dtype
 
 

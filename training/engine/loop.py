@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import time
 import warnings
@@ -30,7 +29,7 @@ from .method import Ending, Method, StepInterrupted
 from .settings import OptimizerSettings, refuse
 
 # Reasons to stop, in increasing precedence among processes.
-REASONS = ("interrupted", "max_minutes", "patience", "max_steps", "finished")
+REASONS = ("interrupted", "max_minutes", "max_steps", "finished")
 # Metrics of steps that TensorBoard shows.
 SHOWN = {
     "loss": "training/loss",
@@ -42,59 +41,9 @@ SHOWN = {
 }
 
 
-class Board:
-    """Metrics for TensorBoard, in addition to `metrics.jsonl`.
-
-    folder (Path): The folder for TensorBoard.
-    step (int): The step that the run resumes from. TensorBoard purges later steps, which are repeated.
-    unit (str): The unit of the speed.
-    """
-
-    def __init__(self, folder: Path, step: int, unit: str) -> None:
-        check_tensorboard()
-        from torch.utils.tensorboard import SummaryWriter
-
-        self.unit = unit
-        # An evaluation before the first step is repeated.
-        self.writer = SummaryWriter(str(folder), purge_step=step + 1 if step else 0)
-
-    def __enter__(self) -> Board:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.writer.close()
-
-    def write(self, entry: dict[str, Any]) -> None:
-        """Write the metrics of a step or of an evaluation."""
-        scalars = {label: entry[name] for name, label in SHOWN.items() if name in entry}
-        # Seconds are rounded, and 0 in very short runs.
-        if entry.get("seconds") and self.unit in entry:
-            scalars[f"training/{self.unit} per second"] = entry[self.unit] / entry["seconds"]
-        for name, value in entry.get("evaluation", {}).items():
-            # Other values are counts, which never change.
-            if isinstance(value, float):
-                scalars[f"held-out names/{name}"] = value
-        for label, value in scalars.items():
-            self.writer.add_scalar(label, value, entry["step"])
-
-
-def check_tensorboard() -> None:
-    """Raise an ImportError if the library is missing, before any long work."""
-    try:
-        import torch.utils.tensorboard  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"run.tensorboard is true, but tensorboard can't be imported ({error}). Install it: pip install "
-            "tensorboard."
-        ) from error
-
-
 class TrainingLoop:
-    """Run the training steps of a method.
-
-    method (Method): The method, with data and model.
-    evaluate (Callable | None): Measures the current weights; higher `acc_at_1` is better.
-    description (RunDescription | None): Written to the run's folder before the first step.
+    """Run the training steps of a method, which has data and model. `evaluate` measures the current weights.
+    The description is written to the run's folder before the first step.
     """
 
     def __init__(
@@ -116,18 +65,10 @@ class TrainingLoop:
         warmup = self.settings.optimizer.warmup_steps
         if self.n_steps is not None and warmup > self.n_steps:
             refuse("optimizer.warmup_steps", warmup, f"at most {self.n_steps}, the steps of the run")
-        self.best = -math.inf
-        self.evaluations_without_gain = 0
-        self.board: Board | None = None
+        self.board: Any = None
 
     def run(self) -> Ending:
-        """Run all steps, resuming from the last checkpoint if there is one. After Ctrl-C, a checkpoint is saved.
-
-        RETURNS (Ending): How the run ended.
-        RAISES (FloatingPointError): If embeddings, loss, gradients or weights are infinite or NaN. The step is not
-            taken, and its batch is saved for inspection.
-        RAISES (ValueError): If the last checkpoint has other settings, or a step after the last.
-        """
+        """Run all steps, resuming from the last checkpoint if there is one. After Ctrl-C, a checkpoint is saved."""
         self._resume()
         reason = self._find_end() or "finished"
         bar = show_progress(description="Training", total=self.n_steps, unit="steps", initial=self.step)
@@ -146,16 +87,14 @@ class TrainingLoop:
                     reason = "interrupted"
                     break
                 speed = f"{self.units / max(self.seconds, 1e-9):.4g}/s"
-                progress.note(loss=f"{loss:.4f}", **{self.method.unit: speed}, **self._describe_time())
+                limit = self.settings.batch.max_minutes
+                # The time left is that of all steps, and training may have to end before.
+                time_note = {"minutes": f"{self.seconds / 60:.1f} of at most {limit:g}"} if limit else {}
+                progress.note(loss=f"{loss:.4f}", **{self.method.unit: speed}, **time_note)
                 progress.update()
                 self._after_step()
             self._save()
         return Ending(self.step, reason, self.seconds, self.units)
-
-    def _describe_time(self) -> dict[str, str]:
-        # The time left is that of all steps, and training may have to end before.
-        limit = self.settings.batch.max_minutes
-        return {"minutes": f"{self.seconds / 60:.1f} of at most {limit:g}"} if limit else {}
 
     def take_step(self, batch: Any) -> float:
         """Run one step, log it, and return its loss. A step with numbers that are not finite is refused."""
@@ -193,11 +132,9 @@ class TrainingLoop:
 
     def _find_end(self) -> str | None:
         """Return the reason to stop, if any. Checked before each step: resuming a finished run changes nothing."""
-        run, batch = self.settings.run, self.settings.batch
+        batch = self.settings.batch
         if batch.max_steps and self.step >= batch.max_steps:
             return "max_steps"
-        if run.patience and self.evaluations_without_gain >= run.patience:
-            return "patience"
         if batch.max_minutes and self.seconds >= 60.0 * batch.max_minutes:
             return "max_minutes"
         return "finished" if self.n_steps is not None and self.step >= self.n_steps else None
@@ -224,8 +161,7 @@ class TrainingLoop:
         """Save the batch of a step that is not taken, and describe the error."""
         path = self.folder.failed_batch
         if self.accelerator.is_main_process:
-            data = {"step": self.step + 1, "not_finite": what, **self.method.describe_batch(batch)}
-            write_json(path, data)
+            write_json(path, {"step": self.step + 1, "not_finite": what, **self.method.describe_batch(batch)})
         return self._explain(what, f"step {self.step + 1}", f" The batch is in {path}.")
 
     def _explain(self, what: str, where: str, batch: str = "") -> FloatingPointError:
@@ -245,25 +181,39 @@ class TrainingLoop:
             scores = self.evaluate()
         self.method.model.train()
         self._log({"step": self.step, "evaluation": scores})
-        if scores["acc_at_1"] > self.best:
-            self.best, self.evaluations_without_gain = scores["acc_at_1"], 0
-        else:
-            self.evaluations_without_gain += 1
 
     def _log(self, entry: dict[str, Any]) -> None:
         if self.accelerator.is_main_process:
             self.folder.log(entry)
-        if self.board is not None:
-            self.board.write(entry)
+        if self.board is None:
+            return
+        scalars = {label: entry[name] for name, label in SHOWN.items() if name in entry}
+        unit = self.method.unit
+        # Seconds are rounded, and 0 in very short runs.
+        if entry.get("seconds") and unit in entry:
+            scalars[f"training/{unit} per second"] = entry[unit] / entry["seconds"]
+        for name, value in entry.get("evaluation", {}).items():
+            # Other values are counts, which never change.
+            if isinstance(value, float):
+                scalars[f"held-out names/{name}"] = value
+        for label, value in scalars.items():
+            self.board.add_scalar(label, value, entry["step"])
 
-    def _open_board(self) -> AbstractContextManager[Board | None]:
-        is_wanted = self.settings.run.tensorboard and self.accelerator.is_main_process
-        return Board(self.folder.tensorboard, self.step, self.method.unit) if is_wanted else nullcontext()
+    def _open_board(self) -> AbstractContextManager[Any]:
+        """Open TensorBoard's metrics, which are written in addition to `metrics.jsonl`."""
+        if not (self.settings.run.tensorboard and self.accelerator.is_main_process):
+            return nullcontext()
+        from torch.utils.tensorboard import SummaryWriter
+
+        # Purged steps are repeated, as is an evaluation before the first step.
+        writer: AbstractContextManager[Any] = SummaryWriter(
+            str(self.folder.tensorboard), purge_step=self.step + 1 if self.step else 0
+        )
+        return writer
 
     def _decisive(self) -> dict[str, Any]:
         """Return the data that must equal those of a checkpoint."""
-        learned = self.method.learned.sha256
-        own = {"data.sha256": learned, "base.fingerprint": self.method.base.fingerprint}
+        own = {"data.sha256": self.method.learned.sha256, "base.fingerprint": self.method.base.fingerprint}
         return {**self.settings.decisive(), **own}
 
     def _save(self) -> None:
@@ -272,13 +222,11 @@ class TrainingLoop:
             return
         if self.board is not None:
             # Steps before a checkpoint are never repeated.
-            self.board.writer.flush()
+            self.board.flush()
         data = {
             "step": self.step,
             "seconds": self.seconds,
             "units": self.units,
-            "best": self.best if math.isfinite(self.best) else None,
-            "evaluations_without_gain": self.evaluations_without_gain,
             "scaler": self.scaler.state_dict(),
             "settings": self._decisive(),
         }
@@ -314,8 +262,6 @@ class TrainingLoop:
     def _load(self, path: Path) -> None:
         data, state, random = load_checkpoint(path, self.method.model, self.optimizer, self._decisive())
         self.step, self.units, self.seconds = data["step"], data["units"], data["seconds"]
-        self.best = -math.inf if data["best"] is None else data["best"]
-        self.evaluations_without_gain = data["evaluations_without_gain"]
         self.scaler.load_state_dict(data["scaler"])
         self.method.load_state(state)
         restore_random_states(self.accelerator, random)

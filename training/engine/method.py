@@ -34,32 +34,28 @@ SettingsT = TypeVar("SettingsT", bound=TrainingSettings)
 
 
 class TrainingData(NamedTuple):
-    """Facts about the training data of a run, for its report and its checks.
+    """Facts about the training data of a run, for its report and its checks."""
 
-    path (str): The folder or file, for messages.
-    report (dict[str, Any]): Counts.
-    sha256 (str | dict[str, Any]): Hashes of all that the data depend on. A checkpoint is only resumed with equal ones.
-    concepts (Collection[str]): Ids of the training concepts.
-    """
-
+    # The folder or file, for messages.
     path: str
+    # Counts.
     report: dict[str, Any]
+    # Hashes of all that the data depend on. A checkpoint is only resumed with equal ones.
     sha256: str | dict[str, Any]
+    # Ids of the training concepts.
     concepts: Collection[str]
 
 
 class Ending(NamedTuple):
-    """How a run ended.
+    """How a run ended."""
 
-    step (int): Steps taken.
-    reason (str): "finished", "max_steps", "max_minutes", "patience" or "interrupted".
-    seconds (float): Time spent in steps, including the runs before resuming.
-    units (int): What the steps have learned from, in the method's unit.
-    """
-
+    # Steps taken.
     step: int
+    # "finished", "max_steps", "max_minutes" or "interrupted".
     reason: str
+    # Time spent in steps, including the runs before resuming.
     seconds: float
+    # What the steps have learned from, in the method's unit.
     units: int
 
 
@@ -90,10 +86,9 @@ class Interruption:
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Record signals instead of stopping within a step. Only the main thread receives signals."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self.ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        is_main = threading.current_thread() is threading.main_thread()
+        numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+        before = {number: signal.signal(number, self.ask) for number in numbers}
         try:
             yield
         finally:
@@ -107,27 +102,17 @@ METHODS: dict[str, type[Method[Any]]] = {}
 class Method(ABC, Generic[SettingsT]):
     """One run of a method. Subclasses define data and loss; `train` does the rest. A subclass with a name is known to
     configs as soon as its module is imported.
-
-    name (str): The method, as `run.method` of configs names it.
-    Settings (type[TrainingSettings]): Its settings.
-    dtypes (tuple[str, ...]): Types that its encoders can be stored in. The first is the default.
-    unit (str): The unit of its speed. `loss` returns the number of each step under this name.
-
-    settings (SettingsT): Settings of the run.
-    base (EncoderShim): The base encoder.
-    accelerator (Accelerator): Devices.
-    folder (RunFolder): The folder of the run.
-    learned (TrainingData): What `load` returned.
-    model (Model): What `build` returned.
-    n_steps (int | None): Steps of the whole run; None if only time limits it. `build` may set it.
-    interruption (Interruption): Says whether long work within a step has to end; then raise `StepInterrupted`.
     """
 
+    # The method, as `run.method` of configs names it.
     name: ClassVar[str]
     Settings: ClassVar[type[TrainingSettings]]
+    # Types that its encoders can be stored in. The first is the default.
     dtypes: ClassVar[tuple[str, ...]] = tuple(DTYPES)
+    # The unit of its speed. `loss` returns the number of each step under this name.
     unit: ClassVar[str] = "names"
 
+    # What `load` and `build` returned.
     learned: TrainingData
     model: Model
 
@@ -141,85 +126,52 @@ class Method(ABC, Generic[SettingsT]):
         self.base = base
         self.accelerator = accelerator
         self.folder = RunFolder(settings.paths.output)
+        # Steps of the whole run; None if only time limits it. `build` may set it.
         self.n_steps: int | None = settings.batch.max_steps or None
+        # Says whether long work within a step has to end; then raise `StepInterrupted`.
         self.interruption = Interruption()
 
     @abstractmethod
     def load(self) -> TrainingData:
-        """Read the data.
-
-        RETURNS (TrainingData): Counts, hashes and concepts.
-        RAISES (OSError): If a file is missing or damaged.
-        RAISES (ValueError): If there are no training data.
-        """
+        """Read the data. It raises an OSError if a file is missing or damaged, and a ValueError if there are none."""
 
     @abstractmethod
     def loss(self, batch: Any, scale: float) -> dict[str, Any]:
-        """Add the gradients of a batch to the weights' gradients.
-
-        batch (Any): The batch of the step.
-        scale (float): The factor of gradients.
-        RETURNS (dict[str, Any]): The unscaled `loss`, the number of the method's `unit`, and other metrics to log;
-            JSON.
-        RAISES (NotFiniteError): If a number is infinite or NaN. The step is not taken.
+        """Add the gradients of a batch, times the scale, to the weights' gradients. It returns the unscaled `loss`, the
+        number of the method's `unit`, and other metrics to log, as JSON data. A NotFiniteError prevents the step.
         """
 
     @classmethod
     @abstractmethod
     def describe(cls, report: RunReport) -> Making:
-        """Describe how an encoder was trained, for its card and for the user.
-
-        report (RunReport): Report of the run.
-        RETURNS (Making): Name, source and lines.
-        """
-
-    # Hooks with defaults
+        """Describe how an encoder was trained, for its card and for the user."""
 
     def build(self) -> Model:
-        """Make the model, after the data are loaded, and whatever the steps need.
-
-        RETURNS (Model): The model.
-        """
+        """Make the model, after the data are loaded, and whatever the steps need."""
         return Model(copy_transformer(self.base.source, self.settings.batch.dropout))
 
     def batches(self, start: int) -> Iterator[Any]:
-        """Iterate over the batches of the steps, which depend only on the seed and the step. By default a batch is the
-        number of its step, and `loss` draws the data.
-
-        start (int): Steps to skip, for a resumed run.
-        YIELDS (Any): The batch of a step.
+        """Iterate over the batches of the steps, which depend only on the seed and the step. A resumed run skips the
+        first `start` steps. By default a batch is the number of its step, and `loss` draws the data.
         """
         return count(start)
 
     def describe_batch(self, batch: Any) -> dict[str, Any]:
-        """Describe a batch whose loss is not a number.
-
-        batch (Any): The batch of the step.
-        RETURNS (dict[str, Any]): JSON data.
-        """
+        """Describe a batch whose loss is not a number, as JSON data."""
         return {}
 
     def make_optimizer(self) -> torch.optim.Optimizer:
-        """Make the optimizer. The `rate` of a group of parameters multiplies the learning rate.
-
-        RETURNS (torch.optim.Optimizer): AdamW.
-        """
+        """Make the optimizer. The `rate` of a group of parameters multiplies the learning rate."""
         how = self.settings.optimizer
         trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         return torch.optim.AdamW(trained, lr=how.learning_rate, weight_decay=how.weight_decay)
 
     def state(self) -> dict[str, Any]:
-        """Return the method's state for a checkpoint, in addition to weights and optimizer.
-
-        RETURNS (dict[str, Any]): JSON data and tensors by name.
-        """
+        """Return the method's state for a checkpoint, in addition to weights and optimizer: JSON data and tensors."""
         return {}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Restore the method's state from a checkpoint.
-
-        state (dict[str, Any]): As `state` returned it.
-        """
+        """Restore what `state` returned from a checkpoint."""
 
     @classmethod
     def to_encoder(
@@ -231,30 +183,18 @@ class Method(ABC, Generic[SettingsT]):
         base_share: float = 0.0,
         dtype: str = "",
     ) -> EncoderShim:
-        """Make the encoder to measure or to export.
-
-        weights (Mapping[str, torch.Tensor]): The parameters of the model's transformer by name.
-        base (EncoderShim): The base encoder.
-        settings (SettingsT): Settings of the run.
-        base_share (float): Share of the weights before training, 0 to 1.
-        dtype (str): One of `dtypes`; empty for the first.
-        RETURNS (EncoderShim): The encoder, with the fingerprint of the stored weights.
-        RAISES (FloatingPointError): If a weight is infinite or NaN.
-        RAISES (ValueError): If the base has no such weights to average with.
+        """Make the encoder to measure or to export, of the parameters of the model's transformer by name. The type of
+        its weights is one of `dtypes`, empty for the first. It raises a FloatingPointError if a weight is infinite or
+        NaN, and a ValueError if the base has no such weights to average with.
         """
         transformer = load_weights(copy_transformer(base.source), weights)
         return finish_encoder(transformer, base, base_share=base_share, dtype=dtype or cls.dtypes[0])
 
     def finish(self, trained: EncoderShim, ending: Ending) -> dict[str, Any]:
-        """Write files beside the encoder folder, and return the method's entries of the report.
-
-        trained (EncoderShim): The encoder to export.
-        ending (Ending): How the run ended.
-        RETURNS (dict[str, Any]): JSON data, in addition to steps, time and speed.
+        """Write files beside the encoder folder, and return the method's entries of the report, in addition to steps,
+        time and speed, as JSON data.
         """
         return {}
-
-    # What methods use
 
     @cached_property
     def gradient(self) -> ChunkedGradient:
@@ -302,23 +242,10 @@ def find_method(values: Mapping[str, Any], where: str | Path) -> type[Method[Any
 
 
 def make_settings(values: Mapping[str, Any], where: str | Path = "the settings") -> Any:
-    """Make the settings of a run.
-
-    values (Mapping[str, Any]): Settings by section. [run] names the method.
-    where (str | Path): Where they are from, for messages.
-    RETURNS (TrainingSettings): The method's settings, checked.
-    RAISES (ValueError): If the method or a setting is unknown, missing or out of range.
-    """
+    """Make the settings of a run by section, of the method that [run] names. `where` says where they are from."""
     return find_method(values, where).Settings.read(values)
 
 
 def read_settings(path: str | Path, overrides: dict[str, Any] | None = None) -> Any:
-    """Read the config of a run.
-
-    path (str | Path): A file in the form of spaCy's configs. [run] names the method.
-    overrides (dict[str, Any] | None): Values that override the file, by "section.name".
-    RETURNS (TrainingSettings): The method's settings, checked.
-    RAISES (FileNotFoundError): If the file does not exist.
-    RAISES (ValueError): If the method or a setting is unknown, missing or out of range.
-    """
+    """Read the config of a run: the settings of its method, checked. `overrides` are values by "section.name"."""
     return make_settings(read_config(path, overrides), path)

@@ -38,14 +38,8 @@ def search_on_device(vectors: Rows, queries: np.ndarray, k: int, device: torch.d
 def search_others(
     vectors: np.ndarray, rows: np.ndarray, wanted: int, fingerprint: str
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Find the nearest other rows of given rows: with an index on the CPU, by exact search on a GPU.
-
-    vectors (np.ndarray): Unit vectors, shape (n, width), float32.
-    rows (np.ndarray): The query rows, shape (m,).
-    wanted (int): Neighbours of each; fewer than n.
-    fingerprint (str): Fingerprint of the encoder of the vectors.
-    RETURNS (tuple[np.ndarray, dict[str, Any]]): Other rows, nearest first, shape (m, wanted), int64; and the
-        configuration of the `index` with its measured `recall`.
+    """Find the nearest other rows of m given rows, shape (m, wanted), with an index on the CPU, by exact search on a
+    GPU; and describe the `index` and its measured `recall`.
     """
     device = resolve_device("auto")
     if device.type == "cpu":

@@ -19,20 +19,13 @@ from pytorch_metric_learning.distances import CosineSimilarity
 from pytorch_metric_learning.reducers import AvgNonZeroReducer
 from torch.nn.functional import normalize, relu, softplus
 
-# Smaller than the resolution of squared distances of unit vectors in single precision. It keeps the square root away
-# from 0, where it has no gradient.
-TINY = 1e-12
-
 
 class Pairs(NamedTuple):
-    """Pairs of names of a batch, as masks of shape (n, n), bool; or pairs between two sets, of shape (n, m).
+    """Pairs of names of a batch, as masks of shape (n, n), bool; or pairs between two sets, of shape (n, m)."""
 
-    same (torch.Tensor): All pairs of one label. A name is not paired with itself.
-    positives (torch.Tensor): The chosen pairs of one label.
-    negatives (torch.Tensor): The chosen pairs of different labels.
-    """
-
+    # All pairs of one label. A name is not paired with itself.
     same: torch.Tensor
+    # The chosen pairs, of one label and of different labels.
     positives: torch.Tensor
     negatives: torch.Tensor
 
@@ -56,16 +49,13 @@ def cosines(embeddings: torch.Tensor) -> torch.Tensor:
 
 def distances(similarities: torch.Tensor) -> torch.Tensor:
     """Convert cosines to Euclidean distances of unit vectors: d² = 2 - 2 cos."""
-    return (2.0 - 2.0 * similarities).clamp(min=TINY).sqrt()
+    # The square root has no gradient at 0; single precision doesn't resolve so small a number.
+    return (2.0 - 2.0 * similarities).clamp(min=1e-12).sqrt()
 
 
 def list_pairs(labels: torch.Tensor, names: torch.Tensor | None = None) -> Pairs:
-    """List the pairs of a batch with equal and with different labels.
-
-    labels (torch.Tensor): A number for the concept of each name; shape (n,), int64.
-    names (torch.Tensor | None): A number for each distinct name, shape (n,), to exclude homonyms (equal names of
-        different concepts) from the negatives. None, as in the paper: homonyms are negatives.
-    RETURNS (Pairs): All pairs of the batch.
+    """List the pairs of a batch with equal and with different labels. Homonyms, equal names of different concepts, are
+    negatives as in the paper, unless `names` has a number for each distinct name.
     """
     same = labels[:, None] == labels[None, :]
     positives = same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device)
@@ -83,12 +73,10 @@ class PairMiner:
     the opposite sign; the published search space of the margin and the released code agree with this one. A positive
     pair is kept if the nearest negative violates the margin with it, a negative pair if the farthest positive does. So
     triplets need not be listed, and memory grows with the square of the batch size, not its cube.
-
-    margin (float): The required extra distance of negatives.
-    metric (str): "euclidean" for distances of unit vectors (SapBERT, 0.2), "cosine" for 1 - cosine (CODER, 0.1).
     """
 
     margin: float = 0.2
+    # Distances of unit vectors, or 1 - cosine.
     metric: Literal["euclidean", "cosine"] = "euclidean"
 
     def __call__(self, embeddings: torch.Tensor, pairs: Pairs) -> Pairs:
@@ -155,13 +143,12 @@ def make_cosine() -> Loss:
 def make_triplet(margin: float = 0.2) -> Loss:
     """Triplet loss: the positive part of d(a, p) - d(a, n) + margin, averaged over its non-zero values."""
 
-    def compute(embeddings: torch.Tensor, labels: torch.Tensor, pairs: Pairs) -> torch.Tensor:
-        far = distances(cosines(embeddings))
-        anchors, partners = pairs.positives.nonzero(as_tuple=True)
-        costs = relu(far[anchors, partners][:, None] - far[anchors] + margin)[pairs.negatives[anchors]]
-        return _anchored(costs.sum() / (costs > 0).sum().clamp(min=1), embeddings)
+    def cost(similar: torch.Tensor, negatives: torch.Tensor, anchors: torch.Tensor, partners: torch.Tensor) -> Any:
+        far = distances(similar)
+        costs = relu(far[anchors, partners][:, None] - far[anchors] + margin)[negatives[anchors]]
+        return costs.sum() / (costs > 0).sum().clamp(min=1)
 
-    return compute
+    return _of_positives(cost)
 
 
 def make_nca(scale: float = 20.0) -> Loss:
@@ -181,32 +168,26 @@ def make_nca(scale: float = 20.0) -> Loss:
 def make_lifted_structure(margin: float = 0.5) -> Loss:
     """Lifted structure loss (Oh Song et al., CVPR 2016): each positive pair against all negatives of both names."""
 
-    def compute(embeddings: torch.Tensor, labels: torch.Tensor, pairs: Pairs) -> torch.Tensor:
-        far = distances(cosines(embeddings))
-        anchors, partners = pairs.positives.nonzero(as_tuple=True)
-        if not len(anchors) or not pairs.negatives.any():
-            return _anchored(far.new_zeros(()), embeddings)
-        per_name = _log_sum_exp(margin - far, pairs.negatives)
+    def cost(similar: torch.Tensor, negatives: torch.Tensor, anchors: torch.Tensor, partners: torch.Tensor) -> Any:
+        far = distances(similar)
+        per_name = _log_sum_exp(margin - far, negatives)
         push = torch.logaddexp(per_name[anchors], per_name[partners])
         push = torch.where(torch.isfinite(push), push, torch.zeros_like(push))
-        return _anchored((relu(push + far[anchors, partners]) ** 2 / 2).mean(), embeddings)
+        return (relu(push + far[anchors, partners]) ** 2 / 2).mean()
 
-    return compute
+    return _of_positives(cost)
 
 
 def make_info_nce(temperature: float = 0.07) -> Loss:
     """InfoNCE (Oord et al., 2018): each positive pair against all negatives of its anchor, averaged over pairs."""
 
-    def compute(embeddings: torch.Tensor, labels: torch.Tensor, pairs: Pairs) -> torch.Tensor:
-        logits = cosines(embeddings) / temperature
-        anchors, partners = pairs.positives.nonzero(as_tuple=True)
-        if not len(anchors) or not pairs.negatives.any():
-            return _anchored(logits.new_zeros(()), embeddings)
-        push = _log_sum_exp(logits, pairs.negatives)[anchors]
+    def cost(similar: torch.Tensor, negatives: torch.Tensor, anchors: torch.Tensor, partners: torch.Tensor) -> Any:
+        logits = similar / temperature
+        push = _log_sum_exp(logits, negatives)[anchors]
         # -log(e^s / (e^s + sum e^n)) = softplus(log sum e^n - s)
-        return _anchored(softplus(push - logits[anchors, partners]).mean(), embeddings)
+        return softplus(push - logits[anchors, partners]).mean()
 
-    return compute
+    return _of_positives(cost)
 
 
 def make_circle(m: float = 0.25, gamma: float = 256.0) -> Loss:
@@ -235,26 +216,21 @@ RELEASED: dict[str, Mapping[str, Any]] = {
 
 
 def make_loss(name: str, preset: str = "paper", **constants: Any) -> Loss:
-    """Make a loss.
-
-    name (str): One of `LOSSES`.
-    preset (str): "paper" for the starred constants of table 6, "released" for those of the released code.
-    **constants (Any): Constants that override the preset.
-    RETURNS (Loss): The loss.
-    RAISES (ValueError): If the released code has no such loss, or there is no such constant.
+    """Make a loss of `LOSSES`: with the starred constants of table 6 ("paper"), or with those of the released code
+    ("released"), and with constants that override them.
     """
     if preset == "released" and name not in RELEASED:
         raise ValueError(f'Set objective.preset to "paper": the released code has no loss {name}.')
     known = list(inspect.signature(LOSSES[name]).parameters)
     for constant, value in constants.items():
-        wanted = "0 or more" if constant in ("m", "margin") else "more than 0"
+        is_margin = constant in ("m", "margin")
         if constant not in known:
             reason = f"there is no constant {constant}, only {', '.join(known) or 'none'}"
         # Similarities lie around the base, and every other constant scales or widens a distance.
-        elif constant == "base" or value > 0 or (value == 0 and wanted == "0 or more"):
+        elif constant == "base" or value > 0 or (value == 0 and is_margin):
             continue
         else:
-            reason = f"{constant} is {value}, but has to be {wanted}"
+            reason = f"{constant} is {value}, but has to be {'0 or more' if is_margin else 'more than 0'}"
         raise ValueError(f"The loss {name} can't be made: {reason}. Correct objective.constants.")
     return LOSSES[name](**{**(RELEASED[name] if preset == "released" else {}), **constants})
 
@@ -264,7 +240,20 @@ def _of_library(loss: torch.nn.Module) -> Loss:
 
     def compute(embeddings: torch.Tensor, labels: torch.Tensor, pairs: Pairs) -> torch.Tensor:
         indices = (*pairs.positives.nonzero(as_tuple=True), *pairs.negatives.nonzero(as_tuple=True))
-        return _anchored(loss(embeddings.float(), labels, indices), embeddings)
+        found: torch.Tensor = loss(embeddings.float(), labels, indices)
+        return found
+
+    return compute
+
+
+def _of_positives(cost: Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]) -> Loss:
+    """Make a loss of a cost of all cosines, the mask of negatives, and the anchors and partners of positive pairs."""
+
+    def compute(embeddings: torch.Tensor, labels: torch.Tensor, pairs: Pairs) -> torch.Tensor:
+        anchors, partners = pairs.positives.nonzero(as_tuple=True)
+        if not len(anchors) or not pairs.negatives.any():
+            return 0.0 * embeddings.float().sum()
+        return cost(cosines(embeddings), pairs.negatives, anchors, partners)
 
     return compute
 
@@ -276,8 +265,3 @@ def _log_sum_exp(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     # The gradient of an empty sum is NaN, even if it is unused.
     safe = torch.where(has_any[:, None], masked, torch.zeros_like(masked))
     return torch.where(has_any, torch.logsumexp(safe, dim=1), -torch.inf)
-
-
-def _anchored(loss: torch.Tensor, embeddings: torch.Tensor) -> torch.Tensor:
-    """Connect a loss of 0 to the embeddings, so that a step without pairs can be backpropagated."""
-    return loss if loss.requires_grad or not embeddings.requires_grad else loss + 0.0 * embeddings.float().sum()

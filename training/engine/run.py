@@ -6,8 +6,7 @@ import atexit
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -28,10 +27,10 @@ from ..data.run_folder import RunDescription, RunFolder, RunReport, list_version
 from ..data.splits import check_held_out, read_held_out
 from ..data.task import LinkingTask, limit_names
 from ..encoders.bases import load_base
-from ..encoders.card import CardNotes, read_results, write_card
+from ..encoders.card import NO_NOTES, CardNotes, read_results, write_card
 from ..encoders.export import check_dtype, write_encoder_folder
 from .checkpoints import list_checkpoints, load_transformer, read_step
-from .loop import TrainingLoop, check_tensorboard
+from .loop import TrainingLoop
 from .method import METHODS, Ending, Method, TrainingData, make_settings
 from .nearest import search_on_device
 from .settings import TrainingSettings, refuse
@@ -42,28 +41,23 @@ PACKAGES = ("accelerate", "pytorch-metric-learning", "scann", "scikit-learn")
 WAIT = timedelta(hours=12)
 # A process that fails alone cannot wait for the main one, which waits for it.
 WAIT_AFTER_ERROR = timedelta(seconds=10)
-ENDED = "spacy_sapbert/ended"
 
 
 def train(settings: TrainingSettings) -> RunReport | None:
-    """Train an encoder, and export it. A stopped run resumes from its last checkpoint.
-
-    settings (TrainingSettings): Settings of the method `run.method`.
-    RETURNS (RunReport | None): As saved in `report.json`; None in all processes except the main one.
-    RAISES (OSError): If a file is missing or damaged.
-    RAISES (ValueError): If there are no training data, they contain a held-out concept, or the output folder has a run
-        with other settings, data or base encoder.
-    RAISES (FloatingPointError): If embeddings, loss, gradients or weights are infinite or NaN.
-    RAISES (RuntimeError): If another run uses the output folder, or the processes of a launch are not connected.
+    """Train an encoder, and export it. A stopped run resumes from its last checkpoint. The report is the one saved in
+    `report.json`; processes other than the main one return None.
     """
     if settings.run.tensorboard:
-        check_tensorboard()
-    with open_processes() as accelerator, _lock(settings, accelerator):
-        return _train(settings, accelerator)
-
-
-def _lock(settings: TrainingSettings, accelerator: Accelerator) -> AbstractContextManager[None]:
-    return lock_run(Path(settings.paths.output)) if accelerator.is_main_process else nullcontext()
+        try:
+            import torch.utils.tensorboard  # noqa: F401
+        except ImportError as error:
+            raise ImportError(
+                f"run.tensorboard is true, but tensorboard can't be imported ({error}). Install it: pip install "
+                "tensorboard."
+            ) from error
+    with open_processes() as accelerator:
+        with lock_run(Path(settings.paths.output)) if accelerator.is_main_process else nullcontext():
+            return _train(settings, accelerator)
 
 
 def _train(settings: TrainingSettings, accelerator: Accelerator) -> RunReport | None:
@@ -80,10 +74,18 @@ def _train(settings: TrainingSettings, accelerator: Accelerator) -> RunReport | 
         task = limit_names(task, settings.run.held_out_names)
     with show_phase("Tokenising names and making the model"):
         method.model = method.build().to(accelerator.device)
-    description = describe_run(method)
+    device = accelerator.device
+    description = RunDescription(
+        settings=settings.to_dict(),
+        data={**method.learned.report, "sha256": method.learned.sha256},
+        encoder={"base": base.fingerprint, **base.settings.to_dict()},
+        versions=list_versions(*PACKAGES),
+        parameters={name: count_trainable(part) for name, part in method.model.named_children()},
+        machine={"processor": platform.machine(), "device": device.type, "threads": torch.get_num_threads()},
+    )
     evaluate = None if task is None else lambda: measure_names(method.take_snapshot(), task)
     ending = TrainingLoop(method, evaluate, description).run()
-    return finish_run(method, ending, description, task) if accelerator.is_main_process else None
+    return _finish(method, ending, description, task) if accelerator.is_main_process else None
 
 
 def _read_task(path: str, learned: TrainingData) -> LinkingTask | None:
@@ -95,25 +97,12 @@ def _read_task(path: str, learned: TrainingData) -> LinkingTask | None:
     return task
 
 
-def describe_run(method: Method[Any]) -> RunDescription:
-    """Describe a run before its first step. The method has data and model."""
-    base, device = method.base, method.accelerator.device
-    return RunDescription(
-        settings=method.settings.to_dict(),
-        data={**method.learned.report, "sha256": method.learned.sha256},
-        encoder={"base": base.fingerprint, **base.settings.to_dict()},
-        versions=list_versions(*PACKAGES),
-        parameters={name: count_trainable(part) for name, part in method.model.named_children()},
-        machine={"processor": platform.machine(), "device": device.type, "threads": torch.get_num_threads()},
-    )
-
-
 def count_trainable(module: torch.nn.Module) -> int:
     """Count the elements of a module's trainable parameters."""
     return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
 
 
-def finish_run(method: Method[Any], ending: Ending, description: RunDescription, task: LinkingTask | None) -> RunReport:
+def _finish(method: Method[Any], ending: Ending, description: RunDescription, task: LinkingTask | None) -> RunReport:
     """Write the results of a run: the encoder with its card, and last the report, which marks the run complete."""
     settings, base, folder = method.settings, method.base, method.folder
     weights = dict(method.model.transformer.named_parameters())
@@ -141,10 +130,9 @@ def _report(
     base_share: float,
     dtype: str,
 ) -> RunReport:
-    described = {**description.encoder, **encoder.settings.to_dict(), "trained": encoder.fingerprint}
-    export = {"base_share": base_share, "dtype": dtype}
-    values = {**description.to_dict(), "encoder": described}
-    return RunReport(**values, training=training, held_out=scores, export=export)
+    values = description.to_dict()
+    values["encoder"] |= {**encoder.settings.to_dict(), "trained": encoder.fingerprint}
+    return RunReport(**values, training=training, held_out=scores, export={"base_share": base_share, "dtype": dtype})
 
 
 def measure_names(encoder: EncoderShim, task: LinkingTask) -> dict[str, Any]:
@@ -171,23 +159,13 @@ def export_run(
     step: int | None = None,
     held_out: str = "",
     results: str = "",
-    notes: CardNotes | None = None,
+    notes: CardNotes = NO_NOTES,
 ) -> RunReport:
-    """Export a checkpoint of a run, finished or not, to an encoder folder. Its card shows only scores of exactly the
-    stored weights.
+    """Export a checkpoint of a run, finished or not, to an encoder folder.
 
-    run (str | Path): The run's folder.
-    output (str | Path): The encoder folder.
-    base_share (float | None): Share of the base's weights; None for the share in the run's settings.
-    dtype (str): The type of stored weights, such as "bf16" for half the size; empty for the method's default.
-    step (int | None): The step of the checkpoint; None for the last.
-    held_out (str): The file of held-out names for evaluation; empty for the run's own scores if it exported the same
-        weights, else for none.
-    results (str): A file with other results; see `read_results`.
-    notes (CardNotes | None): Facts for the card.
-    RETURNS (RunReport): The report that the card describes.
-    RAISES (OSError): If there is no such run, checkpoint or file, or it is damaged.
-    RAISES (ValueError): If an argument is invalid, or the base or the data have changed since.
+    The share of the base's weights and the type of stored weights are by default those of the run. The card shows only
+    scores of exactly the stored weights: on the file of held-out names if there is one, else the run's own, and those
+    in a file of results (see `read_results`).
     """
     folder = RunFolder(run)
     description = folder.read_description()
@@ -201,14 +179,25 @@ def export_run(
     if not 0.0 <= share < 1.0:
         refuse("base_share", share, "0 or more and less than 1")
     path = find_checkpoint(run, step)
-    base = _load_same_base(settings, description.encoder["base"])
+    base = load_base(settings.paths.encoder, settings.encoder)
+    if base.fingerprint != description.encoder["base"]:
+        raise ValueError(
+            f"The base encoder '{settings.paths.encoder}' has the fingerprint {base.fingerprint}, but the run started "
+            f"from {description.encoder['base']}. Its files have changed, or it is another one of that name. Put the "
+            "former one back."
+        )
     weights, data = load_transformer(path)
     encoder = method.to_encoder(weights, base, settings, base_share=share, dtype=dtype)
-    notes = notes or CardNotes()
     if results:
-        notes = replace(notes, results=read_results(results, encoder.fingerprint))
+        notes = notes._replace(results=read_results(results, encoder.fingerprint))
     if held_out:
-        scores = _measure_unseen(settings, description, held_out, base, encoder)
+        learned = read_data(settings, base)
+        if learned.sha256 != description.data["sha256"]:
+            raise ValueError(
+                f"The data in {learned.path} are no longer those that the run {run} was trained on, so that nothing "
+                "tells whether the names to measure on were held out. Put them back, or leave --held-out away."
+            )
+        scores = measure_both(base, encoder, _read_task(held_out, learned))
     else:
         # The run's own scores, if the weights are the same.
         known = folder.read_report()
@@ -219,30 +208,6 @@ def export_run(
     return report
 
 
-def _load_same_base(settings: TrainingSettings, fingerprint: str) -> EncoderShim:
-    """Load the encoder that a run has started from."""
-    base = load_base(settings.paths.encoder, settings.encoder)
-    if base.fingerprint != fingerprint:
-        raise ValueError(
-            f"The base encoder '{settings.paths.encoder}' has the fingerprint {base.fingerprint}, but the run started "
-            f"from {fingerprint}. Its files have changed, or it is another one of that name. Put the former one back."
-        )
-    return base
-
-
-def _measure_unseen(
-    settings: Any, description: RunDescription, held_out: str, base: EncoderShim, encoder: EncoderShim
-) -> dict[str, Any] | None:
-    """Measure an exported encoder, after checking that the run has not learned these names."""
-    learned = read_data(settings, base)
-    if learned.sha256 != description.data["sha256"]:
-        raise ValueError(
-            f"The data in {learned.path} are no longer those that the run {settings.paths.output} was trained on, so "
-            "that nothing tells whether the names to measure on were held out. Put them back, or leave --held-out away."
-        )
-    return measure_both(base, encoder, _read_task(held_out, learned))
-
-
 def read_data(settings: TrainingSettings, base: EncoderShim) -> TrainingData:
     """Read the training data of a run without training, for checks. The base encoder is loaded."""
     with open_processes() as accelerator:
@@ -250,7 +215,7 @@ def read_data(settings: TrainingSettings, base: EncoderShim) -> TrainingData:
 
 
 def find_checkpoint(run: str | Path, step: int | None = None) -> Path:
-    """Find the checkpoint of a step of a run; None for the last. It raises a FileNotFoundError if there is none."""
+    """Find the checkpoint of a step of a run; None for the last."""
     found = {read_step(path): path for path in list_checkpoints(RunFolder(run).checkpoints)}
     wanted = max(found, default=None) if step is None else step
     if wanted not in found:
@@ -271,10 +236,6 @@ def open_processes() -> Iterator[Accelerator]:
     in the threads of its open connections, and the launcher then stops the main one during its export.
 
     Encoders compute where the processes train. `use_device` decides about both; without it, accelerate does.
-
-    YIELDS (Accelerator): Devices and processes.
-    RAISES (RuntimeError): If the processes are not connected, so that each would train alone.
-    RAISES (ValueError): If one GPU is chosen for several processes.
     """
     chosen = find_chosen()
     launched = int(os.environ.get("WORLD_SIZE", 1))
@@ -298,22 +259,19 @@ def open_processes() -> Iterator[Accelerator]:
         with use_device(accelerator.device):
             yield accelerator
     except BaseException:
-        _wait_for_main_process(accelerator)
+        if accelerator.num_processes > 1:
+            _wait_for_main_process(accelerator)
         raise
     accelerator.wait_for_everyone()
 
 
 def _wait_for_main_process(accelerator: Accelerator) -> None:
     """After an error, give the main process time for its own message and files."""
-    if accelerator.num_processes == 1:
-        return
     # No collective operation: the processes may have failed at different ones.
-    store = torch.distributed.distributed_c10d._get_default_store()
-    try:
+    store, ended = torch.distributed.distributed_c10d._get_default_store(), "spacy_sapbert/ended"
+    # An error: the main process goes on, or the store has gone with it.
+    with suppress(RuntimeError):
         if accelerator.is_main_process:
-            store.set(ENDED, "1")
+            store.set(ended, "1")
         else:
-            store.wait([ENDED], WAIT_AFTER_ERROR)
-    except RuntimeError:
-        # The main process goes on, or the store has gone with it.
-        return
+            store.wait([ended], WAIT_AFTER_ERROR)

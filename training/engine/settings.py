@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from thinc.api import Config
-from typing_extensions import Self
 
 from spacy_sapbert.settings import Settings
 
@@ -17,8 +14,12 @@ from ..encoders.bases import EncoderChoice, Section
 
 MixedPrecision = Literal["auto", "fp32", "bf16", "fp16"]
 Schedule = Literal["constant", "linear"]
-# The highest seed of NumPy's older generators, which libraries use.
-MAX_SEED = 2**32 - 1
+# What may change when a run is resumed; its length only unless the learning rate falls to 0 at the last step.
+MAY_CHANGE = {
+    "batch": {"max_minutes", "gradient_cache"},
+    "run": {"checkpoint_steps", "evaluation_steps", "held_out_names", "base_share", "tensorboard"},
+}
+LENGTHS = {"max_steps", "epochs"}
 
 
 class PathSettings(Section):
@@ -46,9 +47,6 @@ class OptimizerSettings(Section):
 class BatchSettings(Section):
     """The computation of a step, and limits of the run. Methods add the size of a batch."""
 
-    may_change = frozenset({"max_minutes", "gradient_cache"})
-    lengths = frozenset({"max_steps", "epochs"})
-
     max_steps: int = Field(default=0, ge=0, description="Maximum number of steps; 0 for no limit.")
     max_minutes: float = Field(default=0.0, ge=0, description="Maximum minutes of training; 0 for no limit.")
     chunk_names: int = Field(
@@ -70,12 +68,9 @@ class BatchSettings(Section):
 class RunSettings(Section):
     """The method, and settings of the run."""
 
-    may_change = frozenset(
-        {"checkpoint_steps", "evaluation_steps", "held_out_names", "patience", "base_share", "tensorboard"}
-    )
-
     method: str = Field(description="The method: sapbert, coder, coder_plusplus, biosyn or static.")
-    seed: int = Field(default=0, ge=0, le=MAX_SEED, description="Seed of shuffling, sampling and dropout.")
+    # The highest seed of NumPy's older generators, which libraries use.
+    seed: int = Field(default=0, ge=0, le=2**32 - 1, description="Seed of shuffling, sampling and dropout.")
     precision: MixedPrecision = Field(
         default="auto",
         description='Precision of the forward pass, also of searches for names; "auto": bf16 where the processor '
@@ -87,9 +82,6 @@ class RunSettings(Section):
     )
     held_out_names: int = Field(
         default=0, ge=0, description="Names to search about at most when held-out names are measured; 0 for all."
-    )
-    patience: int = Field(
-        default=0, ge=0, description="Stop after this number of evaluations without improvement; 0 for never."
     )
     base_share: float = Field(
         default=0.0,
@@ -111,27 +103,15 @@ class TrainingSettings(Settings):
     batch: BatchSettings = BatchSettings()
     run: RunSettings
 
-    @model_validator(mode="after")
-    def _check_patience(self) -> Self:
-        if self.run.patience and not (self.run.evaluation_steps and self.paths.held_out):
-            allowed = "0 without evaluations, which take run.evaluation_steps and paths.held_out"
-            refuse("run.patience", self.run.patience, allowed)
-        return self
-
     def decisive(self) -> dict[str, dict[str, Any]]:
         """Return the settings, without paths, that must equal those of a checkpoint."""
-        has_fixed_length = self.optimizer.schedule == "linear"
+        lengths = set() if self.optimizer.schedule == "linear" else LENGTHS
         data = {}
-        for name in type(self).model_fields:
-            section = getattr(self, name)
-            if not isinstance(section, PathSettings):
-                free = section.may_change if has_fixed_length else section.may_change | section.lengths
-                data[name] = {key: value for key, value in section.to_dict().items() if key not in free}
+        for section, values in self.to_dict().items():
+            free = MAY_CHANGE.get(section, set()) | (lengths if section == "batch" else set())
+            data[section] = {name: value for name, value in values.items() if name not in free}
+        del data["paths"]
         return data
-
-    def fingerprint(self) -> str:
-        """Hash the decisive settings."""
-        return hashlib.sha256(json.dumps(self.decisive(), sort_keys=True).encode()).hexdigest()
 
 
 def refuse(name: str, value: Any, allowed: str) -> NoReturn:
@@ -140,21 +120,14 @@ def refuse(name: str, value: Any, allowed: str) -> NoReturn:
 
 
 def read_config(path: str | Path, overrides: dict[str, Any] | None = None) -> Config:
-    """Read a file in the form of spaCy's configs.
-
-    path (str | Path): The file.
-    overrides (dict[str, Any] | None): Values that override the file, by "section.name".
-    RETURNS (Config): Settings by section.
-    RAISES (FileNotFoundError): If the file does not exist.
-    RAISES (ValueError): If the file is malformed.
-    """
+    """Read a file in the form of spaCy's configs. `overrides` are values by "section.name"."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no config {path} (seen from {Path.cwd()}). Check the path.")
     try:
-        # Not by spaCy's overrides, which have to be in the file.
-        config = Config().from_disk(path, interpolate=not overrides)
         if not overrides:
-            return config
+            return Config().from_disk(path)
+        # Not by spaCy's overrides, which have to be in the file.
+        config = Config().from_disk(path, interpolate=False)
         for name, value in overrides.items():
             section, _, key = name.partition(".")
             config.setdefault(section, {})[key] = value

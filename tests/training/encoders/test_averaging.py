@@ -4,43 +4,34 @@ import json
 import shutil
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
-import spacy
 import torch
-from conftest import make_encoder_folder, make_tokenizer
+from conftest import make_encoder_folder, make_static, make_tokenizer
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.folder import read_encoder, write_encoder
 from spacy_sapbert.encoder.settings import ENCODER_FILE, EncoderSettings
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.encoder.transformer import EncoderSource, compute_fingerprint
+from spacy_sapbert.encoder.transformer import EncoderSource
 from spacy_sapbert.encoder.transformer_folder import ADAPTER_FOLDER
 from spacy_sapbert.files import write_manifest
-from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.encoders.bases import EncoderChoice, load_base
 from training.encoders.card import CardFacts, CardNotes, compose_card
 from training.encoders.export import (
     ADAPTER_FILE,
     average_encoders,
-    average_transformers,
     check_shares,
     finish_encoder,
     write_encoder_folder,
 )
 
 SHARES = [0.5, 0.3, 0.2]
-
-
-def write_figures(path, rows):
-    """Write a table of results as `measure` does: task, metric, rank, share, fingerprint."""
-    columns = ["task", "metric", "rank", "value", "fingerprint"]
-    pl.DataFrame(rows, columns, orient="row").write_parquet(path)
 
 
 LINES = ["Base: small, fingerprint 0123456789ab...", "Objective: info_nce.", "Pooling cls, 25 tokens."]
@@ -95,7 +86,7 @@ def test_an_encoder_with_itself_is_itself(folders, tmp_path):
         [([folders[0]] * 3, SHARES), (folders, [1, 0, 0]), ([folders[1], folders[0]], [0, 1])]
     ):
         made = average_encoders(names, tmp_path / str(number), shares=shares)
-        assert made.encoder.fingerprint == load(folders[0]).fingerprint == load(tmp_path / str(number)).fingerprint
+        assert made.fingerprint == load(folders[0]).fingerprint == load(tmp_path / str(number)).fingerprint
         files = [Path(folder) / "model.safetensors" for folder in (folders[0], tmp_path / str(number))]
         assert files[0].read_bytes() == files[1].read_bytes()
 
@@ -114,39 +105,10 @@ def test_half_precision_is_rounded_once(folders, tmp_path):
     assert json.loads((tmp_path / "bf16" / "config.json").read_text())["torch_dtype"] == "bfloat16"
 
 
-def test_the_same_call_gives_the_same_files(folders, tmp_path):
-    for name in ("once", "again"):
-        average_encoders(folders, tmp_path / name, shares=SHARES, dtype="bf16")
-    first, second = (
-        {path.name: path.read_bytes() for path in (tmp_path / name).rglob("*") if path.is_file()}
-        for name in ("once", "again")
-    )
-    assert first == second and "model.safetensors" in first
-
-
-def test_the_folder_is_loaded_by_the_plugin(folders, tmp_path):
-    made = average_encoders(folders, tmp_path / "mean", dtype="bf16")
-    source = read_encoder(tmp_path / "mean")
-    assert compute_fingerprint(source.transformer, source.tokenizer, source.settings) == made.encoder.fingerprint
-    builder = TerminologyBuilder()
-    for number, name in enumerate(("heart attack", "acute cold", "liver failure")):
-        builder.add_name(f"C{number}", name)
-    nlp = spacy.blank("en")
-    linker = nlp.add_pipe("sapbert_linker")
-    linker.initialize(terminology=builder.build(), encoder=str(tmp_path / "mean"))
-    assert linker.find(["acute cold"])[0][0]["id"] == "C1"
-    vectors = made.encoder.encode(["heart attack"])
-    np.testing.assert_allclose(load(tmp_path / "mean").encode(["heart attack"]), vectors, atol=1e-2)
-
-
 def test_the_card_says_what_was_averaged(folders, tmp_path):
-    def average(output, *arguments, fails=False):
-        command = ["export", *folders, tmp_path / output, "--shares", "0.5,0.3,0.2", *arguments]
-        result = CliRunner().invoke(app, list(map(str, command)))
-        assert bool(result.exit_code) == fails, (result.output, result.exception)
-        return str(result.exception) if fails else result.output
-
-    assert f"0.3 of {folders[1]}, 0.2 of {folders[2]}, fp32: written to" in average("bare")
+    command = ["export", *folders, str(tmp_path / "bare"), "--shares", "0.5,0.3,0.2"]
+    result = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert f"0.3 of {folders[1]}, 0.2 of {folders[2]}, fp32: written to" in result.output
     bare = read_card(tmp_path / "bare")
     assert bare.startswith("---\nbase_model: someone/small\nlibrary_name: sentence-transformers\n")
     assert bare.count("\n- sapbert\n") == bare.count("\n- spacy-sapbert\n") == 1
@@ -163,18 +125,6 @@ def test_the_card_says_what_was_averaged(folders, tmp_path):
     fingerprint = load(tmp_path / "bare").fingerprint
     assert bare.count("Fingerprint: ") == 1 and f"- Fingerprint: {fingerprint}.\n" in bare
     assert "- Weights: averaged in float32, stored as fp32.\n" in bare
-    results = tmp_path / "results.parquet"
-    write_figures(results, [("Corpus A", "acc", 1, 0.9123, fingerprint)])
-    (tmp_path / "notes.md").write_text("## Data\n\nOntology X, CC BY 4.0.\n")
-    notes = ["--notes", tmp_path / "notes.md", "--command", "python -m training export", "--licence", "apache-2.0"]
-    average("full", "--results", results, *notes)
-    full = read_card(tmp_path / "full")
-    assert "\nlicense: apache-2.0\n" in full and load(tmp_path / "full").fingerprint == fingerprint
-    for part in ("| Corpus A | 91.2 |", "```bash\npython -m training export\n```", "Ontology X, CC BY 4.0."):
-        assert part in full
-    assert "of other encoders" in average("other", "--results", results, "--dtype", "bf16", fails=True)
-    assert "no file" in average("other", "--notes", tmp_path / "nowhere.md", fails=True)
-    assert not (tmp_path / "other").exists()
 
 
 def test_cards_of_others_are_not_read(folders, tmp_path):
@@ -205,91 +155,90 @@ def test_shares_that_are_none_are_refused(folders, tmp_path, shares):
 
 def test_shares_may_be_rounded_and_are_equal_by_default():
     assert check_shares(None, 4) == [0.25] * 4
-    assert check_shares([1 / 3, 1 / 3, 1 / 3], 3) == [1 / 3] * 3
     assert check_shares([0.3333333] * 3, 3) == [0.3333333] * 3
-
-
-def test_encoders_that_do_not_fit_are_refused(folders, static_folder, tmp_path):
-    def refuse(name, match, **given):
-        with pytest.raises(ValueError, match=match):
-            average_encoders([folders[0], str(name)], tmp_path / "mean", **given)
-        assert not (tmp_path / "mean").exists()
-
-    refuse(make(tmp_path / "wide", 1, intermediate_size=128), r"architectures.*intermediate_size is 64 and 128")
-    # Weights of equal shapes that are computed with in another way.
-    refuse(make(tmp_path / "heads", 1, num_attention_heads=4), r"num_attention_heads is 2 and 4")
-    for name, settings, what in (
-        ("mean-pooling", {"pooling": "mean"}, "pooling is cls and mean"),
-        ("short", {"max_length": 12}, "max_length is 25 and 12"),
-        ("lower", {"lower_case": True}, "lower_case is False and True"),
-    ):
-        source = read_encoder(folders[1], requested=settings)
-        write_encoder(source, tmp_path / name)
-        refuse(tmp_path / name, f"settings differ: {what}")
-    refuse(static_folder, "static encoder")
-    refuse(folders[1], "Unknown dtype", dtype="int8")
-    adapted = tmp_path / "low-rank"
-    shutil.copytree(folders[1], adapted)
-    (adapted / ADAPTER_FILE).write_text("{}")
-    refuse(adapted, "low-rank.*adapter")
     with pytest.raises(ValueError, match="1 encoders.*two or more"):
-        average_encoders(folders[:1], tmp_path / "mean")
-    for option, value in (("--base-share", "0.5"), ("--step", "0"), ("--held-out", "a.json")):
-        with pytest.raises(ValueError, match=f"{option} is .*one run alone"):
-            app(["export", *folders, str(tmp_path / "mean"), option, value], standalone_mode=False)
-    with pytest.raises(ValueError, match="--shares is '1'.*two encoders or more"):
-        app(["export", folders[0], str(tmp_path / "mean"), "--shares", "1"], standalone_mode=False)
-    with pytest.raises(OSError, match="can't read an encoder|no encoder in"):
-        average_encoders([folders[0], str(tmp_path / "nowhere")], tmp_path / "mean")
+        check_shares(None, 1)
 
 
-def test_another_vocabulary_is_refused(folders, tmp_path):
-    tokenizer = make_tokenizer()
-    vocabulary = json.loads(tokenizer.backend_tokenizer.to_str())
+def copy_encoder(folder, output, **settings):
+    write_encoder(read_encoder(folder, requested=settings), output)
+    return output
+
+
+def swap_words(folder, output):
+    shutil.copytree(folder, output)
+    vocabulary = json.loads(make_tokenizer().backend_tokenizer.to_str())
     words = vocabulary["model"]["vocab"]
     one, other = [word for word in words if word.isalpha()][:2]
     words[one], words[other] = words[other], words[one]
-    shutil.copytree(folders[1], tmp_path / "swapped")
-    (tmp_path / "swapped" / "tokenizer.json").write_text(json.dumps(vocabulary))
-    (tmp_path / "swapped" / ENCODER_FILE).unlink()
-    with pytest.raises(ValueError, match="vocabularies differ"):
-        average_encoders([folders[0], str(tmp_path / "swapped")], tmp_path / "mean")
+    (output / "tokenizer.json").write_text(json.dumps(vocabulary))
+    (output / ENCODER_FILE).unlink()
+
+
+def add_low_rank_adapter(folder, output):
+    shutil.copytree(folder, output)
+    (output / ADAPTER_FILE).write_text("{}")
+
+
+def add_bottleneck_adapter(folder, output):
+    shutil.copytree(folder, output)
+    (output / ADAPTER_FOLDER).mkdir()
+    data = {"fingerprint": "f", "settings": EncoderSettings().to_dict(), "kind": "bottleneck"}
+    write_manifest(output / ENCODER_FILE, 1, data)
+
+
+def break_weights(folder, output):
+    broken = read_encoder(folder)
+    with torch.no_grad():
+        next(broken.transformer.parameters()).fill_(float("inf"))
+    write_encoder(broken, output)
+
+
+@pytest.mark.parametrize(
+    "write, message",
+    [
+        (lambda _, out: make(out, 1, intermediate_size=128), r"architectures.*intermediate_size is 64 and 128"),
+        # Weights of equal shapes that are computed with in another way.
+        (lambda _, out: make(out, 1, num_attention_heads=4), r"num_attention_heads is 2 and 4"),
+        (partial(copy_encoder, pooling="mean"), "settings differ: pooling is cls and mean"),
+        (partial(copy_encoder, max_length=12), "settings differ: max_length is 25 and 12"),
+        (partial(copy_encoder, lower_case=True), "settings differ: lower_case is False and True"),
+        (swap_words, "vocabularies differ"),
+        (add_low_rank_adapter, "other.*adapter"),
+        (add_bottleneck_adapter, "bottleneck encoder"),
+        (break_weights, "nothing was exported"),
+        (lambda _, out: write_encoder(make_static(np.ones((len(make_tokenizer()), 4))), out), "static encoder"),
+        (lambda *_: None, "can't read an encoder|no encoder in"),
+    ],
+)
+def test_encoders_that_do_not_fit_are_refused(folders, tmp_path, write, message):
+    write(folders[1], tmp_path / "other")
+    with pytest.raises((ValueError, FloatingPointError, OSError), match=message):
+        average_encoders([folders[0], str(tmp_path / "other")], tmp_path / "mean")
+    assert not (tmp_path / "mean").exists()
+
+
+@pytest.mark.parametrize(
+    "n, options, message",
+    [
+        (2, {"--dtype": "int8"}, "Unknown dtype"),
+        (2, {"--base-share": "0.5"}, "--base-share is .*one run alone"),
+        (2, {"--step": "0"}, "--step is .*one run alone"),
+        (2, {"--held-out": "a.json"}, "--held-out is .*one run alone"),
+        (1, {"--shares": "1"}, "--shares is '1'.*two encoders or more"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(folders, tmp_path, n, options, message):
+    given = [part for option in options.items() for part in option]
+    with pytest.raises(ValueError, match=message):
+        app(["export", *folders[:n], str(tmp_path / "mean"), *given], standalone_mode=False)
 
 
 def test_limits_that_a_tokenizer_keeps_do_not_matter(folders, tmp_path):
     """Tokenizers of bases say how long their training's texts were; the encoder's own settings decide."""
     source = read_encoder(folders[1])
     source.tokenizer.backend_tokenizer.enable_truncation(7)
-    settings = EncoderSettings()
-    write_encoder(
-        EncoderSource(source.transformer, source.tokenizer, settings, source.fingerprint), tmp_path / "truncating"
-    )
-    made = average_encoders([folders[0], str(tmp_path / "truncating")], tmp_path / "mean")
-    assert len(made.ingredients) == 2
-
-
-def test_bottleneck_adapters_are_refused(folders, tmp_path):
-    shutil.copytree(folders[1], tmp_path / "adapted")
-    (tmp_path / "adapted" / ADAPTER_FOLDER).mkdir()
-    data = {"fingerprint": "f", "settings": EncoderSettings().to_dict(), "kind": "bottleneck"}
-    write_manifest(tmp_path / "adapted" / ENCODER_FILE, 1, data)
-    with pytest.raises(ValueError, match="bottleneck encoder"):
-        average_encoders([folders[0], str(tmp_path / "adapted")], tmp_path / "mean")
-
-
-def test_infinite_weights_are_refused(folders, tmp_path):
-    broken = read_encoder(folders[1])
-    with torch.no_grad():
-        next(broken.transformer.parameters()).fill_(float("inf"))
-    write_encoder(broken, tmp_path / "broken")
-    with pytest.raises(FloatingPointError, match="nothing was exported"):
-        average_encoders([folders[0], str(tmp_path / "broken")], tmp_path / "mean")
-    assert not (tmp_path / "mean").exists()
-
-
-def test_the_encoders_stay_as_they_are(folders):
-    transformers = [read_encoder(folder).transformer for folder in folders]
-    before = [{name: tensor.clone() for name, tensor in one.state_dict().items()} for one in transformers]
-    average_transformers(transformers, SHARES)
-    for one, weights in zip(transformers, before, strict=True):
-        assert all(torch.equal(tensor, weights[name]) for name, tensor in one.state_dict().items())
+    changed = EncoderSource(source.transformer, source.tokenizer, EncoderSettings(), source.fingerprint)
+    write_encoder(changed, tmp_path / "truncating")
+    average_encoders([folders[0], str(tmp_path / "truncating")], tmp_path / "mean")
+    assert read_card(tmp_path / "mean").count("Share 0.5") == 2

@@ -34,9 +34,12 @@ def test_vectors_are_those_of_the_encoder(encoder, tmp_path_factory, asked, kept
             np.testing.assert_allclose(unscaled, encoder.encode_unscaled(strings), atol=1e-4)
 
 
-def test_what_is_kept_is_not_computed_again(encoder, tmp_path, monkeypatch):
+def test_what_is_kept_is_not_computed_again_and_not_shared(encoder, encoder_folder, tmp_path, monkeypatch):
     strings = ["cold", "flu", "cold", ""]
     first = Embeddings(encoder, tmp_path).take(strings)
+    other = EncoderShim({"pooling": "mean"}, "fp32")
+    other.load(encoder_folder)
+    assert len(Embeddings(other, tmp_path)) == 0
     monkeypatch.setattr(encoder, "encode_unscaled", None)
     again = Embeddings(encoder, tmp_path)
     assert len(again) == 3
@@ -53,14 +56,6 @@ def test_runs_that_write_at_once_do_not_harm_each_other(encoder, tmp_path):
     np.testing.assert_allclose(again.take(strings), encoder.encode(strings), atol=1e-5)
 
 
-def test_encoders_do_not_share_vectors(encoder, encoder_folder, tmp_path):
-    other = EncoderShim({"pooling": "mean"}, "fp32")
-    other.load(encoder_folder)
-    Embeddings(encoder, tmp_path).add(["cold"])
-    assert len(Embeddings(other, tmp_path)) == 0
-    assert not np.allclose(Embeddings(other, tmp_path).take(["cold"]), Embeddings(encoder, tmp_path).take(["cold"]))
-
-
 @pytest.mark.parametrize(
     "damage", [lambda path: path.write_bytes(b""), lambda path: path.with_suffix(".strings").unlink()]
 )
@@ -69,17 +64,6 @@ def test_damaged_files_are_refused(encoder, tmp_path, damage):
     damage(next(tmp_path.rglob("*.npy")))
     with pytest.raises(ValueError, match="no vectors of strings.*Delete its folder"):
         Embeddings(encoder, tmp_path)
-
-
-def test_a_static_encoder_gives_strings_that_it_does_not_know_zeros(static_folder):
-    shim = EncoderShim({})
-    shim.load(static_folder)
-    strings = ["cold", "ж", "heart attack", ""]
-    for normalised in (True, False):
-        vectors = Embeddings(shim).take(strings, normalised=normalised)
-        expected = shim.encode(strings) if normalised else shim.encode_unscaled(strings)
-        np.testing.assert_allclose(vectors, expected, atol=1e-5)
-    assert vectors.any(axis=1).tolist() == [True, False, True, False]
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -17,7 +17,7 @@ def test_a_fault_or_kill_while_a_checkpoint_is_replaced_leaves_a_whole_one(tmp_p
     optimizer = torch.optim.SGD(model.parameters())
 
     def save(folder, step, mark):
-        save_checkpoint(folder, model, optimizer, {"step": step, "settings": {}, "mark": mark})
+        save_checkpoint(folder, model, optimizer, {"step": step, "settings": {}, "mark": mark}, {}, {})
 
     old = tmp_path / "old"
     for step in (2, 4, 6):

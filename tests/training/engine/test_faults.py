@@ -1,5 +1,6 @@
 """Runs that diverge, share a folder, lose a checkpoint, are killed or are launched wrongly."""
 
+import json
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from training.data.run_folder import LOCK_FILE
 from training.engine.checkpoints import STATE_FILE, list_checkpoints
 from training.engine.gradient import NotFiniteError
 from training.engine.loop import TrainingLoop
-from training.engine.run import export_run, train
+from training.engine.run import train
 from training.methods.sapbert import Sapbert
 
 # Fixtures.
@@ -75,10 +76,19 @@ def test_a_learning_rate_that_is_too_high_poisons_nothing(make, rate):
     assert_nothing_poisoned(settings)
 
 
-def test_embeddings_that_are_no_numbers_are_not_a_loss_of_zero(make, monkeypatch):
-    monkeypatch.setattr("training.engine.gradient.forward", lambda *args, **how: forward(*args, **how) * torch.nan)
-    with pytest.raises(FloatingPointError, match="embeddings of step 1 "):
-        train(make())
+def test_numbers_that_are_none_stop_the_run_and_keep_the_batch(make, monkeypatch):
+    settings = make()
+    for what, place, broken in (
+        # Not a loss of zero, which no pairs among NaN would give.
+        ("embeddings", "engine.gradient.forward", lambda *given, **how: forward(*given, **how) * torch.nan),
+        ("loss", "methods.pairs.Objective.__call__", lambda self, vectors, *_: (vectors.sum() * torch.nan, {})),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"training.{place}", broken)
+            with pytest.raises(FloatingPointError, match=f"{what} of step 1 "):
+                train(settings)
+        batch = json.loads((Path(settings.paths.output) / "failed_batch.json").read_text())
+        assert batch["not_finite"] == what and len(batch["names"]) == len(batch["labels"]) == 16
 
 
 def test_half_precision_may_skip_steps_but_not_forever():
@@ -98,31 +108,6 @@ def test_a_run_in_half_precision_goes_on_after_a_gradient_that_overflows(make, m
     break_gradient(monkeypatch, 2, torch.inf)
     assert train(settings).training["steps"] == 6
     assert all(torch.isfinite(tensor).all() for tensor in final_weights(settings).values())
-
-
-def test_weights_that_are_not_finite_are_not_exported(make, tmp_path):
-    settings = make()
-    train(settings)
-    (last,) = list_checkpoints(Path(settings.paths.output) / "checkpoints")[-1:]
-    poison(last)
-    with pytest.raises(FloatingPointError, match="1 weights"):
-        export_run(settings.paths.output, tmp_path / "encoder")
-    assert not (tmp_path / "encoder").exists()
-
-
-def poison(checkpoint):
-    """Put NaN into a checkpoint, with a manifest that agrees."""
-    from safetensors.torch import save_file
-
-    from spacy_sapbert.files import write_manifest
-    from training.engine.checkpoints import CHECKPOINT_FILE, FORMAT_VERSION, read_checkpoint
-
-    data = read_checkpoint(checkpoint)
-    tensors = load_file(checkpoint / STATE_FILE)
-    tensors["weights.transformer.embeddings.word_embeddings.weight"][0, 0] = torch.nan
-    save_file(tensors, checkpoint / STATE_FILE)
-    kept = {name: value for name, value in data.items() if name not in ("format", "files", "checksum")}
-    write_manifest(checkpoint / CHECKPOINT_FILE, FORMAT_VERSION, kept)
 
 
 def test_a_second_run_in_the_same_folder_is_refused(make, tmp_path, monkeypatch):
@@ -147,12 +132,11 @@ def test_a_second_run_in_the_same_folder_is_refused(make, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "no state", "no manifest"])
 def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(make, damage):
-    whole, settings = make("whole"), make()
-    train(whole)
+    settings = make()
     train(settings)
+    expected = losses(settings), final_weights(settings)
     checkpoints = Path(settings.paths.output) / "checkpoints"
-    last = checkpoints / "step-00000006"
-    state = last / STATE_FILE
+    state = checkpoints / "step-00000006" / STATE_FILE
     if damage == "cut":
         state.write_bytes(state.read_bytes()[:-100])
     elif damage == "changed":
@@ -160,18 +144,14 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(make, damage):
         content[-1] ^= 1
         state.write_bytes(content)
     else:
-        (state if damage == "no state" else last / "checkpoint.json").unlink()
+        (state if damage == "no state" else state.with_name("checkpoint.json")).unlink()
     with pytest.warns(UserWarning, match="step-00000006.*step-00000004"):
         train(settings)
     assert list_steps(settings) == ["step-00000004", "step-00000006"]
-    assert losses(settings) == losses(whole)
-    assert_same(final_weights(settings), final_weights(whole))
-
-
-def test_damage_to_all_checkpoints_is_an_error_and_not_a_new_run(make):
-    settings = make()
-    train(settings)
-    for path in list_checkpoints(Path(settings.paths.output) / "checkpoints"):
+    assert losses(settings) == expected[0]
+    assert_same(final_weights(settings), expected[1])
+    # Damage to all is an error, and not a new run.
+    for path in list_checkpoints(checkpoints):
         (path / STATE_FILE).write_bytes(b"")
     with pytest.raises(OSError, match="step-00000006"):
         train(settings)
@@ -224,8 +204,7 @@ def test_two_processes_with_dropout_resume_bit_for_bit(make, tmp_path):
     assert process.returncode == 0, output.decode()
     assert losses(killed) == losses(whole)
     first, second = final_weights(killed), final_weights(whole)
-    assert set(first) == set(second)
-    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert set(first) == set(second) and all(torch.equal(first[name], second[name]) for name in first)
 
 
 def test_a_warm_up_is_no_longer_than_the_run(make):

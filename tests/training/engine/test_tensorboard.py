@@ -4,34 +4,16 @@ import sys
 from types import ModuleType
 
 import pytest
-from small_runs import make, pairs, terminology  # noqa: F401
+from small_runs import held_out, make, pairs, stop_at, terminology  # noqa: F401
 
-from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder
-from training.data.splits import split_terminology
-from training.engine.loop import TrainingLoop
 from training.engine.run import train
 
 
 @pytest.fixture
-def make_logged(make, terminology, tmp_path):  # noqa: F811
+def make_logged(make, held_out):  # noqa: F811
     """Make settings of a small run with held-out names, whose metrics TensorBoard gets."""
-    rest, task = split_terminology(terminology, held_out=4, dictionary=30)
-    write_pairs(rest, tmp_path / "own_pairs")
-    task.to_disk(tmp_path / "held_out.json")
-    paths = {"pairs": str(tmp_path / "own_pairs"), "held_out": str(tmp_path / "held_out.json")}
-    return lambda **run: make(paths=paths, run={"evaluation_steps": 2, "tensorboard": True, **run})
-
-
-def stop_at(step, monkeypatch):
-    take_step = TrainingLoop.take_step
-
-    def fail(self, rows):
-        if self.step == step:
-            raise RuntimeError("power cut")
-        return take_step(self, rows)
-
-    monkeypatch.setattr("training.engine.loop.TrainingLoop.take_step", fail)
+    return lambda: make(paths=held_out[1], run={"evaluation_steps": 2, "tensorboard": True})
 
 
 def train_with_a_stop(settings, monkeypatch):
@@ -65,7 +47,10 @@ class Writer:
     def flush(self):
         assert self.is_open
 
-    def close(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         self.is_open = False
 
 
@@ -108,11 +93,3 @@ def test_a_missing_library_is_named_before_anything_is_done(make_logged, monkeyp
     with pytest.raises(ImportError, match=r"run.tensorboard.*pip install tensorboard"):
         train(make_logged())
     assert not (tmp_path / "run").exists()
-
-
-def test_it_is_off_unless_wanted_and_decides_nothing(make_logged, tmp_path):
-    train(make_logged(tensorboard=False))
-    assert not (tmp_path / "run" / "tensorboard").exists()
-    assert make_logged().decisive() == make_logged(tensorboard=False).decisive()
-    with pytest.raises(ValueError, match="run.tensorboard"):
-        make_logged(tensorboard="yes")
