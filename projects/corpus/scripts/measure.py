@@ -13,12 +13,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
 
+import psutil
 import typer
 
+from spacy_sapbert.files import hash_file, list_files
 from spacy_sapbert.progress import say
 from training.data.run_folder import write_json, write_text
 from training.markup import format_rows
@@ -127,30 +130,22 @@ def measure_processor() -> float:
 
 
 def measure_memory(pid: int) -> float:
-    """Measure the memory of a process and of those that it has started, without files that they map."""
-    parents: dict[int, int] = {}
-    sizes: dict[int, float] = {}
-    for path in Path("/proc").glob("[0-9]*/status"):
-        try:
-            status = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
-        except OSError:
-            continue
-        number = int(path.parent.name)
-        parents[number] = int(status["PPid"])
-        sizes[number] = int(status.get("RssAnon", "0 kB").split()[0]) / 1024
-    family = {pid}
-    while new := {child for child, parent in parents.items() if parent in family} - family:
-        family |= new
-    return sum(sizes.get(number, 0.0) for number in family)
+    """Measure the memory of a process and of those that it has started, in MB, without files that they map."""
+    total = 0
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        for one in (process, *process.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                memory = one.memory_info()
+                # Only Linux tells what is shared.
+                total += memory.rss - getattr(memory, "shared", 0)
+    return total / 2**20
 
 
 def hash_output(output: Path) -> str:
     """Hash mentions and errors."""
-    digest = hashlib.sha256()
-    for path in sorted(output.rglob("*.parquet")):
-        digest.update(path.relative_to(output).as_posix().encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    files = [name for name in list_files(output) if name.endswith(".parquet")]
+    return hashlib.sha256("".join(name + hash_file(output / name) for name in files).encode()).hexdigest()
 
 
 def format_report(measured: dict[str, dict[str, Any]]) -> str:
