@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inputs import read_settings, report
+import numpy as np
+import polars as pl
+import spacy
+from inputs import compare, read_settings, report
 
-from training.bench import Contestant, Entry, measure
-
-if TYPE_CHECKING:
-    from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.candidates import ConceptFilter
+from spacy_sapbert.index.approximate import TOLERANCE
+from spacy_sapbert.terminology import Terminology
+from training.bench import Entry
 
 K, BATCH, TURNS, MENTIONS = 10, 128, 5, 2000
 # With encoding, which takes most of the time and is the same with and without a filter.
@@ -37,21 +40,13 @@ def make_filters(terminology: Terminology, seed: int) -> dict[str, dict[str, lis
             found[f"{key}: {counted.item(0, 0)}"] = {key: [counted.item(0, 0)]}
     ids = concepts["id"]
     for share in SHARES:
-        found[f"ids: {share:.1%} of concepts"] = {
-            "ids": ids.sample(max(1, round(share * len(ids))), seed=seed).to_list()
-        }
+        chosen = ids.sample(max(1, round(share * len(ids))), seed=seed)
+        found[f"ids: {share:.1%} of concepts"] = {"ids": chosen.to_list()}
     return found
 
 
 def search(given: dict[str, Any]) -> Iterator[Any]:
     """Search with each filter; the way decides with which rows, and how: "plain", "filtered" or "all"."""
-    import numpy as np
-    import polars as pl
-    import spacy
-
-    from spacy_sapbert.candidates import ConceptFilter
-    from spacy_sapbert.index.approximate import TOLERANCE
-
     run, way = Path(given["run"]), given["way"]
     linker = spacy.load(run / "pipeline").get_pipe("sapbert_linker")
     retriever, vectors_of_rows = linker.retriever, np.array(linker.index.vectors)
@@ -87,24 +82,20 @@ def search(given: dict[str, Any]) -> Iterator[Any]:
 def main() -> None:
     """Measure filtered searches in the pipeline of the run."""
     settings = read_settings()
-    ways = ("filtered", "all", "plain")
-    contestants = [Contestant(way, __file__, "search", {**settings, "way": way}) for way in ways]
-    measured = measure(contestants, threads=settings["threads"])
+    ways = dict.fromkeys(("filtered", "all", "plain"), {**settings, "function": "search"})
+    measured = compare(__file__, ways, settings["threads"])
     rows = []
     for step in measured.steps["filtered"]:
-        if step.name.endswith(", compared"):
-            name = step.name.removesuffix(", compared")
-            times = {way: measured.ratio("filtered", way, f"{name}, search") for way in ("all", "plain")}
-            rows += [
-                Entry("filters", f"{name}, rows allowed", step.figures["rows"]),
-                Entry("filters", f"{name}, time of a search / unfiltered, median", times["all"], "{:.2f}x"),
-                Entry("filters", f"{name}, time of a search / plain products, median", times["plain"], "{:.2f}x"),
-                Entry(
-                    "filters",
-                    f"{name}, time of find / unfiltered, median",
-                    measured.ratio("filtered", "all", f"{name}, find"),
-                    "{:.2f}x",
-                ),
-                Entry("filters", f"{name}, recall@1", step.figures["recall"], "{:.4f}"),
-            ]
-    report("filters", rows, [], settings["described"], {"measured": measured.to_dict()})
+        name, _, what = step.name.rpartition(", ")
+        if what == "compared":
+            search, find = f"{name}, search", f"{name}, find"
+            rows.append(Entry("filters", f"{name}, rows allowed", step.figures["rows"]))
+            for label, step_name, other in (
+                ("a search / unfiltered", search, "all"),
+                ("a search / plain products", search, "plain"),
+                ("find / unfiltered", find, "all"),
+            ):
+                ratio = measured.ratio("filtered", other, step_name)
+                rows.append(Entry("filters", f"{name}, time of {label}, median", ratio, "{:.2f}x"))
+            rows.append(Entry("filters", f"{name}, recall@1", step.figures["recall"], "{:.4f}"))
+    report("filters", rows, [], settings["described"], measured)

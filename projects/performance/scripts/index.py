@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import tempfile
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from inputs import read_settings, report
+import numpy as np
+import polars as pl
+from inputs import compare, read_settings, report
 
-from training.bench import MB, Contestant, Entry, Turns, measure
-
-if TYPE_CHECKING:
-    import numpy as np
+from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.index import Index, ScannIndex, UsearchIndex, exact_search, read_index
+from spacy_sapbert.index.approximate import TOLERANCE, RecallTest
+from spacy_sapbert.retrieval.encoding import ALTERATIONS, VectorStore, alter_names, encode_groups, group_by_tokens
+from spacy_sapbert.terminology import Terminology
+from training.bench import MB, Entry, Turns
 
 K, TURNS = 10, 5
 # Queries of each kind; at a share of 0.005, the standard error is 0.0022.
@@ -27,15 +32,6 @@ BATCH = 128
 
 def encode_inputs(settings: dict[str, Any], vectors: Path) -> dict[str, int]:
     """Encode names and all kinds of queries once, those with the same tokens once; say how many queries there are."""
-    import json
-
-    import numpy as np
-    import polars as pl
-
-    from spacy_sapbert.encoder.shim import EncoderShim
-    from spacy_sapbert.retrieval.encoding import ALTERATIONS, VectorStore, alter_names, encode_groups, group_by_tokens
-    from spacy_sapbert.terminology import Terminology
-
     encoder, run = EncoderShim({}, "fp32"), Path(settings["run"])
     encoder.load(settings["encoder"])
     names = Terminology.from_disk(run / "terminology").names["name"]
@@ -57,8 +53,6 @@ def encode_inputs(settings: dict[str, Any], vectors: Path) -> dict[str, int]:
 
 def read_encoded(given: dict[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Read the rows of the index and the queries by kind."""
-    import numpy as np
-
     read = {kind: np.load(Path(given["run"], f"encoded_{kind}.npy")) for kind in ("names", *given["queries"])}
     return read.pop("names")[: given["rows"] or None], read
 
@@ -82,9 +76,6 @@ def plain(given: dict[str, Any]) -> Iterator[Any]:
 
 def ours(given: dict[str, Any]) -> Iterator[Any]:
     """An index of the plugin."""
-    from spacy_sapbert.index import Index, ScannIndex, UsearchIndex, exact_search, read_index
-    from spacy_sapbert.index.approximate import TOLERANCE, RecallTest
-
     vectors, queries = read_encoded(given)
     index = {cls.kind: cls for cls in (Index, ScannIndex, UsearchIndex)}[given["kind"]]()
     yield "read"
@@ -102,7 +93,7 @@ def ours(given: dict[str, Any]) -> Iterator[Any]:
         # By score, so that another row at the same distance counts as found.
         best = exact_search(vectors, queries[kind], 1)[1][:, 0]
         missed[kind] = float((index.search(queries[kind], K)[1][:, 0] < best - TOLERANCE).mean())
-    with tempfile.TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder:
         index.to_disk(folder)
         size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
         begin = time.perf_counter()
@@ -140,15 +131,13 @@ def main(sizes: str = "0", kinds: str = "exact,scann,usearch", vectors: Path = P
     counts = encode_inputs(settings, vectors)
     n_names = counts.pop("names")
     chosen, rows, results = [kind.strip() for kind in kinds.split(",")], [], []
+    facts = ["Distinct queries: " + ", ".join(f"{n:,} {kind}" for kind, n in counts.items()) + "."]
     for size in (int(size) for size in sizes.split(",")):
         given = {**settings, "rows": size, "queries": list(counts)}
-        indexes = [Contestant(kind, __file__, "ours", {**given, "kind": kind}) for kind in chosen]
-        measured = measure([Contestant("plain", __file__, "plain", given), *indexes], threads=settings["threads"])
+        indexes = {kind: {**given, "kind": kind, "function": "ours"} for kind in chosen}
+        measured = compare(__file__, {"plain": given, **indexes}, settings["threads"])
         rows += make_rows(measured, min(size or n_names, n_names), counts["mentions"], chosen)
         results.append({"rows": size or n_names, "measured": measured.to_dict()})
-    facts = ["Distinct queries: " + ", ".join(f"{n:,} {kind}" for kind, n in counts.items()) + "."]
-    for result in results:
-        for kind in chosen:
-            step = next(step for step in result["measured"][kind] if step["name"] == "build")
-            facts.append(f"{kind}, {result['rows']:,} rows: {step['figures']['configuration']}.")
-    report("index", rows, facts, settings["described"], {"sizes": results})
+        configurations = {kind: measured.figures(kind, "build")["configuration"] for kind in chosen}
+        facts += [f"{kind}, {size or n_names:,} rows: {found}." for kind, found in configurations.items()]
+    report("index", rows, facts, settings["described"], sizes=results)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections.abc import Iterator
 from importlib.util import find_spec
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from training.bench import Contestant, Entry, describe, measure, write_report
+from training.bench import Contestant, Entry, Turns, describe, make_table, measure, write_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from spacy_sapbert.terminology import Terminology
 
 OUTPUT = Path("output")
@@ -36,12 +34,36 @@ def read_settings() -> dict[str, Any]:
     return settings
 
 
-def report(name: str, rows: list[Entry], facts: list[str], described: dict[str, Any], data: dict[str, Any]) -> None:
-    """Write output/NAME.md and output/NAME.json, which `report` of bench.py puts together."""
-    from training.bench import make_table
+def compare(script: str, ways: dict[str, dict[str, Any]], threads: int, turns: int = 1) -> Turns:
+    """Measure ways by their names. Each is the function of the script that its inputs name, or that of its name."""
+    contestants = [
+        Contestant(way, script, given.get("function", way), {**given, "way": way}) for way, given in ways.items()
+    ]
+    return measure(contestants, turns=turns, threads=threads)
 
-    table = [{**row._asdict(), "target": row.target, "met": row.is_met} for row in rows]
-    write_report(OUTPUT / name, make_table(rows), facts, described, {"table": table, **data})
+
+def report(
+    name: str,
+    rows: list[Entry],
+    facts: list[str],
+    described: dict[str, Any],
+    measured: Turns | None = None,
+    **data: Any,
+) -> None:
+    """Write output/NAME.md and output/NAME.json, which `report` of bench.py puts together."""
+    data["table"] = [{**row._asdict(), "target": row.target, "met": row.is_met} for row in rows]
+    if measured:
+        data["measured"] = measured.to_dict()
+    write_report(OUTPUT / name, make_table(rows), facts, described, data)
+
+
+def make_growth(name: str, what: str, sizes: dict[int, float]) -> list[Entry]:
+    """Tell the power of the size that a figure grows with, from the smallest to the largest size."""
+    small, large = min(sizes, default=0), max(sizes, default=0)
+    if small == large:
+        return []
+    power = log(sizes[large] / sizes[small]) / log(large / small)
+    return [Entry(name, f"exponent, {small:,} to {large:,} {what}", power, "{:.2f}")]
 
 
 def read_names(path: Path) -> Terminology:
@@ -73,9 +95,10 @@ def find_names(names: str) -> Path:
 
 def read_mentions(path: Path) -> Iterator[str]:
     """Read mentions in the order of the file, repeated ones included."""
-    with gzip.open(path, "rt", encoding="utf8") if path.suffix == ".gz" else path.open(encoding="utf8") as file:
-        found = (json.loads(line)["mention"].strip() for line in file if line.strip())
-        yield from (mention for mention in found if mention)
+    import srsly
+
+    lines = srsly.read_gzip_jsonl(path) if path.suffix == ".gz" else srsly.read_jsonl(path)
+    yield from filter(None, (line["mention"].strip() for line in lines))
 
 
 def keep_names(terminology: Terminology, kept: Any) -> Terminology:
@@ -180,15 +203,11 @@ def prepare(
         write_json(folder / "settings.json", {**settings, "described": described})
     for old in OUTPUT.glob("*.json"):
         old.unlink()
-    measured = measure([Contestant("linker", __file__, "build", settings)], threads=threads)
+    measured = compare(__file__, {"linker": {**settings, "function": "build"}}, threads)
     rows = [
         Entry("linker", "rows of the index", measured.figures("linker")["rows"]),
         Entry("linker", "initialize: encode names, build index", measured.median("linker", "initialize"), "{:.1f} s"),
         Entry("linker", "save", measured.median("linker", "save"), "{:.1f} s"),
     ]
     facts = [f"Names: {settings['names']}. Mentions: {settings['mentions']}. Encoder: {encoder}. Seed {seed}."]
-    report("prepare", rows, facts, described, {"settings": settings, "measured": measured.to_dict()})
-
-
-if __name__ == "__main__":
-    typer.run(prepare)
+    report("prepare", rows, facts, described, measured, settings=settings)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inputs import read_settings, report
+import numpy as np
+import spacy
+from inputs import compare, read_settings, report
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
 
-from training.bench import MB, Contestant, Entry, measure
-
-if TYPE_CHECKING:
-    from spacy.language import Language
-    from spacy.tokens import Doc
+from training.bench import MB, Entry
 
 TURNS = 5
 
 
 def load(given: dict[str, Any]) -> tuple[Language, list[Doc]]:
     """Load the pipeline of the run and its documents."""
-    import spacy
-    from spacy.tokens import DocBin
-
     run = Path(given["run"])
     nlp = spacy.load(run / "pipeline")
     return nlp, list(DocBin().from_disk(run / "docs.spacy").get_docs(nlp.vocab))
@@ -44,8 +41,6 @@ def ours(given: dict[str, Any]) -> Iterator[Any]:
 
 def plain(given: dict[str, Any]) -> Iterator[Any]:
     """Each mention encoded by itself and compared with all names."""
-    import numpy as np
-
     nlp, docs = load(given)
     linker = nlp.get_pipe("sapbert_linker")
     rows = np.array(linker.index.vectors)
@@ -65,13 +60,9 @@ def plain(given: dict[str, Any]) -> Iterator[Any]:
 def main() -> None:
     """Measure documents and distinct mentions a second."""
     settings = read_settings()
-    contestants = [Contestant(way, __file__, way, settings) for way in ("plain", "ours")]
-    measured = measure(contestants, threads=settings["threads"])
+    measured = compare(__file__, {"plain": settings, "ours": settings}, settings["threads"])
     found = measured.figures("ours")
-    rows = [
-        Entry("linker", "documents", found["docs"]),
-        Entry("linker", "entities with an id", found["linked"]),
-    ]
+    rows = [Entry("linker", "documents", found["docs"]), Entry("linker", "entities with an id", found["linked"])]
     for cache in ("empty cache", "filled cache"):
         seconds = measured.median("ours", cache)
         rows += [
@@ -80,4 +71,4 @@ def main() -> None:
             Entry("linker", f"{cache} / plain loop, median", measured.ratio("plain", "ours", cache), "{:.1f}x"),
         ]
     rows.append(Entry("linker", "peak memory (MB)", measured.peak("ours") / MB))
-    report("pipeline", rows, [], settings["described"], {"measured": measured.to_dict()})
+    report("pipeline", rows, [], settings["described"], measured)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from inputs import OUTPUT, PACKAGES, find_names, read_names, report
+from inputs import PACKAGES, compare, find_names, make_growth, report
 
-from training.bench import Contestant, Entry, Turns, describe, measure
+from training.bench import Entry, Turns, describe
 
 GB, MINUTE, BATCH = 1e9, 60.0, 8192
 # Mentions compared with all names.
@@ -98,21 +96,17 @@ def make_rows(n_rrf: int, measured: Turns, is_full: bool) -> list[Entry]:
 
 
 def make_growth_rows(sizes: list[Turns]) -> list[Entry]:
-    """Compare the smallest with the largest size: the power of the rows of the index that a figure grows with."""
-    count = [measured.figures("build")["rows"] for measured in sizes]
-    if len(set(count)) < 2:
-        return []
-    small, large = sizes[count.index(min(count))], sizes[count.index(max(count))]
+    """Tell the power of the rows of the index that figures grow with."""
     figures = {
         "time to initialize": lambda of: of.median("build", "initialize"),
         "time of a mention": lambda of: of.median("link", "link") / of.figures("link")["mentions"],
         "bytes on disk": lambda of: of.figures("build")["bytes"],
     }
-    what, growth = f"exponent, {min(count):,} to {max(count):,} rows of the index", math.log(max(count) / min(count))
-    return [
-        Entry(f"growth, {name}", what, math.log(figure(large) / figure(small)) / growth, "{:.2f}")
-        for name, figure in figures.items()
-    ]
+    rows = []
+    for name, figure in figures.items():
+        values = {measured.figures("build")["rows"]: figure(measured) for measured in sizes}
+        rows += make_growth(f"growth, {name}", "rows of the index", values)
+    return rows
 
 
 def main(
@@ -124,26 +118,19 @@ def main(
     threads: int = 0,
 ) -> None:
     """Measure sizes (rows of MRCONSO, commas between them) with names that resemble real ones."""
-    from synthetic import Patterns, make_rrf
+    from synthetic import make_each
 
     source = find_names(names_like)
     described = describe(PACKAGES, [source], threads)
-    patterns = Patterns.split(read_names(source).names["name"])
-    OUTPUT.mkdir(exist_ok=True)
     table: list[Entry] = []
     sizes: list[Turns] = []
-    for size in (int(size) for size in rows.split(",")):
-        with TemporaryDirectory(dir=OUTPUT.resolve(), prefix="size ") as folder:
-            Path(folder, "rrf").mkdir()
-            n_rrf = make_rrf(Path(folder, "rrf"), size, seed, patterns)["MRCONSO.RRF"]
-            given = {"work": folder, "recall_target": recall_target, "mentions": mentions, "seed": seed}
-            measured = Turns({})
-            for way in ("build", "link"):
-                one = measure([Contestant(way, __file__, way, given)], threads=threads)
-                measured.steps.update(one.steps)
-        sizes.append(measured)
-        table += make_rows(n_rrf, measured, size >= FULL_RELEASE)
+    numbers = [int(size) for size in rows.split(",")]
+    for size, (work, n_rrf) in zip(numbers, make_each(numbers, names_like, seed), strict=True):
+        given = {"work": str(work), "recall_target": recall_target, "mentions": mentions, "seed": seed}
+        # One after the other, as the second links with what the first has built.
+        steps = {way: compare(__file__, {way: given}, threads).steps[way] for way in ("build", "link")}
+        sizes.append(Turns(steps))
+        table += make_rows(n_rrf, sizes[-1], size >= FULL_RELEASE)
     facts = [f"Names resemble those of {source.name}. Half of the mentions are names, half shortened or misspelt."]
     facts.append(f"Recall target {recall_target:g}, seed {seed}.")
-    data = {"sizes": [measured.to_dict() for measured in sizes]}
-    report("size", [*table, *make_growth_rows(sizes)], facts, described, data)
+    report("size", [*table, *make_growth_rows(sizes)], facts, described, sizes=[found.to_dict() for found in sizes])

@@ -7,9 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from inputs import PACKAGES, report
+from inputs import PACKAGES, compare, report
 
-from training.bench import MB, Contestant, Entry, describe, measure
+from training.bench import MB, Entry, describe
 
 WARM_UP = 2
 
@@ -107,8 +107,8 @@ def main(
         **{"steps": steps, "batch": batch, "chunk": chunk, "precision": precision, "learning_rate": learning_rate},
     }
     with TemporaryDirectory() as folder:
-        contestants = [Contestant(way, __file__, way, {**given, "folder": folder}) for way in ("plain", "ours")]
-        measured = measure(contestants, threads=threads)
+        given["folder"] = folder
+        measured = compare(__file__, {"plain": given, "ours": given}, threads)
     losses: dict[str, list[float]] = {}
     for way, taken in measured.steps.items():
         losses[way] = [step.figures["loss"] for step in taken if step.name == "step"]
@@ -125,4 +125,4 @@ def main(
     rows.append(Entry("training", "ours / plain, median", measured.ratio("plain", "ours", "step"), "{:.2f}x"))
     rows.append(Entry("training", "largest difference of the losses", difference, "{:.6f}"))
     facts = [f"{steps} steps of {batch} pairs, {precision}, on {device}; {chunk} names in a pass of the trainer."]
-    report("training", rows, facts, described, {"settings": given, "losses": losses, "measured": measured.to_dict()})
+    report("training", rows, facts, described, measured, settings=given, losses=losses)

@@ -32,17 +32,8 @@ def main(
         return
     # The newest, where there are several versions.
     wheel = max(Path(packages).glob("*/dist/*.whl"), key=lambda path: path.stat().st_mtime)
-    install = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--upgrade",
-    ]
-    subprocess.run([*install, "--target", str(output), str(wheel)], check=True)
+    install = ["pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade"]
+    subprocess.run([sys.executable, "-m", *install, "--target", str(output), str(wheel)], check=True)
     name, found = wheel.name.partition("-")[0], output / "decisions.json"
     command = [sys.executable, __file__, name, str(documents), str(found)]
     # The package comes from its new folder, and nothing is fetched.
@@ -56,12 +47,7 @@ def main(
 
 
 def list_decisions(pipeline: str, documents: Path) -> list[list[str]]:
-    """List the decisions of a pipeline.
-
-    pipeline (str): A folder or a package.
-    documents (Path): Documents with gold mentions.
-    RETURNS (list[list[str]]): Document, mention, id, and the candidates with their probabilities.
-    """
+    """List document, mention, id, and the candidates with their probabilities."""
     linked = link_documents(spacy.load(pipeline), DocumentTask("documents", documents).read())
     decisions = []
     for mention in linked:
