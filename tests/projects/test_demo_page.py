@@ -10,7 +10,7 @@ from spacy.tokens import Span
 
 from spacy_sapbert.annotations import register_extensions
 
-SCRIPT = Path(__file__).parents[2] / "projects" / "demo" / "scripts" / "page.py"
+SCRIPT = Path(__file__).parents[2] / "projects" / "demo" / "scripts" / "link.py"
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a|b & 'c'"]
 
 

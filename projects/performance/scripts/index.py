@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from inputs import compare, read_settings, report
+from inputs import compare, count_bytes, read_settings, report
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.index import Index, ScannIndex, UsearchIndex, exact_search, read_index
@@ -26,8 +26,7 @@ SAMPLE = 1000
 # Not the seeds of the queries that indexes are tuned with (0) and that the steps of effort were chosen with (1).
 SEED = 2
 # Products of queries and rows held at once, in bytes.
-MEMORY = 4 * 1024**3
-BATCH = 128
+MEMORY, BATCH = 4 * 1024**3, 128
 
 
 def encode_inputs(settings: dict[str, Any], vectors: Path) -> dict[str, int]:
@@ -77,7 +76,7 @@ def plain(given: dict[str, Any]) -> Iterator[Any]:
 def ours(given: dict[str, Any]) -> Iterator[Any]:
     """An index of the plugin."""
     vectors, queries = read_encoded(given)
-    index = {cls.kind: cls for cls in (Index, ScannIndex, UsearchIndex)}[given["kind"]]()
+    index = {cls.kind: cls for cls in (Index, ScannIndex, UsearchIndex)}[given["way"]]()
     yield "read"
     index.build(vectors, make_altered=lambda: queries["altered"])
     yield "build", {"configuration": index.configuration, "recorded": index.recall.get("at_1")}
@@ -95,28 +94,27 @@ def ours(given: dict[str, Any]) -> Iterator[Any]:
         missed[kind] = float((index.search(queries[kind], K)[1][:, 0] < best - TOLERANCE).mean())
     with TemporaryDirectory() as folder:
         index.to_disk(folder)
-        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
         begin = time.perf_counter()
         read_index(folder)
-        yield "saved", {"missed": missed, "bytes": size, "load": time.perf_counter() - begin}
+        seconds = time.perf_counter() - begin
+        yield "saved", {"missed": missed, "bytes": count_bytes(Path(folder)), "load": seconds}
 
 
-def make_rows(measured: Turns, n_rows: int, n_mentions: int, kinds: list[str]) -> list[Entry]:
+def make_rows(measured: Turns, n_rows: int, n_mentions: int) -> list[Entry]:
     """Choose the figures of one size to show. The ratio refers to the faster way of plain search."""
     part = f"index of {n_rows:,} rows"
     faster = min(("search", "search in batches"), key=lambda step: measured.median("plain", step))
-    rows = [
-        Entry(part, "plain products, faster way, queries", n_mentions / measured.median("plain", faster), "{:,.0f}/s")
-    ]
-    for kind in kinds:
-        is_scann, found = kind == "scann", measured.figures(kind)
-        ratio = measured.ratio("plain", kind, "search", faster)
+    speed = n_mentions / measured.median("plain", faster)
+    rows = [Entry(part, "plain products, faster way, queries", speed, "{:,.0f}/s")]
+    for kind in [way for way in measured.steps if way != "plain"]:
+        is_scann, found, speed = kind == "scann", measured.figures(kind), n_mentions / measured.median(kind, "search")
+        build, ratio = measured.median(kind, "build"), measured.ratio("plain", kind, "search", faster)
         rows += [
-            Entry(part, f"{kind}, build", measured.median(kind, "build"), "{:.2f} s", at_most=30 if is_scann else None),
+            Entry(part, f"{kind}, build", build, "{:.2f} s", at_most=30 if is_scann else None),
             Entry(part, f"{kind}, on disk (MB)", found["bytes"] / MB),
             Entry(part, f"{kind}, load", found["load"], "{:.2f} s"),
             Entry(part, f"{kind}, peak memory (MB)", measured.peak(kind, "search") / MB),
-            Entry(part, f"{kind}, queries", n_mentions / measured.median(kind, "search"), "{:,.0f}/s"),
+            Entry(part, f"{kind}, queries", speed, "{:,.0f}/s"),
             Entry(part, f"{kind} / plain, median", ratio, "{:.1f}x", at_least=20 if is_scann else None),
         ]
         for query, share in found["missed"].items():
@@ -129,15 +127,14 @@ def main(sizes: str = "0", kinds: str = "exact,scann,usearch", vectors: Path = P
     """Compare indexes of so many rows (drawn at random; 0 for all). The folder keeps the vectors between runs."""
     settings = read_settings()
     counts = encode_inputs(settings, vectors)
-    n_names = counts.pop("names")
-    chosen, rows, results = [kind.strip() for kind in kinds.split(",")], [], []
+    n_names, rows, results = counts.pop("names"), [], []
     facts = ["Distinct queries: " + ", ".join(f"{n:,} {kind}" for kind, n in counts.items()) + "."]
-    for size in (int(size) for size in sizes.split(",")):
+    for size in map(int, sizes.split(",")):
         given = {**settings, "rows": size, "queries": list(counts)}
-        indexes = {kind: {**given, "kind": kind, "function": "ours"} for kind in chosen}
-        measured = compare(__file__, {"plain": given, **indexes}, settings["threads"])
-        rows += make_rows(measured, min(size or n_names, n_names), counts["mentions"], chosen)
+        ways = {"plain": given, **dict.fromkeys(kinds.split(","), {**given, "function": "ours"})}
+        measured = compare(__file__, ways, settings["threads"])
+        rows += make_rows(measured, min(size or n_names, n_names), counts["mentions"])
         results.append({"rows": size or n_names, "measured": measured.to_dict()})
-        configurations = {kind: measured.figures(kind, "build")["configuration"] for kind in chosen}
-        facts += [f"{kind}, {size or n_names:,} rows: {found}." for kind, found in configurations.items()]
+        for kind in kinds.split(","):
+            facts.append(f"{kind}, {size or n_names:,} rows: {measured.figures(kind, 'build')['configuration']}.")
     report("index", rows, facts, settings["described"], sizes=results)

@@ -16,6 +16,7 @@ from training.bench import Contestant, Entry, Turns, describe, make_table, measu
 if TYPE_CHECKING:
     from spacy_sapbert.terminology import Terminology
 
+GB = 1e9
 OUTPUT = Path("output")
 RUN = OUTPUT / "run"
 PACKAGES = (
@@ -55,6 +56,11 @@ def report(
     if measured:
         data["measured"] = measured.to_dict()
     write_report(OUTPUT / name, make_table(rows), facts, described, data)
+
+
+def count_bytes(folder: Path) -> int:
+    """Count the bytes of the files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def make_growth(name: str, what: str, sizes: dict[int, float]) -> list[Entry]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from inputs import compare, read_settings, report
+from inputs import compare, count_bytes, read_settings, report
 
 from training.bench import MB, Entry, Turns
 
@@ -88,5 +88,5 @@ def main() -> None:
             measured = compare(__file__, ways, settings["threads"], TURNS)
         finally:
             os.replace(moved, run / "pipeline")
-    n_bytes = sum(path.stat().st_size for path in (run / "pipeline").rglob("*") if path.is_file())
-    report("loading", make_rows(measured, n_bytes), [], settings["described"], measured)
+    rows = make_rows(measured, count_bytes(run / "pipeline"))
+    report("loading", rows, [], settings["described"], measured)
