@@ -89,7 +89,7 @@ def main(
         seconds, speed = f"{own['seconds']:.1f}", f"{loop['seconds'] / own['seconds']:.2f}"
         rows.append([name, f"{wall:.1f}", seconds, speed, overhead, f"{found.peak(name) / MB:,.0f}", same])
     columns = ["run", "seconds in all", "seconds of linking", "speed", "more processor time", "peak memory, MB"]
-    table = format_rows([*columns, "same files"], rows, n_text_columns=1)
+    table = format_rows([*columns, "same files"], rows, n_text_columns=1).rstrip("\n")
     facts = ["The memory of actors is not counted, as they are processes of their own."]
     data = {"measured": {name: found.to_dict() for name, found in measured.items()}}
     write_report(output / "report", table, facts, described, data)

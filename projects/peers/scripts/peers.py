@@ -17,6 +17,7 @@ from training.bench import MB, Contestant, Turns, describe, measure, write_repor
 from training.data.mentions import read_dictionary_rows, read_mentions
 from training.data.run_folder import write_json
 from training.data.task import LinkingTask
+from training.markup import format_rows
 
 SCRIPTS = Path(__file__).resolve().parent
 # Scores of equal vectors differ in the last digits.
@@ -118,51 +119,53 @@ def score(task: LinkingTask, found: dict[str, tuple[list[str], list[float]]]) ->
 
 def make_peers(run: Path, tasks: dict[str, LinkingTask], contestants: dict[str, Contestant], measured: Turns) -> Any:
     """Make a flat dict for each system and task."""
+
+    def read_found(way: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((run / f"found_{way}.json").read_text(encoding="utf8"))
+        return found
+
     peers = []
     for key, contestant in contestants.items():
         ways = SCISPACY if key == "scispacy" else {key: contestant.name}
-        for number, (way, name) in enumerate(ways.items()):
-            found = json.loads((run / f"found_{way}.json").read_text(encoding="utf8"))
-            reference = run / f"found_exact_fp32_{key.rsplit('_', 1)[-1]}.json"
-            expected = json.loads(reference.read_text(encoding="utf8")) if reference.is_file() else None
+        steps, number = measured.figures(contestant.name), key.rpartition("_")[2]
+        # Systems with an encoder are compared with exact search.
+        expected = read_found(f"exact_fp32_{number}") if number.isdigit() else None
+        for place, (way, name) in enumerate(ways.items()):
             for task_name, task in tasks.items():
                 # Systems of one process take their passes one after another.
-                seconds = measured.seconds(contestant.name, f"search {task_name}")
-                passes = len(seconds) // len(ways)
-                n_queries, own = len(set(task.queries)), found[task_name]
-                same = None
+                seconds, own = measured.seconds(contestant.name, f"search {task_name}"), read_found(way)[task_name]
+                passes, same = len(seconds) // len(ways), None
                 if expected:
-                    equal = [own[query][0][:1] == expected[task_name][query][0][:1] for query in own]
+                    equal = [found[0][:1] == expected[task_name][query][0][:1] for query, found in own.items()]
                     same = sum(equal) / len(equal)
+                n_queries = len(set(task.queries))
                 peers.append(
                     {
                         **{"system": name, "task": task_name, **score(task, own), "distinct_mentions": n_queries},
-                        "mentions_per_second": n_queries / median(seconds[number * passes : (number + 1) * passes]),
+                        "mentions_per_second": n_queries / median(seconds[place * passes : (place + 1) * passes]),
                         "build_seconds": measured.median(contestant.name, "build"),
-                        "load_seconds": measured.figures(contestant.name).get("load"),
+                        "load_seconds": steps.get("load"),
                         "peak_bytes": measured.peak(contestant.name, f"search {task_name}"),
-                        **{"versions": measured.figures(contestant.name)["versions"], "same_first_concept": same},
+                        **{"versions": steps["versions"], "same_first_concept": same},
                     }
                 )
     return peers
 
 
 def make_table(peers: list[dict[str, Any]]) -> str:
-    """Write the table: a row for each system, three columns for each task."""
-    tasks = list(dict.fromkeys(peer["task"] for peer in peers))
-    head = ["system", "build, s", "load, s", "peak memory, MB"]
-    head += [f"{task} {what}" for task in tasks for what in ("acc@1/5 (any tied)", "mentions/s")]
-    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
-    for system in dict.fromkeys(peer["system"] for peer in peers):
-        own = [peer for peer in peers if peer["system"] == system]
-        load = "" if own[0]["load_seconds"] is None else f"{own[0]['load_seconds']:.2f}"
-        memory = max(peer["peak_bytes"] for peer in own) / MB
-        line = [system, f"{own[0]['build_seconds']:,.1f}", load, f"{memory:,.0f}"]
-        for peer in own:
-            one, five, tied = (100 * peer[what] for what in ("acc@1", "acc@5", "acc@1, any tied"))
-            line += [f"{one:.1f}/{five:.1f} ({tied:.1f})", f"{peer['mentions_per_second']:,.0f}"]
-        lines.append(line)
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    """Write the table: a row for each system, two columns for each task."""
+    columns = ["system", "build, s", "load, s", "peak memory, MB"]
+    for task in dict.fromkeys(peer["task"] for peer in peers):
+        columns += [f"{task} acc@1/5 (any tied)", f"{task} mentions/s"]
+    rows: dict[str, list[str]] = {}
+    for peer in peers:
+        name, load = peer["system"], peer["load_seconds"]
+        memory = max(other["peak_bytes"] for other in peers if other["system"] == name) / MB
+        first = [name, f"{peer['build_seconds']:,.1f}", "" if load is None else f"{load:.2f}", f"{memory:,.0f}"]
+        one, five, tied = (100 * peer[what] for what in ("acc@1", "acc@5", "acc@1, any tied"))
+        own = rows.setdefault(name, first)
+        own += [f"{one:.1f}/{five:.1f} ({tied:.1f})", f"{peer['mentions_per_second']:,.0f}"]
+    return format_rows(columns, list(rows.values()), n_text_columns=1).rstrip("\n")
 
 
 def main(
@@ -207,9 +210,8 @@ def main(
     facts.append(f"{neighbours} names a mention, {batch_size} mentions at a time, median of {repeats} passes.")
     for peer in {peer["system"].split(",")[0]: peer for peer in peers}.values():
         facts.append(f"{peer['system'].split(',')[0]}: {', '.join(f'{k} {v}' for k, v in peer['versions'].items())}.")
-    write_report(
-        output / "peers", make_table(peers), facts, described, {"peers": peers, "measured": measured.to_dict()}
-    )
+    data = {"peers": peers, "measured": measured.to_dict()}
+    write_report(output / "peers", make_table(peers), facts, described, data)
 
 
 if __name__ == "__main__":

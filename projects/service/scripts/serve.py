@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -79,21 +80,13 @@ class LinkRequest(StrictRequest):
         """List the offset of each place in a text. In UTF-16, characters of other planes have two units."""
         if not self.utf16:
             return range(len(text) + 1)
-        units = [0]
-        for character in text:
-            units.append(units[-1] + (2 if ord(character) > 0xFFFF else 1))
-        return units
+        return [0, *accumulate(2 if character > "\uffff" else 1 for character in text)]
 
     def _describe_ent(self, ent: Span, min_score: float, offsets: Sequence[int]) -> dict[str, Any]:
         id_, probability = self._decide(ent, min_score)
-        described: dict[str, Any] = {
-            "start": offsets[ent.start_char],
-            "end": offsets[ent.end_char],
-            "text": ent.text,
-            "label": ent.label_,
-            "id": id_,
-            "candidates": self.choose(ent._.kb_candidates or []),
-        }
+        place = {"start": offsets[ent.start_char], "end": offsets[ent.end_char]}
+        described: dict[str, Any] = {**place, "text": ent.text, "label": ent.label_, "id": id_}
+        described["candidates"] = self.choose(ent._.kb_candidates or [])
         if probability is not None:
             described["probability"] = probability
         if (context := read_context(ent, is_known=False)) is not None and context.words:
@@ -124,15 +117,12 @@ def describe_concept(linker: SapbertLinker, concept_id: str) -> dict[str, Any] |
     concept = terminology.get(concept_id)
     if concept is None:
         return None
-    parents = {id_: terminology.get(id_) for id_ in concept.parents}
+    parents = [(id_, terminology.get(id_)) for id_ in concept.parents]
     page = linker.kb_url_template.format(concept.id)
     return {
         **asdict(concept),
         "types": [{"id": type_, "name": name_type(type_)} for type_ in concept.types],
-        "parents": [
-            {"id": id_, "canonical_name": id_ if parent is None else parent.canonical_name}
-            for id_, parent in parents.items()
-        ],
+        "parents": [{"id": id_, "canonical_name": parent.canonical_name if parent else id_} for id_, parent in parents],
         "page": None if page == NO_PAGE else page,
     }
 
