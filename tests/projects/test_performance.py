@@ -10,7 +10,6 @@ import pytest
 from project_scripts import find_scripts, import_scripts
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
-from training.bench import Step, Turns
 
 with import_scripts("performance"):
     import bench
@@ -127,19 +126,6 @@ def test_the_plain_reader_finds_the_pairs_of_a_file_made_by_hand(tmp_path):
     of_many = {pair[1:] for pair in pairs[1:]}
     assert len(pairs) == 51 and len(of_many) == 50
     assert of_many < set(itertools.combinations(sorted(names["C4"]), 2))
-
-
-def test_rows_of_rrf_compare_and_judge():
-    def take(seconds, **counts):
-        return [Step("names", seconds, 10**9, {}), Step("pairs", 1.0, 2 * 10**9, {}), Step("count", 0.0, 1, counts)]
-
-    measured = Turns({"ours": take(3.0, names=10, pairs=5), "plain": take(1.0, names=10, pairs=5)})
-    rows = {row.what: row for row in rrf.make_rows("all", 8, measured, (15_000_000, 45, 1), 1.5)}
-    assert rows["in all"].value == 4.0 and rows["in all"].is_met is True
-    assert rows["peak memory"].is_met is False
-    assert rows["plain / ours, seconds for names and pairs"].value == 0.5
-    assert rows["plain / ours, seconds for names and pairs"].is_met is False
-    assert rows["ours / plain, peak memory"].value == 1.0
 
 
 def test_filters_are_for_what_a_terminology_has(small):

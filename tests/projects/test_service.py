@@ -325,15 +325,6 @@ def test_a_failure_concerns_its_own_request_only(serve, slow):
             assert answer.json()["results"][0]["entities"][0]["text"] in text
 
 
-def test_many_clients_get_their_own_answers(client):
-    texts = [("a cold", "heart attack and insomnia", "high blood pressure")[i % 3] + f" {i}" for i in range(90)]
-    with ThreadPoolExecutor(16) as pool:
-        results = list(pool.map(lambda text: link(client, text), texts))
-    for text, result in zip(texts, results, strict=True):
-        assert all(text[e["start"] : e["end"]] == e["text"] for e in result["entities"])
-        assert len(result["entities"]) == (2 if "insomnia" in text else 1)
-
-
 @pytest.fixture
 def run_main(nlp, monkeypatch):
     """Return a function that runs the command with a function in place of the server."""

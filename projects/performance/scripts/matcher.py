@@ -29,30 +29,32 @@ TURNS, BLOCK = 3, 500
 TEXTS, TABLE = "matcher_texts.json", "matcher_table.npz"
 
 
-def make_matcher(terminology: Terminology, table: Path | None = None) -> CompiledMatcher:
+def make_matcher(terminology: Terminology, table: NameTable | None = None) -> CompiledMatcher:
     """Make the plugin's matcher with all matches, so that each way does the same work; of a saved table, if given."""
-    found = NameTable(**np.load(table)) if table else NameTable.build(terminology.names["name"])
+    found = table or NameTable.build(terminology.names["name"])
     return CompiledMatcher(found, terminology, MatcherSettings(matches="all", spans_key="names", define_length=0))
 
 
-def make_phrase_matcher(terminology: Terminology) -> Callable[[Doc], Any]:
-    """Make spaCy's matcher of the same names in small letters."""
-    nlp = spacy.blank("en")
-    matcher = PhraseMatcher(nlp.vocab, attr="LOWER")
-    for start in range(0, terminology.n_names, 10_000):
-        names = terminology.names["name"][start : start + 10_000].to_list()
-        matcher.add("NAME", list(nlp.tokenizer.pipe(names)))
-    return lambda doc: matcher(nlp.make_doc(doc.text)) if doc.vocab is not nlp.vocab else matcher(doc)
-
-
-def make_aho_corasick(terminology: Terminology) -> Callable[[Doc], Any]:
-    """Make an automaton of the same names in small letters; a match starts and ends where tokens do."""
+def make_find(way: str, terminology: Terminology, table: Path) -> Callable[[Doc], Any]:
+    """Make a function that finds the names in a document."""
+    names = terminology.names["name"]
+    if way.startswith("matcher"):
+        if way == "matcher, made":
+            np.savez(table, **NameTable.build(names)._asdict())
+        return make_matcher(terminology, NameTable(**np.load(table))).find
+    if way == "PhraseMatcher":
+        nlp = spacy.blank("en")
+        matcher = PhraseMatcher(nlp.vocab, attr="LOWER")
+        for start in range(0, len(names), 10_000):
+            matcher.add("NAME", list(nlp.tokenizer.pipe(names[start : start + 10_000].to_list())))
+        return lambda doc: matcher(nlp.make_doc(doc.text))
     from ahocorasick_rs import AhoCorasick, MatchKind
 
-    names = terminology.names["name"].str.to_lowercase().unique(maintain_order=True).to_list()
-    automaton = AhoCorasick(names, matchkind=MatchKind.Standard)
+    distinct = names.str.to_lowercase().unique(maintain_order=True).to_list()
+    automaton = AhoCorasick(distinct, matchkind=MatchKind.Standard)
 
     def find(doc: Doc) -> list[Any]:
+        # A match starts and ends where tokens do.
         starts, ends = map(set, get_bounds(doc))
         found = automaton.find_matches_as_indexes(doc.text.lower(), overlapping=True)
         return [place for _, *place in found if place[0] in starts and place[1] in ends]
@@ -65,13 +67,7 @@ def match(given: dict[str, Any]) -> Iterator[Any]:
     way, folder = given["way"], Path(given["folder"])
     terminology, nlp = Terminology.from_disk(Path(given["terminology"])), spacy.blank("en")
     yield "read"
-    if way == "matcher, loaded":
-        find: Callable[[Doc], Any] = make_matcher(terminology, folder / TABLE).find
-    elif way == "matcher, made":
-        np.savez(folder / TABLE, **NameTable.build(terminology.names["name"])._asdict())
-        find = make_matcher(terminology, folder / TABLE).find
-    else:
-        find = make_phrase_matcher(terminology) if way == "PhraseMatcher" else make_aho_corasick(terminology)
+    find = make_find(way, terminology, folder / TABLE)
     yield "build"
     texts = json.loads((folder / TEXTS).read_text(encoding="utf8"))["texts"]
     for _ in range(TURNS):
@@ -114,8 +110,7 @@ def main(terminology: Path, mentions: str, threads: int = 0) -> None:
     OUTPUT.mkdir(exist_ok=True)
     write_json(OUTPUT / TEXTS, {"texts": list(windows)})
     ways = ["matcher, made", "PhraseMatcher", *(["ahocorasick-rs"] if find_spec("ahocorasick_rs") else [])]
-    given = {"terminology": str(terminology.resolve()), "folder": str(OUTPUT.resolve())}
-    given["function"] = "match"
+    given = {"terminology": str(terminology.resolve()), "folder": str(OUTPUT.resolve()), "function": "match"}
     measured = compare(__file__, dict.fromkeys(ways, given), threads)
     # The saved table is there once another one has been made.
     measured.steps.update(compare(__file__, {"matcher, loaded": given}, threads).steps)
