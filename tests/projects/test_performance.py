@@ -13,7 +13,6 @@ from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
 
 with import_scripts("performance"):
     import bench
-    import filters
     import index
     import inputs
     import pipeline
@@ -129,13 +128,13 @@ def test_the_plain_reader_finds_the_pairs_of_a_file_made_by_hand(tmp_path):
 
 
 def test_filters_are_for_what_a_terminology_has(small):
-    found = filters.make_filters(small, 0)
+    found = pipeline.make_filters(small, 0)
     # All names have the same language, and so no filter by it.
     shares = ["ids: 50.0% of concepts", "ids: 5.0% of concepts", "ids: 0.5% of concepts"]
     assert list(found) == ["types: T047", "sources: HPO", *shares]
     assert found["types: T047"] == {"types": ["T047"]} and len(found[shares[0]]["ids"]) == 60
     some = Terminology(small.concepts, small.names.filter(pl.col("name").is_in(["acute renal failure"])))
-    assert filters.make_filters(some, 0)[shares[0]] == {"ids": ["C0000000"]}
+    assert pipeline.make_filters(some, 0)[shares[0]] == {"ids": ["C0000000"]}
 
 
 def test_names_come_from_folders_and_files(release, small, tmp_path):
@@ -154,7 +153,7 @@ def test_a_static_encoder_fits_into_every_bench_of_a_run(small, static_folder, t
     inputs.prepare(str(tmp_path / "names"), encoder=str(static_folder), threads=1)
     monkeypatch.setattr(index, "TURNS", 1)
     index.main(kinds="exact,scann")
-    pipeline.main()
+    pipeline.measure_documents()
     for name in ("prepare", "index", "pipeline"):
         written = json.loads((tmp_path / "output" / f"{name}.json").read_text())
         assert written["table"] and written["threads"] == 1 and written["inputs"]
@@ -171,8 +170,14 @@ def test_sizes_rrf_and_the_rest_of_a_run_are_measured(small, encoder_folder, tmp
     rrf.main(rows="2000", plain_rows=3000, names_like=names, threads=1)
     bench.size.main(names, rows="800,2000", mentions=60, threads=1)
     inputs.prepare(names, encoder=str(encoder_folder), threads=1)
-    for one in (bench.encoder, index, filters, pipeline, bench.loading):
-        one.main()
+    for measure in (
+        bench.encoder.main,
+        index.main,
+        pipeline.measure_documents,
+        pipeline.measure_filters,
+        bench.loading.main,
+    ):
+        measure()
     bench.report()
     rows = json.loads((tmp_path / "output" / "report.json").read_text())["parts"]
     assert set(rows) == {"encoder", "prepare", "index", "filters", "pipeline", "loading"}

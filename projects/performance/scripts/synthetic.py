@@ -15,6 +15,8 @@ import numpy as np
 import polars as pl
 from inputs import OUTPUT, find_names, read_names
 
+from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
+
 # Concepts made at once: about 180,000 rows of MRCONSO. Another number makes other files. Codes start with the latter.
 BLOCK, FIRST_CODE = 50_000, 10**7
 # Published for 2020AA, by those who trained on it: 4.28 million concepts and 15.48 million rows; 10.28 million English
@@ -37,10 +39,6 @@ TYPES = [
     ("T109", "A1.4.1.2.1", "Organic Chemical"), ("T033", "A2.2", "Finding"), ("T200", "A1.3.3", "Clinical Drug"),
     ("T028", "A1.2.3.5", "Gene or Genome"), ("T191", "B2.2.1.2.1.2", "Neoplastic Process"),
 ]  # fmt: skip
-SOURCE_COLUMNS = (
-    *("VCUI", "RCUI", "VSAB", "RSAB", "SON", "SF", "SVER", "VSTART", "VEND", "IMETA", "RMETA", "SLC", "SCC", "SRL"),
-    *("TFR", "CFR", "CXTY", "TTYL", "ATNL", "LAT", "CENC", "CURVER", "SABIN", "SSN", "SCIT"),
-)
 # A word gives way to one that follows the same word elsewhere, or becomes a new one: the beginning of one word and the
 # end of another. Names of one word would otherwise soon be used up.
 EXCHANGED, NEW_WORD, NEW_SINGLE_WORD, LONGEST = 0.5, 0.12, 0.8, 24
@@ -153,12 +151,13 @@ def make_rrf(folder: Path, n_rows: int, seed: int, patterns: Patterns) -> dict[s
         if is_last:
             same = {"CENC": "UTF-8", "CURVER": "Y", "SABIN": "Y", "SRL": "0", "SON": "synthetic", "LAT": "ENG"}
             rows = [{**same, **dict.fromkeys(("VSAB", "RSAB", "SF", "SSN"), source)} for source in SOURCES]
-            tables["MRSAB.RRF"] = pl.DataFrame([{name: row.get(name, "") for name in SOURCE_COLUMNS} for row in rows])
+            tables["MRSAB.RRF"] = pl.DataFrame(rows)
         for name, table in tables.items():
-            # A column without content makes the `|` at the end of each line.
-            ended = table.with_columns(end=pl.lit(None, dtype=pl.String))
+            # Others are empty. One more makes the `|` at the end of each line.
+            columns = [*COLUMNS[name.removesuffix(".RRF")].split(), "end"]
+            whole = table.select(column if column in table.columns else pl.lit("").alias(column) for column in columns)
             with (folder / name).open("ab") as file:
-                ended.write_csv(file, include_header=False, separator="|", quote_style="never")
+                whole.write_csv(file, include_header=False, separator="|", quote_style="never")
             counts[name] += table.height
         if is_last:
             break
@@ -198,7 +197,6 @@ def make_atoms(
     def choose(values: list[str], weights: list[float] | None = None) -> pl.Series:
         return pl.Series(values).gather(rng.choice(len(values), size=n, p=weights))
 
-    empty = pl.Series([""]).new_from_index(0, n)
     columns = {
         "CUI": write_number(owner + 1, "C"),
         "LAT": pl.Series(["ENG", *FOREIGN]).gather(language),
@@ -208,7 +206,7 @@ def make_atoms(
         "SUI": write_number(lui * 3 + spelling, "S", 8),
         "ISPREF": pl.Series(["N", "Y"]).gather(is_first.astype(np.int64)),
         "AUI": write_number(np.arange(n_before + 1, n_before + n + 1), "A", 8),
-        **{"SAUI": empty, "SCUI": code, "SDUI": empty},
+        "SCUI": code,
         "SAB": choose(SOURCES),
         "TTY": choose(TERM_TYPES),
         "CODE": code,
@@ -237,13 +235,12 @@ def make_relations(first: int, first_atoms: np.ndarray, n_concepts: int, rng: np
             tables.append(table.with_columns(REL=pl.lit(labels[0]), RELA=pl.lit(labels[1])))
     table = pl.concat(tables).sort("one", "two", "REL")
     one, two = table["one"].to_numpy(), table["two"].to_numpy()
-    source, code, empty = pl.lit("RXNORM"), pl.lit("SCUI"), pl.lit("")
     columns: dict[str, Any] = {
         **{"CUI1": write_number(first + one + 1, "C"), "AUI1": write_number(first_atoms[one] + 1, "A", 8)},
-        **{"STYPE1": code, "REL": "REL"},
         **{"CUI2": write_number(first + two + 1, "C"), "AUI2": write_number(first_atoms[two] + 1, "A", 8)},
-        **{"STYPE2": code, "RELA": "RELA", "RUI": write_number(np.arange(table.height) + first, "R"), "SRUI": empty},
-        **{"SAB": source, "SL": source, "RG": empty, "DIR": empty, "SUPPRESS": pl.lit("N"), "CVF": empty},
+        **{"REL": "REL", "RELA": "RELA", "RUI": write_number(np.arange(table.height) + first, "R")},
+        **dict.fromkeys(("STYPE1", "STYPE2"), pl.lit("SCUI")),
+        **{"SAB": pl.lit("RXNORM"), "SL": pl.lit("RXNORM"), "SUPPRESS": pl.lit("N")},
     }
     return table.select(**columns)
 
@@ -257,4 +254,4 @@ def make_types(first: int, n_concepts: int, rng: np.random.Generator) -> pl.Data
     concept = concept[concept < n_concepts]
     number = write_number(np.arange(len(concept)) + first * 2, "AT")
     own = {"CUI": write_number(first + concept + 1, "C"), "TUI": drawn[:, 0], "STN": drawn[:, 1], "STY": drawn[:, 2]}
-    return pl.DataFrame({**own, "ATUI": number}).with_columns(CVF=pl.lit(""))
+    return pl.DataFrame({**own, "ATUI": number})

@@ -204,7 +204,6 @@ def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
     _add_errors(app)
     _add_linking(app, worker, linkers[0])
     _add_concepts(app, worker, linkers[0])
-    _add_gold(app, settings)
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
     return app
 
@@ -261,6 +260,17 @@ def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
                 result["gold"] = [{**span, "start": at[span["start"]], "end": at[span["end"]]} for span in spans]
         return results
 
+    @app.post("/gold")
+    def keep(request: GoldRequest) -> dict[str, Any]:
+        settings = worker.settings
+        if settings.gold is None:
+            raise HTTPException(409, "Corrections are not kept here: start the service with `--gold FILE`.")
+        check_texts([request.text], settings)
+        try:
+            return {"kept": keep_gold(Path(settings.gold), request, timeout=settings.max_seconds)}
+        except Timeout:
+            raise _too_late(settings.max_seconds) from None
+
     @app.post("/inception/predict")
     async def inception(request: InceptionRequest) -> dict[str, str]:
         return {"document": await _ask(worker, [], lambda _: predict(worker.nlp, request, worker.settings))}
@@ -299,18 +309,6 @@ def _add_concepts(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
     async def types() -> list[dict[str, str]]:
         known = linker.terminology.concepts["types"].explode().drop_nulls().unique().sort().to_list()
         return [{"id": type_, "name": name_type(type_)} for type_ in known]
-
-
-def _add_gold(app: FastAPI, settings: ServiceSettings) -> None:
-    @app.post("/gold")
-    def keep(request: GoldRequest) -> dict[str, Any]:
-        if settings.gold is None:
-            raise HTTPException(409, "Corrections are not kept here: start the service with `--gold FILE`.")
-        check_texts([request.text], settings)
-        try:
-            return {"kept": keep_gold(Path(settings.gold), request, timeout=settings.max_seconds)}
-        except Timeout:
-            raise _too_late(settings.max_seconds) from None
 
 
 async def _ask(worker: Worker, texts: list[str], answer: Callable[[Sequence[Doc]], Any]) -> Any:
