@@ -18,7 +18,7 @@ test: $(VENV)/.training $(VENV)/.test
 # The tests that need Ray and that of ten kills, and beside them the others of the project, which `test` runs too. On its own,
 # behind `test`: with Ray comes pandas, which scikit-learn then imports in every process.
 corpus-test: $(VENV)/.training $(VENV)/.test $(VENV)/.corpus
-	$(BIN)/python -m pytest tests/projects/test_corpus_project.py tests/projects/test_corpus_faults.py --slow
+	$(BIN)/python -m pytest tests/projects/test_corpus_project.py --slow
 
 # Every command of the papers' tables, on stand-ins: a quarter of an hour, and so no part of continuous integration.
 papers-test: $(VENV)/.training $(VENV)/.test $(VENV)/.demo

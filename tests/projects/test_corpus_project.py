@@ -1,12 +1,15 @@
-"""The project that links corpora: the same rows on one process and with Ray, after kills, and beside bad input."""
+"""The project that links corpora: the same rows in one process and with Ray, after kills, and beside bad input."""
 
+import errno
 import gzip
 import json
 import os
-import signal
+import re
 import subprocess
 import sys
+from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +18,17 @@ import spacy
 from project_scripts import find_scripts, import_scripts
 from spacy.language import Language
 from spacy.tokens import DocBin
+
+from spacy_sapbert.annotations import LINKS, get_links, get_user_data, make_key
+
+with import_scripts("corpus"):
+    import link as command
+    import linking
+    import make_documents
+    import measure
+    import work
+    from documents import DOCUMENTS, Columns
+    from folder import CorpusError, Job, OutputFolder
 
 SCRIPTS = find_scripts("corpus")
 TEXTS = (
@@ -25,10 +39,20 @@ TEXTS = (
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def scripts():
-    with import_scripts("corpus"):
-        yield
+@Language.component("corpus_fail_on_nothing")
+def fail_on_nothing(doc):
+    if doc.text.startswith("Nothing"):
+        raise KeyError("not this one")
+    return doc
+
+
+@Language.component("corpus_add_probabilities")
+def add_probabilities(doc):
+    """Stand for a reranker: a probability for each link and each candidate."""
+    for ent in doc.ents:
+        ent._.kb_candidates = [{**entry, "probability": 0.25} for entry in ent._.kb_candidates]
+        get_user_data(ent)[make_key(ent, LINKS)] = [{**link, "probability": 0.5} for link in get_links(ent)]
+    return doc
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +71,16 @@ def pipeline(nlp, tmp_path_factory):
     path = tmp_path_factory.mktemp("pipeline") / "nlp"
     nlp.to_disk(path)
     return path
+
+
+@pytest.fixture
+def job(pipeline):
+    return make_job(pipeline)
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out"
 
 
 def make_rows(n, first=0):
@@ -72,13 +106,8 @@ def corpus(tmp_path):
 
 
 def make_job(pipeline, **settings):
-    from documents import Columns
-    from folder import Job
-    from linking import LinkingSettings
-    from work import hash_pipeline
-
-    linking = LinkingSettings(**{"max_length": 1000, **settings})
-    return Job(str(pipeline), hash_pipeline(pipeline), Columns(), linking, 3)
+    settings = linking.LinkingSettings(**{"max_length": 1000, **settings})
+    return Job(str(pipeline), work.hash_pipeline(pipeline), Columns(), settings, 3)
 
 
 def read_files(folder):
@@ -89,429 +118,345 @@ def read_files(folder):
     return files
 
 
-def read_mentions(folder):
-    return [row for path in sorted((folder / "mentions").iterdir()) for row in pq.read_table(path).to_pylist()]
+def read_rows(folder, kind="mentions"):
+    return [row for path in sorted((folder / kind).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
 
 
-def read_errors(folder):
-    files = sorted((folder / "errors").glob("*.parquet"))
-    return {row["document"]: row["error"] for path in files for row in pq.read_table(path).to_pylist()}
+@contextmanager
+def added(nlp, name, **where):
+    nlp.add_pipe(name, **where)
+    try:
+        yield
+    finally:
+        nlp.remove_pipe(name)
 
 
-def test_all_formats_give_what_the_pipeline_gives(nlp, pipeline, corpus, tmp_path):
-    from link import link_corpus
+def link_rows(nlp, *rows):
+    """Link documents, which are named by their numbers."""
+    rows = [{"document": str(number), **row} for number, row in enumerate(rows)]
+    return linking.link_block(nlp, pa.Table.from_pylist(rows, schema=DOCUMENTS), "fingerprint")
 
-    job = make_job(pipeline)
-    assert link_corpus(job, corpus, tmp_path / "out") == []
+
+def test_all_formats_give_what_the_pipeline_gives(nlp, job, corpus, out):
+    assert command.link_corpus(job, corpus, out) == []
+    ids = [f"d{number}" for number in (*range(7), *range(13, 22))]
+    ids += [*(f"d.spacy:{number}" for number in range(1, 6)), *(f"d{number}" for number in range(7, 13))]
     texts = [row["text"] for row in make_rows(7) + make_rows(9, 13) + make_rows(5, 22) + make_rows(6, 7)]
-    ids = [f"d{number}" for number in range(7)] + [f"d{number}" for number in range(13, 22)]
-    ids += [f"d.spacy:{number}" for number in range(1, 6)] + [f"d{number}" for number in range(7, 13)]
     expected = []
     for id_, doc in zip(ids, nlp.pipe(texts), strict=True):
         for ent in doc.ents:
             found = [(entry["id"], entry["name"], pytest.approx(entry["score"])) for entry in ent._.kb_candidates]
-            expected.append((id_, ent.start_char, ent.end_char, ent.label_, ent.text, ent.kb_id_, found))
-    rows = read_mentions(tmp_path / "out")
-    found = [
-        (
-            *(row[name] for name in ("document", "start", "end", "label", "mention", "kb_id")),
-            [(entry["id"], entry["name"], entry["score"]) for entry in row["candidates"]],
-        )
-        for row in rows
-    ]
-    assert found == expected
-    assert len(found) > 30
-    assert {row["pipeline"] for row in rows} == {job.fingerprint}
-    assert {row["probability"] for row in rows} == {None}
+            expected.append([id_, ent.start_char, ent.end_char, ent.label_, ent.text, ent.kb_id_, found])
+    rows = read_rows(out)
+    found = [[row[name] for name in ("document", "start", "end", "label", "mention", "kb_id")] for row in rows]
+    for cells, row in zip(found, rows, strict=True):
+        cells.append([(entry["id"], entry["name"], entry["score"]) for entry in row["candidates"]])
+    assert found == expected and len(found) > 30
+    assert {(row["pipeline"], row["probability"]) for row in rows} == {(job.fingerprint, None)}
     # A block of Parquet lies in one row group.
-    names = {path.stem for path in (tmp_path / "out" / "mentions").iterdir()}
-    assert names == {*(f"00000-00000{n}" for n in range(3)), *(f"00001-00000{n}" for n in range(3))} | {
-        *(f"00002-00000{n}" for n in range(2)),
-        *(f"00003-00000{n}" for n in range(2)),
-    }
+    blocks = [f"{file:05}-{block:06}" for file, n in enumerate((3, 3, 2, 2)) for block in range(n)]
+    assert sorted(path.stem for path in (out / "mentions").iterdir()) == sorted(blocks)
 
 
 def test_given_entities_are_linked_and_none_are_found(nlp):
-    from documents import DOCUMENTS
-    from linking import link_block
-
     text = "Cold temperature, insomnia and cold/hypertension."
-    given = [
-        {"start": 18, "end": 26, "label": "A"},
-        # Overlapping ones, and two that share a token.
-        {"start": 0, "end": 16, "label": "B"},
-        {"start": 0, "end": 4, "label": "C"},
-        {"start": 31, "end": 35, "label": "D"},
-        {"start": 36, "end": 48, "label": "D"},
-    ]
-    rows = [{"document": "one", "text": text, "entities": given}, {"document": "two", "text": text, "entities": []}]
-    linked = link_block(nlp, pa.Table.from_pylist(rows, schema=DOCUMENTS), "fingerprint")
-    found = linked.mentions.to_pylist()
-    assert [(row["start"], row["end"], row["label"]) for row in found] == sorted(
-        (entity["start"], entity["end"], entity["label"]) for entity in given
-    )
-    linker = nlp.get_pipe("sapbert_linker")
-    for row in found:
-        assert row["document"] == "one"
-        (expected,) = linker.find([row["mention"]])
-        assert [entry["id"] for entry in row["candidates"]] == [entry["id"] for entry in expected]
-        assert row["kb_id"]
+    # Overlapping ones, and two that share a token.
+    places = {(18, 26, "A"), (0, 16, "B"), (0, 4, "C"), (31, 35, "D"), (36, 48, "D")}
+    given = [dict(zip(("start", "end", "label"), place, strict=True)) for place in places]
+    linked = link_rows(nlp, {"text": text, "entities": given}, {"text": text, "entities": []})
+    rows = linked.mentions.to_pylist()
+    assert [(row["start"], row["end"], row["label"]) for row in rows] == sorted(places)
     assert linked.errors.num_rows == 0
-
-
-def test_given_entities_are_found_again_when_a_component_merges_tokens(nlp):
-    from documents import DOCUMENTS
-    from linking import link_block
-
-    given = [{"start": 0, "end": 16, "label": "B"}, {"start": 18, "end": 26, "label": "A"}]
-    rows = [{"document": "one", "text": "Cold temperature, insomnia.", "entities": given}]
-    table = pa.Table.from_pylist(rows, schema=DOCUMENTS)
-    whole = link_block(nlp, table, "fingerprint").mentions
-    nlp.add_pipe("merge_entities", last=True)
-    try:
-        merged = link_block(nlp, table, "fingerprint").mentions
-    finally:
-        nlp.remove_pipe("merge_entities")
+    for row in rows:
+        (expected,) = nlp.get_pipe("sapbert_linker").find([row["mention"]])
+        assert [entry["id"] for entry in row["candidates"]] == [entry["id"] for entry in expected]
+        assert row["document"] == "0" and row["kb_id"]
+    # They are found again where a component merges tokens.
+    row = {"text": text, "entities": [entity for entity in given if entity["label"] in "AB"]}
+    whole = link_rows(nlp, row).mentions
+    with added(nlp, "merge_entities", last=True):
+        assert link_rows(nlp, row).mentions.equals(whole)
     assert whole["mention"].to_pylist() == ["Cold temperature", "insomnia"]
-    assert None not in whole["kb_id"].to_pylist()
-    assert merged.equals(whole)
 
 
 def test_new_words_are_forgotten_once_many_are_known(nlp, monkeypatch):
-    import linking
-    from documents import DOCUMENTS
-
-    def link(word):
-        table = pa.Table.from_pylist([{"document": "one", "text": f"insomnia {word}"}], schema=DOCUMENTS)
-        return linking.link_block(nlp, table, "fingerprint").mentions
-
-    first = link("quetzalone")
+    first = link_rows(nlp, {"text": "insomnia quetzalone"}).mentions
     assert "quetzalone" in nlp.vocab.strings
     monkeypatch.setattr(linking, "KEPT_WORDS", 1)
-    assert link("quetzaltwo").equals(first)
+    assert link_rows(nlp, {"text": "insomnia quetzaltwo"}).mentions.equals(first)
     assert "quetzaltwo" not in nlp.vocab.strings
 
 
 def test_probabilities_are_written(nlp):
-    from documents import DOCUMENTS
-    from linking import link_block
-
-    with_probabilities = Language.factories.get("add_probabilities") or Language.component(
-        "add_probabilities", func=add_probabilities
-    )
-    assert with_probabilities
-    nlp.add_pipe("add_probabilities")
-    try:
-        table = pa.Table.from_pylist([{"document": "one", "text": TEXTS[0]}], schema=DOCUMENTS)
-        rows = link_block(nlp, table, "fingerprint").mentions.to_pylist()
-    finally:
-        nlp.remove_pipe("add_probabilities")
+    with added(nlp, "corpus_add_probabilities"):
+        rows = link_rows(nlp, {"text": TEXTS[0]}).mentions.to_pylist()
     assert [row["probability"] for row in rows] == [0.5, 0.5]
     assert {entry["probability"] for row in rows for entry in row["candidates"]} == {0.25}
 
 
-def add_probabilities(doc):
-    """Stand for a reranker: a probability for each link and each candidate."""
-    from spacy_sapbert.annotations import LINKS, get_links, get_user_data, make_key
-
-    for ent in doc.ents:
-        ent._.kb_candidates = [{**entry, "probability": 0.25} for entry in ent._.kb_candidates]
-        get_user_data(ent)[make_key(ent, LINKS)] = [{**link, "probability": 0.5} for link in get_links(ent)]
-    return doc
-
-
-def test_a_finished_folder_is_left_alone_and_missing_blocks_are_linked(pipeline, corpus, tmp_path, monkeypatch):
-    import work
-    from link import link_corpus
-
-    job, out = make_job(pipeline), tmp_path / "out"
-    link_corpus(job, corpus, out)
+def test_a_finished_folder_is_left_alone_and_missing_blocks_are_linked(job, corpus, out, monkeypatch):
+    command.link_corpus(job, corpus, out)
     whole = read_files(out)
     (out / "mentions" / "00002-000001.parquet").unlink()
     (out / "mentions" / "00000-000000.parquet.0123.part").write_bytes(b"left by a kill")
     asked = []
     monkeypatch.setattr(work, "link_block", lambda *args, link=work.link_block: asked.append(1) or link(*args))
-    link_corpus(job, corpus, out)
-    assert len(asked) == 1
-    assert read_files(out) == whole
-    link_corpus(job, corpus, out)
-    assert len(asked) == 1
+    for _ in range(2):
+        command.link_corpus(job, corpus, out)
+        assert len(asked) == 1 and read_files(out) == whole
 
 
-KILLED = """
-import os, signal, sys
-sys.path.insert(0, sys.argv[1])
-from pathlib import Path
-import folder, link
-parts = []
-def write(table, part, real=folder.pq.write_table, **settings):
-    real(table, part, **settings)
-    parts.append(part)
-    if len(parts) == 9:
-        os.kill(os.getpid(), signal.SIGKILL)
-folder.pq.write_table = write
-link.main(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]), block=3, max_length=1000)
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
-def test_a_killed_run_loses_and_repeats_nothing(pipeline, corpus, tmp_path):
-    from link import link_corpus
-
-    job, out = make_job(pipeline), tmp_path / "out"
-    # The second file of the corpus, of which one document has an error: it is written before the mentions.
-    write_lines(corpus / "b.jsonl", [{"text": TEXTS[0]}, {"text": 5}, {"text": TEXTS[1]}])
-    link_corpus(job, corpus, tmp_path / "undisturbed")
-    command = [sys.executable, "-c", KILLED, str(SCRIPTS), str(pipeline), str(corpus), str(out)]
-    done = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, timeout=600)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    # Behind the eighth block's mentions, which are not yet in place.
-    assert len(list(out.rglob("*.part"))) == 1
-    assert len(list((out / "mentions").glob("*.parquet"))) == 7
-    assert len(list((out / "errors").glob("*.parquet"))) == 1
-    assert link_corpus(job, corpus, out) == []
-    assert read_files(out) == read_files(tmp_path / "undisturbed")
-
-
-def test_bad_documents_are_named_and_the_others_linked(pipeline, tmp_path):
-    from link import link_corpus
-
-    rows = [
-        {"id": 1, "text": TEXTS[0]},
-        {"id": "long", "text": "cold " * 2_000_000},
-        {"id": "brackets", "text": "(" * 900},
-        {"id": "none"},
-        {"id": "number", "text": 7},
-        {"id": "half \ud800", "text": "half \ud800"},
-        {"id": "outside", "text": "cold", "entities": [{"start": 2, "end": 9, "label": "A"}]},
-        {"id": "unplaced", "text": "cold", "entities": [{"label": "A"}]},
-        {"id": "words", "text": "cold", "entities": "cold"},
-        {"id": "last", "text": TEXTS[1]},
-    ]
-    write_lines(tmp_path / "in" / "a.jsonl", rows)
+def test_bad_documents_are_named_and_the_others_linked(job, tmp_path, out):
+    bad = {
+        "long": ("cold " * 2_000_000, "10,000,000 characters"),
+        "brackets": ("(" * 900, "900 characters without white space"),
+        "none": (None, "no text"),
+        "number": (7, "wrong type"),
+        "half \ud800": ("half \ud800", "wrong type"),
+    }
+    entities = {
+        "outside": ([{"start": 2, "end": 9, "label": "A"}], "from 2 to 9"),
+        "unplaced": ([{"label": "A"}], "from -1 to -1"),
+        "words": ("cold", "wrong type"),
+    }
+    rows = [{"id": 1, "text": TEXTS[0]}, *({"id": id_, "text": text} for id_, (text, _) in bad.items())]
+    rows += [{"id": id_, "text": "cold", "entities": given} for id_, (given, _) in entities.items()]
+    write_lines(tmp_path / "in" / "a.jsonl", [*rows, {"id": "last", "text": TEXTS[1]}])
     with (tmp_path / "in" / "a.jsonl").open("ab") as file:
         file.write(b'{"text": "cut\n\n["list"]\n\xff\n{"id": "after", "text": "insomnia"}\n')
-    assert link_corpus(make_job(pipeline), tmp_path / "in", tmp_path / "out") == []
-    errors = read_errors(tmp_path / "out")
-    named = {"long", "brackets", "none", "number", "half ?", "outside", "unplaced", "words"}
-    assert set(errors) == named | {f"a.jsonl:{number}" for number in (11, 12, 13)}
-    assert "10,000,000 characters" in errors["long"]
-    assert "900 characters without white space" in errors["brackets"]
-    assert "no text" in errors["none"]
-    assert "from 2 to 9" in errors["outside"]
-    assert {row["document"] for row in read_mentions(tmp_path / "out")} == {"1", "last", "after"}
+    assert command.link_corpus(job, tmp_path / "in", out) == []
+    errors = {row["document"]: row["error"] for row in read_rows(out, "errors")}
+    reasons = {id_.replace("\ud800", "?"): reason for id_, (_, reason) in {**bad, **entities}.items()}
+    reasons |= {f"a.jsonl:{number}": "the line" for number in (11, 12, 13)}
+    assert set(errors) == set(reasons)
+    assert all(reason in errors[id_] for id_, reason in reasons.items()), errors
+    assert {row["document"] for row in read_rows(out)} == {"1", "last", "after"}
 
 
 def test_a_document_that_makes_a_component_fail_is_named(nlp):
-    from documents import DOCUMENTS
-    from linking import link_block
-
-    if not Language.has_factory("fail_on_nothing"):
-        Language.component("fail_on_nothing", func=fail_on_nothing)
-    rows = [{"document": str(number), "text": TEXTS[number % 3]} for number in range(10)]
+    rows = [{"text": TEXTS[number % 3]} for number in range(10)]
     rows[4]["entities"] = [{"start": 0, "end": 12, "label": "A"}]
-    table = pa.Table.from_pylist(rows, schema=DOCUMENTS)
-    whole = link_block(nlp, table, "fingerprint")
-    nlp.add_pipe("fail_on_nothing", first=True)
-    try:
-        linked = link_block(nlp, table, "fingerprint")
-    finally:
-        nlp.remove_pipe("fail_on_nothing")
+    whole = link_rows(nlp, *rows)
+    with added(nlp, "corpus_fail_on_nothing", first=True):
+        linked = link_rows(nlp, *rows)
+        # A pipeline may also leave such a document out.
+        nlp.set_error_handler(lambda *args: None)
+        left_out = link_rows(nlp, *({"text": text} for text in TEXTS))
+        nlp.set_error_handler(spacy.util.raise_error)
     # Halves are looked up apart from each other, which changes the last digits of cosines.
     assert linked.mentions.drop(["candidates"]).equals(whole.mentions.drop(["candidates"]))
-    scores = [[entry["score"] for entry in found] for found in whole.mentions["candidates"].to_pylist()]
-    assert [[entry["score"] for entry in found] for found in linked.mentions["candidates"].to_pylist()] == [
-        pytest.approx(found, abs=1e-5) for found in scores
-    ]
-    assert {row["document"]: row["error"] for row in linked.errors.to_pylist()} == {
-        number: "KeyError: 'not this one'" for number in ("2", "5", "8")
-    }
-
-
-def fail_on_nothing(doc):
-    """Fail on one of the texts."""
-    if doc.text.startswith("Nothing"):
-        raise KeyError("not this one")
-    return doc
-
-
-def test_a_pipeline_that_leaves_documents_out_is_noticed(nlp):
-    from documents import DOCUMENTS
-    from linking import link_block
-
-    if not Language.has_factory("fail_on_nothing"):
-        Language.component("fail_on_nothing", func=fail_on_nothing)
-    nlp.add_pipe("fail_on_nothing", first=True)
-    nlp.set_error_handler(lambda *args: None)
-    try:
-        table = pa.Table.from_pylist([{"document": str(n), "text": TEXTS[n]} for n in range(4)], schema=DOCUMENTS)
-        linked = link_block(nlp, table, "fingerprint")
-    finally:
-        nlp.remove_pipe("fail_on_nothing")
-        nlp.set_error_handler(spacy.util.raise_error)
-    assert linked.errors["document"].to_pylist() == ["2"]
-    assert set(linked.mentions["document"].to_pylist()) == {"0", "1", "3"}
-
-
-def test_a_broken_row_group_is_named_and_linked_once_it_is_repaired(pipeline, tmp_path):
-    from link import link_corpus
-
-    corpus, out, job = tmp_path / "in", tmp_path / "out", make_job(pipeline)
-    corpus.mkdir()
-    path = corpus / "a.parquet"
-    rows = [{"id": f"d{number}", "text": f"{TEXTS[number % 4]} {number}"} for number in range(12)]
-    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=4, compression="gzip", use_dictionary=False)
-    link_corpus(job, corpus, tmp_path / "whole")
-    content = path.read_bytes()
-    column = pq.read_metadata(path).row_group(1).column(1)
-    place = column.data_page_offset
-    path.write_bytes(
-        content[:place] + b"\xff" * column.total_compressed_size + content[place + column.total_compressed_size :]
+    one, other = (
+        [entry["score"] for found in part.mentions["candidates"].to_pylist() for entry in found]
+        for part in (linked, whole)
     )
-    write_lines(corpus / "b.jsonl", make_rows(2))
-    unread = link_corpus(job, corpus, out)
-    # Four documents are two blocks of three at most.
-    assert [problem.partition(":")[0] for problem in unread] == ["block 3 of a.parquet", "block 4 of a.parquet"]
-    found = {row["document"] for row in read_mentions(out)}
-    assert found == {row["document"] for row in read_mentions(tmp_path / "whole")} - {"d4", "d5", "d7"} | {"d0", "d1"}
+    assert one == pytest.approx(other, abs=1e-5)
+    assert {row["document"]: row["error"] for row in linked.errors.to_pylist()} == dict.fromkeys(
+        ("2", "5", "8"), "KeyError: 'not this one'"
+    )
+    assert left_out.errors["document"].to_pylist() == ["2"]
+    assert set(left_out.mentions["document"].to_pylist()) == {"0", "1", "3"}
 
 
-def test_a_file_without_texts_or_cut_short_is_named_and_linked_once_it_is_repaired(pipeline, corpus, tmp_path):
-    from link import link_corpus
-
-    job, out = make_job(pipeline), tmp_path / "out"
-    link_corpus(job, corpus, tmp_path / "whole")
-    whole = {path: path.read_bytes() for path in (corpus / "c.parquet", corpus / "deep" / "b.jsonl.gz")}
-    pq.write_table(pa.Table.from_pylist([{"body": "cold"}]), corpus / "c.parquet")
-    (corpus / "deep" / "b.jsonl.gz").write_bytes(whole[corpus / "deep" / "b.jsonl.gz"][:40])
-    unread = link_corpus(job, corpus, out)
-    assert len(unread) == 2
-    assert "c.parquet" in unread[0] and "no column 'text'" in unread[0] and "body" in unread[0]
-    assert "b.jsonl.gz" in unread[1] and "EOFError" in unread[1]
-    for path, content in whole.items():
-        path.write_bytes(content)
-    assert link_corpus(job, corpus, out) == []
-    assert read_files(out) == read_files(tmp_path / "whole")
+def damage_a_row_group(path):
+    """Destroy the second of several groups of four documents, which are two blocks of three at most."""
+    column = pq.read_metadata(path).row_group(1).column(1)
+    content, start = path.read_bytes(), column.data_page_offset
+    end = start + column.total_compressed_size
+    path.write_bytes(content[:start] + b"\xff" * (end - start) + content[end:])
 
 
-def test_a_full_disk_stops_the_run_which_goes_on_later(pipeline, corpus, tmp_path, monkeypatch):
-    import folder
-    from link import link_corpus
+@pytest.mark.parametrize(
+    "name, damage, reasons",
+    [
+        ("e.parquet", damage_a_row_group, ["block 3 of e.parquet", "block 4 of e.parquet"]),
+        ("c.parquet", lambda path: pq.write_table(pa.table({"body": ["cold"]}), path), ["no column 'text'.*body"]),
+        ("deep/b.jsonl.gz", lambda path: path.write_bytes(path.read_bytes()[:40]), ["b.jsonl.gz: EOFError"]),
+    ],
+)
+def test_a_damaged_file_is_named_and_linked_once_it_is_repaired(job, corpus, tmp_path, out, name, damage, reasons):
+    rows = [{"id": f"e{number}", "text": f"{TEXTS[number % 4]} {number}"} for number in range(12)]
+    settings = {"row_group_size": 4, "compression": "gzip", "use_dictionary": False}
+    pq.write_table(pa.Table.from_pylist(rows), corpus / "e.parquet", **settings)
+    command.link_corpus(job, corpus, tmp_path / "whole")
+    whole, content = read_files(tmp_path / "whole"), (corpus / name).read_bytes()
+    damage(corpus / name)
+    unread = command.link_corpus(job, corpus, out)
+    assert len(unread) == len(reasons)
+    for problem, reason in zip(unread, reasons, strict=True):
+        assert re.search(reason, problem), problem
+    # All other blocks are there.
+    assert read_files(out).items() < whole.items()
+    (corpus / name).write_bytes(content)
+    if len(reasons) == 1:
+        # Of the other file, some blocks are linked already, and it has changed since.
+        assert command.link_corpus(job, corpus, out) == [] and read_files(out) == whole
 
-    job, out = make_job(pipeline), tmp_path / "out"
-    written = []
 
-    def write(table, part, real=pq.write_table, **settings):
-        written.append(part)
-        if len(written) == 4:
-            part.write_bytes(b"cut")
-            raise OSError(28, "No space left on device")
-        real(table, part, **settings)
+@pytest.mark.parametrize("filled", ["manifest.json", "errors", "mentions"])
+def test_a_disk_that_is_full_is_named_and_nothing_is_lost(pipeline, corpus, out, monkeypatch, capsys, filled):
+    write_lines(corpus / "e.jsonl", [{"text": None}, {"text": 5}, *make_rows(2), {"text": None}])
+    room, real = [1], Path.replace
 
-    monkeypatch.setattr(folder.pq, "write_table", write)
-    with pytest.raises(folder.CorpusError, match="No space left on device.*run the command again"):
-        link_corpus(job, corpus, out)
-    assert len(read_files(out)) == 3
-    monkeypatch.undo()
-    link_corpus(job, corpus, out)
-    link_corpus(job, corpus, tmp_path / "undisturbed")
-    assert read_files(out) == read_files(tmp_path / "undisturbed")
+    def replace(self, target):
+        # The second file of this kind no longer fits; of the manifest, the first.
+        room[0] -= filled in str(target)
+        if room[0] < (filled == "manifest.json"):
+            raise OSError(errno.ENOSPC, "No space left on device", str(self))
+        return real(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", replace)
+        with pytest.raises(SystemExit) as ended:
+            command.main(str(pipeline), corpus, out, block=3)
+    assert ended.value.code == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "No space left on device" in shown and "run the command again" in shown
+    command.main(str(pipeline), corpus, out, block=3)
+    assert "3 documents with errors" in capsys.readouterr().out
+    command.main(str(pipeline), corpus, out.with_name("undisturbed"), block=3)
+    assert read_files(out) == read_files(out.with_name("undisturbed"))
 
 
-def test_a_folder_of_another_job_is_refused(pipeline, corpus, tmp_path):
-    from folder import CorpusError
-    from link import link_corpus
+# Each child of a process that has imported everything is a run of its own, which kills itself behind a drawn number of
+# points. Points are before and after each block's linking, each table's writing and each move into place.
+KILLS = """
+import os, random, signal, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+import folder, link, spacy, work
+# What a pipeline imports.
+spacy.blank("en").add_pipe("sapbert_linker")
+left = [0]
+def pass_point(name):
+    left[0] -= 1
+    if not left[0]:
+        os.write(1, f"{name}\\n".encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+def watch(owner, name):
+    real = getattr(owner, name)
+    def call(*args, **settings):
+        pass_point(f"before {name}")
+        done = real(*args, **settings)
+        pass_point(f"after {name}")
+        return done
+    setattr(owner, name, call)
+for owner, name in ((work, "link_block"), (folder.pq, "write_table"), (Path, "replace")):
+    watch(owner, name)
+rng = random.Random(3)
+for points in [*(rng.randint(1, 9) for _ in range(int(sys.argv[5]))), 0]:
+    if not (child := os.fork()):
+        left[0] = points
+        link.main(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]), block=3)
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    expected = signal.SIGKILL if points else 0
+    assert status == expected, (points, status)
+"""
 
-    job, out = make_job(pipeline), tmp_path / "out"
-    link_corpus(job, corpus, out)
+
+@pytest.mark.parametrize("n_kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.skipif(sys.platform != "linux", reason="forks behind the imports, which other systems do not allow")
+def test_kills_at_random_points_change_nothing(pipeline, corpus, out, n_kills):
+    # The second file of the corpus, of which one document has an error: it is written before the mentions.
+    write_lines(corpus / "b.jsonl", [{"text": TEXTS[0]}, {"text": 5}, {"text": TEXTS[1]}])
+    line = [sys.executable, "-c", KILLS, *map(str, (SCRIPTS, pipeline, corpus, out, n_kills))]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    points = [text for text in done.stdout.splitlines() if text.startswith(("before ", "after "))]
+    assert len(points) == n_kills and len(set(points)) >= min(n_kills, 4) - 1, points
+    assert "1 documents with errors" in done.stdout
+    command.main(str(pipeline), corpus, out.with_name("undisturbed"), block=3)
+    assert read_files(out) == read_files(out.with_name("undisturbed"))
+
+
+def test_a_folder_of_another_job_is_refused(nlp, pipeline, job, corpus, tmp_path, out):
+    def refuse(reason, job=job, corpus=corpus, out=out):
+        with pytest.raises(CorpusError, match=reason):
+            command.link_corpus(job, corpus, out)
+
+    refuse("no component sets `span._.kb_nothing`", make_job(pipeline, attribute="kb_nothing"))
+    # Nothing was linked with the wrong setting, so it may be corrected.
+    assert command.link_corpus(job, corpus, out) == []
     whole = read_files(out)
     # Not by an attribute of the linker: the saved config would be the same.
     other = spacy.load(pipeline)
     other.get_pipe("entity_ruler").add_patterns([{"label": "DISORDER", "pattern": "rash"}])
     other.to_disk(tmp_path / "other")
-    with pytest.raises(CorpusError, match="output of another pipeline"):
-        link_corpus(make_job(tmp_path / "other"), corpus, out)
-    with pytest.raises(CorpusError, match="other settings"):
-        link_corpus(make_job(pipeline, max_length=999), corpus, out)
+    refuse("output of another pipeline", make_job(tmp_path / "other"))
+    refuse("another settings", make_job(pipeline, max_length=999))
     write_lines(corpus / "f.jsonl", make_rows(1))
-    with pytest.raises(CorpusError, match="another input: f.jsonl is new"):
-        link_corpus(job, corpus, out)
+    refuse("another input: f.jsonl is new")
     (corpus / "f.jsonl").unlink()
     content = (corpus / "a.jsonl").read_bytes()
     (corpus / "a.jsonl").write_bytes(content.replace(b"cold", b"rash"))
-    with pytest.raises(CorpusError, match="a.jsonl has changed"):
-        link_corpus(job, corpus, out)
+    refuse("a.jsonl has changed")
     (corpus / "a.jsonl").unlink()
-    with pytest.raises(CorpusError, match="a.jsonl is missing"):
-        link_corpus(job, corpus, out)
+    refuse("a.jsonl is missing")
     assert read_files(out) == whole
     # The same documents at another time are the same input.
     (corpus / "a.jsonl").write_bytes(content)
-    assert link_corpus(job, corpus, out) == []
-    with pytest.raises(CorpusError, match="not the output of this command"):
-        link_corpus(job, corpus, corpus)
-    with pytest.raises(CorpusError, match="no file whose name ends with"):
-        link_corpus(job, pipeline / "sapbert_linker" / "nothing", tmp_path / "new")
+    assert command.link_corpus(job, corpus, out) == []
+    refuse("not the output of this command", out=corpus)
+    refuse("no file whose name ends with", corpus=pipeline / "sapbert_linker" / "nothing", out=tmp_path / "new")
+    with OutputFolder(out).lock():
+        refuse("Another run")
 
 
-def test_two_runs_do_not_write_to_one_folder(pipeline, corpus, tmp_path):
-    from folder import CorpusError, OutputFolder
-    from link import link_corpus
-
-    with OutputFolder(tmp_path / "out").lock(), pytest.raises(CorpusError, match="Another run"):
-        link_corpus(make_job(pipeline), corpus, tmp_path / "out")
-
-
-def test_a_pipeline_without_candidates_is_refused(pipeline, corpus, tmp_path):
-    from folder import CorpusError
-    from link import link_corpus
-    from work import find_pipeline
-
-    with pytest.raises(CorpusError, match="no component sets `span._.kb_nothing`"):
-        link_corpus(make_job(pipeline, attribute="kb_nothing"), corpus, tmp_path / "out")
-    # Nothing was linked with the wrong setting, so it may be corrected.
-    assert link_corpus(make_job(pipeline), corpus, tmp_path / "out") == []
-    with pytest.raises(CorpusError, match="neither the folder"):
-        find_pipeline(str(corpus))
-
-
-def test_the_command_names_bad_input_and_fails(pipeline, corpus, tmp_path, capsys):
-    from link import main
-
+def test_the_command_names_bad_input_and_fails(pipeline, corpus, out, capsys):
     (corpus / "g.parquet").write_bytes(b"PAR1 and nothing else")
-    with pytest.raises(SystemExit) as ended:
-        main(str(pipeline), corpus, tmp_path / "out", block=3)
-    assert ended.value.code == 1
-    shown = capsys.readouterr().out
-    assert "27 documents" in shown
-    assert "g.parquet" in shown and "can't be read" in shown
-    with pytest.raises(SystemExit):
-        main(str(corpus), corpus, tmp_path / "out")
-    assert "neither the folder" in capsys.readouterr().out
+    for given, reasons in (
+        (str(pipeline), ["27 documents", "g.parquet", "can't be read"]),
+        (str(corpus), ["neither the folder"]),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            command.main(given, corpus, out, block=3)
+        shown = capsys.readouterr().out
+        assert ended.value.code == 1 and all(reason in shown for reason in reasons), shown
 
 
-def test_without_ray_actors_are_refused(pipeline, corpus, tmp_path, monkeypatch):
-    from folder import CorpusError
-    from link import link_corpus
-
+def test_without_ray_actors_are_refused(job, corpus, out, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "on_ray", raising=False)
     with pytest.raises(CorpusError, match="Ray, which is not installed"):
-        link_corpus(make_job(pipeline), corpus, tmp_path / "out", actors=2)
+        command.link_corpus(job, corpus, out, actors=2)
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray")
-def test_actors_of_ray_give_the_same_files(pipeline, corpus, tmp_path):
-    from link import link_corpus
-
+def test_actors_of_ray_give_the_same_files(pipeline, job, corpus, tmp_path):
     (corpus / "g.parquet").write_bytes(b"PAR1 and nothing else")
-    (unread,) = link_corpus(make_job(pipeline), corpus, tmp_path / "process")
+    (unread,) = command.link_corpus(job, corpus, tmp_path / "process")
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
-    command = [sys.executable, str(SCRIPTS / "link.py"), str(pipeline), str(corpus), str(tmp_path / "actors")]
-    command += ["--block", "3", "--max-length", "1000", "--actors", "2"]
+    line = [sys.executable, str(SCRIPTS / "link.py"), str(pipeline), str(corpus), str(tmp_path / "actors")]
+    line += ["--block", "3", "--max-length", "1000", "--actors", "2"]
     # In a process of its own, because Ray starts threads.
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 1, done.stderr
-    assert "27 documents" in done.stdout and "g.parquet" in done.stdout
+    assert "27 documents" in done.stdout and "g.parquet" in done.stdout and "g.parquet" in unread
     assert read_files(tmp_path / "actors") == read_files(tmp_path / "process")
-    assert "g.parquet" in unread
+
+
+def test_changed_words_keep_their_entities():
+    text = "A common cold, then insomnia."
+    entities = [{"start": 2, "end": 13, "label": "A"}, {"start": 9, "end": 13, "label": "B"}]
+    entities += [{"start": 20, "end": 28, "label": "C"}, {"start": 0, "end": 29, "label": "D"}]
+    changes = [(2, 8, "severe"), (9, 13, "rhinitis"), (20, 28, "gout")]
+    changed = make_documents.change_words(text, entities, changes)
+    assert changed["text"] == "A severe rhinitis, then gout."
+    spans = [changed["text"][entity["start"] : entity["end"]] for entity in changed["entities"]]
+    assert spans == ["severe rhinitis", "rhinitis", "gout", changed["text"]]
+    rows = [{"text": text, "entities": entities}, {"text": "Nothing was found.", "entities": None}]
+    made = list(make_documents.make_documents(rows, 40, 0.5, 0))
+    assert [row["text"] for row in made[:2]] == [row["text"] for row in rows]
+    assert len({row["text"] for row in made}) > 25
+    assert made == list(make_documents.make_documents(rows, 40, 0.5, 0))
+
+
+@pytest.mark.slow
+def test_a_made_corpus_is_measured_beside_a_plain_loop(pipeline, tmp_path):
+    entities = [{"start": 2, "end": 13, "label": "A"}]
+    write_lines(tmp_path / "source.jsonl", [{"text": TEXTS[0], "entities": entities}, {"text": "Cold", "entities": []}])
+    make_documents.main(tmp_path / "source.jsonl", tmp_path / "made", documents=20)
+    measure.main(pipeline, tmp_path / "made", tmp_path / "measured", actors="0", block=5)
+    rows = [line.split(" | ") for line in (tmp_path / "measured" / "report.md").read_text().splitlines()[2:4]]
+    assert [row[0].strip("| ") for row in rows] == ["plain loop", "one process"] and rows[1][-1].startswith("yes")

@@ -16,7 +16,6 @@ from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
 from training.encoders.export import average_encoders
 from training.evaluation.frame import read_results
-from training.methods.registry import read_settings
 
 ROOT = Path(__file__).parents[2]
 PROJECT = ROOT / "projects" / "open_encoder"
@@ -119,28 +118,3 @@ def test_another_recipe_takes_variables(folder):
     with pytest.raises(ValueError, match="of other encoders"):
         run("store", **{**given, "shares": "0.5,0.5,0"}, stored="other")
     assert not Path("other").exists()
-
-
-def test_the_second_config_is_the_first_with_hard_negatives():
-    configs = [read_settings(CONFIGS / f"{name}.cfg").to_dict() for name in ("cpu", "hard_negatives")]
-    changed = {
-        f"{section}.{name}": value
-        for section, values in configs[1].items()
-        for name, value in values.items()
-        if value != configs[0][section][name]
-    }
-    assert changed == {
-        "run.checkpoint_steps": 100,
-        "paths.output": "output/hard_negatives",
-        "objective.loss": "info_nce",
-        "objective.miner": "off",
-        "objective.constants": {"temperature": 0.07},
-        "objective.ignore_homonyms": True,
-        "optimizer.warmup_steps": 50,
-        "optimizer.max_grad_norm": 1.0,
-        "batch.max_steps": 500,
-        "batch.max_minutes": 0.0,
-        "batch.neighbours": 1,
-        "batch.neighbour_pool": 10,
-        "batch.altered": 0.1,
-    }

@@ -15,15 +15,13 @@ from project_scripts import find_scripts, import_scripts
 
 from training.data.task import LinkingTask
 
+with import_scripts("peers"):
+    import foreign
+    import peers
+
 PROJECT = Path(__file__).parents[2] / "projects" / "peers"
 NAMES = [("C1", "common cold"), ("C1", "cold"), ("C2|D2", "cold"), ("C2|D2", "cold temperature"), ("C3", "fever")]
 MENTIONS = [("Cold", ["C1"]), ("fevers", ["C3"]), ("Cold", ["D2"]), ("cold temperatures", ["D2"]), ("gout", ["C9"])]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def scripts():
-    with import_scripts("peers"):
-        yield
 
 
 @pytest.fixture
@@ -41,9 +39,7 @@ def files(tmp_path):
 
 @given(st.lists(st.tuples(st.sampled_from("ABC"), st.text("xy", max_size=2)), max_size=12))
 def test_names_of_a_concept_are_each_there_once_and_the_first_is_its_canonical_one(rows):
-    from foreign import group_names
-
-    grouped = group_names([name for _, name in rows], [concept_id for concept_id, _ in rows])
+    grouped = foreign.group_names([name for _, name in rows], [concept_id for concept_id, _ in rows])
     held = [(concept_id, name) for concept_id, names in grouped.items() for name in names]
     assert len(held) == len(set(held)) and set(held) == set(rows)
     for concept_id, (first, *_) in grouped.items():
@@ -51,8 +47,6 @@ def test_names_of_a_concept_are_each_there_once_and_the_first_is_its_canonical_o
 
 
 def test_systems_are_judged_by_distinct_concepts_ties_and_whole_mentions():
-    from peers import score
-
     task = LinkingTask(
         ["a", "b", "c", "d"], [["1"], ["2"], ["3", "4"], ["4", "3"]], ["x"], ["1"], mention_of=[0, 1, 2, 2]
     )
@@ -63,24 +57,20 @@ def test_systems_are_judged_by_distinct_concepts_ties_and_whole_mentions():
         "c": (["4"], [1.0]),
         "d": ([], []),
     }
-    assert score(task, found) == {"acc@1": 0.0, "acc@5": 2 / 3, "acc@1, any tied": 1 / 3}
+    assert peers.score(task, found) == {"acc@1": 0.0, "acc@5": 2 / 3, "acc@1, any tied": 1 / 3}
 
 
 def test_candidates_are_ranked_by_their_most_similar_name_and_ties_by_id():
-    from foreign import rank_candidates
-
     Candidate = namedtuple("Candidate", "concept_id similarities")
 
     def generate(mentions, k):
         candidates = [Candidate("C1", [0.2, 0.5]), Candidate("C2", [0.9]), Candidate("C3", [0.5, 0.1])]
         return [candidates[:k], []]
 
-    assert rank_candidates(generate, ("cold", "?"), 30) == [(["C2", "C1", "C3"], [0.9, 0.5, 0.5]), ([], [])]
+    assert foreign.rank_candidates(generate, ("cold", "?"), 30) == [(["C2", "C1", "C3"], [0.9, 0.5, 0.5]), ([], [])]
 
 
 def test_passes_ask_all_mentions_in_batches(tmp_path):
-    from foreign import look_up
-
     asked = []
 
     def search(queries):
@@ -89,24 +79,23 @@ def test_passes_ask_all_mentions_in_batches(tmp_path):
 
     (tmp_path / "queries.json").write_text('{"one": ["a", "b", "c"]}')
     settings = {"run": str(tmp_path), "key": "x", "batch_size": 2, "repeats": 2}
-    assert list(look_up(settings, search)) == ["warm", "search one", "search one"]
+    assert list(foreign.look_up(settings, search)) == ["warm", "search one", "search one"]
     assert asked == [["a"], ["a", "b"], ["c"], ["a", "b"], ["c"]]
     assert json.loads((tmp_path / "found_x.json").read_text())["one"]["b"] == [["b"], [1.0]]
 
 
 def test_tasks_must_be_there_and_share_a_dictionary(files, tmp_path):
-    from peers import read_tasks
-
     mentions, dictionary = files
     LinkingTask(["x"], [["C1"]], ["cold"], ["C1"]).to_disk(tmp_path / "third.json")
-    with pytest.raises(ValueError, match="one has another dictionary than third"):
-        read_tasks(str(tmp_path / "third.json"), mentions, dictionary)
-    with pytest.raises(ValueError, match="there are: none"):
-        read_tasks("", "", "")
-    with pytest.raises(ValueError, match="one, one"):
-        read_tasks("", ",".join([mentions.split(",")[0]] * 2), dictionary)
-    with pytest.raises(ValueError, match="variable `dictionary`"):
-        read_tasks("", mentions, "")
+    twice = ",".join([mentions.split(",")[0]] * 2)
+    for arguments, reason in (
+        ((str(tmp_path / "third.json"), mentions, dictionary), "one has another dictionary than third"),
+        (("", "", ""), "there are: none"),
+        (("", twice, dictionary), "one, one"),
+        (("", mentions, ""), "variable `dictionary`"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            peers.read_tasks(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -119,8 +108,6 @@ def test_tasks_must_be_there_and_share_a_dictionary(files, tmp_path):
 def test_a_run_gives_one_flat_row_for_each_system_and_task(
     files, encoder_folder, static_folder, tmp_path, kind, systems
 ):
-    import peers
-
     mentions, dictionary = files
     encoder = str(encoder_folder if kind == "transformer" else static_folder)
     options = {"neighbours": 5, "batch_size": 2, "repeats": 1, "threads": 1}

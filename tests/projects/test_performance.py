@@ -1,6 +1,5 @@
 """The performance project on tiny data: its synthetic metathesaurus, its plain reader, and a run of its benches."""
 
-import importlib
 import itertools
 import json
 import random
@@ -8,22 +7,23 @@ import random
 import numpy as np
 import polars as pl
 import pytest
-from project_scripts import import_scripts
+from project_scripts import find_scripts, import_scripts
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
-from training.bench import Step, Turns
+
+with import_scripts("performance"):
+    import bench
+    import index
+    import inputs
+    import pipeline
+    import rrf
+    import synthetic
 
 COLUMNS = {"MRCONSO.RRF": 18, "MRREL.RRF": 16, "MRSTY.RRF": 6, "MRSAB.RRF": 25}
 ROWS = 60_000
 FIRST = ("acute", "chronic", "familial", "benign", "malignant")
 SECOND = ("renal", "hepatic", "cardiac", "cerebral", "pulmonary", "gastric")
 LAST = ("failure", "carcinoma", "atrophy", "abscess")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def scripts():
-    with import_scripts("performance"):
-        yield importlib.import_module
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +39,14 @@ def small():
 
 
 @pytest.fixture(scope="module")
-def patterns(scripts, small):
-    return scripts("synthetic").Patterns.split(pl.concat([small.names["name"], pl.Series(["fever", "cough  x "])]))
+def patterns(small):
+    return synthetic.Patterns.split(pl.concat([small.names["name"], pl.Series(["fever", "cough  x "])]))
 
 
 @pytest.fixture(scope="module")
-def rrf(scripts, patterns, tmp_path_factory):
+def release(patterns, tmp_path_factory):
     folder = tmp_path_factory.mktemp("rrf")
-    return folder, scripts("synthetic").make_rrf(folder, ROWS, 3, patterns)
+    return folder, synthetic.make_rrf(folder, ROWS, 3, patterns)
 
 
 def read_rows(path):
@@ -65,8 +65,8 @@ def test_similar_names_depend_on_their_numbers_only_and_follow_real_ones(pattern
     assert names.n_unique() > 1000
 
 
-def test_files_are_rrf_whose_rows_fit_together(rrf):
-    folder, counts = rrf
+def test_files_are_rrf_whose_rows_fit_together(release):
+    folder, counts = release
     rows = {name: read_rows(folder / name) for name in COLUMNS}
     for name, n_columns in COLUMNS.items():
         assert len(rows[name]) == counts[name] > 0
@@ -89,8 +89,8 @@ def test_files_are_rrf_whose_rows_fit_together(rrf):
     assert len({(row[0], row[1], row[14].lower(), row[3]) for row in conso}) >= len({row[3] for row in conso})
 
 
-def test_distribution_is_that_of_the_published_release(rrf):
-    conso = read_rows(rrf[0] / "MRCONSO.RRF")
+def test_distribution_is_that_of_the_published_release(release):
+    conso = read_rows(release[0] / "MRCONSO.RRF")
     english = [row for row in conso if row[1] == "ENG"]
     names = {(row[0], row[14].lower()) for row in english}
     assert len(english) / len(conso) == pytest.approx(10.28 / 15.48, abs=0.03)
@@ -99,33 +99,21 @@ def test_distribution_is_that_of_the_published_release(rrf):
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 5000])
-def test_fewer_rows_are_the_beginning_of_more_rows(scripts, rrf, patterns, tmp_path, n_rows):
-    counts = scripts("synthetic").make_rrf(tmp_path, n_rows, 3, patterns)
+def test_fewer_rows_are_the_beginning_of_more_rows(release, patterns, tmp_path, n_rows):
+    counts = synthetic.make_rrf(tmp_path, n_rows, 3, patterns)
     for name in ("MRCONSO.RRF", "MRSTY.RRF"):
-        assert (rrf[0] / name).read_bytes().startswith((tmp_path / name).read_bytes())
+        assert (release[0] / name).read_bytes().startswith((tmp_path / name).read_bytes())
     assert counts["MRCONSO.RRF"] <= n_rows or len({row[0] for row in read_rows(tmp_path / "MRCONSO.RRF")}) == 1
 
 
-def test_blocks_go_on_where_the_last_ended(scripts, patterns, tmp_path, monkeypatch):
-    synthetic = scripts("synthetic")
+def test_blocks_go_on_where_the_last_ended(patterns, tmp_path, monkeypatch):
     monkeypatch.setattr(synthetic, "BLOCK", 500)
     synthetic.make_rrf(tmp_path, 5000, 4, patterns)
     distinct = sorted({row[0] for row in read_rows(tmp_path / "MRCONSO.RRF")})
-    assert len(distinct) > 1000
-    assert distinct == [f"C{number:07}" for number in range(1, len(distinct) + 1)]
+    assert distinct == [f"C{number:07}" for number in range(1, len(distinct) + 1)] and len(distinct) > 1000
 
 
-def test_too_few_or_too_many_rows_are_refused(scripts, patterns, tmp_path, monkeypatch):
-    synthetic = scripts("synthetic")
-    with pytest.raises(ValueError, match="1 or more"):
-        synthetic.make_rrf(tmp_path, 0, 0, patterns)
-    monkeypatch.setattr(synthetic, "BLOCK", 10**7 + 1)
-    with pytest.raises(ValueError, match="not enough CUIs"):
-        synthetic.make_rrf(tmp_path, 10, 0, patterns)
-
-
-def test_the_plain_reader_finds_the_pairs_of_a_file_made_by_hand(scripts, tmp_path):
-    rrf = scripts("rrf")
+def test_the_plain_reader_finds_the_pairs_of_a_file_made_by_hand(tmp_path):
     rows = [("C1", "ENG", "Cold"), ("C1", "ENG", "COLD"), ("C1", "ENG", "Common\u2028cold"), ("C1", "SPA", "Resfriado")]
     rows += [("C2", "ENG", "Cold"), ("C3", "FRE", "froid"), *(("C4", "ENG", f"Name {i}") for i in range(12))]
     lines = [f"{cui}|{lat}|P|L1|PF|S1|Y|A1||||SAB|PT|1|{name}|0|N||\n" for cui, lat, name in rows]
@@ -139,52 +127,33 @@ def test_the_plain_reader_finds_the_pairs_of_a_file_made_by_hand(scripts, tmp_pa
     assert of_many < set(itertools.combinations(sorted(names["C4"]), 2))
 
 
-def test_rows_of_rrf_compare_and_judge(scripts):
-    def take(seconds, **counts):
-        return [Step("names", seconds, 10**9, {}), Step("pairs", 1.0, 2 * 10**9, {}), Step("count", 0.0, 1, counts)]
-
-    measured = Turns({"ours": take(3.0, names=10, pairs=5), "plain": take(1.0, names=10, pairs=5)})
-    rows = {row.what: row for row in scripts("rrf").make_rows("all", 8, measured, (15_000_000, 45, 1), 1.5)}
-    assert rows["in all"].value == 4.0 and rows["in all"].is_met is True
-    assert rows["peak memory"].is_met is False
-    assert rows["plain / ours, seconds for names and pairs"].value == 0.5
-    assert rows["plain / ours, seconds for names and pairs"].is_met is False
-    assert rows["ours / plain, peak memory"].value == 1.0
-
-
-def test_filters_are_for_what_a_terminology_has(scripts, small):
-    make_filters = scripts("filters").make_filters
-    filters = make_filters(small, 0)
+def test_filters_are_for_what_a_terminology_has(small):
+    found = pipeline.make_filters(small, 0)
     # All names have the same language, and so no filter by it.
     shares = ["ids: 50.0% of concepts", "ids: 5.0% of concepts", "ids: 0.5% of concepts"]
-    assert list(filters) == ["types: T047", "sources: HPO", *shares]
-    assert filters["types: T047"] == {"types": ["T047"]} and len(filters[shares[0]]["ids"]) == 60
+    assert list(found) == ["types: T047", "sources: HPO", *shares]
+    assert found["types: T047"] == {"types": ["T047"]} and len(found[shares[0]]["ids"]) == 60
     some = Terminology(small.concepts, small.names.filter(pl.col("name").is_in(["acute renal failure"])))
-    assert make_filters(some, 0)[shares[0]] == {"ids": ["C0000000"]}
+    assert pipeline.make_filters(some, 0)[shares[0]] == {"ids": ["C0000000"]}
 
 
-@pytest.mark.parametrize("kind", ["saved", "rrf", "table"])
-def test_names_come_from_folders_and_files(scripts, rrf, small, tmp_path, kind):
-    path = {"rrf": rrf[0], "table": tmp_path / "names.tsv", "saved": tmp_path / "terminology"}[kind]
-    if kind == "table":
-        path.write_text("C1\tcold\nC1\tcoryza\n", encoding="utf8")
-    if kind == "saved":
-        small.to_disk(path)
-    found = scripts("inputs").read_names(path)
-    assert found.n_names == {"table": 2, "saved": small.n_names, "rrf": read_rrf(rrf[0]).n_names}[kind]
+def test_names_come_from_folders_and_files(release, small, tmp_path):
+    (tmp_path / "names.tsv").write_text("C1\tcold\nC1\tcoryza\n", encoding="utf8")
+    small.to_disk(tmp_path / "saved")
+    wanted = {tmp_path / "names.tsv": 2, tmp_path / "saved": small.n_names, release[0]: read_rrf(release[0]).n_names}
+    assert {path: inputs.read_names(path).n_names for path in wanted} == wanted
 
 
-def test_a_static_encoder_fits_into_every_bench_of_a_run(scripts, small, static_folder, tmp_path, monkeypatch):
+def test_a_static_encoder_fits_into_every_bench_of_a_run(small, static_folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small.to_disk(tmp_path / "names")
-    inputs = scripts("inputs")
     with pytest.raises(ValueError, match="too few names"):
         (tmp_path / "one.tsv").write_text("C1\tcold\n")
         inputs.prepare(str(tmp_path / "one.tsv"), encoder=str(static_folder))
     inputs.prepare(str(tmp_path / "names"), encoder=str(static_folder), threads=1)
-    scripts("index").TURNS = 1
-    scripts("index").main(kinds="exact,scann")
-    scripts("pipeline").main()
+    monkeypatch.setattr(index, "TURNS", 1)
+    index.main(kinds="exact,scann")
+    pipeline.measure_documents()
     for name in ("prepare", "index", "pipeline"):
         written = json.loads((tmp_path / "output" / f"{name}.json").read_text())
         assert written["table"] and written["threads"] == 1 and written["inputs"]
@@ -193,16 +162,23 @@ def test_a_static_encoder_fits_into_every_bench_of_a_run(scripts, small, static_
 
 
 @pytest.mark.slow
-def test_sizes_rrf_and_the_rest_of_a_run_are_measured(scripts, small, encoder_folder, tmp_path, monkeypatch):
+def test_sizes_rrf_and_the_rest_of_a_run_are_measured(small, encoder_folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small.to_disk(tmp_path / "names")
     names = str(tmp_path / "names")
-    scripts("rrf").main(rows="2000", plain_rows=3000, names_like=names, threads=1)
-    scripts("size").main(names, rows="800,2000", mentions=60, threads=1)
-    scripts("inputs").prepare(names, encoder=str(encoder_folder), threads=1)
-    for bench in ("encoder", "index", "filters", "pipeline", "loading"):
-        scripts(bench).main()
-    scripts("bench").report()
+    monkeypatch.syspath_prepend(str(find_scripts("performance")))
+    rrf.main(rows="2000", plain_rows=3000, names_like=names, threads=1)
+    bench.size.main(names, rows="800,2000", mentions=60, threads=1)
+    inputs.prepare(names, encoder=str(encoder_folder), threads=1)
+    for measure in (
+        bench.encoder.main,
+        index.main,
+        pipeline.measure_documents,
+        pipeline.measure_filters,
+        bench.loading.main,
+    ):
+        measure()
+    bench.report()
     rows = json.loads((tmp_path / "output" / "report.json").read_text())["parts"]
     assert set(rows) == {"encoder", "prepare", "index", "filters", "pipeline", "loading"}
     recall = [row["value"] for row in rows["filters"]["table"] if row["what"].endswith("recall@1")]

@@ -4,6 +4,7 @@ import importlib
 import json
 import random
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -31,31 +32,20 @@ DICTIONARY = "D1\tcold\nD1\tchill\nD2\thead cold\nD2\tcommon cold\nD3\theart att
 TEXTS = {"He had a cold {}": ("cold", "D2"), "A fever {}": ("fever", "D4"), "A heart attack {}": ("heart attack", "D3")}
 
 
-@pytest.fixture
-def scripts(monkeypatch):
-    monkeypatch.syspath_prepend(str(PROJECT / "scripts"))
-    names = ("runs", "calibrate", "check_package", "make_config", "curve", "folds", "across")
-    for name in names:
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    yield importlib.import_module
-    for name in names:
-        sys.modules.pop(name, None)
-
-
 def call(words):
     """Run a line of the project in this process."""
     if words[:3] == ["python", "-m", "training"]:
         training_cli(words[3:], standalone_mode=False)
-    elif words[:3] == ["python", "-m", "spacy"]:
-        done = CliRunner().invoke(spacy_cli, words[3:], catch_exceptions=False)
-        assert done.exit_code == 0, done.output
+        return
+    if words[:3] == ["python", "-m", "spacy"]:
+        app, arguments = spacy_cli, words[3:]
     else:
-        script, *arguments = words[1:]
-        module = importlib.import_module(Path(script).stem)
-        app = typer.Typer(pretty_exceptions_enable=False)
-        app.command()(module.main)
-        done = CliRunner().invoke(app, arguments, catch_exceptions=False)
-        assert done.exit_code == 0, done.output
+        module, arguments = importlib.import_module(Path(words[1]).stem), words[2:]
+        app = getattr(module, "app", None) or typer.Typer(pretty_exceptions_enable=False)
+        if not hasattr(module, "app"):
+            app.command()(module.main)
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
 
 
 def run(command, **variables):
@@ -69,7 +59,8 @@ def run(command, **variables):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, scripts):
+def folder(tmp_path, monkeypatch):
+    """A copy of the project, with a short training, and the working folder."""
     words = ["[UNK]", "cold", "chill", "head", "common", "heart", "attack", "fever"]
     tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
@@ -83,17 +74,26 @@ def folder(tmp_path, monkeypatch, scripts):
         span = {"start": start, "end": start + len(mention), "label": "SIGN", "kb_id": kb_id}
         lines.append(json.dumps({"text": text, "spans": [span]}))
     (tmp_path / "mine.jsonl").write_text("\n".join(lines))
-    (tmp_path / "configs").mkdir()
-    for path in (PROJECT / "configs").glob("*.cfg"):
-        config = Config().from_disk(path, interpolate=False)
-        if "training" in config:
-            config["training"] |= {"max_steps": 150, "eval_frequency": 50}
-        config.to_disk(tmp_path / "configs" / path.name)
+    shutil.copytree(PROJECT / "scripts", tmp_path / "scripts")
+    shutil.copytree(PROJECT / "configs", tmp_path / "configs")
+    config = Config().from_disk(tmp_path / "configs" / "reranker.cfg", interpolate=False)
+    config["training"] |= {"max_steps": 150, "eval_frequency": 50}
+    config.to_disk(tmp_path / "configs" / "reranker.cfg")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(scripts("runs"), "CONFIG", tmp_path / "configs" / "reranker.cfg")
-    monkeypatch.setattr(scripts("make_config").make_config, "__defaults__", (tmp_path / "configs" / "reranker.cfg",))
+    monkeypatch.syspath_prepend(str(tmp_path / "scripts"))
+    for name in ("runs", "check_package", "make_config", "across"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     run("linker", dictionary="names.tsv", encoder="encoder")
-    return tmp_path
+    yield tmp_path
+    for name in ("runs", "check_package", "make_config", "across"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def documents(folder):
+    """The converted annotations."""
+    run("convert", annotations="mine.jsonl", split="0.6,0.2,0.2")
+    return folder / "output" / "mine" / "documents"
 
 
 def read_rows(path):
@@ -110,11 +110,9 @@ def test_one_command_learns_from_annotations(folder):
     assert (folder / "output/mine/evaluation/confidence.svg").is_file()
     best = folder / "output" / "mine" / "run" / "model-best"
     assert spacy.load(best).pipe_names == ["schwartz_hearst", "sapbert_linker", "sapbert_reranker"]
-    check_package = importlib.import_module("check_package")
-    decisions = check_package.list_decisions(str(best), folder / "output/mine/documents/test.spacy")
+    list_decisions = importlib.import_module("check_package").list_decisions
+    decisions = list_decisions(spacy.load(best), folder / "output/mine/documents/test.spacy")
     assert len(decisions) == 6 and {("cold", "D2"), ("fever", "D4")} < {(row[1], row[2]) for row in decisions}
-    check_package.main(str(best), folder / "output/mine/documents/test.spacy", folder / "decisions.json", "")
-    assert json.loads((folder / "decisions.json").read_text()) == decisions
     run("calibrate", precision="0.5")
     calibrated = spacy.load(folder / "output" / "mine" / "calibrated").get_pipe("sapbert_reranker")
     assert calibrated.learned.threshold is not None
@@ -122,34 +120,32 @@ def test_one_command_learns_from_annotations(folder):
     assert json.loads((folder / "output/mine/scores.json").read_text())["nel_micro_f"] == 1.0
 
 
-def test_curves_and_folds_are_measured_once(folder, scripts, monkeypatch):
-    run("convert", annotations="mine.jsonl", split="0.6,0.2,0.2")
+def test_curves_and_folds_are_measured_once(folder, documents, monkeypatch):
     run("curve", sizes="6,0", curve_seeds="0,1")
     curve = folder / "output" / "mine" / "runs" / "curve.md"
     rows = read_rows(curve)
     assert {name: cells[0] for name, cells in rows.items()} == {"linker alone": "1", "6": "2", "all": "2"}
     first = curve.read_text()
     # The results are there, so nothing is trained.
-    monkeypatch.setattr(scripts("runs"), "train_pipeline", None)
-    run("curve", sizes="6,0", curve_seeds="0,1")
+    with monkeypatch.context() as patch:
+        patch.setattr(importlib.import_module("runs"), "train_pipeline", None)
+        run("curve", sizes="6,0", curve_seeds="0,1")
     assert curve.read_text() == first
-
-
-def test_folds_without_validation_take_it_from_training(folder, scripts):
-    run("convert", annotations="mine.jsonl", split="0.6,0.2,0.2")
-    documents = folder / "output" / "mine" / "documents"
-    for part in ("train", "test"):
-        (documents / f"fold1.{part}.spacy").write_bytes((documents / f"{part}.spacy").read_bytes())
+    with pytest.raises(FileNotFoundError, match="There are no folds"):
+        run("folds")
+    # This fold has no validation part, which is taken from training.
+    copy_fold(documents, "fold1")
     run("folds")
     rows = read_rows(folder / "output" / "mine" / "runs" / "folds.md")
     assert list(rows) == ["linker alone", "reranker"] and rows["reranker"][0] == "1"
-    for path in documents.glob("fold1.test.spacy"):
-        path.unlink()
-    with pytest.raises(FileNotFoundError, match="There are no folds"):
-        run("folds")
 
 
-def test_rerankers_of_other_corpora_are_measured_and_saved(folder, scripts):
+def copy_fold(documents, fold):
+    for part in ("train", "test"):
+        shutil.copy(documents / f"{part}.spacy", documents / f"{fold}.{part}.spacy")
+
+
+def test_rerankers_of_other_corpora_are_measured_and_saved(folder):
     for name in ("first", "second"):
         run("linker", name=name, dictionary="names.tsv", encoder="encoder")
         run("convert", name=name, annotations="mine.jsonl", split="0.6,0.2,0.2")
@@ -168,45 +164,38 @@ def test_rerankers_of_other_corpora_are_measured_and_saved(folder, scripts):
     assert doc.ents[0]._.kb_candidates[0]["id"] == "D4" and 0 < doc.ents[0]._.kb_probability <= 1
 
 
-def test_corpora_in_folds_are_left_out_by_their_first_fold(folder, scripts):
-    run("convert", annotations="mine.jsonl", split="0.6,0.2,0.2")
-    documents = folder / "output" / "mine" / "documents"
-    across = scripts("across")
+def test_documents_of_a_corpus_are_drawn(folder, documents, monkeypatch):
+    across = importlib.import_module("across")
+    monkeypatch.setattr(across, "BATCH", 4)
+    corpus = across.read_corpus(folder / "output" / "mine")
+
+    def count(mentions, seed=0):
+        return [len(batch) for batch in across.list_batches(corpus, mentions, random.Random(seed))]
+
+    # A large corpus does not outweigh others.
+    assert count(10) == [4, 4, 2] and sum(count(1000)) == len(corpus.examples) > 11
+    taken = [next(iter(across.list_batches(corpus, 4, random.Random(seed)))) for seed in (0, 0, 1)]
+    assert taken[0] == taken[1] != taken[2]
+    # Of a corpus in folds, the first fold counts.
     assert across.find_parts(documents) == (documents / "train.spacy", documents / "test.spacy")
-    for fold in ("fold1", "fold0"):
-        for part in ("train", "test"):
-            (documents / f"{fold}.{part}.spacy").write_bytes((documents / f"{part}.spacy").read_bytes())
+    copy_fold(documents, "fold1")
+    copy_fold(documents, "fold0")
     (documents / "train.spacy").unlink()
     assert across.find_parts(documents) == (documents / "fold0.train.spacy", documents / "fold0.test.spacy")
     with pytest.raises(FileNotFoundError, match="run `convert` for this corpus first"):
         across.find_parts(folder)
 
 
-def test_a_large_corpus_does_not_outweigh_others(folder, scripts, monkeypatch):
-    run("convert", annotations="mine.jsonl", split="0.6,0.2,0.2")
-    across = scripts("across")
-    monkeypatch.setattr(across, "BATCH", 4)
-    corpus = across.read_corpus(folder / "output" / "mine")
-    n = len(corpus.examples)
-    assert n > 11
-
-    def count(mentions, seed=0):
-        return [len(batch) for batch in across.list_batches(corpus, mentions, random.Random(seed))]
-
-    assert count(10) == [4, 4, 2] and sum(count(1000)) == n
-    taken = [next(iter(across.list_batches(corpus, 4, random.Random(seed)))) for seed in (0, 0, 1)]
-    assert taken[0] == taken[1] != taken[2]
-
-
-def test_the_pipeline_stays_whole_and_its_first_linker_proposes(folder, scripts):
+def test_the_pipeline_stays_whole_and_its_first_linker_proposes(folder):
+    make_config = importlib.import_module("make_config").make_config
     nlp = spacy.load(folder / "output" / "mine" / "linker")
     nlp.add_pipe("entity_ruler", first=True)
     nlp.to_disk(folder / "whole")
-    config = scripts("make_config").make_config(folder / "whole")
+    config = make_config(folder / "whole")
     assert config["nlp"]["pipeline"] == [*nlp.pipe_names, "sapbert_reranker"]
     assert config["training"]["frozen_components"] == nlp.pipe_names
     assert config["training"]["annotating_components"] == ["schwartz_hearst", "sapbert_linker"]
     assert config["components"]["sapbert_reranker"]["linker"] == "sapbert_linker"
     spacy.blank("en").to_disk(folder / "empty")
     with pytest.raises(ValueError, match="has no linker: its components are none"):
-        scripts("make_config").make_config(folder / "empty")
+        make_config(folder / "empty")

@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import httpx
@@ -35,11 +35,9 @@ TEXT = "😀 A heart attack, then insomnia."
 JSON = {"Content-Type": "application/json"}
 
 
-@contextmanager
-def start(nlp, **settings):
+def start(stack, nlp, **settings):
     app = service.make_app(nlp, limits.ServiceSettings(**settings))
-    with TestClient(app, "http://localhost:8000", raise_server_exceptions=False) as client:
-        yield client
+    return stack.enter_context(TestClient(app, "http://localhost:8000", raise_server_exceptions=False))
 
 
 @pytest.fixture(scope="module")
@@ -49,23 +47,16 @@ def nlp(make_nlp):
 
 @pytest.fixture(scope="module")
 def client(nlp):
-    with start(nlp, max_texts=90, max_characters=60, max_run=30, queue_size=200, hosts=["NLP.example.org"]) as client:
-        yield client
+    with ExitStack() as stack:
+        limited = {"max_texts": 90, "max_characters": 60, "max_run": 30, "queue_size": 200}
+        yield start(stack, nlp, **limited, hosts=["NLP.example.org"])
 
 
 @pytest.fixture
 def serve(nlp):
     """Return a function that starts a service with other settings, or another pipeline."""
-    clients = []
-
-    def serve(changed=None, **settings):
-        context = start(changed or nlp, **settings)
-        clients.append(context)
-        return context.__enter__()
-
-    yield serve
-    for context in clients:
-        context.__exit__(None, None, None)
+    with ExitStack() as stack:
+        yield lambda changed=None, **settings: start(stack, changed or nlp, **settings)
 
 
 @pytest.fixture
@@ -76,12 +67,7 @@ def with_component(make_nlp):
         nlp = make_nlp()
         # A name of its own, because spaCy keeps the first function of a name.
         name = f"test_{id(nlp)}"
-
-        @spacy.Language.component(name)
-        def component(doc):
-            change(doc)
-            return doc
-
+        spacy.Language.component(name, func=lambda doc: change(doc) or doc)
         nlp.add_pipe(name, last=True)
         return nlp
 
@@ -103,21 +89,16 @@ def test_texts_are_linked_as_the_pipeline_links_them(client, nlp):
         assert TEXT[entity["start"] : entity["end"]] == entity["text"] == ent.text
         assert (entity["label"], entity["id"]) == (ent.label_, ent.kb_id_)
         assert entity["candidates"] == ent._.kb_candidates
-
-
-def test_offsets_can_be_those_of_javascript(client):
+    # Offsets can be those of JavaScript.
     units = TEXT.encode("utf-16-le")
     for entity in link(client, TEXT, utf16=True)["entities"]:
         assert units[2 * entity["start"] : 2 * entity["end"]].decode("utf-16-le") == entity["text"]
 
 
-def test_mentions_are_looked_up(client, nlp):
+def test_mentions_are_looked_up_and_candidates_narrowed(client, nlp):
     answer = client.post("/link", json={"mentions": ["cold", "?"], "types": ["Disease or Syndrome"], "k": 2}).json()
     expected = nlp.get_pipe("sapbert_linker").find(["cold"], k=2, types=["T047"])[0]
     assert answer["results"] == [{"mention": "cold", "candidates": expected[:2]}, {"mention": "?", "candidates": []}]
-
-
-def test_candidates_can_be_narrowed(client):
     (entity,) = link(client, "a cold", k=1, types=["T070"])["entities"]
     assert [candidate["id"] for candidate in entity["candidates"]] == ["C0009264"] and entity["id"] == "C0009264"
     (entity,) = link(client, "xyzzy", threshold=1.0)["entities"]
@@ -144,22 +125,17 @@ def test_a_probability_is_of_the_concept_that_is_named(serve, with_component):
     assert none["id"] is None and "probability" not in none
 
 
-def test_what_the_pipeline_decides_to_be_no_concept_stays_none(serve, with_component):
-    def decide_nil(doc):
-        for token in doc:
-            token.ent_kb_id_ = ""
-
-    (entity,) = link(serve(with_component(decide_nil)), "a cold")["entities"]
-    assert entity["id"] is None and entity["candidates"]
-
-
-def test_mentions_that_are_no_findings_are_marked(serve, with_component):
-    def deny(doc):
+def test_nil_stays_nil_and_mentions_that_are_no_findings_are_marked(serve, with_component):
+    def decide(doc):
         write_context(doc.ents[0], MentionContext(negated=True, family=True))
         write_context(doc.ents[1], MentionContext())
+        for token in doc.ents[1]:
+            token.ent_kb_id_ = ""
 
-    client = serve(with_component(deny))
-    assert [entity.get("context") for entity in link(client, TEXT)["entities"]] == [["negated", "family"], None]
+    client = serve(with_component(decide))
+    first, second = link(client, TEXT)["entities"]
+    assert first["context"] == ["negated", "family"] and "context" not in second
+    assert first["id"] and second["id"] is None and second["candidates"]
     # The page strikes them out, and shows the words.
     assert "entity.context" in client.get("/page/page.js").text and ".no-finding" in client.get("/page/style.css").text
 
@@ -216,17 +192,13 @@ def test_bad_requests_are_refused_with_a_reason(client, body, reason):
     assert refused.status_code == 422 and reason in refused.json()["error"] and len(refused.json()) == 1
 
 
-def test_a_text_that_is_too_long_for_spacy_is_refused(serve, make_nlp):
+def test_every_error_has_the_same_form(client, serve, make_nlp):
+    asked = [client.get("/nothing"), client.get("/link"), client.get("/page/nothing"), client.get("/concept/nothing")]
     nlp = make_nlp()
     nlp.max_length = 10
-    refused = serve(nlp).post("/link", json={"texts": ["a common cold"]})
-    assert refused.status_code == 422 and "10 characters" in refused.json()["error"]
-
-
-def test_every_error_has_the_same_form(client):
-    asked = [client.get("/nothing"), client.get("/link"), client.get("/page/nothing"), client.get("/concept/nothing")]
-    assert [answer.status_code for answer in asked] == [404, 405, 404, 404]
-    assert all([*answer.json()] == ["error"] for answer in asked)
+    asked.append(serve(nlp).post("/link", json={"texts": ["a common cold"]}))
+    assert [answer.status_code for answer in asked] == [404, 405, 404, 404, 422]
+    assert all([*answer.json()] == ["error"] for answer in asked) and "10 characters" in asked[-1].json()["error"]
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]:8000", "nlp.example.org"])
@@ -351,15 +323,6 @@ def test_a_failure_concerns_its_own_request_only(serve, slow):
             assert "failed with RuntimeError" in answer.json()["error"] and "patient" not in answer.text
         else:
             assert answer.json()["results"][0]["entities"][0]["text"] in text
-
-
-def test_many_clients_get_their_own_answers(client):
-    texts = [("a cold", "heart attack and insomnia", "high blood pressure")[i % 3] + f" {i}" for i in range(90)]
-    with ThreadPoolExecutor(16) as pool:
-        results = list(pool.map(lambda text: link(client, text), texts))
-    for text, result in zip(texts, results, strict=True):
-        assert all(text[e["start"] : e["end"]] == e["text"] for e in result["entities"])
-        assert len(result["entities"]) == (2 if "insomnia" in text else 1)
 
 
 @pytest.fixture
@@ -539,11 +502,10 @@ def test_the_file_of_corrections_keeps_its_permissions_and_its_place(serve, tmp_
 
 def test_corrections_have_the_limits_of_texts_and_of_time(serve, tmp_path):
     client = serve(gold=str(tmp_path / "gold.jsonl"), max_characters=40, max_seconds=0.2)
-    refused = client.post("/gold", json={"text": "a " * 21, "spans": [make_span(4, 16)]})
-    assert refused.status_code == 422 and "40 characters" in refused.json()["error"]
     with FileLock(tmp_path / ".gold.jsonl.lock"):
-        late = client.post("/gold", json={"text": TEXT, "spans": [make_span(4, 16)]})
-    assert late.status_code == 504 and "0.2 seconds" in late.json()["error"]
+        for text, status, reason in (("a " * 21, 422, "40 characters"), (TEXT, 504, "0.2 seconds")):
+            refused = client.post("/gold", json={"text": text, "spans": [make_span(4, 16)]})
+            assert refused.status_code == status and reason in refused.json()["error"]
 
 
 LAYER = "custom.Concept"
@@ -601,12 +563,22 @@ def test_a_document_without_mentions_comes_back(nlp):
         assert not read_predictions(predict(nlp, make_request(types, text)), types)
 
 
-@pytest.mark.parametrize("changes", [{"layer": "custom.None"}, {"feature": "value"}, {"typeSystem": "<a>"}])
-def test_wrong_layers_and_documents_are_refused(nlp, changes):
-    request = make_request(make_types(), **changes)
+@pytest.mark.parametrize(
+    "text, changes, settings, reason",
+    [
+        (DOCUMENT, {"layer": "custom.None"}, {}, "Check the recommender's layer"),
+        (DOCUMENT, {"feature": "value"}, {}, "Check the recommender's layer"),
+        (DOCUMENT, {"typeSystem": "<a>"}, {}, "Check the recommender's layer"),
+        ("a cold " * 20, {}, {"max_characters": 100}, "texts of 100 characters"),
+        ("a cold " + "(" * 200, {}, {"max_run": 100}, "200 characters without white space"),
+        ("(" * 600, {}, {}, "600 characters without white space"),
+    ],
+)
+def test_wrong_layers_and_documents_are_refused(nlp, text, changes, settings, reason):
+    request = make_request(make_types(), text, **changes)
     request["typeSystem"] = changes.get("typeSystem", request["typeSystem"])
-    with pytest.raises(HTTPException, match="Check the recommender's layer"):
-        predict(nlp, request)
+    with pytest.raises(HTTPException, match=reason):
+        predict(nlp, request, **settings)
 
 
 ENTITY = '<!DOCTYPE a [<!ENTITY b "expanded">]>'
@@ -641,19 +613,6 @@ def test_entities_are_refused_however_they_are_written(nlp, part, disguise):
         predict(nlp, {**request, **changes})
 
 
-@pytest.mark.parametrize(
-    "text, settings, reason",
-    [
-        ("a cold " * 20, {"max_characters": 100}, "texts of 100 characters"),
-        ("a cold " + "(" * 200, {"max_run": 100}, "200 characters without white space"),
-        ("(" * 600, {}, "600 characters without white space"),
-    ],
-)
-def test_texts_of_documents_have_the_limits_of_other_texts(nlp, text, settings, reason):
-    with pytest.raises(HTTPException, match=reason):
-        predict(nlp, make_request(make_types(), text), **settings)
-
-
 @pytest.fixture
 def address(nlp, tmp_path):
     nlp.to_disk(tmp_path / "pipeline")
@@ -685,35 +644,3 @@ def test_the_command_serves(address):
         pass
     assert httpx.post(f"{address}/link", content=b'{"texts": [', headers=JSON).status_code == 422
     assert httpx.post(f"{address}/link", json={"texts": ["Insomnia."]}).status_code == 200
-
-
-@pytest.mark.skipif("BROWSER_PATH" not in os.environ, reason="needs a Chromium (BROWSER_PATH) and Playwright")
-@pytest.mark.parametrize("size", [(1280, 800), (390, 844)], ids=["desktop", "phone"])
-def test_the_page_works_in_a_browser(address, size, tmp_path):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # In one process, because containers often lack what a browser needs for several.
-        options = ["--no-sandbox", "--no-zygote", "--single-process", "--disable-gpu", "--hide-scrollbars"]
-        opened = playwright.chromium.launch(executable_path=os.environ["BROWSER_PATH"], args=options)
-        page = opened.new_page(viewport=dict(zip(("width", "height"), size, strict=True)))
-        page.goto(address)
-        page.locator("#text").fill("A cold, then a heart attack and insomnia.")
-        page.locator("#link").click()
-        mentions = page.locator("#linked button")
-        mentions.nth(2).click()
-        page.get_by_role("button", name="Confirm").click()
-        mentions.nth(1).click()
-        page.get_by_role("button", name="No concept is right").click()
-        page.get_by_text("Kept by the service.").wait_for()
-        page.get_by_role("button", name="Withdraw").click()
-        page.get_by_text("Withdrawn.").wait_for()
-        page.locator("#k").fill("3")
-        page.get_by_text(" mentions.").wait_for()
-        page.wait_for_selector("#linked button.corrected")
-        assert page.inner_text("#corrections").endswith(": 1"), page.inner_text("#corrections")
-        page.get_by_role("button", name="Details").first.click()
-        page.wait_for_selector("aside dd")
-        # As in docs/images, where the pipeline is that of the project.
-        page.screenshot(path=tmp_path / "page.png", full_page=True)
-        opened.close()

@@ -1,24 +1,20 @@
 """The script of the project static_encoder: strings for the teacher."""
 
-import importlib.util
 import json
 import random
 from pathlib import Path
 
 import srsly
+from project_scripts import import_scripts
 
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import write_pairs
 from training.release.rrf import write_rrf
 
+with import_scripts("static_encoder"):
+    import texts
+
 PROJECT = Path(__file__).parents[2] / "projects" / "static_encoder"
-
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(f"static_encoder_{name}", PROJECT / "scripts" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def make_terminology(*concepts):
@@ -32,7 +28,6 @@ def make_terminology(*concepts):
 
 
 def test_phrases_are_cut_from_definitions_by_the_seed():
-    texts = load("texts")
     definitions = ["A disease of the heart muscle; it is rare (and bad).", "Pain.", "An infection of the skin"]
     drawn = texts.draw_phrases(definitions, 12, random.Random(0))
     assert len(drawn) == 12 and drawn == texts.draw_phrases(definitions, 12, random.Random(0))
@@ -43,7 +38,6 @@ def test_phrases_are_cut_from_definitions_by_the_seed():
 
 
 def test_templates_are_filled_with_all_words():
-    texts = load("texts")
     groups = [{"templates": ["my {b} {s}", "no {s}"], "words": {"b": ["leg", "arm"], "s": ["pain", "cramp"]}}]
     assert texts.fill_templates(groups) == {
         *("my leg pain", "my arm pain", "my leg cramp", "my arm cramp"),
@@ -57,7 +51,7 @@ def test_only_concepts_of_the_pairs_are_defined(tmp_path):
     write_pairs(make_terminology("C0000001", "C0000003"), tmp_path / "pairs")
     (tmp_path / "phrases.json").write_text(json.dumps([{"templates": ["so {m}"], "words": {"m": ["sad"]}}]))
     output = tmp_path / "made" / "texts.txt"
-    load("texts").main(tmp_path / "rrf", tmp_path / "pairs", tmp_path / "phrases.json", output, 5, 0)
+    texts.main(tmp_path / "rrf", tmp_path / "pairs", tmp_path / "phrases.json", output, 5, 0)
     lines = output.read_text().splitlines()
     assert "so sad" in lines and len(lines) > 1 and lines == sorted(lines)
     assert all(line == "so sad" or line in "an attack of the heart" for line in lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,32 +13,28 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import spacy
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import DocBin
 
 ENTITIES = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64()), ("label", pa.string())]))
 # `entities` is null where the pipeline is to find them; `error` says why a document could not be read.
 DOCUMENTS = pa.schema(
     [("document", pa.string()), ("text", pa.string()), ("entities", ENTITIES), ("error", pa.string())]
 )
-PARQUET, JSON_LINES, DOCBIN = (".parquet",), (".jsonl", ".jsonl.gz"), (".spacy",)
-SUFFIXES = PARQUET + JSON_LINES + DOCBIN
+PARQUET, DOCBIN = ".parquet", ".spacy"
+SUFFIXES = (PARQUET, ".jsonl", ".jsonl.gz", DOCBIN)
 # Rows of Parquet in memory at a time.
 BATCH = 256
-_WRONG_TYPE = (pa.ArrowException, UnicodeError, TypeError, ValueError, OverflowError)
+WRONG_TYPE = (pa.ArrowException, UnicodeError, TypeError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Where a document's parts stand: columns of Parquet, keys of JSON lines.
-
-    text (str): The text.
-    document (str): The document's id; where a file has none, "file:number" is the id.
-    entities (str): A list of entities with `start` and `end` (characters) and `label`; where a file has none, the
-        pipeline finds the entities.
-    """
+    """Where a document's parts stand: columns of Parquet, keys of JSON lines."""
 
     text: str = "text"
+    # Where a file has no ids, "file:number" is the id.
     document: str = "id"
+    # Entities with `start` and `end` (characters) and `label`; where a file has none, the pipeline finds them.
     entities: str = "entities"
 
 
@@ -46,7 +42,11 @@ def count_blocks(path: Path, size: int, columns: Columns) -> list[int]:
     """Count the documents of each block of a file."""
     if path.name.endswith(PARQUET):
         with pq.ParquetFile(path) as file:
-            _check_columns(path, file.schema_arrow, columns)
+            if columns.text not in (names := file.schema_arrow.names):
+                found = ", ".join(names)
+                raise ValueError(
+                    f"{path} has no column {columns.text!r} with texts. Its columns are: {found}. Set `text`."
+                )
             groups = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
     elif path.name.endswith(DOCBIN):
         groups = [len(DocBin().from_disk(path))]
@@ -72,10 +72,7 @@ def read_blocks(path: Path, name: str, counts: list[int], first: int, columns: C
 
 
 class BlockReader:
-    """Reads blocks of files. Going on in the same file continues where the last block ended.
-
-    columns (Columns): Where a document's parts stand.
-    """
+    """Reads blocks of files. Going on in the same file continues where the last block ended."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -93,16 +90,9 @@ class BlockReader:
         return table
 
 
-def _check_columns(path: Path, schema: pa.Schema, columns: Columns) -> None:
-    if columns.text not in schema.names:
-        found = ", ".join(schema.names)
-        raise ValueError(f"{path} has no column {columns.text!r} with texts. Its columns are: {found}. Set `text`.")
-
-
-def _read_parquet(path: Path, start: int, columns: Columns) -> Iterator[Mapping[str, Any]]:
+def _read_parquet(path: Path, start: int, columns: Columns) -> Iterator[dict[str, Any]]:
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        names = {"text": columns.text, "document": columns.document, "entities": columns.entities}
-        names = {name: column for name, column in names.items() if column in file.schema_arrow.names}
+        names = {key: column for key, column in vars(columns).items() if column in file.schema_arrow.names}
         for group in range(file.metadata.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
             if start >= rows:
@@ -120,7 +110,7 @@ def _open_lines(path: Path) -> IO[bytes]:
     return gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb")  # type: ignore[return-value]
 
 
-def _read_lines(path: Path, start: int, columns: Columns) -> Iterator[Mapping[str, Any]]:
+def _read_lines(path: Path, start: int, columns: Columns) -> Iterator[dict[str, Any]]:
     with _open_lines(path) as lines:
         for line in islice((line for line in lines if not line.isspace()), start, None):
             try:
@@ -129,43 +119,34 @@ def _read_lines(path: Path, start: int, columns: Columns) -> Iterator[Mapping[st
                     raise TypeError(f"the line holds a {type(row).__name__}, not an object")
             except (ValueError, TypeError, RecursionError) as error:
                 yield {"error": f"the line can't be read: {error}"}
-                continue
-            yield {
-                "text": row.get(columns.text),
-                "document": row.get(columns.document),
-                "entities": row.get(columns.entities),
-            }
+            else:
+                yield {name: row.get(column) for name, column in vars(columns).items()}
 
 
-def _read_docbin(path: Path, start: int) -> Iterator[Mapping[str, Any]]:
+def _read_docbin(path: Path, start: int) -> Iterator[dict[str, Any]]:
     docs = DocBin(store_user_data=True).from_disk(path).get_docs(spacy.blank("xx").vocab)
     for doc in islice(docs, start, None):
-        yield {"text": doc.text, "document": doc.user_data.get("doc_id"), "entities": _list_entities(doc)}
+        entities = [{"start": ent.start_char, "end": ent.end_char, "label": ent.label_} for ent in doc.ents]
+        # Without this annotation, nothing has looked for entities.
+        known = entities if doc.has_annotation("ENT_IOB") else None
+        yield {"text": doc.text, "document": doc.user_data.get("doc_id"), "entities": known}
 
 
-def _list_entities(doc: Doc) -> list[dict[str, Any]] | None:
-    """List the entities of a document; None if nothing has looked for entities in it."""
-    if not doc.has_annotation("ENT_IOB"):
-        return None
-    return [{"start": ent.start_char, "end": ent.end_char, "label": ent.label_} for ent in doc.ents]
-
-
-def _make_table(rows: list[Mapping[str, Any]], name: str, start: int) -> pa.Table:
-    named = []
+def _make_table(rows: list[dict[str, Any]], name: str, start: int) -> pa.Table:
     for number, row in enumerate(rows, start + 1):
         document = row.get("document")
-        named.append({**row, "document": f"{name}:{number}" if document is None else str(document)})
+        row["document"] = f"{name}:{number}" if document is None else str(document)
     try:
-        return pa.Table.from_pylist(named, schema=DOCUMENTS)
-    except _WRONG_TYPE:
+        return pa.Table.from_pylist(rows, schema=DOCUMENTS)
+    except WRONG_TYPE:
         # Only the documents with a wrong type are errors.
-        return pa.Table.from_pylist([_check_row(row) for row in named], schema=DOCUMENTS)
+        return pa.Table.from_pylist([_check_row(row) for row in rows], schema=DOCUMENTS)
 
 
-def _check_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _check_row(row: dict[str, Any]) -> dict[str, Any]:
     try:
         pa.Table.from_pylist([row], schema=DOCUMENTS)
         return row
-    except _WRONG_TYPE as error:
+    except WRONG_TYPE as error:
         document = row["document"].encode("utf8", "replace").decode()
         return {"document": document, "error": f"its text or its entities are of a wrong type: {error}"}

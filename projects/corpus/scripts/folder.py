@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,10 +16,10 @@ from documents import SUFFIXES, Columns, count_blocks
 from filelock import Timeout
 from linking import LinkedBlock, LinkingSettings
 
-from spacy_sapbert.files import hash_file, lock_folder
+from spacy_sapbert.files import hash_file, lock_folder, write_whole
 from spacy_sapbert.progress import show_progress
 
-MANIFEST, LOCK, PART = "manifest.json", ".linking.lock", ".part"
+MANIFEST, LOCK = "manifest.json", ".linking.lock"
 MENTIONS_FOLDER, ERRORS_FOLDER = "mentions", "errors"
 # Raise it if the same documents give other rows.
 FORMAT = 1
@@ -33,48 +32,38 @@ class CorpusError(ValueError):
 
 @dataclass(frozen=True)
 class Block:
-    """Documents of one file that are linked together.
-
-    path (str): The file.
-    name (str): The file's path in the input folder.
-    counts (list[int]): The numbers of documents of all blocks of the file; empty if the file can't be read.
-    number (int): The block among those.
-    key (str): The name of the block's output.
-    problem (str): Why the file can't be read; empty if it can.
-    """
+    """Documents of one file that are linked together."""
 
     path: str
+    # The file's path in the input folder.
     name: str
+    # The numbers of documents of all blocks of the file, and which of them this is; empty if the file can't be read.
     counts: list[int]
     number: int
+    # The name of the block's output.
     key: str
+    # Why the file can't be read; empty if it can.
     problem: str = ""
 
     @property
     def n_documents(self) -> int:
-        """Return how many documents the block has."""
+        """How many documents the block has."""
         return self.counts[self.number] if self.counts else 0
 
 
 @dataclass(frozen=True)
 class Job:
-    """What decides the rows of an output folder, but for the documents.
-
-    pipeline (str): The folder of the pipeline.
-    fingerprint (str): The pipeline's fingerprint.
-    columns (Columns): Where a document's parts stand.
-    linking (LinkingSettings): What is linked, and what is written.
-    block (int): Documents of a block at most.
-    """
+    """What decides the rows of an output folder, but for the documents."""
 
     pipeline: str
     fingerprint: str
     columns: Columns
     linking: LinkingSettings
+    # Documents of a block at most.
     block: int
 
 
-def describe_input(path: Path, job: Job, known: dict[str, Any] | None = None) -> dict[str, Any]:
+def describe_input(path: Path, job: Job, known: dict[str, Any]) -> dict[str, Any]:
     """Describe the files of a corpus. A file with the same size and time as before is not read again."""
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     files = [file for file in files if file.name.endswith(SUFFIXES)]
@@ -83,16 +72,17 @@ def describe_input(path: Path, job: Job, known: dict[str, Any] | None = None) ->
     described = {}
     for file in show_progress(files, description="Reading the list of files", unit="files"):
         name = file.name if path.is_file() else file.relative_to(path).as_posix()
-        before, stat = (known or {}).get(name), file.stat()
-        unread = before is None or before["problem"] is not None
-        if not unread and (before["size"], before["mtime_ns"]) == (stat.st_size, stat.st_mtime_ns):
+        stat = file.stat()
+        found = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+        before = known.get(name, {"problem": "unknown"})
+        if before["problem"] is None and found.items() <= before.items():
             described[name] = before
             continue
-        described[name] = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "sha256": hash_file(file)}
+        found["sha256"] = hash_file(file)
         try:
-            described[name] |= {"blocks": count_blocks(file, job.block, job.columns), "problem": None}
+            described[name] = {**found, "blocks": count_blocks(file, job.block, job.columns), "problem": None}
         except Exception as error:  # a damaged file makes its reader raise nearly anything
-            described[name] |= {"blocks": None, "problem": f"{type(error).__name__}: {error}"}
+            described[name] = {**found, "blocks": None, "problem": f"{type(error).__name__}: {error}"}
     return described
 
 
@@ -100,18 +90,14 @@ def list_blocks(path: Path, files: dict[str, Any]) -> list[Block]:
     """List the blocks of a corpus."""
     blocks = []
     for index, (name, file) in enumerate(sorted(files.items())):
-        place = str((path if path.is_file() else path / name).resolve())
-        counts = file["blocks"]
+        place, counts = str((path if path.is_file() else path / name).resolve()), file["blocks"]
         for number in range(1 if counts is None else len(counts)):
             blocks.append(Block(place, name, counts or [], number, f"{index:05d}-{number:06d}", file["problem"] or ""))
     return blocks
 
 
 class OutputFolder:
-    """The folder of a linked corpus.
-
-    path (Path): The folder.
-    """
+    """The folder of a linked corpus."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -122,7 +108,7 @@ class OutputFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         try:
             with lock_folder(self.path, LOCK, timeout=0):
-                for part in self.path.rglob(f"*{PART}"):
+                for part in self.path.rglob("*.part"):
                     part.unlink()
                 yield
         except Timeout as error:
@@ -135,21 +121,20 @@ class OutputFolder:
         known = self._read_manifest()
         if not self.list_done():
             # Nothing is lost if settings are corrected before any block is linked.
-            known = None
-        settings = {"block": job.block, "columns": asdict(job.columns), "linking": asdict(job.linking)}
+            known = {}
         manifest = {
             "format": FORMAT,
             "pipeline": {"name": Path(job.pipeline).name, "fingerprint": job.fingerprint},
             "versions": {package: version(package) for package in PACKAGES},
-            "settings": json.loads(json.dumps(settings)),
+            "settings": {"block": job.block, "columns": asdict(job.columns), "linking": asdict(job.linking)},
         }
         if known:
             self._check_manifest(known, manifest)
-        files = describe_input(corpus, job, known["files"] if known else None)
+        files = describe_input(corpus, job, known.get("files", {}))
         if known:
             self._check_files(known["files"], files)
-        text = json.dumps({**manifest, "files": files}, indent=1, ensure_ascii=False)
-        self._write(self.path / MANIFEST, lambda part: part.write_text(text, encoding="utf8"))
+        with write_whole(self.path / MANIFEST) as part:
+            part.write_text(json.dumps({**manifest, "files": files}, indent=1, ensure_ascii=False), encoding="utf8")
         return list_blocks(corpus, files)
 
     def list_done(self) -> set[str]:
@@ -166,48 +151,43 @@ class OutputFolder:
         self._write_table(self.path / MENTIONS_FOLDER / errors.name, linked.mentions)
 
     def count(self) -> dict[str, int]:
-        """Count what the folder holds."""
-        folders = (MENTIONS_FOLDER, ERRORS_FOLDER)
-        files = {name: (self.path / name).glob("*.parquet") for name in folders}
-        return {name: sum(pq.read_metadata(file).num_rows for file in files[name]) for name in folders}
+        """Count the mentions and the errors that the folder holds."""
+        folders = {name: (self.path / name).glob("*.parquet") for name in (MENTIONS_FOLDER, ERRORS_FOLDER)}
+        return {name: sum(pq.read_metadata(file).num_rows for file in files) for name, files in folders.items()}
 
-    def _read_manifest(self) -> dict[str, Any] | None:
+    def _read_manifest(self) -> dict[str, Any]:
         path = self.path / MANIFEST
-        if not path.is_file():
-            others = sorted(file.name for file in self.path.iterdir() if file.name != LOCK)
-            if others:
-                raise CorpusError(
-                    f"{self.path} holds {others[0]!r} and no {MANIFEST}: it is not the output of this command. Choose "
-                    "an empty folder, or one that does not exist."
-                )
-            return None
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
-        return manifest
+        if path.is_file():
+            manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
+            return manifest
+        if others := sorted(file.name for file in self.path.iterdir() if file.name != LOCK):
+            raise CorpusError(
+                f"{self.path} holds {others[0]!r} and no {MANIFEST}: it is not the output of this command. Choose an "
+                "empty folder, or one that does not exist."
+            )
+        return {}
 
     def _check_manifest(self, known: dict[str, Any], wanted: dict[str, Any]) -> None:
-        for key, name in (
-            ("format", "format"),
-            ("pipeline", "pipeline"),
-            ("versions", "versions"),
-            ("settings", "settings"),
-        ):
-            if key == "pipeline" and known[key]["fingerprint"] == wanted[key]["fingerprint"]:
-                continue
-            if known.get(key) != wanted[key]:
+        for key in wanted:
+            is_same = known.get(key) == wanted[key]
+            # The same pipeline may have moved.
+            if key == "pipeline":
+                is_same = known[key]["fingerprint"] == wanted[key]["fingerprint"]
+            if not is_same:
                 raise CorpusError(
-                    f"{self.path} holds the output of another {name}: {known.get(key)}, not {wanted[key]}. Choose "
+                    f"{self.path} holds the output of another {key}: {known.get(key)}, not {wanted[key]}. Choose "
                     "another output folder, or delete this one to link all documents anew."
                 )
 
     def _check_files(self, known: dict[str, Any], found: dict[str, Any]) -> None:
-        missing, new = sorted(set(known) - set(found)), sorted(set(found) - set(known))
         begun = {key.partition("-")[0] for key in self.list_done()}
         changed = [
             name
             for index, name in enumerate(sorted(known))
             if name in found and known[name]["sha256"] != found[name]["sha256"] and f"{index:05d}" in begun
         ]
-        for names, what in ((missing, "is missing now"), (new, "is new"), (changed, "has changed since it was linked")):
+        others = {"is missing now": sorted({*known} - {*found}), "is new": sorted({*found} - {*known})}
+        for what, names in {**others, "has changed since it was linked": changed}.items():
             if names:
                 raise CorpusError(
                     f"{self.path} holds the output of another input: {names[0]} {what} ({len(names)} such files). "
@@ -215,15 +195,6 @@ class OutputFolder:
                 )
 
     def _write_table(self, path: Path, table: pa.Table) -> None:
-        self._write(path, lambda part: pq.write_table(table, part, compression="zstd"))
-
-    def _write(self, path: Path, write: Any) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f"{path.name}.{uuid4().hex}{PART}")
-        try:
-            write(part)
-            part.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                part.unlink()
-            raise
+        with write_whole(path) as part:
+            pq.write_table(table, part, compression="zstd")

@@ -1,6 +1,6 @@
 """The link of one block of documents: a table of documents in, tables of mentions and of errors out.
 
-The same function serves one process and Ray actors, so both give the same rows.
+One process and Ray actors call the same function, so both give the same rows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from documents import DOCUMENTS
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
@@ -21,30 +20,17 @@ from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.reranker.component import SapbertReranker
 from spacy_sapbert.text import MAX_RUN, measure_run
 
+TEXT, NUMBER, SHARE = pa.string(), pa.int64(), pa.float32()
 CANDIDATE = pa.struct(
-    [
-        ("id", pa.string()),
-        ("concept_id", pa.string()),
-        ("name", pa.string()),
-        ("canonical_name", pa.string()),
-        ("score", pa.float32()),
-        ("probability", pa.float32()),
-    ]
+    {"id": TEXT, "concept_id": TEXT, "name": TEXT, "canonical_name": TEXT, "score": SHARE, "probability": SHARE}
 )
 MENTIONS = pa.schema(
-    [
-        ("document", pa.string()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("label", pa.string()),
-        ("mention", pa.string()),
-        ("kb_id", pa.string()),
-        ("probability", pa.float32()),
-        ("candidates", pa.list_(CANDIDATE)),
-        ("pipeline", pa.string()),
-    ]
+    {
+        **{"document": TEXT, "start": NUMBER, "end": NUMBER, "label": TEXT, "mention": TEXT, "kb_id": TEXT},
+        **{"probability": SHARE, "candidates": pa.list_(CANDIDATE), "pipeline": TEXT},
+    }
 )
-ERRORS = pa.schema([("document", pa.string()), ("error", pa.string())])
+ERRORS = pa.schema({"document": TEXT, "error": TEXT})
 Entity = tuple[int, int, str]
 # Words that stay in a pipeline's vocabulary.
 KEPT_WORDS = 200_000
@@ -52,16 +38,13 @@ KEPT_WORDS = 200_000
 
 @dataclass(frozen=True)
 class LinkingSettings:
-    """What is linked, and what is written.
+    """What is linked, and what is written."""
 
-    max_length (int): Characters of a document at most; a longer one is an error.
-    attribute (str): The extension attribute of spans with the candidates: the linker's setting of this name.
-    max_run (int): Characters without white space at most, because spaCy's tokenizer takes minutes for long runs; a
-        document with a longer run is an error.
-    """
-
+    # Characters of a document; a longer one is an error.
     max_length: int = 1_000_000
+    # The extension attribute of spans with the candidates: the linker's setting of this name.
     attribute: str = "kb_candidates"
+    # Characters without white space; spaCy's tokenizer would take minutes for longer runs, which are errors.
     max_run: int = MAX_RUN
 
 
@@ -78,40 +61,18 @@ class Mention(NamedTuple):
 
 
 class LinkedBlock(NamedTuple):
-    """What was found in a block of documents.
-
-    mentions (Table): A row for each entity, in the order of documents.
-    errors (Table): A row for each document that could not be linked, and has no mentions.
-    """
+    """A row for each entity, in the order of documents, and one for each document that could not be linked."""
 
     mentions: pa.Table
     errors: pa.Table
 
 
-class _Row(NamedTuple):
-    """A document to link.
-
-    number (int): Its row in the block.
-    text (str): The text.
-    entities (list | None): Start, end and label of each entity; None to find them.
-    """
+class Row(NamedTuple):
+    """A document to link: its place in the block, and its entities, which are None if they are to be found."""
 
     number: int
     text: str
     entities: list[Entity] | None
-
-
-class _Given(NamedTuple):
-    """The given entities of a document, and their places, which are then not looked up twice.
-
-    entities (list): Start, end and label of each.
-    places (list): First token and end of each.
-    n_tokens (int): The tokens of the document: with another number of them, these places no longer hold.
-    """
-
-    entities: list[Entity]
-    places: list[tuple[int, int]]
-    n_tokens: int
 
 
 def link_block(
@@ -122,9 +83,14 @@ def link_block(
     # A text may be longer than spaCy's own limit if the setting says so.
     nlp.max_length = max(nlp.max_length, settings.max_length)
     ids = documents["document"].to_pylist()
+    rows: list[Row] = []
     errors: dict[int, str] = {}
     found: dict[int, list[Mention]] = {}
-    rows = list(_list_rows(documents, settings, errors))
+    for number, document in enumerate(documents.to_pylist()):
+        try:
+            rows.append(_read_row(number, document, settings))
+        except ValueError as error:
+            errors[number] = str(error)
     finders = [name for name in nlp.pipe_names if "doc.ents" in nlp.get_pipe_meta(name).assigns]
     # Once many words are known, new ones are forgotten behind the block: memory does not grow with the corpus. Before,
     # that would cost a quarter of the time, because frequent words would be made anew in each block.
@@ -149,40 +115,32 @@ def _empty_caches(nlp: Language) -> None:
             component._context = None
 
 
-def _list_rows(documents: pa.Table, settings: LinkingSettings, errors: dict[int, str]) -> Iterator[_Row]:
-    columns = [documents[name].to_pylist() for name in DOCUMENTS.names[1:]]
-    for number, (text, entities, error) in enumerate(zip(*columns, strict=True)):
-        asked = None
-        if error is None and text is None:
-            error = "it has no text"
-        elif error is None and len(text) > settings.max_length:
-            error = f"it has {len(text):,} characters, more than max_length = {settings.max_length:,}"
-        elif error is None and (run := measure_run(text)) > settings.max_run:
-            error = f"it has {run:,} characters without white space, more than max_run = {settings.max_run:,}"
-        elif error is None and entities is not None:
-            asked = sorted({_read_entity(entity) for entity in entities})
-            error = _check_entities(asked, len(text))
-        if error is None:
-            yield _Row(number, text, asked)
-        else:
-            errors[number] = error
+def _read_row(number: int, document: dict[str, Any], settings: LinkingSettings) -> Row:
+    """Read a document, or say why it can't be linked."""
+    text, entities = document["text"], document["entities"]
+    if document["error"] is not None:
+        raise ValueError(document["error"])
+    if text is None:
+        raise ValueError("it has no text")
+    if len(text) > settings.max_length:
+        raise ValueError(f"it has {len(text):,} characters, more than max_length = {settings.max_length:,}")
+    if (run := measure_run(text)) > settings.max_run:
+        raise ValueError(f"it has {run:,} characters without white space, more than max_run = {settings.max_run:,}")
+    if entities is None:
+        return Row(number, text, None)
+    return Row(number, text, sorted({_read_entity(entity or {}, len(text)) for entity in entities}))
 
 
-def _read_entity(entity: dict[str, Any] | None) -> Entity:
-    start, end, label = (entity or {}).get("start"), (entity or {}).get("end"), (entity or {}).get("label")
-    return -1 if start is None else start, -1 if end is None else end, label or ""
-
-
-def _check_entities(entities: list[Entity], length: int) -> str | None:
-    for start, end, _ in entities:
-        if not 0 <= start < end <= length:
-            return f"the entity from {start} to {end} is no part of its text of {length:,} characters"
-    return None
+def _read_entity(entity: dict[str, Any], length: int) -> Entity:
+    start, end = (-1 if entity.get(key) is None else entity[key] for key in ("start", "end"))
+    if not 0 <= start < end <= length:
+        raise ValueError(f"the entity from {start} to {end} is no part of its text of {length:,} characters")
+    return start, end, entity.get("label") or ""
 
 
 def _link_rows(
     nlp: Language,
-    rows: list[_Row],
+    rows: list[Row],
     settings: LinkingSettings,
     found: dict[int, list[Mention]],
     errors: dict[int, str],
@@ -203,28 +161,27 @@ def _link_rows(
         found.update((row.number, mentions) for row, mentions in zip(rows, linked, strict=True))
 
 
-def _pipe(nlp: Language, rows: list[_Row], settings: LinkingSettings) -> list[list[Mention]]:
+def _pipe(nlp: Language, rows: list[Row], settings: LinkingSettings) -> list[list[Mention]]:
     linked: list[list[Mention]] = [[] for _ in rows]
-    asked = 0
+    asked: list[int] = []
 
-    def make_docs() -> Iterator[tuple[Doc, tuple[int, _Given | None]]]:
-        nonlocal asked
+    def make_docs() -> Iterator[tuple[Doc, tuple[int, list[Entity] | None]]]:
         for index, row in enumerate(rows):
             for doc, entities in _make_docs(nlp, row):
-                asked += 1
+                asked.append(index)
                 yield doc, (index, entities)
 
-    given = 0
+    n_given = 0
     for doc, (index, entities) in nlp.pipe(make_docs(), as_tuples=True):
-        given += 1
-        linked[index] += _read_doc(doc, entities, settings)
-    if given < asked:
+        n_given += 1
+        linked[index] += _read_doc(doc, entities, settings.attribute)
+    if n_given < len(asked):
         # A pipeline may have an error handler of its own, which leaves documents out.
         raise ValueError("the pipeline gives no document back")
     return [sorted(mentions, key=lambda mention: mention[:3]) for mentions in linked]
 
 
-def _make_docs(nlp: Language, row: _Row) -> Iterator[tuple[Doc, _Given | None]]:
+def _make_docs(nlp: Language, row: Row) -> Iterator[tuple[Doc, list[Entity] | None]]:
     """Make the document of a row, and copies of it for given entities that overlap, which spaCy's documents can't."""
     if row.entities is None:
         yield nlp.make_doc(row.text), None
@@ -232,18 +189,15 @@ def _make_docs(nlp: Language, row: _Row) -> Iterator[tuple[Doc, _Given | None]]:
     left = row.entities
     while left:
         doc = nlp.make_doc(row.text)
-        ents: list[Span] = []
-        chosen, others = [], []
+        chosen: dict[Entity, Span] = {}
+        end = 0
         for entity in left:
             span = _find_span(doc, entity)
-            if ents and span.start < ents[-1].end:
-                others.append(entity)
-            else:
-                ents.append(span)
-                chosen.append(entity)
-        doc.set_ents(ents)
-        yield doc, _Given(chosen, [(span.start, span.end) for span in ents], len(doc))
-        left = others
+            if span.start >= end:
+                chosen[entity], end = span, span.end
+        doc.set_ents(list(chosen.values()))
+        yield doc, list(chosen)
+        left = [entity for entity in left if entity not in chosen]
 
 
 def _find_span(doc: Doc, entity: Entity) -> Span:
@@ -255,38 +209,23 @@ def _find_span(doc: Doc, entity: Entity) -> Span:
     return span
 
 
-def _read_doc(doc: Doc, given: _Given | None, settings: LinkingSettings) -> Iterator[Mention]:
-    if given is None:
-        spans = list(doc.ents)
-        entities = [(span.start_char, span.end_char, span.label_) for span in spans]
-    elif len(doc) == given.n_tokens:
-        entities = given.entities
-        spans = [Span(doc, *place, label=entity[2]) for entity, place in zip(given.entities, given.places, strict=True)]
-    else:
-        # A component has merged or split tokens.
-        entities, spans = given.entities, [_find_span(doc, entity) for entity in given.entities]
-    for (start, end, label), span in zip(entities, spans, strict=True):
-        candidates = span._.get(settings.attribute) or ()
-        kb_id = span[0].ent_kb_id_ or None
-        yield Mention(start, end, label, span.text, kb_id, get_probability(span), candidates)
+def _read_doc(doc: Doc, entities: list[Entity] | None, attribute: str) -> Iterator[Mention]:
+    for entity in entities or [(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents]:
+        # Given entities are found again, because a component may have merged or split tokens.
+        span = _find_span(doc, entity)
+        kb_id, candidates = span[0].ent_kb_id_ or None, span._.get(attribute) or ()
+        yield Mention(*entity, span.text, kb_id, get_probability(span), candidates)
 
 
 def make_mentions(mentions: Sequence[tuple[str, Mention]], fingerprint: str) -> pa.Table:
     """Make the table of mentions, column by column, which is several times as fast as row by row."""
-    columns = list(zip(*(mention for _, mention in mentions), strict=True)) or [()] * len(Mention._fields)
-    start, end, label, text, kb_id, probability, candidates = columns
+    *columns, candidates = list(zip(*(mention for _, mention in mentions), strict=True)) or [()] * len(Mention._fields)
     flat = [candidate for found in candidates for candidate in found]
     offsets = np.cumsum([0, *map(len, candidates)], dtype=np.int32)
-    fields = [_make_field(field, flat) for field in CANDIDATE]
+    # pyarrow makes the name of a field anew each time, so it is asked for once.
+    types = {field.name: field.type for field in CANDIDATE}
+    fields = [pa.array([candidate.get(name) for candidate in flat], type_) for name, type_ in types.items()]
     lists = pa.ListArray.from_arrays(pa.array(offsets), pa.StructArray.from_arrays(fields, fields=list(CANDIDATE)))
-    values = [[document for document, _ in mentions], start, end, label, text, kb_id, probability]
+    values = [[document for document, _ in mentions], *columns]
     arrays = [pa.array(column, field.type) for column, field in zip(values, MENTIONS, strict=False)]
-    return pa.Table.from_arrays(
-        [*arrays, lists, pa.repeat(fingerprint, len(mentions)).cast(pa.string())], schema=MENTIONS
-    )
-
-
-def _make_field(field: pa.Field, candidates: Sequence[dict[str, Any]]) -> pa.Array:
-    # pyarrow makes a field's name anew each time, so it is asked for once.
-    name = field.name
-    return pa.array([candidate.get(name) for candidate in candidates], field.type)
+    return pa.Table.from_arrays([*arrays, lists, pa.array([fingerprint] * len(mentions), TEXT)], schema=MENTIONS)

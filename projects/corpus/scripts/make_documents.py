@@ -61,24 +61,24 @@ def change_words(
     text: str, entities: Sequence[dict[str, Any]], changes: Sequence[tuple[int, int, str]]
 ) -> dict[str, Any]:
     """Change words of a text, and move its entities accordingly."""
-    pieces: list[str] = []
-    # The new place of each old one; inside of a changed word, its start for starts and its end for ends.
-    starts, ends = [*range(len(text) + 1)], [*range(len(text) + 1)]
-    done = shift = 0
-    for start, end, word in [*changes, (len(text), len(text), "")]:
-        pieces += [text[done:start], word]
-        for place in range(done, start + 1):
-            starts[place] = place + shift
-        for place in range(done + 1, start + 1):
-            ends[place] = place + shift
-        new = start + shift
-        for place in range(start + 1, end + 1):
-            starts[place], ends[place] = new, new + len(word)
-        shift += len(word) - (end - start)
-        starts[end] = end + shift
-        done = end
-    moved = [{**entity, "start": starts[entity["start"]], "end": ends[entity["end"]]} for entity in entities]
-    return {"text": "".join(pieces), "entities": moved}
+
+    def move(place: int, *, is_end: bool) -> int:
+        # Inside of a changed word, a start moves to the word's start, and an end to its end.
+        shift = 0
+        for start, end, word in changes:
+            if start < place < end:
+                return start + shift + len(word) * is_end
+            if end <= place:
+                shift += len(word) - (end - start)
+        return place + shift
+
+    ends = [0, *(end for _, end, _ in changes)]
+    kept = [text[end:start] for end, (start, _, _) in zip(ends, changes, strict=False)]
+    pieces = [piece for before, (_, _, word) in zip(kept, changes, strict=True) for piece in (before, word)]
+    moved = [
+        {**one, "start": move(one["start"], is_end=False), "end": move(one["end"], is_end=True)} for one in entities
+    ]
+    return {"text": "".join([*pieces, text[ends[-1] :]]), "entities": moved}
 
 
 if __name__ == "__main__":

@@ -1,31 +1,61 @@
-"""Measure linking a corpus: beside a plain loop, with actors, after kills, and its memory. One table."""
+"""Measure linking a corpus by a plain loop, in one process and with actors, each in a process of its own. One table."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-import random
-import resource
 import shutil
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 from typing import Annotated, Any
 
 import typer
 
-from spacy_sapbert.progress import say
-from training.data.run_folder import write_json, write_text
+from spacy_sapbert.files import hash_file
+from training.bench import MB, Contestant, describe, measure, write_report
 from training.markup import format_rows
 
-SCRIPTS = Path(__file__).resolve().parent
-# Seconds between two looks at a run.
-TICK = 0.2
+PACKAGES = ("spacy-sapbert", "spacy", "pyarrow", "ray")
+
+
+def plain(given: dict[str, Any]) -> Iterator[Any]:
+    """A plain loop over `nlp.pipe`: documents with given entities, from memory, nothing written."""
+    import pyarrow.parquet as pq
+    import spacy
+
+    rows = [row for path in sorted(Path(given["corpus"]).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+    nlp = spacy.load(given["pipeline"])
+
+    def make_docs() -> Iterator[spacy.tokens.Doc]:
+        for row in rows:
+            doc = nlp.make_doc(row["text"])
+            ents = (doc.char_span(e["start"], e["end"], e["label"], alignment_mode="expand") for e in row["entities"])
+            doc.ents = spacy.util.filter_spans(ents)
+            yield doc
+
+    begin, processor = time.perf_counter(), time.process_time()
+    linked = sum(bool(ent.kb_id_) for doc in nlp.pipe(make_docs(), batch_size=given["block"]) for ent in doc.ents)
+    figures = {"seconds": time.perf_counter() - begin, "loop_processor": time.process_time() - processor}
+    yield "link", {**figures, "processor": time.process_time(), "linked": linked}
+
+
+def ours(given: dict[str, Any]) -> Iterator[Any]:
+    """The command. Its files tell how long linking takes without imports and loading."""
+    from link import main as link
+
+    output = Path(given["output"])
+    link(given["pipeline"], Path(given["corpus"]), output, actors=given["actors"], block=given["block"])
+    times = sorted(path.stat().st_mtime for path in (output / "mentions").glob("*.parquet"))
+    pace = (times[-1] - times[0]) / max(1, len(times) - 1)
+    yield "link", {"seconds": pace * len(times), "processor": time.process_time(), "digest": hash_output(output)}
+
+
+def hash_output(output: Path) -> str:
+    """Hash mentions and errors."""
+    digest = hashlib.sha256()
+    for path in sorted(output.rglob("*.parquet")):
+        digest.update(f"{path.relative_to(output).as_posix()} {hash_file(path)}\n".encode())
+    return digest.hexdigest()
 
 
 def main(
@@ -33,148 +63,36 @@ def main(
     corpus: Annotated[Path, typer.Argument(help="What `make_documents.py` made")],
     output: Annotated[Path, typer.Argument(help="The folder of linked corpora and of the report")],
     actors: Annotated[str, typer.Option(help="Numbers of Ray actors, with commas between; 0 is one process")] = "0,1,2",
-    kills: Annotated[int, typer.Option(help="Kills at random points")] = 10,
     block: Annotated[int, typer.Option(help="Documents of a block")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of the kills")] = 0,
 ) -> None:
     """Measure, and write report.json and report.md."""
-    # That in one process is what the others are compared with.
-    numbers = sorted({0, *(int(number) for number in actors.split(","))})
+    described = describe(PACKAGES, [corpus], 0)
     shutil.rmtree(output, ignore_errors=True)
-    output.mkdir(parents=True)
-    measured: dict[str, dict[str, Any]] = {"plain loop": run_plain(pipeline, corpus, block)}
-    for number in numbers:
+    given = {"pipeline": str(pipeline.resolve()), "corpus": str(corpus.resolve()), "block": block}
+    contestants = [Contestant("plain loop", __file__, "plain", given)]
+    # That in one process is what the others are compared with.
+    for number in sorted({0, *map(int, actors.split(","))}):
         name = f"{number} actors" if number else "one process"
-        command = make_command(pipeline, corpus, output / name.replace(" ", "_"), block, number)
-        measured[name] = watch(command, output / name.replace(" ", "_"))
-        say(f"{name}: {measured[name]}")
-    one, plain = measured["one process"], measured["plain loop"]
-    # Imports and loading are the same in both.
-    more = one["processor_seconds"] - plain["processor_seconds"]
-    one["overhead"] = more / plain["loop_processor_seconds"]
-    expected = one["digest"]
-    folder = output / "killed"
-    command = make_command(pipeline, corpus, folder, block, 0)
-    n_blocks, rng = one["blocks"], random.Random(seed)
-    points = sorted(rng.sample(range(n_blocks), min(kills, n_blocks)))
-    killed = [kill(command, folder, point, rng) for point in points]
-    measured["killed"] = {**watch(command, folder), "kills": len(killed), "blocks_at_kills": killed}
-    for figures in measured.values():
-        if "digest" in figures:
-            figures["same"] = figures["digest"] == expected
-    write_json(output / "report.json", measured)
-    write_text(output / "report.md", format_report(measured))
-    typer.echo(format_report(measured))
-
-
-def make_command(pipeline: Path, corpus: Path, output: Path, block: int, actors: int) -> list[str]:
-    """Make the command that links."""
-    script = str(SCRIPTS / "link.py")
-    settings = ["--block", str(block), "--actors", str(actors)]
-    return [sys.executable, script, str(pipeline), str(corpus), str(output), *settings]
-
-
-def run_plain(pipeline: Path, corpus: Path, block: int) -> dict[str, Any]:
-    """Run the plain loop in a process of its own."""
-    command = [sys.executable, str(SCRIPTS / "plain_loop.py"), str(pipeline), str(corpus), str(block)]
-    before = measure_processor()
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return {**figures, "processor_seconds": measure_processor() - before}
-
-
-def watch(command: Sequence[str], output: Path) -> dict[str, Any]:
-    """Run a command, and look at its memory and at its output folder."""
-    begin, before = time.time(), measure_processor()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    memory = []
-    while process.poll() is None:
-        if any((output / "mentions").glob("*.parquet")):
-            memory.append(measure_memory(process.pid))
-        time.sleep(TICK)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
-    wall = time.time() - begin
-    files = sorted((output / "mentions").glob("*.parquet"))
-    times = sorted(path.stat().st_mtime for path in files if path.stat().st_mtime >= begin)
-    pace = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else wall
-    quarter = max(1, len(memory) // 4)
-    return {
-        "wall_seconds": wall,
-        "processor_seconds": measure_processor() - before,
-        "seconds": pace * len(files),
-        "blocks": len(files),
-        "memory": [median(memory[quarter : 2 * quarter] or [0]), median(memory[-quarter:] or [0])],
-        "digest": hash_output(output),
-    }
-
-
-def kill(command: Sequence[str], output: Path, point: int, rng: random.Random) -> int:
-    """Start a command, and kill it a random moment after it has written a number of blocks."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
-    while process.poll() is None and len(list((output / "mentions").glob("*.parquet"))) < point:
-        time.sleep(0.01)
-    time.sleep(rng.random())
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    return len(list((output / "mentions").glob("*.parquet")))
-
-
-def measure_processor() -> float:
-    """Measure the processor time of all commands that have ended. Unlike time, it hardly depends on other processes."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-def measure_memory(pid: int) -> float:
-    """Measure the memory of a process and of those that it has started, without files that they map."""
-    parents: dict[int, int] = {}
-    sizes: dict[int, float] = {}
-    for path in Path("/proc").glob("[0-9]*/status"):
-        try:
-            status = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
-        except OSError:
-            continue
-        number = int(path.parent.name)
-        parents[number] = int(status["PPid"])
-        sizes[number] = int(status.get("RssAnon", "0 kB").split()[0]) / 1024
-    family = {pid}
-    while new := {child for child, parent in parents.items() if parent in family} - family:
-        family |= new
-    return sum(sizes.get(number, 0.0) for number in family)
-
-
-def hash_output(output: Path) -> str:
-    """Hash mentions and errors."""
-    digest = hashlib.sha256()
-    for path in sorted(output.rglob("*.parquet")):
-        digest.update(path.relative_to(output).as_posix().encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def format_report(measured: dict[str, dict[str, Any]]) -> str:
-    """Write the table."""
-    plain = measured["plain loop"]["seconds"]
-    rows = [["plain loop", "", f"{plain:.1f}", "1.00", "", "", ""]]
-    for name, figures in measured.items():
-        if "digest" in figures:
-            seconds = "" if "kills" in figures else f"{figures['seconds']:.1f}"
-            pace = "" if "kills" in figures else f"{plain / figures['seconds']:.2f}"
-            memory = " → ".join(f"{size:,.0f}" for size in figures["memory"])
-            extra = f"{100 * figures['overhead']:.1f} %" if "overhead" in figures else ""
-            same = "yes" if figures["same"] else "NO"
-            rows.append([name, f"{figures['wall_seconds']:.1f}", seconds, pace, extra, memory, same])
-    columns = [
-        "run",
-        "seconds in all",
-        "seconds of linking",
-        "speed",
-        "more processor time",
-        "memory, MB",
-        "same files",
-    ]
-    return format_rows(columns, rows, n_text_columns=1)
+        own = {**given, "actors": number, "output": str((output / name.replace(" ", "_")).resolve())}
+        contestants.append(Contestant(name, __file__, "ours", own))
+    # One after the other, with all processors.
+    measured = {one.name: measure([one]) for one in contestants}
+    figures = {name: found.figures(name) for name, found in measured.items()}
+    loop, one = figures["plain loop"], figures["one process"]
+    rows = []
+    for name, found in measured.items():
+        own, wall = figures[name], found.median(name, "link")
+        # Imports and loading are the same in both.
+        more = (own["processor"] - loop["processor"]) / loop["loop_processor"]
+        overhead = f"{more:.1%}" if name == "one process" else ""
+        same = "" if name == "plain loop" else "yes" if own["digest"] == one["digest"] else "NO"
+        seconds, speed = f"{own['seconds']:.1f}", f"{loop['seconds'] / own['seconds']:.2f}"
+        rows.append([name, f"{wall:.1f}", seconds, speed, overhead, f"{found.peak(name) / MB:,.0f}", same])
+    columns = ["run", "seconds in all", "seconds of linking", "speed", "more processor time", "peak memory, MB"]
+    table = format_rows([*columns, "same files"], rows, n_text_columns=1).rstrip("\n")
+    facts = ["The memory of actors is not counted, as they are processes of their own."]
+    data = {"measured": {name: found.to_dict() for name, found in measured.items()}}
+    write_report(output / "report", table, facts, described, data)
 
 
 if __name__ == "__main__":

@@ -20,12 +20,8 @@ STORE_BYTES = 100 << 20
 
 
 class BlockActor:
-    """An actor of Ray Data. Its results are counts: mentions go from the actor to the output folder.
-
-    job (Job): What decides the rows.
-    output (str): The output folder, which all machines see at this path.
-    blocks (Sequence[Block]): All blocks.
-    """
+    """An actor of Ray Data. Its results are counts: mentions go from the actor to the output folder, which all machines
+    see at the same path."""
 
     def __init__(self, job: Job, output: str, blocks: Sequence[Block]) -> None:
         self._worker, self._blocks = BlockWorker(job, output, check=True), blocks
@@ -44,14 +40,8 @@ def link_with_ray(job: Job, output: str, blocks: Sequence[Block], actors: int = 
     local = {} if address else {"num_cpus": max(actors, 1) + 1, "object_store_memory": STORE_BYTES}
     # Actors import this folder's modules, on whatever machine they are.
     environment = {"working_dir": str(Path(__file__).parent)}
-    ray.init(
-        address=address,
-        runtime_env=environment,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="ERROR",
-        **local,
-    )
+    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    ray.init(address=address, runtime_env=environment, **quiet, **local)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     try:
         ray.data.DataContext.get_current().enable_progress_bars = False

@@ -19,31 +19,19 @@ from spacy_sapbert.files import hash_file, list_files
 
 
 class Result(TypedDict):
-    """What came of a block, as plain data.
-
-    key (str): The block's.
-    documents (int): Documents that were read.
-    mentions (int): Mentions that were written.
-    errors (int): Documents that could not be linked.
-    problem (str): Why the block could not be read; empty if it is done.
-    stop (str): Why no block can be linked or written, such as a full disk; empty otherwise.
-    """
+    """What came of a block, as plain data: documents read, mentions written, and documents that could not be linked."""
 
     key: str
     documents: int
     mentions: int
     errors: int
+    # Why the block could not be read, and why no block can be linked or written, such as a full disk; else empty.
     problem: str
     stop: str
 
 
 class BlockWorker:
-    """Links blocks with one pipeline, which is loaded once.
-
-    job (Job): What decides the rows.
-    output (str): The output folder.
-    check (bool): Whether the pipeline may be another one, because this is another machine than that of the command.
-    """
+    """Links blocks with one pipeline, loaded once. `check` makes sure that another machine has the same one."""
 
     def __init__(self, job: Job, output: str, *, check: bool = False) -> None:
         self._job, self._output = job, OutputFolder(Path(output))

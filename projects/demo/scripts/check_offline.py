@@ -17,10 +17,8 @@ def refuse(*args: Any, **kwargs: Any) -> NoReturn:
 
 def main(links: Path) -> None:
     """Compare links."""
-    socket.socket.connect = refuse  # type: ignore[method-assign]
-    socket.socket.connect_ex = refuse  # type: ignore[method-assign]
-    socket.create_connection = refuse
-    socket.getaddrinfo = refuse
+    socket.socket.connect = socket.socket.connect_ex = refuse  # type: ignore[method-assign]
+    socket.create_connection = socket.getaddrinfo = refuse
     import spacy
     from wasabi import msg
 
@@ -31,22 +29,19 @@ def main(links: Path) -> None:
     )
     expected = [json.loads(line) for line in links.read_text(encoding="utf8").splitlines()]
     for record, doc in zip(expected, nlp.pipe(record["text"] for record in expected), strict=True):
-        found = [(ent.text, ent.kb_id_, ent._.kb_candidates) for ent in doc.ents]
-        wanted = [(ent["text"], ent["id"], ent["candidates"]) for ent in record["ents"]]
-        if not is_same(found, wanted):
-            msg.fail(f"Other links than before packaging in: {doc.text}", f"{found}\n{wanted}", exits=1)
+        found = [{"text": ent.text, "id": ent.kb_id_, "candidates": ent._.kb_candidates} for ent in doc.ents]
+        if not is_same(found, record["ents"]):
+            msg.fail(f"Other links than before packaging in: {doc.text}", f"{found}\n{record['ents']}", exits=1)
     msg.good(f"{len(expected)} sentences have identical links after packaging, installation and loading offline")
 
 
-def is_same(found: list[tuple[str, str, list]], wanted: list[tuple[str, str, list]]) -> bool:
+def is_same(found: list[dict], wanted: list[dict]) -> bool:
     """Compare the links of one sentence; scores may differ by rounding."""
-    if [link[:2] for link in found] != [link[:2] for link in wanted]:
-        return False
-    pairs = [pair for left, right in zip(found, wanted, strict=True) for pair in zip(left[2], right[2], strict=True)]
-    return all(
-        {**left, "score": 0} == {**right, "score": 0} and abs(left["score"] - right["score"]) < TOLERANCE
-        for left, right in pairs
-    )
+    parts, scores = [], []
+    for ents in (found, wanted):
+        parts.append([(e["text"], e["id"], [{**entry, "score": 0} for entry in e["candidates"]]) for e in ents])
+        scores.append([entry["score"] for e in ents for entry in e["candidates"]])
+    return parts[0] == parts[1] and all(abs(one - two) < TOLERANCE for one, two in zip(*scores, strict=True))
 
 
 if __name__ == "__main__":

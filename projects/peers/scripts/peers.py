@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import typer
+from ours import load_encoder
 
+from spacy_sapbert.encoder.settings import TRANSFORMER
+from spacy_sapbert.files import fill_folder
+from spacy_sapbert.terminology.readers.lines import SourceFile
 from training.bench import MB, Contestant, Turns, describe, measure, write_report
+from training.data.mentions import read_dictionary_rows, read_mentions
 from training.data.run_folder import write_json
 from training.data.task import LinkingTask
+from training.markup import format_rows
 
 SCRIPTS = Path(__file__).resolve().parent
 # Scores of equal vectors differ in the last digits.
@@ -25,25 +30,18 @@ SCISPACY = {
 }
 
 
-def read_lines(path: Path) -> list[str]:
-    """Read the lines of a file, gzipped or not, that are not empty."""
-    with gzip.open(path, "rt", encoding="utf8") if path.suffix == ".gz" else path.open(encoding="utf8") as file:
-        return [line.rstrip("\n") for line in file if line.strip()]
-
-
 def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingTask]:
     """Read what is to be looked up, all in one dictionary: files of tasks, and files of mentions with that dictionary,
     whose tasks have the names of their folders."""
-    found = [(Path(file).stem, LinkingTask.from_disk(Path(file))) for file in split_list(tasks) if file]
-    files = [Path(file) for file in split_list(mentions) if file]
+    found = [(Path(file).stem, LinkingTask.from_disk(Path(file))) for file in split_list(tasks)]
+    files = [Path(file) for file in split_list(mentions)]
     if files and not dictionary:
         raise ValueError("Mentions need the dictionary in which they are looked up: set the variable `dictionary`.")
-    rows = [line.split("\t") for line in read_lines(Path(dictionary))] if files else []
+    rows = list(read_dictionary_rows(SourceFile(Path(dictionary)))) if files else []
     for path in files:
-        records = [json.loads(line) for line in read_lines(path)]
-        gold = [(record["mention"], record["ids"]) for record in records if record["ids"]]
-        queries, golds = [mention for mention, _ in gold], [ids for _, ids in gold]
-        task = LinkingTask(queries, golds, [row[-1] for row in rows], [row[0] for row in rows])
+        gold = [mention for mention in read_mentions(SourceFile(path)) if mention.ids]
+        queries, ids = [mention.text for mention in gold], [mention.ids for mention in gold]
+        task = LinkingTask(queries, ids, [name for _, name, _ in rows], [concept_id for concept_id, _, _ in rows])
         found.append((path.resolve().parent.name, task))
     read = dict(found)
     if not read or len(read) < len(found):
@@ -52,9 +50,9 @@ def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingT
             f"There must be tasks, each with a name of its own, but there are: {given}. Set the variable `tasks`, or "
             "`mentions` and `dictionary`; the folder of a file of mentions gives its task the name."
         )
-    first = next(iter(read))
-    for name, task in read.items():
-        if (task.names, task.ids) != (read[first].names, read[first].ids):
+    first, *others = read
+    for name in others:
+        if (read[name].names, read[name].ids) != (read[first].names, read[first].ids):
             raise ValueError(
                 f"The task {name} has another dictionary than {first}. Systems build their index once for all tasks of "
                 "a run: run the project once for each dictionary."
@@ -64,13 +62,11 @@ def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingT
 
 def split_list(text: str) -> list[str]:
     """Split what has commas between its parts."""
-    return [part.strip() for part in text.split(",")]
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def make_contestants(given: dict[str, Any], encoders: list[str], scispacy: str, gilda: str) -> dict[str, Contestant]:
     """Make all contestants by their keys; those of other packages only if their Pythons are given."""
-    from spacy_sapbert.encoder.settings import TRANSFORMER
-
     found: dict[str, Contestant] = {}
 
     def add(key: str, name: str, file: str, python: str = "", **inputs: Any) -> None:
@@ -85,8 +81,6 @@ def make_contestants(given: dict[str, Any], encoders: list[str], scispacy: str, 
     if gilda:
         add("gilda", "gilda", "foreign.py", gilda)
     for number, encoder in enumerate(encoders):
-        from ours import load_encoder
-
         label = "/".join(Path(encoder).resolve().parts[-2:]) if encoder and Path(encoder).is_dir() else encoder
         label, own = label or "MiniLM-L6", {"encoder": encoder}
         # The loop is one of transformers.
@@ -95,11 +89,13 @@ def make_contestants(given: dict[str, Any], encoders: list[str], scispacy: str, 
                 way = "one by one" if size == 1 else f"{size} at once"
                 loop = {**own, "function": "plain_loop", "batch_size": size, "neighbours": 10}
                 add(f"plain_{size}_{number}", f"plain loop, {way}, {label}", "ours.py", **loop)
-        for key, name, precision in (("exact_fp32", "exact, float32", "fp32"), ("exact", "exact", "auto")):
-            more = {**own, "function": "plugin", "precision": precision, "is_approximate": False}
+        for key, name, precision, is_approximate in (
+            ("exact_fp32", "exact, float32", "fp32", False),
+            ("exact", "exact", "auto", False),
+            ("scann", "ScaNN", "auto", True),
+        ):
+            more = {**own, "function": "plugin", "precision": precision, "is_approximate": is_approximate}
             add(f"{key}_{number}", f"ours, {name}, {label}", "ours.py", **more)
-        more = {**own, "function": "plugin", "precision": "auto", "is_approximate": True}
-        add(f"scann_{number}", f"ours, ScaNN, {label}", "ours.py", **more)
     return found
 
 
@@ -109,11 +105,11 @@ def score(task: LinkingTask, found: dict[str, tuple[list[str], list[float]]]) ->
     hits: dict[str, list[bool]] = {"acc@1": [], "acc@5": [], "acc@1, any tied": []}
     for query, gold in zip(task.queries, task.gold, strict=True):
         ids, scores = found[query]
-        right = [not set(one.split("|")).isdisjoint(gold) for one in dict.fromkeys(ids)]
-        tied = [one for one, value in zip(ids, scores, strict=True) if value >= scores[0] - TIE]
-        hits["acc@1"].append(any(right[:1]))
-        hits["acc@5"].append(any(right[:5]))
-        hits["acc@1, any tied"].append(any(not set(one.split("|")).isdisjoint(gold) for one in tied))
+        right = {one: not set(one.split("|")).isdisjoint(gold) for one in ids}
+        hits["acc@1"].append(any(list(right.values())[:1]))
+        hits["acc@5"].append(any(list(right.values())[:5]))
+        tied = [right[one] for one, value in zip(ids, scores, strict=True) if value >= scores[0] - TIE]
+        hits["acc@1, any tied"].append(any(tied))
     groups = task.group_queries()
     return {
         what: sum(all(found_right[query] for query in group) for group in groups) / len(groups)
@@ -123,51 +119,53 @@ def score(task: LinkingTask, found: dict[str, tuple[list[str], list[float]]]) ->
 
 def make_peers(run: Path, tasks: dict[str, LinkingTask], contestants: dict[str, Contestant], measured: Turns) -> Any:
     """Make a flat dict for each system and task."""
+
+    def read_found(way: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((run / f"found_{way}.json").read_text(encoding="utf8"))
+        return found
+
     peers = []
     for key, contestant in contestants.items():
         ways = SCISPACY if key == "scispacy" else {key: contestant.name}
-        for number, (way, name) in enumerate(ways.items()):
-            found = json.loads((run / f"found_{way}.json").read_text(encoding="utf8"))
-            reference = run / f"found_exact_fp32_{key.rsplit('_', 1)[-1]}.json"
-            expected = json.loads(reference.read_text(encoding="utf8")) if reference.is_file() else None
+        steps, number = measured.figures(contestant.name), key.rpartition("_")[2]
+        # Systems with an encoder are compared with exact search.
+        expected = read_found(f"exact_fp32_{number}") if number.isdigit() else None
+        for place, (way, name) in enumerate(ways.items()):
             for task_name, task in tasks.items():
                 # Systems of one process take their passes one after another.
-                seconds = measured.seconds(contestant.name, f"search {task_name}")
-                passes = len(seconds) // len(ways)
-                n_queries, own = len(set(task.queries)), found[task_name]
-                same = None
+                seconds, own = measured.seconds(contestant.name, f"search {task_name}"), read_found(way)[task_name]
+                passes, same = len(seconds) // len(ways), None
                 if expected:
-                    equal = [own[query][0][:1] == expected[task_name][query][0][:1] for query in own]
+                    equal = [found[0][:1] == expected[task_name][query][0][:1] for query, found in own.items()]
                     same = sum(equal) / len(equal)
+                n_queries = len(set(task.queries))
                 peers.append(
                     {
                         **{"system": name, "task": task_name, **score(task, own), "distinct_mentions": n_queries},
-                        "mentions_per_second": n_queries / median(seconds[number * passes : (number + 1) * passes]),
+                        "mentions_per_second": n_queries / median(seconds[place * passes : (place + 1) * passes]),
                         "build_seconds": measured.median(contestant.name, "build"),
-                        "load_seconds": measured.figures(contestant.name).get("load"),
+                        "load_seconds": steps.get("load"),
                         "peak_bytes": measured.peak(contestant.name, f"search {task_name}"),
-                        **{"versions": measured.figures(contestant.name)["versions"], "same_first_concept": same},
+                        **{"versions": steps["versions"], "same_first_concept": same},
                     }
                 )
     return peers
 
 
 def make_table(peers: list[dict[str, Any]]) -> str:
-    """Write the table: a row for each system, three columns for each task."""
-    tasks = list(dict.fromkeys(peer["task"] for peer in peers))
-    head = ["system", "build, s", "load, s", "peak memory, MB"]
-    head += [f"{task} {what}" for task in tasks for what in ("acc@1/5 (any tied)", "mentions/s")]
-    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
-    for system in dict.fromkeys(peer["system"] for peer in peers):
-        own = [peer for peer in peers if peer["system"] == system]
-        load = "" if own[0]["load_seconds"] is None else f"{own[0]['load_seconds']:.2f}"
-        memory = max(peer["peak_bytes"] for peer in own) / MB
-        line = [system, f"{own[0]['build_seconds']:,.1f}", load, f"{memory:,.0f}"]
-        for peer in own:
-            one, five, tied = (100 * peer[what] for what in ("acc@1", "acc@5", "acc@1, any tied"))
-            line += [f"{one:.1f}/{five:.1f} ({tied:.1f})", f"{peer['mentions_per_second']:,.0f}"]
-        lines.append(line)
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    """Write the table: a row for each system, two columns for each task."""
+    columns = ["system", "build, s", "load, s", "peak memory, MB"]
+    for task in dict.fromkeys(peer["task"] for peer in peers):
+        columns += [f"{task} acc@1/5 (any tied)", f"{task} mentions/s"]
+    rows: dict[str, list[str]] = {}
+    for peer in peers:
+        name, load = peer["system"], peer["load_seconds"]
+        memory = max(other["peak_bytes"] for other in peers if other["system"] == name) / MB
+        first = [name, f"{peer['build_seconds']:,.1f}", "" if load is None else f"{load:.2f}", f"{memory:,.0f}"]
+        one, five, tied = (100 * peer[what] for what in ("acc@1", "acc@5", "acc@1, any tied"))
+        own = rows.setdefault(name, first)
+        own += [f"{one:.1f}/{five:.1f} ({tied:.1f})", f"{peer['mentions_per_second']:,.0f}"]
+    return format_rows(columns, list(rows.values()), n_text_columns=1).rstrip("\n")
 
 
 def main(
@@ -185,10 +183,8 @@ def main(
 ) -> None:
     """Measure all systems, and write peers.md and peers.json. Lists have commas between their parts; `scispacy` and
     `gilda` are the Pythons of their environments, empty to leave them out."""
-    from spacy_sapbert.files import fill_folder
-
     read = read_tasks(tasks, mentions, dictionary)
-    files = [Path(file) for text in (tasks, mentions, dictionary) for file in split_list(text) if file]
+    files = [Path(file) for text in (tasks, mentions, dictionary) for file in split_list(text)]
     described = describe([], files, threads)
     first, run = next(iter(read.values())), output.resolve() / "run"
     with fill_folder(run) as folder:
@@ -196,7 +192,7 @@ def main(
         write_json(folder / "dictionary.json", {"names": first.names, "ids": first.ids})
     given = {"run": str(run), "neighbours": neighbours, "batch_size": batch_size, "repeats": repeats}
     pythons = (str(Path(python).absolute()) if python else "" for python in (scispacy, gilda))
-    contestants = make_contestants(given, split_list(encoders), *pythons)
+    contestants = make_contestants(given, encoders.split(","), *pythons)
     measured = measure(list(contestants.values()), threads=threads)
     peers = make_peers(run, read, contestants, measured)
     known = {single for joined in set(first.ids) for single in joined.split("|")}
@@ -214,9 +210,8 @@ def main(
     facts.append(f"{neighbours} names a mention, {batch_size} mentions at a time, median of {repeats} passes.")
     for peer in {peer["system"].split(",")[0]: peer for peer in peers}.values():
         facts.append(f"{peer['system'].split(',')[0]}: {', '.join(f'{k} {v}' for k, v in peer['versions'].items())}.")
-    write_report(
-        output / "peers", make_table(peers), facts, described, {"peers": peers, "measured": measured.to_dict()}
-    )
+    data = {"peers": peers, "measured": measured.to_dict()}
+    write_report(output / "peers", make_table(peers), facts, described, data)
 
 
 if __name__ == "__main__":

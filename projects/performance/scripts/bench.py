@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import encoder
-import filters
 import index
 import inputs
 import loading
@@ -21,7 +20,9 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 app.command("prepare")(inputs.prepare)
 app.command("matcher")(matcher.main)
 app.command("training")(steps.main)
-for bench in (encoder, index, filters, pipeline, loading, size, rrf):
+app.command("pipeline")(pipeline.measure_documents)
+app.command("filters")(pipeline.measure_filters)
+for bench in (encoder, index, loading, size, rrf):
     app.command(bench.__name__)(bench.main)  # type: ignore[attr-defined]
 
 

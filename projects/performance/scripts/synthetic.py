@@ -5,14 +5,20 @@ The same seed gives the same rows, and fewer rows are the beginning of more rows
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from inputs import OUTPUT, find_names, read_names
 
-# Concepts made at once: about 180,000 rows of MRCONSO. Another number makes other files. CUIs have seven digits.
-BLOCK, MOST_CONCEPTS = 50_000, 10**7
+from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
+
+# Concepts made at once: about 180,000 rows of MRCONSO. Another number makes other files. Codes start with the latter.
+BLOCK, FIRST_CODE = 50_000, 10**7
 # Published for 2020AA, by those who trained on it: 4.28 million concepts and 15.48 million rows; 10.28 million English
 # rows with 8.74 million distinct lower-cased names. The shares below give these means; all other figures are choices.
 # English names of a concept: a rounded lognormal with a mean of 2.06, more than half of them 1.
@@ -33,10 +39,6 @@ TYPES = [
     ("T109", "A1.4.1.2.1", "Organic Chemical"), ("T033", "A2.2", "Finding"), ("T200", "A1.3.3", "Clinical Drug"),
     ("T028", "A1.2.3.5", "Gene or Genome"), ("T191", "B2.2.1.2.1.2", "Neoplastic Process"),
 ]  # fmt: skip
-SOURCE_COLUMNS = (
-    *("VCUI", "RCUI", "VSAB", "RSAB", "SON", "SF", "SVER", "VSTART", "VEND", "IMETA", "RMETA", "SLC", "SCC", "SRL"),
-    *("TFR", "CFR", "CXTY", "TTYL", "ATNL", "LAT", "CENC", "CURVER", "SABIN", "SSN", "SCIT"),
-)
 # A word gives way to one that follows the same word elsewhere, or becomes a new one: the beginning of one word and the
 # end of another. Names of one word would otherwise soon be used up.
 EXCHANGED, NEW_WORD, NEW_SINGLE_WORD, LONGEST = 0.5, 0.12, 0.8, 24
@@ -114,15 +116,23 @@ def write_number(numbers: Any, prefix: str, digits: int = 7) -> pl.Series:
     return pl.select(pl.lit(prefix) + pl.Series("number", numbers).cast(pl.String).str.zfill(digits)).to_series()
 
 
+def make_each(sizes: Sequence[int], names_like: str, seed: int) -> Iterator[tuple[Path, int]]:
+    """Make a metathesaurus of each size in turn, in the folder `rrf` of a folder for the work with it, and give its
+    number of rows. The folder is taken away afterwards, because the largest are gigabytes."""
+    patterns = Patterns.split(read_names(find_names(names_like)).names["name"])
+    OUTPUT.mkdir(exist_ok=True)
+    for size in sizes:
+        with TemporaryDirectory(dir=OUTPUT.resolve()) as folder:
+            rrf = Path(folder, "rrf")
+            rrf.mkdir()
+            yield Path(folder), make_rrf(rrf, size, seed, patterns)["MRCONSO.RRF"]
+
+
 def make_rrf(folder: Path, n_rows: int, seed: int, patterns: Patterns) -> dict[str, int]:
     """Write MRCONSO, MRREL, MRSTY and MRSAB into an empty folder, and count their rows. There are a few rows less than
     wanted, because the last concept is whole."""
-    if n_rows < 1:
-        raise ValueError(f"Wanted {n_rows} rows, but a metathesaurus has 1 or more.")
     counts = {"MRCONSO.RRF": 0, "MRREL.RRF": 0, "MRSTY.RRF": 0, "MRSAB.RRF": 0}
-    for first in range(0, MOST_CONCEPTS + BLOCK, BLOCK):
-        if first + BLOCK > MOST_CONCEPTS:
-            raise ValueError(f"There are not enough CUIs for {n_rows} rows: {counts['MRCONSO.RRF']} need all of them.")
+    for first in count(0, BLOCK):
         n_before = counts["MRCONSO.RRF"]
         # What is cut off must not change what stays, so everything is drawn for whole blocks.
         rng = np.random.default_rng([seed, first])
@@ -141,12 +151,13 @@ def make_rrf(folder: Path, n_rows: int, seed: int, patterns: Patterns) -> dict[s
         if is_last:
             same = {"CENC": "UTF-8", "CURVER": "Y", "SABIN": "Y", "SRL": "0", "SON": "synthetic", "LAT": "ENG"}
             rows = [{**same, **dict.fromkeys(("VSAB", "RSAB", "SF", "SSN"), source)} for source in SOURCES]
-            tables["MRSAB.RRF"] = pl.DataFrame([{name: row.get(name, "") for name in SOURCE_COLUMNS} for row in rows])
+            tables["MRSAB.RRF"] = pl.DataFrame(rows)
         for name, table in tables.items():
-            # A column without content makes the `|` at the end of each line.
-            ended = table.with_columns(end=pl.lit(None, dtype=pl.String))
+            # Others are empty. One more makes the `|` at the end of each line.
+            columns = [*COLUMNS[name.removesuffix(".RRF")].split(), "end"]
+            whole = table.select(column if column in table.columns else pl.lit("").alias(column) for column in columns)
             with (folder / name).open("ab") as file:
-                ended.write_csv(file, include_header=False, separator="|", quote_style="never")
+                whole.write_csv(file, include_header=False, separator="|", quote_style="never")
             counts[name] += table.height
         if is_last:
             break
@@ -180,13 +191,12 @@ def make_atoms(
     string, how = pl.col("string"), pl.col("how")
     capital = pl.concat_str(string.str.slice(0, 1).str.to_uppercase(), string.str.slice(1))
     spelled = pl.when(how == 0).then(string).when(how == 1).then(capital).otherwise(string.str.to_uppercase())
-    code = write_number(owner + MOST_CONCEPTS, "")
+    code = write_number(owner + FIRST_CODE, "")
     lui = owner * MOST_NAMES + variant + (language > 0) * (MOST_NAMES // 2)
 
     def choose(values: list[str], weights: list[float] | None = None) -> pl.Series:
         return pl.Series(values).gather(rng.choice(len(values), size=n, p=weights))
 
-    empty = pl.Series([""]).new_from_index(0, n)
     columns = {
         "CUI": write_number(owner + 1, "C"),
         "LAT": pl.Series(["ENG", *FOREIGN]).gather(language),
@@ -196,7 +206,7 @@ def make_atoms(
         "SUI": write_number(lui * 3 + spelling, "S", 8),
         "ISPREF": pl.Series(["N", "Y"]).gather(is_first.astype(np.int64)),
         "AUI": write_number(np.arange(n_before + 1, n_before + n + 1), "A", 8),
-        **{"SAUI": empty, "SCUI": code, "SDUI": empty},
+        "SCUI": code,
         "SAB": choose(SOURCES),
         "TTY": choose(TERM_TYPES),
         "CODE": code,
@@ -220,22 +230,17 @@ def make_relations(first: int, first_atoms: np.ndarray, n_concepts: int, rng: np
         others = rng.integers(0, np.maximum(np.arange(BLOCK), 1))
         these = np.flatnonzero(chosen)
         these = these[these < n_concepts]
-        for one, two, label, attribute in (
-            (others[these], these, rel, rela),
-            (these, others[these], back_rel, back_rela),
-        ):
-            tables.append(
-                pl.DataFrame({"one": one, "two": two}).with_columns(REL=pl.lit(label), RELA=pl.lit(attribute))
-            )
+        for one, two, labels in ((others[these], these, (rel, rela)), (these, others[these], (back_rel, back_rela))):
+            table = pl.DataFrame({"one": one, "two": two})
+            tables.append(table.with_columns(REL=pl.lit(labels[0]), RELA=pl.lit(labels[1])))
     table = pl.concat(tables).sort("one", "two", "REL")
     one, two = table["one"].to_numpy(), table["two"].to_numpy()
-    source, code, empty = pl.lit("RXNORM"), pl.lit("SCUI"), pl.lit("")
     columns: dict[str, Any] = {
         **{"CUI1": write_number(first + one + 1, "C"), "AUI1": write_number(first_atoms[one] + 1, "A", 8)},
-        **{"STYPE1": code, "REL": "REL"},
         **{"CUI2": write_number(first + two + 1, "C"), "AUI2": write_number(first_atoms[two] + 1, "A", 8)},
-        **{"STYPE2": code, "RELA": "RELA", "RUI": write_number(np.arange(table.height) + first, "R"), "SRUI": empty},
-        **{"SAB": source, "SL": source, "RG": empty, "DIR": empty, "SUPPRESS": pl.lit("N"), "CVF": empty},
+        **{"REL": "REL", "RELA": "RELA", "RUI": write_number(np.arange(table.height) + first, "R")},
+        **dict.fromkeys(("STYPE1", "STYPE2"), pl.lit("SCUI")),
+        **{"SAB": pl.lit("RXNORM"), "SL": pl.lit("RXNORM"), "SUPPRESS": pl.lit("N")},
     }
     return table.select(**columns)
 
@@ -248,10 +253,5 @@ def make_types(first: int, n_concepts: int, rng: np.random.Generator) -> pl.Data
     drawn = np.array(TYPES)[(main[concept] + is_second) % len(TYPES)][concept < n_concepts]
     concept = concept[concept < n_concepts]
     number = write_number(np.arange(len(concept)) + first * 2, "AT")
-    columns = {
-        "CUI": write_number(first + concept + 1, "C"),
-        "TUI": drawn[:, 0],
-        "STN": drawn[:, 1],
-        "STY": drawn[:, 2],
-    }
-    return pl.DataFrame({**columns, "ATUI": number}).with_columns(CVF=pl.lit(""))
+    own = {"CUI": write_number(first + concept + 1, "C"), "TUI": drawn[:, 0], "STN": drawn[:, 1], "STY": drawn[:, 2]}
+    return pl.DataFrame({**own, "ATUI": number})

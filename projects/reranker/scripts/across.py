@@ -10,7 +10,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import spacy
 import typer
-from runs import format_figures, measure_linker, measure_system, parse_numbers
+from make_config import RERANKER
+from runs import format_figures, measure_linker, measure_system
 from spacy.language import Language
 from spacy.training import Corpus, Example
 from thinc.api import fix_random_seed
@@ -22,32 +23,26 @@ from spacy_sapbert.reranker.network import ListInput, Lists, start_network
 from training.data.run_folder import write_text
 from training.evaluation.documents import PipelineSystem
 
-RERANKER = "sapbert_reranker"
 # Mentions of a step, and of a corpus that give mean and deviation of the features.
 BATCH, MEASURED = 64, 1000
 
 
 class LinkedCorpus(NamedTuple):
-    """A corpus with the pipeline that links it, and a reranker that remembers the features of its mentions.
-
-    name (str): Its name.
-    linker (Path): The saved pipeline.
-    nlp (Language): The pipeline, with the reranker.
-    examples (list[Example]): Its training documents, linked.
-    sample (GoldBatch): The features of some mentions, and which rows are right.
-    test (Path): Documents to measure on.
-    """
+    """A corpus with the pipeline that links it, and a reranker that remembers the features of its mentions."""
 
     name: str
     linker: Path
+    # The pipeline, with the reranker, and its training documents, linked.
     nlp: Language
     examples: list[Example]
+    # The features of some mentions, and which rows are right.
     sample: GoldBatch
+    # Documents to measure on.
     test: Path
 
     @property
     def reranker(self) -> Any:
-        """Return the reranker."""
+        """The reranker."""
         return self.nlp.get_pipe(RERANKER)
 
 
@@ -62,15 +57,15 @@ def main(
 ) -> None:
     """Train a reranker on all corpora but one, and measure it on the one that is left out, for each."""
     corpora = [read_corpus(folder / name) for name in names.split(",")]
-    numbers = parse_numbers(seeds)
+    numbers = [int(seed) for seed in seeds.split(",")]
     rows: dict[str, list[dict[str, Any]]] = {}
     for left_out in corpora if len(corpora) > 1 else ():
         others = [corpus for corpus in corpora if corpus is not left_out]
         rows[f"{left_out.name}: linker alone"] = [measure_linker(left_out.linker, left_out.test)]
         found = rows[f"{left_out.name}: reranker of the others"] = []
         for seed in numbers:
-            component = train_across(others, epochs, mentions, seed)
-            found.append(measure_elsewhere(component, left_out))
+            left_out.reranker.model = train_across(others, epochs, mentions, seed).model
+            found.append(measure_system(PipelineSystem(left_out.nlp, {"linker": left_out.name}), left_out.test))
         typer.echo(format_figures(rows, "corpus left out"))
     write_text(output, format_figures(rows, "corpus left out"))
     if save:
@@ -105,7 +100,12 @@ def train_across(corpora: Sequence[LinkedCorpus], epochs: int, mentions: int, se
     fix_random_seed(seed)
     rng = random.Random(seed)
     component = corpora[0].reranker
-    start_together(component.model, corpora)
+    # The network starts with mean and deviation of the features of all corpora.
+    samples = [corpus.sample.given for corpus in corpora]
+    lengths = [length for given in samples for length in given.lists.lengths.tolist()]
+    features, scores = (np.concatenate([getattr(given, part) for given in samples]) for part in ("features", "scores"))
+    is_right = np.concatenate([corpus.sample.is_right for corpus in corpora])
+    start_network(component.model, ListInput(features, scores, Lists(lengths)), is_right)
     # Each corpus keeps its reranker, which remembers its features; all have one network.
     for corpus in corpora:
         corpus.reranker.model = component.model
@@ -118,17 +118,6 @@ def train_across(corpora: Sequence[LinkedCorpus], epochs: int, mentions: int, se
             reranker.update(batch, sgd=optimizer, drop=0.1, losses=losses)
         msg.text(f"Epoch {epoch + 1}: loss {losses[RERANKER] / len(steps):.3f}")
     return component
-
-
-def start_together(model: Any, corpora: Sequence[LinkedCorpus]) -> None:
-    """Start a network with mean and deviation of the features of all corpora."""
-    samples = [corpus.sample.given for corpus in corpora]
-    features = np.concatenate([given.features for given in samples])
-    scores = np.concatenate([given.scores for given in samples])
-    lists = Lists([length for given in samples for length in given.lists.lengths.tolist()])
-    start_network(
-        model, ListInput(features, scores, lists), np.concatenate([corpus.sample.is_right for corpus in corpora])
-    )
 
 
 def list_batches(corpus: LinkedCorpus, mentions: int, rng: random.Random) -> Iterator[list[Example]]:
@@ -145,12 +134,6 @@ def list_batches(corpus: LinkedCorpus, mentions: int, rng: random.Random) -> Ite
             batch, n_batch = [], 0
     if n_batch:
         yield batch
-
-
-def measure_elsewhere(component: Any, corpus: LinkedCorpus) -> dict[str, Any]:
-    """Measure a reranker on a corpus that it was not trained on."""
-    corpus.reranker.model = component.model
-    return measure_system(PipelineSystem(corpus.nlp, {"linker": corpus.name}), corpus.test)
 
 
 if __name__ == "__main__":

@@ -1,70 +1,43 @@
-"""Install the packaged pipeline to a folder, load it offline in a process of its own, and compare its decisions."""
+"""Load the packaged pipeline out of its wheel, offline, and compare its decisions with those of the pipeline."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from zipfile import ZipFile
 
 import spacy
-import srsly
 import typer
+from spacy.language import Language
 from wasabi import msg
 
 from training.evaluation.documents import DocumentTask, link_documents
 
-OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 # Another processor may round the last digits of a probability in another way.
 DIGITS = 5
 
 
-def main(
-    pipeline: str,
-    documents: Path,
-    output: Path,
-    packages: Annotated[str, typer.Option(help="Output folder of `spacy package`; empty to only write decisions")] = "",
-) -> None:
-    """Write the decisions of a pipeline, and compare them with those of the package."""
-    if not packages:
-        srsly.write_json(output, list_decisions(pipeline, documents))
-        return
-    # The newest, where there are several versions.
-    wheel = max(Path(packages).glob("*/dist/*.whl"), key=lambda path: path.stat().st_mtime)
-    install = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--upgrade",
-    ]
-    subprocess.run([*install, "--target", str(output), str(wheel)], check=True)
-    name, found = wheel.name.partition("-")[0], output / "decisions.json"
-    command = [sys.executable, __file__, name, str(documents), str(found)]
-    # The package comes from its new folder, and nothing is fetched.
-    paths = os.pathsep.join([str(output.absolute()), os.environ.get("PYTHONPATH", "")])
-    subprocess.run(command, check=True, env={**os.environ, **OFFLINE, "PYTHONPATH": paths})
-    expected, decided = list_decisions(pipeline, documents), srsly.read_json(found)
+def main(pipeline: str, documents: Path, output: Path, packages: Path) -> None:
+    """Compare the newest wheel of the output folder of `spacy package`. It is unpacked to `output`."""
+    # Nothing is fetched.
+    os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+    wheel = max(packages.glob("*/dist/*.whl"), key=lambda path: path.stat().st_mtime)
+    ZipFile(wheel).extractall(output)
+    sys.path.insert(0, str(output.absolute()))
+    name = wheel.name.partition("-")[0]
+    decided, expected = (list_decisions(nlp, documents) for nlp in (import_module(name).load(), spacy.load(pipeline)))
     if decided != expected:
         first = next(pair for pair in zip(expected, decided, strict=True) if pair[0] != pair[1])
         msg.fail(f"The package decides otherwise; the first difference: {first[0]} and {first[1]}.", exits=1)
     msg.good(f"The package {name} makes the same {len(decided):,} decisions offline.")
 
 
-def list_decisions(pipeline: str, documents: Path) -> list[list[str]]:
-    """List the decisions of a pipeline.
-
-    pipeline (str): A folder or a package.
-    documents (Path): Documents with gold mentions.
-    RETURNS (list[list[str]]): Document, mention, id, and the candidates with their probabilities.
-    """
-    linked = link_documents(spacy.load(pipeline), DocumentTask("documents", documents).read())
+def list_decisions(nlp: Language, documents: Path) -> list[list[str]]:
+    """List document, mention, id, and the candidates with their probabilities."""
     decisions = []
-    for mention in linked:
+    for mention in link_documents(nlp, DocumentTask("documents", documents).read()):
         candidates = [f"{found.id} {found.probability or found.score:.{DIGITS}f}" for found in mention.found]
         decisions.append([mention.doc_id, mention.text, mention.kb_id, *candidates])
     return decisions

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -79,21 +80,13 @@ class LinkRequest(StrictRequest):
         """List the offset of each place in a text. In UTF-16, characters of other planes have two units."""
         if not self.utf16:
             return range(len(text) + 1)
-        units = [0]
-        for character in text:
-            units.append(units[-1] + (2 if ord(character) > 0xFFFF else 1))
-        return units
+        return [0, *accumulate(2 if character > "\uffff" else 1 for character in text)]
 
     def _describe_ent(self, ent: Span, min_score: float, offsets: Sequence[int]) -> dict[str, Any]:
         id_, probability = self._decide(ent, min_score)
-        described: dict[str, Any] = {
-            "start": offsets[ent.start_char],
-            "end": offsets[ent.end_char],
-            "text": ent.text,
-            "label": ent.label_,
-            "id": id_,
-            "candidates": self.choose(ent._.kb_candidates or []),
-        }
+        place = {"start": offsets[ent.start_char], "end": offsets[ent.end_char]}
+        described: dict[str, Any] = {**place, "text": ent.text, "label": ent.label_, "id": id_}
+        described["candidates"] = self.choose(ent._.kb_candidates or [])
         if probability is not None:
             described["probability"] = probability
         if (context := read_context(ent, is_known=False)) is not None and context.words:
@@ -124,15 +117,12 @@ def describe_concept(linker: SapbertLinker, concept_id: str) -> dict[str, Any] |
     concept = terminology.get(concept_id)
     if concept is None:
         return None
-    parents = {id_: terminology.get(id_) for id_ in concept.parents}
+    parents = [(id_, terminology.get(id_)) for id_ in concept.parents]
     page = linker.kb_url_template.format(concept.id)
     return {
         **asdict(concept),
         "types": [{"id": type_, "name": name_type(type_)} for type_ in concept.types],
-        "parents": [
-            {"id": id_, "canonical_name": id_ if parent is None else parent.canonical_name}
-            for id_, parent in parents.items()
-        ],
+        "parents": [{"id": id_, "canonical_name": parent.canonical_name if parent else id_} for id_, parent in parents],
         "page": None if page == NO_PAGE else page,
     }
 
@@ -214,7 +204,6 @@ def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
     _add_errors(app)
     _add_linking(app, worker, linkers[0])
     _add_concepts(app, worker, linkers[0])
-    _add_gold(app, settings)
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
     return app
 
@@ -271,6 +260,17 @@ def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
                 result["gold"] = [{**span, "start": at[span["start"]], "end": at[span["end"]]} for span in spans]
         return results
 
+    @app.post("/gold")
+    def keep(request: GoldRequest) -> dict[str, Any]:
+        settings = worker.settings
+        if settings.gold is None:
+            raise HTTPException(409, "Corrections are not kept here: start the service with `--gold FILE`.")
+        check_texts([request.text], settings)
+        try:
+            return {"kept": keep_gold(Path(settings.gold), request, timeout=settings.max_seconds)}
+        except Timeout:
+            raise _too_late(settings.max_seconds) from None
+
     @app.post("/inception/predict")
     async def inception(request: InceptionRequest) -> dict[str, str]:
         return {"document": await _ask(worker, [], lambda _: predict(worker.nlp, request, worker.settings))}
@@ -309,18 +309,6 @@ def _add_concepts(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
     async def types() -> list[dict[str, str]]:
         known = linker.terminology.concepts["types"].explode().drop_nulls().unique().sort().to_list()
         return [{"id": type_, "name": name_type(type_)} for type_ in known]
-
-
-def _add_gold(app: FastAPI, settings: ServiceSettings) -> None:
-    @app.post("/gold")
-    def keep(request: GoldRequest) -> dict[str, Any]:
-        if settings.gold is None:
-            raise HTTPException(409, "Corrections are not kept here: start the service with `--gold FILE`.")
-        check_texts([request.text], settings)
-        try:
-            return {"kept": keep_gold(Path(settings.gold), request, timeout=settings.max_seconds)}
-        except Timeout:
-            raise _too_late(settings.max_seconds) from None
 
 
 async def _ask(worker: Worker, texts: list[str], answer: Callable[[Sequence[Doc]], Any]) -> Any:

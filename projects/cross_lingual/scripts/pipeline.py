@@ -1,0 +1,197 @@
+"""One pipeline for several languages: read names of a release, link sentences, and check the pipeline's package."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+from zipfile import ZipFile
+
+import spacy
+import srsly
+import typer
+from wasabi import msg, table
+
+from spacy_sapbert.files import fill_folder
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
+from spacy_sapbert.terminology.edits import add_terminology
+
+TOLERANCE = 1e-4
+# A corpus has thousands; all of them are in links.jsonl.
+SHOWN = 40
+HEADER = (
+    "language",
+    "mentions",
+    "in the terminology",
+    "of these not marked",
+    "linked right",
+    "right among the first five",
+)
+Ents = list[dict[str, Any]]
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+class Sentence(NamedTuple):
+    """A sentence with mentions."""
+
+    # As the name of its file says.
+    language: str
+    text: str
+    # For each mention, lower-cased, the ids of which any is right.
+    meant: dict[str, list[str]]
+
+
+def read_sentences(files: str) -> list[Sentence]:
+    """Read mentions, and put those of one text together."""
+    sentences: dict[tuple[str, str], Sentence] = {}
+    for file in (Path(file.strip()) for file in files.split(",")):
+        language = file.name.split(".")[0]
+        read = srsly.read_gzip_jsonl if file.suffix == ".gz" else srsly.read_jsonl
+        for line in read(file):
+            if line["ids"]:
+                key = language, line["text"]
+                sentence = sentences.setdefault(key, Sentence(*key, {}))
+                # The same words may mean one thing here and another there.
+                sentence.meant.setdefault(line["mention"].strip().lower(), []).extend(line["ids"])
+    return list(sentences.values())
+
+
+def link_texts(nlp: spacy.Language, texts: list[str]) -> list[Ents]:
+    """Link texts."""
+    return [
+        [{"text": ent.text, "id": ent.kb_id_, "candidates": ent._.kb_candidates} for ent in doc.ents]
+        for doc in nlp.pipe(texts)
+    ]
+
+
+@app.command()
+def read(rrf: Path, names: str, sentences: str, assets: Path, tradenames: str = "union") -> None:
+    """Read a terminology of all languages, and make patterns for the ruler."""
+    if not rrf.is_dir():
+        advice = "Run the project open_terminology first, or give the folder of a release: --vars.rrf path/to/META"
+        msg.fail(f"There is no release in {rrf}", advice, exits=1)
+    terminology = read_rrf(rrf, languages=None, tradenames=tradenames)  # type: ignore[arg-type]
+    if names:
+        terminology = add_names(terminology, Path(names))
+    mentions = sorted({mention for sentence in read_sentences(sentences) for mention in sentence.meant})
+    with fill_folder(assets) as folder:
+        terminology.to_disk(folder / "terminology")
+        patterns = [{"label": "CONCEPT", "pattern": mention} for mention in mentions]
+        srsly.write_json(folder / "patterns.json", patterns)
+    counts = terminology.names["language"].value_counts(sort=True).rows()
+    listed = ", ".join(f"{language} {n:,}" for language, n in counts)
+    msg.good(f"{len(terminology):,} concepts with names in {listed}; {len(mentions):,} patterns in {assets}")
+
+
+def add_names(terminology: Terminology, file: Path) -> Terminology:
+    """Add names of concepts that the terminology has."""
+    builder, n_unknown = TerminologyBuilder(), 0
+    for line in file.read_text(encoding="utf8").splitlines()[1:]:
+        concept, name, language = line.split("\t")
+        if concept in terminology:
+            builder.add_name(concept, name, language=language)
+        else:
+            n_unknown += 1
+    whole = add_terminology(terminology, builder.build()).terminology
+    n_added = whole.n_names - terminology.n_names
+    msg.info(f"{n_added} names added of {file}; {n_unknown} are of concepts that are not there")
+    return whole
+
+
+@app.command()
+def link(pipeline: Path, files: str, output: Path) -> None:
+    """Link the sentences; print a table, and tell how many mentions of each language are linked right."""
+    nlp = spacy.load(pipeline)
+    terminology = nlp.get_pipe("sapbert_linker").terminology
+    sentences = read_sentences(files)
+    linked = link_texts(nlp, [sentence.text for sentence in sentences])
+    rows = [row for sentence, ents in zip(sentences, linked, strict=True) for row in judge(sentence, ents, terminology)]
+    header = ("", "Mention", "Concept", "Canonical name", "Matched name", "Cosine", "Right")
+    print(table([show(row) for row in rows[:SHOWN]], header=header, divider=True, max_col=34))
+    if len(rows) > SHOWN:
+        msg.text(f"… and {len(rows) - SHOWN:,} more")
+    shares = count(rows)
+    print(table(shares, header=HEADER, divider=True, aligns=("l", *["r"] * 5)))
+    records = [
+        {"language": sentence.language, "text": sentence.text, "ents": ents}
+        for sentence, ents in zip(sentences, linked, strict=True)
+    ]
+    srsly.write_jsonl(output / "links.jsonl", records)
+    lines = [HEADER, ("---", *["---:"] * 5), *shares]
+    text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    (output / "languages.md").write_text(text, encoding="utf8")
+    msg.good(f"{len(records):,} sentences linked to {len(terminology):,} concepts: {output / 'links.jsonl'}")
+
+
+def judge(sentence: Sentence, ents: Ents, terminology: Terminology) -> list[dict[str, Any]]:
+    """Compare the links of a sentence with what was meant."""
+    found = {ent["text"].lower(): ent["candidates"] for ent in ents}
+    rows = []
+    for mention, ids in sentence.meant.items():
+        candidates = found.get(mention, [])
+        ranks = [rank for rank, candidate in enumerate(candidates) if candidate["id"] in ids]
+        known = any(concept in terminology for concept in ids)
+        rows.append(
+            {
+                "language": sentence.language,
+                "mention": mention,
+                "best": candidates[0] if candidates else None,
+                "is_known": known,
+                "is_marked": mention in found,
+                "right": 0 in ranks,
+                "among_five": bool(ranks),
+            }
+        )
+    return rows
+
+
+def show(row: dict[str, Any]) -> tuple[str, ...]:
+    """Turn a row of `judge` into cells."""
+    best, right = row["best"], "yes" if row["right"] else "no" if row["is_known"] else "not in the terminology"
+    if best is None:
+        return row["language"], row["mention"], "-", "-", "-", "-", right
+    score = f"{best['score']:.3f}"
+    return row["language"], row["mention"], best["id"], best["canonical_name"], best["name"], score, right
+
+
+def count(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Count mentions of each language, and how many are linked right, of those whose concept can be found."""
+    counts = []
+    for language in dict.fromkeys(row["language"] for row in rows):
+        own = [row for row in rows if row["language"] == language]
+        known = [row for row in own if row["is_known"]]
+        n_unmarked = sum(not row["is_marked"] for row in known)
+        hits = [sum(row[key] for row in known) for key in ("right", "among_five")]
+        shares = [f"{n:,} ({n / len(known):.0%})" if known else "-" for n in hits]
+        counts.append((language, f"{len(own):,}", f"{len(known):,}", f"{n_unmarked:,}", *shares))
+    return counts
+
+
+@app.command()
+def check(dist: Path, links: Path) -> None:
+    """Load the pipeline out of its wheel, and compare its links with those made before packaging."""
+    (wheel,) = dist.glob("*.whl")
+    expected = list(srsly.read_jsonl(links))
+    with TemporaryDirectory() as folder:
+        ZipFile(wheel).extractall(folder)
+        sys.path.insert(0, folder)
+        nlp = import_module(wheel.name.split("-")[0]).load()
+        found = link_texts(nlp, [record["text"] for record in expected])
+        for record, ents in zip(expected, found, strict=True):
+            if not is_same(ents, record["ents"]):
+                msg.fail(f"Other links than before packaging in: {record['text']}", exits=1)
+    msg.good(f"{len(expected):,} sentences have the same links with the pipeline of {wheel.name}")
+
+
+def is_same(found: Ents, wanted: Ents) -> bool:
+    """Compare the links of one sentence; scores may differ by rounding."""
+    if [(ent["text"], ent["id"]) for ent in found] != [(ent["text"], ent["id"]) for ent in wanted]:
+        return False
+    scores = [[candidate["score"] for ent in ents for candidate in ent["candidates"]] for ents in (found, wanted)]
+    return len(scores[0]) == len(scores[1]) and all(
+        abs(left - right) < TOLERANCE for left, right in zip(*scores, strict=True)
+    )
+
+
+if __name__ == "__main__":
+    app()
