@@ -105,19 +105,17 @@ def test_mentions_inside_of_tokens_are_counted_or_expanded(tmp_path):
 
 def test_what_is_refused(tmp_path, docs):
     run("to", "brat", docs, tmp_path / "out")
-    with pytest.raises(FileExistsError, match="already, and not empty"):
-        run("to", "brat", docs, tmp_path / "out")
-    with pytest.raises(ValueError, match="'word' to write.*brat"):
-        run("to", "word", docs, tmp_path / "other")
-    with pytest.raises(ValueError, match="'word' to read.*brat"):
-        run("from", "word", tmp_path / "out", tmp_path / "other")
-    with pytest.raises(FileNotFoundError, match="Can't find the file"):
-        run("from", "brat", tmp_path / "nothing", tmp_path / "other")
-    with pytest.raises(FileNotFoundError, match="Can't find the file"):
-        run("to", "brat", tmp_path / "nothing.spacy", tmp_path / "other")
     (tmp_path / "bad.spacy").write_bytes(b"no")
-    with pytest.raises(ValueError, match="no documents of spaCy"):
-        run("to", "brat", tmp_path / "bad.spacy", tmp_path / "other")
+    for arguments, error, message in (
+        (("to", "brat", docs, tmp_path / "out"), FileExistsError, "already, and not empty"),
+        (("to", "word", docs, tmp_path / "other"), ValueError, "'word' to write.*brat"),
+        (("from", "word", tmp_path / "out", tmp_path / "other"), ValueError, "'word' to read.*brat"),
+        (("from", "brat", tmp_path / "nothing", tmp_path / "other"), FileNotFoundError, "Can't find the file"),
+        (("to", "brat", tmp_path / "nothing.spacy", tmp_path / "other"), FileNotFoundError, "Can't find the file"),
+        (("to", "brat", tmp_path / "bad.spacy", tmp_path / "other"), ValueError, "no documents of spaCy"),
+    ):
+        with pytest.raises(error, match=message):
+            run(*arguments)
 
 
 def test_a_document_that_cannot_be_written_leaves_nothing_behind(tmp_path):

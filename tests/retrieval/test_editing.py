@@ -264,9 +264,9 @@ def test_edits_of_an_empty_linker_and_of_one_with_another_encoder_are_refused(ma
     other.encoder.requested = {"pooling": "mean"}
     other.encoder.load(encoder_folder)
     for linker, match in ((empty, "has no concepts yet"), (other, "built with another encoder")):
-        for edit, given in (("add_names", [("C1", "a")]), ("remove_concepts", ["C0009443"])):
+        for edit, values in (("add_names", [("C1", "a")]), ("remove_concepts", ["C0009443"])):
             with pytest.raises(ValueError, match=match):
-                getattr(linker, edit)(given)
+                getattr(linker, edit)(values)
 
 
 @pytest.mark.parametrize(
