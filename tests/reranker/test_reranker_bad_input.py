@@ -139,21 +139,6 @@ def test_an_untrained_reranker_is_saved_and_loaded_as_such(make_nlp, tmp_path):
             call()
 
 
-def test_no_id_changes_without_a_probability(make_nlp):
-    nlp = make_nlp()
-    reranker = add_reranker(nlp, make_examples(nlp))
-    docs = [nlp.make_doc(text) for text, _ in TEXTS]
-    for name, part in nlp.pipeline:
-        if name != "sapbert_reranker":
-            docs = [part(doc) for doc in docs]
-    before = [[ent.kb_id_ for ent in doc.ents] for doc in docs]
-    reranker.model.get_param("nil")[0] = 100
-    for doc, ids in zip(docs, before, strict=True):
-        reranker(doc)
-        for ent, old in zip(doc.ents, ids, strict=True):
-            assert ent.kb_id_ != old and ent._.kb_probability is not None
-
-
 def test_arguments_without_meaning_are_refused_and_change_nothing(make_nlp):
     nlp = make_nlp()
     reranker = add_reranker(nlp, make_examples(nlp))

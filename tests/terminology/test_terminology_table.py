@@ -65,21 +65,18 @@ def test_bulk_lookup(terminology):
 def test_missing_ids_and_rows_are_errors(terminology):
     with pytest.raises(KeyError, match="No concept with the id"):
         terminology.row("C0")
-    with pytest.raises(KeyError, match="No concept with the id"):
-        terminology["C4"]
-    assert 3 not in terminology
-    for wrong in (None, 3, float("nan"), ["C1"]):
+    for wrong in ("C4", None, 3, float("nan"), ["C1"]):
         assert wrong not in terminology
         with pytest.raises(KeyError, match="No concept with the id"):
             terminology[wrong]
-    for row in (-1, 3):
-        with pytest.raises(IndexError, match="is outside the"):
-            terminology.concept(row)
-        with pytest.raises(IndexError, match="is outside the"):
-            terminology.names_of(row)
-    for row in (-1, 6):
-        with pytest.raises(IndexError, match="is outside the"):
-            terminology.concept_rows(np.array([0, row]))
+    for row, name_row in ((-1, -1), (3, 6)):
+        for call, rows in (
+            (terminology.concept, row),
+            (terminology.names_of, row),
+            (terminology.concept_rows, np.array([0, name_row])),
+        ):
+            with pytest.raises(IndexError, match="is outside the"):
+                call(rows)
 
 
 def test_terminology_is_immutable(terminology):
