@@ -5,8 +5,10 @@ from functools import partial
 import pytest
 import spacy
 from hypothesis import strategies as st
-from spacy.tokens import Doc
+from spacy.tokens import Doc, DocBin
+from typer.testing import CliRunner
 
+from spacy_sapbert.exchange.__main__ import app
 from spacy_sapbert.exchange.documents import DOC_ID, AnnotatedText, Annotation, ExchangeReport, annotate
 from spacy_sapbert.exchange.formats import read_texts, write_texts
 
@@ -58,3 +60,21 @@ def check_refused(act, fault, n=1):
     done = act(report)
     assert count_refused(report) == n
     return done
+
+
+def run(*arguments):
+    """Run a command of `python -m spacy_sapbert.exchange`, and return what it prints, in one line."""
+    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
+
+
+def load(path):
+    """Read the documents of a file."""
+    return list(DocBin().from_disk(path).get_docs(VOCAB))
+
+
+def save(path, *docs):
+    """Write documents with their user data."""
+    DocBin(docs=docs, store_user_data=True).to_disk(path)
+    return path

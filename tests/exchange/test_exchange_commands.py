@@ -4,10 +4,10 @@ import json
 
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin, Span
-from typer.testing import CliRunner
+from annotated_texts import load, run, save
+from spacy.tokens import Doc, Span
 
-from spacy_sapbert.exchange.__main__ import app, main
+from spacy_sapbert.exchange.__main__ import main
 from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING
 from spacy_sapbert.exchange.formats import FORMATS
 
@@ -21,17 +21,7 @@ def docs(tmp_path):
     first.user_data[DOC_ID] = second.user_data[DOC_ID] = "note"
     first.ents = [first.char_span(10, 19, "DISEASE", kb_id="C0009443"), first.char_span(25, 30, "SIGN", kb_id="NIL")]
     first.spans["more"] = [Span(first, 3, 4, "PART", kb_id="C0000001|C0000002")]
-    path = tmp_path / "docs.spacy"
-    DocBin(docs=[first, second], store_user_data=True).to_disk(path)
-    return path
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
+    return save(tmp_path / "docs.spacy", first, second)
 
 
 def test_what_the_user_can_mend_is_one_sentence(tmp_path, docs, capsys, monkeypatch):
@@ -59,7 +49,7 @@ def test_documents_go_out_and_come_back(tmp_path, docs, name):
     report = json.loads((tmp_path / "out.report.json").read_text(encoding="utf8"))
     assert report["counts"] == {"documents": 2, "mentions": 3} and not report["left_out"]
     run("from", name, out, back, "--prefix", "UMLS:")
-    found = list(DocBin().from_disk(back).get_docs(nlp.vocab))
+    found = load(back)
     # A PubTator document ends where its text does, but has no line breaks.
     assert [doc.text.replace("\n", " ") for doc in found] == [TEXT.replace("\n", " "), "No fever"]
     assert [doc.user_data[DOC_ID] for doc in found] == ["note", "note#2"]
@@ -95,9 +85,9 @@ def test_mentions_inside_of_tokens_are_counted_or_expanded(tmp_path):
     (tmp_path / "in" / "a.ann").write_text("T1\tD 4 8\tcold\nN1\tReference T1 X:1\tcold\n", encoding="utf8")
     out = tmp_path / "a.spacy"
     assert "mentions that begin or end inside of a token" in run("from", "brat", tmp_path / "in", out)
-    assert [list(doc.ents) for doc in DocBin().from_disk(out).get_docs(nlp.vocab)] == [[]]
+    assert [list(doc.ents) for doc in load(out)] == [[]]
     run("from", "brat", tmp_path / "in", out, "--inside-tokens", "expand")
-    [doc] = DocBin().from_disk(out).get_docs(nlp.vocab)
+    [doc] = load(out)
     assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [("headcold", "X:1")]
     with pytest.raises(ValueError, match="inside_tokens.*leave_out or expand"):
         run("from", "brat", tmp_path / "in", out, "--inside-tokens", "shift")
@@ -105,25 +95,23 @@ def test_mentions_inside_of_tokens_are_counted_or_expanded(tmp_path):
 
 def test_what_is_refused(tmp_path, docs):
     run("to", "brat", docs, tmp_path / "out")
-    with pytest.raises(FileExistsError, match="already, and not empty"):
-        run("to", "brat", docs, tmp_path / "out")
-    with pytest.raises(ValueError, match="'word' to write.*brat"):
-        run("to", "word", docs, tmp_path / "other")
-    with pytest.raises(ValueError, match="'word' to read.*brat"):
-        run("from", "word", tmp_path / "out", tmp_path / "other")
-    with pytest.raises(FileNotFoundError, match="Can't find the file"):
-        run("from", "brat", tmp_path / "nothing", tmp_path / "other")
-    with pytest.raises(FileNotFoundError, match="Can't find the file"):
-        run("to", "brat", tmp_path / "nothing.spacy", tmp_path / "other")
     (tmp_path / "bad.spacy").write_bytes(b"no")
-    with pytest.raises(ValueError, match="no documents of spaCy"):
-        run("to", "brat", tmp_path / "bad.spacy", tmp_path / "other")
+    for arguments, error, message in (
+        (("to", "brat", docs, tmp_path / "out"), FileExistsError, "already, and not empty"),
+        (("to", "word", docs, tmp_path / "other"), ValueError, "'word' to write.*brat"),
+        (("from", "word", tmp_path / "out", tmp_path / "other"), ValueError, "'word' to read.*brat"),
+        (("from", "brat", tmp_path / "nothing", tmp_path / "other"), FileNotFoundError, "Can't find the file"),
+        (("to", "brat", tmp_path / "nothing.spacy", tmp_path / "other"), FileNotFoundError, "Can't find the file"),
+        (("to", "brat", tmp_path / "bad.spacy", tmp_path / "other"), ValueError, "no documents of spaCy"),
+    ):
+        with pytest.raises(error, match=message):
+            run(*arguments)
 
 
 def test_a_document_that_cannot_be_written_leaves_nothing_behind(tmp_path):
     doc = Doc(nlp.vocab, ["a"])
     doc.ents = [Span(doc, 0, 1, "two words", kb_id="C1")]
-    DocBin(docs=[doc]).to_disk(tmp_path / "docs.spacy")
+    save(tmp_path / "docs.spacy", doc)
     with pytest.raises(ValueError, match="two words"):
         run("to", "brat", tmp_path / "docs.spacy", tmp_path / "out")
     assert not list((tmp_path / "out").iterdir()) and not (tmp_path / "out.report.json").exists()

@@ -26,13 +26,6 @@ def count(report):
     return {kind: entry["count"] for kind, entry in (report.left_out | report.odd).items()}
 
 
-def test_mentions_without_a_label_are_not_dropped():
-    report = ExchangeReport()
-    doc = make_doc(AnnotatedText("a", "cold", [Annotation(0, 4, "", "C1")]), tokenize, report)
-    assert [(ent.label_, ent.kb_id_) for ent in doc.ents] == [("MENTION", "C1")]
-    assert count(report) == {"mentions without a label, which get 'MENTION'": 1}
-
-
 def test_overlaps_and_places_are_counted_and_never_shifted():
     places = [(2, 11), (2, 6), (4, 11), (3, 3), (5, 2), (-2, 1), (7, 99), (11, 12)]
     text = AnnotatedText("a", "a head cold!", [Annotation(*place, "D", "C1") for place in places])
@@ -67,12 +60,18 @@ def test_white_space_at_the_ends_of_mentions_is_left_off_and_counted():
 
 
 def test_span_groups_go_out_once_and_names_are_distinct():
-    doc = make_doc(AnnotatedText("a", "cold", [Annotation(0, 4, "D", "C1")]), tokenize, ExchangeReport())
+    report = ExchangeReport()
+    doc = make_doc(AnnotatedText("a", "cold", [Annotation(0, 4, "", "C1")]), tokenize, report)
+    assert [(ent.label_, ent.kb_id_) for ent in doc.ents] == [("MENTION", "C1")]
+    assert count(report) == {"mentions without a label, which get 'MENTION'": 1}
     doc.spans["sc"] = [*doc.ents, doc.char_span(0, 2, "E", kb_id="C2")]
     assert len(take(doc).annotations) == 1
-    assert take(doc, spans_keys=["sc"]).annotations == [Annotation(0, 4, "D", "C1"), Annotation(0, 2, "E", "C2")]
+    assert take(doc, spans_keys=["sc"]).annotations == [Annotation(0, 4, "MENTION", "C1"), Annotation(0, 2, "E", "C2")]
     report = ExchangeReport()
-    assert [text.doc_id for text in annotate([doc, doc, nlp.make_doc("b")], report)] == ["a", "a#2", "document-3"]
+    docs = make_named(["a#2"])
+    assert [text.doc_id for text in annotate([*docs, doc, doc, nlp.make_doc("b")], report)] == [
+        *("a#2", "a", "a#3", "document-4")
+    ]
     assert count(report) == {"documents with the name of another one, which get a number": 1}
 
 
@@ -88,10 +87,6 @@ def make_named(names):
     for doc, name in zip(docs, names, strict=True):
         doc.user_data[DOC_ID] = name
     return docs
-
-
-def test_a_name_with_a_number_that_is_taken_gets_another():
-    assert [text.doc_id for text in annotate(make_named(["a#3", "a", "a"]), ExchangeReport())] == ["a#3", "a", "a#4"]
 
 
 @settings(deadline=None, max_examples=25)

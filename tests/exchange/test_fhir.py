@@ -68,26 +68,23 @@ def test_wanted_sources_in_their_order_and_what_is_missing(terminology):
     assert counts == {"concepts without a code in LNC": 1}
 
 
-def test_codes_keep_the_prefix_that_their_system_has(terminology):
-    codings, _ = make("HP:0001649", CodeFinder(terminology))
-    assert codings == [
+def test_ids_and_what_is_none(terminology):
+    assert make("HP:0001649", CodeFinder(terminology))[0] == [
         {"system": "http://human-phenotype-ontology.org", "code": "HP:0001649", "display": "Tachycardia"},
         {"system": UMLS, "code": "C0039231"},
     ]
-
-
-def test_ids_without_a_terminology():
-    assert make("MESH:D003139|MONDO:0000001", CodeFinder())[0] == [
-        {"system": "https://www.nlm.nih.gov/mesh", "code": "D003139"},
-        {"system": "http://purl.obolibrary.org/obo/mondo.owl", "code": "MONDO:0000001"},
-    ]
-    assert make("D003139", CodeFinder(id_source="MESH"))[0] == [
-        {"system": "https://www.nlm.nih.gov/mesh", "code": "D003139"}
-    ]
-    assert make("D003139", CodeFinder()) == ([], {"ids whose source is not known": 1})
-    assert make("LOCAL:1", CodeFinder()) == ([], {"codes of LOCAL, whose URI is not known": 1})
-    assert make("NIL", CodeFinder()) == make("", CodeFinder()) == ([], {"mentions without a concept": 1})
-    assert make("MESH:D  1", CodeFinder()) == ([], {"codes that are none in FHIR": 1})
+    mesh = {"system": "https://www.nlm.nih.gov/mesh", "code": "D003139"}
+    mondo = {"system": "http://purl.obolibrary.org/obo/mondo.owl", "code": "MONDO:0000001"}
+    assert make("MESH:D003139|MONDO:0000001", CodeFinder())[0] == [mesh, mondo]
+    assert make("D003139", CodeFinder(id_source="MESH"))[0] == [mesh]
+    for id_, reason in (
+        ("D003139", "ids whose source is not known"),
+        ("LOCAL:1", "codes of LOCAL, whose URI is not known"),
+        ("NIL", "mentions without a concept"),
+        ("", "mentions without a concept"),
+        ("MESH:D  1", "codes that are none in FHIR"),
+    ):
+        assert make(id_, CodeFinder()) == ([], {reason: 1})
 
 
 def test_codes_of_an_output_source(terminology):

@@ -5,12 +5,10 @@ import datetime
 
 import pytest
 import spacy
-from annotated_texts import annotated_texts, tokenize
-from hypothesis import given
-from spacy.tokens import DocBin, Span
-from typer.testing import CliRunner
+from annotated_texts import annotated_texts, run, save, tokenize
+from hypothesis import given, settings
+from spacy.tokens import Span
 
-from spacy_sapbert.exchange.__main__ import app
 from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport, make_doc
 from spacy_sapbert.exchange.fhir import CodeFinder
 from spacy_sapbert.exchange.omop import COLUMNS, AthenaTables, NoteNlp, export_notes
@@ -99,10 +97,12 @@ def test_rows_and_reasons(tmp_path, concepts, terminology):
         ("11", "7", "8", "2025-01-02"),
     ]
     assert count_zeros(report) == [1, 1, 1, 1]
-    [first, *_] = NoteNlp(CodeFinder(terminology), report, sources=["SNOMEDCT_US"]).list_rows(
-        [doc], AthenaTables(concepts)
-    )
+    of_snomed = NoteNlp(CodeFinder(terminology), report, sources=["SNOMEDCT_US"])
+    [first, *_] = of_snomed.list_rows([doc], AthenaTables(concepts))
     assert first["note_nlp_source_concept_id"] == 260427
+    notes = NoteNlp(CodeFinder(), report, vocabularies={"local": "SNOMED"})
+    [row] = notes.list_rows([make_note("1", "LOCAL:82272006")], AthenaTables(concepts))
+    assert row["note_nlp_concept_id"] == 260427
 
 
 RELATIONSHIPS = "concept_id_1\tconcept_id_2\trelationship_id\tvalid_start_date\tvalid_end_date\tinvalid_reason\n"
@@ -139,10 +139,6 @@ def test_codes_map_to_standard_concepts(tmp_path, concepts, terminology):
         ("4", "16", "0", "3", "unmapped=its codes stand for no standard concept"),
     ]
     assert count_zeros(report) == [1]
-    [row] = NoteNlp(CodeFinder(terminology), report, sources=["SNOMEDCT_US"]).list_rows(
-        [make_note("1", "C0000001")], AthenaTables(concepts, path)
-    )
-    assert row["note_nlp_concept_id"] == 260427
     path.write_text("concept_id_1\tconcept_id_2\n")
     with pytest.raises(ValueError, match="CONCEPT_RELATIONSHIP.csv.*no column relationship_id, invalid_reason"):
         list(notes.list_rows([doc], AthenaTables(concepts, path)))
@@ -175,12 +171,6 @@ def test_tables_that_cannot_be_read_are_named(concepts, content, reason):
         AthenaTables(concepts).find([("ICD10CM", "J00")])
 
 
-def test_sources_of_ones_own_have_a_vocabulary(concepts):
-    notes = NoteNlp(CodeFinder(), ExchangeReport(), vocabularies={"local": "SNOMED"})
-    [row] = notes.list_rows([make_note("1", "LOCAL:82272006")], AthenaTables(concepts))
-    assert row["note_nlp_concept_id"] == 260427
-
-
 def test_what_is_refused(tmp_path, concepts):
     notes = NoteNlp(CodeFinder(), ExchangeReport())
     for name in ("note-a", "017", "9" * 19, "9" * 5000, "１８"):
@@ -195,18 +185,17 @@ def test_what_is_refused(tmp_path, concepts):
 
 def test_the_command_writes_the_table(tmp_path, concepts, terminology):
     terminology.to_disk(tmp_path / "terminology")
-    DocBin(docs=[make_note("7", "C0000001"), make_note("x", "NIL")], store_user_data=True).to_disk(tmp_path / "d.spacy")
-    arguments = ["to-omop", "d.spacy", "out.csv", "--concepts", "CONCEPT.csv", "--terminology", "terminology"]
-    arguments = [str(tmp_path / name) if (tmp_path / name).exists() else name for name in arguments]
-    arguments[2] = str(tmp_path / "out.csv")
+    save(tmp_path / "d.spacy", make_note("7", "C0000001"), make_note("x", "NIL"))
     (tmp_path / "relationships.csv").write_text(RELATIONSHIPS)
-    options = ["--nlp-date", "2025-01-02", "--errors", "skip", "--relationships", str(tmp_path / "relationships.csv")]
-    result = CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
-    assert result.exit_code == 0 and "1 malformed" in result.output
+    paths = {"--concepts": concepts, "--terminology": "terminology", "--relationships": "relationships.csv"}
+    options = [part for option, name in paths.items() for part in (option, tmp_path / name)]
+    options += ["--errors", "skip", "--nlp-date", "2025-01-02"]
+    assert "1 malformed" in run("to-omop", tmp_path / "d.spacy", tmp_path / "out.csv", *options)
     [row] = read(tmp_path / "out.csv")
     assert row["note_nlp_concept_id"] == "260427"
 
 
+@settings(deadline=None)
 @given(annotated_texts(characters="a\"',; \n\t\r😀"))
 def test_any_mention_gives_a_row(tmp_path_factory, document):
     folder = tmp_path_factory.mktemp("omop")

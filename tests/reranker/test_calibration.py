@@ -36,23 +36,17 @@ def test_calibrating_lowers_the_error_on_other_decisions(n):
     assert 0 < curve.apply(np.array([0.0]))[0] and curve.apply(np.array([1.0]))[0] < 1
 
 
-def test_isotonic_regression_is_that_of_pools():
+def test_curves_of_probabilities_that_say_little():
     # Falling shares are pooled; the points in front and behind keep the ends away from 0 and 1.
-    probabilities = np.linspace(0.001, 0.999, ENOUGH_FOR_STEPS)
     is_right = np.arange(ENOUGH_FOR_STEPS) % 2 == 0
-    curve = fit_curve(probabilities, is_right)
+    curve = fit_curve(np.linspace(0.001, 0.999, ENOUGH_FOR_STEPS), is_right)
     assert curve.apply(np.array([0.2, 0.5, 0.8])) == pytest.approx([0.5, 0.5, 0.5], abs=0.01)
-
-
-def test_decisions_that_are_all_right_teach_nothing():
-    assert fit_curve(np.array([0.2, 0.9]), np.array([True, True])) is IDENTITY
-    assert fit_curve(np.zeros(0), np.zeros(0, dtype=bool)) is IDENTITY
-
-
-def test_probabilities_that_say_nothing_become_the_share_of_right_ones():
     # The wrong ones have the higher probability: a falling map would turn the order of candidates around.
     curve = fit_curve(np.array([0.9, 0.8, 0.7, 0.2, 0.1]), np.array([False, False, False, True, True]))
     assert np.ptp(curve.apply(np.linspace(0.01, 0.99, 9))) == pytest.approx(0, abs=1e-6)
+    # Decisions that are all right, or none, teach nothing.
+    assert fit_curve(np.array([0.2, 0.9]), np.array([True, True])) is IDENTITY
+    assert fit_curve(np.zeros(0), np.zeros(0, dtype=bool)) is IDENTITY
 
 
 def test_calibration_error_is_the_weighted_gap_of_the_bins():

@@ -6,38 +6,9 @@ import pytest
 import spacy
 from rrf_files import atom, rrf_line, write_release
 from spacy.cli.package import package
-from spacy.util import load_model_from_config
-from thinc.api import Config
 
-from spacy_sapbert.encoder.shim import make_huggingface_loader
 from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.terminology.licences import add_sources
-
-CONFIG = """
-[nlp]
-lang = "en"
-pipeline = ["sapbert_linker"]
-
-[components]
-
-[components.sapbert_linker]
-factory = "sapbert_linker"
-
-[initialize]
-
-[initialize.components]
-
-[initialize.components.sapbert_linker]
-
-[initialize.components.sapbert_linker.terminology]
-@misc = "spacy-sapbert.RrfTerminology.v1"
-path = "RRF"
-LEVEL
-
-[initialize.components.sapbert_linker.encoder]
-@misc = "spacy-sapbert.HuggingFaceEncoder.v1"
-name = "ENCODER"
-"""
 
 
 @pytest.fixture
@@ -58,9 +29,13 @@ def release(tmp_path):
     )
 
 
-def initialize(release, encoder_folder, level=""):
-    text = CONFIG.replace('"RRF"', f'"{release}"').replace("ENCODER", str(encoder_folder)).replace("LEVEL", level)
-    nlp = load_model_from_config(Config().from_str(text), auto_fill=True)
+def initialize(release, encoder_folder, **settings):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker")
+    nlp.config["initialize"]["components"]["sapbert_linker"] = {
+        "terminology": {"@misc": "spacy-sapbert.RrfTerminology.v1", "path": str(release), **settings},
+        "encoder": {"@misc": "spacy-sapbert.HuggingFaceEncoder.v1", "name": str(encoder_folder)},
+    }
     nlp.initialize()
     return nlp
 
@@ -82,13 +57,6 @@ def test_meta_and_packaged_readme_name_sources_and_levels(release, encoder_folde
     assert "Restricted vocabularies of `sapbert_linker`: SNOMED CT" in readme
 
 
-def test_level_0_only_leaves_nothing_restricted(release, encoder_folder):
-    nlp = initialize(release, encoder_folder, "max_restriction_level = 0")
-    assert nlp.get_pipe("sapbert_linker").terminology.concepts["id"].to_list() == ["C1"]
-    assert [source["abbreviation"] for source in nlp.meta["sources"]] == ["MSH"]
-    assert nlp.meta["notes"] == ""
-
-
 def test_other_sources_and_notes_stay_and_old_ones_go(release):
     meta = {"sources": ["somebody's", {"name": "corpus"}], "notes": "By us."}
     terminology = read_rrf(release)
@@ -101,15 +69,13 @@ def test_other_sources_and_notes_stay_and_old_ones_go(release):
     assert meta["notes"].startswith("By us.\n\nRestricted vocabularies of `other`: SNOMED")
 
 
-def test_without_the_pipeline_nothing_is_recorded(release, encoder_folder):
-    nlp = spacy.blank("en")
-    linker = nlp.add_pipe("sapbert_linker")
-    linker.initialize(terminology=read_rrf(release), encoder=make_huggingface_loader(str(encoder_folder)))
-    assert not nlp.meta.get("sources")
-
-
-def test_sources_of_added_names_are_recorded(release, encoder_folder):
-    nlp = initialize(release, encoder_folder, "max_restriction_level = 0")
-    nlp.get_pipe("sapbert_linker").add_names(read_rrf(release), nlp=nlp)
+def test_restricted_sources_are_recorded_when_they_come_and_only_with_the_pipeline(release, encoder_folder):
+    nlp = initialize(release, encoder_folder, max_restriction_level=0)
+    linker = nlp.get_pipe("sapbert_linker")
+    assert linker.terminology.concepts["id"].to_list() == ["C1"]
+    assert [source["abbreviation"] for source in nlp.meta["sources"]] == ["MSH"] and nlp.meta["notes"] == ""
+    linker.add_names(read_rrf(release))
+    assert [source["abbreviation"] for source in nlp.meta["sources"]] == ["MSH"]
+    linker.add_names(read_rrf(release), nlp=nlp)
     assert {source["abbreviation"] for source in nlp.meta["sources"]} == {"MSH", "SNOMEDCT_US"}
     assert "SNOMED" in nlp.meta["notes"]

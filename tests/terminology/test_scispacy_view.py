@@ -12,6 +12,7 @@ def test_entities_have_the_attributes_of_scispacy(terminology):
     assert entity.aliases == ["myocardial infarction", "heart attack"]
     assert entity.types == ["T047"] and entity.definition is None
     assert len(kb.cui_to_entity) == len(list(kb.cui_to_entity)) == len(terminology)
+    assert terminology.get("C0027051") == terminology["C0027051"] and terminology.get("C0000000", 1) == 1
     assert "C0000000" not in kb.cui_to_entity and kb.cui_to_entity.get("C0000000") is None
 
 
@@ -21,11 +22,6 @@ def test_aliases_lead_to_all_concepts_with_the_name(terminology):
     assert set(aliases) == set(terminology.names["name"]) and len(aliases) == len(set(aliases))
     with pytest.raises(KeyError):
         aliases["no such name"]
-
-
-def test_get_gives_a_concept_or_the_default(terminology):
-    assert terminology.get("C0027051") == terminology["C0027051"]
-    assert terminology.get("C0000000") is None and terminology.get("C0000000", 1) == 1
 
 
 def test_the_linker_has_the_view_and_names_its_own_settings(make_nlp):

@@ -82,38 +82,20 @@ def test_removing_gives_what_was_built_without(records, data):
         assert row == -1 if key[0] in ids else keys[row] == key
 
 
-def test_sources_and_preference_of_a_name_come_together():
-    def make(*rows):
-        builder = TerminologyBuilder()
-        for name, source, preferred in rows:
-            builder.add_name("C1", name, source=source, preferred=preferred)
-        return builder.build()
-
-    old = make(("a", "A", False), ("b", "A|B", True), ("c", "", False), ("d", "A", False), ("e", "A", False))
-    added = make(("d", "", False), ("c", "B", True), ("b", "C|B", False), ("a", "A", True), ("f", "B", False))
-    names = add_terminology(old, added).terminology.names
-    assert names["name"].to_list() == ["a", "b", "c", "d", "e", "f"]
-    assert names["source"].to_list() == ["A", "A|B|C", "B", "A", "A", "B"]
-    assert names["preferred"].to_list() == [True, True, True, False, False, False]
-
-
 def test_edits_add_up_in_the_report():
     terminology = build([("C1", "a", {}, {}), ("C2", "b", {}, {})])
-    for names in ([("C1", "x"), ("C1", "a")], [("C3", "x"), ("C3", "x"), ("C3", " ")]):
-        terminology = add_terminology(terminology, collect_names(names)).terminology
+    for names in ([("C1", "x"), ("C1", "a")], [("C3", "x"), ["C3", "x"], ("C3", " ")]):
+        added = collect_names(names, language="GER", source="S", term_type="PT")
+        assert set(added.names.select("language", "source", "term_type").rows()) == {("GER", "S", "PT")}
+        terminology = add_terminology(terminology, added).terminology
     terminology = remove_concepts(terminology, ["C1"]).terminology
     terminology = remove_concepts(Terminology.from_bytes(terminology.to_bytes()), ["C2"]).terminology
     assert terminology.report["edits"] == {
         "concepts_added": 1,
-        "names_added": 2,
-        "duplicate_names": 2,
+        "names_added": 3,
+        "duplicate_names": 1,
         "empty_names": 1,
         "normalized_names": 0,
         "concepts_removed": 2,
-        "names_removed": 3,
+        "names_removed": 4,
     }
-
-
-def test_collected_names_carry_their_labels():
-    names = collect_names([["C1", " a "]], language="GER", source="S", term_type="PT").names
-    assert names.select("name", "language", "source", "term_type").row(0) == ("a", "GER", "S", "PT")

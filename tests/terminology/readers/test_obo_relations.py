@@ -59,15 +59,8 @@ def test_relations_are_read(tmp_path):
 def test_ids_are_those_of_the_terminology(tmp_path):
     path = tmp_path / "toy.obo"
     lines = ["format-version: 1.2", ""]
-    for number, more in ((1, "relationship: part_of T:2"), (2, ""), (2, "relationship: part_of T:1"), (3, "")):
-        lines += [
-            "[Term]",
-            f"id: T:{number}",
-            f"name: n {number}",
-            f"xref: UMLS:C000000{number}",
-            *filter(None, [more]),
-            "",
-        ]
+    for number, more in ((1, "\nrelationship: part_of T:2"), (2, ""), (2, "\nrelationship: part_of T:1"), (3, "")):
+        lines.append(f"[Term]\nid: T:{number}\nname: n {number}\nxref: UMLS:C000000{number}{more}\n")
     path.write_text("\n".join(lines))
     with pytest.warns(UserWarning, match="malformed records were skipped"):
         concepts = read_obo(path, id_prefix="UMLS", errors="skip").concepts["id"].to_list()
@@ -111,17 +104,12 @@ def test_relations_become_triples(tmp_path):
     "relation, reason",
     [
         (Relation("C1", "", "C2", "TOY"), "with text in each"),
-        (Relation("C1", " ", "C2", "TOY"), "with text in each"),
         (Relation("C1", None, "C2", "TOY"), "with text in each"),
-        (Relation("C1", "part_of", "C2", ""), "with text in each"),
         (("C1", "part_of", "C2"), "a head, a label, a tail and a source"),
-        ({"head": "C1", "label": "part_of", "tail": "C2", "source": "TOY"}, "a head, a label, a tail and a source"),
         (Relation("C1", "part|of", "C2", "TOY"), "line end"),
         (Relation("C1", "part_of", "C2", "A\nB"), "line end"),
         # They would be read as parents and as names of each other.
         (Relation("C1", "isa", "C2", "TOY"), "parents or shared names"),
-        (Relation("C1", "inverse_isa", "C2", "TOY"), "parents or shared names"),
-        (Relation("C1", "tradename_of", "C2", "TOY"), "parents or shared names"),
         (Relation("C1", "has_tradename", "C2", "TOY"), "parents or shared names"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import re
 import sys
 import warnings
 
@@ -143,24 +144,14 @@ def test_what_a_release_says_of_a_concept(tmp_path):
     report = terminology.report
     assert report["unknown_concepts"] == {"MRREL": 1, "MRSTY": 0, "MRDEF": 0}
     assert report["semantic_types"] == {"T184": "Sign", "T033": "Finding"}
-    assert report["sources"]["MSH"] == {
-        "name": "Medical Subject Headings",
-        "version": "2025",
-        "licence": "free",
-        "language": "",
-        "restriction_level": 0,
-    }
+    mesh = {"name": "Medical Subject Headings", "version": "2025", "licence": "free", "language": ""}
+    assert report["sources"]["MSH"] == {**mesh, "restriction_level": 0}
     # MRSAB does not tell of the others; their level is that of their atoms.
     assert report["sources"]["HPO"]["restriction_level"] == 0 and report["sources"]["HPO"]["name"] == "HPO"
     assert report["by_language"] == {"ENG": {"rows": 6, "kept": 6}, "GER": {"rows": 1, "kept": 1}}
     assert report["names_per_concept"]["4"] == 1 and report["names_per_concept"]["largest"] == 4
-    assert [file["name"] for file in report["files"]] == [
-        "MRCONSO.RRF",
-        "MRDEF.RRF.gz",
-        "MRREL.RRF",
-        "MRSAB.RRF",
-        "MRSTY.RRF",
-    ]
+    names = "MRCONSO.RRF MRDEF.RRF.gz MRREL.RRF MRSAB.RRF MRSTY.RRF"
+    assert " ".join(file["name"] for file in report["files"]) == names
     assert "| MSH | 4 | 4 |" in format_report(report)
 
 
@@ -208,17 +199,10 @@ def test_names_in_other_languages_that_are_left_out_are_said(tmp_path, capsys):
         ({"languages": ["GER"]}, r"LAT 'GER'.*: ENG"),
         ({"sources": ["msh"]}, r"SAB 'msh'.*: MSH"),
         ({"semantic_types": ["T9"]}, r"semantic type 'T9'.*T1"),
-        ({"suppressed": "no"}, r"suppressed"),
         ({"tradenames": "all"}, r"tradenames"),
-        ({"tradename_direction": "up"}, r"tradename_direction"),
-        ({"errors": "ignore"}, r"errors"),
         ({"languages": "ENG"}, r"languages.*should be a list, not 'ENG'"),
-        ({"sources": [1]}, r"sources"),
-        ({"definition_sources": "MSH"}, r"definition_sources"),
         ({"definition_sources": None}, r"definition_sources"),
         ({"max_restriction_level": "0"}, r"max_restriction_level.*, not '0'"),
-        ({"max_restriction_level": 0.5}, r"max_restriction_level"),
-        ({"lower_case": "no"}, r"lower_case"),
         ({"suppressed": "drop"}, r"passes the filters: suppressed: 1 dropped"),
     ],
 )
@@ -293,14 +277,12 @@ def test_retired_concepts_are_followed_on_request(tmp_path):
     )
     with pytest.warns(UserWarning, match="about concepts that MRCONSO does not have"):
         assert read(folder)["C1"].types == ()
-    with pytest.warns(UserWarning, match="about concepts that MRCONSO does not have"):
         terminology = read(folder, remap_retired=True)
+        assert names_of(read(folder, remap_retired=True, semantic_types=["T7"])) == {"C1": ("a",)}
     # C9 has a name, so it lives, whatever MRCUI says.
     assert names_of(terminology) == {"C1": ("a",), "C9": ("b",)}
     assert terminology["C1"].types == ("T7",) and terminology["C1"].parents == ("C9",)
     assert terminology.report["retired_concepts"] == 2
-    with pytest.warns(UserWarning, match="about concepts that MRCONSO does not have"):
-        assert names_of(read(folder, remap_retired=True, semantic_types=["T7"])) == {"C1": ("a",)}
 
 
 def restricted_release(folder):
@@ -420,10 +402,10 @@ def test_malformed_lines_are_refused_with_their_number_or_counted(tmp_path, faul
 
 
 def test_two_faults_that_cancel_out_are_both_found(tmp_path):
-    lines = [atom("C1", "a")[:-2], atom("C1", "b") + "|", atom("C1", "c")]
+    lines = [atom("C1", "a")[:-2], atom("C1", "b") + "|", *(atom("C1", f"name {i}") for i in range(1000))]
     with pytest.warns(UserWarning, match="2 malformed"):
         terminology = read(write_release(tmp_path, MRCONSO=lines), errors="skip")
-    assert names_of(terminology) == {"C1": ("c",)}
+    assert len(terminology["C1"].names) == terminology.report["names_per_concept"]["1000+"] * 1000 == 1000
 
 
 def test_names_with_unusual_line_ends_quotes_and_words_for_nothing(tmp_path):
@@ -444,11 +426,6 @@ def test_ids_that_no_document_can_hold(tmp_path):
 
 def test_white_space_is_what_python_strips():
     assert set(WHITE_SPACE) == {character for character in map(chr, range(sys.maxunicode + 1)) if character.isspace()}
-
-
-def test_a_concept_with_twenty_thousand_names(tmp_path):
-    terminology = read(write_release(tmp_path, MRCONSO=[atom("C1", f"name {i}") for i in range(20_000)]))
-    assert len(terminology["C1"].names) == terminology.report["names_per_concept"]["1000+"] * 20_000 == 20_000
 
 
 @pytest.mark.parametrize("file", ["MRCONSO", "MRSTY", "MRREL"])
@@ -483,13 +460,5 @@ def test_folder_above_meta_is_taken_and_missing_relations_are_told(tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert names_of(read_rrf(tmp_path)) == {"C1": ("a",)}
-    assert ["so the terminology is without" in str(w.message) and "tradenames" in str(w.message) for w in caught] == [
-        True
-    ]
-
-
-def test_order_of_rows_changes_the_order_of_names_only(tmp_path):
-    lines = [atom(f"C{i % 3}", f"name {i}", SAB=("A", "B")[i % 2]) for i in range(12)]
-    forwards = read(write_release(tmp_path / "a", MRCONSO=lines))
-    backwards = read(write_release(tmp_path / "b", MRCONSO=lines[::-1]))
-    assert {k: v[::-1] for k, v in names_of(forwards).items()} == names_of(backwards)
+    (warning,) = caught
+    assert re.search("so the terminology is without.*tradenames", str(warning.message), re.DOTALL)

@@ -1,7 +1,6 @@
 """The TSV and CSV reader."""
 
 import csv
-import gzip
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -34,49 +33,32 @@ def test_reads_every_column(tmp_path):
         ("again, with comma", 1, "ENG", "SNOMED", "PT", False),
     ]
     assert terminology.report["read"] == {"rows": 3}
-
-
-def test_headerless_file_and_other_separators(tmp_path):
-    path = tmp_path / "names.txt"
-    path.write_text("x;C1;a;T1+T2\n")
+    (tmp_path / "names.txt").write_text("x;C1;a;T1+T2\n")
     settings = {"header": ["skip", "id", "name", "types"], "types_column": "types"}
-    terminology = read_table(path, delimiter=";", list_separator="+", **settings)
-    assert terminology["C1"].types == ("T1", "T2")
-    assert terminology.report["read"] == {"rows": 1}
+    terminology = read_table(tmp_path / "names.txt", delimiter=";", list_separator="+", **settings)
+    assert terminology["C1"].types == ("T1", "T2") and terminology.report["read"] == {"rows": 1}
 
 
-def in_file(forbidden):
-    return st.text(st.characters(exclude_categories=("Cs",), exclude_characters=forbidden), max_size=10)
+names = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00\t\n"), max_size=10)
+pairs = st.lists(st.tuples(st.text("C012", min_size=1), names.filter(normalize_name)), min_size=1)
 
 
-def check_round_trip(path, pairs):
+@pytest.mark.parametrize("suffix", ["tsv", "csv"])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pairs)
+def test_what_goes_in_comes_out(tmp_path, suffix, pairs):
+    path = tmp_path / f"names.{suffix}"
+    with path.open("w", encoding="utf8", newline="") as file:
+        if suffix == "tsv":
+            file.writelines(f"{i}\t{n}\n" for i, n in [("id", "name"), *pairs])
+        else:
+            csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("id", "name"), *pairs])
     naive = {}
     for concept_id, name in pairs:
         naive.setdefault(concept_id, {})[normalize_name(name)] = None
     terminology = read_table(path)
     found = {i: terminology[i].names for i in terminology.concepts["id"]}
     assert found == {concept_id: tuple(names) for concept_id, names in naive.items()}
-
-
-def pairs(names):
-    return st.lists(st.tuples(st.text("C012", min_size=1), names.filter(normalize_name)), min_size=1)
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(pairs(in_file("\t\n")))
-def test_tsv_gives_back_what_went_in(tmp_path, pairs):
-    path = tmp_path / "names.tsv"
-    path.write_bytes("".join(f"{i}\t{n}\n" for i, n in [("id", "name"), *pairs]).encode())
-    check_round_trip(path, pairs)
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(pairs(in_file("\x00\n")))
-def test_csv_gives_back_what_went_in(tmp_path, pairs):
-    path = tmp_path / "names.csv"
-    with path.open("w", encoding="utf8", newline="") as file:
-        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("id", "name"), *pairs])
-    check_round_trip(path, pairs)
 
 
 MALFORMED = [
@@ -116,52 +98,22 @@ def test_csv_line_numbers_with_fields_over_lines(tmp_path):
     assert [e.split()[0] for e in terminology.report["malformed_examples"]] == ["names.csv:5:", "names.csv:7:"]
 
 
-def test_unclosed_quote_does_not_swallow_the_rest_silently(tmp_path):
-    path = tmp_path / "names.csv"
-    path.write_text('id,name\nC1,a\nC2,"b\nC3,c\nC4,d\n')
-    with pytest.raises(ValueError, match=r"line 3: .*the row ends on line 5"):
-        read_table(path)
-
-
-def test_quotes_that_join_rows_into_one_name_are_noticed(tmp_path):
-    path = tmp_path / "names.csv"
-    path.write_text('id,name\nC1,"Fever\nC2,cough\nC3,pain"\nC4,ache\n')
-    with pytest.raises(ValueError, match="line 2: .*several lines"):
-        read_table(path)
-    with pytest.warns(UserWarning, match="1 malformed"):
-        assert [*read_table(path, errors="skip").concepts["id"]] == ["C4"]
-
-
-def test_flag_that_says_nothing(tmp_path):
-    path = tmp_path / "names.tsv"
-    path.write_text("id\tname\tp\nC1\ta\tmaybe\n")
-    with pytest.raises(ValueError, match="line 2: 'maybe'"):
-        read_table(path, preferred_column="p")
-
-
-def test_settings_that_do_not_fit_the_file(tmp_path):
-    path = tmp_path / "names.tsv"
-    path.write_text("cui\tname\tname\nC1\ta\tb\n")
-    with pytest.raises(ValueError, match="has no column 'id'.*id_column.*'cui', 'name', 'name'"):
-        read_table(path)
-    with pytest.raises(ValueError, match="has no column 'types'.*types_column"):
-        read_table(path, id_column="cui", name_column="cui", types_column="types")
-    with pytest.raises(ValueError, match="the header names the column 'name' 2 times"):
-        read_table(path, id_column="cui")
-    with pytest.raises(ValueError, match="delimiter"):
-        read_table(path, delimiter="||")
-    path = path.rename(tmp_path / "names.txt")
-    with pytest.raises(ValueError, match="Can't tell the delimiter.*names.txt"):
-        read_table(path)
-    path.write_text("")
-    with pytest.raises(ValueError, match="The terminology is empty: names.txt"):
-        read_table(path, delimiter="\t")
-    with pytest.raises(FileNotFoundError, match="Can't find the file"):
-        read_table(tmp_path / "nowhere.tsv")
-
-
-def test_gzip_gives_the_same(tmp_path):
-    path = tmp_path / "names.tsv"
-    path.write_text("id\tname\nC1\ta\nC1\tb\n")
-    (tmp_path / "names.tsv.gz").write_bytes(gzip.compress(path.read_bytes()))
-    assert read_table(tmp_path / "names.tsv.gz").fingerprint == read_table(path).fingerprint
+@pytest.mark.parametrize(
+    "name, text, settings, message",
+    [
+        ("a.tsv", "cui\tname\tname\nC1\ta\tb\n", {}, "has no column 'id'.*id_column.*'cui', 'name', 'name'"),
+        ("a.tsv", "id\tname\nC1\ta\n", {"types_column": "types"}, "has no column 'types'.*types_column"),
+        ("a.tsv", "id\tname\tname\nC1\ta\tb\n", {}, "the header names the column 'name' 2 times"),
+        ("a.tsv", "id\tname\nC1\ta\n", {"delimiter": "||"}, "delimiter"),
+        ("a.txt", "id\tname\nC1\ta\n", {}, "Can't tell the delimiter.*a.txt"),
+        ("a.txt", "", {"delimiter": "\t"}, "The terminology is empty: a.txt"),
+        ("a.tsv", "id\tname\tp\nC1\ta\tmaybe\n", {"preferred_column": "p"}, "line 2: 'maybe'"),
+        # A quote that is not closed does not swallow the rest, nor join rows into one name.
+        ("a.csv", 'id,name\nC1,a\nC2,"b\nC3,c\nC4,d\n', {}, "line 3: .*the row ends on line 5"),
+        ("a.csv", 'id,name\nC1,"Fever\nC2,cough\nC3,pain"\nC4,ache\n', {}, "line 2: .*several lines"),
+    ],
+)
+def test_files_and_settings_that_do_not_fit_are_refused(tmp_path, name, text, settings, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / name, **settings)
