@@ -33,7 +33,7 @@ from .evaluation.frame import write_results
 from .evaluation.measure import MEASURED_FILE, SystemInfo, Task, measure
 from .evaluation.relations import RelationTask
 from .evaluation.systems.encoder import EncoderSystem
-from .evaluation.systems.models import check_planned_run
+from .evaluation.systems.models import check_folds
 from .evaluation.tasks import HELD_OUT, NamesTask
 from .figures.curves import try_to_draw
 from .markup import format_rows, format_values
@@ -221,7 +221,7 @@ def _check_data(settings: TrainingSettings, data: TrainingData, tasks: Mapping[s
         if isinstance(task, RelationTask):
             task.check_unseen(data.concepts, data.path)
         elif isinstance(task, NamesTask) and task.corpus:
-            check_planned_run(settings.paths.output, settings.to_dict()["paths"], task.corpus_name, task.corpus)
+            check_folds(settings.to_dict()["paths"].get("pairs") or "", task)
         elif isinstance(task, NamesTask) and task.protocol == HELD_OUT:
             check_held_out(task.linking, data.concepts, data.path)
 

@@ -56,37 +56,22 @@ class System:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Identify the system: everything that determines its results, except for the task.
+        """Everything that determines the results but for the task, as JSON data: they are cached under a hash of it.
 
-        RETURNS (dict[str, Any]): JSON data. Results are cached under a hash of it. `encoder` begins with the
-            fingerprint of the encoder, if there is one.
-        RAISES (OSError): If a file that the system needs is missing.
+        `encoder` begins with the fingerprint of the encoder, if there is one. An OSError says that a file is missing.
         """
         raise NotImplementedError
 
     def load(self) -> System:
-        """Load encoders, vectors and files of the system.
-
-        RETURNS (System): The loaded system.
-        RAISES (OSError): If a file that it needs is missing.
-        """
+        """Load encoders, vectors and files, and return the loaded system. An OSError says that one is missing."""
         return self
 
     def bind(self, task: Any) -> System:
-        """Prepare the system for a task.
-
-        task (Task): The task.
-        RETURNS (System): The system to measure on this task.
-        RAISES (OSError): If a file that it needs for the task is missing.
-        """
+        """Return the system to measure on a task. An OSError says that a file is missing."""
         return self
 
     def find(self, task: LinkingTask) -> NearestNames:
-        """Search the queries of a linking task.
-
-        task (LinkingTask): The task.
-        RETURNS (NearestNames): The names found.
-        """
+        """Search the queries of a linking task."""
         return find(cast(Searcher, self), task)
 
     def release(self) -> None:
@@ -147,25 +132,16 @@ class Task(Protocol):
         ...
 
     def hash(self) -> str:
-        """Hash everything that determines the figures, except for the system.
-
-        RETURNS (str): Equal hashes, equal figures.
-        """
+        """Hash everything that determines the figures, except for the system."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Describe the task for reports.
-
-        RETURNS (dict[str, Any]): JSON data for measured.json: `title`, `corpus`, `counts`, and what else there is.
-        """
+        """Describe the task for reports, as JSON data: `title`, `corpus`, `counts`, and what else there is."""
         ...
 
     def measure(self, system: Any) -> list[Figure] | Measured:
-        """Measure a system.
-
-        system (System): The system, loaded and bound to this task.
-        RETURNS (list[Figure] | Measured): Its figures, or more.
-        RAISES (FileNotFoundError): If a file is missing: the task is then listed as not measured.
+        """Measure a system that is loaded and bound to this task. If a file is missing, a FileNotFoundError says so,
+        and the task is listed as not measured.
         """
         ...
 
@@ -224,12 +200,9 @@ def measure(
     tasks (Mapping[str, Task]): The tasks by name.
     output (str | Path | None): The folder to write to; None keeps nothing, and raises an error where a file is missing.
     missing (list[Missing] | None): What is known to be missing, to be listed; what else is found is added.
-    config (Mapping[str, Any] | None): The caller's settings, to be listed.
-    kinds (Mapping[str, str] | None): The kinds of tasks, to be listed.
+    config, kinds (Mapping[str, Any] | None): The caller's settings and the kinds of tasks, to be listed.
     show (Callable | None): Called with the names of system and task and the result, as soon as it is there.
     RETURNS (pl.DataFrame): The frame, see `frame.SCHEMA`.
-    RAISES (OSError): If there is no output, and files of a system are missing.
-    RAISES (ValueError): If no system suits any task.
     """
     pairs = [
         (name, task_name)

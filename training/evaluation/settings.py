@@ -45,7 +45,7 @@ Made = tuple[Mapping[str, Task], list[Missing]]
 
 
 class Limits(NamedTuple):
-    """The size of tasks, which decides how long they take."""
+    """The size of tasks."""
 
     max_names: int = 0  # Names of a dictionary, roughly; those of gold concepts are all kept. 0 for all.
     max_queries: int = 0  # Queries of a task. 0 for all.
@@ -73,11 +73,7 @@ class SystemSettings(Settings):
     tasks: Strings = ("*",)
 
     def make(self, cache: Path | None) -> System:
-        """Make the system. What takes time is left to its `load`.
-
-        cache (Path | None): A folder for vectors of strings; None keeps them in memory.
-        RETURNS (System): The system.
-        """
+        """Make the system, which may keep vectors of strings in `cache`. What takes time is left to its `load`."""
         raise NotImplementedError
 
     @property
@@ -121,12 +117,7 @@ class TaskSettings(Settings):
     inputs: ClassVar[tuple[str, ...]] = ()
 
     def make(self, name: str, limits: Limits) -> Made:
-        """Make the tasks.
-
-        name (str): That of the section.
-        limits (Limits): The size of the tasks.
-        RETURNS (Made): Tasks by name, and what is missing.
-        """
+        """Make the tasks of a section."""
         raise NotImplementedError
 
     def make_available(self, name: str, limits: Limits) -> Made:
