@@ -95,7 +95,7 @@ def read_measurement(
     limits = Limits(settings.max_names, settings.max_queries, settings.seed)
     for name, section in config.get("tasks", {}).items():
         with _name_section(path, f"tasks.{name}"):
-            kind, read = _read_kind(TASK_KINDS, section, TaskSettings)
+            read = _read_kind(TASK_KINDS, section, TaskSettings)
         tasks, missing = read.make_available(name, limits)
         for task in tasks:
             if task in found.tasks:
@@ -103,7 +103,7 @@ def read_measurement(
                     f"Two of the tasks of {path} are called {task!r}: rename one of their files or sections."
                 )
         found.tasks |= tasks
-        found.kinds |= dict.fromkeys(tasks, kind)
+        found.kinds |= dict.fromkeys(tasks, read.kind)
         found.missing += missing
     if not found.tasks:
         reasons = "; ".join(f"{entry.name}: {entry.reason}" for entry in found.missing) or "no section has its files"
@@ -140,30 +140,26 @@ def _name_section(path: str | Path, section: str) -> Iterator[None]:
         raise ValueError(f"{path}, [{section}]: {text.removesuffix('.')}.") from error
 
 
-def _read_kind(kinds: Mapping[str, str], section: Any, base: type[AnySettings]) -> tuple[str, AnySettings]:
-    values = dict(section)
-    kind = values.pop("kind", None)
+def _read_kind(kinds: Mapping[str, str], section: Any, base: type[AnySettings]) -> AnySettings:
+    kind = section.get("kind")
     if kind not in kinds:
         raise ValueError(f"kind = {kind!r} has to be one of {', '.join(kinds)}.")
     module, _, name = kinds[kind].rpartition(".")
     settings = getattr(import_module(f"{__package__}.{module}"), name)
-    return kind, settings.read(values)
+    return settings.read(section)
 
 
 def _add_systems(found: Measurement, sections: Mapping[str, Any], path: str | Path) -> None:
     settings: dict[str, SystemSettings] = {}
-    kinds: dict[str, str] = {}
     for name, section in sections.items():
         with _name_section(path, f"systems.{name}"):
-            kind, read = _read_kind(SYSTEM_KINDS, section, SystemSettings)
-            expanded = read.expand(name)
+            expanded = _read_kind(SYSTEM_KINDS, section, SystemSettings).expand(name)
             if twice := sorted(set(expanded) & set(settings)):
                 raise ValueError(f"another section stands for the system {twice[0]!r} as well.")
         settings |= expanded
-        kinds |= dict.fromkeys(expanded, kind)
     if not settings:
         raise ValueError(f"{path} has no system: give a section [systems.NAME] with its `kind`.")
-    infos = {name: system.inform(name, kinds[name]) for name, system in settings.items()}
+    infos = {name: system.inform(name) for name, system in settings.items()}
     _check_together(settings, infos, path)
     known = {key for name, info in infos.items() for key in (name, info.group)}
     if unknown := [name for name in found.settings.only if name not in known]:

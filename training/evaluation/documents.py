@@ -83,10 +83,9 @@ class DocumentSettings(TaskSettings):
         tasks: dict[str, Task] = {}
         missing = []
         for entry in self.files:
-            label, equals, path = ("", "", entry) if Path(entry).exists() else entry.partition("=")
-            path = path if equals or not label else entry
+            label, _, path = ("", "", entry) if Path(entry).exists() else entry.rpartition("=")
             for file in sorted(Path(path).glob("*.spacy")) or [Path(path)]:
-                title = label if equals else file.name.removesuffix(".spacy")
+                title = label or file.name.removesuffix(".spacy")
                 if not file.is_file():
                     missing.append(Missing(f"no {file}", title=title, task=name, obtain="`convert --documents`"))
                 elif f"{title}.{PROTOCOL}" in tasks:
@@ -266,10 +265,7 @@ def _make_inputs(nlp: Language, golds: Iterable[Doc]) -> Iterator[tuple[Doc, tup
 
 
 def _find_span(doc: Doc, gold: Span) -> Span:
-    found = doc.char_span(gold.start_char, gold.end_char, label=gold.label_, alignment_mode="expand")
-    # The text is that of the document that the mention was found in.
-    assert found is not None
-    return found
+    return doc.char_span(gold.start_char, gold.end_char, label=gold.label_, alignment_mode="expand")
 
 
 def _read_link(doc_id: str, gold: Span, span: Span) -> LinkedMention:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import polars as pl
 
 from spacy_sapbert.progress import show_progress
+from spacy_sapbert.settings import Settings, Strings
 
 from ..data.accuracy import NearestNames, Searcher, find
 from ..data.run_folder import list_versions, write_json
@@ -26,8 +27,7 @@ MEASUREMENT = 3
 MEASURED_FILE, CACHE_FOLDER, PREDICTIONS_FOLDER = "measured.json", "cache", "predictions"
 
 
-@dataclass(frozen=True)
-class SystemInfo:
+class SystemInfo(Settings):
     """What reports say about a system."""
 
     kind: str = ""
@@ -37,7 +37,7 @@ class SystemInfo:
     published_pooling: str = ""  # The pooling of its figures, as the literature's table has it; empty for any.
     group: str = ""  # Systems of one group differ only in their seed, and are averaged.
     seed: int | None = None  # Of its training.
-    tasks: Collection[str] = ("*",)  # Patterns of the tasks that it is measured on.
+    tasks: Strings = ("*",)  # Patterns of the tasks that it is measured on.
 
 
 class System:
@@ -301,8 +301,9 @@ def _describe(
 ) -> dict[str, Any]:
     described = {}
     for (name, _), result in results.items():
-        info = asdict(systems[name].info) | {"identity": result.identity, "fingerprint": result.fingerprint}
-        described[name] = info | {"title": info["title"] or name, "tasks": list(info["tasks"])}
+        info = systems[name].info.to_dict()
+        described[name] = info | {"identity": result.identity, "fingerprint": result.fingerprint}
+        described[name]["title"] = info["title"] or name
     return {
         "systems": described,
         "tasks": {

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from pydantic import BeforeValidator
 from typing_extensions import Self
 
-from spacy_sapbert.settings import Settings, Strings, as_tuple
+from spacy_sapbert.settings import Settings, as_tuple
 
 from .measure import Missing, System, SystemInfo, Task
 
@@ -52,8 +52,8 @@ class Limits(NamedTuple):
     seed: int = 0  # Of all draws.
 
 
-class SystemSettings(Settings):
-    """A section [systems.NAME] but for its kind. A kind of systems extends it, and is listed in `config.SYSTEM_KINDS`.
+class SystemSettings(SystemInfo):
+    """A section [systems.NAME]. A kind of systems extends it, and is listed in `config.SYSTEM_KINDS`.
 
     gives (frozenset[str]): What its systems give, see `System.gives`.
     trained (str): The field with the path of a trained model; empty if there is none. "{corpus}", "{source}", "{fold}"
@@ -63,14 +63,7 @@ class SystemSettings(Settings):
     gives: ClassVar[frozenset[str]] = frozenset({"search"})
     trained: ClassVar[str] = ""
 
-    title: str = ""
-    description: str = ""
-    published: str = ""
-    published_pooling: str = ""
-    group: str = ""
-    seed: int | None = None
     seeds: Seeds = ()
-    tasks: Strings = ("*",)
 
     def make(self, cache: Path | None) -> System:
         """Make the system, which may keep vectors of strings in `cache`. What takes time is left to its `load`."""
@@ -101,20 +94,22 @@ class SystemSettings(Settings):
             for seed in self.seeds
         }
 
-    def inform(self, name: str, kind: str) -> SystemInfo:
+    def inform(self, name: str) -> SystemInfo:
         """Say about the system what reports say."""
-        values = {key: getattr(self, key) for key in SystemInfo.__dataclass_fields__ if key != "kind"}
-        return SystemInfo(kind, **{**values, "title": self.title or name, "group": self.group or name})
+        values = {key: getattr(self, key) for key in SystemInfo.model_fields}
+        return SystemInfo(**{**values, "title": self.title or name, "group": self.group or name})
 
 
 class TaskSettings(Settings):
-    """A section [tasks.NAME] but for its kind. A kind of tasks extends it, and is listed in `config.TASK_KINDS`.
+    """A section [tasks.NAME]. A kind of tasks extends it, and is listed in `config.TASK_KINDS`.
 
     inputs (tuple[str, ...]): Fields with paths. If one is empty, the section is left out; if one is not there, it is
         listed as missing.
     """
 
     inputs: ClassVar[tuple[str, ...]] = ()
+
+    kind: str = ""
 
     def make(self, name: str, limits: Limits) -> Made:
         """Make the tasks of a section."""
