@@ -86,12 +86,8 @@ class McsmTask:
 
     def hash(self) -> str:
         """Hash terminology and settings."""
-        parts = [
-            "MCSM",
-            self.terminology.fingerprint,
-            self.settings.model_dump(exclude={"terminology", "kind"}),
-            self.k,
-        ]
+        settings = self.settings.model_dump(exclude={"terminology", "kind"})
+        parts = ["MCSM", self.terminology.fingerprint, settings, self.k]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def describe(self) -> dict[str, Any]:

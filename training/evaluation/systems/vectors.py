@@ -55,8 +55,8 @@ def read_vector_table(path: str | Path) -> VectorTable:
     except ValueError as error:
         raise ValueError(
             f"{path}, {error}. A table of vectors has an id and its numbers on each line, with commas or spaces "
-            "between them, or else word2vec's binary form and a name that ends in .bin. The file was probably cut or edited: "
-            "fetch it again."
+            "between them, or else word2vec's binary form and a name that ends in .bin. The file was probably cut or "
+            "edited: fetch it again."
         ) from error
 
 
