@@ -265,7 +265,10 @@ def _make_inputs(nlp: Language, golds: Iterable[Doc]) -> Iterator[tuple[Doc, tup
 
 
 def _find_span(doc: Doc, gold: Span) -> Span:
-    return doc.char_span(gold.start_char, gold.end_char, label=gold.label_, alignment_mode="expand")
+    found = doc.char_span(gold.start_char, gold.end_char, label=gold.label_, alignment_mode="expand")
+    # The text is that of the document that the mention was found in.
+    assert found is not None
+    return found
 
 
 def _read_link(doc_id: str, gold: Span, span: Span) -> LinkedMention:

@@ -163,7 +163,11 @@ class CorporaSettings(TaskSettings):
         if not path.is_file():
             names = ", ".join(sorted(file.stem for file in LISTS.glob("corpora*.cfg")))
             raise FileNotFoundError(f"There is no list of corpora {self.list}: give a file, or one of {names}.")
-        given = {"dictionaries": self.dictionaries, "releases": self.releases, "sources": self.sources}
+        given: dict[str, Any] = {
+            "dictionaries": self.dictionaries,
+            "releases": self.releases,
+            "sources": self.sources,
+        }
         found, lacking = read_corpora(path, self.folder, terminology=self.terminology or None, **given)
         missing = [
             Missing(reason, title=corpus.title, corpus=corpus_name, obtain=corpus.obtain)

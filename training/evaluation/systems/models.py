@@ -99,7 +99,7 @@ class ModelsOfFolds(System):
             rows = np.flatnonzero(folds == number)
             if not len(rows):
                 continue
-            queries, gold = ([values[row] for row in rows] for values in (task.queries, task.gold))
+            queries, gold = [task.queries[row] for row in rows], [task.gold[row] for row in rows]
             bound = system.load().bind(self.task)
             parts.append(bound.find(replace(task, queries=queries, gold=gold, folds=[], mention_of=[], texts=[])))
             order.append(rows)
