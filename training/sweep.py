@@ -33,7 +33,7 @@ from .evaluation.frame import write_results
 from .evaluation.measure import MEASURED_FILE, SystemInfo, Task, measure
 from .evaluation.relations import RelationTask
 from .evaluation.systems.encoder import EncoderSystem
-from .evaluation.systems.models import check_planned_run
+from .evaluation.systems.models import check_folds
 from .evaluation.tasks import HELD_OUT, NamesTask
 from .figures.curves import try_to_draw
 from .markup import format_rows, format_values
@@ -91,13 +91,9 @@ def read_sweep(
 ) -> Sweep:
     """Read the config of a sweep, and check the settings of all runs.
 
-    path (str | Path): A config file: [sweep], see `SweepSection`; [variants] with the settings of each, as JSON
-        objects: {"section.name": value}.
-    output (str | Path): The folder for all runs.
-    overrides (dict[str, Any] | None): Settings of all runs, by "section.name".
-    seeds (Sequence[int] | None): Seeds in place of those of the config.
-    run_config (str | Path | None): The config of a run in place of `config` and `settings`, which go together.
-    RETURNS (Sweep): The settings of all runs.
+    The file has [sweep], see `SweepSection`, and [variants] with the settings of each, as JSON objects:
+    {"section.name": value}. Overrides are settings of all runs; `run_config` is the config of a run in place of
+    `config` and `settings`, which go together.
     """
     path = Path(path)
     config = read_config(path)
@@ -161,13 +157,10 @@ def _compare_variants(path: Path, variants: dict[str, dict[int, Any]], *, mixes:
 
 
 def run_sweep(sweep: Sweep, measurement: Measurement, output: str | Path) -> str:
-    """Train all missing runs, and measure all. The same call resumes a killed sweep.
+    """Train all missing runs, and measure all, and return the table. The same call resumes a killed sweep.
 
-    sweep (Sweep): The variants.
-    measurement (Measurement): The tasks. Held-out names and unseen triples must not be in the training data.
-    output (str | Path): The folder for all runs; it gets the frame of results and the table `sweep.md` after each run,
-        and `curves.svg` of the first seed of each variant.
-    RETURNS (str): The table.
+    Held-out names and unseen triples must not be in the training data. The output gets the frame of results and the
+    table `sweep.md` after each run, and `curves.svg` of the first seed of each variant.
     """
     # Each process would write the same files, and only the first knows how a run ended.
     if (n_processes := int(os.environ.get("WORLD_SIZE", 1))) > 1:
@@ -221,7 +214,7 @@ def _check_data(settings: TrainingSettings, data: TrainingData, tasks: Mapping[s
         if isinstance(task, RelationTask):
             task.check_unseen(data.concepts, data.path)
         elif isinstance(task, NamesTask) and task.corpus:
-            check_planned_run(settings.paths.output, settings.to_dict()["paths"], task.corpus_name, task.corpus)
+            check_folds(settings.to_dict()["paths"].get("pairs") or "", task)
         elif isinstance(task, NamesTask) and task.protocol == HELD_OUT:
             check_held_out(task.linking, data.concepts, data.path)
 

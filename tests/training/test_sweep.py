@@ -209,12 +209,8 @@ def test_held_out_concepts_must_not_be_in_the_pairs(config, tmp_path):
     [
         ('learning_rate": 1e-2', 'learning_rate": 1e-4', "slow.*fast.*same settings"),
         ('{"optimizer.learning_rate": 1e-2', '{"optimiser.learning_rate": 1e-2', "optimiser.*no such setting"),
-        ('learning_rate": 1e-2', 'rate": 1e-2', "rate.*no such setting"),
         ("[variants]", "[others]", "is no sweep.*others"),
         ("seeds", "seed", "seeds of .sweep."),
-        ("base_shares", "base_share", "base_share of .sweep.*Did you mean base_shares"),
-        ("[0, 1]", "[]", r"seeds.*at least 1 item"),
-        ("[0, 1]", "[-1]", "run.seed"),
         ("[0.0, 0.5]", "[0.0, 0]", "base_shares.*a list of different numbers"),
         ("[0.0, 0.5]", "[1.0]", "base_shares.*less than 1, not 1.0"),
         ('"batch.max_steps"', '"max_steps"', "'max_steps', which names no section"),
@@ -258,11 +254,6 @@ def test_runs_of_other_pairs_weights_or_lengths_are_no_results(config, tasks, tm
     write_pairs(make_terminology(range(20), ("bone {}", "disorder of the bone {}")), tmp_path / "pairs")
     with pytest.raises(ValueError, match="data.sha256"):
         run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
-
-
-def test_pairs_can_be_compared(config, tmp_path):
-    config.write_text(SWEEP.replace("1e-2}", '1e-4, "paths.pairs": "other"}'))
-    assert len(read_sweep(config, tmp_path / "out").variants) == 2
 
 
 def test_sweeps_that_come_with_it_can_be_read(tmp_path):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -16,7 +17,7 @@ from spacy_sapbert.settings import Settings
 
 from .measure import Missing, Result, System, Task, measure
 from .settings import CORPUS, FOLD, SOURCE, Limits, Listed, SystemSettings, TaskSettings
-from .systems.models import CorpusSystems, FoldSystems, check_folds
+from .systems.models import TrainedModels, check_folds
 from .tasks import TASKS_FOLDER, NamesTask
 
 # The settings of each kind: a class, seen from `training.evaluation`, which is imported when it is needed.
@@ -66,17 +67,11 @@ class Measurement:
     missing: list[Missing] = field(default_factory=list)
 
     def run(self, output: str | Path, *, show: Callable[[str, str, Result], None] | None = None) -> pl.DataFrame:
-        """Measure the systems on the tasks. See `measure`.
-
-        output (str | Path): The folder to write to; tasks of names are written there as well.
-        show (Callable | None): As for `measure`.
-        RETURNS (pl.DataFrame): The frame.
-        RAISES (ValueError): If a model has learned from the test part of a fold.
-        """
+        """Measure the systems on the tasks, see `measure`; tasks of names are written to the output as well."""
         # Before anything is measured, which may take hours.
         for name, system in self.systems.items():
             for task_name, task in self.tasks.items():
-                if self.paths[name] and any(fnmatchcase(task_name, pattern) for pattern in system.info.tasks):
+                if any(fnmatchcase(task_name, pattern) for pattern in system.info.tasks):
                     check_folds(self.paths[name], task)
         for task in self.tasks.values():
             if isinstance(task, NamesTask):
@@ -88,25 +83,19 @@ class Measurement:
 def read_measurement(
     path: str | Path, overrides: Mapping[str, Any] | None = None, *, needs_systems: bool = True
 ) -> Measurement:
-    """Read a config of systems and tasks, and the tasks.
-
-    path (str | Path): The file.
-    overrides (Mapping[str, Any] | None): Values by "section.name", over those of the file.
-    needs_systems (bool): Whether systems have to be there: a sweep has its own.
-    RETURNS (Measurement): What to measure.
-    RAISES (OSError): If there is no such file.
-    RAISES (ValueError): If a section is malformed, or there is nothing to measure.
+    """Read a config of systems and tasks, with other values by "section.name", and the tasks. A sweep has its own
+    systems.
     """
     config = read_config(path, overrides or {})
-    with _Section(path, "measure"):
+    with _name_section(path, "measure"):
         settings = MeasureSettings.read(config.pop("measure"))
     found = Measurement(settings, {**config, "measure": settings.to_dict()})
     if needs_systems:
         _add_systems(found, config.get("systems", {}), path)
     limits = Limits(settings.max_names, settings.max_queries, settings.seed)
     for name, section in config.get("tasks", {}).items():
-        with _Section(path, f"tasks.{name}"):
-            kind, read = _read_kind(TASK_KINDS, section, TaskSettings)
+        with _name_section(path, f"tasks.{name}"):
+            read = _read_kind(TASK_KINDS, section, TaskSettings)
         tasks, missing = read.make_available(name, limits)
         for task in tasks:
             if task in found.tasks:
@@ -114,7 +103,7 @@ def read_measurement(
                     f"Two of the tasks of {path} are called {task!r}: rename one of their files or sections."
                 )
         found.tasks |= tasks
-        found.kinds |= dict.fromkeys(tasks, kind)
+        found.kinds |= dict.fromkeys(tasks, read.kind)
         found.missing += missing
     if not found.tasks:
         reasons = "; ".join(f"{entry.name}: {entry.reason}" for entry in found.missing) or "no section has its files"
@@ -141,44 +130,36 @@ def read_config(path: str | Path, overrides: Mapping[str, Any]) -> dict[str, Any
     return dict(config.interpolate())
 
 
-class _Section:
-    """Says in an error which section of a config is wrong."""
-
-    def __init__(self, path: str | Path, section: str) -> None:
-        self.where = f"{path}, [{section}]"
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, (TypeError, ValueError)):
-            text = str(error).removeprefix("spacy-sapbert: ")
-            raise ValueError(f"{self.where}: {text.removesuffix('.')}.") from error
+@contextmanager
+def _name_section(path: str | Path, section: str) -> Iterator[None]:
+    """Say in an error which section of a config is wrong."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        text = str(error).removeprefix("spacy-sapbert: ")
+        raise ValueError(f"{path}, [{section}]: {text.removesuffix('.')}.") from error
 
 
-def _read_kind(kinds: Mapping[str, str], section: Any, base: type[AnySettings]) -> tuple[str, AnySettings]:
-    values = dict(section)
-    kind = values.pop("kind", None)
+def _read_kind(kinds: Mapping[str, str], section: Any, base: type[AnySettings]) -> AnySettings:
+    kind = section.get("kind")
     if kind not in kinds:
         raise ValueError(f"kind = {kind!r} has to be one of {', '.join(kinds)}.")
     module, _, name = kinds[kind].rpartition(".")
     settings = getattr(import_module(f"{__package__}.{module}"), name)
-    return kind, settings.read(values)
+    return settings.read(section)
 
 
 def _add_systems(found: Measurement, sections: Mapping[str, Any], path: str | Path) -> None:
     settings: dict[str, SystemSettings] = {}
-    kinds: dict[str, str] = {}
     for name, section in sections.items():
-        with _Section(path, f"systems.{name}"):
-            kind, read = _read_kind(SYSTEM_KINDS, section, SystemSettings)
-            expanded = read.expand(name)
+        with _name_section(path, f"systems.{name}"):
+            expanded = _read_kind(SYSTEM_KINDS, section, SystemSettings).expand(name)
             if twice := sorted(set(expanded) & set(settings)):
                 raise ValueError(f"another section stands for the system {twice[0]!r} as well.")
         settings |= expanded
-        kinds |= dict.fromkeys(expanded, kind)
     if not settings:
         raise ValueError(f"{path} has no system: give a section [systems.NAME] with its `kind`.")
-    infos = {name: system.inform(name, kinds[name]) for name, system in settings.items()}
+    infos = {name: system.inform(name) for name, system in settings.items()}
     _check_together(settings, infos, path)
     known = {key for name, info in infos.items() for key in (name, info.group)}
     if unknown := [name for name in found.settings.only if name not in known]:
@@ -195,7 +176,7 @@ def _add_systems(found: Measurement, sections: Mapping[str, Any], path: str | Pa
 def _check_together(settings: Mapping[str, SystemSettings], infos: Mapping[str, Any], path: str | Path) -> None:
     groups: dict[str, str] = {}
     for name, system in settings.items():
-        with _Section(path, f"systems.{name}"):
+        with _name_section(path, f"systems.{name}"):
             title, over = infos[name].title, getattr(system, "over", None)
             if groups.setdefault(title, infos[name].group) != infos[name].group:
                 raise ValueError(f"another system is called {title!r} as well.")
@@ -208,27 +189,11 @@ def _check_together(settings: Mapping[str, SystemSettings], infos: Mapping[str, 
 
 
 def make_system(settings: SystemSettings, others: Mapping[str, SystemSettings], cache: Path | None) -> System:
-    """Make a system; one with a model for each corpus, source or fold, if the path of the model says so.
-
-    settings (SystemSettings): Its settings.
-    others (Mapping[str, SystemSettings]): The systems that a back-off may ask.
-    cache (Path | None): A folder for vectors of strings.
-    RETURNS (System): The system.
-    """
+    """Make a system; one with a model for each corpus, source or fold, if the path of the model says so."""
     if over := getattr(settings, "over", ""):
         from .systems.lexical import DictionaryBackoff
 
         return DictionaryBackoff(make_system(others[over], others, cache))
-
-    def make(path: str) -> System:
-        return settings.at(path).make(cache)
-
-    system: System
-    if FOLD in settings.path:
-        system = FoldSystems(settings.path, make)
-    elif CORPUS in settings.path or SOURCE in settings.path:
-        system = CorpusSystems(settings.path, make)
-    else:
-        return settings.make(cache)
-    system.gives = settings.gives
-    return system
+    if any(sign in settings.path for sign in (CORPUS, FOLD, SOURCE)):
+        return TrainedModels(settings.path, lambda path: settings.at(path).make(cache), settings.gives)
+    return settings.make(cache)

@@ -83,10 +83,9 @@ class DocumentSettings(TaskSettings):
         tasks: dict[str, Task] = {}
         missing = []
         for entry in self.files:
-            label, equals, path = ("", "", entry) if Path(entry).exists() else entry.partition("=")
-            path = path if equals or not label else entry
+            label, _, path = ("", "", entry) if Path(entry).exists() else entry.rpartition("=")
             for file in sorted(Path(path).glob("*.spacy")) or [Path(path)]:
-                title = label if equals else file.name.removesuffix(".spacy")
+                title = label or file.name.removesuffix(".spacy")
                 if not file.is_file():
                     missing.append(Missing(f"no {file}", title=title, task=name, obtain="`convert --documents`"))
                 elif f"{title}.{PROTOCOL}" in tasks:

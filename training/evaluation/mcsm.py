@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -75,26 +76,23 @@ class McsmTask:
     terminology: Terminology
     settings: McsmSettings = McsmSettings()
     k: int = NEIGHBOURS
-    concepts: pl.DataFrame = field(init=False, repr=False)
     protocol = "mcsm"
     needs = frozenset({"encode", "take"})
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "concepts", _choose_concepts(self.terminology, self.settings))
+    @cached_property
+    def concepts(self) -> pl.DataFrame:
+        """The concepts that are compared: the columns id and types, in the order of the terminology."""
+        return _choose_concepts(self.terminology, self.settings)
 
     def hash(self) -> str:
         """Hash terminology and settings."""
-        parts = ["MCSM", self.terminology.fingerprint, self.settings.model_dump(exclude={"terminology"}), self.k]
+        settings = self.settings.model_dump(exclude={"terminology", "kind"})
+        parts = ["MCSM", self.terminology.fingerprint, settings, self.k]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def describe(self) -> dict[str, Any]:
         """Describe the task for reports."""
-        return {
-            "title": "MCSM",
-            "counts": {"concepts": self.concepts.height},
-            "maximum": float(discounts(self.k).sum()),
-            "settings": self.settings.model_dump(),
-        }
+        return {"title": "MCSM", "counts": {"concepts": self.concepts.height}}
 
     def measure(self, system: VectorSource) -> Measured:
         """Measure vectors. Concepts that they do not have are left out; in `mcsm_of_all` they count 0.
@@ -132,7 +130,6 @@ def discounts(k: int) -> np.ndarray:
 
 
 def _choose_concepts(terminology: Terminology, settings: McsmSettings) -> pl.DataFrame:
-    """Choose the concepts that are compared: the columns id and types, in the order of the terminology."""
     concepts = terminology.concepts.select("id", "types")
     is_chosen = pl.Series(np.ones(len(terminology), dtype=bool))
     if settings.source:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import polars as pl
 
 from spacy_sapbert.progress import show_progress
+from spacy_sapbert.settings import Settings, Strings
 
 from ..data.accuracy import NearestNames, Searcher, find
 from ..data.run_folder import list_versions, write_json
@@ -26,8 +27,7 @@ MEASUREMENT = 3
 MEASURED_FILE, CACHE_FOLDER, PREDICTIONS_FOLDER = "measured.json", "cache", "predictions"
 
 
-@dataclass(frozen=True)
-class SystemInfo:
+class SystemInfo(Settings):
     """What reports say about a system."""
 
     kind: str = ""
@@ -37,7 +37,7 @@ class SystemInfo:
     published_pooling: str = ""  # The pooling of its figures, as the literature's table has it; empty for any.
     group: str = ""  # Systems of one group differ only in their seed, and are averaged.
     seed: int | None = None  # Of its training.
-    tasks: Collection[str] = ("*",)  # Patterns of the tasks that it is measured on.
+    tasks: Strings = ("*",)  # Patterns of the tasks that it is measured on.
 
 
 class System:
@@ -56,37 +56,22 @@ class System:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Identify the system: everything that determines its results, except for the task.
+        """Everything that determines the results but for the task, as JSON data: they are cached under a hash of it.
 
-        RETURNS (dict[str, Any]): JSON data. Results are cached under a hash of it. `encoder` begins with the
-            fingerprint of the encoder, if there is one.
-        RAISES (OSError): If a file that the system needs is missing.
+        `encoder` begins with the fingerprint of the encoder, if there is one. An OSError says that a file is missing.
         """
         raise NotImplementedError
 
     def load(self) -> System:
-        """Load encoders, vectors and files of the system.
-
-        RETURNS (System): The loaded system.
-        RAISES (OSError): If a file that it needs is missing.
-        """
+        """Load encoders, vectors and files, and return the loaded system. An OSError says that one is missing."""
         return self
 
     def bind(self, task: Any) -> System:
-        """Prepare the system for a task.
-
-        task (Task): The task.
-        RETURNS (System): The system to measure on this task.
-        RAISES (OSError): If a file that it needs for the task is missing.
-        """
+        """Return the system to measure on a task. An OSError says that a file is missing."""
         return self
 
     def find(self, task: LinkingTask) -> NearestNames:
-        """Search the queries of a linking task.
-
-        task (LinkingTask): The task.
-        RETURNS (NearestNames): The names found.
-        """
+        """Search the queries of a linking task."""
         return find(cast(Searcher, self), task)
 
     def release(self) -> None:
@@ -147,25 +132,16 @@ class Task(Protocol):
         ...
 
     def hash(self) -> str:
-        """Hash everything that determines the figures, except for the system.
-
-        RETURNS (str): Equal hashes, equal figures.
-        """
+        """Hash everything that determines the figures, except for the system."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Describe the task for reports.
-
-        RETURNS (dict[str, Any]): JSON data for measured.json: `title`, `corpus`, `counts`, and what else there is.
-        """
+        """Describe the task for reports, as JSON data: `title`, `corpus`, `counts`, and what else there is."""
         ...
 
     def measure(self, system: Any) -> list[Figure] | Measured:
-        """Measure a system.
-
-        system (System): The system, loaded and bound to this task.
-        RETURNS (list[Figure] | Measured): Its figures, or more.
-        RAISES (FileNotFoundError): If a file is missing: the task is then listed as not measured.
+        """Measure a system that is loaded and bound to this task. If a file is missing, a FileNotFoundError says so,
+        and the task is listed as not measured.
         """
         ...
 
@@ -224,12 +200,9 @@ def measure(
     tasks (Mapping[str, Task]): The tasks by name.
     output (str | Path | None): The folder to write to; None keeps nothing, and raises an error where a file is missing.
     missing (list[Missing] | None): What is known to be missing, to be listed; what else is found is added.
-    config (Mapping[str, Any] | None): The caller's settings, to be listed.
-    kinds (Mapping[str, str] | None): The kinds of tasks, to be listed.
+    config, kinds (Mapping[str, Any] | None): The caller's settings and the kinds of tasks, to be listed.
     show (Callable | None): Called with the names of system and task and the result, as soon as it is there.
     RETURNS (pl.DataFrame): The frame, see `frame.SCHEMA`.
-    RAISES (OSError): If there is no output, and files of a system are missing.
-    RAISES (ValueError): If no system suits any task.
     """
     pairs = [
         (name, task_name)
@@ -328,8 +301,9 @@ def _describe(
 ) -> dict[str, Any]:
     described = {}
     for (name, _), result in results.items():
-        info = asdict(systems[name].info) | {"identity": result.identity, "fingerprint": result.fingerprint}
-        described[name] = info | {"title": info["title"] or name, "tasks": list(info["tasks"])}
+        info = systems[name].info.to_dict()
+        described[name] = info | {"identity": result.identity, "fingerprint": result.fingerprint}
+        described[name]["title"] = info["title"] or name
     return {
         "systems": described,
         "tasks": {

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from ..data.accuracy import Hits, NearestNames, name_figure
 from ..data.run_folder import write_whole
 from ..data.task import LinkingTask
@@ -37,6 +39,9 @@ class Prediction:
     candidates: list[list[RankedConcept]]  # The names found for each query, best first.
     hits: dict[str, bool]  # Whether the mention is right, by figure: acc_at_1, row_acc_at_5.
     fold: int = 0
+
+
+LINES = TypeAdapter(Prediction)
 
 
 def make_predictions(task: LinkingTask, found: NearestNames, hits: Hits) -> Iterator[Prediction]:
@@ -78,42 +83,14 @@ def write_predictions(path: Path, predictions: Iterable[Prediction]) -> bool:
 
 
 def read_predictions(path: str | Path) -> list[Prediction]:
-    """Read the predictions of a system for a task.
-
-    path (str | Path): Lines of JSON, compressed (.gz).
-    RETURNS (list[Prediction]): The predictions in the order of the mentions.
-    RAISES (ValueError): If a line is malformed, or the file is damaged: with the line.
-    """
+    """Read the predictions of a system for a task, in the order of the mentions."""
     predictions: list[Prediction] = []
     try:
         with gzip.open(path, "rt", encoding="utf8") as lines:
             for line in lines:
-                predictions.append(_parse(line))
-    except (KeyError, ValueError, TypeError, AttributeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        reason = f"{error} is missing" if isinstance(error, KeyError) else error
+                predictions.append(LINES.validate_json(line))
+    except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
-            f"{path}, line {len(predictions) + 1}, is no prediction: {reason}. Remove the file to measure it anew."
+            f"{path}, line {len(predictions) + 1}, is no prediction: {error}. Remove the file to measure it anew."
         ) from error
     return predictions
-
-
-def _parse(line: str) -> Prediction:
-    data = json.loads(line)
-    candidates = [
-        [RankedConcept(found["ids"], found["name"], float(found["score"])) for found in of_query]
-        for of_query in data["candidates"]
-    ]
-    flat = [found for of_query in candidates for found in of_query]
-    texts = [data["mention"], *(found.ids for found in flat), *(found.name for found in flat)]
-    for key in ("queries", "gold"):
-        if not isinstance(data[key], list):
-            raise ValueError(f"{key!r} has to be a list, but is {data[key]!r:.80}")
-        texts += data[key]
-    wrong = [text for text in texts if not isinstance(text, str)]
-    if wrong:
-        raise ValueError(f"ids, names and mentions have to be text, but there is {wrong[0]!r:.80}")
-    if not data["queries"] or len(candidates) != len(data["queries"]):
-        raise ValueError(f"there are {len(data['queries'])} queries, but lists of candidates for {len(candidates)}")
-    hits = {metric: bool(hit) for metric, hit in data["hits"].items()}
-    fold = int(data.get("fold", 0))
-    return Prediction(data["mention"], data["queries"], data["gold"], candidates, hits, fold)

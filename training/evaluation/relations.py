@@ -37,6 +37,10 @@ from .systems.vectors import VectorSource, find_vectors
 DATA = "substitute: relations of the terminology"
 TEST_SHARE = 0.2
 WARM_UP = 0.1  # The share of steps in which the learning rate rises.
+# The batch size, and the learning rate of AdamW without weight decay, which rises to this and falls to 0: for frozen
+# vectors, and to fine-tune.
+RATES = {False: (512, 1e-3), True: (96, 2e-5)}
+SPLIT_SEED = 72
 PREDICTED_AT_ONCE, ENCODED_AT_ONCE = 4096, 256
 Encode = Callable[[np.ndarray], torch.Tensor]
 
@@ -53,17 +57,10 @@ class RelationTaskSettings(TaskSettings):
     unseen: str = ""
     min_triples: int = Field(default=50, ge=2)  # Relations with fewer are left out.
     max_triples: int = Field(default=0, ge=0)  # Draw so many of each relation at most; 0 for all.
-    repeated_pairs: bool = False  # Keep pairs of concepts under several relations, of which no answer would be right.
-    # Keep relations that say the same as another with the concepts changed round. Else the first by name is kept.
-    inverses: bool = False
-    split_seed: int = Field(default=72, ge=0)  # Of the draw and of the split.
     fine_tune: bool = False  # Train a copy of the encoder as well; otherwise vectors stay as they are.
     # Give frozen vectors mean 0 and variance 1 over the concepts of the training triples, as published ones have not.
     standardise: bool = False
     epochs: int = Field(default=50, ge=1)
-    batch_size: int = Field(default=0, ge=0)  # 0 for that of the paper: 512, and 96 to fine-tune.
-    # Of AdamW without weight decay: rises to this, then falls to 0. 0 for the paper's: 1e-3, and 2e-5 to fine-tune.
-    learning_rate: float = Field(default=0.0, ge=0)
     # One training for each; they decide first weights, order and dropout, not the split.
     seeds: Seeds = (72,)
 
@@ -77,11 +74,6 @@ class RelationTaskSettings(TaskSettings):
         if not self.seeds or min(self.seeds) < 0:
             raise ValueError("seeds has to have one or more whole numbers of 0 or more")
         return self
-
-    def get_rates(self) -> tuple[int, float]:
-        """Tell the batch size and the learning rate."""
-        size, rate = (96, 2e-5) if self.fine_tune else (512, 1e-3)
-        return self.batch_size or size, self.learning_rate or rate
 
     def make(self, name: str, limits: Limits) -> tuple[dict[str, Task], list[Missing]]:
         """Make the task, unless there are too few relations: an ontology may well have none."""
@@ -136,7 +128,7 @@ class RelationTask:
     def hash(self) -> str:
         """Hash triples, names and settings."""
         trained = ("fine_tune", "standardise", "epochs", "seeds")
-        settings = [*self.settings.get_rates(), self.settings.model_dump(mode="json", include=set(trained))]
+        settings = [*RATES[self.settings.fine_tune], self.settings.model_dump(mode="json", include=set(trained))]
         parts = ["relations", self.data.hash(), self.terminology.fingerprint, settings]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -242,7 +234,7 @@ def prepare_encoder(system: VectorSource, task: RelationTask) -> tuple[Callable[
 
 def train(model: RelationModel, task: RelationTask, rows: np.ndarray, seed: int) -> None:
     """Train a model by cross-entropy on rows of triples; the seed is that of their order."""
-    batch_size, learning_rate = task.settings.get_rates()
+    batch_size, learning_rate = RATES[task.settings.fine_tune]
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.0)
     n_steps = task.settings.epochs * math.ceil(len(rows) / batch_size)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: share_of_rate(step, n_steps))
@@ -322,12 +314,13 @@ def choose_triples(
     rows, labels = find_rows(triples.concepts, ids), triples.labels.gather(triples.relations)
     frame = pl.DataFrame({"head": rows[triples.heads], "relation": labels, "tail": rows[triples.tails]})
     frame = _keep(frame, (pl.col("head") >= 0) & (pl.col("tail") >= 0), "unknown_concept", left_out)
-    inverses = {} if settings.inverses else find_inverses(frame)
+    # They say the same as another with the concepts changed round. The first by name is kept.
+    inverses = find_inverses(frame)
     frame = _keep(frame, ~pl.col("relation").is_in(list(inverses)), "inverse_label", left_out)
-    if not settings.repeated_pairs:
-        n_pairs = frame.select("head", "tail").n_unique()
-        frame = _keep(frame, pl.len().over("head", "tail") == 1, "pair_of_several_labels", left_out)
-        report["pairs_of_several_labels"] = n_pairs - frame.height
+    # Of a pair of concepts under several relations, no answer would be right.
+    n_pairs = frame.select("head", "tail").n_unique()
+    frame = _keep(frame, pl.len().over("head", "tail") == 1, "pair_of_several_labels", left_out)
+    report["pairs_of_several_labels"] = n_pairs - frame.height
     if seen is not None:
         # Only now: which labels are inverses, and which pairs have several, does not depend on what was trained on.
         is_seen = np.append(find_rows(ids, seen.concepts["id"]) >= 0, False)
@@ -339,7 +332,7 @@ def choose_triples(
     frame = _keep(frame, is_frequent, "rare_label", left_out)
     # An order that is random, but the same whatever order they came in.
     frame = frame.sort("relation", "head", "tail")
-    frame = frame[np.random.default_rng(settings.split_seed).permutation(frame.height)]
+    frame = frame[np.random.default_rng(SPLIT_SEED).permutation(frame.height)]
     if settings.max_triples:
         is_early = pl.int_range(pl.len()).over("relation") < settings.max_triples
         frame = _keep(frame, is_early, "beyond_maximum", left_out)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from pydantic import BeforeValidator
 from typing_extensions import Self
 
-from spacy_sapbert.settings import Settings, Strings, as_tuple
+from spacy_sapbert.settings import Settings, as_tuple
 
 from .measure import Missing, System, SystemInfo, Task
 
@@ -45,15 +45,15 @@ Made = tuple[Mapping[str, Task], list[Missing]]
 
 
 class Limits(NamedTuple):
-    """The size of tasks, which decides how long they take."""
+    """The size of tasks."""
 
     max_names: int = 0  # Names of a dictionary, roughly; those of gold concepts are all kept. 0 for all.
     max_queries: int = 0  # Queries of a task. 0 for all.
     seed: int = 0  # Of all draws.
 
 
-class SystemSettings(Settings):
-    """A section [systems.NAME] but for its kind. A kind of systems extends it, and is listed in `config.SYSTEM_KINDS`.
+class SystemSettings(SystemInfo):
+    """A section [systems.NAME]. A kind of systems extends it, and is listed in `config.SYSTEM_KINDS`.
 
     gives (frozenset[str]): What its systems give, see `System.gives`.
     trained (str): The field with the path of a trained model; empty if there is none. "{corpus}", "{source}", "{fold}"
@@ -63,21 +63,10 @@ class SystemSettings(Settings):
     gives: ClassVar[frozenset[str]] = frozenset({"search"})
     trained: ClassVar[str] = ""
 
-    title: str = ""
-    description: str = ""
-    published: str = ""
-    published_pooling: str = ""
-    group: str = ""
-    seed: int | None = None
     seeds: Seeds = ()
-    tasks: Strings = ("*",)
 
     def make(self, cache: Path | None) -> System:
-        """Make the system. What takes time is left to its `load`.
-
-        cache (Path | None): A folder for vectors of strings; None keeps them in memory.
-        RETURNS (System): The system.
-        """
+        """Make the system, which may keep vectors of strings in `cache`. What takes time is left to its `load`."""
         raise NotImplementedError
 
     @property
@@ -105,14 +94,14 @@ class SystemSettings(Settings):
             for seed in self.seeds
         }
 
-    def inform(self, name: str, kind: str) -> SystemInfo:
+    def inform(self, name: str) -> SystemInfo:
         """Say about the system what reports say."""
-        values = {key: getattr(self, key) for key in SystemInfo.__dataclass_fields__ if key != "kind"}
-        return SystemInfo(kind, **{**values, "title": self.title or name, "group": self.group or name})
+        values = {key: getattr(self, key) for key in SystemInfo.model_fields}
+        return SystemInfo(**{**values, "title": self.title or name, "group": self.group or name})
 
 
 class TaskSettings(Settings):
-    """A section [tasks.NAME] but for its kind. A kind of tasks extends it, and is listed in `config.TASK_KINDS`.
+    """A section [tasks.NAME]. A kind of tasks extends it, and is listed in `config.TASK_KINDS`.
 
     inputs (tuple[str, ...]): Fields with paths. If one is empty, the section is left out; if one is not there, it is
         listed as missing.
@@ -120,13 +109,10 @@ class TaskSettings(Settings):
 
     inputs: ClassVar[tuple[str, ...]] = ()
 
-    def make(self, name: str, limits: Limits) -> Made:
-        """Make the tasks.
+    kind: str = ""
 
-        name (str): That of the section.
-        limits (Limits): The size of the tasks.
-        RETURNS (Made): Tasks by name, and what is missing.
-        """
+    def make(self, name: str, limits: Limits) -> Made:
+        """Make the tasks of a section."""
         raise NotImplementedError
 
     def make_available(self, name: str, limits: Limits) -> Made:

@@ -92,16 +92,12 @@ class NamesTask:
                 for name in ("abbreviations", "composites", "augmented")
             },
             "counts": {**counts, "unanswerable": task.report.get("unanswerable", 0)},
-            "report": task.report,
             "hash": task.hash(),
             "note": " ".join(filter(None, remarks)),
         }
 
     def to_disk(self, folder: Path) -> None:
-        """Write the task and the concepts that training may see, unless they are there: some have half a million names.
-
-        folder (Path): The folder of tasks, which share their dictionaries.
-        """
+        """Write the task and the concepts that training may see, unless they are there: some are large."""
         path, mark = folder / f"{self.name}.json", folder / f"{self.name}.sha256"
         digest = self.linking.hash()
         if not (path.is_file() and mark.is_file() and mark.read_text() == digest):
@@ -116,14 +112,8 @@ class NamesTask:
 
 
 def make_task(name: str, protocol: str, task: LinkingTask, limits: Limits, **about: Any) -> NamesTask:
-    """Make a task of no more than the given size, counted at the ranks of evaluations as well.
-
-    name (str): Without the protocol.
-    protocol (str): Its protocol.
-    task (LinkingTask): Queries and dictionary.
-    limits (Limits): The size.
-    **about (Any): The other fields of `NamesTask`.
-    RETURNS (NamesTask): The task.
+    """Make a task of no more than the given size, counted at the ranks of evaluations as well; `about` are the other
+    fields of `NamesTask`.
     """
     if limits.max_queries:
         task = sample_mentions(task, limits.max_queries, seed=limits.seed)
@@ -173,14 +163,12 @@ class CorporaSettings(TaskSettings):
         if not path.is_file():
             names = ", ".join(sorted(file.stem for file in LISTS.glob("corpora*.cfg")))
             raise FileNotFoundError(f"There is no list of corpora {self.list}: give a file, or one of {names}.")
-        found, lacking = read_corpora(
-            path,
-            self.folder,
-            terminology=self.terminology or None,
-            dictionaries=self.dictionaries,
-            releases=self.releases,
-            sources=self.sources,
-        )
+        given: dict[str, Any] = {
+            "dictionaries": self.dictionaries,
+            "releases": self.releases,
+            "sources": self.sources,
+        }
+        found, lacking = read_corpora(path, self.folder, terminology=self.terminology or None, **given)
         missing = [
             Missing(reason, title=corpus.title, corpus=corpus_name, obtain=corpus.obtain)
             for corpus_name, (corpus, reason) in lacking.items()
@@ -211,7 +199,6 @@ class SourcesSettings(TaskSettings):
         tasks = {}
         for source in self.sources or list_all_sources(terminology):
             task, _ = make_source_task(terminology, source, seed=limits.seed)
-            about = {"source": source, "title": f"Names of {source}"}
-            made = make_task(source, SOURCES, task, limits, **about)
+            made = make_task(source, SOURCES, task, limits, source=source, title=f"Names of {source}")
             tasks[made.name] = made
         return tasks, []

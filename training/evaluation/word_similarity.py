@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 
-from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
+from spacy_sapbert.files import hash_file
 
 from .frame import Figure
 from .measure import Measured, Missing, Task
@@ -113,63 +112,29 @@ def read_rated_pairs(path: str | Path) -> RatedPairs:
     It is CSV, gzipped or not, whose header has TERM1 and TERM2, ratings (Mean; Physicians and Coders in MiniMayoSRS),
     and CUI1 and CUI2, in any order and with any others.
     """
-    source = SourceFile(path)
-    # With their ends, which may stand in quoted fields. All at once: what is damaged as a whole is no matter of a line.
-    lines = csv.reader([line for _, line in source.lines(keep_ends=True)], strict=True)
-    header: list[str] = []
-    rows: list[dict[str, str]] = []
+    path = Path(path)
     try:
-        for fields in lines:
-            if not any(map(str.strip, fields)):
-                continue
-            if header:
-                rows.append(_read_row(header, fields))
-            else:
-                header = _read_header(fields)
-        if not rows:
-            raise ValueError("there is no pair")
-    except (ValueError, csv.Error) as error:
+        frame = pl.read_csv(path, infer_schema=False)
+        frame = frame.rename({name: "".join(name.lower().split()) for name in frame.columns})
+        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+        rated = [name for name in RATINGS if name in frame.columns]
+        frame = frame.select(pl.col(TERMS + (CONCEPTS if CONCEPTS[0] in frame.columns else ())), *rated)
+        frame = frame.with_columns(pl.all().str.strip_chars())
+        ratings = frame.select(pl.col(rated).cast(pl.Float64))
+        is_whole = pl.all_horizontal(pl.col(TERMS).str.len_chars().fill_null(0) > 0)
+        is_rated = pl.Series(
+            [bool(np.isfinite(row).all()) for row in ratings.fill_null(np.nan).rows()], dtype=pl.Boolean
+        )
+        bad = (~(frame.select(is_whole).to_series() & is_rated)).arg_true()
+        if not rated or not len(frame) or len(bad):
+            raise ValueError(f"row {bad[0] + 1} lacks one of them" if rated and len(bad) else "there are none")
+    except (ValueError, pl.exceptions.PolarsError) as error:
         needed = "TERM1, TERM2 and a rating (Mean, Physicians or Coders) in each line"
-        raise ValueError(
-            f"{source.path}, line {lines.line_num}: {error}. A file of rated pairs has {needed}."
-        ) from error
-    left, right = CONCEPTS
-    concepts = [(row[left], row[right]) for row in rows] if {left, right} <= set(header) else []
+        raise ValueError(f"{path}: {error}. A file of rated pairs has {needed}.") from error
     return RatedPairs(
-        source.path.name.removesuffix(".gz").removesuffix(".csv"),
-        [(row[TERMS[0]], row[TERMS[1]]) for row in rows],
-        concepts,
-        {name: [float(row[name]) for row in rows] for name in RATINGS if name in header},
-        source.describe()["sha256"],
+        path.name.removesuffix(".gz").removesuffix(".csv"),
+        frame.select(TERMS).rows(),
+        frame.select(CONCEPTS).fill_null("").rows() if CONCEPTS[0] in frame.columns else [],
+        {name: ratings[name].to_list() for name in rated},
+        hash_file(path),
     )
-
-
-def _read_header(fields: Sequence[str]) -> list[str]:
-    header = ["".join(field.lower().split()) for field in fields]
-    missing = [name for name in TERMS if name not in header]
-    if missing:
-        raise ValueError(f"the header has no {' and no '.join(missing).upper()}")
-    if not set(RATINGS) & set(header):
-        raise ValueError(f"the header has no rating, but {', '.join(fields)}")
-    repeated = [name for name in (*TERMS, *CONCEPTS, *RATINGS) if header.count(name) > 1]
-    if repeated:
-        raise ValueError(f"the header has {repeated[0].upper()} twice")
-    return header
-
-
-def _read_row(header: list[str], fields: Sequence[str]) -> dict[str, str]:
-    if len(fields) != len(header):
-        raise ValueError(f"{len(fields)} fields for {len(header)} columns")
-    row = {name: field.strip() for name, field in zip(header, fields, strict=True)}
-    for name in TERMS:
-        reason = invalid_utf8(row[name]) if row[name] else "it is empty"
-        if reason:
-            raise ValueError(f"{name.upper()}: {reason}")
-    for name in set(RATINGS) & set(header):
-        try:
-            is_number = math.isfinite(float(row[name]))
-        except ValueError:
-            is_number = False
-        if not is_number:
-            raise ValueError(f"the rating {row[name]!r} is not a finite number")
-    return row

@@ -70,7 +70,6 @@ def test_the_highest_score_is_as_published():
     result = measure(vectors_of(terminology), terminology)
     scores = [result[f"{metric}.Disease or Syndrome"] for metric in ("mcsm", "mcsm_of_all", "mcsm_chance")]
     assert [round(score, 2) for score in scores] == [11.09] * 3 and result["mcsm"] == scores[0]
-    assert round(McsmTask("mcsm", terminology).describe()["maximum"], 2) == 11.09
     assert all(math.isnan(result[f"{metric}.Finding"]) for metric in ("mcsm", "mcsm_of_all", "mcsm_chance"))
 
 

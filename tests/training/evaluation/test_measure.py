@@ -1,7 +1,6 @@
 """Systems on tasks of a config: figures, predictions, what is not done twice, and what is refused."""
 
 import json
-import shutil
 
 import numpy as np
 import polars as pl
@@ -298,53 +297,31 @@ def read(tmp_path, *lines, **overrides):
 EXACT = ["[systems.exact]", 'kind = "exact"']
 
 
+ENCODER = ["[systems.a]", 'kind = "encoder"']
+
+
 @pytest.mark.parametrize(
     "lines, reason",
     [
         ([], "has no system"),
         (["[systems.a]", 'kind = "exactly"'], r"\[systems.a\].*'exactly'.*exact, tfidf"),
-        (["[systems.a]", 'kind = "exact"', 'encoder = "x"'], r"\[systems.a\].*encoder"),
-        (["[systems.a]", 'kind = "encoder"', 'similarity = "l2"'], "similarity"),
-        (["[systems.a]", 'kind = "backoff"', 'over = "b"'], "'b' is no other system"),
-        (["[systems.a]", 'kind = "backoff"', 'over = "a"'], "'a' is no other system"),
         (["[systems.a]", 'title = "A"'], "kind = None"),
+        (["[systems.a]", 'kind = "exact"', 'encoder = "x"'], r"\[systems.a\].*encoder"),
+        (["[systems.a]", 'kind = "backoff"', 'over = "a"'], "'a' is no other system"),
         ([*EXACT, "", "[systems.b]", 'kind = "tfidf"', 'title = "exact"'], "called 'exact' as well"),
-        (
-            [
-                "[systems.a_0]",
-                'kind = "exact"',
-                "",
-                "[systems.a]",
-                'kind = "encoder"',
-                'encoder = "a-{seed}"',
-                "seeds = [0]",
-            ],
-            "a_0",
-        ),
-        (["[systems.a]", 'kind = "encoder"', 'encoders = "x=b,x=c"'], "called 'x'"),
+        (["[systems.a_0]", 'kind = "exact"', "", *ENCODER, 'encoder = "a-{seed}"', "seeds = [0]"], "a_0"),
+        ([*ENCODER, 'similarity = "l2"'], "similarity"),
+        ([*ENCODER, 'encoders = "x=b,x=c"'], "called 'x'"),
+        ([*ENCODER, 'encoder = "a-{seed}"', "seed = 3"], "needs `seeds`"),
+        ([*ENCODER, 'encoder = "a-{seed}"', 'seeds = ["0"]'], "seeds"),
+        ([*ENCODER, 'encoder = "a-{seed}"', "seeds = [0, 0]"], "distinct"),
+        ([*ENCODER, 'encoder = "a"', "seeds = [0, 1]"], "{seed} in the path"),
+        ([*ENCODER, 'encoder = "a-{seed}"', "seeds = [0]", 'group = "a"'], "replace `group` and `seed`"),
     ],
 )
 def test_malformed_systems_are_refused(tmp_path, lines, reason):
     with pytest.raises(ValueError, match=f"(?s)config.cfg.*{reason}"):
         read(tmp_path, *lines)
-
-
-@pytest.mark.parametrize(
-    "lines, reason",
-    [
-        (['encoder = "a-{seed}"'], "needs `seeds`"),
-        (['encoder = "a-{seed}"', "seed = 3"], "needs `seeds`"),
-        (['encoder = "a-{seed}"', "seeds = 3"], "seeds"),
-        (['encoder = "a-{seed}"', 'seeds = ["0"]'], "seeds"),
-        (['encoder = "a-{seed}"', "seeds = [0, 0]"], "distinct"),
-        (['encoder = "a"', "seeds = [0, 1]"], "{seed} in the path"),
-        (['encoder = "a-{seed}"', "seeds = [0]", "seed = 0"], "replace `group` and `seed`"),
-        (['encoder = "a-{seed}"', "seeds = [0]", 'group = "a"'], "replace `group` and `seed`"),
-    ],
-)
-def test_malformed_seeds_are_refused(tmp_path, lines, reason):
-    with pytest.raises(ValueError, match=rf"(?s)systems\.a\].*{reason}"):
-        read(tmp_path, "[systems.a]", 'kind = "encoder"', *lines)
 
 
 def test_a_section_may_stand_for_several_systems(tmp_path):
@@ -358,24 +335,24 @@ def test_a_section_may_stand_for_several_systems(tmp_path):
     assert list(found.systems) == ["minilm", "x", "d/e"] and found.paths["x"] == "b/c"
 
 
-def test_malformed_configs_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="Unknown system b.*exact"):
-        read(tmp_path, *EXACT, **{"measure.only": "exact,b"})
-    with pytest.raises(ValueError, match=r"--tasks.other.x.*no section \[tasks.other\]"):
-        read(tmp_path, *EXACT, **{"tasks.other.x": 1})
-    with pytest.raises(ValueError, match="max_nams"):
-        read(tmp_path, *EXACT, **{"measure.max_nams": 1})
-    with pytest.raises(ValueError, match="nothing to measure on.*no section has its files"):
-        read(tmp_path, *EXACT, **{"tasks.names.files": ""})
-    with pytest.raises(ValueError, match="nothing to measure on.*names: no gone.json"):
-        read(tmp_path, *EXACT, **{"tasks.names.files": "gone.json"})
-    with pytest.raises(ValueError, match="'names'.*rename"):
-        shutil.copytree(tmp_path, tmp_path / "b c")
-        read(tmp_path, *EXACT, **{"tasks.names.files": f"{tmp_path}/names.json, {tmp_path}/b c/names.json"})
-    with pytest.raises(ValueError, match="NAME=VALUE"):
-        read(tmp_path, *EXACT, **{"tasks.names": {"kind": "corpora", "folder": "x", "releases": "a"}})
-    with pytest.raises(FileNotFoundError, match="no.cfg"):
-        read_measurement(tmp_path / "no.cfg")
+@pytest.mark.parametrize(
+    "overrides, reason",
+    [
+        ({"measure.only": "exact,b"}, "Unknown system b.*exact"),
+        ({"tasks.other.x": 1}, r"--tasks.other.x.*no section \[tasks.other\]"),
+        ({"measure.max_nams": 1}, "max_nams"),
+        ({"tasks.names.files": ""}, "nothing to measure on.*no section has its files"),
+        ({"tasks.names.files": "gone.json"}, "nothing to measure on.*names: no gone.json"),
+        ({"tasks.names.files": "a/names.json,b/names.json"}, "'names'.*rename"),
+        ({"tasks.names": {"kind": "corpora", "folder": "x", "releases": "a"}}, "NAME=VALUE"),
+    ],
+)
+def test_malformed_configs_are_refused(tmp_path, monkeypatch, overrides, reason):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("a", "b"):
+        LinkingTask(["a"], [["C1"]], ["a"], ["C1"]).to_disk(tmp_path / folder / "names.json")
+    with pytest.raises(ValueError, match=reason):
+        read(tmp_path, *EXACT, **overrides)
 
 
 def test_each_source_and_corpus_may_have_its_own_model(folder):

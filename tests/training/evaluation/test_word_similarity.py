@@ -64,27 +64,21 @@ def test_the_files_of_all_sets_are_read(tmp_path):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("Mean,TERM1\n1,a\n", "line 1: the header has no TERM2"),
-        ("TERM1,TERM2\na,b\n", "line 1: the header has no rating"),
-        ("Mean,TERM1,TERM2,TERM1\n1,a,b,c\n", "TERM1 twice"),
-        ("Mean,TERM1,TERM2\n1,a\n", "line 2: 2 fields for 3 columns"),
-        ("Mean,TERM1,TERM2\n1,a,b\n1,a,\n", "line 3: TERM2: it is empty"),
-        ("Mean,TERM1,TERM2\nhigh,a,b\n", "line 2: the rating 'high' is not a finite"),
-        ("Mean,TERM1,TERM2\nnan,a,b\n", "'nan'"),
-        ("Mean,TERM1,TERM2\n,a,b\n", "line 2: the rating ''"),
-        ('Mean,TERM1,TERM2\n1,a,"b\n', "line 2"),
-        ("Mean,TERM1,TERM2\n", "there is no pair"),
-        ("", "there is no pair"),
+        ("Mean,TERM1\n1,a\n", "term2"),
+        ("TERM1,TERM2\na,b\n", "there are none"),
+        ("Mean,TERM1,TERM2\n1,a\n", "row 1 lacks"),
+        ("Mean,TERM1,TERM2\n1,a,b,c\n", "fields"),
+        ("Mean,TERM1,TERM2\n1,a,b\n1,a,\n", "row 2 lacks"),
+        ("Mean,TERM1,TERM2\nhigh,a,b\n", "high"),
+        ("Mean,TERM1,TERM2\nnan,a,b\n", "row 1 lacks"),
+        ("Mean,TERM1,TERM2\n", "there are none"),
+        ("", "empty"),
+        (b"Mean,TERM1,TERM2\n1,a\xe9,b\n", "utf"),
     ],
 )
 def test_malformed_files_are_refused(tmp_path, text, message):
-    with pytest.raises(ValueError, match=message):
-        read(tmp_path, text)
-
-
-def test_text_that_is_not_utf8_is_refused(tmp_path):
-    (tmp_path / "set.csv").write_bytes(b"Mean,TERM1,TERM2\n1,a\xe9,b\n")
-    with pytest.raises(ValueError, match="line 2: TERM1: the byte 0xe9"):
+    (tmp_path / "set.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match=f"(?s)set.csv.*{message}.*A file of rated pairs"):
         read_rated_pairs(tmp_path / "set.csv")
 
 

@@ -25,8 +25,7 @@ Similarity = Literal["cosine", "dot"]
 class EncoderSystem(System):
     """Finds the names whose vectors are the most similar to that of the query, by exact search.
 
-    encoder (EncoderShim | Embeddings): The encoder, or its vectors.
-    similarity (str): "cosine", or "dot" for the inner product of vectors as they are, as SapBERT was measured.
+    The similarity "dot" is the inner product of vectors as they are, as SapBERT was measured.
     """
 
     gives = frozenset({"search", "encode"})

@@ -97,11 +97,8 @@ class DictionaryBackoff(System):
 
     In this order, ignoring case: the most frequent concept of the string in the training part; the concept with the
     string as a name (Basaldella et al., EMNLP 2020, without the step of edit distances). A query answered this way has
-    one candidate, so it is right at every rank or at none.
-
-    system (System): The system for the others.
-    ids (Sequence[str]): The concept of each name of the dictionary that is going to be searched, "|" between equal ids.
-    seen (Iterable[tuple[str, Sequence[str]]]): The strings of the training part, and the ids of each.
+    one candidate, so it is right at every rank or at none. `ids` are the concepts of the names of the dictionary, with
+    "|" between equal ids, and `seen` are the strings of the training part with their ids.
     """
 
     def __init__(self, system: System, ids: Sequence[str] = (), seen: Iterable[tuple[str, Sequence[str]]] = ()) -> None:

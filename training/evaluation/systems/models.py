@@ -1,4 +1,4 @@
-"""Trained models as systems: one for each corpus, source or fold, and the pipeline `sapbert_linker`.
+"""Trained models as systems: one for each corpus, source or fold, BioSyn, and the pipeline `sapbert_linker`.
 
 A model that has learned from the test part of a fold is refused.
 """
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import spacy
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Span
 
 from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
 from spacy_sapbert.files import hash_file, read_manifest
@@ -21,16 +21,93 @@ from spacy_sapbert.terminology import TerminologyBuilder
 from ...corpora.listing import Corpus
 from ...data.accuracy import NearestNames
 from ...data.pairs import FOLDER
-from ...data.run_folder import RunDescription, RunFolder
+from ...data.run_folder import RunFolder
 from ...data.task import LinkingTask
 from ...encoders.bases import find_encoder
-from ...methods.biosyn.scorer import pad
+from ...methods.biosyn.scorer import BIOSYN_FILE, BioSynScorer, pad
 from ..measure import LazySystem, System
 from ..settings import CORPUS, FOLD, SOURCE, SystemSettings
 
 MENTIONS = "mentions"
 # In place of a corpus or a source: nothing was left out of training.
 NOTHING_LEFT_OUT = "none"
+
+
+class TrainedModels(System):
+    """A system with a model for each corpus, source or fold, such as encoders fine-tuned on its training part."""
+
+    def __init__(self, path: str, make: Callable[[str], System], gives: frozenset[str]) -> None:
+        self.path = path
+        self.gives = gives
+        self._make = make
+        self._systems: dict[str, System] = {}
+
+    def bind(self, task: Any) -> System:
+        """Choose the model of the task, or those of its folds. See `System.bind`."""
+        folds = list_folds(self.path, task) if FOLD in self.path else [0]
+        paths = [fill_path(self.path, task, fold) for fold in folds]
+        for path in paths:
+            if not Path(path).exists():
+                raise FileNotFoundError(
+                    f"There is no model {path} (seen from {Path.cwd()}). Train it first, correct the path, or take the "
+                    "system out of the config."
+                )
+        if list(self._systems) != paths:
+            self.release()
+            self._systems = {path: self._make(path) for path in paths}
+        systems = list(self._systems.values())
+        return ModelsOfFolds(systems, task) if FOLD in self.path else systems[0].load().bind(task)
+
+    def release(self) -> None:
+        """Free the memory of the last models. See `System.release`."""
+        for system in self._systems.values():
+            system.release()
+        self._systems = {}
+
+
+class ModelsOfFolds(System):
+    """A model for each fold of a task, which is asked for the test mentions of this fold only.
+
+    One model is in memory at a time: ten of them may be too many.
+    """
+
+    def __init__(self, systems: Sequence[System], task: Any) -> None:
+        self.systems = systems
+        self.task = task
+        self._search: dict[str, Any] = {}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Identify the model of each fold. See `System.identity`."""
+        identities = []
+        for system in self.systems:
+            bound = system.load().bind(self.task)
+            identities.append(bound.identity)
+            self.similarity = bound.similarity
+            system.release()
+        return {"kind": "folds", "folds": identities}
+
+    def describe_search(self) -> dict[str, Any]:
+        """Describe the search of the last fold. See `System.describe_search`."""
+        return self._search
+
+    def find(self, task: LinkingTask) -> NearestNames:
+        """Search the queries of each fold with its system. See `System.find`."""
+        folds = np.array(task.folds or [0] * len(task.queries))
+        order, parts = [], []
+        for number, system in enumerate(self.systems):
+            rows = np.flatnonzero(folds == number)
+            if not len(rows):
+                continue
+            queries, gold = [task.queries[row] for row in rows], [task.gold[row] for row in rows]
+            bound = system.load().bind(self.task)
+            parts.append(bound.find(replace(task, queries=queries, gold=gold, folds=[], mention_of=[], texts=[])))
+            order.append(rows)
+            self._search = bound.describe_search()
+            system.release()
+        places = np.argsort(np.concatenate(order))
+        rows, scores = (np.concatenate(arrays)[places] for arrays in zip(*parts, strict=True))
+        return NearestNames(rows, scores)
 
 
 def fill_path(path: str, task: Any, fold: int = 0) -> str:
@@ -41,232 +118,79 @@ def fill_path(path: str, task: Any, fold: int = 0) -> str:
     return path
 
 
-def _require(path: str) -> str:
-    if not Path(path).exists():
+def list_folds(path: str, task: Any) -> list[int]:
+    """List the folds of a task, whose files have to be there, as well as the records of the models."""
+    corpus: Corpus | None = task.corpus
+    reason = ""
+    if corpus is None or not any(corpus.seen_by_fold):
+        reason = "the list of corpora has no `folds` and `seen_by_fold` for it"
+    elif lacking := [str(path) for paths in corpus.seen_by_fold for path in paths if not path.is_file()]:
+        reason = f"no {', no '.join(lacking)}"
+    else:
+        models = [Path(fill_path(path, task, fold)) for fold in corpus.folds]
+        if unknown := [model for model in models if model.exists() and not read_learned(model)]:
+            reason = f"nothing says which mentions {unknown[0]} was trained on"
+    if reason:
         raise FileNotFoundError(
-            f"There is no model {path} (seen from {Path.cwd()}). Train it first, correct the path, or take the system "
-            "out of the config."
-        )
-    return path
-
-
-class CorpusSystems(System):
-    """A system with a model for each corpus or source, such as encoders fine-tuned on its training part."""
-
-    def __init__(self, path: str, make: Callable[[str], System]) -> None:
-        self.path = path
-        self._make = make
-        self._last: tuple[str, System] | None = None
-
-    def bind(self, task: Any) -> System:
-        """Choose the model of the task. See `System.bind`."""
-        path = _require(fill_path(self.path, task))
-        if self._last is None or self._last[0] != path:
-            self.release()
-            self._last = path, self._make(path)
-        return self._last[1].load().bind(task)
-
-    def release(self) -> None:
-        """Free the memory of the last model. See `System.release`."""
-        if self._last is not None:
-            self._last[1].release()
-        self._last = None
-
-
-class FoldSystems(System):
-    """A system with a model for each fold, each of which is asked for the test mentions of its own fold only."""
-
-    def __init__(self, path: str, make: Callable[[str], System]) -> None:
-        self.path = path
-        self._make = make
-
-    def bind(self, task: Any) -> System:
-        """Choose the models of the task's folds. See `System.bind`.
-
-        RAISES (FileNotFoundError): If the corpus has no folds, a file of a fold or a model is missing, or nothing says
-            what a model was trained on.
-        RAISES (ValueError): If a model has learned from test mentions of its fold.
-        """
-        corpus: Corpus | None = task.corpus
-        if corpus is None or not any(corpus.seen_by_fold):
-            self._refuse(task, "the list of corpora has no `folds` and `seen_by_fold` for it")
-        assert corpus is not None
-        lacking = [str(path) for paths in corpus.seen_by_fold for path in paths if not path.is_file()]
-        if lacking:
-            self._refuse(task, f"no {', no '.join(lacking)}")
-        paths = [_require(fill_path(self.path, task, fold)) for fold in corpus.folds]
-        check_folds(self.path, task)
-        unknown = [path for number, path in enumerate(paths) if not _is_known(path, corpus, number)]
-        if unknown:
-            self._refuse(task, f"nothing says which mentions {unknown[0]} was trained on")
-        return BoundFoldSystems([self._make(path) for path in paths], task)
-
-    def _refuse(self, task: Any, reason: str) -> None:
-        raise FileNotFoundError(
-            f"The models {self.path} can't be measured fold by fold on {task.name}: {reason}. Convert all folds of the "
+            f"The models {path} can't be measured fold by fold on {task.name}: {reason}. Convert all folds of the "
             "corpus, keep the folder of each run with its settings.json and its pairs, or set `tasks` to corpora with "
             "folds."
         )
-
-
-class BoundFoldSystems(System):
-    """The systems of a task's folds."""
-
-    def __init__(self, systems: Sequence[System], task: Any) -> None:
-        self.systems = systems
-        self.task = task
-        self._identities: list[dict[str, Any]] = []
-        self._searches: list[dict[str, Any]] = []
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Identify the model of each fold. See `System.identity`."""
-        if not self._identities:
-            for system in self.systems:
-                bound = system.load().bind(self.task)
-                self._identities.append(bound.identity)
-                self.similarity = bound.similarity
-                # One model at a time: ten of them may not fit into memory.
-                system.release()
-        return {"kind": "folds", "folds": self._identities}
-
-    def describe_search(self) -> dict[str, Any]:
-        """Describe the search, with the lowest recall of all folds. See `System.describe_search`."""
-        recalls = [search["recall"] for search in self._searches if search.get("recall")]
-        return {**self._searches[-1], **({"recall": min(recalls)} if recalls else {})}
-
-    def find(self, task: LinkingTask) -> NearestNames:
-        """Search the queries of each fold with its system. See `System.find`."""
-        folds = np.array(task.folds or [0] * len(task.queries))
-        k, parts = 0, []
-        self._searches = []
-        for number, system in enumerate(self.systems):
-            rows = np.flatnonzero(folds == number)
-            if not len(rows):
-                continue
-            own = {"queries": [task.queries[row] for row in rows], "gold": [task.gold[row] for row in rows]}
-            bound = system.load().bind(self.task)
-            found = bound.find(replace(task, **own, folds=[], mention_of=[], texts=[]))  # type: ignore[arg-type]
-            parts.append((rows, found))
-            k = found.rows.shape[1]
-            self._searches.append(bound.describe_search())
-            system.release()
-        whole = NearestNames(np.empty((len(folds), k), np.int64), np.empty((len(folds), k), np.float32))
-        for rows, found in parts:
-            whole.rows[rows], whole.scores[rows] = found
-        return whole
+    assert corpus is not None
+    return corpus.folds
 
 
 def check_folds(path: str, task: Any) -> None:
-    """Refuse models that were trained on a file of another fold, or of the test part, of a task's corpus.
-
-    path (str): The path of the models, as `fill_path` takes it; without "{fold}", all folds have one model.
-    task (Task): The task; one without a corpus of folds is not looked at.
-    RAISES (ValueError): If a model has learned from the test part of a fold that it is asked for.
-    """
+    """Refuse models that were trained on a file of another fold, or of a test part, of a task's corpus."""
     corpus: Corpus | None = getattr(task, "corpus", None)
-    for number, fold in enumerate(corpus.folds if corpus and any(corpus.seen_by_fold) else ()):
-        assert corpus is not None
-        model = fill_path(path, task, fold)
-        refuse_leaks(model, read_learned(Path(model)) or {}, task.corpus_name, corpus, number)
-
-
-def check_planned_run(run: str, paths: Mapping[str, Any], name: str, corpus: Corpus) -> None:
-    """Refuse a run that is going to learn from the test part of a fold that it is measured on.
-
-    run (str): The folder of the run.
-    paths (Mapping[str, Any]): The run's settings in [paths].
-    name (str): The name of the corpus.
-    corpus (Corpus): The corpus; one without `seen_by_fold` is not looked at.
-    RAISES (ValueError): If it is.
-    """
-    if not any(corpus.seen_by_fold):
+    if not path or corpus is None:
         return
-    files = [Path(file.strip()) for file in str(paths.get("mentions") or "").split(",") if file.strip()]
-    learned = {hash_file(file): file.name for file in files} or _read_pairs(Path(str(paths.get("pairs") or ""))) or {}
-    learned |= read_learned(Path(str(paths.get("encoder") or ""))) or {}
-    for number in range(len(corpus.folds)):
-        refuse_leaks(run, learned, name, corpus, number)
-
-
-def refuse_leaks(model: str, learned: Mapping[str, str], name: str, corpus: Corpus, number: int) -> None:
-    """Refuse a model whose files of mentions, by their hashes, are those of a test part."""
-    own = _hash_files(corpus.seen_by_fold[number])
-    others = [path for place, paths in enumerate(corpus.seen_by_fold) if place != number for path in paths]
-    for sha256 in _hash_files([*corpus.mentions, *others]) & learned.keys() - own:
-        raise ValueError(
-            f"{model} can't be measured on fold {corpus.folds[number]} of {name}: it was trained on {learned[sha256]}. "
-            f"Train a model for each fold on the other parts of this fold only, and put {FOLD} in the path of the "
-            "system."
-        )
-
-
-def _is_known(model: str, corpus: Corpus, number: int) -> bool:
-    learned = read_learned(Path(model))
-    return learned is not None and learned.keys() <= _hash_files(corpus.seen_by_fold[number])
+    for number, own_files in enumerate(corpus.seen_by_fold):
+        model = fill_path(path, task, corpus.folds[number])
+        others = _hash_files([*corpus.mentions, *(file for files in corpus.seen_by_fold for file in files)])
+        learned = read_learned(Path(model))
+        for sha256 in others & learned.keys() - _hash_files(own_files):
+            raise ValueError(
+                f"{model} can't be measured on fold {corpus.folds[number]} of {task.corpus_name}: it was trained on "
+                f"{learned[sha256]}. Train a model for each fold on the other parts of this fold only, and put {FOLD} "
+                "in the path of the system."
+            )
 
 
 def _hash_files(paths: Iterable[Path]) -> set[str]:
     return {hash_file(path) for path in paths if path.is_file()}
 
 
-def read_learned(model: Path) -> dict[str, str] | None:
-    """Read which files of mentions a model, and those that its training started from, have learned from.
+def read_learned(model: Path) -> dict[str, str]:
+    """Read from which files of mentions a model has learned: their names by their hashes; none if that is not known.
 
-    model (Path): The encoder's folder in that of its run, or the folder of a run.
-    RETURNS (dict[str, str] | None): Names of files by their hashes; None if no run on mentions is known.
+    The model is an encoder in the folder of its run, or the folder of a run or of pairs.
     """
-    learned: dict[str, str] | None = None
-    known: set[Path] = set()
-    while str(model) != "." and model.resolve() not in known:
-        known.add(model.resolve())
-        # A run folder without its encoder folder is there as well: BioSyn's models are named by it.
-        described = ((folder, _describe(folder)) for folder in (model, model.parent))
-        run, description = next((entry for entry in described if entry[1]), (model, None))
-        if description is None:
-            break
-        paths = description.settings.get("paths", {})
-        recorded = description.data.get("sources", {}).get("mentions")
-        own: dict[str, str] | None
-        hashes = description.data.get("sha256")
-        if recorded:
-            own = {str(entry["sha256"]): str(entry["name"]) for entry in recorded}
-        else:
-            of_pairs = hashes.get("pairs") if isinstance(hashes, dict) else hashes
-            own = _read_pairs(_resolve(str(paths.get("pairs") or ""), run), of_pairs)
-        if own is not None:
-            learned = {**(learned or {}), **own}
-        model = _resolve(str(paths.get("encoder") or ""), run)
-    return learned
+    if of_pairs := _read_pairs(model):
+        return of_pairs
+    for run in (model, model.parent):
+        try:
+            description = RunFolder(run).read_description()
+        except (OSError, ValueError):
+            # Some other folder, or another file of that name.
+            continue
+        pairs = str(description.settings.get("paths", {}).get("pairs") or "")
+        # The path is seen from the folder where the run was started, which is some parent of the run's folder.
+        found = (_read_pairs(place / pairs) for place in (Path(), *run.resolve().parents))
+        return _list_mentions(description.data) or next(filter(None, found), {})
+    return {}
 
 
-def _describe(folder: Path) -> RunDescription | None:
-    try:
-        return RunFolder(folder).read_description()
-    except (OSError, ValueError):
-        # Some other folder, or another file of that name.
-        return None
-
-
-def _read_pairs(folder: Path, learned: Any = None) -> dict[str, str] | None:
-    """Read of pairs which files of mentions they were made of; `learned` is the hash that the run has recorded."""
+def _read_pairs(folder: Path) -> dict[str, str]:
     try:
         # The tables of names, which may be large, are not looked at.
-        manifest = read_manifest(folder / FOLDER.manifest, FOLDER.version, check_files=False)
-        recorded = manifest.get("sources", {}).get("mentions")
-        # Pairs that were made again are not those that the run has learned from.
-        if not recorded or (learned is not None and manifest["sha256"] != learned):
-            return None
-        return {str(entry["sha256"]): str(entry["name"]) for entry in recorded}
-    except (OSError, ValueError, AttributeError):
-        return None
+        return _list_mentions(read_manifest(folder / FOLDER.manifest, FOLDER.version, check_files=False))
+    except (OSError, ValueError):
+        return {}
 
 
-def _resolve(path: str, run: Path) -> Path:
-    """Find a path of a run's settings, which is seen from the folder where the run was started: some parent of the
-    run's folder, if not this one."""
-    places = [place / path for place in (Path(), *run.resolve().parents)] if path else []
-    return next((place for place in places if place.exists()), Path())
+def _list_mentions(record: Mapping[str, Any]) -> dict[str, str]:
+    return {entry["sha256"]: entry["name"] for entry in record.get("sources", {}).get("mentions", [])}
 
 
 class LinkerSystem(System):
@@ -284,27 +208,22 @@ class LinkerSystem(System):
         self.encoder = encoder
         self.ids = ids
         self.k = k
-        self.index: dict[str, Any] = {}
-        self._identity: dict[str, Any] | None = None
+        self.index: Any = None
 
     @property
     def identity(self) -> dict[str, Any]:
         """Name encoder and number of candidates. See `System.identity`."""
-        if self._identity is None:
-            shim = EncoderShim({}, "auto")
-            shim.load(self.encoder)
-            self._identity = {"kind": "linker", "encoder": f"{shim.fingerprint} {shim.dtype}", "k": self.k}
-        return self._identity
+        shim = EncoderShim({}, "auto")
+        shim.load(self.encoder)
+        return {"kind": "linker", "encoder": f"{shim.fingerprint} {shim.dtype}", "k": self.k}
 
     def bind(self, task: Any) -> System:
         """Give the linker the ids of the task's dictionary. See `System.bind`."""
-        bound = LinkerSystem(self.encoder, task.linking.ids, k=self.k)
-        bound._identity = self.identity
-        return bound
+        return LinkerSystem(self.encoder, task.linking.ids, k=self.k)
 
     def describe_search(self) -> dict[str, Any]:
         """Describe the index, with its recall as measured when it was built. See `System.describe_search`."""
-        return {"search": self.index["scoring"], "recall": self.index["recall"].get("at_1")}
+        return {"search": self.index.configuration["scoring"], "recall": self.index.recall.get("at_1")}
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find names with a pipeline that is built for them, at most `self.k`. See `Searcher.search`."""
@@ -316,21 +235,17 @@ class LinkerSystem(System):
         nlp = spacy.blank("en")
         linker: Any = nlp.add_pipe("sapbert_linker", config={"k": min(self.k, k), "spans_key": MENTIONS})
         linker.initialize(terminology=builder.build(), encoder=make_huggingface_loader(self.encoder))
-        self.index = {**linker.index.configuration, "recall": linker.index.recall}
-        docs = nlp.pipe(_make_doc(nlp.make_doc(query)) for query in queries)
-        found = []
+        self.index = linker.index
+        docs = [nlp.make_doc(query) for query in queries]
         for doc in docs:
-            candidates = linker.get_candidates(doc.spans[MENTIONS][0]) if len(doc.spans[MENTIONS]) else []
-            rows = [row_of[candidate["concept_id"], candidate["name"]] for candidate in candidates][:k]
-            scores = [candidate["score"] for candidate in candidates][:k]
+            doc.spans[MENTIONS] = [Span(doc, 0, len(doc))] if len(doc) else []
+        found = []
+        for doc in nlp.pipe(docs):
+            candidates = [entry for span in doc.spans[MENTIONS] for entry in linker.get_candidates(span)][:k]
+            rows = [row_of[entry["concept_id"], entry["name"]] for entry in candidates]
+            scores = [entry["score"] for entry in candidates]
             found.append((np.array(rows, dtype=np.int64), np.array(scores, dtype=np.float32)))
         return pad(found, k)
-
-
-def _make_doc(doc: Doc) -> Doc:
-    spans = [Span(doc, 0, len(doc))] if len(doc) else []
-    doc.spans[MENTIONS] = SpanGroup(doc, name=MENTIONS, spans=spans)
-    return doc
 
 
 class LinkerSystemSettings(SystemSettings):
@@ -345,6 +260,30 @@ class LinkerSystemSettings(SystemSettings):
         return LazySystem(lambda: LinkerSystem(find_encoder(self.encoder)))
 
 
+class TrainedBioSyn(System):
+    """BioSyn (Sung et al., ACL 2020): look-up by vectors and by shared characters at once."""
+
+    def __init__(self, model: str, cache: Path | None = None) -> None:
+        self.file = Path(model) / BIOSYN_FILE
+        if not self.file.is_file():
+            raise FileNotFoundError(
+                f"There is no model of BioSyn in {model} (seen from {Path.cwd()}). Train it first, correct the path, "
+                "or take the system out of the config."
+            )
+        self.cache = cache
+        self._scorer: BioSynScorer | None = None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Name the model by the hash of its file. See `System.identity`."""
+        return {"kind": "biosyn", "model": hash_file(self.file)}
+
+    def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Search with the model. See `Searcher.search`."""
+        self._scorer = self._scorer or BioSynScorer.from_disk(self.file.parent, cache=self.cache)
+        return self._scorer.search(names, queries, k)
+
+
 class BiosynSettings(SystemSettings):
     """Settings of BioSyn: the output folder of its training."""
 
@@ -354,6 +293,4 @@ class BiosynSettings(SystemSettings):
 
     def make(self, cache: Path | None) -> System:
         """Make the system, which loads its model when it is asked."""
-        from .biosyn import TrainedBioSyn
-
-        return TrainedBioSyn(self.model, cache)
+        return LazySystem(lambda: TrainedBioSyn(self.model, cache))

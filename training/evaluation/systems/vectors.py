@@ -5,15 +5,14 @@ from __future__ import annotations
 import csv
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, NamedTuple, NoReturn, Protocol
+from typing import Any, BinaryIO, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
 import spacy
-from spacy.language import Language
 from spacy.vectors import Vectors
 from spacy.vocab import Vocab
 
@@ -28,8 +27,7 @@ from ...methods.biosyn.scorer import pad
 from ..measure import LazySystem, System
 from ..settings import SystemSettings
 
-# The longest word that is looked for: more bytes without a space are no word.
-LONGEST_WORD = 1 << 16
+LONGEST_LINE = 100
 NUMBER = np.dtype("<f4")
 
 
@@ -48,107 +46,87 @@ def read_vector_table(path: str | Path) -> VectorTable:
     first line "rows width". The binary form (Mikolov et al., 2013) has this line, and for each row the word, a space,
     and the numbers as little-endian float32, with or without a line feed: GoogleNews, BioNLP, Wiki-PMC. Its words that
     are not UTF-8 are left out, with a warning.
-
-    path (str | Path): The file.
-    RETURNS (VectorTable): Ids and vectors in the order of the file.
-    RAISES (FileNotFoundError): If there is no such file.
-    RAISES (ValueError): If an id is missing or repeated, a row has too few or too many numbers, a number is not finite,
-        or there are fewer or more rows than the first line says, or none.
     """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"Can't find the file of vectors {path} (seen from {Path.cwd()}).")
-    return _read_binary(path) if path.name.removesuffix(".gz").endswith(".bin") else _read_text(path)
+    try:
+        return _read_binary(path) if path.name.removesuffix(".gz").endswith(".bin") else _read_text(path)
+    except ValueError as error:
+        raise ValueError(
+            f"{path}, {error}. A table of vectors has an id and its numbers on each line, with commas or spaces "
+            "between them, or else word2vec's binary form and a name that ends in .bin. The file was probably cut or "
+            "edited: fetch it again."
+        ) from error
 
 
 def _read_text(path: Path) -> VectorTable:
     separator, announced, width = "", None, None
-    line_of: dict[str, int] = {}
-    vectors: list[np.ndarray] = []
+    rows: dict[str, np.ndarray] = {}
     lines = SourceFile(path).lines()
     for number, line in show_progress(lines, description=f"Reading {path.name}", unit="lines"):
         if not line.strip():
             continue
         separator = separator or ("," if "," in line else " ")
-        key, *numbers = _split(line, separator)
+        if separator == ",":
+            key, *numbers = (field.strip() for field in next(csv.reader([line])))
+        else:
+            # word2vec ends each line with a space.
+            key, *numbers = line.replace("\t", " ").rstrip(" ").split(" ")
         if number == 1 and len(numbers) == 1 and key.isdecimal() and numbers[0].isdecimal():
             announced, width = int(key), int(numbers[0])
-            continue
-        # Names of columns. A first line whose numbers are damaged has an id.
-        if number == 1 and not key and numbers and not any(map(_is_number, numbers)):
+        elif number == 1 and not key:
+            # Names of columns.
             width = len(numbers)
-            continue
-        width = width or len(numbers)
-        if len(numbers) != width or not numbers:
-            _refuse(path, f"line {number}", f"{len(numbers)} numbers instead of {width or 'one or more'}")
-        if reason := invalid_utf8(key) if key else "there is no id":
-            _refuse(path, f"line {number}", reason)
-        if key in line_of:
-            _refuse(path, f"line {number}", f"{key!r} is there already, on line {line_of[key]}")
-        line_of[key] = number
-        vectors.append(_parse(path, number, numbers))
-    if not vectors or announced not in (None, len(vectors)):
-        said = f", but its first line says {announced}" if announced else ""
-        _refuse(path, f"line {max(line_of.values(), default=1)}", f"it has {len(vectors)} rows{said}")
-    return VectorTable(list(line_of), np.stack(vectors))
+        else:
+            width = width or len(numbers)
+            reason = "" if numbers and len(numbers) == width else f"{len(numbers)} numbers instead of {width or 'more'}"
+            vector = _parse(numbers, number)
+            _check(rows, key, vector, f"line {number}", reason or invalid_utf8(key))
+            rows[key] = vector
+    if not rows or announced not in (None, len(rows)):
+        raise ValueError(f"the last line: it has {len(rows)} rows, and should have {announced or 'some'}")
+    return VectorTable(list(rows), np.stack(list(rows.values())))
 
 
-def _split(line: str, separator: str) -> list[str]:
-    if separator == ",":
-        return [field.strip() for field in next(iter(csv.reader([line])))]
-    # word2vec ends each line with a space. Two spaces in a row would be an empty number, or an empty word.
-    return line.replace("\t", " ").rstrip(" ").split(" ")
-
-
-def _parse(path: Path, number: int, numbers: list[str]) -> np.ndarray:
+def _parse(numbers: list[str], line: int) -> np.ndarray:
     try:
         with np.errstate(over="ignore"):
-            vector = np.array(numbers, dtype=np.float64).astype(np.float32)
-    except ValueError:
-        wrong = next(text for text in numbers if not _is_number(text))
-        _refuse(path, f"line {number}", f"{wrong!r} is not a number")
+            return np.array(numbers, dtype=np.float64).astype(np.float32)
+    except ValueError as error:
+        raise ValueError(f"line {line}: {error}") from error
+
+
+def _check(known: Collection[str], key: str, vector: np.ndarray, where: str, reason: str | None = None) -> None:
     if not np.isfinite(vector).all():
-        wrong = numbers[int(np.flatnonzero(~np.isfinite(vector))[0])]
-        _refuse(path, f"line {number}", f"{wrong!r} is not a finite number")
-    return vector
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        reason = "a number is not finite"
+    elif not key or key in known:
+        reason = f"{key!r} is there already" if key else "there is no id or word"
+    if reason:
+        raise ValueError(f"{where}: {reason}")
 
 
 def _read_binary(path: Path) -> VectorTable:
     with path.open("rb") as raw, unpacked(path, raw) as content:
-        fields = content.readline(LONGEST_WORD).split()
+        fields = content.readline(LONGEST_LINE).split()
         if len(fields) != 2 or not all(field.isdigit() and int(field) for field in fields):
-            _refuse(path, "the first line", "it is not the number of rows and of numbers in each")
+            raise ValueError("the first line: it is not the number of rows and of numbers in each")
         n_rows, width = map(int, fields)
-        # Before memory is asked for. A gzipped file is larger than it looks.
-        if content is raw and path.stat().st_size < n_rows * width * NUMBER.itemsize:
-            _refuse(path, f"row {n_rows}", f"the file ends before it, but should have rows of {width:,} numbers")
         vectors = np.empty((n_rows, width), dtype=np.float32)
         row_of: dict[str, int] = {}
         for row in show_progress(range(1, n_rows + 1), description=f"Reading {path.name}", unit="words"):
-            word, data = _read_word(path, row, content), content.read(width * NUMBER.itemsize)
+            word, data = _read_word(content), content.read(width * NUMBER.itemsize)
             if len(data) < width * NUMBER.itemsize:
-                _refuse(path, f"row {row}", f"the file ends there, but its first line says {n_rows:,} rows")
-            vector = np.frombuffer(data, dtype=NUMBER)
-            if not word or not np.isfinite(vector).all():
-                _refuse(path, f"row {row}", "a number is not finite" if word else "there is no word")
+                raise ValueError(f"row {row}: the file ends there, but its first line says {n_rows:,} rows")
             try:
                 key = word.decode("utf8")
             except UnicodeDecodeError:
                 continue
-            if key in row_of:
-                _refuse(path, f"row {row}", f"{key!r} is there already, in row {row_of[key]}")
-            vectors[len(row_of)] = vector
+            vectors[len(row_of)] = np.frombuffer(data, dtype=NUMBER)
+            _check(row_of, key, vectors[len(row_of)], f"row {row}")
             row_of[key] = row
         if content.read(2).strip():
-            _refuse(path, f"row {n_rows}", f"the file goes on behind it, but its first line says {n_rows:,} rows")
+            raise ValueError(f"row {n_rows}: the file goes on behind it, but its first line says {n_rows:,} rows")
     if len(row_of) < n_rows:
         warnings.warn(
             f"{n_rows - len(row_of):,} of {n_rows:,} words in {path} are left out: they are not UTF-8. Names are "
@@ -158,38 +136,20 @@ def _read_binary(path: Path) -> VectorTable:
     return VectorTable(list(row_of), vectors[: len(row_of)])
 
 
-def _read_word(path: Path, row: int, content: BinaryIO) -> bytes:
+def _read_word(content: BinaryIO) -> bytes:
     word = bytearray()
     while (byte := content.read(1)) not in (b" ", b""):
         word += byte
-        if len(word) > LONGEST_WORD:
-            _refuse(path, f"row {row}", f"there is no space among {LONGEST_WORD:,} bytes, where a word should end")
     return bytes(word).lstrip(b"\n")
 
 
-def _refuse(path: Path, where: str, reason: str) -> NoReturn:
-    raise ValueError(
-        f"{path}, {where}: {reason}. A table of vectors has an id and its numbers on each line, with commas or spaces "
-        "between them, or else word2vec's binary form and a name that ends in .bin. The file was probably cut or "
-        "edited: fetch it again."
-    )
-
-
 class NameVectors(Protocol):
-    """An encoder of strings, or word vectors."""
+    """An encoder of strings, or word vectors. Equal fingerprints mean equal vectors."""
 
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint: equal fingerprints mean equal vectors."""
-        ...
+    fingerprint: str
 
     def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Encode strings.
-
-        strings (Sequence[str]): The strings.
-        RETURNS (tuple[ndarray, ndarray]): Vectors, shape (strings, width), float32, of any length, zeros for unknown
-            strings; and which strings are known, shape (strings,), bool.
-        """
+        """Encode strings: vectors of any length, float32, zeros for unknown ones; and which of them are known."""
         ...
 
 
@@ -217,12 +177,9 @@ class ConceptVectors(System):
         return {"kind": "concept_vectors", "vectors": self.fingerprint}
 
     def take(self, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Find the vectors of concepts.
+        """Find the vectors of concepts, zeros for those that the table lacks; and tell which it has.
 
-        ids (Sequence[str]): The concepts.
-        RETURNS (tuple[ndarray, ndarray]): Vectors, shape (ids, width), float32, zeros for a concept that the table
-            lacks; and which concepts it has, shape (ids,), bool. Vectors of zeros have no direction: they count as
-            missing.
+        Vectors of zeros have no direction: they count as missing.
         """
         rows = np.array([self._row_of.get(concept, -1) for concept in ids], dtype=np.int64)
         vectors = np.where(rows[:, None] >= 0, self.vectors[rows], np.float32(0))
@@ -233,15 +190,7 @@ VectorSource = NameVectors | ConceptVectors
 
 
 def find_vectors(vectors: VectorSource, terminology: Terminology, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Find the vectors of concepts: those of a table, or of the concepts' canonical names.
-
-    vectors (VectorSource): Table, encoder or word vectors.
-    terminology (Terminology): Has the names.
-    ids (Sequence[str]): The concepts, all of the terminology.
-    RETURNS (tuple[ndarray, ndarray]): Vectors, shape (ids, width), float32, zeros for unknown ones; and which are
-        known, shape (ids,), bool.
-    RAISES (ValueError): If none is known.
-    """
+    """Find the vectors of concepts: those of a table, or of the concepts' canonical names; and tell which are known."""
     if isinstance(vectors, ConceptVectors):
         found, is_known = vectors.take(ids)
     else:
@@ -270,17 +219,16 @@ class WordVectorSystem(System):
     out of the mean, and a string without known words is not found. The vectors are read when they are first searched:
     large ones take minutes.
 
-    vectors (Vocab | Language | str | Path): A vocabulary or a pipeline with vectors; a file as `read_vector_table`
-        reads it; or the name or the folder of a pipeline.
+    vectors (Vocab | str | Path): A vocabulary with vectors; a file as `read_vector_table` reads it; or the name or the
+        folder of a pipeline.
     """
 
     gives = frozenset({"search", "encode"})
 
-    def __init__(self, vectors: Vocab | Language | str | Path) -> None:
+    def __init__(self, vectors: Vocab | str | Path) -> None:
         self.vectors = vectors
         self._tokenizer = spacy.blank("en").tokenizer
         self._vector_of: dict[str, np.ndarray | None] = {}
-        self._counts: dict[str, int] = {}
 
     @cached_property
     def vocab(self) -> Vocab:
@@ -293,14 +241,13 @@ class WordVectorSystem(System):
         if isinstance(loaded, str | Path):
             if Path(loaded).suffix or not str(loaded):
                 raise FileNotFoundError(f"Can't find the file of vectors {loaded} (seen from {Path.cwd()}).")
-            loaded = spacy.load(loaded)
-        vocab = loaded.vocab if isinstance(loaded, Language) else loaded
-        if not vocab.vectors.size:
+            loaded = spacy.load(loaded).vocab
+        if not loaded.vectors.size:
             raise ValueError(
                 f"{self.vectors} has no word vectors. Small spaCy pipelines are without them: take one whose name ends "
                 "in md or lg, or a file of word vectors as word2vec writes it."
             )
-        return vocab
+        return loaded
 
     @cached_property
     def fingerprint(self) -> str:
@@ -320,10 +267,6 @@ class WordVectorSystem(System):
             self.__dict__.pop("vocab", None)
             self._vector_of = {}
 
-    def describe_search(self) -> dict[str, Any]:
-        """Count names and queries, and the unknown ones of each. See `System.describe_search`."""
-        return {"search": "exact", **self._counts}
-
     def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Encode strings as the means of their words' vectors. See `NameVectors.encode`."""
         means = np.zeros((len(strings), self.vocab.vectors_length), dtype=np.float32)
@@ -338,7 +281,6 @@ class WordVectorSystem(System):
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the names with the highest cosine. See `Searcher.search`; unknown strings are not found."""
         (right, is_name), (left, is_query) = self.encode(names), self.encode(queries)
-        self._counts = {"unknown_names": int((~is_name).sum()), "unknown_queries": int((~is_query).sum())}
         found = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))] * len(queries)
         if is_name.any() and is_query.any():
             rows_of_names = np.flatnonzero(is_name)

@@ -11,7 +11,6 @@ from spacy.vectors import Vectors
 from spacy.vocab import Vocab
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from training.evaluation.systems import vectors as module
 from training.evaluation.systems.encoder import EncoderSystem
 from training.evaluation.systems.vectors import (
     ConceptVectors,
@@ -109,11 +108,9 @@ BAD = {
     "cut in a vector": (GOOD[:-4], "row 2: the file ends"),
     "fewer rows": (to_bytes({"heart": [1, 0], "attack": [0, 2]}, announced=4), "the file ends"),
     "more rows": (to_bytes({"heart": [1, 0], "attack": [0, 2]}, announced=1), "row 1: the file goes on"),
-    "a row twice": (b"2 1\n" + 2 * (b"heart " + np.float32(1).tobytes()), "row 2: 'heart' is there already, in row 1"),
+    "a row twice": (b"2 1\n" + 2 * (b"heart " + np.float32(1).tobytes()), "row 2: 'heart' is there already"),
     "an infinite number": (to_bytes({"heart": [np.inf, 0]}), "row 1: a number is not finite"),
-    "no word": (to_bytes({"": [1, 0]}), "row 1: there is no word"),
-    "too many rows for memory": (b"1000000000000 300\nheart ", "the file ends before it"),
-    "a word without an end": (b"2 1\n" + b"x" * (module.LONGEST_WORD + 100), "no space among"),
+    "no word": (to_bytes({"": [1, 0]}), "row 1: there is no id or word"),
 }
 
 
@@ -128,25 +125,20 @@ def test_damaged_binary_files_are_refused(tmp_path, case):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("C1 1 2\nC2 1\n", "vectors.txt, line 2: 1 numbers instead of 2"),
-        ("C1 1 2\nC2 1 2 3\n", "vectors.txt, line 2: 3 numbers"),
-        ('"","V1"\n"C1",1,2\n', "vectors.txt, line 2: 2 numbers instead of 1"),
-        ("C1\n", "vectors.txt, line 1: 0 numbers"),
-        ("C1 1 2\nC2 1 nan\n", "vectors.txt, line 2: 'nan' is not a finite"),
-        ("C1 1 2\nC2 inf 2\n", "vectors.txt, line 2: 'inf'"),
-        ("C1 1 2\nC2 1e39 2\n", "vectors.txt, line 2: '1e39' is not a finite"),
-        ("C1 1 2\nC2 1 x\n", "vectors.txt, line 2: 'x' is not a number"),
-        ("C1 1  2\n", "vectors.txt, line 1: '' is not a number"),
-        ("C1 1 2\nC2 1 2\nC1 3 4\n", "vectors.txt, line 3: 'C1' is there already, on line 1"),
-        ("3 2\nC1 1 2\nC2 1 2\n", "vectors.txt, line 3: it has 2 rows, but its first line says 3"),
-        ('"",1\n', "vectors.txt, line 1: there is no id"),
-        ("", "it has 0 rows"),
-        ("3 2\n", "it has 0 rows"),
+        ("C1 1 2\nC2 1\n", "line 2: 1 numbers instead of 2"),
+        ("C1\n", "line 1: 0 numbers"),
+        ("C1 1 2\nC2 1 nan\n", "line 2: a number is not finite"),
+        ("C1 1 2\nC2 1e39 2\n", "line 2: a number is not finite"),
+        ("C1 1 2\nC2 1 x\n", "line 2:.*'x'"),
+        ("C1 1  2\n", "line 1:.*''"),
+        ("C1 1 2\nC2 1 2\nC1 3 4\n", "line 3: 'C1' is there already"),
+        ("3 2\nC1 1 2\nC2 1 2\n", "it has 2 rows, and should have 3"),
+        (" 1 2\n 3 4\n", "line 2: there is no id"),
         ('"","V1"\n', "it has 0 rows"),
     ],
 )
 def test_malformed_tables_are_refused(tmp_path, text, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"vectors.txt, .*{message}"):
         read_vector_table(write(tmp_path / "vectors.txt", text))
 
 
@@ -213,8 +205,6 @@ def test_search_by_word_vectors_equals_a_naive_loop(words, names, queries, data)
         np.testing.assert_allclose([cosines[row] for row in found[:n_found]], its_scores[:n_found], atol=1e-6)
         best = sorted(cosines.values(), reverse=True)[:n_found]
         np.testing.assert_allclose(its_scores[:n_found], best, atol=1e-6)
-    assert words.describe_search()["unknown_names"] == len(names) - sum(is_known)
-    assert words.describe_search()["unknown_queries"] == sum(not mean(query).any() for query in queries)
 
 
 def test_word_vectors_come_from_pipelines_and_text(tmp_path, words):
@@ -223,13 +213,13 @@ def test_word_vectors_come_from_pipelines_and_text(tmp_path, words):
     nlp = spacy.blank("en")
     nlp.vocab.vectors = words.vocab.vectors
     nlp.to_disk(tmp_path / "pipeline")
-    for other in (read, WordVectorSystem(nlp), WordVectorSystem(tmp_path / "pipeline")):
+    for other in (read, WordVectorSystem(tmp_path / "pipeline")):
         np.testing.assert_array_equal(
             other.encode(["heart attack", "xyz"])[0], words.encode(["heart attack", "xyz"])[0]
         )
     with pytest.raises(ValueError, match="no word vectors"):
-        WordVectorSystem(spacy.blank("en")).encode(["heart"])
-    assert WordVectorSystem(nlp).identity == words.identity != read.identity
+        WordVectorSystem(Vocab()).encode(["heart"])
+    assert WordVectorSystem(tmp_path / "pipeline").identity == words.identity != read.identity
     read.release()
     assert read.encode(["heart"])[0].tolist() == [[1, 0, 0]]
     with pytest.raises(FileNotFoundError, match="none.bin"):
