@@ -31,7 +31,7 @@ def keep_names() -> None:
     """Keep the names of commands: an application with one command alone would take no name."""
 
 
-SEED_OPTION = typer.Option(help="Seed of all choices")
+SEED_OPTION = typer.Option(min=0, help="Seed of all choices")
 ERRORS_OPTION = typer.Option(help="raise, or skip malformed lines and records")
 CASED_OPTION = typer.Option("--cased", help="Keep capital letters instead of lower-casing all strings")
 DeviceOption = Annotated[

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import srsly
 import typer
 
@@ -14,7 +15,7 @@ from spacy_sapbert.terminology.readers.lines import verify
 from spacy_sapbert.terminology.readers.rrf import read_rrf
 from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
 
-from ..data.pairs import LIMIT, check_text_path, make_pairs, save_pairs, write_pairs_text
+from ..data.pairs import LIMIT, make_pairs, save_pairs, write_pairs_text
 from ..release.rrf import DESCRIPTIONS
 from .application import (
     CASED_OPTION,
@@ -227,7 +228,7 @@ def pairs(
     dictionary: Annotated[
         str, typer.Option(help="Of mentions: lines of an id, a tab and a name, or a terminology")
     ] = "",
-    limit: Annotated[int, typer.Option(help="Of a terminology: pairs of a concept at most")] = LIMIT,
+    limit: Annotated[int, typer.Option(min=1, help="Of a terminology: pairs of a concept at most")] = LIMIT,
     seed: Annotated[int, SEED_OPTION] = 0,
     cased: Annotated[bool, CASED_OPTION] = False,
     distinct: Annotated[bool, typer.Option("--distinct", help="Of mentions: write repeated pairs once")] = False,
@@ -235,7 +236,13 @@ def pairs(
         str,
         typer.Option(help="Of translations, what makes a concept: word (all of a left word) or pair (as published)"),
     ] = "word",
-    text: Annotated[str, typer.Option(help="Of a terminology: also write lines CUI||name||name to this file")] = "",
+    text: Annotated[
+        str,
+        typer.Option(
+            click_type=click.Path(dir_okay=False),
+            help="Of a terminology: also write lines CUI||name||name to this file",
+        ),
+    ] = "",
 ) -> None:
     """Write pairs of names of one concept; of mentions and names, for fine-tuning; or of translations.
 
@@ -260,12 +267,10 @@ def pairs(
 
 
 def _pair_names(path: Path, output: Path, text: str, **settings: Any) -> None:
-    if text:
-        check_text_path(text)
     terminology = open_terminology(path)
     with show_phase("Pairing names"):
         made, data = make_pairs(terminology, **settings)
-        save_pairs(made, output, {**data, "terminology": terminology.fingerprint})
+        save_pairs(made, output, data)
     counts = data["counts"]
     typer.echo(
         f"{counts['pairs']:,} pairs of {counts['all_pairs']:,} possible ones; {counts['names']:,} distinct names, "
@@ -276,8 +281,8 @@ def _pair_names(path: Path, output: Path, text: str, **settings: Any) -> None:
     typer.echo(f"For comparison, UMLS 2020AA, English, as published: {published}.")
     if text:
         with show_phase(f"Writing {text}"):
-            n = write_pairs_text(made, text)
-        typer.echo(f"{n:,} lines written to {text}.")
+            write_pairs_text(made, text)
+        typer.echo(f"{len(made):,} lines written to {text}.")
 
 
 def _pair_mentions(files: list[str], dictionary: str, output: Path, *, lower_case: bool, distinct: bool) -> None:

@@ -11,11 +11,10 @@ from small_runs import assert_same, final_weights, make, pairs, terminology
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.alterations import alter_writing
 from training.data.pairs import PairData, index_pairs, load_pairs, save_pairs, write_pairs
 from training.data.relatedness import Relatedness
 from training.data.run_folder import RunFolder
-from training.data.tokens import tokenise
+from training.data.tokens import alter_writing, tokenise
 from training.encoders.bases import load_base
 from training.engine.loop import TrainingLoop
 from training.engine.run import train
