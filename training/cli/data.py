@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import srsly
 import typer
 
@@ -236,13 +235,7 @@ def pairs(
         str,
         typer.Option(help="Of translations, what makes a concept: word (all of a left word) or pair (as published)"),
     ] = "word",
-    text: Annotated[
-        str,
-        typer.Option(
-            click_type=click.Path(dir_okay=False),
-            help="Of a terminology: also write lines CUI||name||name to this file",
-        ),
-    ] = "",
+    text: Annotated[str, typer.Option(help="Of a terminology: also write lines CUI||name||name to this file")] = "",
 ) -> None:
     """Write pairs of names of one concept; of mentions and names, for fine-tuning; or of translations.
 
@@ -267,6 +260,8 @@ def pairs(
 
 
 def _pair_names(path: Path, output: Path, text: str, **settings: Any) -> None:
+    if text and Path(text).is_dir():
+        raise IsADirectoryError(f"Can't write to {text}: it is a folder. Give the path of a file.")
     terminology = open_terminology(path)
     with show_phase("Pairing names"):
         made, data = make_pairs(terminology, **settings)

@@ -134,7 +134,7 @@ def test_releases_are_kept_clean_and_no_languages_are_no_choice(release, tmp_pat
 
 def test_the_text_file_is_checked_before_pairs_are_made(release, tmp_path):
     run("preprocess", release, tmp_path / "names")
-    run("pairs", tmp_path / "names", tmp_path / "pairs", "--text", tmp_path, fails=True)
+    assert "it is a folder" in run("pairs", tmp_path / "names", tmp_path / "pairs", "--text", tmp_path, fails=True)
     assert not (tmp_path / "pairs").exists()
     run("pairs", tmp_path / "names", tmp_path / "pairs", "--text", tmp_path / "new" / "folder" / "p.txt")
     assert (tmp_path / "new" / "folder" / "p.txt").is_file()
