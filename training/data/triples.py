@@ -179,10 +179,10 @@ def _collect_triples(
             pl.Series("head", find_rows(rows["CUI2"], ids)), pl.Series("tail", find_rows(rows["CUI1"], ids)), name
         ).filter((pl.col("head") >= 0) & (pl.col("tail") >= 0))
         dropped["unnamed_concept"] += rows.height - ends.height
-        for text in ends["label"].unique().sort():
+        for text in ends["label"].unique():
             numbers.setdefault(text, len(numbers))
-        relations = ends["label"].replace_strict(numbers, return_dtype=pl.UInt64()).to_numpy()
-        heads, tails = (ends[column].to_numpy().astype(np.uint64) for column in ("head", "tail"))
+        relation = ends["label"].replace_strict(numbers, return_dtype=pl.Int64())
+        relations, heads, tails = (column.to_numpy().astype(np.uint64) for column in (relation, *ends["head", "tail"]))
         parts.append(np.unique(relations * square + heads * n + tails))
         dropped["duplicate"] += ends.height - len(parts[-1])
     with show_phase("Sorting triples"):
