@@ -117,11 +117,7 @@ def summarise(task: LinkingTask, hits: Hits) -> list[Figure]:
 
 def find_hits(ids: list[str], gold: list[str], ranks: Sequence[int]) -> list[bool]:
     """Decide for each of the ranks whether a right concept is among so many distinct concepts; then the same for names.
-
-    ids (list[str]): The concept of each name found, best first; equal ids joined with "|".
-    gold (list[str]): The right ids.
-    ranks (Sequence[int]): The ranks.
-    """
+    `ids` are the concepts of the names found, best first; equal ids are joined with "|"."""
     is_right = {joined: _is_right(joined, gold) for joined in dict.fromkeys(ids[:SEARCHED_ROWS])}
     distinct = list(is_right.values())
     return [any(distinct[:rank]) for rank in ranks] + [any(is_right[joined] for joined in ids[:rank]) for rank in ranks]
@@ -138,13 +134,8 @@ def evaluate_names(
     search: Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]] = exact_search,
 ) -> dict[str, Any]:
     """Measure the accuracy of an encoder by cosines, as training runs report it: `acc_at_1` and so on, and the numbers
-    of `mentions`, `queries` and `names`.
-
-    encode (Callable): Gives the vectors of strings, float32, shape (strings, width), of any length. It is called once,
-        with the distinct names and queries.
-    task (LinkingTask): Queries and dictionary.
-    search (Callable): Finds the rows of vectors with the highest inner products with those of queries: `exact_search`,
-        or one that computes on a GPU.
+    of `mentions`, `queries` and `names`. `encode` gives vectors of any length, and is called once; `search` finds the
+    rows with the highest inner products.
     """
 
     class Encoded:

@@ -102,14 +102,10 @@ def make_task(
     seen: Sequence[Mention] = (),
     spelling: Mapping[str, str] | None = None,
 ) -> LinkingTask:
-    """Make a task of mentions and a dictionary under a protocol. Its report counts what the protocol changed.
+    """Make a task of mentions and a dictionary (ids and names) under a protocol, with counts of what it changed.
 
-    mentions (Sequence[Mention]): The mentions to link. Those whose concept the dictionary lacks stay, and count as
-        wrong.
-    dictionary (Iterable[tuple[str, str]]): Ids, with "|" between equal ones, and names.
-    protocol (EvaluationProtocol): The protocol.
-    seen (Sequence[Mention]): The mentions of the parts that a system may have learned from.
-    spelling (Mapping[str, str] | None): Corrections of words in mentions, if the protocol cleans them.
+    Mentions whose concept the dictionary lacks stay, and count as wrong. `seen` are the mentions of the parts that a
+    system may have learned from, `spelling` has corrections of words, if the protocol cleans mentions.
     """
     if protocol.needs_seen and not seen:
         raise ValueError(
