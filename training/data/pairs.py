@@ -94,9 +94,9 @@ def load_pairs(path: str | Path) -> PairData:
 def read_pair_data(path: str | Path) -> PairData:
     """Load pairs of any number of concepts."""
     manifest, (names, concepts, rows) = FOLDER.load(path, "names", "concepts", "pairs")
-    columns = (rows[column].cast(pl.Int64()).to_numpy() for column in ("left", "right", "label"))
+    left, right, labels = (rows[column].cast(pl.Int64()).to_numpy() for column in ("left", "right", "label"))
     sources = concepts["sources"] if "sources" in concepts.columns else None
-    return PairData(names["name"], *columns, concepts["id"], manifest["sha256"], sources)
+    return PairData(names["name"], left, right, labels, concepts["id"], manifest["sha256"], sources)
 
 
 def list_pair_concepts(path: str | Path) -> set[str]:

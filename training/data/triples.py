@@ -175,16 +175,16 @@ def _collect_triples(
             dropped[reason] += rows.height
             rows = rows.filter(condition)
             dropped[reason] -= rows.height
-        ends = rows.select(
+        named = rows.select(
             pl.Series("head", find_rows(rows["CUI2"], ids)), pl.Series("tail", find_rows(rows["CUI1"], ids)), name
         ).filter((pl.col("head") >= 0) & (pl.col("tail") >= 0))
-        dropped["unnamed_concept"] += rows.height - ends.height
-        for text in ends["label"].unique():
+        dropped["unnamed_concept"] += rows.height - named.height
+        for text in named["label"].unique():
             numbers.setdefault(text, len(numbers))
-        relation = ends["label"].replace_strict(numbers, return_dtype=pl.Int64())
-        relations, heads, tails = (column.to_numpy().astype(np.uint64) for column in (relation, *ends["head", "tail"]))
+        relation = named["label"].replace_strict(numbers, return_dtype=pl.Int64())
+        relations, heads, tails = (column.to_numpy().astype(np.uint64) for column in (relation, *named["head", "tail"]))
         parts.append(np.unique(relations * square + heads * n + tails))
-        dropped["duplicate"] += ends.height - len(parts[-1])
+        dropped["duplicate"] += named.height - len(parts[-1])
     with show_phase("Sorting triples"):
         labels = sorted(numbers)
         place_of = np.argsort([numbers[text] for text in labels]).astype(np.uint64)
