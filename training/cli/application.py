@@ -46,7 +46,7 @@ DeviceOption = Annotated[
     str,
     typer.Option(callback=_enter_device, help="Where to compute: cpu, cuda, cuda:1 or mps; auto: on a GPU if there is"),
 ]
-SeedOption = Annotated[int, typer.Option(help="Seed of all choices")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of all choices")]
 ErrorsOption = Annotated[str, typer.Option(help="raise, or skip malformed lines and records")]
 LanguagesOption = Annotated[str, typer.Option(help="LAT of the names to take, separated by commas; or all")]
 TerminologyArgument = Annotated[Path, typer.Argument(help="A folder that `preprocess` or `split` has written")]

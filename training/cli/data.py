@@ -201,7 +201,7 @@ def pairs(
     ],
     output: Path,
     dictionary: Annotated[str, typer.Option(help="Of mentions: lines of an id, a tab, a name, or a terminology")] = "",
-    limit: Annotated[int, typer.Option(help="Of a terminology: pairs of a concept at most")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Of a terminology: pairs of a concept at most")] = 50,
     seed: SeedOption = 0,
     cased: CasedOption = False,
     distinct: Annotated[bool, typer.Option("--distinct", help="Of mentions: write repeated pairs once")] = False,
@@ -213,7 +213,7 @@ def pairs(
     Example: python -m training pairs output/split/terminology output/split/pairs
     """
     from ..data.further_pairs import write_finetuning_pairs, write_parallel_pairs
-    from ..data.pairs import check_text_path, make_pairs, save_pairs, write_pairs_text
+    from ..data.pairs import make_pairs, save_pairs, write_pairs_text
 
     # There may be spaces in the names of files.
     files = [file.strip() for file in source.split(",") if file.strip()]
@@ -224,15 +224,16 @@ def pairs(
     first = Path(files[0])
     if first.is_dir() or not (first.exists() or first.suffix):
         refuse_options(context, "a terminology", {"limit", "seed", "cased", "text"})
-        if text:
-            check_text_path(text)
+        if text and Path(text).is_dir():
+            raise IsADirectoryError(f"Can't write to {text}: it is a folder. Give the path of a file.")
         terminology = open_terminology(source)
         with show_phase("Pairing names"):
             made, data = make_pairs(terminology, lower_case=not cased, limit=limit, seed=seed)
-            save_pairs(made, output, {**data, "terminology": terminology.fingerprint})
+            save_pairs(made, output, data)
         typer.echo(PUBLISHED)
         if text:
-            typer.echo(f"{write_pairs_text(made, text):,} lines written to {text}.")
+            write_pairs_text(made, text)
+            typer.echo(f"{len(made):,} lines written to {text}.")
     elif first.name.endswith((".jsonl", ".jsonl.gz")):
         refuse_options(context, "mentions", {"dictionary", "cased", "distinct"})
         if not dictionary:

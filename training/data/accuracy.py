@@ -51,10 +51,6 @@ class NearestNames(NamedTuple):
     rows: np.ndarray  # Shape (queries, k), int64, best first, padded with -1.
     scores: np.ndarray  # Float32, padded with -inf.
 
-    def ids(self, task: LinkingTask, query: int) -> list[str]:
-        """List the concept of each name found for a query, best first."""
-        return [task.ids[row] for row in self.rows[query] if row >= 0]
-
 
 class Hits(NamedTuple):
     """Which mentions are right, by what is counted: metric and rank."""
@@ -66,16 +62,12 @@ class Hits(NamedTuple):
     def means(self) -> dict[tuple[str, int | None], float]:
         """Average over mentions, and over folds where there are several."""
         means = np.mean([self.is_hit[self.folds == fold].mean(axis=0) for fold in np.unique(self.folds)], axis=0)
-        return {label: float(mean) for label, mean in zip(self.labels, means, strict=True)}
+        return dict(zip(self.labels, means.tolist(), strict=True))
 
 
 def find(system: Searcher, task: LinkingTask) -> NearestNames:
-    """Search the distinct queries of a task. Nothing is found for an empty query, which could only be right by chance.
-
-    system (Searcher): The system.
-    task (LinkingTask): The task.
-    RETURNS (NearestNames): At most `SEARCHED_ROWS` names of each query.
-    """
+    """Search the distinct queries of a task: at most `SEARCHED_ROWS` names of each. An empty query finds nothing:
+    it could only be right by chance."""
     k = min(SEARCHED_ROWS, len(task.names))
     queries = [query for query in dict.fromkeys(task.queries) if query.strip()]
     place = {query: number for number, query in enumerate(queries)}
@@ -88,34 +80,29 @@ def find(system: Searcher, task: LinkingTask) -> NearestNames:
 
 
 def judge(task: LinkingTask, found: NearestNames) -> Hits:
-    """Decide which mentions are right; a mention of several parts is right if all of them are.
-
-    task (LinkingTask): The task.
-    found (NearestNames): The names found for its queries.
-    RETURNS (Hits): For each mention `acc` and `row_acc` at the ranks of the task, `acc_any_tied`, and for a task about
-        answers `answered`.
-    """
+    """Decide which mentions are right: `acc` and `row_acc` at the ranks of the task, `acc_any_tied`, and for a task
+    about answers `answered`. A mention of several parts is right if all of them are."""
     labels: list[tuple[str, int | None]] = [(name, rank) for name in (ACCURACY, ROW_ACCURACY) for rank in task.ranks]
-    labels += [(ANY_TIED, 1), *([(ANSWERED, None)] if task.level == ANSWER else [])]
+    labels += [(ANY_TIED, 1), (ANSWERED, None)]
     hits = np.zeros((len(task.queries), len(labels)), dtype=bool)
     for number, gold in enumerate(task.gold):
-        ids = found.ids(task, number)
-        n_tied = _count_tied(found.scores[number, : len(ids)])
-        is_hit = [*find_hits(ids, gold, task.ranks), any(_is_right(joined, gold) for joined in ids[:n_tied])]
-        hits[number] = [*is_hit, bool(ids)] if task.level == ANSWER else is_hit
-    return Hits(labels, *_join_parts(task, hits))
+        ids = [task.ids[row] for row in found.rows[number] if row >= 0]
+        best, scores = found.scores[number, :1], found.scores[number, : len(ids)]
+        tied = np.flatnonzero(scores >= best - TIE * np.maximum(1.0, np.abs(best)))
+        is_any_tied = any(_is_right(ids[place], gold) for place in tied)
+        hits[number] = [*find_hits(ids, gold, task.ranks), is_any_tied, bool(ids)]
+    if task.level != ANSWER:
+        labels, hits = labels[:-1], hits[:, :-1]
+    mentions = task.group_queries()
+    folds = [task.folds[queries[0]] if task.folds else 0 for queries in mentions]
+    return Hits(labels, np.array([hits[queries].all(axis=0) for queries in mentions]), np.array(folds))
 
 
 def summarise(task: LinkingTask, hits: Hits) -> list[Figure]:
-    """Average hits.
-
-    task (LinkingTask): The task.
-    hits (Hits): The hits of its mentions.
-    RETURNS (list[Figure]): At each rank of the task `acc`, the share of mentions with a right concept among the first
-        distinct concepts, names of equal score in the order of the dictionary, averaged over folds; `row_acc`, the same
-        among the first names, as it is published for SapBERT and BioSyn; `acc_any_tied`, what `acc` would be at best if
-        names of equal score were in another order; and of a task about answers precision, recall and F1.
-    """
+    """Average hits: at each rank of the task `acc`, the share of mentions with a right concept among the first distinct
+    concepts, names of equal score in the order of the dictionary, averaged over folds; `row_acc`, the same among the
+    first names, as it is published for SapBERT and BioSyn; `acc_any_tied`, what `acc` would be at best if names of
+    equal score were in another order; and of a task about answers precision, recall and F1."""
     means, n = hits.means(), len(hits.is_hit)
     figures = [Figure(metric, rank, value, n) for (metric, rank), value in means.items()]
     if task.level != ANSWER:
@@ -129,13 +116,8 @@ def summarise(task: LinkingTask, hits: Hits) -> list[Figure]:
 
 
 def find_hits(ids: list[str], gold: list[str], ranks: Sequence[int]) -> list[bool]:
-    """Decide at which ranks a right concept has been found.
-
-    ids (list[str]): The concept of each name found, best first; equal ids joined with "|".
-    gold (list[str]): The right ids.
-    ranks (Sequence[int]): The ranks.
-    RETURNS (list[bool]): For each of the ranks, whether it is among so many distinct concepts; then the same for names.
-    """
+    """Decide for each of the ranks whether a right concept is among so many distinct concepts; then the same for names.
+    `ids` are the concepts of the names found, best first; equal ids are joined with "|"."""
     is_right = {joined: _is_right(joined, gold) for joined in dict.fromkeys(ids[:SEARCHED_ROWS])}
     distinct = list(is_right.values())
     return [any(distinct[:rank]) for rank in ranks] + [any(is_right[joined] for joined in ids[:rank]) for rank in ranks]
@@ -145,36 +127,15 @@ def _is_right(joined: str, gold: list[str]) -> bool:
     return not set(gold).isdisjoint(joined.split(EQUAL_IDS))
 
 
-def _count_tied(scores: np.ndarray) -> int:
-    """Count the scores that are equal to the best, but for rounding."""
-    return int((scores >= scores[0] - TIE * max(1.0, abs(scores[0]))).sum()) if len(scores) else 0
-
-
-def _join_parts(task: LinkingTask, hits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Join the queries of each mention, which is right if all are, and find its fold."""
-    folds = np.array(task.folds or [0] * len(task.queries))
-    if not task.mention_of:
-        return hits, folds
-    _, first, mention_of = np.unique(task.mention_of, return_index=True, return_inverse=True)
-    joined = np.ones((len(first), hits.shape[1]), dtype=bool)
-    np.logical_and.at(joined, mention_of, hits)
-    return joined, folds[first]
-
-
 def evaluate_names(
     encode: Callable[[list[str]], np.ndarray],
     task: LinkingTask,
     *,
     search: Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]] = exact_search,
 ) -> dict[str, Any]:
-    """Measure the accuracy of an encoder by cosines, as training runs report it.
-
-    encode (Callable): Gives the vectors of strings, float32, shape (strings, width), of any length. It is called once,
-        with the distinct names and queries.
-    task (LinkingTask): Queries and dictionary.
-    search (Callable): Finds the rows of vectors with the highest inner products with those of queries: `exact_search`,
-        or one that computes on a GPU.
-    RETURNS (dict[str, Any]): `acc_at_1` and so on, and the numbers of `mentions`, `queries` and `names`.
+    """Measure the accuracy of an encoder by cosines, as training runs report it: `acc_at_1` and so on, and the numbers
+    of `mentions`, `queries` and `names`. `encode` gives vectors of any length, and is called once; `search` finds the
+    rows with the highest inner products.
     """
 
     class Encoded:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Annotated
 
-from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
+from pydantic import BaseModel, ConfigDict, Field
+
+from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8, parse_record
 
 EQUAL_IDS = "|"
-DICTIONARY_FORM = "id, tab, name, and possibly another tab and the source"
 
 
 def read_dictionary_rows(file: SourceFile) -> Iterator[tuple[str, str, str]]:
@@ -33,8 +34,8 @@ def read_dictionary_rows(file: SourceFile) -> Iterator[tuple[str, str, str]]:
             reason = f"an empty id in {fields[0]!r}"
         if reason:
             raise ValueError(
-                f"{file.path}, line {number}: {reason}. The form is {DICTIONARY_FORM}. Correct the line or take it"
-                " out; if all lines are of another form, bring the file to this one first."
+                f"{file.path}, line {number}: {reason}. The form is id, tab, name, and possibly another tab and the "
+                "source. Correct the line or take it out; if all lines are of another form, bring the file to this one."
             )
         yield fields[0], fields[1], fields[2] if len(fields) == 3 else ""
 
@@ -54,50 +55,50 @@ KEYS = {
     "text": "window",
     "text_start": "window_start",
 }
-
-# The keys of numbers of characters.
-PLACES = ("start", "end", "text_start")
+Text = Annotated[str, Field(pattern=r"\S")]
 
 
 @dataclass(frozen=True)
 class Mention:
-    """A mention and its concepts.
-
-    text (str): The mention.
-    ids (list[str]): The gold ids, any of which is right; none for NIL.
-    doc_id (str): The document.
-    window (str): The text around it.
-    parts (list[str]): The single mentions of a composite one, if annotated.
-    fold (int): The fold, in a corpus with several. It is not written.
-    start (int | None): Its start in the document's text, in characters.
-    end (int | None): Its end.
-    type (str): Its type in the corpus.
-    raw_id (str): The ids as written in the corpus.
-    fragments (list[list[int]]): Starts and ends of the pieces of a discontinuous mention.
-    window_start (int | None): The window's start in the document's text: the mention is
-        window[start - window_start : end - window_start].
-    place (str): The file and line, for messages. It is not written.
-    """
+    """A mention and its concepts."""
 
     text: str
-    ids: list[str]
+    ids: list[str]  # The gold ids, any of which is right; none for NIL.
     doc_id: str = ""
-    window: str = ""
-    parts: list[str] = field(default_factory=list)
-    fold: int = 0
-    start: int | None = None
+    window: str = ""  # The text around it.
+    parts: list[str] = field(default_factory=list)  # The single mentions of a composite one, if annotated.
+    fold: int = 0  # In a corpus with several. It is not written.
+    start: int | None = None  # In the document's text, in characters.
     end: int | None = None
-    type: str = ""
-    raw_id: str = ""
-    fragments: list[list[int]] = field(default_factory=list)
+    type: str = ""  # In the corpus.
+    raw_id: str = ""  # The ids as written in the corpus.
+    fragments: list[list[int]] = field(default_factory=list)  # Starts and ends of a discontinuous mention's pieces.
+    # The window's start in the document's text: the mention is window[start - window_start : end - window_start].
     window_start: int | None = None
-    place: str = ""
+    place: str = ""  # The file and line, for messages. It is not written.
 
     def to_line(self) -> str:
         """Format the mention as a line of JSON: `mention`, `ids`, and the other `KEYS` with a value."""
         values = {key: getattr(self, name) for key, name in KEYS.items()}
         kept = {k: value for k, value in values.items() if k in ("mention", "ids") or value not in (None, "", [])}
         return json.dumps(kept, ensure_ascii=False)
+
+
+class _Line(BaseModel):
+    """A line of JSON. Some corpora have documents with numbers for ids."""
+
+    model_config = ConfigDict(strict=True)
+
+    mention: str
+    ids: list[Text]
+    doc_id: str | int | None = None
+    start: int | None = None
+    end: int | None = None
+    type: str | int | None = None
+    raw_id: str | int | None = None
+    parts: list[Text] | None = None
+    text: str | None = None
+    text_start: int | None = None
 
 
 def read_mentions(file: SourceFile, *, fold: int = 0, keep_empty: bool = False) -> Iterator[Mention]:
@@ -116,41 +117,23 @@ def read_mentions(file: SourceFile, *, fold: int = 0, keep_empty: bool = False) 
 
 def parse_mention(line: str, *, fold: int = 0, keep_empty: bool = False) -> Mention:
     """Read a line of JSON."""
-    reason = invalid_utf8(line)
-    if reason:
-        raise ValueError(reason)
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"no valid JSON ({error})") from None
-    row: dict[str, Any] = record if isinstance(record, dict) else {}
-    text, ids, parts = row.get("mention"), row.get("ids"), row.get("parts") or []
-    if not isinstance(text, str) or not (text.strip() or keep_empty):
-        raise ValueError(f"'mention' has to be text, but is {text!r:.80}")
-    if not _is_list_of_text(ids):
-        raise ValueError(f"'ids' has to be a list of ids in quotation marks, but is {ids!r:.80}")
-    if not _is_list_of_text(parts):
-        raise ValueError(f"'parts' has to be a list of texts, one for each concept, but is {parts!r:.80}")
-    doc_id, window = _get_text(row, "doc_id", (str, int)), _get_text(row, "text", (str,))
-    if any(invalid_utf8(part) for part in (text, *ids, *parts, doc_id, window)):
-        # JSON can spell half a character ("\ud83d"), which no file can hold.
-        raise ValueError("half of a character (a lone surrogate)")
+    row = parse_record(_Line, line)
+    text = row.mention.strip()
     # Ids with "|" between them are equal ones, as in dictionaries. No dictionary has the whole as one id.
-    ids = list(dict.fromkeys(single.strip() for joined in ids for single in joined.split(EQUAL_IDS)))
-    if not all(ids):
-        raise ValueError(f"an empty id in {row['ids']!r:.80}")
-    start, end, window_start = (row[key] if type(row.get(key)) is int else None for key in PLACES)
-    kind, raw_id = (_get_text(row, key, (str, int)) for key in ("type", "raw_id"))
-    return Mention(text.strip(), ids, doc_id, window, parts, fold, start, end, kind, raw_id, window_start=window_start)
-
-
-def _get_text(row: dict[str, Any], key: str, kinds: tuple[type, ...]) -> str:
-    """Read a text that may be missing or null. Some corpora have documents with numbers for ids."""
-    value = row.get(key)
-    if value is not None and type(value) not in kinds:
-        raise ValueError(f"{key!r} has to be text, but is {value!r:.80}")
-    return "" if value is None else str(value)
-
-
-def _is_list_of_text(value: object) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and all(isinstance(part, str) and part.strip() for part in value)
+    ids = list(dict.fromkeys(single.strip() for joined in row.ids for single in joined.split(EQUAL_IDS)))
+    if not all(ids) or not (text or keep_empty):
+        raise ValueError(f"an empty id in {row.ids!r:.80}" if text else "mention: there is no text")
+    doc_id, kind, raw_id = ("" if value is None else str(value) for value in (row.doc_id, row.type, row.raw_id))
+    return Mention(
+        text,
+        ids,
+        doc_id,
+        window=row.text or "",
+        parts=row.parts or [],
+        fold=fold,
+        start=row.start,
+        end=row.end,
+        type=kind,
+        raw_id=raw_id,
+        window_start=row.text_start,
+    )

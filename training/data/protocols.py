@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import spacy
@@ -100,21 +100,12 @@ def make_task(
     protocol: EvaluationProtocol,
     *,
     seen: Sequence[Mention] = (),
-    texts: Mapping[str, str] | None = None,
     spelling: Mapping[str, str] | None = None,
 ) -> LinkingTask:
-    """Make a task of mentions and a dictionary under a protocol.
+    """Make a task of mentions and a dictionary (ids and names) under a protocol, with counts of what it changed.
 
-    mentions (Sequence[Mention]): The mentions to link. Those whose concept the dictionary lacks stay, and count as
-        wrong.
-    dictionary (Iterable[tuple[str, str]]): Ids, with "|" between equal ones, and names.
-    protocol (EvaluationProtocol): The protocol.
-    seen (Sequence[Mention]): The mentions of the parts that a system may have learned from.
-    texts (Mapping[str, str] | None): The whole texts of documents by their ids, to find abbreviations in.
-    spelling (Mapping[str, str] | None): Corrections of words in mentions, if the protocol cleans them.
-    RETURNS (LinkingTask): The task. Its report counts what the protocol changed.
-    RAISES (ValueError): If the protocol needs mentions seen before and there are none, or if no mention or no name is
-        left.
+    Mentions whose concept the dictionary lacks stay, and count as wrong. `seen` are the mentions of the parts that a
+    system may have learned from, `spelling` has corrections of words, if the protocol cleans mentions.
     """
     if protocol.needs_seen and not seen:
         raise ValueError(
@@ -122,53 +113,61 @@ def make_task(
             "training and development parts, or take a protocol that needs none, such as 'strict'."
         )
     report: Counter[str] = Counter()
-    long_forms = find_long_forms([*mentions, *seen], texts or {}) if protocol.abbreviations else {}
+    long_forms = find_long_forms([*mentions, *seen]) if protocol.abbreviations else {}
     queries = [_process(mention, protocol, long_forms, spelling, report) for mention in mentions]
-    seen_queries = [_process(mention, protocol, long_forms, spelling, Counter()) for mention in seen]
+    known = [_process(mention, protocol, long_forms, spelling, Counter()) for mention in seen]
     if protocol.unseen_only:
-        queries = _leave_out_seen(queries, seen_queries)
+        excluded = {tuple(query.parts) for query in known}
+        distinct: dict[tuple[str, ...], Mention] = {}
+        for query in queries:
+            distinct.setdefault(tuple(query.parts), query)
+        queries = [query for parts, query in distinct.items() if parts not in excluded]
     report["left_out"] = len(mentions) - len(queries)
-    rows = list(dictionary)
-    report["names_of_dictionary"] = len(rows)
-    names = _make_names(rows, protocol, seen_queries, report)
+    names = _make_names(dictionary, protocol, known, report)
     if not queries or not names:
         raise ValueError(
             f"There is nothing to measure: {len(queries)} of {len(mentions)} mentions and {len(names)} names are left "
             "under the protocol. Check that the files are those of this corpus."
         )
-    return _assemble(queries, names, report)
+    ids = {single for joined, _ in names for single in joined.split(EQUAL_IDS)}
+    counts: dict[str, Any] = {
+        "mentions": len(queries),
+        "unanswerable": sum(ids.isdisjoint(query.ids) for query in queries),
+        "names": len(names),
+        **report,
+    }
+    # A row of the task is a part of a mention.
+    rows = [(number, query, part) for number, query in enumerate(queries) for part in query.parts]
+    is_composite, is_changed = len(rows) > len(queries), any(query.parts != [query.text] for query in queries)
+    return LinkingTask(
+        queries=[part for *_, part in rows],
+        gold=[query.ids for _, query, _ in rows],
+        names=[name for _, name in names],
+        ids=[joined for joined, _ in names],
+        folds=[query.fold for _, query, _ in rows] if any(query.fold for query in queries) else [],
+        mention_of=[number for number, *_ in rows] if is_composite else [],
+        report=counts,
+        texts=[query.text for _, query, _ in rows] if is_changed else [],
+    )
 
 
 def process_mentions(
-    mentions: Sequence[Mention],
-    protocol: EvaluationProtocol,
-    *,
-    texts: Mapping[str, str] | None = None,
-    spelling: Mapping[str, str] | None = None,
+    mentions: Sequence[Mention], protocol: EvaluationProtocol, *, spelling: Mapping[str, str] | None = None
 ) -> list[tuple[list[str], list[str]]]:
     """Process mentions as a protocol processes those that are linked: the parts of each mention, and its ids."""
-    long_forms = find_long_forms(mentions, texts or {}) if protocol.abbreviations else {}
+    long_forms = find_long_forms(mentions) if protocol.abbreviations else {}
     processed = (_process(mention, protocol, long_forms, spelling, Counter()) for mention in mentions)
-    return [(query.parts, query.ids) for query in processed]
-
-
-@dataclass(frozen=True)
-class _Query:
-    """The parts of a mention, processed, and its concepts."""
-
-    parts: list[str]
-    ids: list[str]
-    fold: int = 0
-    text: str = ""
+    return [(mention.parts, mention.ids) for mention in processed]
 
 
 def _process(
     mention: Mention,
     protocol: EvaluationProtocol,
-    long_forms: Mapping[str, Mapping[str, str]],
+    long_forms: Mapping[str, LongForms],
     spelling: Mapping[str, str] | None,
     report: Counter[str],
-) -> _Query:
+) -> Mention:
+    """Return the mention with its parts as they are looked up, and its ids without the names of sources."""
     ids, text, parts = mention.ids, mention.text, [mention.text]
     if protocol.separated:
         parts = mention.parts or [part.strip() for part in text.split(SEPARATOR) if part.strip()] or parts
@@ -178,81 +177,46 @@ def _process(
         parts = [text]
         report["spelled_out"] += text != " ".join(mention.text.split())
     if protocol.composites:
-        ids = _choose_ids(ids)
+        # The ids of OMIM, which are numbers, are left out where others say the same.
+        ids = [single for single in ids if not (single.startswith(OMIM) or single.isdigit())] or ids
         # Annotated parts are more reliable than rules.
         parts = mention.parts if len(mention.parts) == len(ids) > 1 else resolve_composite(text, len(ids))
         report["composites"] += len(parts) > 1
         report["unresolved_composites"] += len(parts) == 1 < len(ids)
-    ids = list(dict.fromkeys(_strip(single) for single in ids))
     if protocol.cleaned:
         # Before the parts are taken apart: BioSyn does not correct words that stand beside the sign between them.
-        text = correct_spelling(SEPARATOR.join(parts).lower(), spelling) if spelling else SEPARATOR.join(parts).lower()
+        text = SEPARATOR.join(parts).lower()
+        text = correct_spelling(text, spelling) if spelling else text
         # Nothing would be left of a mention that is only punctuation.
-        parts = [clean(part) or part for part in text.split(SEPARATOR)] if len(parts) > 1 else [clean(text) or text]
-    return _Query(parts, ids, mention.fold, mention.text)
-
-
-def _choose_ids(ids: list[str]) -> list[str]:
-    """Leave out the ids of OMIM, which are numbers, where others say the same."""
-    others = [single for single in ids if not (single.startswith(OMIM) or single.isdigit())]
-    return others or ids
+        parts = [clean(part) or part for part in (text.split(SEPARATOR) if len(parts) > 1 else [text])]
+    return replace(mention, parts=parts, ids=list(dict.fromkeys(map(_strip, ids))))
 
 
 def _strip(single: str) -> str:
     return single.strip().removeprefix(OMIM).removeprefix(MESH)
 
 
-def _leave_out_seen(queries: list[_Query], seen: list[_Query]) -> list[_Query]:
-    known = {tuple(query.parts) for query in seen}
-    distinct: dict[tuple[str, ...], _Query] = {}
-    for query in queries:
-        distinct.setdefault(tuple(query.parts), query)
-    return [query for parts, query in distinct.items() if parts not in known]
-
-
 def _make_names(
-    rows: list[tuple[str, str]], protocol: EvaluationProtocol, seen: list[_Query], report: Counter[str]
+    dictionary: Iterable[tuple[str, str]], protocol: EvaluationProtocol, seen: list[Mention], report: Counter[str]
 ) -> list[tuple[str, str]]:
-    rows = [(EQUAL_IDS.join(map(_strip, joined.split(EQUAL_IDS))), name) for joined, name in rows]
+    rows = [(EQUAL_IDS.join(map(_strip, joined.split(EQUAL_IDS))), name) for joined, name in dictionary]
+    report["names_of_dictionary"] = len(rows)
     if protocol.cleaned or protocol.plain_names:
-        cleaned = [(joined, (clean if protocol.cleaned else make_plain)(name)) for joined, name in rows]
-        rows = [(joined, name) for joined, name in cleaned if name]
-        report["empty_names"] = len(cleaned) - len(rows)
-    if protocol.cleaned:
-        rows = [(joined, name) for name, joined in group_by_name(rows).items()]
-    if not protocol.augmented:
+        written = [(joined, (clean if protocol.cleaned else make_plain)(name)) for joined, name in rows]
+        rows = [(joined, name) for joined, name in written if name]
+        report["empty_names"] = len(written) - len(rows)
+
+    def unite(rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        if protocol.cleaned:
+            return [(joined, name) for name, joined in group_by_name(rows).items()]
         return list(dict.fromkeys(rows))
+
+    rows = unite(rows)
+    if not protocol.augmented:
+        return rows
+    report["names_before"] = len(rows)
     # The parts of a composite become one name, as published: which part means which concept, nothing says.
-    added = [(EQUAL_IDS.join(query.ids), " ".join(query.parts)) for query in seen if query.ids]
-    report["names_before"] = len(set(rows))
-    if protocol.cleaned:
-        return [(joined, name) for name, joined in group_by_name([*rows, *added]).items()]
-    return list(dict.fromkeys([*rows, *added]))
-
-
-def _assemble(queries: list[_Query], names: list[tuple[str, str]], report: Counter[str]) -> LinkingTask:
-    known = {single for joined, _ in names for single in joined.split(EQUAL_IDS)}
-    empty = sum(not part.strip() for query in queries for part in query.parts)
-    if empty:
-        report["empty_queries"] = empty
-    counts: dict[str, Any] = {
-        "mentions": len(queries),
-        "unanswerable": sum(known.isdisjoint(query.ids) for query in queries),
-        "names": len(names),
-        **report,
-    }
-    is_composite = any(len(query.parts) > 1 for query in queries)
-    is_changed = any(query.parts != [query.text] for query in queries)
-    return LinkingTask(
-        queries=[part for query in queries for part in query.parts],
-        gold=[query.ids for query in queries for _ in query.parts],
-        names=[name for _, name in names],
-        ids=[joined for joined, _ in names],
-        folds=[query.fold for query in queries for _ in query.parts] if any(query.fold for query in queries) else [],
-        mention_of=[number for number, query in enumerate(queries) for _ in query.parts] if is_composite else [],
-        report=counts,
-        texts=[query.text for query in queries for _ in query.parts] if is_changed else [],
-    )
+    return unite(rows + [(EQUAL_IDS.join(query.ids), " ".join(query.parts)) for query in seen if query.ids])
 
 
 def correct_spelling(text: str, spelling: Mapping[str, str]) -> str:
@@ -287,43 +251,29 @@ def resolve_composite(mention: str, n: int) -> list[str]:
     stays whole, as in the published files.
     """
     if n > 1:
-        for form in (_split_of, _split_nested, _split_list, _split_slash, _split_words):
-            parts = form(mention)
+        for parts in _list_splits(mention):
             if len(parts) == n and all(parts):
                 return parts
     return [mention]
 
 
-def _split_of(mention: str) -> list[str]:
-    """Split as in "cancer of the breast and ovaries"."""
-    match = _OF.fullmatch(mention)
-    return [f"{match[1]} {match[2]}", f"{match[1]} {match[3]}"] if match else []
-
-
-def _split_nested(mention: str) -> list[str]:
-    """Split as in "A, B or C and D cancer": every conjunction separates."""
-    return _share_ending(_BREAK.split(mention))
-
-
-def _split_list(mention: str) -> list[str]:
-    """Split as in "A, B and C cancer": only the last conjunction separates, an earlier one is part of a name."""
-    match = _LAST_CONJUNCTION.fullmatch(mention)
-    return _share_ending([*match[1].split(", "), match[2]]) if match else []
-
-
-def _split_slash(mention: str) -> list[str]:
-    """Split as in "cleft lip/palate": what stands before and behind belongs to each."""
+def _list_splits(mention: str) -> Iterator[list[str]]:
+    # "cancer of the breast and ovaries"
+    if match := _OF.fullmatch(mention):
+        yield [f"{match[1]} {match[2]}", f"{match[1]} {match[3]}"]
+    # "A, B or C and D cancer": every conjunction separates.
+    yield _share_ending(_BREAK.split(mention))
+    # "A, B and C cancer": only the last conjunction separates, an earlier one is part of a name.
+    if match := _LAST_CONJUNCTION.fullmatch(mention):
+        yield _share_ending([*match[1].split(", "), match[2]])
+    # "cleft lip/palate": what stands before and behind belongs to each.
     words = mention.split()
     places = [place for place, word in enumerate(words) if "/" in word and word.lower() != "and/or"]
-    if len(places) != 1:
-        return []
-    before, after = words[: places[0]], words[places[0] + 1 :]
-    return [" ".join([*before, part, *after]) if part else "" for part in words[places[0]].split("/")]
-
-
-def _split_words(mention: str) -> list[str]:
-    """Split as in "feverish rash": each word is a concept."""
-    return mention.split()
+    if len(places) == 1:
+        before, after = words[: places[0]], words[places[0] + 1 :]
+        yield [" ".join([*before, part, *after]) if part else "" for part in words[places[0]].split("/")]
+    # "feverish rash": each word is a concept.
+    yield words
 
 
 def _share_ending(parts: list[str]) -> list[str]:
@@ -333,47 +283,33 @@ def _share_ending(parts: list[str]) -> list[str]:
     return [*(f"{part} {match[2]}" if part else "" for part in parts[:-1]), parts[-1]]
 
 
-def find_long_forms(mentions: Iterable[Mention], texts: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Find the long form of each short form that the documents of mentions define, by document; the first definition
-    where there are several.
-
-    Where a document's text is not among `texts`, the windows of text around its mentions are searched: most definitions
-    stand beside a mention.
-    """
-    windows: dict[str, dict[str, None]] = {}
-    for mention in mentions:
-        if mention.doc_id:
-            text = texts.get(mention.doc_id, mention.window)
-            windows.setdefault(mention.doc_id, {})[text] = None
+def find_long_forms(mentions: Iterable[Mention]) -> dict[str, dict[str, str]]:
+    """Find the long form of each short form that the texts around mentions define, by document; the first definition
+    where there are several. Most definitions stand beside a mention."""
     make_doc = spacy.blank("en").make_doc
     found: dict[str, dict[str, str]] = {}
-    for doc_id, parts in windows.items():
+    for doc_id, text in dict.fromkeys((mention.doc_id, mention.window) for mention in mentions if mention.doc_id):
         forms = found.setdefault(doc_id, {})
-        for text in filter(None, parts):
-            for found_at in find_definitions(make_doc(text), text):
-                short = text[found_at.short_start : found_at.short_end]
-                forms.setdefault(short, " ".join(text[found_at.long_start : found_at.long_end].split()))
+        for place in find_definitions(make_doc(text), text) if text else ():
+            short = text[place.short_start : place.short_end]
+            forms.setdefault(short, " ".join(text[place.long_start : place.long_end].split()))
     return found
 
 
-def spell_out(mention: str, long_forms: LongForms) -> str:
+def spell_out(mention: str, long_forms: LongForms, inside: frozenset[str] = frozenset()) -> str:
     """Replace the abbreviations in a mention, and those in their long forms, until none is left.
 
-    A short form is found if it is a whole word, a part of "a/b", or stands before a comma. Within its own long form,
-    and in a circle of definitions, it stays as it is.
+    A short form is found if it is a whole word, a part of "a/b", or stands before a comma. Within its own long form
+    (`inside`), and in a circle of definitions, it stays as it is.
     """
-    return _spell_out(mention, long_forms, frozenset())
 
+    def replace_word(word: str) -> str:
+        if word in long_forms and word not in inside:
+            return spell_out(long_forms[word], long_forms, inside | {word})
+        if word.endswith(","):
+            return replace_word(word[:-1]) + ","
+        if "/" in word:
+            return "/".join(map(replace_word, word.split("/")))
+        return word
 
-def _spell_out(text: str, long_forms: LongForms, inside: frozenset[str]) -> str:
-    return " ".join(_replace(word, long_forms, inside) for word in text.split())
-
-
-def _replace(word: str, long_forms: LongForms, inside: frozenset[str]) -> str:
-    if word in long_forms and word not in inside:
-        return _spell_out(long_forms[word], long_forms, inside | {word})
-    if word.endswith(","):
-        return _replace(word[:-1], long_forms, inside) + ","
-    if "/" in word:
-        return "/".join(_replace(part, long_forms, inside) for part in word.split("/"))
-    return word
+    return " ".join(map(replace_word, mention.split()))

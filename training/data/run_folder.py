@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from filelock import Timeout
+from pydantic import BaseModel, ConfigDict
 from typing_extensions import Self
 
 from spacy_sapbert.files import lock_folder, write_whole
+from spacy_sapbert.terminology.readers.lines import parse_record
 
 from ..machine import find_versions
 
@@ -24,30 +26,37 @@ LOCK_FILE, OWNER_FILE = ".run.lock", ".run.pid"
 TEMPORARY = re.compile(r".+\.[0-9a-f]{32}\.part")
 
 
+class _Accuracy(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    acc_at_1: float
+
+
+class _Entry(BaseModel):
+    """A line of the metrics: those of its entries that curves draw."""
+
+    model_config = ConfigDict(strict=True)
+
+    step: int
+    loss: float = 0.0
+    evaluation: _Accuracy = _Accuracy(acc_at_1=0.0)
+
+
 @dataclass(frozen=True)
 class RunDescription:
-    """The description of a run, written before its first step.
+    """The description of a run, written before its first step."""
 
-    settings (dict[str, Any]): Settings by section.
-    data (dict[str, Any]): Counts of the data, and `sha256`, which identifies them.
-    encoder (dict[str, Any]): `base`, the fingerprint of the base encoder, and the encoder's settings.
-    versions (dict[str, str]): Version by package.
-    parameters (dict[str, int]): Numbers of trained parameters.
-    machine (dict[str, Any]): Processor, device and threads.
-    """
-
-    settings: dict[str, Any]
-    data: dict[str, Any]
-    encoder: dict[str, Any]
-    versions: dict[str, str]
-    parameters: dict[str, int] = field(default_factory=dict)
-    machine: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any]  # By section.
+    data: dict[str, Any]  # Counts of the data, and `sha256`, which identifies them.
+    encoder: dict[str, Any]  # `base`, the fingerprint of the base encoder, and the encoder's settings.
+    versions: dict[str, str]  # By package.
+    parameters: dict[str, int] = field(default_factory=dict)  # Numbers of trained parameters.
+    machine: dict[str, Any] = field(default_factory=dict)  # Processor, device and threads.
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make a description of what `to_dict` returns. Unknown names are ignored; a missing one is a TypeError."""
-        known = {item.name for item in fields(cls)}
-        return cls(**{name: value for name, value in values.items() if name in known})
+        return cls(**{item.name: values[item.name] for item in fields(cls) if item.name in values})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description as plain JSON data."""
@@ -56,23 +65,16 @@ class RunDescription:
 
 @dataclass(frozen=True)
 class RunReport(RunDescription):
-    """The report of a finished run or of an exported checkpoint.
+    """The report of a finished run or of an exported checkpoint."""
 
-    training (dict[str, Any]): `steps`, `seconds`, how the run `ended`, its speed, and the method's own entries.
-    held_out (dict[str, Any] | None): Scores "before" and "after" on held-out names; None if there are none.
-    export (dict[str, Any]): `base_share` and `dtype` of the exported weights.
-    """
-
+    # `steps`, `seconds`, how the run `ended`, its speed, and the method's own entries.
     training: dict[str, Any] = field(default_factory=dict)
-    held_out: dict[str, Any] | None = None
-    export: dict[str, Any] = field(default_factory=dict)
+    held_out: dict[str, Any] | None = None  # Scores "before" and "after" on held-out names, if there are any.
+    export: dict[str, Any] = field(default_factory=dict)  # `base_share` and `dtype` of the exported weights.
 
 
 class RunFolder:
-    """The files of a run.
-
-    path (str | Path): The run's folder, `paths.output` of its settings.
-    """
+    """The files of a run, in the folder `paths.output` of its settings."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -89,10 +91,8 @@ class RunFolder:
         """Read the description of the run. It raises a FileNotFoundError if there is no run."""
         for path in (self.description, self.report):
             if path.is_file():
-                try:
+                with suppress(TypeError, AttributeError):
                     return RunDescription.from_dict(json.loads(path.read_text(encoding="utf8")))
-                except (TypeError, AttributeError):
-                    continue
         raise FileNotFoundError(
             f"There is no run in {self.path}: no {self.description.name} or {self.report.name} that a run has written "
             f"(seen from {Path.cwd()}). Give the folder that paths.output of the run names; a run writes there as soon "
@@ -112,36 +112,24 @@ class RunFolder:
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """Read one entry for each step or evaluation. It raises a ValueError if a line is none."""
-        entries = []
-        for number, line in enumerate(self._read_lines(), start=1):
-            try:
-                entries.append(_parse_entry(line))
-            except ValueError as error:
-                raise ValueError(
-                    f'{self.metrics}, line {number}: {error}. The form is {{"step": 8, "loss": 0.5}}. Correct the line '
-                    "or take it out."
-                ) from None
-        return entries
+        lines = self._read_lines()
+        for number, line in lines:
+            if fault := self._find_fault(number, line):
+                raise ValueError(f'{fault}. The form is {{"step": 8, "loss": 0.5}}. Correct the line or take it out.')
+        return [json.loads(line) for _, line in lines]
 
     def forget_metrics(self, step: int | None) -> None:
         """Remove the metrics after a step, which a resumed run repeats (None: all), and lines that are no entries."""
-        if not self.metrics.is_file():
-            return
         kept = []
-        for number, line in enumerate(self._read_lines() if step is not None else (), start=1):
-            try:
-                keeps = _parse_entry(line)["step"] <= step
-            except ValueError as error:
+        for number, line in self._read_lines() if step is not None else ():
+            if fault := self._find_fault(number, line):
                 # A run should not be lost because of a line that is drawn in a picture.
-                warnings.warn(
-                    f"{self.metrics}, line {number}: {error}. The line is taken out, and the run goes on. Curves "
-                    "lack its figures.",
-                    stacklevel=3,
-                )
-                continue
-            if keeps:
+                text = f"{fault}. The line is taken out, and the run goes on. Curves lack its figures."
+                warnings.warn(text, stacklevel=3)
+            elif json.loads(line)["step"] <= step:
                 kept.append(line)
-        write_text(self.metrics, "".join(kept))
+        if self.metrics.is_file():
+            write_text(self.metrics, "".join(kept))
 
     def remove_leftovers(self) -> None:
         """Remove the temporary files of killed runs. The folder is locked, so nobody is writing them."""
@@ -149,27 +137,19 @@ class RunFolder:
             if TEMPORARY.fullmatch(path.name):
                 path.unlink(missing_ok=True)
 
-    def _read_lines(self) -> list[str]:
+    def _read_lines(self) -> list[tuple[int, str]]:
         if not self.metrics.is_file():
             return []
         lines = self.metrics.read_text(encoding="utf8", errors="replace").splitlines(keepends=True)
         # The last line may be incomplete if the run is active or was killed.
-        return [line for line in lines if line.endswith("\n")]
+        return [(number, line) for number, line in enumerate(lines, start=1) if line.endswith("\n")]
 
-
-def _parse_entry(line: str) -> dict[str, Any]:
-    """Read a line of the metrics, or raise a ValueError that says what is wrong with it."""
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"no valid JSON ({error})") from None
-    if not isinstance(entry, dict) or type(entry.get("step")) is not int:
-        raise ValueError(f"no entry with a step: {line.strip()!r:.80}")
-    evaluation = entry.get("evaluation", {"acc_at_1": 0.0})
-    figures = [entry.get("loss", 0.0), evaluation.get("acc_at_1") if isinstance(evaluation, dict) else None]
-    if not all(type(figure) in (int, float) for figure in figures):
-        raise ValueError(f"the loss or the evaluation is no number: {line.strip()!r:.80}")
-    return entry
+    def _find_fault(self, number: int, line: str) -> str:
+        try:
+            parse_record(_Entry, line)
+        except ValueError as error:
+            return f"{self.metrics}, line {number}: {error}"
+        return ""
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
@@ -199,20 +179,11 @@ def lock_run(path: Path) -> Iterator[None]:
         try:
             stack.enter_context(lock_folder(path, LOCK_FILE, timeout=0))
         except Timeout as error:
+            number = owner.read_text(encoding="utf8") if owner.is_file() else "unknown"
             raise RuntimeError(
-                f"Another run, with the process id {_read_owner(owner)}, is writing to {path}. Wait for its end or "
-                "stop it, or set another output folder."
+                f"Another run, with the process id {number}, is writing to {path}. Wait for its end or stop it, or set "
+                "another output folder."
             ) from error
         owner.write_text(str(os.getpid()), encoding="utf8")
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                owner.unlink()
-
-
-def _read_owner(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf8") or "unknown"
-    except OSError:
-        return "unknown"
+        stack.callback(owner.unlink, missing_ok=True)
+        yield

@@ -2,57 +2,46 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.edits import remove_concepts
 from spacy_sapbert.terminology.names import list_distinct_names
-from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERSION
-from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
 
 from .folders import DataFolder
 from .task import LinkingTask
 
-TERMINOLOGY_FOLDER, HELD_OUT_FILE, SPLIT_MANIFEST = "terminology", "held_out.json", "split.json"
-FOLDER = DataFolder(SPLIT_MANIFEST, 2, "`split`")
+TERMINOLOGY_FOLDER, HELD_OUT_FILE = "terminology", "held_out.json"
+FOLDER = DataFolder("split.json", "split")
 # The language (LAT) among whose names those of other languages are searched.
 TARGET = "ENG"
-# A language counts as Latin if more than this share of its letters are Latin.
-LATIN_SHARE = 0.5
 
 
 def read_held_out(path: str | Path) -> LinkingTask:
     """Load a task. If it lies in the folder of a split, verify the whole folder."""
-    _verify(Path(path))
-    return LinkingTask.from_disk(path)
-
-
-def _verify(path: Path) -> None:
-    """Verify the folder of a split that a file lies in."""
-    manifest = path.with_name(SPLIT_MANIFEST)
-    if path.is_file() and manifest.is_file() and path.name not in FOLDER.read(manifest.parent)["files"]:
+    path = Path(path)
+    folder = path.parent
+    if path.is_file() and (folder / FOLDER.manifest).is_file() and path.name not in FOLDER.read(folder)["files"]:
         raise ValueError(
             f"{path} does not belong to the split that it lies with: its concepts may be among those to train "
             "on. Make the split anew with this source (`--sources`), or move the file to another folder to "
             "measure on it all the same."
         )
+    return LinkingTask.from_disk(path)
 
 
 def split_terminology(
-    terminology: Terminology, *, held_out: int, dictionary: int, seed: int = 0, kept: Collection[str] = ()
+    terminology: Terminology, *, held_out: int, dictionary: int, seed: int = 0
 ) -> tuple[Terminology, LinkingTask]:
     """Hold out concepts with all their names, before pairs are made."""
     rng = np.random.default_rng(seed)
     names = list_distinct_names(terminology.names)
     paired, is_eligible = _find_paired(names, len(terminology))
-    is_eligible[[terminology.row(id_) for id_ in kept]] = False
     paired = rng.permutation(paired)
     eligible = paired[is_eligible[paired]]
     if held_out < 1 or len(eligible) < held_out or len(paired) <= held_out or dictionary < held_out:
@@ -69,14 +58,8 @@ def split_terminology(
     return hold_out(terminology, asked), task
 
 
-def hold_out_source(terminology: Terminology, source: str, *, seed: int = 0) -> tuple[Terminology, LinkingTask]:
-    """Hold out all concepts with a name from a source, so that training sees none of its names."""
-    task, concepts = make_source_task(terminology, source, seed=seed)
-    return hold_out(terminology, concepts), task
-
-
 def make_source_task(terminology: Terminology, source: str, *, seed: int = 0) -> tuple[LinkingTask, np.ndarray]:
-    """Make the task of a source as `hold_out_source` does, and leave the terminology as it is."""
+    """Make a task of the concepts with a name from a source, and list their rows, which training should not see."""
     has_source = terminology.names["source"].cast(pl.String).str.split("|").list.contains(source)
     concepts = terminology.names.filter(has_source)["concept"].unique().sort().to_numpy()
     names = list_distinct_names(terminology.names)
@@ -142,31 +125,29 @@ def write_split(
     """Split a terminology, and write all parts to one folder."""
     rest, tasks = terminology, {}
     for source in sources:
-        rest, tasks[f"held_out_{source}.json"] = hold_out_source(rest, source, seed=seed)
+        tasks[f"held_out_{source}.json"], concepts = make_source_task(rest, source, seed=seed)
+        rest = hold_out(rest, concepts)
     if held_out:
         rest, tasks[HELD_OUT_FILE] = split_terminology(rest, held_out=held_out, dictionary=dictionary, seed=seed)
     settings = {"held_out": held_out, "dictionary": dictionary, "seed": seed, "sources": list(sources)}
-    save_split(path, rest, tasks, {"settings": settings, "terminology": terminology.fingerprint})
+    save_split(path, terminology, rest, tasks, settings)
     return rest, tasks
 
 
 def save_split(
     path: str | Path,
+    terminology: Terminology,
     rest: Terminology,
     tasks: Mapping[str, LinkingTask],
-    data: Mapping[str, Any],
+    settings: Mapping[str, Any],
     *,
     share_dictionary: bool = False,
 ) -> None:
     """Write the parts of a split to one folder."""
-    hashes: dict[str, str] = {}
-    with FOLDER.write(path, data, hashes=hashes) as temporary:
+    with FOLDER.write(path, {"settings": settings, "terminology": terminology.fingerprint}) as folder:
         for name, task in tasks.items():
-            task.to_disk(temporary / name, share_dictionary=share_dictionary)
-        rest.to_disk(temporary / TERMINOLOGY_FOLDER)
-        manifest = temporary / TERMINOLOGY_FOLDER / TERMINOLOGY_MANIFEST
-        saved = read_manifest(manifest, TERMINOLOGY_VERSION, check_files=False)
-        hashes |= {f"{TERMINOLOGY_FOLDER}/{name}": digest for name, digest in saved["files"].items()}
+            task.to_disk(folder / name, share_dictionary=share_dictionary)
+        rest.to_disk(folder / TERMINOLOGY_FOLDER)
 
 
 def check_held_out(task: LinkingTask, concepts: Collection[str], path: str | Path) -> None:
@@ -180,25 +161,10 @@ def check_held_out(task: LinkingTask, concepts: Collection[str], path: str | Pat
         )
 
 
-class LanguageNames(NamedTuple):
-    """The lower-cased names of a terminology by language, and the candidates for queries.
-
-    names (pl.DataFrame): The columns `concept` (row), `language` and `name`, sorted by all three, each row once.
-    questions (pl.DataFrame): The names in other languages than English, of concepts with a name in English, with
-        two more columns: `identical`, whether the concept has the same name in English, and `shared`, whether
-        another concept has the name in any language.
-    """
-
-    names: pl.DataFrame
-    questions: pl.DataFrame
-
-    def askable(self) -> pl.DataFrame:
-        """List the valid queries: neither identical to a name in English nor shared with another concept."""
-        return self.questions.filter(~pl.col("identical"), ~pl.col("shared")).drop("identical", "shared")
-
-
-def list_language_names(terminology: Terminology) -> LanguageNames:
-    """List names by language, and the candidates for queries."""
+def make_language_tasks(
+    terminology: Terminology, *, held_out: int, dictionary: int = 0, max_queries: int = 0, seed: int = 0
+) -> tuple[np.ndarray, dict[str, LinkingTask]]:
+    """Choose concepts, and make a task for each language: their names in it, searched among the names in English."""
     lower_case = pl.col("name").str.to_lowercase()
     names = terminology.names.select("concept", "language", lower_case).unique().sort("concept", "language", "name")
     languages = names["language"].unique().sort().to_list()
@@ -208,156 +174,62 @@ def list_language_names(terminology: Terminology) -> LanguageNames:
             f" has names in {', '.join(filter(None, languages)) or 'none'}. It was probably read for one "
             "language. Read it with `preprocess --languages all`."
         )
-    searched = names.filter(pl.col("language") == TARGET).select("concept", "name")
+    english = names.filter(pl.col("language") == TARGET).select("concept", "name")
+    named = english["concept"].unique().sort()
+    # What is written like an English name of its concept is no question, and what another concept has, no fair one.
+    others = names.filter(~pl.col("language").is_in([TARGET, ""]), pl.col("concept").is_in(named.implode()))
+    others = others.join(
+        english.with_columns(identical=True), on=["concept", "name"], how="left", maintain_order="left"
+    )
     shared = names.select("concept", "name").unique().filter(pl.col("name").is_duplicated())["name"].unique()
-    others = names.filter(pl.col("language") != TARGET, pl.col("language") != "")
-    questions = others.filter(pl.col("concept").is_in(searched["concept"].unique().implode()))
-    known = searched.with_columns(identical=True)
-    questions = questions.join(known, on=["concept", "name"], how="left", maintain_order="left")
-    return LanguageNames(
-        names,
-        questions.with_columns(pl.col("identical").fill_null(False), shared=pl.col("name").is_in(shared.implode())),
-    )
-
-
-def make_language_tasks(
-    terminology: Terminology,
-    held_out: Collection[str],
-    *,
-    dictionary: int = 0,
-    max_queries: int = 0,
-    seed: int = 0,
-) -> dict[str, LinkingTask]:
-    """Make a task for each language: names of held-out concepts, searched among the names in English."""
-    listed = list_language_names(terminology)
-    rng = np.random.default_rng(seed)
-    rows = np.unique(np.array([terminology.row(concept) for concept in held_out], dtype=np.uint32))
-    searched = _draw_dictionary(listed.names, rows, dictionary, rng)
-    chosen = _draw_queries(listed.askable(), rows, max_queries, rng)
-    if not chosen.height:
-        raise ValueError(
-            f"None of the {len(rows)} concepts has a name to ask for: it needs one in {TARGET}, and one in "
-            "another language that is written differently and that no other concept has. Give other concepts,"
-            " or a larger limit of queries."
-        )
-    ids = terminology.concepts["id"]
-    names, name_ids = searched["name"].to_list(), ids.gather(searched["concept"]).to_list()
-    own = listed.questions.filter(pl.col("concept").is_in(rows))
-    tasks = {}
-    for (language,), queries in sorted(chosen.partition_by("language", as_dict=True).items()):
-        gold = [[concept] for concept in ids.gather(queries["concept"]).to_list()]
-        report = _count_questions(own.filter(pl.col("language") == language), queries.height)
-        report = {"concepts": searched["concept"].n_unique(), **report}
-        tasks[str(language)] = LinkingTask(queries["name"].to_list(), gold, names, name_ids, report=report)
-    return tasks
-
-
-def _draw_dictionary(names: pl.DataFrame, asked: np.ndarray, n_concepts: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Choose the names in English of the held-out concepts, and of other concepts up to the given number."""
-    in_target = names.filter(pl.col("language") == TARGET).select("concept", "name")
-    named = in_target["concept"].unique().to_numpy()
-    others = rng.permutation(np.setdiff1d(named, asked))
-    if n_concepts:
-        others = others[: max(0, n_concepts - int(np.isin(asked, named).sum()))]
-    return in_target.filter(pl.col("concept").is_in(np.concatenate([asked, others]).astype(np.uint32)))
-
-
-def _draw_queries(askable: pl.DataFrame, asked: np.ndarray, limit: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Draw one name per concept and language, and at most `limit` per language."""
-    own = askable.filter(pl.col("concept").is_in(asked))
-    own = own.with_columns(key=pl.Series(rng.random(own.height))).sort("language", "key")
-    own = own.unique(["language", "concept"], keep="first", maintain_order=True)
-    if limit:
-        own = own.group_by("language", maintain_order=True).head(limit)
-    return own.sort("language", "concept")
-
-
-def _count_questions(own: pl.DataFrame, n_queries: int) -> dict[str, int]:
-    identical = int(own["identical"].sum())
-    shared = own.filter(pl.col("shared"), ~pl.col("identical")).height
-    left = {"identical": identical, "shared": shared, "not_drawn": own.height - identical - shared - n_queries}
-    return {"names": own.height, **left}
-
-
-def join_tasks(tasks: Mapping[str, LinkingTask]) -> LinkingTask:
-    """Join the queries of all languages into one task, for evaluation during training."""
-    first = next(iter(tasks.values()))
-    return LinkingTask(
-        [query for task in tasks.values() for query in task.queries],
-        [gold for task in tasks.values() for gold in task.gold],
-        first.names,
-        first.ids,
-        report={"concepts": first.report["concepts"], "languages": len(tasks)},
-    )
-
-
-def count_languages(terminology: Terminology) -> dict[str, dict[str, Any]]:
-    """Count names and concepts by language."""
-    name = pl.col("name")
-    counts = terminology.names.group_by("language").agg(
-        pl.len().alias("names"),
-        pl.col("concept").n_unique().alias("concepts"),
-        latin=name.str.count_matches(r"\p{Latin}").sum() > LATIN_SHARE * name.str.count_matches(r"\p{L}").sum(),
-    )
-    rows = counts.sort(["names", "language"], descending=[True, False]).to_dicts()
-    return {row.pop("language"): row for row in rows}
-
-
-def split_languages(
-    terminology: Terminology,
-    *,
-    held_out: int,
-    dictionary: int = 0,
-    max_queries: int = 0,
-    seed: int = 0,
-) -> tuple[Terminology, dict[str, LinkingTask]]:
-    """Hold out concepts with their names in all languages, before pairs are made."""
-    eligible = list_language_names(terminology).askable()["concept"].unique().sort().to_numpy()
+    others = others.with_columns(pl.col("identical").fill_null(False), shared=pl.col("name").is_in(shared.implode()))
+    askable = others.filter(~pl.col("identical"), ~pl.col("shared"))
+    eligible = askable["concept"].unique().sort().to_numpy()
     if held_out < 1 or len(eligible) < held_out or len(terminology) <= held_out or 0 < dictionary < held_out:
-        message = (
+        raise ValueError(
             f"Can't hold out {held_out} concepts for a dictionary of {dictionary} (0: all): {len(eligible)} "
             f"have a name in {TARGET} and one in another language that is written differently and that no "
             "other concept has; some have to be left for training, and the dictionary holds the held-out "
             "ones. Hold fewer out, or make the dictionary larger."
         )
-        raise ValueError(message)
-    rows = np.sort(np.random.default_rng(seed).permutation(eligible)[:held_out])
-    ids = terminology.concepts["id"].gather(rows).to_list()
-    tasks = make_language_tasks(terminology, ids, dictionary=dictionary, max_queries=max_queries, seed=seed)
-    return hold_out(terminology, rows), tasks
+    asked = np.sort(np.random.default_rng(seed).permutation(eligible)[:held_out])
+    rng = np.random.default_rng(seed)
+    rest = rng.permutation(np.setdiff1d(named.to_numpy(), asked))[: dictionary - held_out if dictionary else None]
+    searched = english.filter(pl.col("concept").is_in(np.concatenate([asked, rest])))
+    # One name of each concept and language.
+    drawn = askable.filter(pl.col("concept").is_in(asked))
+    drawn = drawn.with_columns(key=pl.Series(rng.random(drawn.height))).sort("language", "key")
+    drawn = drawn.unique(["language", "concept"], keep="first", maintain_order=True)
+    if max_queries:
+        drawn = drawn.group_by("language", maintain_order=True).head(max_queries)
+    ids, tasks = terminology.concepts["id"], {}
+    for (language,), queries in drawn.sort("language", "concept").partition_by("language", as_dict=True).items():
+        own = others.filter(pl.col("concept").is_in(asked), pl.col("language") == language)
+        counts = {"identical": own["identical"].sum(), "shared": (own["shared"] & ~own["identical"]).sum()}
+        report = {"concepts": searched["concept"].n_unique(), "names": own.height, **counts}
+        report["not_drawn"] = own.height - sum(counts.values()) - queries.height
+        tasks[str(language)] = LinkingTask(
+            queries["name"].to_list(),
+            [[concept] for concept in ids.gather(queries["concept"])],
+            searched["name"].to_list(),
+            ids.gather(searched["concept"]).to_list(),
+            report=report,
+        )
+    return asked, tasks
 
 
 def write_language_split(
-    terminology: Terminology,
-    path: str | Path,
-    *,
-    held_out: int,
-    dictionary: int = 0,
-    max_queries: int = 0,
-    seed: int = 0,
+    terminology: Terminology, path: str | Path, *, held_out: int, **choice: int
 ) -> tuple[Terminology, dict[str, LinkingTask]]:
-    """Split a terminology with `split_languages`, and write all parts to one folder."""
-    settings: dict[str, Any] = {"dictionary": dictionary, "max_queries": max_queries, "seed": seed}
-    rest, tasks = split_languages(terminology, held_out=held_out, **settings)
-    odd = [language for language in tasks if not re.fullmatch(r"[\w-]+", language)]
-    if odd:
-        raise ValueError(
-            f"The language {odd[0]!r} can't be part of a file's name, and no file of UMLS has such a LAT. The "
-            "terminology's languages were probably given wrongly: give LAT as in UMLS (GER), or letters, "
-            "digits and hyphens only."
-        )
-    files = {name_task_file(language): task for language, task in tasks.items()}
-    files[HELD_OUT_FILE] = join_tasks(tasks)
-    data = {
-        "settings": {"held_out": held_out, "target": TARGET, **settings},
-        "terminology": terminology.fingerprint,
-        "languages": count_languages(terminology),
-        "tasks": list(tasks),
-    }
-    save_split(path, rest, files, data, share_dictionary=True)
+    """Hold out concepts with their names in all languages, and write all parts to one folder: a task for each language,
+    and one of all their queries, for evaluation during training."""
+    asked, tasks = make_language_tasks(terminology, held_out=held_out, **choice)
+    rest, (first, *_) = hold_out(terminology, asked), tasks.values()
+    queries = [query for task in tasks.values() for query in task.queries]
+    gold = [ids for task in tasks.values() for ids in task.gold]
+    report = {"concepts": first.report["concepts"], "languages": len(tasks)}
+    files = {f"held_out_{language}.json": task for language, task in tasks.items()}
+    files[HELD_OUT_FILE] = LinkingTask(queries, gold, first.names, first.ids, report=report)
+    settings = {"held_out": held_out, "target": TARGET, **choice}
+    save_split(path, terminology, rest, files, settings, share_dictionary=True)
     return rest, tasks
-
-
-def name_task_file(language: str) -> str:
-    """Name the file of a language's task."""
-    return f"{Path(HELD_OUT_FILE).stem}_{language}{Path(HELD_OUT_FILE).suffix}"

@@ -1,8 +1,9 @@
-"""Tokenise many names for training, once for all processes and resumptions of a run."""
+"""Names for training: tokenised once for all processes and resumptions of a run, as they are or in other writing."""
 
 from __future__ import annotations
 
 import hashlib
+import random
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,9 @@ import polars as pl
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
-from spacy_sapbert.files import save_array
-
-from .run_folder import write_whole
+from spacy_sapbert.files import save_array, write_whole
+from spacy_sapbert.retrieval.encoding import misspell
+from spacy_sapbert.text import normal_words
 
 TOKENISED_AT_ONCE = 50_000
 
@@ -28,11 +29,9 @@ def tokenise(names: pl.Series, encoder: EncoderShim) -> TokenLists:
     n_known = np.concatenate([[0], is_known[places].cumsum()])[np.concatenate([[0], tokens.ends])]
     if missing := int(np.count_nonzero(np.diff(n_known) == 0)):
         warnings.warn(
-            (
-                f"{missing} of {len(tokens)} strings to train on have no token that the encoder's vocabulary "
-                "knows. All of them have the same vector, so nothing can be learned from them. Use a base encoder"
-                " for their language or script, or leave them out."
-            ),
+            f"{missing} of {len(tokens)} strings to train on have no token that the encoder's vocabulary "
+            "knows. All of them have the same vector, so nothing can be learned from them. Use a base encoder"
+            " for their language or script, or leave them out.",
             stacklevel=2,
         )
     return tokens
@@ -56,3 +55,25 @@ def tokenise_once(names: pl.Series, encoder: EncoderShim, folder: Path) -> Token
 def _divide(names: pl.Series) -> Iterator[list[str]]:
     for start in range(0, len(names), TOKENISED_AT_ONCE):
         yield names[start : start + TOKENISED_AT_ONCE].to_list()
+
+
+def use_normal_words(name: str, rng: random.Random) -> str:
+    """Write singulars, American spelling and Arabic numerals, without punctuation."""
+    return " ".join(normal_words(name)) or name
+
+
+def reorder_words(name: str, rng: random.Random) -> str:
+    """Put the words in another order."""
+    words = name.split()
+    rng.shuffle(words)
+    return " ".join(words)
+
+
+ALTERATIONS = (misspell, use_normal_words, reorder_words)
+
+
+def alter_writing(names: pl.Series, *, seed: int) -> pl.Series:
+    """Alter each name in one way, which depends on name and seed only."""
+    rngs = (random.Random(f"{seed} {name}") for name in names)
+    altered = [rng.choice(ALTERATIONS)(name, rng) for name, rng in zip(names, rngs, strict=True)]
+    return pl.Series(names.name, altered, dtype=pl.String())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -20,27 +21,25 @@ from spacy_sapbert.terminology.readers.lines import verify
 from spacy_sapbert.terminology.readers.rrf import find_rows, keep_sources, read_retired, read_sources, remap
 from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
 
-from .folders import DataFolder, number_strings
+from .folders import DataFolder, number_used
 
-TRIPLES_FILE, CONCEPTS_FILE, LABELS_FILE = "triples.parquet", "concepts.parquet", "relations.parquet"
-TRIPLES_MANIFEST = "triples.json"
-FOLDER = DataFolder(TRIPLES_MANIFEST, 2, "`triples`")
+FOLDER = DataFolder("triples.json", "triples")
+TABLES = ("triples", "concepts", "relations")
+# The paper joins the names of relation and attribute; the released code uses the attribute alone.
+RelationLabel = Literal["REL+RELA", "REL", "RELA"]
+COLUMNS = ("CUI1", "REL", "CUI2", "RELA", "SAB", "SUPPRESS")
+# About 2 million rows: the look-up of concepts has a fixed cost.
+BLOCKS_AT_ONCE = 25
 
 
 @dataclass(frozen=True)
 class TripleData:
-    """Triples (head, relation, tail) as numbers.
+    """Triples (head, relation, tail) as numbers."""
 
-    concepts (pl.Series): The ids of the concepts that occur, in order.
-    labels (pl.Series): The labels of the relations that occur, in order.
-    heads, tails (np.ndarray): Rows of `concepts`, shape (triples,), int32.
-    relations (np.ndarray): Rows of `labels`, shape (triples,), int32.
-    """
-
-    concepts: pl.Series
-    labels: pl.Series
-    heads: np.ndarray
-    relations: np.ndarray
+    concepts: pl.Series  # The ids of the concepts that occur, in order.
+    labels: pl.Series  # The labels of the relations that occur, in order.
+    heads: np.ndarray  # Rows of `concepts`, shape (triples,), int32; as `tails`.
+    relations: np.ndarray  # Rows of `labels`, shape (triples,), int32.
     tails: np.ndarray
 
     def __len__(self) -> int:
@@ -58,109 +57,40 @@ class TripleData:
         )
 
 
+def make_triple_data(
+    ids: pl.Series, heads: np.ndarray, labels: pl.Series, relations: np.ndarray, tails: np.ndarray
+) -> TripleData:
+    """Keep the concepts and labels that occur in triples, sorted."""
+    concepts, (heads, tails) = number_used(ids, heads, tails)
+    labels, (relations,) = number_used(labels, relations)
+    return TripleData(concepts, labels, *(column.astype(np.int32) for column in (heads, relations, tails)))
+
+
 def index_triples(rows: Sequence[tuple[str, str, str]]) -> TripleData:
     """Number triples of strings."""
-    heads, relations, tails = (pl.Series([row[place] for row in rows], dtype=pl.String()) for place in range(3))
-    concepts, ends = number_strings(pl.concat([heads, tails]))
-    labels, numbers = number_strings(relations)
-    first, second = np.split(ends.astype(np.int32), 2)
-    return TripleData(concepts, labels, first, numbers.astype(np.int32), second)
+    heads, labels, tails = (pl.Series([row[place] for row in rows], dtype=pl.String()) for place in range(3))
+    places = np.arange(len(rows))
+    return make_triple_data(pl.concat([heads, tails]), places, labels, places, places + len(rows))
 
 
 def save_triples(triples: TripleData, path: str | Path, data: Mapping[str, Any]) -> None:
     """Write triples to a folder."""
     columns = {"head": triples.heads, "relation": triples.relations, "tail": triples.tails}
-    with FOLDER.write(path, data) as folder:
-        pl.DataFrame({"id": triples.concepts}).write_parquet(folder / CONCEPTS_FILE)
-        pl.DataFrame({"label": triples.labels}).write_parquet(folder / LABELS_FILE)
-        pl.DataFrame(columns).write_parquet(folder / TRIPLES_FILE, compression="zstd")
+    concepts, relations = pl.DataFrame({"id": triples.concepts}), pl.DataFrame({"label": triples.labels})
+    FOLDER.save(path, data, triples=pl.DataFrame(columns), concepts=concepts, relations=relations)
 
 
 def read_triples(path: str | Path) -> TripleData:
     """Read triples, after verifying the folder."""
-    FOLDER.read(path)
-    folder = Path(path)
-    rows = pl.read_parquet(folder / TRIPLES_FILE)
-    return TripleData(
-        pl.read_parquet(folder / CONCEPTS_FILE)["id"],
-        pl.read_parquet(folder / LABELS_FILE)["label"],
-        *(rows[column].to_numpy() for column in ("head", "relation", "tail")),
-    )
-
-
-def list_triple_concepts(path: str | Path) -> set[str]:
-    """List the concepts of the triples in a folder, after verifying the folder."""
-    FOLDER.read(path)
-    return set(pl.read_parquet(Path(path) / CONCEPTS_FILE)["id"])
+    _, (rows, concepts, relations) = FOLDER.load(path, *TABLES)
+    columns = (rows[column].to_numpy() for column in ("head", "relation", "tail"))
+    return TripleData(concepts["id"], relations["label"], *columns)
 
 
 def hash_triples(path: str | Path) -> str:
     """Hash the files of a folder of triples, after verifying the folder."""
     files = FOLDER.read(path)["files"]
-    hashes = "".join(files[name] for name in (TRIPLES_FILE, CONCEPTS_FILE, LABELS_FILE))
-    return hashlib.sha256(hashes.encode("ascii")).hexdigest()
-
-
-BITS = 64
-
-
-class TripleKeys:
-    """Pack relation, head and tail into 64 bits. Labels are numbered as they come, and by their order at the end."""
-
-    def __init__(self, n_concepts: int) -> None:
-        """Prepare to pack triples."""
-        self.n_concepts = n_concepts
-        self.width = max(1, (n_concepts - 1).bit_length())
-        self.numbers: dict[str, int] = {}
-
-    def pack(self, heads: np.ndarray, labels: pl.Series, tails: np.ndarray) -> np.ndarray:
-        """Pack triples."""
-        for label in labels.unique().sort().to_list():
-            self.numbers.setdefault(label, len(self.numbers))
-        if len(self.numbers) > 1 << (BITS - 2 * self.width):
-            raise ValueError(
-                f"The {len(self.numbers)} relations of {self.n_concepts} concepts are too many to number their "
-                "triples. Choose fewer sources, or the label REL."
-            )
-        known, rows = list(self.numbers), list(self.numbers.values())
-        relations = labels.replace_strict(known, rows, return_dtype=pl.UInt64()).to_numpy()
-        width = np.uint64(self.width)
-        packed: np.ndarray = (relations << width | heads.astype(np.uint64)) << width | tails.astype(np.uint64)
-        return packed
-
-    def unpack(self, parts: list[np.ndarray], ids: pl.Series) -> tuple[TripleData, int]:
-        """Sort the triples of all parts by label, head and tail, and drop repeated ones."""
-        keys = np.concatenate(parts)
-        parts.clear()
-        labels = pl.Series(list(self.numbers), dtype=pl.String()).sort()
-        number_of = np.empty(len(labels), dtype=np.uint64)
-        number_of[[self.numbers[label] for label in labels]] = np.arange(len(labels), dtype=np.uint64)
-        width, double = np.uint64(self.width), np.uint64(2 * self.width)
-        inner = (np.uint64(1) << double) - np.uint64(1)
-        relations = number_of[(keys >> double).astype(np.int64)]
-        keys &= inner
-        keys |= relations << double
-        del relations
-        keys.sort()
-        is_new = np.ones(len(keys), dtype=bool)
-        np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
-        n_dropped = len(keys) - int(is_new.sum())
-        keys = keys[is_new]
-        outer = (np.uint64(1) << width) - np.uint64(1)
-        heads, tails = ((keys >> width) & outer).astype(np.int32), (keys & outer).astype(np.int32)
-        is_used = np.zeros(len(ids), dtype=bool)
-        is_used[heads] = is_used[tails] = True
-        place = np.cumsum(is_used, dtype=np.int32) - 1
-        relations = (keys >> double).astype(np.int32)
-        concepts = ids.filter(pl.Series(is_used))
-        return TripleData(concepts, labels, place[heads], relations, place[tails]), n_dropped
-
-
-# The paper joins the names of relation and attribute; the released code uses the attribute alone.
-RelationLabel = Literal["REL+RELA", "REL", "RELA"]
-# The look-up of concepts has a fixed cost: batches are large.
-ROWS_AT_ONCE = 2_000_000
-COLUMNS = ("CUI1", "REL", "CUI2", "RELA", "SAB", "SUPPRESS")
+    return hashlib.sha256("".join(files[f"{name}.parquet"] for name in TABLES).encode("ascii")).hexdigest()
 
 
 def write_triples(
@@ -174,7 +104,7 @@ def write_triples(
 ) -> dict[str, Any]:
     """Write the distinct triples of MRREL to a folder."""
     if label not in get_args(RelationLabel):
-        raise ValueError(f"Unknown {'label'} '{label}'. Choose one of: {', '.join(get_args(RelationLabel))}.")
+        raise ValueError(f"Unknown label '{label}'. Choose one of: {', '.join(get_args(RelationLabel))}.")
     folder = RrfFolder(rrf_path, errors=errors)
     if "MRREL" not in folder:
         raise FileNotFoundError(
@@ -187,7 +117,7 @@ def write_triples(
     for source in sorted(set(sources or ()) - found_sources):
         known = ", ".join(sorted(found_sources)[:30])
         raise ValueError(
-            f"{folder.path / 'MRREL'} names no {'SAB'} {source!r}. Those it has are: {known}. Values are "
+            f"{folder.path / 'MRREL'} names no SAB {source!r}. Those it has are: {known}. Values are "
             "matched exactly, case included."
         )
     if not len(triples):
@@ -217,71 +147,51 @@ def _collect_triples(
     folder: RrfFolder, terminology: Terminology, label: RelationLabel, wanted: Collection[str] | None
 ) -> tuple[TripleData, Counter[str], set[str]]:
     """Return the distinct triples, sorted, the numbers of dropped rows by reason, and the sources of all rows."""
-    conditions = _make_conditions(folder, terminology, wanted)
-    ids = terminology.concepts["id"]
-    is_remapped = terminology.report.get("settings", {}).get("remap_retired")
-    retired = read_retired(folder, ids) if is_remapped else None
-    dropped: Counter[str] = Counter({**dict.fromkeys(conditions, 0), "unnamed_concept": 0, "duplicate": 0})
-    keys = TripleKeys(len(ids))
-    parts: list[np.ndarray] = []
-    sources: set[str] = set()
-    for rows in _batches(folder):
-        sources |= set(rows["SAB"].unique())
-        parts.append(_keep_triples(remap(rows, ("CUI1", "CUI2"), retired), ids, label, conditions, dropped, keys))
-    with show_phase("Sorting triples"):
-        triples, n_duplicates = keys.unpack(parts, ids)
-    dropped["duplicate"] += n_duplicates
-    return triples, dropped, sources
-
-
-def _make_conditions(folder: RrfFolder, terminology: Terminology, wanted: Collection[str] | None) -> dict[str, pl.Expr]:
-    """Express the settings of the terminology as conditions on rows, by the reason to drop a row."""
-    settings = terminology.report.get("settings", {})
+    settings, ids = terminology.report.get("settings", {}), terminology.concepts["id"]
     told = {name: source for name, source in read_sources(folder).items() if source.restriction_level is not None}
     known = {**list_sources(terminology.report), **told}
-    return {
+    # The settings of the terminology as conditions on rows, by the reason to drop a row.
+    conditions = {
         "source": keep_sources(wanted),
         "restriction_level": keep_sources(None, settings.get("max_restriction_level"), known),
         "suppressed": (pl.col("SUPPRESS") == "N") | pl.lit(settings.get("suppressed") != "drop"),
         "self_loop": pl.col("CUI1") != pl.col("CUI2"),
     }
-
-
-def _keep_triples(
-    rows: pl.DataFrame,
-    ids: pl.Series,
-    label: RelationLabel,
-    conditions: Mapping[str, pl.Expr],
-    dropped: Counter[str],
-    keys: TripleKeys,
-) -> np.ndarray:
-    """Number the distinct triples of the rows that meet all conditions, and count the dropped rows."""
-    for reason, condition in conditions.items():
-        n = rows.height
-        rows = rows.filter(condition)
-        dropped[reason] += n - rows.height
-    heads, tails = find_rows(rows["CUI2"], ids), find_rows(rows["CUI1"], ids)
-    is_named = (heads >= 0) & (tails >= 0)
-    labels = rows.filter(pl.Series(is_named)).select(_make_label(label).alias("label"))["label"]
-    named = keys.pack(heads[is_named], labels, tails[is_named])
-    dropped["unnamed_concept"] += rows.height - len(named)
-    distinct = np.unique(named)
-    dropped["duplicate"] += len(named) - len(distinct)
-    return distinct
-
-
-def _batches(folder: RrfFolder) -> Iterator[pl.DataFrame]:
-    waiting: list[pl.DataFrame] = []
-    for block in folder.tables("MRREL", COLUMNS):
-        waiting.append(block)
-        if sum(frame.height for frame in waiting) >= ROWS_AT_ONCE:
-            yield pl.concat(waiting)
-            waiting = []
-    if waiting:
-        yield pl.concat(waiting)
-
-
-def _make_label(label: RelationLabel) -> pl.Expr:
-    if label != "REL+RELA":
-        return pl.col(label)
-    return pl.concat_str("REL", "RELA", separator=" ").str.strip_chars_end()
+    joined = pl.concat_str("REL", "RELA", separator=" ").str.strip_chars_end()
+    name = (joined if label == "REL+RELA" else pl.col(label)).alias("label")
+    retired = read_retired(folder, ids) if settings.get("remap_retired") else None
+    dropped = Counter({**dict.fromkeys(conditions, 0), "unnamed_concept": 0, "duplicate": 0})
+    sources: set[str] = set()
+    # A triple is a number, with its label in the order in which labels come. 1,000 labels of 100 million concepts fit.
+    numbers: dict[str, int] = {}
+    n, square = np.uint64(len(ids)), np.uint64(len(ids) ** 2)
+    parts: list[np.ndarray] = []
+    blocks = folder.tables("MRREL", COLUMNS)
+    while batch := list(islice(blocks, BLOCKS_AT_ONCE)):
+        rows = pl.concat(batch)
+        sources |= set(rows["SAB"].unique())
+        rows = remap(rows, ("CUI1", "CUI2"), retired)
+        for reason, condition in conditions.items():
+            dropped[reason] += rows.height
+            rows = rows.filter(condition)
+            dropped[reason] -= rows.height
+        named = rows.select(
+            pl.Series("head", find_rows(rows["CUI2"], ids)), pl.Series("tail", find_rows(rows["CUI1"], ids)), name
+        ).filter((pl.col("head") >= 0) & (pl.col("tail") >= 0))
+        dropped["unnamed_concept"] += rows.height - named.height
+        for text in named["label"].unique():
+            numbers.setdefault(text, len(numbers))
+        relation = named["label"].replace_strict(numbers, return_dtype=pl.Int64())
+        relations, heads, tails = (column.to_numpy().astype(np.uint64) for column in (relation, *named["head", "tail"]))
+        parts.append(np.unique(relations * square + heads * n + tails))
+        dropped["duplicate"] += named.height - len(parts[-1])
+    with show_phase("Sorting triples"):
+        labels = sorted(numbers)
+        place_of = np.argsort([numbers[text] for text in labels]).astype(np.uint64)
+        relations, ends = np.divmod(np.concatenate(parts), square)
+        keys = np.unique(place_of[relations] * square + ends)
+        dropped["duplicate"] += sum(map(len, parts)) - len(keys)
+        relations, ends = np.divmod(keys, square)
+        heads, tails = np.divmod(ends, n)
+        triples = make_triple_data(ids, heads, pl.Series(labels, dtype=pl.String()), relations, tails)
+    return triples, dropped, sources

@@ -19,9 +19,9 @@ from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.files import save_array, write_whole
 from spacy_sapbert.terminology import Terminology
 
-from ..data.alterations import alter_writing
 from ..data.pairs import PairData, load_pairs
 from ..data.relatedness import Relatedness, find_opposites
+from ..data.tokens import alter_writing
 from ..engine.method import Method, TrainingData
 from ..engine.nearest import search_others
 from ..engine.objectives import Loss, PairMiner, list_pairs, make_loss, make_miner

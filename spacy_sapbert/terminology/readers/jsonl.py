@@ -4,12 +4,12 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from ...settings import OnMalformed, Settings
 from ..builder import TerminologyBuilder
 from ..table import Terminology
-from .lines import MalformedLog, SourceFile, finish, invalid_utf8, make_factory, takes_settings
+from .lines import MalformedLog, SourceFile, finish, make_factory, parse_record, takes_settings
 
 
 class JsonlSettings(Settings):
@@ -44,7 +44,7 @@ def read_jsonl(path: Path, settings: JsonlSettings) -> Terminology:
             continue
         n_records += 1
         try:
-            record = _parse(text)
+            record = parse_record(_Record, text)
             if first := first_lines.get(record.concept_id):
                 raise ValueError(f"the concept '{record.concept_id}' is on line {first} already")
             _add(builder, record, settings)
@@ -68,19 +68,6 @@ class _Record(BaseModel):
     aliases: list[str]
     types: list[str] | None = None
     definition: str | None = None
-
-
-def _parse(text: str) -> _Record:
-    """Parse one line, or raise a ValueError with the reason why it is not a concept."""
-    if reason := invalid_utf8(text):
-        raise ValueError(reason)
-    try:
-        return _Record.model_validate_json(text)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
-        found = "" if problem["type"] in ("missing", "json_invalid") else f", not {problem['input']!r:.80}"
-        raise ValueError(f"{place}: {problem['msg']}{found}".removeprefix(": ")) from None
 
 
 def _add(builder: TerminologyBuilder, record: _Record, settings: JsonlSettings) -> None:

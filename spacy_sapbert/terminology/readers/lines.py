@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar, cast
 
+from pydantic import BaseModel, ValidationError
+
 from ...errors import CUT_SHORT, NO_FILE
 from ...settings import OnMalformed, Settings, Strings, with_settings
 
@@ -34,6 +36,7 @@ MAX_EXAMPLES = 20
 CHECKSUMS_FILE = "SHA256SUMS"
 P = ParamSpec("P")
 S = TypeVar("S", bound=Settings)
+RecordT = TypeVar("RecordT", bound=BaseModel)
 
 
 class SourceFile:
@@ -112,6 +115,19 @@ def invalid_utf8(text: str) -> str | None:
         # An invalid byte 0xNN was decoded as U+DCNN.
         return f"the byte 0x{ord(text[error.start]) & 0xFF:02x} at character {error.start + 1} is not UTF-8"
     return None
+
+
+def parse_record(kind: type[RecordT], text: str) -> RecordT:
+    """Parse one line of JSON, or raise a ValueError with the reason why it is no record of the kind."""
+    if reason := invalid_utf8(text):
+        raise ValueError(reason)
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        found = "" if problem["type"] in ("missing", "json_invalid") else f", not {problem['input']!r:.80}"
+        raise ValueError(f"{place}: {problem['msg']}{found}".removeprefix(": ")) from None
 
 
 class MalformedLog:

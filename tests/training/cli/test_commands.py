@@ -177,3 +177,11 @@ def test_bad_inputs_are_refused_before_anything_is_written(release, tmp_path, mo
     with pytest.raises((ValueError, OSError), match=message):
         raise CliRunner().invoke(app, command.split()).exception
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_text_file_is_checked_before_pairs_are_made(release, tmp_path):
+    run("preprocess", release, tmp_path / "names")
+    assert "it is a folder" in run("pairs", tmp_path / "names", tmp_path / "pairs", "--text", tmp_path, fails=True)
+    assert not (tmp_path / "pairs").exists()
+    run("pairs", tmp_path / "names", tmp_path / "pairs", "--text", tmp_path / "new" / "folder" / "p.txt")
+    assert (tmp_path / "new" / "folder" / "p.txt").is_file()

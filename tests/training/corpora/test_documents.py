@@ -226,6 +226,8 @@ def test_the_uniform_form_is_read_as_it_was_written(tmp_path):
     names = ("text", "ids", "doc_id", "start", "end", "type", "raw_id", "window", "window_start")
     for mention, first in zip(corpus.mentions["test"], [m for m in original.mentions["test"] if m.ids], strict=True):
         assert all(getattr(mention, name) == getattr(first, name) for name in names)
+    with pytest.raises(ValueError, match="bad.jsonl, line 1: mention: Field required"):
+        read(tmp_path, "jsonl", {"bad.jsonl": '{"ids": []}'})
 
 
 GERMAN = "Das Salz, die\r\nblaue und große Zehe."

@@ -11,8 +11,6 @@ from training.data.accuracy import (
     find,
     find_hits,
     judge,
-    label_figure,
-    list_headlines,
     list_named,
     summarise,
     take_headlines,
@@ -42,14 +40,6 @@ class Rehearsed:
 
 def measure(system, task):
     return list_named(task, summarise(task, judge(task, find(system, task))))
-
-
-def test_accuracy_counts_distinct_concepts_and_names(encoder):
-    queries, gold = ["heart", "cold", "heart"], [["C1"], ["C2"], ["OMIM7", "C9"]]
-    task = LinkingTask(queries, gold, names=["heart", "cold", "liver"], ids=["C1", "C3", "C2|OMIM7"])
-    scores = evaluate_names(encoder.encode_unscaled, task)
-    assert scores["acc_at_1"] == pytest.approx(1 / 3) and scores["acc_at_5"] == scores["row_acc_at_5"] == 1.0
-    assert (scores["queries"], scores["names"]) == (3, 3)
 
 
 def test_accuracy_equals_a_naive_loop(encoder):
@@ -138,13 +128,6 @@ def test_answers_equal_a_naive_count(drawn):
         at_3 += gold in {single for row in order[:n][:3] for single in ids[row].split("|")}
     assert as_names["row_acc_at_3"] == pytest.approx(at_3 / len(queries))
     assert list(take_headlines(as_names)) == ["row acc@1", "row acc@3"] and "f1" not in as_names
-
-
-def test_figures_have_names_for_readers():
-    named = {"acc_at_1": 0.5, "acc_at_5": 1.0, "row_acc_at_1": 0.5, "acc_at_1_any_tied": 0.75, "mentions": 2}
-    assert take_headlines(named) == {"acc@1": 0.5, "acc@5": 1.0}
-    assert take_headlines({**named, "level": "row"}) == {"row acc@1": 0.5}
-    assert [label_figure(*figure) for figure in list_headlines("row", [1, 3])] == ["row acc@1", "row acc@3"]
 
 
 def test_queries_without_text_are_wrong_and_strings_are_encoded_once(encoder):

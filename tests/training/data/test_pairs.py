@@ -1,6 +1,5 @@
 """Pairs against itertools, the draw against uniformity, the files both ways."""
 
-import json
 from itertools import combinations
 
 import numpy as np
@@ -10,20 +9,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pair_rows import build, read
 
+from spacy_sapbert.files import write_manifest
+from spacy_sapbert.terminology import TerminologyBuilder
 from spacy_sapbert.text import normalize_name
+from training.data.folders import number_strings
 from training.data.pairs import (
-    PAIRS_FILE,
-    PAIRS_MANIFEST,
+    FOLDER,
     choose_pairs,
-    hash_pairs,
     index_pairs,
     list_pair_concepts,
     load_pairs,
     make_keys,
     read_pairs,
     sample_without_replacement,
+    save_pairs,
     unrank_pairs,
     write_pairs,
+    write_pairs_text,
 )
 
 names = st.lists(st.text(st.characters(codec="utf8", exclude_characters="|\r\n"), min_size=1, max_size=4), max_size=14)
@@ -71,7 +73,7 @@ def test_a_concept_with_twenty_thousand_names(tmp_path):
 def test_every_pair_is_as_likely():
     groups, n, limit = 20_000, 12, 50
     offsets = np.arange(groups + 1) * n
-    first, second = choose_pairs(offsets, make_keys([f"C{i}" for i in range(groups)], seed=3), limit)
+    first, second = choose_pairs(offsets, pl.Series([f"C{i}" for i in range(groups)]), limit, seed=3)
     assert len(first) == groups * limit
     counts = np.zeros((n, n))
     np.add.at(counts, (first % n, second % n), 1)
@@ -102,33 +104,18 @@ def test_draw_depends_on_concept_names_and_seed_only(tmp_path):
     assert [row[1:] for row in read(tmp_path / "b") if row[0] == "C0"] != [row[1:] for row in first]
 
 
-def test_what_cannot_be_paired_or_written_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="1 concepts with 1 distinct names"):
-        write_pairs(build({"C1": ["A", "a"]}), tmp_path / "pairs")
-    with pytest.raises(ValueError, match="but at least one pair has to be wanted, and"):
-        write_pairs(build({"C1": ["a", "b"]}), tmp_path / "pairs", limit=0)
-    with pytest.raises(ValueError, match="but at least one pair has to be wanted, and"):
-        write_pairs(build({"C1": ["a", "b"]}), tmp_path / "pairs", seed=-1)
-    assert not (tmp_path / "pairs").exists()
-
-
-def test_damaged_pairs_are_not_read(tmp_path):
-    write_pairs(build({"C1": ["a", "b"]}), tmp_path)
-    path = tmp_path / PAIRS_FILE
-    path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(OSError, match="is not the file that was saved: it is"):
-        list(read_pairs(tmp_path))
-
-
 def test_files_are_tables_of_names_and_concepts_and_rows_of_them(tmp_path):
-    write_pairs(build({"C2": ["b", "a", "only here"], "C1": ["b", "c"], "C3": ["unpaired"]}), tmp_path)
+    builder = TerminologyBuilder()
+    rows = [("C2", "b", "NCI|MSH"), ("C2", "a", "CL"), ("C2", "only here", ""), ("C1", "b", ""), ("C1", "c", "")]
+    for concept, name, source in [*rows, ("C3", "unpaired", "X")]:
+        builder.add_name(concept, name, source=source)
+    write_pairs(builder.build(), tmp_path)
     assert pl.read_parquet(tmp_path / "names.parquet")["name"].to_list() == ["a", "b", "c", "only here"]
-    assert pl.read_parquet(tmp_path / "concepts.parquet").rows() == [("C1", ""), ("C2", "")]
-    assert pl.read_parquet(tmp_path / PAIRS_FILE).rows() == [(1, 2, 0), (0, 1, 1), (0, 3, 1), (1, 3, 1)]
+    assert pl.read_parquet(tmp_path / "concepts.parquet").rows() == [("C1", ""), ("C2", "|CL|MSH|NCI")]
+    assert pl.read_parquet(tmp_path / "pairs.parquet").rows() == [(1, 2, 0), (0, 1, 1), (0, 3, 1), (1, 3, 1)]
     data = load_pairs(tmp_path)
     assert (data.left.dtype, data.right.dtype, data.labels.dtype) == (np.int64,) * 3
-    assert data.sources.to_list() == ["", ""] and data.sha256 == hash_pairs(tmp_path)
-    assert list_pair_concepts(tmp_path) == {"C1", "C2"}
+    assert data.sources.to_list() == ["", "|CL|MSH|NCI"] and list_pair_concepts(tmp_path) == {"C1", "C2"}
 
 
 def test_the_hash_is_one_of_the_content(tmp_path):
@@ -136,14 +123,13 @@ def test_the_hash_is_one_of_the_content(tmp_path):
     hashes = []
     for number, options in enumerate(({}, {"limit": 7}, {"lower_case": False})):
         write_pairs(terminology, tmp_path / str(number), **options)
-        hashes.append(hash_pairs(tmp_path / str(number)))
-    # Other settings that change nothing in the pairs leave the identity of the data as it is.
-    assert len(set(hashes)) == 1
-    others = [{"C1": ["a", "b"], "C2": ["c", "e"]}, {"C1": ["a", "b"], "C3": ["c", "d"]}, {"C1": ["ab", "b", "cd"]}]
-    for number, concepts in enumerate(others):
+        hashes.append(load_pairs(tmp_path / str(number)).sha256)
+    # Other settings that change nothing in the pairs leave the identity of the data as it is. Runs have recorded it.
+    assert set(hashes) == {"9b43759a865950a475f9b13a3caa2e9ee2e878292c5fb1d633a91d8d1dd74875"}
+    for number, concepts in enumerate(({"C1": ["a", "b"], "C2": ["c", "e"]}, {"C1": ["a", "b"], "C3": ["c", "d"]})):
         write_pairs(build(concepts), tmp_path / f"other {number}")
-        hashes.append(hash_pairs(tmp_path / f"other {number}"))
-    assert len(set(hashes)) == 4
+        hashes.append(load_pairs(tmp_path / f"other {number}").sha256)
+    assert len(set(hashes)) == 3
 
 
 rows = st.lists(st.tuples(st.sampled_from("CBA"), st.sampled_from("xyzab"), st.sampled_from("xyzab")), min_size=1)
@@ -160,15 +146,48 @@ def test_numbers_stand_for_the_strings_they_were_made_of(rows):
     assert [(concepts[label], names[left], names[right]) for label, left, right in numbers] == rows
 
 
-def test_folders_of_other_versions_and_other_folders_are_refused(tmp_path):
+ALPHABET = st.sampled_from(["a", "b", "\0", "é", "\U0001f600", " ", "aaaaaaaa", "aaaaaaab"])
+
+
+@given(st.lists(st.lists(ALPHABET, max_size=5).map("".join), max_size=40))
+def test_distinct_strings_are_in_the_order_of_their_bytes(texts):
+    table, numbers = number_strings(pl.Series(texts, dtype=pl.String()))
+    assert table.to_list() == sorted(set(texts), key=lambda text: text.encode("utf8"))
+    assert table.gather(numbers).to_list() == texts
+
+
+def test_what_cannot_be_paired_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="1 concepts with 1 distinct names"):
+        write_pairs(build({"C1": ["A", "a"]}), tmp_path / "pairs")
+    assert not (tmp_path / "pairs").exists()
+    write_pairs(build({"C1": ["a", "b"]}), tmp_path / "pairs")
+    with pytest.raises(ValueError, match="needs pairs of two or more"):
+        load_pairs(tmp_path / "pairs")
+
+
+def test_damaged_folders_and_others_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="`pairs`.*run the command"):
         load_pairs(tmp_path)
     write_pairs(build({"C1": ["a", "b"]}), tmp_path)
-    manifest = json.loads((tmp_path / PAIRS_MANIFEST).read_text())
-    (tmp_path / PAIRS_MANIFEST).write_text(json.dumps({**manifest, "format": 1}))
-    for read_any in (load_pairs, hash_pairs, list_pair_concepts, lambda path: list(read_pairs(path))):
-        with pytest.raises(OSError, match="format 1 .*reads 2. Write it again with `pairs`"):
+    path = tmp_path / "pairs.parquet"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    for read_any in (load_pairs, list_pair_concepts, lambda path: list(read_pairs(path))):
+        with pytest.raises(OSError, match="is not the file that was saved: it is"):
             read_any(tmp_path)
-    (tmp_path / PAIRS_MANIFEST).write_text("{")
+    write_manifest(tmp_path / FOLDER.manifest, 1, {})
+    with pytest.raises(OSError, match="another format.*`pairs`"):
+        load_pairs(tmp_path)
+    (tmp_path / FOLDER.manifest).write_text("{")
     with pytest.raises(OSError, match="Can't read"):
         load_pairs(tmp_path)
+
+
+def test_pairs_are_written_as_text(tmp_path):
+    save_pairs(index_pairs(["C1", "C2"], ["a b", 'd "x"'], ["ü, x", "e"]), tmp_path / "pairs", {})
+    write_pairs_text(load_pairs(tmp_path / "pairs"), tmp_path / "new" / "pairs.txt")
+    lines = (tmp_path / "new" / "pairs.txt").read_bytes().decode("utf8").split("\n")
+    assert lines == ["C1||a b||ü, x", 'C2||d "x"||e', ""]
+    for broken in ("a|b", "a\nb"):
+        with pytest.raises(ValueError, match="holds a pipe or a line end"):
+            write_pairs_text(index_pairs(["C1"], [broken], ["c"]), tmp_path / "other.txt")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "pairs"]

@@ -13,10 +13,8 @@ from training.data.protocols import (
     PROTOCOLS,
     EvaluationProtocol,
     clean,
-    correct_spelling,
     find_long_forms,
     get_protocol,
-    group_by_name,
     make_plain,
     make_task,
     resolve_composite,
@@ -104,23 +102,11 @@ def test_circles_of_definitions_end(long_forms):
     spell_out("A B/C D,", long_forms)
 
 
-def test_abbreviations_are_found_in_texts_or_in_windows_of_them():
-    text = "Lip fever syndrome (LFS) is rare. LFS may stay; low back fever (LFS) may not."
-    mentions = [
-        Mention("LFS", ["D1"], "1", text[34:50]),
-        Mention("LFS", ["D1"], "2", text[:40]),
-        Mention("LFS", ["D1"], "", text),
-    ]
-    forms = find_long_forms(mentions, {"1": text})
-    assert forms == {"1": {"LFS": "Lip fever syndrome"}, "2": {"LFS": "Lip fever syndrome"}}
-    assert find_long_forms(mentions, {})["1"] == {}
-
-
-def test_cleaning():
-    assert clean(" Non-Lip\tFEVER, (type_2)'s") == "non lip fever type 2 s"
-    assert correct_spelling("fievre of fievre-kind", {"fievre": "fever"}) == "fever of fievre-kind"
-    assert clean("--") == ""
-    assert group_by_name([("D1|D2", "a"), ("D3", "b"), ("D2", "a"), ("D4", "a")]) == {"a": "D1|D2|D4", "b": "D3"}
+def test_the_first_definition_beside_a_mention_counts():
+    text = "Lip fever syndrome (LFS) is rare. LFS may stay; long finger stiffness (LFS) may not."
+    windows = [("1", text[34:]), ("2", text[:40]), ("2", text[34:]), ("3", text[34:50]), ("", text)]
+    found = find_long_forms(Mention("LFS", ["D1"], doc_id, window) for doc_id, window in windows)
+    assert found == {"1": {"LFS": "long finger stiffness"}, "2": {"LFS": "Lip fever syndrome"}, "3": {}}
 
 
 @settings(deadline=None)
@@ -168,6 +154,7 @@ def test_the_strict_protocol_leaves_everything_as_it_is():
     mentions = [Mention("Lip and  palate Fever", ["D1", "OMIM:1"])]
     task = make_task(mentions, [*DICTIONARY, DICTIONARY[1]], get_protocol("strict"), seen=SEEN)
     assert task.queries == ["Lip and  palate Fever"] and task.gold == [["D1", "1"]] and not task.mention_of
+    assert not task.folds
     assert task.names == [name for _, name in DICTIONARY] and task.ids[0] == "D1|1"
 
 
@@ -201,14 +188,13 @@ def test_folds_stay_with_their_mentions():
     task = make_task(mentions, DICTIONARY, PROTOCOLS["processed"])
     assert task.queries == ["lip fever", "knee", "lip fever"]
     assert task.folds == [0, 1, 1] and task.mention_of == [0, 1, 1] and task.report["composites"] == 1
-    assert make_task(mentions[:1], DICTIONARY, PROTOCOLS["strict"]).folds == []
 
 
 def test_spelling_is_corrected_but_beside_the_sign_between_parts():
-    mention = Mention("pineal and retinal tumours", ["D1", "D2"])
-    task = make_task([mention], DICTIONARY, PROTOCOLS["published"], seen=SEEN, spelling={"tumours": "tumors"})
+    mentions = [Mention("pineal and retinal tumours", ["D1", "D2"]), Mention("tumours-like", ["D1"])]
+    task = make_task(mentions, DICTIONARY, PROTOCOLS["published"], seen=SEEN, spelling={"tumours": "tumors"})
     # As in BioSyn's file of NCBI disease (9400934).
-    assert task.queries == ["pineal tumours", "retinal tumors"]
+    assert task.queries == ["pineal tumours", "retinal tumors", "tumours like"]
 
 
 @pytest.mark.parametrize(

@@ -17,76 +17,74 @@ def list_files(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_tasks_with_the_same_names_share_one_file(tmp_path):
+def test_tasks_with_the_same_names_share_one_file_on_request(tmp_path):
+    make_task("Fieber").to_disk(tmp_path / "own" / "task.json")
+    assert list_files(tmp_path / "own") == ["task.json"]
+    assert LinkingTask.from_disk(tmp_path / "own" / "task.json") == make_task("Fieber")
     tasks = {
         "GER": make_task("Fieber"),
         "FRE": make_task("fièvre", "fievre"),
         "other": make_task("x", names=["a", "b", "c"]),
     }
+    folder = tmp_path / "shared"
     for name, task in tasks.items():
-        task.to_disk(tmp_path / f"{name}.json", share_dictionary=True)
-    assert len(list(tmp_path.glob("dictionary_*.json"))) == 2 and len(list_files(tmp_path)) == 5
-    assert "fever" not in (tmp_path / "GER.json").read_text()
-    dictionaries = {}
-    again = {name: LinkingTask.from_disk(tmp_path / f"{name}.json", dictionaries=dictionaries) for name in tasks}
-    assert again == tasks and {name: task.hash() for name, task in again.items()} == {
-        name: task.hash() for name, task in tasks.items()
-    }
-    assert again["GER"].names is again["FRE"].names is not again["other"].names
-    assert LinkingTask.from_disk(tmp_path / "GER.json") == tasks["GER"]
+        task.to_disk(folder / f"{name}.json", share_dictionary=True)
+    assert len(list(folder.glob("dictionary_*.json"))) == 2 and len(list_files(folder)) == 5
+    for name, task in tasks.items():
+        again = LinkingTask.from_disk(folder / f"{name}.json")
+        assert again == task and again.hash() == task.hash()
 
 
-def test_a_task_keeps_its_own_dictionary_unless_told_otherwise(tmp_path):
-    make_task("Fieber").to_disk(tmp_path / "task.json")
-    assert list_files(tmp_path) == ["task.json"] and LinkingTask.from_disk(tmp_path / "task.json") == make_task(
-        "Fieber"
-    )
+TASK = {"queries": ["a"], "gold": [["C1"]], "names": ["a"], "ids": ["C1"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("[]", ""),
+        ("{", ""),
+        (json.dumps({**TASK, "gold": ["C1"]}), r"gold\.0"),
+        (json.dumps({**TASK, "gold": [[None]]}), r"gold\.0\.0"),
+        (json.dumps({**TASK, "gold": [["\ud83d"]]}), "hex escape"),
+        (json.dumps({**TASK, "names": [None]}), r"names\.0"),
+        (json.dumps({**TASK, "ids": [7]}), r"ids\.0"),
+        (json.dumps({**TASK, "ids": []}), "do not fit together"),
+        (json.dumps({**TASK, "mention_of": [0, 0]}), "do not fit together"),
+        (json.dumps({**TASK, "more": 1}), "more"),
+        (json.dumps({**TASK, "dictionary": "../dictionary_0123456789abcdef.json"}), "no name of a dictionary"),
+        (json.dumps({**TASK, "dictionary": "other.json"}), "no name of a dictionary"),
+        (json.dumps({**TASK, "dictionary": 3}), ""),
+    ],
+)
+def test_other_files_are_no_tasks(tmp_path, content, reason):
+    (tmp_path / "task.json").write_text(content, encoding="utf8")
+    with pytest.raises(ValueError, match=rf"(?s)task.json is no file of queries.*{reason}"):
+        LinkingTask.from_disk(tmp_path / "task.json")
 
 
 def test_a_missing_or_wrong_dictionary_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
+        LinkingTask.from_disk(tmp_path / "task.json")
     make_task("Fieber").to_disk(tmp_path / "task.json", share_dictionary=True)
     (shared,) = tmp_path.glob("dictionary_*.json")
     content = shared.read_text()
-    for wrong in ('["fever"]', '{"names": ["fever"]}', "{"):
+    for wrong in ('["fever"]', '{"names": ["fever"]}', "{", content.replace('"C3"', "3")):
         shared.write_text(wrong)
         with pytest.raises(ValueError, match="task.json is no file of queries"):
             LinkingTask.from_disk(tmp_path / "task.json")
-    shared.write_text(content.replace('"C3"', "3"))
-    with pytest.raises(ValueError, match="no file of queries"):
-        LinkingTask.from_disk(tmp_path / "task.json")
     shared.unlink()
-    with pytest.raises(FileNotFoundError, match=f"Can't find the file.*{shared.name}"):
+    with pytest.raises(FileNotFoundError, match=shared.name):
         LinkingTask.from_disk(tmp_path / "task.json")
 
 
-@pytest.mark.parametrize("name", ["../dictionary_0123456789abcdef.json", "other.json", "", 3])
-def test_a_dictionary_lies_beside_its_task(tmp_path, name):
-    make_task("Fieber").to_disk(tmp_path / "task.json", share_dictionary=True)
-    data = json.loads((tmp_path / "task.json").read_text())
-    (tmp_path / "task.json").write_text(json.dumps({**data, "dictionary": name}))
-    with pytest.raises(ValueError, match="no file of queries"):
-        LinkingTask.from_disk(tmp_path / "task.json")
-
-
-def test_queries_are_grouped_by_mention():
+def test_queries_are_grouped_by_mention_and_hashed_with_it():
     task = LinkingTask(list("abcd"), [["1"]] * 4, ["a"], ["1"], mention_of=[3, 1, 3, 2])
     assert task.group_queries() == [[1], [3], [0, 2]] and task.n_mentions == 3
-    assert LinkingTask(["a", "b"], [["1"]] * 2, ["a"], ["1"]).group_queries() == [[0], [1]]
-
-
-def test_tasks_of_parts_are_saved_and_hashed(tmp_path):
-    task = LinkingTask(["a", "b"], [["C1"], ["C1"]], ["a"], ["C1"])
-    parts = LinkingTask(["a", "b"], [["C1"], ["C1"]], ["a"], ["C1"], mention_of=[0, 0])
-    parts.to_disk(tmp_path / "task.json")
-    assert LinkingTask.from_disk(tmp_path / "task.json") == parts
-    assert task.hash() != parts.hash()
+    whole = LinkingTask(["a", "b"], [["C1"], ["C1"]], ["a"], ["C1"])
+    assert whole.group_queries() == [[0], [1]]
     # Scores that have been kept are found by it.
-    assert task.hash() == "b3f7e4ec612e0fe3b3aebc646889e7b6a8dfb048f5ddc72ef75ca19d1fcdded9"
-    (tmp_path / "task.json").write_text((tmp_path / "task.json").read_text().replace("[0, 0]", "[0]"))
-    with pytest.raises(ValueError, match="do not fit together"):
-        LinkingTask.from_disk(tmp_path / "task.json")
-    with pytest.raises(ValueError, match="level.*'rows'.*concept, row, answer"):
-        LinkingTask(["a"], [["C1"]], ["a"], ["C1"], level="rows")
+    assert whole.hash() == "b3f7e4ec612e0fe3b3aebc646889e7b6a8dfb048f5ddc72ef75ca19d1fcdded9"
+    assert LinkingTask(["a", "b"], [["C1"], ["C1"]], ["a"], ["C1"], mention_of=[0, 0]).hash() != whole.hash()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from training.data.pairs import read_pairs_text
+from training.data.pairs import index_pairs, save_pairs
 from training.encoders import bases
 from training.encoders.bases import Base, EncoderChoice, find_base, find_encoder, load_base, read_bases
 from training.engine.run import train
@@ -117,8 +117,8 @@ def test_training_starts_from_transformers(static_folder, encoder_folder, tmp_pa
 
 def test_lower_case_stays_with_the_trained_encoder(table, tmp_path):
     table(lower_case=True)
-    (tmp_path / "pairs.txt").write_text("".join(f"C{i}||name {i}||other {i}\n" for i in range(6)))
-    read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
+    rows = [(f"C{i}", f"name {i}", f"other {i}") for i in range(6)]
+    save_pairs(index_pairs(*zip(*rows, strict=True)), tmp_path / "pairs", {})
     paths = {"encoder": "tiny", "pairs": str(tmp_path / "pairs"), "output": str(tmp_path / "run")}
     train(
         make_settings(

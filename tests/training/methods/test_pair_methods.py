@@ -11,11 +11,10 @@ from small_runs import assert_same_course, make, pairs, stop_at, terminology
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.alterations import alter_writing
 from training.data.pairs import PairData
 from training.data.relatedness import Relatedness
 from training.data.run_folder import RunFolder
-from training.data.tokens import tokenise
+from training.data.tokens import alter_writing, tokenise
 from training.encoders.bases import load_base
 from training.engine.run import train
 from training.methods.pairs import Batches, balance_sources
