@@ -103,7 +103,7 @@ def assert_same_course(first, second):
     assert_same(final_weights(first), final_weights(second))
 
 
-def stop_at(monkeypatch, settings, step):
+def kill_at(monkeypatch, settings, step):
     """End a run at a step without a checkpoint, as `kill -9` does."""
     take_step = TrainingLoop.take_step
 

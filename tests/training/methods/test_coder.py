@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rrf_files import atom, rrf_line, write_release
 from safetensors import safe_open
-from small_runs import assert_same_course, final_weights, losses, naive_loss, stop_at
+from small_runs import assert_same_course, final_weights, losses, naive_loss, kill_at
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
@@ -359,7 +359,7 @@ def test_a_run_goes_on_as_if_it_had_not_been_stopped_or_killed(make, monkeypatch
     whole, parts = make("whole", loss={"relations": kind}), make("parts", loss={"relations": kind})
     stopped = train(make("parts", loss={"relations": kind}, batch={"max_minutes": 1e-9}))
     assert stopped.training["ended"] == "max_minutes" and stopped.training["steps"] == 1
-    stop_at(monkeypatch, parts, 3)
+    kill_at(monkeypatch, parts, 3)
     reports = [train(whole), train(parts)]
     assert [report.training["steps"] for report in reports] == [6, 6] and len(losses(whole)) == 6
     assert_same_course(whole, parts)

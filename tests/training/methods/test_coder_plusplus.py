@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from rrf_files import atom, write_release
-from small_runs import assert_same_course, losses, naive_loss, stop_at
+from small_runs import assert_same_course, losses, naive_loss, kill_at
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
@@ -184,7 +184,7 @@ def test_a_run_goes_on_as_if_it_had_not_been_stopped(make, monkeypatch, stops):
     whole, parts = make("whole"), make("parts")
     report = train(whole)
     for stop in stops:
-        stop_at(monkeypatch, parts, stop)
+        kill_at(monkeypatch, parts, stop)
     again = train(parts)
     assert_same_course(whole, parts)
     assert report.encoder["trained"] == again.encoder["trained"] != report.encoder["base"]
@@ -214,7 +214,7 @@ def test_neighbours_are_looked_for_anew_with_the_weights_of_the_time(make, monke
 
 @pytest.mark.parametrize("change", [{"run": {"seed": 1}}, {"batch": {"neighbours": 5}}, {"batch": {"groups": 3}}])
 def test_lists_that_a_killed_run_has_left_are_of_no_use_to_another(make, monkeypatch, change):
-    stop_at(monkeypatch, make("parts"), 1)
+    kill_at(monkeypatch, make("parts"), 1)
     for output in ("whole", "parts"):
         train(make(output, **change))
     assert_same_course(make("whole", **change), make("parts", **change))
@@ -224,7 +224,7 @@ def test_lists_that_a_killed_run_has_left_are_of_no_use_to_another(make, monkeyp
 def test_lists_are_kept_as_long_as_a_checkpoint_needs_them(make, monkeypatch, checkpoint_steps, stop):
     sections = {"batch": {"max_steps": 11, "refresh_steps": 2}, "run": {"checkpoint_steps": checkpoint_steps}}
     train(make("whole", **sections))
-    stop_at(monkeypatch, make("parts", **sections), stop)
+    kill_at(monkeypatch, make("parts", **sections), stop)
     report = train(make("parts", **sections))
     assert_same_course(make("whole", **sections), make("parts", **sections))
     # Also those of before the run was stopped.

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from accelerate import Accelerator
-from small_runs import assert_same_course, make, pairs, stop_at, terminology
+from small_runs import assert_same_course, make, pairs, kill_at, terminology
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -203,7 +203,7 @@ def load(settings):
 def test_a_grouped_run_that_was_stopped_goes_on_bit_for_bit(make_grouped, monkeypatch):
     whole, stopped = make_grouped("whole"), make_grouped("stopped")
     train(whole)
-    stop_at(monkeypatch, stopped, 5)
+    kill_at(monkeypatch, stopped, 5)
     train(stopped)
     assert_same_course(whole, stopped)
 

@@ -13,7 +13,7 @@ from small_runs import (
     final_weights,
     make,
     pairs,
-    stop_at,
+    kill_at,
     terminology,
 )
 from tokenizers import Tokenizer, models
@@ -176,7 +176,7 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(make_static, monkeypatch):
     whole = make_static("whole", optimizer={"schedule": "linear"})
     train(whole)
     stopped = make_static("stopped", optimizer={"schedule": "linear"})
-    stop_at(monkeypatch, stopped, 5)
+    kill_at(monkeypatch, stopped, 5)
     # The table before training is read, not made again.
     monkeypatch.setattr(static_method, "make_start", None)
     train(stopped)

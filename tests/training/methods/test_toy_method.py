@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from small_runs import assert_same_course, stop_at
+from small_runs import assert_same_course, kill_at
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -84,7 +84,7 @@ def test_a_toy_method_is_trained_resumed_measured_exported_and_described(make, t
     assert "after a toy: names are pulled together." in card and "6 steps" in card and "\n- toy\n" in card
     assert export_run(tmp_path / "run", tmp_path / "again").encoder == report.encoder
     # Killed after step 5, it takes the steps after the last checkpoint again.
-    stop_at(monkeypatch, make("parts"), 5)
+    kill_at(monkeypatch, make("parts"), 5)
     assert train(make("parts")).encoder == report.encoder
     assert_same_course(make(), make("parts"))
     assert len([entry for entry in RunFolder(tmp_path / "run").read_metrics() if "evaluation" in entry]) == 3
