@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rrf_files import atom, rrf_line, write_release
 from safetensors import safe_open
-from small_runs import assert_same_course, final_weights, losses, naive_loss, kill_at
+from small_runs import assert_same_course, final_weights, kill_at, losses, naive_loss
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim

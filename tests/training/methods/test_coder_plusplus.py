@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from rrf_files import atom, write_release
-from small_runs import assert_same_course, losses, naive_loss, kill_at
+from small_runs import assert_same_course, kill_at, losses, naive_loss
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim

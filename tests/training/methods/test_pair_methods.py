@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from accelerate import Accelerator
-from small_runs import assert_same_course, make, pairs, kill_at, terminology
+from small_runs import assert_same_course, kill_at, make, pairs, terminology
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder

@@ -11,9 +11,9 @@ from safetensors.numpy import load_file
 from small_runs import (
     assert_same_course,
     final_weights,
+    kill_at,
     make,
     pairs,
-    kill_at,
     terminology,
 )
 from tokenizers import Tokenizer, models
