@@ -289,7 +289,7 @@ GERMAN_2 = "Toy/German/EMEA_ec22-cui-best_man/2"
         ("prodigy", {"a.jsonl": '{"text": ""}'}, "a.jsonl, line 1"),
         ("prodigy", {"a.jsonl": "{"}, "a.jsonl, line 1"),
         ("docbin", {"dev.spacy": "damaged"}, "no documents of spaCy"),
-        ("jsonl", {"bad.jsonl": '{"ids": []}'}, "bad.jsonl, line 1: 'mention' has to be text"),
+        ("jsonl", {"bad.jsonl": '{"ids": []}'}, "bad.jsonl, line 1: mention: Field required"),
     ],
 )
 def test_faults_are_refused_or_counted(tmp_path, form, files, fault):

@@ -222,10 +222,7 @@ def test_three_forms_of_translations_and_one_label_for_a_word(tmp_path):
     command = ["pairs", ",".join(map(str, files)), str(tmp_path / "pairs")]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.exception
-    assert (
-        "6 pairs, 3 concepts with pairs" in result.output
-        and "1 written alike and 1 repeated of 8 lines" in result.output
-    )
+    assert "6 pairs, 3 concepts with pairs" in result.output and "8 lines, 1 identical, 1 repeated" in result.output
     assert read(tmp_path / "pairs") == [
         ("the", "the", "die"),
         ("the", "the", "das"),
