@@ -35,6 +35,7 @@ def test_a_page_is_found_by_the_form_of_the_id(concept_id, address):
 
 def test_a_template_replaces_all_pages():
     assert ConceptPages(source="MSH").format("D012640") == "https://meshb.nlm.nih.gov/record/ui?ui=D012640"
+    assert ConceptPages(source="HPO").format("HP:0001250") == "http://purl.obolibrary.org/obo/HP_0001250"
     assert ConceptPages(source="LOCAL").format("C0036572") == "#"
     pages = ConceptPages("https://example.org/{}/", source="MSH")
     assert pages.format("C0036572") == "https://example.org/C0036572/"
