@@ -33,7 +33,7 @@ from .evaluation.frame import write_results
 from .evaluation.measure import MEASURED_FILE, SystemInfo, Task, measure
 from .evaluation.relations import RelationTask
 from .evaluation.systems.encoder import EncoderSystem
-from .evaluation.systems.models import check_folds
+from .evaluation.systems.models import list_mentions, read_learned, refuse_leaks
 from .evaluation.tasks import HELD_OUT, NamesTask
 from .figures.curves import try_to_draw
 from .markup import format_rows, format_values
@@ -177,7 +177,7 @@ def run_sweep(sweep: Sweep, measurement: Measurement, output: str | Path) -> str
     for name, seeds in sweep.variants.items():
         first = next(iter(seeds.values()))
         data[name] = read_data(first, bases[first.paths.encoder, first.encoder][1])
-        _check_data(first, data[name], measurement.tasks)
+        check_data(first, data[name], measurement.tasks)
     frames = [_measure(label, None, base, measurement, output) for label, base in bases.values()]
     table = _write_tables(frames, measurement.tasks, output, 0, len(runs))
     # Seed by seed, so that an interrupted sweep has the same number of runs of all variants.
@@ -208,13 +208,16 @@ def _load_bases(sweep: Sweep) -> dict[tuple[str, EncoderChoice], tuple[str, Enco
     }
 
 
-def _check_data(settings: TrainingSettings, data: TrainingData, tasks: Mapping[str, Task]) -> None:
+def check_data(settings: TrainingSettings, data: TrainingData, tasks: Mapping[str, Task]) -> None:
     """Refuse training data with what is measured as unseen."""
     for task in tasks.values():
         if isinstance(task, RelationTask):
             task.check_unseen(data.concepts, data.path)
         elif isinstance(task, NamesTask) and task.corpus:
-            check_folds(settings.to_dict()["paths"].get("pairs") or "", task)
+            pairs = Path(settings.to_dict()["paths"].get("pairs") or "")
+            learned = list_mentions(data.report) or read_learned(pairs)
+            for number in range(len(task.corpus.seen_by_fold)):
+                refuse_leaks(settings.paths.output, learned, task, number)
         elif isinstance(task, NamesTask) and task.protocol == HELD_OUT:
             check_held_out(task.linking, data.concepts, data.path)
 

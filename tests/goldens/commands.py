@@ -13,6 +13,7 @@ import polars as pl
 
 from goldens.values import hash_rows, keep_figures, read_json, read_lines
 from training.data.accuracy import name_figure
+from training.data.pairs import read_pairs
 from training.evaluation.frame import read_results as read_results_frame
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +32,13 @@ BUNDLED_ENCODER = ROOT / "spacy_sapbert/bundled/encoder"
 
 
 def call(command: str, *arguments: Any, **options: Any) -> None:
-    """Run a command in this process, as the command line would; in options, `_` stands for a hyphen."""
+    """Run a command in this process, as the command line would.
+
+    command (str): The command.
+    arguments (Any): Its arguments, and options as they are.
+    options (Any): More options; `_` stands for a hyphen.
+    RAISES (RuntimeError): If the command fails.
+    """
     given = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
     before, printed = sys.argv, io.StringIO()
     sys.argv = [MODULE, command, *(str(argument) for argument in (*arguments, *given))]
@@ -52,9 +59,30 @@ def list_settings(settings: dict[str, Any]) -> list[str]:
     return [part for name, value in texts.items() for part in (f"--{name}", value)]
 
 
+def read_pair_rows(folder: Path) -> list[tuple[str, ...]]:
+    """Read the pairs of a folder: id, name, name."""
+    return pl.concat(read_pairs(folder)).select("id", "name_1", "name_2").rows()
+
+
+def read_pair_sources(folder: Path) -> list[tuple[str, ...]]:
+    """Read the sources of the concepts of pairs, if the folder has them: id, sources."""
+    concepts = pl.read_parquet(folder / "concepts.parquet")
+    return concepts.select("id", "sources").rows() if "sources" in concepts.columns else []
+
+
+def read_triple_rows(folder: Path) -> list[tuple[str, ...]]:
+    """Read the triples of a folder: head, relation, tail."""
+    return pl.read_parquet(folder / "triples.parquet").select("head", "relation", "tail").rows()
+
+
 def list_tasks(split: Path) -> dict[str, Path]:
     """List the held-out tasks of a split by name. A task has queries, gold, names and ids."""
     return {path.stem: path for path in sorted(split.glob("held_out*.json"))}
+
+
+def read_log(run: Path) -> list[dict[str, Any]]:
+    """Read the log of a run: an entry for each step and for each evaluation."""
+    return read_lines(run / "metrics.jsonl")
 
 
 def read_systems(output: Path) -> dict[str, dict[str, Any]]:

@@ -4,7 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from goldens.commands import CONFIGS, call, list_settings, list_tasks, read_probe, read_sweep, read_systems
+from goldens.commands import (
+    CONFIGS,
+    OPEN_ENCODER,
+    call,
+    list_settings,
+    list_tasks,
+    read_probe,
+    read_sweep,
+    read_systems,
+)
 from goldens.linking import look_up
 from goldens.training_runs import record_losses
 from goldens.workspace import Workspace, make_linker
@@ -22,6 +31,8 @@ def record_evaluate(workspace: Workspace) -> dict[str, Any]:
     call("export", workspace.runs / "sapbert", folder / "mixed", base_share=0.4, held_out=held_out)
     linker = make_linker(Terminology.from_disk(workspace.corpus / "split/terminology"), folder / "mixed", k=2)
     found["export"] = look_up(linker, ["heart pain", "Lebenskrebs", "renal failure, sudden"])
+    if workspace.data is not None:
+        found |= evaluate_real(workspace.data, folder)
     return found
 
 
@@ -127,6 +138,20 @@ def sweep(workspace: Workspace, folder: Path) -> dict[str, Any]:
     paths = list_settings({"paths.encoder": workspace.encoder, "paths.pairs": corpus / "pairs"})
     call("sweep", config, folder, "--tasks.held_out.files", corpus / "split/held_out.json", *paths)
     return {"sweep": read_sweep(folder)}
+
+
+def evaluate_real(data: Path, folder: Path) -> dict[str, Any]:
+    """Run `measure` on the real corpora, with 2,000 names of each dictionary."""
+    sections = {
+        "exact": 'kind = "exact"',
+        "tfidf": 'kind = "tfidf"',
+        "open": f'kind = "encoder"\nencoder = {json.dumps(str(OPEN_ENCODER))}\ntasks = ["ncbi_disease*"]',
+        "backoff": 'kind = "backoff"\nover = "tfidf"\ntasks = ["*disease.strict"]',
+    }
+    tasks = {"corpora": f'kind = "corpora"\nfolder = {json.dumps(str(data / "benchmarks"))}'}
+    config = write_config(folder / "real_systems.cfg", sections, tasks)
+    call("measure", config, folder / "real", **{"measure.max_names": 2000})
+    return list_systems("real", folder / "real")
 
 
 def list_systems(prefix: str, output: Path) -> dict[str, Any]:

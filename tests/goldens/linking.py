@@ -7,11 +7,11 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 
-from goldens.commands import BUNDLED_ENCODER, DEMO_SENTENCES
+from goldens.commands import BUNDLED_ENCODER, DEMO_SENTENCES, OPEN_ENCODER
 from goldens.inputs import draw_misspelt
 from goldens.values import hash_rows, keep_figures, read_lines
-from goldens.workspace import Workspace, make_linker
-from spacy_sapbert.terminology import Terminology
+from goldens.workspace import EXACT, Workspace, make_linker
+from spacy_sapbert.terminology import Terminology, read_table
 
 K = 5
 
@@ -40,6 +40,12 @@ def record_candidates(workspace: Workspace) -> dict[str, Any]:
     linker.add_names([("C0000001", "wholly new name"), ("NEW:1", "another new name"), ("NEW:1", names[0])])
     linker.remove_concepts(["C0000002", "C0000003"])
     found["made_up_edited"] = look_up(linker, [*names, "wholly new name", "another new name"])
+    if workspace.data is not None:
+        path = workspace.data / "benchmarks/ncbi_disease/dictionary.tsv.gz"
+        names_of_medic = read_table(path, header=["id", "name"], delimiter="\t")
+        medic = make_linker(names_of_medic, OPEN_ENCODER, workspace.vectors, k=K, index=EXACT)
+        found["medic"] = look_up(medic, workspace.query_mentions)
+        found["medic_index"] = {"0": describe_index(medic)}
     return {f"{name} {mention}": entry for name, entries in found.items() for mention, entry in entries.items()}
 
 
@@ -49,20 +55,29 @@ def record_fingerprints(workspace: Workspace) -> dict[str, Any]:
     tiny = make_linker(Terminology.from_disk(workspace.corpus / "terminology"), workspace.encoder)
     found: dict[str, Any] = {"hpo_linker": describe_linker(hpo), "tiny_linker": describe_linker(tiny)}
     found["hpo_approximate"] = describe_approximate(hpo, workspace)
-    names = ("terminology", "all", "split/terminology")
-    return found | {name: Terminology.from_disk(workspace.corpus / name).fingerprint for name in names}
+    folders = {name: workspace.corpus / name for name in ("terminology", "all", "split/terminology")}
+    if workspace.data is not None:
+        folders |= {f"mini {name}": workspace.mini_corpus / name for name in ("terminology", "all")}
+    return found | {name: Terminology.from_disk(folder).fingerprint for name, folder in folders.items()}
 
 
 def describe_linker(linker: Any) -> dict[str, Any]:
-    """Describe a linker and its index by fingerprints, settings, sizes and some vectors."""
-    index = linker.index
-    rows = np.linspace(0, len(index) - 1, 5).astype(int)
+    """Describe a linker by its fingerprints, settings and sizes."""
     return {
         "encoder": linker.encoder.fingerprint,
         "precision": str(linker.encoder.dtype),
         "settings": linker.encoder.settings.to_dict(),
         "terminology": linker.terminology.fingerprint,
         "rows_of_names": hash_rows(linker.retriever.row_of_name.tolist()),
+        **describe_index(linker),
+    }
+
+
+def describe_index(linker: Any) -> dict[str, Any]:
+    """Describe an index by its fingerprint, configuration, recall and some of its vectors."""
+    index = linker.index
+    rows = np.linspace(0, len(index) - 1, 5).astype(int)
+    return {
         "index": index.fingerprint,
         "kind": type(index).__name__,
         "rows": len(index),

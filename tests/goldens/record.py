@@ -1,6 +1,6 @@
 """Record what the project computes, or compare two records.
 
-python tests/goldens/record.py OUTPUT.json [--only part,part]
+python tests/goldens/record.py OUTPUT.json [--data FOLDER] [--only part,part]
 python tests/goldens/record.py --compare A.json B.json
 """
 
@@ -36,8 +36,14 @@ RECORDERS = {
 TOLERANCE = 1e-6
 
 
-def record(output: Path, parts: list[str], vectors: Path | None = None) -> None:
-    """Record parts of what the project computes. The file keeps the parts that are not recorded now."""
+def record(output: Path, data: Path | None, parts: list[str], vectors: Path | None = None) -> None:
+    """Record parts of what the project computes.
+
+    output (Path): The file. It keeps the parts that are not recorded now.
+    data (Path | None): A folder with real data.
+    parts (list[str]): The parts.
+    vectors (Path | None): A folder that keeps vectors of names.
+    """
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     # "auto" then means fp32 on every processor.
@@ -45,7 +51,7 @@ def record(output: Path, parts: list[str], vectors: Path | None = None) -> None:
     torch.cpu._is_amx_tile_supported = lambda: False
     found = read_json(output) if output.is_file() else {}
     with tempfile.TemporaryDirectory() as folder:
-        workspace = Workspace(Path(folder), vectors)
+        workspace = Workspace(Path(folder), data, vectors)
         for part in parts:
             start = time.perf_counter()
             found[part] = json.loads(json.dumps(RECORDERS[part](workspace)))
@@ -58,6 +64,7 @@ def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", nargs="?", type=Path, help="the file to write")
+    parser.add_argument("--data", type=Path, help="a folder with rrf_mini, benchmarks and raw")
     parser.add_argument("--vectors", type=Path, help="a folder that keeps vectors of large terminologies between calls")
     parser.add_argument("--only", default=",".join(RECORDERS), help="parts to record or compare (default: %(default)s)")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("A", "B"), help="list the differences of two records")
@@ -73,7 +80,7 @@ def main() -> None:
         sys.exit(bool(differences))
     if arguments.output is None:
         parser.error("give a file to write, or --compare")
-    record(arguments.output, parts, arguments.vectors)
+    record(arguments.output, arguments.data, parts, arguments.vectors)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from goldens.commands import CONFIGS, call, list_settings
-from goldens.values import keep_figures, read_json, read_lines
+from goldens.commands import CONFIGS, call, list_settings, read_log
+from goldens.values import keep_figures, read_json
 from goldens.workspace import Workspace
 
 STEPS, FEW_STEPS = 50, 15
@@ -80,7 +80,15 @@ def train_biosyn(workspace: Workspace) -> dict[str, Any]:
 
 
 def train(workspace: Workspace, method: str, name: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Train an encoder. Give the logged values, a list for each that changes, and figures of the report."""
+    """Train an encoder.
+
+    workspace (Workspace): Shared inputs.
+    method (str): One of `CONFIGS`.
+    name (str): Name of the run.
+    settings (dict[str, Any]): Values by "section.name".
+    RETURNS (dict[str, Any]): The logged values, a list for each that changes, and figures of the report.
+    RAISES (KeyboardInterrupt): If a signal stopped the run.
+    """
     output = workspace.runs / name
     paths = {"paths.encoder": workspace.encoder, "paths.output": output}
     call("train", CONFIGS[method], *list_settings({**settings, **paths}))
@@ -93,7 +101,7 @@ def train(workspace: Workspace, method: str, name: str, settings: dict[str, Any]
         steps = report["training"]["of_epochs"]
         others = [{"sparse_weight": report["training"]["sparse_weight"]}]
     else:
-        for entry in read_lines(output / "metrics.jsonl"):
+        for entry in read_log(output):
             (steps if "loss" in entry else others).append(keep_figures(entry))
     logged: dict[str, list[Any]] = {}
     for entry in steps:

@@ -54,7 +54,14 @@ def format_record(record: dict[str, dict[str, Any]]) -> str:
 
 
 def compare(left: Any, right: Any, tolerance: float, path: str = "") -> Iterator[str]:
-    """Yield a line for each difference of two JSON values. Floats may differ by the tolerance, relative or absolute."""
+    """Yield a line for each difference of two JSON values.
+
+    left (Any): JSON value.
+    right (Any): JSON value.
+    tolerance (float): Relative or absolute difference that floats may have. Whole numbers must be equal.
+    path (str): Where the values stand.
+    YIELDS (str): The place and both values.
+    """
     if isinstance(left, dict) and isinstance(right, dict):
         for key in dict.fromkeys([*left, *right]):
             place = f"{path}/{key}"

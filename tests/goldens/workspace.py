@@ -1,6 +1,7 @@
 """Inputs that several parts share, each made once."""
 
 import json
+import random
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +14,7 @@ from spacy.util import load_model_from_config
 from thinc.api import Config
 
 from goldens.commands import CONFIGS, DEMO_SENTENCES, OPEN_ENCODER, call
-from goldens.inputs import draw_misspelt, write_mentions, write_release
+from goldens.inputs import SEED, draw_misspelt, write_mentions, write_release
 from goldens.values import read_lines
 from spacy_sapbert.encoder.shim import make_huggingface_loader
 from spacy_sapbert.terminology import Terminology
@@ -24,10 +25,16 @@ EXACT = {"@misc": "spacy-sapbert.ExactIndex.v1"}
 
 
 class Workspace:
-    """Shared inputs, made in an empty folder; vectors may be kept elsewhere, from one call to the next."""
+    """Shared inputs.
 
-    def __init__(self, folder: Path, vectors: Path | None = None) -> None:
+    folder (Path): An empty folder.
+    data (Path | None): A folder with real data: `rrf_mini`, `benchmarks` and `raw`.
+    vectors (Path | None): A folder that keeps vectors of large terminologies from one call to the next.
+    """
+
+    def __init__(self, folder: Path, data: Path | None, vectors: Path | None = None) -> None:
         self.folder = folder
+        self.data = data
         self.vectors = vectors or folder / "vectors"
         self.runs = folder / "runs"
 
@@ -51,6 +58,12 @@ class Workspace:
         """Training data from the made-up release."""
         options = {"held_out": 40, "dictionary": 250, "sources": "LOCAL"}
         return make_training_data(self.release, self.folder / "corpus", **options)
+
+    @cached_property
+    def mini_corpus(self) -> Path:
+        """Training data from a small real release."""
+        assert self.data is not None
+        return make_training_data(self.data / "rrf_mini", self.folder / "mini_corpus", held_out=200, dictionary=1000)
 
     @cached_property
     def mentions(self) -> Path:
@@ -78,13 +91,24 @@ class Workspace:
 
     @cached_property
     def query_mentions(self) -> list[str]:
-        """500 names of the HPO with typing errors."""
-        names = self.demo.get_pipe("sapbert_linker").terminology.names["name"].cast(pl.String).unique().sort()
-        return draw_misspelt(names.to_list(), 500)
+        """500 strings to look up: mentions of real test sets, or else names of the HPO with typing errors."""
+        if self.data is None:
+            names = self.demo.get_pipe("sapbert_linker").terminology.names["name"].cast(pl.String).unique().sort()
+            return draw_misspelt(names.to_list(), 500)
+        files = [self.data / "benchmarks" / corpus / "test.jsonl.gz" for corpus in ("ncbi_disease", "bc5cdr_disease")]
+        found = sorted({line["mention"] for file in files for line in read_lines(file)})
+        return sorted(random.Random(SEED).sample(found, 500))
 
 
 def make_training_data(release: Path, folder: Path, *, held_out: int, **options: Any) -> Path:
-    """Make terminologies, splits, pairs and triples from a release. More options are those of `split`."""
+    """Make terminologies, splits, pairs and triples from a release.
+
+    release (Path): The release.
+    folder (Path): The folder to write to.
+    held_out (int): Number of concepts to hold out.
+    options (Any): More options of `split`.
+    RETURNS (Path): The folder.
+    """
     call("preprocess", release, folder / "terminology")
     call("preprocess", release, folder / "all", languages="all", suppressed="drop")
     call("split", folder / "terminology", folder / "split", held_out=held_out, **options)

@@ -44,7 +44,7 @@ def unite_in_a_loop(rows):
 @example([("a", 0, "ENG", "A||B", "PT", False), ("a", 0, "ENG", "C", "PT", False)], False)
 @example([("a", 0, "ENG", "", "PT", False), ("a", 0, "ENG", "|", "PT", False)], False)
 @example([("a", 0, "ENG", "|", "PT", False), ("a", 0, "ENG", "", "PT", False)], True)
-def test_united_names_are_those_of_a_plain_loop_whatever_their_hashes(rows, have_one_hash):
+def test_names_are_united_as_in_a_plain_loop_whatever_their_hashes(rows, have_one_hash):
     names = pl.DataFrame(rows, NAME_SCHEMA, orient="row")
     with pytest.MonkeyPatch.context() as patch:
         if have_one_hash:

@@ -41,7 +41,7 @@ def test_lookups_agree_with_a_dict(pairs, others):
     assert len(terminology) == len(naive)
     assert terminology.n_names == sum(map(len, naive.values()))
     assert terminology.concepts["id"].to_list() == sorted(naive)
-    # The order of concepts in the source does not matter, that of a concept's names does.
+    # The order of concepts in the source does not matter; the order of a concept's names does.
     assert build(sorted(pairs, key=lambda pair: pair[0])).fingerprint == terminology.fingerprint
     for row, concept_id in enumerate(sorted(naive)):
         assert terminology.row(concept_id) == row

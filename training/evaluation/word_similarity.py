@@ -114,27 +114,28 @@ def read_rated_pairs(path: str | Path) -> RatedPairs:
     """
     path = Path(path)
     try:
-        frame = pl.read_csv(path, infer_schema=False)
-        frame = frame.rename({name: "".join(name.lower().split()) for name in frame.columns})
-        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
-        rated = [name for name in RATINGS if name in frame.columns]
-        frame = frame.select(pl.col(TERMS + (CONCEPTS if CONCEPTS[0] in frame.columns else ())), *rated)
-        frame = frame.with_columns(pl.all().str.strip_chars())
-        ratings = frame.select(pl.col(rated).cast(pl.Float64))
-        is_whole = pl.all_horizontal(pl.col(TERMS).str.len_chars().fill_null(0) > 0)
-        is_rated = pl.Series(
-            [bool(np.isfinite(row).all()) for row in ratings.fill_null(np.nan).rows()], dtype=pl.Boolean
-        )
-        bad = (~(frame.select(is_whole).to_series() & is_rated)).arg_true()
-        if not rated or not len(frame) or len(bad):
-            raise ValueError(f"row {bad[0] + 1} lacks one of them" if rated and len(bad) else "there are none")
+        frame = pl.read_csv(path, infer_schema=False).with_columns(pl.all().fill_null("").str.strip_chars())
+        frame = frame.rename(lambda name: "".join(name.lower().split()))
+        ratings = [name for name in RATINGS if name in frame.columns]
+        # What polars makes of a name that stands twice.
+        if twice := [name.partition("_duplicated_")[0] for name in frame.columns if "_duplicated_" in name]:
+            raise ValueError(f"the header has {twice[0].upper()} twice")
+        if missing := [name.upper() for name in TERMS if name not in frame.columns]:
+            raise ValueError(f"the header has no {' and no '.join(missing)}")
+        if not ratings:
+            raise ValueError(f"the header has no rating, but {', '.join(frame.columns)}")
+        numbers = frame.select(pl.col(ratings).cast(pl.Float64(), strict=False))
+        is_number = numbers.select(pl.all_horizontal(pl.all().is_finite().fill_null(value=False))).to_series()
+        is_bad = ~is_number | frame.select(pl.any_horizontal(pl.col(TERMS) == "")).to_series()
+        if row := int(is_bad.arg_true()[0]) + 1 if is_bad.any() else 0:
+            raise ValueError(
+                f"pair {row} has an empty term, or a rating that is no finite number: {frame.row(row - 1)}"
+            )
+        if not frame.height:
+            raise ValueError("there is no pair")
     except (ValueError, pl.exceptions.PolarsError) as error:
         needed = "TERM1, TERM2 and a rating (Mean, Physicians or Coders) in each line"
         raise ValueError(f"{path}: {error}. A file of rated pairs has {needed}.") from error
-    return RatedPairs(
-        path.name.removesuffix(".gz").removesuffix(".csv"),
-        frame.select(TERMS).rows(),
-        frame.select(CONCEPTS).fill_null("").rows() if CONCEPTS[0] in frame.columns else [],
-        {name: ratings[name].to_list() for name in rated},
-        hash_file(path),
-    )
+    concepts = frame.select(CONCEPTS).rows() if set(CONCEPTS) <= set(frame.columns) else []
+    name = path.name.removesuffix(".gz").removesuffix(".csv")
+    return RatedPairs(name, frame.select(TERMS).rows(), concepts, numbers.to_dict(as_series=False), hash_file(path))

@@ -86,8 +86,9 @@ class PairBatch(BatchSettings):
     def _check_neighbours(self) -> Self:
         if self.neighbours >= self.pairs:
             refuse("batch.neighbours", self.neighbours, "less than batch.pairs")
-        if 0 < self.neighbour_pool < self.neighbours:
-            refuse("batch.neighbour_pool", self.neighbour_pool, "0, or batch.neighbours or more")
+        if self.neighbour_pool and not 0 < self.neighbours <= self.neighbour_pool:
+            allowed = "0 without batch.neighbours" if not self.neighbours else "batch.neighbours or more"
+            refuse("batch.neighbour_pool", self.neighbour_pool, allowed)
         return self
 
 
@@ -97,6 +98,12 @@ class PairSettings(TrainingSettings):
     paths: PairPaths
     objective: ObjectiveSettings = ObjectiveSettings()
     batch: PairBatch = PairBatch()
+
+    @model_validator(mode="after")
+    def _check_terminology(self) -> Self:
+        if self.paths.terminology and not self.batch.neighbours:
+            refuse("paths.terminology", self.paths.terminology, "empty without batch.neighbours")
+        return self
 
 
 class Objective(NamedTuple):

@@ -37,7 +37,7 @@ class Sentence(NamedTuple):
     # As the name of its file says.
     language: str
     text: str
-    # For each mention, lower-cased, the ids of which any is right.
+    # The right ids of each lower-cased mention; any one of them will do.
     meant: dict[str, list[str]]
 
 

@@ -37,7 +37,7 @@ def read_settings() -> dict[str, Any]:
 
 
 def compare(script: str, ways: dict[str, dict[str, Any]], threads: int, turns: int = 1) -> Turns:
-    """Measure ways by their names. Each is the function of the script that its inputs name, or that of its name."""
+    """Measure several ways, by name. Each runs the function that its inputs name, or else the one of its own name."""
     contestants = [
         Contestant(way, script, given.get("function", way), {**given, "way": way}) for way, given in ways.items()
     ]

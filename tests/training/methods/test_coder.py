@@ -477,6 +477,9 @@ def test_settings_without_meaning_are_refused(section, values, message):
     run = {"method": "coder"}
     with pytest.raises(ValueError, match=message):
         make_settings({"paths": paths, "run": run, section: values})
+    sections = {"loss": {"relations": "none"}, "relations": {"weight": 0.5}}
+    with pytest.raises(ValueError, match="relations.weight"):
+        make_settings({"paths": paths, "run": run, **sections})
 
 
 def test_the_command_trains_by_the_config(folders, encoder_folder, tmp_path):

@@ -237,5 +237,8 @@ def test_a_share_of_names_is_in_other_writing(make_grouped, share):
 def test_settings_that_do_not_fit_are_refused(make_grouped):
     with pytest.raises(ValueError, match="batch.neighbour_pool"):
         make_grouped(neighbours=5)
+    for batch, name in (({"neighbours": 0}, "neighbour_pool"), ({"neighbours": 0, "neighbour_pool": 0}, "terminology")):
+        with pytest.raises(ValueError, match=name):
+            make_grouped(**batch)
     with pytest.raises(ValueError, match="batch.neighbours"):
         make_grouped(neighbours=8, neighbour_pool=8, pairs=8)

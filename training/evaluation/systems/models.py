@@ -74,7 +74,7 @@ class ModelsOfFolds(System):
     def __init__(self, systems: Sequence[System], task: Any) -> None:
         self.systems = systems
         self.task = task
-        self._search: dict[str, Any] = {}
+        self._searches: list[dict[str, Any]] = []
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -88,13 +88,15 @@ class ModelsOfFolds(System):
         return {"kind": "folds", "folds": identities}
 
     def describe_search(self) -> dict[str, Any]:
-        """Describe the search of the last fold. See `System.describe_search`."""
-        return self._search
+        """Describe the search, with the lowest recall of all folds. See `System.describe_search`."""
+        recalls = [search["recall"] for search in self._searches if search.get("recall")]
+        return {**self._searches[-1], **({"recall": min(recalls)} if recalls else {})}
 
     def find(self, task: LinkingTask) -> NearestNames:
         """Search the queries of each fold with its system. See `System.find`."""
         folds = np.array(task.folds or [0] * len(task.queries))
         order, parts = [], []
+        self._searches = []
         for number, system in enumerate(self.systems):
             rows = np.flatnonzero(folds == number)
             if not len(rows):
@@ -103,7 +105,7 @@ class ModelsOfFolds(System):
             bound = system.load().bind(self.task)
             parts.append(bound.find(replace(task, queries=queries, gold=gold, folds=[], mention_of=[], texts=[])))
             order.append(rows)
-            self._search = bound.describe_search()
+            self._searches.append(bound.describe_search())
             system.release()
         places = np.argsort(np.concatenate(order))
         rows, scores = (np.concatenate(arrays)[places] for arrays in zip(*parts, strict=True))
@@ -127,9 +129,12 @@ def list_folds(path: str, task: Any) -> list[int]:
     elif lacking := [str(path) for paths in corpus.seen_by_fold for path in paths if not path.is_file()]:
         reason = f"no {', no '.join(lacking)}"
     else:
-        models = [Path(fill_path(path, task, fold)) for fold in corpus.folds]
-        if unknown := [model for model in models if model.exists() and not read_learned(model)]:
-            reason = f"nothing says which mentions {unknown[0]} was trained on"
+        for fold, files in zip(corpus.folds, corpus.seen_by_fold, strict=True):
+            model = Path(fill_path(path, task, fold))
+            learned = read_learned(model)
+            # Of mentions in other files, nothing says whether they are those of a test part.
+            if model.exists() and (not learned or learned.keys() - _hash_files(files)):
+                reason = f"nothing says which mentions {model} was trained on"
     if reason:
         raise FileNotFoundError(
             f"The models {path} can't be measured fold by fold on {task.name}: {reason}. Convert all folds of the "
@@ -145,16 +150,21 @@ def check_folds(path: str, task: Any) -> None:
     corpus: Corpus | None = getattr(task, "corpus", None)
     if not path or corpus is None:
         return
-    for number, own_files in enumerate(corpus.seen_by_fold):
+    for number in range(len(corpus.seen_by_fold)):
         model = fill_path(path, task, corpus.folds[number])
-        others = _hash_files([*corpus.mentions, *(file for files in corpus.seen_by_fold for file in files)])
-        learned = read_learned(Path(model))
-        for sha256 in others & learned.keys() - _hash_files(own_files):
-            raise ValueError(
-                f"{model} can't be measured on fold {corpus.folds[number]} of {task.corpus_name}: it was trained on "
-                f"{learned[sha256]}. Train a model for each fold on the other parts of this fold only, and put {FOLD} "
-                "in the path of the system."
-            )
+        refuse_leaks(model, read_learned(Path(model)), task, number)
+
+
+def refuse_leaks(model: str, learned: Mapping[str, str], task: Any, number: int) -> None:
+    """Refuse a model for a fold if it has learned, by the hashes of files, from what the fold does not train on."""
+    corpus = task.corpus
+    others = _hash_files([*corpus.mentions, *(file for files in corpus.seen_by_fold for file in files)])
+    for sha256 in others & learned.keys() - _hash_files(corpus.seen_by_fold[number]):
+        raise ValueError(
+            f"{model} can't be measured on fold {corpus.folds[number]} of {task.corpus_name}: it was trained on "
+            f"{learned[sha256]}. Train a model for each fold on the other parts of this fold only, and put {FOLD} in "
+            "the path of the system."
+        )
 
 
 def _hash_files(paths: Iterable[Path]) -> set[str]:
@@ -177,19 +187,20 @@ def read_learned(model: Path) -> dict[str, str]:
         pairs = str(description.settings.get("paths", {}).get("pairs") or "")
         # The path is seen from the folder where the run was started, which is some parent of the run's folder.
         found = (_read_pairs(place / pairs) for place in (Path(), *run.resolve().parents))
-        return _list_mentions(description.data) or next(filter(None, found), {})
+        return list_mentions(description.data) or next(filter(None, found), {})
     return {}
 
 
 def _read_pairs(folder: Path) -> dict[str, str]:
     try:
         # The tables of names, which may be large, are not looked at.
-        return _list_mentions(read_manifest(folder / FOLDER.manifest, FOLDER.version, check_files=False))
+        return list_mentions(read_manifest(folder / FOLDER.manifest, FOLDER.version, check_files=False))
     except (OSError, ValueError):
         return {}
 
 
-def _list_mentions(record: Mapping[str, Any]) -> dict[str, str]:
+def list_mentions(record: Mapping[str, Any]) -> dict[str, str]:
+    """List the files of mentions among the sources that a record of training data has: names by hashes."""
     return {entry["sha256"]: entry["name"] for entry in record.get("sources", {}).get("mentions", [])}
 
 

@@ -27,7 +27,7 @@ from ...methods.biosyn.scorer import pad
 from ..measure import LazySystem, System
 from ..settings import SystemSettings
 
-LONGEST_LINE = 100
+LONGEST_LINE, LONGEST_WORD = 100, 1 << 16
 NUMBER = np.dtype("<f4")
 
 
@@ -75,8 +75,8 @@ def _read_text(path: Path) -> VectorTable:
             key, *numbers = line.replace("\t", " ").rstrip(" ").split(" ")
         if number == 1 and len(numbers) == 1 and key.isdecimal() and numbers[0].isdecimal():
             announced, width = int(key), int(numbers[0])
-        elif number == 1 and not key:
-            # Names of columns.
+        elif number == 1 and not key and not any(map(_is_number, numbers)):
+            # Names of columns. A first line whose numbers are damaged has an id.
             width = len(numbers)
         else:
             width = width or len(numbers)
@@ -87,6 +87,14 @@ def _read_text(path: Path) -> VectorTable:
     if not rows or announced not in (None, len(rows)):
         raise ValueError(f"the last line: it has {len(rows)} rows, and should have {announced or 'some'}")
     return VectorTable(list(rows), np.stack(list(rows.values())))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _parse(numbers: list[str], line: int) -> np.ndarray:
@@ -112,10 +120,13 @@ def _read_binary(path: Path) -> VectorTable:
         if len(fields) != 2 or not all(field.isdigit() and int(field) for field in fields):
             raise ValueError("the first line: it is not the number of rows and of numbers in each")
         n_rows, width = map(int, fields)
+        # Before memory is asked for. A gzipped file is larger than it looks.
+        if content is raw and path.stat().st_size < n_rows * width * NUMBER.itemsize:
+            raise ValueError(f"row {n_rows}: the file ends before it, but should have rows of {width:,} numbers")
         vectors = np.empty((n_rows, width), dtype=np.float32)
         row_of: dict[str, int] = {}
         for row in show_progress(range(1, n_rows + 1), description=f"Reading {path.name}", unit="words"):
-            word, data = _read_word(content), content.read(width * NUMBER.itemsize)
+            word, data = _read_word(content, row), content.read(width * NUMBER.itemsize)
             if len(data) < width * NUMBER.itemsize:
                 raise ValueError(f"row {row}: the file ends there, but its first line says {n_rows:,} rows")
             try:
@@ -136,10 +147,12 @@ def _read_binary(path: Path) -> VectorTable:
     return VectorTable(list(row_of), vectors[: len(row_of)])
 
 
-def _read_word(content: BinaryIO) -> bytes:
+def _read_word(content: BinaryIO, row: int) -> bytes:
     word = bytearray()
     while (byte := content.read(1)) not in (b" ", b""):
         word += byte
+        if len(word) > LONGEST_WORD:
+            raise ValueError(f"row {row}: there is no space among {LONGEST_WORD:,} bytes, where a word should end")
     return bytes(word).lstrip(b"\n")
 
 

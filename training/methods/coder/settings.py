@@ -62,7 +62,7 @@ class SimilarityConstants(Section):
     margin: float | None = Field(
         default=None,
         ge=0,
-        description='The miner\'s margin (epsilon), or that of "transe_margin"; null: as published.',
+        description='The margin (epsilon) of the miner, or of "transe_margin"; null: as published.',
     )
 
     def resolve(self, kind: RelationKind, width: int) -> tuple[float, ...]:
@@ -148,7 +148,7 @@ class CoderOptimizer(LinearOptimizer):
     """The optimizer: AdamW. As in the released code, biases and layer normalisation do not decay."""
 
     relation_learning_rate: float | None = Field(
-        default=None, gt=0, description="The highest learning rate of relations; null: that of the encoder."
+        default=None, gt=0, description="The highest learning rate of relations; null: as for the encoder."
     )
 
 
@@ -182,6 +182,12 @@ class CoderSettings(FamilySettings):
     relations: RelationSettings = RelationSettings()
     optimizer: CoderOptimizer = CoderOptimizer()
     batch: CoderBatch = CoderBatch()
+
+    @model_validator(mode="after")
+    def _check_relations(self) -> Self:
+        if self.relations.weight is not None and self.loss.relations == "none":
+            refuse("relations.weight", self.relations.weight, "null without relations")
+        return self
 
 
 class GroupBatch(UpdateBatch):

@@ -4,19 +4,23 @@ import json
 import re
 import shutil
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 from conftest import make_encoder_folder
 
+from spacy_sapbert.files import hash_file
 from training.data.accuracy import find, judge
 from training.data.further_pairs import write_finetuning_pairs
 from training.data.run_folder import RunDescription, RunFolder
 from training.encoders.bases import EncoderChoice, load_base
+from training.engine.method import TrainingData
 from training.evaluation.config import read_measurement
 from training.evaluation.systems.encoder import EncoderSystem
-from training.evaluation.systems.models import check_folds
+from training.evaluation.systems.models import ModelsOfFolds
+from training.sweep import check_data
 
 NAMES = ["Heart attack", "Cold", "Liver failure", "Pain"]
 # Test parts. A mention of each is in the training part of its own fold as well, and other folds train on all of it.
@@ -215,6 +219,16 @@ def test_what_is_missing_is_named(suite):
         assert re.search(message, explain()), (path, explain())
         shutil.move(kept, suite / path)
     assert len(run(suite)[0])
+    # Mentions of a file of other bytes, about which the folds say nothing.
+    shutil.rmtree(suite / "runs" / "toy-1")
+    write_run(suite / "runs" / "toy-1", [write_mentions(suite / "toy" / "mine.jsonl", ["ACUTE LIVER"])])
+    assert "nothing says" in explain()
+
+
+def test_the_lowest_recall_of_all_folds_is_told():
+    models = ModelsOfFolds([], None)
+    models._searches = [{"search": "scann", "recall": recall} for recall in (0.99, 0.9, 0.95)]
+    assert models.describe_search() == {"search": "scann", "recall": 0.9}
 
 
 def test_models_of_folds_need_folds(suite):
@@ -226,7 +240,13 @@ def test_models_of_folds_need_folds(suite):
         run(suite)
 
 
-def test_pairs_of_a_fold_are_refused_before_a_run_learns_from_them(suite):
+@pytest.mark.parametrize("by_pairs", [True, False])
+def test_runs_of_a_sweep_are_refused_before_they_learn_from_another_fold(suite, by_pairs):
+    """SapBERT reads pairs of mentions, BioSyn reads mentions and lists them in its data."""
     task = read_measurement(suite / "systems.cfg").tasks["toy.strict"]
-    with pytest.raises(ValueError, match=r"toy-0/pairs can't be measured on fold 1 of toy.*fold0.train.jsonl"):
-        check_folds(str(suite / "runs" / "toy-0" / "pairs"), task)
+    paths = {"pairs": str(suite / "runs" / "toy-0" / "pairs")} if by_pairs else {}
+    mentions = [{"name": "fold0.train.jsonl", "sha256": hash_file(list_parts(suite, 0)[0])}]
+    data = TrainingData("", {} if by_pairs else {"sources": {"mentions": mentions}}, "", ())
+    settings = SimpleNamespace(paths=SimpleNamespace(output="out/a"), to_dict=lambda: {"paths": paths})
+    with pytest.raises(ValueError, match=r"out/a can't be measured on fold 1 of toy.*fold0.train.jsonl"):
+        check_data(settings, data, {"toy.strict": task})

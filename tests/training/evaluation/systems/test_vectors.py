@@ -13,6 +13,7 @@ from spacy.vocab import Vocab
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.evaluation.systems.encoder import EncoderSystem
 from training.evaluation.systems.vectors import (
+    LONGEST_WORD,
     ConceptVectors,
     WordVectorSystem,
     find_vectors,
@@ -111,6 +112,8 @@ BAD = {
     "a row twice": (b"2 1\n" + 2 * (b"heart " + np.float32(1).tobytes()), "row 2: 'heart' is there already"),
     "an infinite number": (to_bytes({"heart": [np.inf, 0]}), "row 1: a number is not finite"),
     "no word": (to_bytes({"": [1, 0]}), "row 1: there is no id or word"),
+    "too many rows for memory": (b"1000000000000 300\nheart ", "the file ends before it"),
+    "a word without an end": (b"2 1\n" + b"x" * (LONGEST_WORD + 100), "no space among"),
 }
 
 
@@ -133,7 +136,7 @@ def test_damaged_binary_files_are_refused(tmp_path, case):
         ("C1 1  2\n", "line 1:.*''"),
         ("C1 1 2\nC2 1 2\nC1 3 4\n", "line 3: 'C1' is there already"),
         ("3 2\nC1 1 2\nC2 1 2\n", "it has 2 rows, and should have 3"),
-        (" 1 2\n 3 4\n", "line 2: there is no id"),
+        (" 1 2\n 3 4\n", "line 1: there is no id"),
         ('"","V1"\n', "it has 0 rows"),
     ],
 )
