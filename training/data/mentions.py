@@ -5,57 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8, parse_record
 
 EQUAL_IDS = "|"
-
-
-def read_dictionary_rows(file: SourceFile) -> Iterator[tuple[str, str, str]]:
-    """Read lines of an id, a tab and a name."""
-    width = 0
-    for number, text in file.lines():
-        if not text.strip():
-            continue
-        fields = [field.strip() for field in text.split("\t")]
-        reason = invalid_utf8(text)
-        if not reason and (len(fields) not in (2, 3) or not all(fields)):
-            reason = f"{len(fields)} fields between tabs instead of two or three with text"
-        width = width or len(fields)
-        if not reason and len(fields) != width:
-            # Otherwise the rest of a name with a tab in it would become its source.
-            reason = (
-                f"{len(fields)} fields between tabs, but {width} in the lines before: perhaps a tab inside of a name"
-            )
-        if not reason and not all(part.strip() for part in fields[0].split(EQUAL_IDS)):
-            reason = f"an empty id in {fields[0]!r}"
-        if reason:
-            raise ValueError(
-                f"{file.path}, line {number}: {reason}. The form is id, tab, name, and possibly another tab and the "
-                "source. Correct the line or take it out; if all lines are of another form, bring the file to this one."
-            )
-        yield fields[0], fields[1], fields[2] if len(fields) == 3 else ""
-
-
 FORM = '{"mention": "head cold", "ids": ["C0009443"]}'
-# The keys of a line in order, and the attribute of each.
-KEYS = {
-    "mention": "text",
-    "ids": "ids",
-    "doc_id": "doc_id",
-    "start": "start",
-    "end": "end",
-    "type": "type",
-    "raw_id": "raw_id",
-    "parts": "parts",
-    "fragments": "fragments",
-    "text": "window",
-    "text_start": "window_start",
-}
 Text = Annotated[str, Field(pattern=r"\S")]
+# Some corpora have numbers for ids of documents.
+Written = Annotated[str, Field(strict=False, coerce_numbers_to_str=True)]
 
 
 @dataclass(frozen=True)
@@ -78,62 +38,75 @@ class Mention:
     place: str = ""  # The file and line, for messages. It is not written.
 
     def to_line(self) -> str:
-        """Format the mention as a line of JSON: `mention`, `ids`, and the other `KEYS` with a value."""
-        values = {key: getattr(self, name) for key, name in KEYS.items()}
+        """Format the mention as a line of JSON, without what it does not have."""
+        values = {key.alias or name: getattr(self, name) for name, key in _Line.model_fields.items()}
         kept = {k: value for k, value in values.items() if k in ("mention", "ids") or value not in (None, "", [])}
         return json.dumps(kept, ensure_ascii=False)
 
 
 class _Line(BaseModel):
-    """A line of JSON. Some corpora have documents with numbers for ids."""
+    """A line of JSON: attributes of `Mention`, in the order in which they are written, and the keys of some."""
 
     model_config = ConfigDict(strict=True)
 
-    mention: str
+    text: str = Field(alias="mention")
     ids: list[Text]
-    doc_id: str | int | None = None
+    doc_id: Written | None = None
     start: int | None = None
     end: int | None = None
-    type: str | int | None = None
-    raw_id: str | int | None = None
+    type: Written | None = None
+    raw_id: Written | None = None
     parts: list[Text] | None = None
-    text: str | None = None
-    text_start: int | None = None
+    fragments: list[list[int]] | None = None
+    window: str | None = Field(default=None, alias="text")
+    window_start: int | None = Field(default=None, alias="text_start")
 
 
 def read_mentions(file: SourceFile, *, fold: int = 0, keep_empty: bool = False) -> Iterator[Mention]:
-    """Read lines of JSON with `mention` and `ids`, and optionally the other `KEYS`, pieces excepted."""
+    """Read lines of JSON with `mention` and `ids`, and optionally more that a mention has."""
     for number, line in file.lines():
-        if not line.strip():
-            continue
         try:
-            yield parse_mention(line, fold=fold, keep_empty=keep_empty)
+            if line.strip():
+                yield parse_mention(line, fold=fold, keep_empty=keep_empty)
         except ValueError as error:
-            raise ValueError(
-                f"{file.path}, line {number}: {error}. The form is {FORM}. Correct the line or take it out; if all"
-                " lines are of another form, bring the file to this one first."
-            ) from None
+            refuse_line(file, number, str(error), FORM)
 
 
 def parse_mention(line: str, *, fold: int = 0, keep_empty: bool = False) -> Mention:
     """Read a line of JSON."""
     row = parse_record(_Line, line)
-    text = row.mention.strip()
+    text = row.text.strip()
     # Ids with "|" between them are equal ones, as in dictionaries. No dictionary has the whole as one id.
     ids = list(dict.fromkeys(single.strip() for joined in row.ids for single in joined.split(EQUAL_IDS)))
     if not all(ids) or not (text or keep_empty):
         raise ValueError(f"an empty id in {row.ids!r:.80}" if text else "mention: there is no text")
-    doc_id, kind, raw_id = ("" if value is None else str(value) for value in (row.doc_id, row.type, row.raw_id))
-    return Mention(
-        text,
-        ids,
-        doc_id,
-        window=row.text or "",
-        parts=row.parts or [],
-        fold=fold,
-        start=row.start,
-        end=row.end,
-        type=kind,
-        raw_id=raw_id,
-        window_start=row.text_start,
-    )
+    return Mention(**{**row.model_dump(exclude_none=True), "text": text, "ids": ids, "fold": fold})
+
+
+def read_dictionary_rows(file: SourceFile) -> Iterator[tuple[str, str, str]]:
+    """Read lines of an id, a tab and a name."""
+    width = 0
+    for number, text in file.lines():
+        if not text.strip():
+            continue
+        fields = [field.strip() for field in text.split("\t")]
+        reason = invalid_utf8(text)
+        if not reason and (len(fields) not in (2, 3) or not all(fields)):
+            reason = f"{len(fields)} fields between tabs instead of two or three with text"
+        width = width or len(fields)
+        if not reason and len(fields) != width:
+            # Otherwise the rest of a name with a tab in it would become its source.
+            reason = f"{len(fields)} fields, but {width} in the lines before: perhaps a tab inside of a name"
+        if not reason and not all(part.strip() for part in fields[0].split(EQUAL_IDS)):
+            reason = f"an empty id in {fields[0]!r}"
+        if reason:
+            refuse_line(file, number, reason, "id, tab, name, and possibly another tab and the source")
+        yield fields[0], fields[1], fields[2] if len(fields) == 3 else ""
+
+
+def refuse_line(file: SourceFile, number: int, reason: str, form: str) -> NoReturn:
+    """Raise an error for a line of another form."""
+    raise ValueError(
+        f"{file.path}, line {number}: {reason}. The form is {form}. Correct the line or take it out; if all lines are "
+        "of another form, bring the file to this one first."
+    ) from None
