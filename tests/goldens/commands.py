@@ -61,7 +61,7 @@ def list_settings(settings: dict[str, Any]) -> list[str]:
 
 def read_pair_rows(folder: Path) -> list[tuple[str, ...]]:
     """Read the pairs of a folder: id, name, name."""
-    return pl.concat(read_pairs(folder)).select("id", "name_1", "name_2").rows()
+    return pl.concat(read_pairs(folder).decode()).select("id", "name_1", "name_2").rows()
 
 
 def read_pair_sources(folder: Path) -> list[tuple[str, ...]]:

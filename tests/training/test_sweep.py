@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from pair_rows import save_triple_rows
 from scipy.stats import ttest_rel
 from typer.testing import CliRunner
 
@@ -14,7 +15,6 @@ from training.cli.application import parse_numbers
 from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder, RunReport
 from training.data.task import LinkingTask
-from training.data.triples import index_triples, save_triples
 from training.encoders.bases import EncoderChoice, load_base
 from training.engine.checkpoints import load_transformer
 from training.engine.run import export_run
@@ -297,7 +297,7 @@ def test_relations_of_concepts_that_training_has_seen_are_no_unseen_ones(config,
     make_terminology(range(30)).to_disk(tmp_path / "seen")
     rows = [(f"C{head}", f"R{head % 2}", f"C{tail}") for head in range(40) for tail in range(head + 1, 40)]
     (tmp_path / "triples").mkdir()
-    save_triples(index_triples(rows), tmp_path / "triples", {})
+    save_triple_rows(rows, tmp_path / "triples")
     sections = {"kind": "relations", "terminology": str(tmp_path / "names"), "triples": str(tmp_path / "triples")}
     sections |= {"unseen": str(tmp_path / "seen"), "epochs": 1}
     lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in sections.items())

@@ -213,7 +213,7 @@ def pairs(
     Example: python -m training pairs output/split/terminology output/split/pairs
     """
     from ..data.further_pairs import write_finetuning_pairs, write_parallel_pairs
-    from ..data.pairs import make_pairs, save_pairs, write_pairs_text
+    from ..data.pairs import write_pairs, write_pairs_text
 
     # There may be spaces in the names of files.
     files = [file.strip() for file in source.split(",") if file.strip()]
@@ -228,8 +228,7 @@ def pairs(
             raise IsADirectoryError(f"Can't write to {text}: it is a folder. Give the path of a file.")
         terminology = open_terminology(source)
         with show_phase("Pairing names"):
-            made, data = make_pairs(terminology, lower_case=not cased, limit=limit, seed=seed)
-            save_pairs(made, output, data)
+            made, data = write_pairs(terminology, output, lower_case=not cased, limit=limit, seed=seed)
         typer.echo(PUBLISHED)
         if text:
             write_pairs_text(made, text)
@@ -258,7 +257,6 @@ def triples(
     terminology: TerminologyArgument,
     output: Path,
     label: Annotated[str, typer.Option(help="REL+RELA, REL or RELA")] = "REL+RELA",
-    sources: Annotated[str, typer.Option(help="SAB of relations to keep; empty for all")] = "",
     errors: ErrorsOption = "raise",
 ) -> None:
     """Write the relations between concepts that have names, for CODER.
@@ -272,7 +270,6 @@ def triples(
         open_terminology(terminology),
         output,
         label=label,  # type: ignore[arg-type]  # checked by the writer, as the next one
-        sources=parse_list(sources),
         errors=errors,  # type: ignore[arg-type]
     )
     typer.echo(f"{list_counts(data['counts'])}; left out: {list_counts(data['dropped'])}. Written to {output}.")

@@ -24,14 +24,12 @@ class DataFolder:
     version: int = 2
 
     @contextmanager
-    def write(
-        self, path: str | Path, data: Mapping[str, Any], *, hashes: Mapping[str, str] | None = None
-    ) -> Iterator[Path]:
+    def write(self, path: str | Path, data: Mapping[str, Any]) -> Iterator[Path]:
         """Yield a temporary folder. On success, its files are moved into place, the manifest last."""
         with fill_folder(Path(path), last=self.manifest) as temporary:
             yield temporary
             content = {**data, "spacy_sapbert": spacy_sapbert.__version__}
-            write_manifest(temporary / self.manifest, self.version, content, hashes=hashes)
+            write_manifest(temporary / self.manifest, self.version, content)
 
     def save(self, path: str | Path, data: Mapping[str, Any], **tables: pl.DataFrame) -> None:
         """Write a manifest, and tables to files of their names."""
@@ -61,18 +59,10 @@ class DataFolder:
         return self.read(path), [pl.read_parquet(Path(path) / f"{name}.parquet") for name in names]
 
 
-def number_strings(strings: pl.Series) -> tuple[pl.Series, np.ndarray]:
-    """Sort the distinct strings, and number each string by them."""
-    numbers = strings.rank("dense").to_numpy().astype(np.int64) - 1
-    rows = np.empty(numbers.max(initial=-1) + 1, dtype=np.int64)
-    rows[numbers] = np.arange(len(numbers))
-    return strings.gather(rows), numbers
-
-
 def number_used(strings: pl.Series, *columns: np.ndarray) -> tuple[pl.Series, list[np.ndarray]]:
     """Sort the distinct strings that columns of rows refer to, and return these columns as rows of the sorted ones."""
     used = np.unique(np.concatenate(columns))
-    table, numbers = number_strings(strings.gather(used))
+    kept = strings.gather(used)
     places = np.empty(len(strings), dtype=np.int64)
-    places[used] = numbers
-    return table, [places[column] for column in columns]
+    places[used] = kept.rank("dense").to_numpy().astype(np.int64) - 1
+    return kept.unique().sort(), [places[column] for column in columns]

@@ -40,6 +40,13 @@ class PairData:
         """Return the number of pairs."""
         return len(self.labels)
 
+    def decode(self) -> Iterator[pl.DataFrame]:
+        """List pairs as strings, in chunks."""
+        for start in range(0, len(self), CHUNK):
+            labels, left, right = (rows[start : start + CHUNK] for rows in (self.labels, self.left, self.right))
+            names = {"name_1": self.names.gather(left), "name_2": self.names.gather(right)}
+            yield pl.DataFrame({"id": self.concepts.gather(labels), **names})
+
 
 def make_pair_data(
     names: pl.Series,
@@ -82,7 +89,7 @@ def save_pairs(pairs: PairData, path: str | Path, data: Mapping[str, Any]) -> No
 
 def load_pairs(path: str | Path) -> PairData:
     """Load pairs for training."""
-    pairs = read_pair_data(path)
+    pairs = read_pairs(path)
     if len(pairs.concepts) < 2:
         raise ValueError(
             f"{path} has {len(pairs)} pairs of {len(pairs.concepts)} concepts. Training tells names of "
@@ -91,35 +98,12 @@ def load_pairs(path: str | Path) -> PairData:
     return pairs
 
 
-def read_pair_data(path: str | Path) -> PairData:
+def read_pairs(path: str | Path) -> PairData:
     """Load pairs of any number of concepts."""
     manifest, (names, concepts, rows) = FOLDER.load(path, "names", "concepts", "pairs")
     left, right, labels = (rows[column].cast(pl.Int64()).to_numpy() for column in ("left", "right", "label"))
     sources = concepts["sources"] if "sources" in concepts.columns else None
     return PairData(names["name"], left, right, labels, concepts["id"], manifest["sha256"], sources)
-
-
-def list_pair_concepts(path: str | Path) -> set[str]:
-    """List the concepts with pairs in a folder."""
-    return set(read_pair_data(path).concepts)
-
-
-def read_pairs(path: str | Path) -> Iterator[pl.DataFrame]:
-    """Read pairs as strings, in chunks, after verifying the folder."""
-    yield from decode_pairs(read_pair_data(path))
-
-
-def decode_pairs(pairs: PairData) -> Iterator[pl.DataFrame]:
-    """List pairs as strings, in chunks."""
-    for start in range(0, len(pairs), CHUNK):
-        part = slice(start, start + CHUNK)
-        yield pl.DataFrame(
-            {
-                "id": pairs.concepts.gather(pairs.labels[part]),
-                "name_1": pairs.names.gather(pairs.left[part]),
-                "name_2": pairs.names.gather(pairs.right[part]),
-            }
-        )
 
 
 def make_keys(ids: Sequence[str], seed: int) -> np.ndarray:
@@ -176,9 +160,6 @@ def choose_pairs(offsets: np.ndarray, ids: pl.Series, limit: int, seed: int) -> 
     return offsets[group] + left, offsets[group] + right
 
 
-LIMIT = 50
-
-
 def list_sources(terminology: Terminology) -> pl.Series:
     """List the sources that name each concept."""
     sources = terminology.names.select("concept", pl.col("source").cast(pl.String()).str.split("|"))
@@ -188,10 +169,10 @@ def list_sources(terminology: Terminology) -> pl.Series:
     return concepts.join(joined, on="concept", how="left", maintain_order="left")["source"].fill_null("")
 
 
-def make_pairs(
-    terminology: Terminology, *, lower_case: bool = True, limit: int = LIMIT, seed: int = 0
+def write_pairs(
+    terminology: Terminology, path: str | Path, *, lower_case: bool = True, limit: int = 50, seed: int = 0
 ) -> tuple[PairData, dict[str, Any]]:
-    """Make pairs: all unordered pairs of a concept's names, or `limit` drawn uniformly."""
+    """Write a folder of pairs: all unordered pairs of a concept's names, or `limit` drawn uniformly."""
     names, ids = list_distinct_names(terminology.names, lower_case=lower_case), terminology.concepts["id"]
     concept = names["concept"].to_numpy().astype(np.int64)
     offsets = np.searchsorted(concept, np.arange(len(terminology) + 1))
@@ -215,16 +196,9 @@ def make_pairs(
         "settings": {"lower_case": lower_case, "limit": limit, "seed": seed},
         "terminology": terminology.fingerprint,
     }
-    return make_pair_data(names["name"], first, second, ids, concept[first], list_sources(terminology)), data
-
-
-def write_pairs(
-    terminology: Terminology, path: str | Path, *, lower_case: bool = True, limit: int = LIMIT, seed: int = 0
-) -> dict[str, Any]:
-    """Write a folder of pairs made by `make_pairs`."""
-    pairs, data = make_pairs(terminology, lower_case=lower_case, limit=limit, seed=seed)
+    pairs = make_pair_data(names["name"], first, second, ids, concept[first], list_sources(terminology))
     save_pairs(pairs, path, data)
-    return data
+    return pairs, data
 
 
 def write_pairs_text(pairs: PairData, path: str | Path) -> None:
@@ -237,6 +211,6 @@ def write_pairs_text(pairs: PairData, path: str | Path) -> None:
         )
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     with write_whole(Path(path)) as temporary, temporary.open("wb") as file:
-        for chunk in decode_pairs(pairs):
+        for chunk in pairs.decode():
             lines = chunk.select(pl.format("{}||{}||{}", "id", "name_1", "name_2"))
             lines.write_csv(file, include_header=False, quote_style="never")

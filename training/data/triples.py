@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -46,16 +46,6 @@ class TripleData:
         """Return the number of triples."""
         return len(self.heads)
 
-    def decode(self) -> pl.DataFrame:
-        """List the triples as strings, which takes many times the memory."""
-        return pl.DataFrame(
-            {
-                "head": self.concepts.gather(self.heads),
-                "relation": self.labels.gather(self.relations),
-                "tail": self.concepts.gather(self.tails),
-            }
-        )
-
 
 def make_triple_data(
     ids: pl.Series, heads: np.ndarray, labels: pl.Series, relations: np.ndarray, tails: np.ndarray
@@ -64,13 +54,6 @@ def make_triple_data(
     concepts, (heads, tails) = number_used(ids, heads, tails)
     labels, (relations,) = number_used(labels, relations)
     return TripleData(concepts, labels, *(column.astype(np.int32) for column in (heads, relations, tails)))
-
-
-def index_triples(rows: Sequence[tuple[str, str, str]]) -> TripleData:
-    """Number triples of strings."""
-    heads, labels, tails = (pl.Series([row[place] for row in rows], dtype=pl.String()) for place in range(3))
-    places = np.arange(len(rows))
-    return make_triple_data(pl.concat([heads, tails]), places, labels, places, places + len(rows))
 
 
 def save_triples(triples: TripleData, path: str | Path, data: Mapping[str, Any]) -> None:
@@ -99,7 +82,6 @@ def write_triples(
     path: str | Path,
     *,
     label: RelationLabel = "REL+RELA",
-    sources: Collection[str] | None = None,
     errors: OnMalformed = "raise",
 ) -> dict[str, Any]:
     """Write the distinct triples of MRREL to a folder."""
@@ -112,14 +94,7 @@ def write_triples(
             " MetamorphoSys leaves it out if relations are not selected."
         )
     settings = terminology.report.get("settings", {})
-    wanted = settings.get("sources") if sources is None else sources
-    triples, dropped, found_sources = _collect_triples(folder, terminology, label, wanted)
-    for source in sorted(set(sources or ()) - found_sources):
-        known = ", ".join(sorted(found_sources)[:30])
-        raise ValueError(
-            f"{folder.path / 'MRREL'} names no SAB {source!r}. Those it has are: {known}. Values are "
-            "matched exactly, case included."
-        )
+    triples, dropped = _collect_triples(folder, terminology, label)
     if not len(triples):
         raise ValueError(
             f"No triple is left of the {folder.read['MRREL']} rows of MRREL in {folder.path} (dropped: "
@@ -132,7 +107,7 @@ def write_triples(
         "relations": dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
         "settings": {
             "label": label,
-            "sources": None if wanted is None else sorted(wanted),
+            "sources": settings.get("sources") and sorted(settings["sources"]),
             **{name: settings.get(name) for name in ("max_restriction_level", "suppressed", "remap_retired")},
         },
         "inputs": folder.describe(),
@@ -144,15 +119,15 @@ def write_triples(
 
 
 def _collect_triples(
-    folder: RrfFolder, terminology: Terminology, label: RelationLabel, wanted: Collection[str] | None
-) -> tuple[TripleData, Counter[str], set[str]]:
-    """Return the distinct triples, sorted, the numbers of dropped rows by reason, and the sources of all rows."""
+    folder: RrfFolder, terminology: Terminology, label: RelationLabel
+) -> tuple[TripleData, Counter[str]]:
+    """Return the distinct triples, sorted, and the numbers of dropped rows by reason."""
     settings, ids = terminology.report.get("settings", {}), terminology.concepts["id"]
     told = {name: source for name, source in read_sources(folder).items() if source.restriction_level is not None}
     known = {**list_sources(terminology.report), **told}
     # The settings of the terminology as conditions on rows, by the reason to drop a row.
     conditions = {
-        "source": keep_sources(wanted),
+        "source": keep_sources(settings.get("sources")),
         "restriction_level": keep_sources(None, settings.get("max_restriction_level"), known),
         "suppressed": (pl.col("SUPPRESS") == "N") | pl.lit(settings.get("suppressed") != "drop"),
         "self_loop": pl.col("CUI1") != pl.col("CUI2"),
@@ -161,16 +136,13 @@ def _collect_triples(
     name = (joined if label == "REL+RELA" else pl.col(label)).alias("label")
     retired = read_retired(folder, ids) if settings.get("remap_retired") else None
     dropped = Counter({**dict.fromkeys(conditions, 0), "unnamed_concept": 0, "duplicate": 0})
-    sources: set[str] = set()
     # A triple is a number, with its label in the order in which labels come. 1,000 labels of 100 million concepts fit.
     numbers: dict[str, int] = {}
     n, square = np.uint64(len(ids)), np.uint64(len(ids) ** 2)
     parts: list[np.ndarray] = []
     blocks = folder.tables("MRREL", COLUMNS)
     while batch := list(islice(blocks, BLOCKS_AT_ONCE)):
-        rows = pl.concat(batch)
-        sources |= set(rows["SAB"].unique())
-        rows = remap(rows, ("CUI1", "CUI2"), retired)
+        rows = remap(pl.concat(batch), ("CUI1", "CUI2"), retired)
         for reason, condition in conditions.items():
             dropped[reason] += rows.height
             rows = rows.filter(condition)
@@ -194,4 +166,4 @@ def _collect_triples(
         relations, ends = np.divmod(keys, square)
         heads, tails = np.divmod(ends, n)
         triples = make_triple_data(ids, heads, pl.Series(labels, dtype=pl.String()), relations, tails)
-    return triples, dropped, sources
+    return triples, dropped

@@ -16,7 +16,7 @@ from wasabi import msg
 
 from spacy_sapbert.progress import show_phase
 from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
-from training.data.pairs import list_pair_concepts
+from training.data.pairs import read_pairs
 from training.data.run_folder import write_text
 
 # Where a phrase ends.
@@ -35,7 +35,7 @@ def main(
 ) -> None:
     """Write strings, one a line."""
     with show_phase("Reading definitions"):
-        found = read_definitions(rrf, list_pair_concepts(pairs))
+        found = read_definitions(rrf, set(read_pairs(pairs).concepts))
     drawn = draw_phrases(found, definitions, random.Random(seed))
     made = fill_templates(srsly.read_json(phrases))
     texts = sorted({*drawn, *made})

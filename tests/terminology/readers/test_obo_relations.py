@@ -1,10 +1,11 @@
 """Relations of an ontology: which lines are read, and how they stand in MRREL."""
 
 import pytest
+from pair_rows import read_triple_rows
 from rrf_files import rrf_line
 
 from spacy_sapbert.terminology import TerminologyBuilder, read_obo, read_obo_relations, read_rrf
-from training.data.triples import read_triples, write_triples
+from training.data.triples import write_triples
 from training.release.rrf import Relation, write_rrf
 
 ONTOLOGY = """\
@@ -97,7 +98,7 @@ def test_relations_become_triples(tmp_path):
     terminology = read_rrf(tmp_path / "rrf", tradenames="off")
     assert terminology["C1"].parents == ("C3",)
     write_triples(tmp_path / "rrf", terminology, tmp_path / "triples")
-    assert ("C1", "RO part_of", "C2") in read_triples(tmp_path / "triples").decode().rows()
+    assert ("C1", "RO part_of", "C2") in read_triple_rows(tmp_path / "triples")
 
 
 @pytest.mark.parametrize(

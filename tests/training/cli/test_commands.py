@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 import srsly
+from pair_rows import read_triple_rows
 from rrf_files import atom, rrf_line, write_release
 from typer.testing import CliRunner
 
@@ -13,7 +14,6 @@ from training.cli import app
 from training.cli.application import read_overrides
 from training.data.pairs import read_pairs
 from training.data.splits import read_held_out
-from training.data.triples import read_triples
 from training.release.rrf import write_rrf
 
 
@@ -55,10 +55,10 @@ def test_preprocess_pairs_and_triples(release, tmp_path):
     assert "| GER | 1 | 0 |" in (tmp_path / "names" / "report.md").read_text()
     output = run("pairs", tmp_path / "names", tmp_path / "pairs", "--text", tmp_path / "new" / "pairs.txt")
     assert "1 pairs" in output and "11,792,953" in output and f"Written to {tmp_path / 'pairs'}." in output
-    assert next(read_pairs(tmp_path / "pairs")).rows() == [("C1", "fever", "pyrexia")]
+    assert next(read_pairs(tmp_path / "pairs").decode()).rows() == [("C1", "fever", "pyrexia")]
     assert (tmp_path / "new" / "pairs.txt").read_text() == "C1||fever||pyrexia\n"
     assert "1 triples" in run("triples", release, tmp_path / "names", tmp_path / "triples")
-    assert read_triples(tmp_path / "triples").decode().rows() == [("C2", "PAR", "C1")]
+    assert read_triple_rows(tmp_path / "triples") == [("C2", "PAR", "C1")]
 
 
 def test_options_of_preprocess(release, tmp_path):

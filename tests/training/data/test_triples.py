@@ -4,13 +4,14 @@ import random
 
 import numpy as np
 import pytest
+from pair_rows import read_triple_rows, save_triple_rows
 from rrf_files import atom, rrf_line, write_release
 
 from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.terminology.edits import remove_concepts
 from spacy_sapbert.terminology.readers import rrf_lines
 from training.data import triples as module
-from training.data.triples import hash_triples, index_triples, read_triples, save_triples, write_triples
+from training.data.triples import hash_triples, read_triples, write_triples
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*about concepts that MRCONSO does not have")
 RELATIONS = [
@@ -49,21 +50,13 @@ def terminology(release):
 )
 def test_triples(release, terminology, tmp_path, label, expected):
     data = write_triples(release, terminology, tmp_path / "triples", label=label)
-    assert set(read_triples(tmp_path / "triples").decode().iter_rows()) == expected
+    assert set(read_triple_rows(tmp_path / "triples")) == expected
     assert data["counts"] == {"rows": 6, "triples": 3, "relations": len({t[1] for t in expected})}
     dropped = {reason: n for reason, n in data["dropped"].items() if n}
     assert dropped == {"self_loop": 1, "unnamed_concept": 1, "duplicate": 1}
 
 
-def test_sources_of_relations_can_be_chosen(release, terminology, tmp_path):
-    data = write_triples(release, terminology, tmp_path / "triples", sources=["NCI"])
-    assert read_triples(tmp_path / "triples").decode().rows() == [("C1", "RO may_treat", "C2")]
-    assert data["dropped"]["source"] == 5
-
-
 def test_what_gives_no_triples_is_refused(release, terminology, tmp_path):
-    with pytest.raises(ValueError, match="SAB 'X'.*MSH, NCI"):
-        write_triples(release, terminology, tmp_path / "triples", sources=["X"])
     with pytest.raises(ValueError, match="6 rows"):
         write_triples(release, remove_concepts(terminology, ["C1", "C3"]).terminology, tmp_path / "triples")
     with pytest.raises(ValueError, match="label"):
@@ -93,7 +86,7 @@ def test_what_the_reader_leaves_out_gives_no_triples(tmp_path):
     def labels(**options):
         terminology = read_rrf(folder, tradenames="off", **options)
         write_triples(folder, terminology, tmp_path / "triples")
-        return set(read_triples(tmp_path / "triples").decode()["relation"])
+        return {relation for _, relation, _ in read_triple_rows(tmp_path / "triples")}
 
     assert labels() == {"PAR", "RB", "SIB"}
     assert labels(max_restriction_level=0) == {"RB", "SIB"}
@@ -113,21 +106,20 @@ def test_triples_of_many_blocks_are_those_of_a_naive_loop(tmp_path, monkeypatch)
     folder = write_release(tmp_path / "rrf", MRCONSO=[atom(cui, f"name of {cui}") for cui in names], MRREL=lines)
     data = write_triples(folder, read_rrf(folder, tradenames="off"), tmp_path / "triples", label="REL+RELA")
     kept = [row for row in rows if row["CUI1"] != row["CUI2"] and row["CUI1"] in names]
-    expected = {(f"{row['REL']} {row['RELA']}".strip(), row["CUI2"], row["CUI1"]) for row in kept}
-    found = read_triples(tmp_path / "triples").decode().select("relation", "head", "tail").rows()
-    assert found == sorted(expected) and data["dropped"]["duplicate"] == len(kept) - len(expected)
+    expected = {(row["CUI2"], f"{row['REL']} {row['RELA']}".strip(), row["CUI1"]) for row in kept}
+    found = read_triple_rows(tmp_path / "triples")
+    assert found == sorted(expected, key=lambda triple: (triple[1], triple[0], triple[2])) and data["dropped"][
+        "duplicate"
+    ] == len(kept) - len(expected)
 
 
 def test_triples_are_numbers_of_sorted_tables(tmp_path):
     rows = [("C3", "b", "C1"), ("C1", "a", "C3"), ("C3", "b", "C2")]
-    triples = index_triples(rows)
+    save_triple_rows(rows, tmp_path)
+    triples, before = read_triples(tmp_path), hash_triples(tmp_path)
     assert triples.concepts.to_list() == ["C1", "C2", "C3"] and triples.labels.to_list() == ["a", "b"]
-    save_triples(triples, tmp_path, {})
-    again = read_triples(tmp_path)
-    assert again.decode().rows() == triples.decode().rows() == rows and len(again) == 3
-    assert {column.dtype for column in (again.heads, again.relations, again.tails)} == {np.dtype(np.int32)}
-    before = hash_triples(tmp_path)
-    renamed = index_triples([(head, {"a": "z", "b": "zz"}[label], tail) for head, label, tail in rows])
-    save_triples(renamed, tmp_path, {})
+    assert read_triple_rows(tmp_path) == rows and len(triples) == 3
+    assert {column.dtype for column in (triples.heads, triples.relations, triples.tails)} == {np.dtype(np.int32)}
+    save_triple_rows([(head, {"a": "z", "b": "zz"}[label], tail) for head, label, tail in rows], tmp_path)
     # The columns of numbers are the same, but not the labels.
     assert hash_triples(tmp_path) != before

@@ -4,10 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from pair_rows import save_triple_rows
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.triples import index_triples, save_triples
 from training.evaluation import relations as module
 from training.evaluation.relations import (
     RelationTask,
@@ -35,7 +35,7 @@ def names():
 
 def write(folder, rows):
     folder.mkdir(exist_ok=True)
-    save_triples(index_triples(rows), folder, {})
+    save_triple_rows(rows, folder)
     return folder
 
 
