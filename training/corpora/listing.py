@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
 from thinc.api import Config
 
 from spacy_sapbert.errors import NO_FILE
@@ -19,8 +22,8 @@ from spacy_sapbert.terminology.readers.lines import SourceFile
 from spacy_sapbert.terminology.storage import FORMAT_VERSION, MANIFEST
 
 from ..data.mentions import EQUAL_IDS, Mention, read_dictionary_rows, read_mentions
-from ..data.protocols import NCBI_SPELLING, get_protocol, make_task
-from ..data.task import CONCEPT, LEVELS, ROW, LinkingTask
+from ..data.protocols import get_protocol, make_task
+from ..data.task import CONCEPT, ROW, LinkingTask
 
 # In place of a dictionary of the corpus: the names of the given terminology.
 TERMINOLOGY = "terminology"
@@ -30,7 +33,6 @@ ALL = "all"
 FOLD = "{fold}"
 # Protocols that count ranks of names for all corpora, as in the papers.
 ROW_PROTOCOLS = ("published", "processed")
-SPELLINGS: dict[str, Mapping[str, str]] = {"": {}, "ncbi_disease": NCBI_SPELLING}
 UMLS_VERSION = re.compile(r"\d{4}A[A-C]")
 # The settings of `preprocess` that leave the names of a release as they are. Languages are filtered again, and case is
 # a matter of encoders.
@@ -38,26 +40,7 @@ WHOLE = dict.fromkeys(("sources", "term_types", "semantic_types", "max_restricti
 WHOLE |= {"suppressed": "keep", "tradenames": "off"}
 
 
-@dataclass(frozen=True)
-class Release:
-    """The release of a dictionary."""
-
-    name: str = ""  # Its name and version, such as "UMLS 2017AA"; empty if it is not known.
-    changes: str = ""  # What makes its names others than those of the release; empty for nothing.
-
-    def is_that_of(self, searched: str) -> bool:
-        """Check whether it is the release that published figures search, unchanged."""
-        return _fold(self.name) == _fold(searched) and not self.changes
-
-    def compare(self, searched: str) -> str:
-        """Say what published figures search, and why none stands beside; nothing if they search this release."""
-        if self.is_that_of(searched):
-            return ""
-        found = f"this is {self.name}" if self.name else "the release of these names is not known"
-        return f"Published figures search {searched}, and {found}{f', {self.changes}' if self.changes else ''}."
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Corpus:
     """The files of a corpus, and the settings to measure it with."""
 
@@ -66,33 +49,42 @@ class Corpus:
     dictionary: Path
     sources: list[str] = field(default_factory=list)  # The sources of names to keep; empty for all.
     languages: list[str] = field(default_factory=list)  # The languages of a terminology's names to keep; empty for all.
-    ids: str = ""  # A pattern that the ids of a terminology's concepts have to fit; empty for all.
+    ids: re.Pattern[str] = re.compile("(?s).+")  # What the ids of a terminology's concepts look like.
     codes: str = ""  # The source whose codes are the ids of a terminology's concepts; empty for their own ids.
     seen: list[Path] = field(default_factory=list)  # Files of mentions that a system may learn from.
     folds: list[int] = field(default_factory=list)  # The number of each file of mentions; empty if not listed.
     # Of each fold, the files that a system for this fold may learn from. A missing file is there as its pattern.
     seen_by_fold: list[list[Path]] = field(default_factory=list)
-    spelling: str = ""  # The corrections, one of `SPELLINGS`, for protocols that clean mentions.
+    spelling: dict[str, str] = field(default_factory=dict)  # Corrections of words, for protocols that clean mentions.
     protocols: list[str] = field(default_factory=lambda: ["strict"])
     published: str = ""  # The protocol of published figures; empty if no figures can be compared.
     searched: str = ""  # The release that published figures search; empty for the dictionary of the corpus itself.
     other_sources: bool = False  # Whether `sources` are others than those that published figures search.
-    release: Release = field(default_factory=Release)
+    release: str = ""  # The release of the dictionary, such as "UMLS 2017AA", if it is known, and `searched` is given.
+    changes: str = ""  # What makes its names others than those of the release.
     literature: str = ""  # The corpus under which figures are published; empty for its own name.
     ranks: list[int] = field(default_factory=lambda: [1, 5])  # The ranks that are published.
     # What tables show, see `LinkingTask`; empty for ranks of names under a protocol that counts them as published, and
     # else of concepts.
-    level: str = ""
-    documents: str = ""  # A pattern that the ids of the mentions' documents have to fit; empty for all.
+    level: Literal["", "concept", "row", "answer"] = ""
+    documents: re.Pattern[str] = re.compile("(?s).*")  # What the ids of the mentions' documents look like.
     title: str = ""
     names_from: str = ""  # A description of the dictionary.
     note: str = ""  # A remark on its figures, for reports.
     obtain: str = ""  # The place to get it.
 
     @property
+    def other_release(self) -> str:
+        """What to say if published figures search other names than these; nothing if they search this release."""
+        if not self.searched or (_fold(self.release) == _fold(self.searched) and not self.changes):
+            return ""
+        found = f"this is {self.release}" if self.release else "the release of these names is not known"
+        return f"Published figures search {self.searched}, and {found}{self.changes and f', {self.changes}'}."
+
+    @property
     def has_published_names(self) -> bool:
         """Whether published figures search this dictionary."""
-        return not self.other_sources and (not self.searched or self.release.is_that_of(self.searched))
+        return not self.other_sources and not self.other_release
 
 
 def read_corpora(
@@ -171,27 +163,17 @@ def _find_corpus(
     values["seen"] = [] if unseen else [path for _, paths in parts for path in paths]
     found, lacking = _find_folds(folder, mentions, values)
     corpus = Corpus(found, names[0] if names else folder, **values)
-    needs_seen = _check(corpus, has_seen=bool(parts))
+    if parts and len(found) > 1:
+        # The training mentions of one fold include the test mentions of another.
+        raise ValueError(f"mentions seen before are not for corpora of several folds: {_join_names(found)}")
+    needs_seen = any(get_protocol(name).needs_seen for name in corpus.protocols)
+    if needs_seen and not parts:
+        raise ValueError("its protocols need mentions seen before: give `seen`")
     if needs_terminology and terminology is None:
         lacking.append("terminology")
     elif not names or not names[0].exists():
         lacking.append(str(names[0]) if names else " or ".join(dictionary))
     return corpus, lacking + (unseen if needs_seen else [])
-
-
-def _check(corpus: Corpus, *, has_seen: bool) -> bool:
-    """Check the settings of a corpus, and say whether its protocols need mentions seen before."""
-    for name, value, allowed in (("spelling", corpus.spelling, SPELLINGS), ("level", corpus.level, ("", *LEVELS))):
-        if value not in allowed:
-            raise ValueError(f"{name} {value!r} is none of {', '.join(filter(None, allowed))}")
-    re.compile(corpus.documents)
-    needs_seen = any(get_protocol(name).needs_seen for name in corpus.protocols)
-    if has_seen and len(corpus.mentions) > 1:
-        # The training mentions of one fold include the test mentions of another.
-        raise ValueError(f"mentions seen before are not for corpora of several folds: {_join_names(corpus.mentions)}")
-    if needs_seen and not has_seen:
-        raise ValueError("its protocols need mentions seen before: give `seen`")
-    return needs_seen
 
 
 def _find_folds(folder: Path, patterns: list[str], values: dict[str, Any]) -> tuple[list[Path], list[str]]:
@@ -243,37 +225,35 @@ def _settle_release(name: str, corpus: Corpus, said: str) -> Corpus:
     if not corpus.searched:
         return corpus
     path = corpus.dictionary
-    found = _find_in_terminology(path) if path.is_dir() else _find_beside(path)
-    if said and found.name and _fold(said) != _fold(found.name):
+    found, changes = _find_in_terminology(path) if path.is_dir() else (_find_beside(path), "")
+    if said and found and _fold(said) != _fold(found):
         raise ValueError(
-            f"The dictionary of {name} is said to be {said}, but {path} was made of {found.name}. Figures would stand "
-            "beside those of another dictionary: correct `releases`, or give the dictionary that is meant."
+            f"The dictionary of {name} is said to be {said}, but {path} was made of {found}. Figures would stand beside"
+            " those of another dictionary: correct `releases`, or give the dictionary that is meant."
         )
-    release = Release(found.name or said, found.changes)
-    return replace(corpus, release=release, names_from=release.name or corpus.names_from)
+    release = found or said
+    return replace(corpus, release=release, changes=changes, names_from=release or corpus.names_from)
 
 
-def _find_in_terminology(folder: Path) -> Release:
+def _find_in_terminology(folder: Path) -> tuple[str, str]:
     """Find the version in the report of the reader, and the settings by which it has left out or added names."""
     report = read_manifest(folder / MANIFEST, FORMAT_VERSION, check_files=False).get("report") or {}
     version, settings = str(report.get("source_version") or ""), WHOLE | (report.get("settings") or {})
     changed = [f"{name} = {json.dumps(settings[name])}" for name in WHOLE if settings[name] != WHOLE[name]]
     name = f"UMLS {version}" if UMLS_VERSION.fullmatch(version) else version
-    return Release(name, f"read with {', '.join(changed)}" if changed else "")
+    return name, f"read with {', '.join(changed)}" if changed else ""
 
 
-def _find_beside(dictionary: Path) -> Release:
+def _find_beside(dictionary: Path) -> str:
     """Find the release in the report that `convert` has written with the dictionary."""
     names = set()
     for path in sorted(dictionary.parent.glob("*.json")):
-        try:
+        # Some other file: what is beside a dictionary is the user's own.
+        with suppress(ValueError, KeyError, TypeError):
             entry = json.loads(path.read_text(encoding="utf8"))["releases"][dictionary.name.partition(".tsv")[0]]
             # Another file may have been put in the place of the one that was written.
             names |= {str(entry["name"])} if entry["sha256"] == hash_file(dictionary) else set()
-        except (ValueError, KeyError, TypeError):
-            # Some other file: what is beside a dictionary is the user's own.
-            continue
-    return Release(names.pop() if len(names) == 1 else "")
+    return names.pop() if len(names) == 1 else ""
 
 
 def _fold(name: str) -> str:
@@ -286,16 +266,15 @@ def read_task(corpus: Corpus, *, protocol: str = "strict") -> LinkingTask:
     rules = get_protocol(protocol)
     mentions: list[Mention] = []
     for fold, path in enumerate(corpus.mentions):
-        read = read_corpus_mentions(path, fold=fold)
-        kept = [mention for mention in read if re.fullmatch(corpus.documents or ".*", mention.doc_id, re.DOTALL)]
+        kept = [found for found in read_corpus_mentions(path, fold=fold) if corpus.documents.fullmatch(found.doc_id)]
         if not kept:
             raise ValueError(
-                f"{path} has no mentions{f' of documents {corpus.documents}' if corpus.documents else ''}. As a fold "
-                "it would drop out of the average without a word: fetch it again, or take it out of the folder."
+                f"{path} has no mentions of documents like {corpus.documents.pattern}. As a fold it would drop out of "
+                "the average without a word: fetch it again, or take it out of the folder."
             )
         mentions += kept
     seen = read_seen(corpus) if rules.needs_seen else []
-    task = make_task(mentions, read_names(corpus), rules, seen=seen, spelling=SPELLINGS[corpus.spelling])
+    task = make_task(mentions, read_names(corpus), rules, seen=seen, spelling=corpus.spelling)
     is_by_rows = protocol == corpus.published or protocol in ROW_PROTOCOLS
     return replace(task, ranks=corpus.ranks, level=corpus.level or (ROW if is_by_rows else CONCEPT))
 
@@ -339,6 +318,5 @@ def _read_terminology(corpus: Corpus) -> list[tuple[str, str]]:
         codes = pl.element().filter(pl.element().str.starts_with(prefix)).str.strip_prefix(prefix)
         joined = pl.col("codes").list.eval(codes).list.unique(maintain_order=True).list.join(EQUAL_IDS)
         ids = terminology.concepts.select(joined).to_series()
-    fits = re.compile(corpus.ids).fullmatch if corpus.ids else bool
     written = zip(ids.gather(names["concept"]).to_list(), names["name"].to_list(), strict=True)
-    return [(joined, name) for joined, name in written if fits(joined)]
+    return [(joined, name) for joined, name in written if corpus.ids.fullmatch(joined)]

@@ -7,6 +7,7 @@ import string
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import spacy
@@ -16,24 +17,9 @@ from spacy_sapbert.abbreviations.component import find_definitions
 from .mentions import EQUAL_IDS, Mention
 from .task import LinkingTask
 
-OMIM = "OMIM:"
-MESH = "MESH:"
+OMIM, MESH = "OMIM:", "MESH:"
 # Between the parts of a mention in BioSyn's files.
 SEPARATOR = "|"
-# The corrections of NCBI disease in BioSyn (preprocess/resources/ncbi-spell-check.txt), with its errors.
-NCBI_SPELLING = dict(
-    " ".join(pair.split()).split(": ")
-    for pair in """
-abcess: abscess, abdominla: abdominal, adomen: abdomen, arrrest: arrest, atelctasis: atelectasis,
-atrialfibrillation: atrial fibrillation, bactermia: bacteremia, cerebeller: cerebellar, cirrohsis: cirrhosis,
-collectionan: collection, congenitcal: congenital, conolidation: consolidation, delerium: delirium, dispress:
-distress, dysarthira: dysarthria, edamatous: edematous, fist: first, forhead: forehead, hemmorhage: haemorrhage,
-hemorrhage: haemorrhage, hepatosplenomegally: hepatosplenomegaly, hernation: herniation, hyperpigementation:
-hyperpigmentation, illeus: ileus, le: leg, leukaemia: leukemia, occlussion: occlusion, parasthesias: paresthesias,
-pneumococcl: pneumococcal, pnuemonia: pneumonia, processess: processes, smallbowel: small bowel, sytem: system,
-three: triple, tumour: tumor, tumours: tumors, withdrawel: withdrawal
-""".split(",")
-)
 _BRACKETS = re.compile(r"\(.*?\)")
 _NOT_WORDS = re.compile(rf"[{re.escape(string.punctuation)}\s]+")
 _CONJUNCTION = "(?:and/or|and|or)"
@@ -43,28 +29,19 @@ _LAST_CONJUNCTION = re.compile(rf"(.+?),? {_CONJUNCTION} (?!.* {_CONJUNCTION} )(
 # The word that the last part has for itself, and the words that all share.
 _OWN_AND_SHARED = re.compile(r"((?:the )?[^\s\d,]+) ([^\d,]+)")
 _HAS_DIGIT = re.compile(r"\d")
-# Short form -> long form.
-LongForms = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class EvaluationProtocol:
     """The processing of mentions and dictionary."""
 
-    # Lower-case names and mentions, take out punctuation, and give each name one row with the ids of all its concepts.
-    cleaned: bool = False
-    # Spell out abbreviations that the document defines.
-    abbreviations: bool = False
-    # Look up each part of a mention of several concepts. It is right if all parts are.
-    composites: bool = False
-    # Add the mentions seen before, with their concepts, to the dictionary.
-    augmented: bool = False
-    # Leave out mentions seen before, and repeated ones.
-    unseen_only: bool = False
-    # Write names as CODER does, see `make_plain`; mentions stay as they are.
-    plain_names: bool = False
-    # Mentions come with "|" between the parts that were looked up one by one, as in BioSyn's files.
-    separated: bool = False
+    cleaned: bool = False  # All in lower case, without punctuation, and one row for each name, with all its concepts.
+    abbreviations: bool = False  # Spell out abbreviations that the document defines.
+    composites: bool = False  # Look up each part of a mention of several concepts. It is right if all parts are.
+    augmented: bool = False  # Add the mentions seen before, with their concepts, to the dictionary.
+    unseen_only: bool = False  # Leave out mentions seen before, and repeated ones.
+    plain_names: bool = False  # Write names as CODER does, see `make_plain`; mentions stay as they are.
+    separated: bool = False  # Mentions have "|" between parts that are looked up one by one, as in BioSyn's files.
 
     @property
     def needs_seen(self) -> bool:
@@ -79,7 +56,7 @@ PROTOCOLS = {
     # Mentions and dictionary without changes.
     "strict": EvaluationProtocol(),
     # The published one, without the mentions that looking up the training part would answer (Tutubalina et al., 2020).
-    "refined": EvaluationProtocol(cleaned=True, abbreviations=True, composites=True, augmented=True, unseen_only=True),
+    "refined": replace(PUBLISHED, unseen_only=True),
     # CODER's, by which it was measured on MANTRA.
     "coder": EvaluationProtocol(plain_names=True),
     # Nothing is left to do to files that BioSyn has processed.
@@ -114,8 +91,8 @@ def make_task(
         )
     report: Counter[str] = Counter()
     long_forms = find_long_forms([*mentions, *seen]) if protocol.abbreviations else {}
-    queries = [_process(mention, protocol, long_forms, spelling, report) for mention in mentions]
-    known = [_process(mention, protocol, long_forms, spelling, Counter()) for mention in seen]
+    process = partial(process_mentions, protocol=protocol, spelling=spelling or {}, long_forms=long_forms)
+    queries, known = process(mentions, report=report), process(seen)
     if protocol.unseen_only:
         excluded = {tuple(query.parts) for query in known}
         distinct: dict[tuple[str, ...], Mention] = {}
@@ -152,44 +129,43 @@ def make_task(
 
 
 def process_mentions(
-    mentions: Sequence[Mention], protocol: EvaluationProtocol, *, spelling: Mapping[str, str] | None = None
-) -> list[tuple[list[str], list[str]]]:
-    """Process mentions as a protocol processes those that are linked: the parts of each mention, and its ids."""
-    long_forms = find_long_forms(mentions) if protocol.abbreviations else {}
-    processed = (_process(mention, protocol, long_forms, spelling, Counter()) for mention in mentions)
-    return [(mention.parts, mention.ids) for mention in processed]
-
-
-def _process(
-    mention: Mention,
+    mentions: Sequence[Mention],
     protocol: EvaluationProtocol,
-    long_forms: Mapping[str, LongForms],
-    spelling: Mapping[str, str] | None,
-    report: Counter[str],
-) -> Mention:
-    """Return the mention with its parts as they are looked up, and its ids without the names of sources."""
-    ids, text, parts = mention.ids, mention.text, [mention.text]
-    if protocol.separated:
-        parts = mention.parts or [part.strip() for part in text.split(SEPARATOR) if part.strip()] or parts
-        report["composites"] += len(parts) > 1
-    if protocol.abbreviations:
-        text = spell_out(text, long_forms.get(mention.doc_id, {}))
-        parts = [text]
-        report["spelled_out"] += text != " ".join(mention.text.split())
-    if protocol.composites:
-        # The ids of OMIM, which are numbers, are left out where others say the same.
-        ids = [single for single in ids if not (single.startswith(OMIM) or single.isdigit())] or ids
-        # Annotated parts are more reliable than rules.
-        parts = mention.parts if len(mention.parts) == len(ids) > 1 else resolve_composite(text, len(ids))
-        report["composites"] += len(parts) > 1
-        report["unresolved_composites"] += len(parts) == 1 < len(ids)
-    if protocol.cleaned:
-        # Before the parts are taken apart: BioSyn does not correct words that stand beside the sign between them.
-        text = SEPARATOR.join(parts).lower()
-        text = correct_spelling(text, spelling) if spelling else text
-        # Nothing would be left of a mention that is only punctuation.
-        parts = [clean(part) or part for part in (text.split(SEPARATOR) if len(parts) > 1 else [text])]
-    return replace(mention, parts=parts, ids=list(dict.fromkeys(map(_strip, ids))))
+    spelling: Mapping[str, str],
+    *,
+    long_forms: Mapping[str, Mapping[str, str]] | None = None,
+    report: Counter[str] | None = None,
+) -> list[Mention]:
+    """Give mentions the parts that are looked up, and their ids without the names of sources. The report counts what is
+    changed; long forms are by document, and found in the texts around these mentions if none are given."""
+    if long_forms is None:
+        long_forms = find_long_forms(mentions) if protocol.abbreviations else {}
+    report = Counter() if report is None else report
+    processed: list[Mention] = []
+    for mention in mentions:
+        ids, text, parts = mention.ids, mention.text, [mention.text]
+        if protocol.separated:
+            parts = mention.parts or [part.strip() for part in text.split(SEPARATOR) if part.strip()] or parts
+            report["composites"] += len(parts) > 1
+        if protocol.abbreviations:
+            text = spell_out(text, long_forms.get(mention.doc_id, {}))
+            parts = [text]
+            report["spelled_out"] += text != " ".join(mention.text.split())
+        if protocol.composites:
+            # The ids of OMIM, which are numbers, are left out where others say the same.
+            ids = [single for single in ids if not (single.startswith(OMIM) or single.isdigit())] or ids
+            # Annotated parts are more reliable than rules.
+            parts = mention.parts if len(mention.parts) == len(ids) > 1 else resolve_composite(text, len(ids))
+            report["composites"] += len(parts) > 1
+            report["unresolved_composites"] += len(parts) == 1 < len(ids)
+        if protocol.cleaned:
+            # Before the parts are taken apart: BioSyn does not correct words that stand beside the sign between them.
+            text = SEPARATOR.join(parts).lower()
+            text = " ".join(spelling.get(word, word) for word in text.split()) if spelling else text
+            # Nothing would be left of a mention that is only punctuation.
+            parts = [clean(part) or part for part in (text.split(SEPARATOR) if len(parts) > 1 else [text])]
+        processed.append(replace(mention, parts=parts, ids=list(dict.fromkeys(map(_strip, ids)))))
+    return processed
 
 
 def _strip(single: str) -> str:
@@ -219,11 +195,6 @@ def _make_names(
     return unite(rows + [(EQUAL_IDS.join(query.ids), " ".join(query.parts)) for query in seen if query.ids])
 
 
-def correct_spelling(text: str, spelling: Mapping[str, str]) -> str:
-    """Correct words between spaces, given in lower case; those beside punctuation are not found."""
-    return " ".join(spelling.get(word, word) for word in text.split())
-
-
 def clean(text: str) -> str:
     """Lower-case text, and put one space in place of punctuation (that of ASCII) and of spaces."""
     return _NOT_WORDS.sub(" ", text.lower()).strip()
@@ -245,11 +216,8 @@ def make_plain(name: str) -> str:
 
 
 def resolve_composite(mention: str, n: int) -> list[str]:
-    """Take a mention of `n` concepts apart, its abbreviations spelled out; whole if no form gives so many parts.
-
-    The forms are tried in a fixed order. Those with conjunctions are for names without digits: "C6 and C7 deficiency"
-    stays whole, as in the published files.
-    """
+    """Take a mention of `n` concepts apart, its abbreviations spelled out, by the first form that gives so many parts;
+    whole if none does. Names with digits stay whole, as in the published files: "C6 and C7 deficiency"."""
     if n > 1:
         for parts in _list_splits(mention):
             if len(parts) == n and all(parts):
@@ -296,12 +264,9 @@ def find_long_forms(mentions: Iterable[Mention]) -> dict[str, dict[str, str]]:
     return found
 
 
-def spell_out(mention: str, long_forms: LongForms, inside: frozenset[str] = frozenset()) -> str:
-    """Replace the abbreviations in a mention, and those in their long forms, until none is left.
-
-    A short form is found if it is a whole word, a part of "a/b", or stands before a comma. Within its own long form
-    (`inside`), and in a circle of definitions, it stays as it is.
-    """
+def spell_out(mention: str, long_forms: Mapping[str, str], inside: frozenset[str] = frozenset()) -> str:
+    """Replace the abbreviations in a mention, and those in their long forms, until none is left: whole words, parts of
+    "a/b", and words before a comma, but none within its own long form (`inside`)."""
 
     def replace_word(word: str) -> str:
         if word in long_forms and word not in inside:

@@ -19,7 +19,6 @@ from .run_folder import write_text
 
 # What the hits of a task are counted by: ranks of distinct concepts, ranks of names, or the first name as the answer.
 CONCEPT, ROW, ANSWER = "concept", "row", "answer"
-LEVELS = (CONCEPT, ROW, ANSWER)
 # In place of names and ids, the file in the same folder that holds them.
 DICTIONARY_KEYS, SHARED_KEY = ("names", "ids"), "dictionary"
 SHARED_NAME = re.compile(r"dictionary_[0-9a-f]{16}\.json")

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from spacy_sapbert.progress import show_phase
 from spacy_sapbert.terminology import Terminology
 
-from ..corpora.listing import SPELLINGS, Corpus, read_corpora, read_seen, read_task
+from ..corpora.listing import Corpus, read_corpora, read_seen, read_task
 from ..data.accuracy import judge, summarise
 from ..data.protocols import get_protocol, process_mentions
 from ..data.run_folder import write_text
@@ -65,9 +65,9 @@ class NamesTask:
         several parts, which do not say which part is which concept."""
         if self.corpus is None:
             return []
-        spelling = SPELLINGS[self.corpus.spelling]
-        processed = process_mentions(read_seen(self.corpus), get_protocol(self.protocol), spelling=spelling)
-        return [(parts[0], ids) for parts, ids in processed if len(parts) == 1]
+        seen, rules = read_seen(self.corpus), get_protocol(self.protocol)
+        processed = process_mentions(seen, rules, self.corpus.spelling)
+        return [(mention.parts[0], mention.ids) for mention in processed if len(mention.parts) == 1]
 
     def describe(self) -> dict[str, Any]:
         """Describe the task for a report: its dictionary, what its protocol does, and counts. See `Task.describe`."""
@@ -76,7 +76,7 @@ class NamesTask:
         n_folds, limit = len(set(task.folds)), task.report.get("limited_to")
         is_comparable = bool(corpus.published) and corpus.has_published_names and not limit
         is_processed = self.protocol == "processed"
-        remarks = [corpus.release.compare(corpus.searched) if corpus.searched else "", corpus.note]
+        remarks = [corpus.other_release, corpus.note]
         counts = {"mentions": task.n_mentions, "queries": len(task.queries), "names": len(task.names)}
         return {
             "title": corpus.title or self.name,
@@ -107,8 +107,8 @@ class NamesTask:
         seen_path = folder / f"{self.name}{SEEN_ENDING}"
         seen_path.unlink(missing_ok=True)
         if self.corpus is not None and self.corpus.seen:
-            processed = process_mentions(read_seen(self.corpus), get_protocol("strict"))
-            write_text(seen_path, json.dumps(sorted({single for _, ids in processed for single in ids})))
+            processed = process_mentions(read_seen(self.corpus), get_protocol("strict"), {})
+            write_text(seen_path, json.dumps(sorted({single for mention in processed for single in mention.ids})))
 
 
 def make_task(name: str, protocol: str, task: LinkingTask, limits: Limits, **about: Any) -> NamesTask:

@@ -109,7 +109,7 @@ dictionary = "names.tsv"
 @pytest.mark.parametrize(
     "line, reason",
     [
-        ('spelling = "ncbi"', "ncbi_disease"),
+        ('spelling = "ncbi_disease"', "spelling"),
         ('protocols = ["strictest"]', "strictest"),
         ('colour = "red"', "colour"),
         ('protocols = ["refined"]', "give `seen`"),

@@ -56,7 +56,7 @@ def test_figures_stand_beside_names_of_their_release(folder, version, said, sett
     given = {"dictionaries": {"medmentions": umls(folder, version, **settings)}}
     found, _ = read_corpora(CORPORA, folder, **given, releases={"medmentions": said} if said else {})
     corpus = found["medmentions"]
-    said_of_it = corpus.release.compare(corpus.searched)
+    said_of_it = corpus.other_release
     assert corpus.has_published_names == is_published
     assert said_of_it.endswith(remark) and bool(said_of_it) == bool(remark)
     # The protocol counts names, whatever the release. Names in other languages than English are left out.
@@ -90,7 +90,7 @@ def test_codes_of_a_source_are_the_ids_of_a_terminology(folder):
     assert [joined for joined, _ in read_names(found["cometa"])] == ["22222"] * 3
     assert read_task(chemicals).report["unanswerable"] == 0 and not chemicals.has_published_names
     said = "Published figures search CTD 2019-11-04, and this is UMLS 2017AA."
-    assert chemicals.release.compare(chemicals.searched) == said
+    assert chemicals.other_release == said
 
 
 def test_a_converted_dictionary_knows_its_release_until_it_is_replaced(folder, tmp_path):
@@ -108,7 +108,7 @@ def test_a_converted_dictionary_knows_its_release_until_it_is_replaced(folder, t
     assert read().has_published_names
     dictionary.write_bytes(gzip.compress(b"D012965\tSalt\nD1\tOther\n"))
     write(dictionary.parent, {"other.json": "no JSON", "list.json": "[]"})
-    assert "is not known" in read().release.compare("CTD 2019-11-04")
+    assert "is not known" in read().other_release
     assert read(releases={"bc5cdr_chemical": "CTD 2019-11-04"}).has_published_names
 
 

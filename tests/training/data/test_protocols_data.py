@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from training.corpora.listing import (
-    SPELLINGS,
     read_corpora,
     read_corpus_mentions,
     read_names,
@@ -69,10 +68,10 @@ def test_processing_agrees_with_that_of_biosyn(corpus, agreement):
     def process(path, protocol, spelling):
         with gzip.open(path, "rt", encoding="utf8") as file:
             places = [(row["doc_id"], row["start"], row["end"]) for row in map(json.loads, file)]
-        processed = process_mentions(read_corpus_mentions(path), get_protocol(protocol), spelling=spelling)
-        return {place: sorted(parts) for place, (parts, _) in zip(places, processed, strict=True)}
+        processed = process_mentions(read_corpus_mentions(path), get_protocol(protocol), spelling)
+        return {place: sorted(mention.parts) for place, mention in zip(places, processed, strict=True)}
 
-    left = process(ours.mentions[0], "published", SPELLINGS[ours.spelling])
+    left = process(ours.mentions[0], "published", ours.spelling)
     right = process(theirs.mentions[0], "processed", {})
     assert set(right) <= set(left)
     assert sum(left[place] == parts for place, parts in right.items()) / len(right) > agreement

@@ -108,9 +108,8 @@ def test_triples_of_many_blocks_are_those_of_a_naive_loop(tmp_path, monkeypatch)
     kept = [row for row in rows if row["CUI1"] != row["CUI2"] and row["CUI1"] in names]
     expected = {(row["CUI2"], f"{row['REL']} {row['RELA']}".strip(), row["CUI1"]) for row in kept}
     found = read_triple_rows(tmp_path / "triples")
-    assert found == sorted(expected, key=lambda triple: (triple[1], triple[0], triple[2])) and data["dropped"][
-        "duplicate"
-    ] == len(kept) - len(expected)
+    assert found == sorted(expected, key=lambda triple: (triple[1], triple[0], triple[2]))
+    assert data["dropped"]["duplicate"] == len(kept) - len(expected)
 
 
 def test_triples_are_numbers_of_sorted_tables(tmp_path):
