@@ -16,7 +16,7 @@ from spacy_sapbert.terminology.names import list_distinct_names
 from .folders import DataFolder
 from .task import LinkingTask
 
-TERMINOLOGY_FOLDER, HELD_OUT_FILE = "terminology", "held_out.json"
+HELD_OUT_FILE = "held_out.json"
 FOLDER = DataFolder("split.json", "split")
 # The language (LAT) among whose names those of other languages are searched.
 TARGET = "ENG"
@@ -54,8 +54,7 @@ def split_terminology(
     asked = np.sort(eligible[:held_out])
     others = np.setdiff1d(np.arange(len(terminology)), asked)
     rest = rng.permutation(others)[: dictionary - len(asked)]
-    task = _make_task(names, terminology.concepts["id"], asked, np.concatenate([asked, rest]), rng)
-    return hold_out(terminology, asked), task
+    return hold_out(terminology, asked), _ask(terminology, names, asked, np.concatenate([asked, rest]), rng)
 
 
 def make_source_task(terminology: Terminology, source: str, *, seed: int = 0) -> tuple[LinkingTask, np.ndarray]:
@@ -73,7 +72,7 @@ def make_source_task(terminology: Terminology, source: str, *, seed: int = 0) ->
             "two names with one that is theirs alone, and something has to be left for training. The terminology has "
             f"names of these sources: {known}. Give one of them, or a smaller one."
         )
-    return _make_task(names, terminology.concepts["id"], asked, concepts, np.random.default_rng(seed)), concepts
+    return _ask(terminology, names, asked, concepts, np.random.default_rng(seed)), concepts
 
 
 def list_all_sources(terminology: Terminology) -> list[str]:
@@ -91,21 +90,30 @@ def _find_paired(names: pl.DataFrame, n_concepts: int) -> tuple[np.ndarray, np.n
     return np.flatnonzero(counts >= 2), counts > n_shared
 
 
-def _make_task(
-    names: pl.DataFrame, ids: pl.Series, asked: np.ndarray, searched: np.ndarray, rng: np.random.Generator
+def _ask(
+    terminology: Terminology, names: pl.DataFrame, asked: np.ndarray, searched: np.ndarray, rng: np.random.Generator
 ) -> LinkingTask:
-    dictionary = names.filter(pl.col("concept").is_in(searched.astype(np.uint32)))
-    own = names.filter(pl.col("concept").is_in(asked.astype(np.uint32)), ~pl.col("name").is_duplicated())
-    chosen = own.with_columns(key=pl.Series(rng.random(own.height))).sort("concept", "key")
-    chosen = chosen.unique("concept", keep="first", maintain_order=True).select("concept", "name")
-    dictionary = dictionary.join(chosen, on=["concept", "name"], how="anti", maintain_order="left")
-    return LinkingTask(
-        chosen["name"].to_list(),
-        [[gold] for gold in ids.gather(chosen["concept"]).to_list()],
-        dictionary["name"].to_list(),
-        ids.gather(dictionary["concept"]).to_list(),
-        report={"concepts": len(searched)},
-    )
+    """Ask for one unshared name of each concept, among the other names of those that are searched."""
+    own = names.filter(pl.col("concept").is_in(asked), ~pl.col("name").is_duplicated())
+    queries = _draw_names(own, "concept", ["concept"], rng)
+    dictionary = names.filter(pl.col("concept").is_in(searched))
+    dictionary = dictionary.join(queries, on=["concept", "name"], how="anti", maintain_order="left")
+    return _make_task(terminology, queries, dictionary, {"concepts": len(searched)})
+
+
+def _draw_names(names: pl.DataFrame, by: str, groups: list[str], rng: np.random.Generator) -> pl.DataFrame:
+    """Draw one name of each group of rows, in the order of a column."""
+    drawn = names.with_columns(key=pl.Series(rng.random(names.height))).sort(by, "key")
+    return drawn.unique(groups, keep="first", maintain_order=True)
+
+
+def _make_task(
+    terminology: Terminology, queries: pl.DataFrame, dictionary: pl.DataFrame, report: dict[str, int]
+) -> LinkingTask:
+    ids = terminology.concepts["id"]
+    gold = [[id_] for id_ in ids.gather(queries["concept"])]
+    found = ids.gather(dictionary["concept"]).to_list()
+    return LinkingTask(queries["name"].to_list(), gold, dictionary["name"].to_list(), found, report=report)
 
 
 def hold_out(terminology: Terminology, rows: np.ndarray) -> Terminology:
@@ -130,24 +138,22 @@ def write_split(
     if held_out:
         rest, tasks[HELD_OUT_FILE] = split_terminology(rest, held_out=held_out, dictionary=dictionary, seed=seed)
     settings = {"held_out": held_out, "dictionary": dictionary, "seed": seed, "sources": list(sources)}
-    save_split(path, terminology, rest, tasks, settings)
+    _save_split(path, terminology, rest, tasks, settings)
     return rest, tasks
 
 
-def save_split(
+def _save_split(
     path: str | Path,
     terminology: Terminology,
     rest: Terminology,
     tasks: Mapping[str, LinkingTask],
     settings: Mapping[str, Any],
-    *,
-    share_dictionary: bool = False,
 ) -> None:
-    """Write the parts of a split to one folder."""
     with FOLDER.write(path, {"settings": settings, "terminology": terminology.fingerprint}) as folder:
         for name, task in tasks.items():
-            task.to_disk(folder / name, share_dictionary=share_dictionary)
-        rest.to_disk(folder / TERMINOLOGY_FOLDER)
+            # The languages of one split are searched in one dictionary.
+            task.to_disk(folder / name, share_dictionary="target" in settings)
+        rest.to_disk(folder / "terminology")
 
 
 def check_held_out(task: LinkingTask, concepts: Collection[str], path: str | Path) -> None:
@@ -178,9 +184,8 @@ def make_language_tasks(
     named = english["concept"].unique().sort()
     # What is written like an English name of its concept is no question, and what another concept has, no fair one.
     others = names.filter(~pl.col("language").is_in([TARGET, ""]), pl.col("concept").is_in(named.implode()))
-    others = others.join(
-        english.with_columns(identical=True), on=["concept", "name"], how="left", maintain_order="left"
-    )
+    marked = english.with_columns(identical=True)
+    others = others.join(marked, on=["concept", "name"], how="left", maintain_order="left")
     shared = names.select("concept", "name").unique().filter(pl.col("name").is_duplicated())["name"].unique()
     others = others.with_columns(pl.col("identical").fill_null(False), shared=pl.col("name").is_in(shared.implode()))
     askable = others.filter(~pl.col("identical"), ~pl.col("shared"))
@@ -197,24 +202,16 @@ def make_language_tasks(
     rest = rng.permutation(np.setdiff1d(named.to_numpy(), asked))[: dictionary - held_out if dictionary else None]
     searched = english.filter(pl.col("concept").is_in(np.concatenate([asked, rest])))
     # One name of each concept and language.
-    drawn = askable.filter(pl.col("concept").is_in(asked))
-    drawn = drawn.with_columns(key=pl.Series(rng.random(drawn.height))).sort("language", "key")
-    drawn = drawn.unique(["language", "concept"], keep="first", maintain_order=True)
+    drawn = _draw_names(askable.filter(pl.col("concept").is_in(asked)), "language", ["language", "concept"], rng)
     if max_queries:
         drawn = drawn.group_by("language", maintain_order=True).head(max_queries)
-    ids, tasks = terminology.concepts["id"], {}
+    tasks = {}
     for (language,), queries in drawn.sort("language", "concept").partition_by("language", as_dict=True).items():
         own = others.filter(pl.col("concept").is_in(asked), pl.col("language") == language)
         counts = {"identical": own["identical"].sum(), "shared": (own["shared"] & ~own["identical"]).sum()}
         report = {"concepts": searched["concept"].n_unique(), "names": own.height, **counts}
         report["not_drawn"] = own.height - sum(counts.values()) - queries.height
-        tasks[str(language)] = LinkingTask(
-            queries["name"].to_list(),
-            [[concept] for concept in ids.gather(queries["concept"])],
-            searched["name"].to_list(),
-            ids.gather(searched["concept"]).to_list(),
-            report=report,
-        )
+        tasks[str(language)] = _make_task(terminology, queries, searched, report)
     return asked, tasks
 
 
@@ -230,6 +227,5 @@ def write_language_split(
     report = {"concepts": first.report["concepts"], "languages": len(tasks)}
     files = {f"held_out_{language}.json": task for language, task in tasks.items()}
     files[HELD_OUT_FILE] = LinkingTask(queries, gold, first.names, first.ids, report=report)
-    settings = {"held_out": held_out, "target": TARGET, **choice}
-    save_split(path, terminology, rest, files, settings, share_dictionary=True)
+    _save_split(path, terminology, rest, files, {"held_out": held_out, "target": TARGET, **choice})
     return rest, tasks
