@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import Timeout
 from pydantic import BaseModel, ConfigDict
-from typing_extensions import Self
 
 from spacy_sapbert.files import lock_folder, write_whole
 from spacy_sapbert.terminology.readers.lines import parse_record
 
 from ..machine import find_versions
 
-LOCK_FILE, OWNER_FILE = ".run.lock", ".run.pid"
+LOCK_FILE = ".run.lock"
 # Strict, because matching files are deleted. Other files in the folder may be the user's own.
 TEMPORARY = re.compile(r".+\.[0-9a-f]{32}\.part")
 
@@ -53,11 +51,6 @@ class RunDescription:
     parameters: dict[str, int] = field(default_factory=dict)  # Numbers of trained parameters.
     machine: dict[str, Any] = field(default_factory=dict)  # Processor, device and threads.
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a description of what `to_dict` returns. Unknown names are ignored; a missing one is a TypeError."""
-        return cls(**{item.name: values[item.name] for item in fields(cls) if item.name in values})
-
     def to_dict(self) -> dict[str, Any]:
         """Return the description as plain JSON data."""
         return asdict(self)
@@ -71,6 +64,9 @@ class RunReport(RunDescription):
     training: dict[str, Any] = field(default_factory=dict)
     held_out: dict[str, Any] | None = None  # Scores "before" and "after" on held-out names, if there are any.
     export: dict[str, Any] = field(default_factory=dict)  # `base_share` and `dtype` of the exported weights.
+
+
+DescriptionT = TypeVar("DescriptionT", bound=RunDescription)
 
 
 class RunFolder:
@@ -90,9 +86,8 @@ class RunFolder:
     def read_description(self) -> RunDescription:
         """Read the description of the run. It raises a FileNotFoundError if there is no run."""
         for path in (self.description, self.report):
-            if path.is_file():
-                with suppress(TypeError, AttributeError):
-                    return RunDescription.from_dict(json.loads(path.read_text(encoding="utf8")))
+            with suppress(FileNotFoundError, TypeError, AttributeError):
+                return _read(path, RunDescription)
         raise FileNotFoundError(
             f"There is no run in {self.path}: no {self.description.name} or {self.report.name} that a run has written "
             f"(seen from {Path.cwd()}). Give the folder that paths.output of the run names; a run writes there as soon "
@@ -101,9 +96,7 @@ class RunFolder:
 
     def read_report(self) -> RunReport | None:
         """Read the report of the run; None if it has not ended."""
-        if not self.report.is_file():
-            return None
-        return RunReport.from_dict(json.loads(self.report.read_text(encoding="utf8")))
+        return _read(self.report, RunReport) if self.report.is_file() else None
 
     def log(self, entry: Mapping[str, Any]) -> None:
         """Add the metrics of a step or of an evaluation."""
@@ -113,16 +106,16 @@ class RunFolder:
     def read_metrics(self) -> list[dict[str, Any]]:
         """Read one entry for each step or evaluation. It raises a ValueError if a line is none."""
         lines = self._read_lines()
-        for number, line in lines:
-            if fault := self._find_fault(number, line):
+        for _, fault in lines:
+            if fault:
                 raise ValueError(f'{fault}. The form is {{"step": 8, "loss": 0.5}}. Correct the line or take it out.')
-        return [json.loads(line) for _, line in lines]
+        return [json.loads(line) for line, _ in lines]
 
     def forget_metrics(self, step: int | None) -> None:
         """Remove the metrics after a step, which a resumed run repeats (None: all), and lines that are no entries."""
         kept = []
-        for number, line in self._read_lines() if step is not None else ():
-            if fault := self._find_fault(number, line):
+        for line, fault in self._read_lines() if step is not None else ():
+            if fault:
                 # A run should not be lost because of a line that is drawn in a picture.
                 text = f"{fault}. The line is taken out, and the run goes on. Curves lack its figures."
                 warnings.warn(text, stacklevel=3)
@@ -137,19 +130,25 @@ class RunFolder:
             if TEMPORARY.fullmatch(path.name):
                 path.unlink(missing_ok=True)
 
-    def _read_lines(self) -> list[tuple[int, str]]:
-        if not self.metrics.is_file():
-            return []
-        lines = self.metrics.read_text(encoding="utf8", errors="replace").splitlines(keepends=True)
+    def _read_lines(self) -> list[tuple[str, str]]:
+        """Read the lines of the metrics, and what is wrong with each."""
+        found: list[tuple[str, str]] = []
+        if self.metrics.is_file():
+            lines = self.metrics.read_text(encoding="utf8", errors="replace").splitlines(keepends=True)
+            for number, line in enumerate(lines, start=1):
+                try:
+                    parse_record(_Entry, line)
+                    found.append((line, ""))
+                except ValueError as error:
+                    found.append((line, f"{self.metrics}, line {number}: {error}"))
         # The last line may be incomplete if the run is active or was killed.
-        return [(number, line) for number, line in enumerate(lines, start=1) if line.endswith("\n")]
+        return [(line, fault) for line, fault in found if line.endswith("\n")]
 
-    def _find_fault(self, number: int, line: str) -> str:
-        try:
-            parse_record(_Entry, line)
-        except ValueError as error:
-            return f"{self.metrics}, line {number}: {error}"
-        return ""
+
+def _read(path: Path, kind: type[DescriptionT]) -> DescriptionT:
+    """Read what `to_dict` has written. Unknown names are ignored; a missing one is a TypeError."""
+    values = json.loads(path.read_text(encoding="utf8"))
+    return kind(**{item.name: values[item.name] for item in fields(kind) if item.name in values})
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
@@ -174,16 +173,11 @@ def lock_run(path: Path) -> Iterator[None]:
     system drops the lock of a killed process. It raises a RuntimeError if another run has locked it.
     """
     path.mkdir(parents=True, exist_ok=True)
-    owner = path / OWNER_FILE
     with ExitStack() as stack:
         try:
             stack.enter_context(lock_folder(path, LOCK_FILE, timeout=0))
         except Timeout as error:
-            number = owner.read_text(encoding="utf8") if owner.is_file() else "unknown"
             raise RuntimeError(
-                f"Another run, with the process id {number}, is writing to {path}. Wait for its end or stop it, or set "
-                "another output folder."
+                f"Another run is writing to {path}. Wait for its end or stop it, or set another output folder."
             ) from error
-        owner.write_text(str(os.getpid()), encoding="utf8")
-        stack.callback(owner.unlink, missing_ok=True)
         yield
