@@ -20,9 +20,8 @@ from spacy_sapbert.exchange.fields import split_ids
 from spacy_sapbert.exchange.formats import ID_KEY
 from spacy_sapbert.files import fill_folder, hash_file
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.readers.lines import SourceFile
 
-from ..data.mentions import EQUAL_IDS, read_dictionary_rows
+from ..data.mentions import EQUAL_IDS
 from . import documents, lists, vocabularies
 from .documents import read_prodigy
 from .gold import KnownIds, list_gold_spans, make_gold_docs, split_documents
@@ -39,8 +38,6 @@ class Conversion:
     """What documents keep of annotations, and how."""
 
     types: Sequence[str] = ()  # Types of mentions to keep; empty for all.
-    keep_prefixes: bool = False  # Keep prefixes such as "MESH:" of ids.
-    drop_nil: bool = False  # Leave out mentions of no concept.
     unknown: str = "keep"  # What is done with mentions of which the terminology has no id: "keep", or "nil".
     id_key: str = ID_KEY  # For Prodigy, the key of a span's id.
     errors: str = "raise"  # At the first malformed record, or "skip" and count them.
@@ -89,25 +86,19 @@ def refuse_empty(path: str | Path, name: str, report: ExchangeReport) -> NoRetur
 
 
 def convert_corpus(
-    name: str,
-    path: str | Path,
-    output: str | Path,
-    *,
-    dictionary: str | Path | None = None,
-    keep_nil: bool = False,
-    errors: str = "raise",
+    name: str, path: str | Path, output: str | Path, *, keep_nil: bool = False, errors: str = "raise"
 ) -> dict[str, Any]:
     """Write a corpus to a folder in the uniform form: <part>.jsonl.gz, <dictionary>.tsv.gz, and the report in
-    <format>.json, which is returned. The report counts the ids that a dictionary has. Mentions with nothing to link to
-    may be kept, with no ids: they count as wrong, as in published counts."""
+    <format>.json, which is returned. Mentions with nothing to link to may be kept, with no ids: they count as wrong, as
+    in published counts."""
     report = ExchangeReport(errors)
     corpus = read_corpus(name, path, report)
     _settle_nil(corpus, report, keep_nil=keep_nil)
-    known = _check_ids(corpus, dictionary, report)
+    known = {single for rows in corpus.dictionaries.values() for ids, _ in rows for single in ids.split(EQUAL_IDS)}
     data = {
         **corpus.source,
-        "settings": {"keep_nil": keep_nil, "errors": errors, "dictionary": Path(dictionary).name if dictionary else ""},
-        "parts": {part: _count_mentions(corpus, part, known) for part in corpus.mentions},
+        "settings": {"keep_nil": keep_nil, "errors": errors},
+        "parts": {part: _count_mentions(corpus, part, known, report) for part in corpus.mentions},
         "dictionaries": {
             part: {
                 "concepts": len({ids for ids, _ in rows}),
@@ -170,22 +161,9 @@ def _settle_nil(corpus: CorpusParts, report: ExchangeReport, *, keep_nil: bool) 
         corpus.mentions[part] = [mention for mention in mentions if mention.ids or keep_nil]
 
 
-def _check_ids(corpus: CorpusParts, dictionary: str | Path | None, report: ExchangeReport) -> set[str] | None:
-    """Count unanswerable mentions. They are kept: excluding them would raise the score."""
-    if not dictionary and not corpus.dictionaries:
-        return None
-    own = [ids for rows in corpus.dictionaries.values() for ids, _ in rows]
-    joined = [ids for ids, _, _ in read_dictionary_rows(SourceFile(dictionary))] if dictionary else own
-    known = {single for ids in joined for single in ids.split(EQUAL_IDS)}
-    for part, mentions in corpus.mentions.items():
-        for mention in mentions:
-            if mention.ids and known.isdisjoint(mention.ids):
-                place = f"{mention.place}: {EQUAL_IDS.join(mention.ids)}"
-                report.note_odd(f"mentions in {part} whose ids the dictionary lacks", place)
-    return known
-
-
-def _count_mentions(corpus: CorpusParts, part: str, known: set[str] | None) -> dict[str, int]:
+def _count_mentions(corpus: CorpusParts, part: str, known: set[str], report: ExchangeReport) -> dict[str, int]:
+    """Count mentions, and note those whose ids the dictionary of the corpus lacks. They are kept: excluding them would
+    raise the score."""
     mentions = corpus.mentions[part]
     rows = {(m.doc_id, m.start, m.end, str(m.fragments), m.text, *m.ids) for m in mentions}
     counts = {
@@ -197,8 +175,13 @@ def _count_mentions(corpus: CorpusParts, part: str, known: set[str] | None) -> d
         "with_several_ids": sum(len(mention.ids) > 1 for mention in mentions),
         "repeated": len(mentions) - len(rows),
     }
-    if known is not None:
-        counts["with_an_id_of_the_dictionary"] = sum(not known.isdisjoint(mention.ids) for mention in mentions)
+    if known:
+        lacking = [mention for mention in mentions if known.isdisjoint(mention.ids)]
+        counts["with_an_id_of_the_dictionary"] = len(mentions) - len(lacking)
+        for mention in lacking:
+            if mention.ids:
+                place = f"{mention.place}: {EQUAL_IDS.join(mention.ids)}"
+                report.note_odd(f"mentions in {part} whose ids the dictionary lacks", place)
     return counts
 
 
@@ -232,13 +215,9 @@ def _choose_mentions(
             if settings.types and mention.type not in settings.types:
                 report.leave_out("mentions of other types", mention.place)
                 continue
-            keeps = mention.raw_id and (settings.keep_prefixes or known is not None)
-            ids = split_ids(mention.raw_id, keep_prefixes=True) if keeps else mention.ids
+            ids = split_ids(mention.raw_id, keep_prefixes=True) if known and mention.raw_id else mention.ids
             found = known.resolve(ids) if known else ids
             if ids and not found:
                 report.note_odd("mentions whose ids the terminology lacks", f"{mention.place}: {'|'.join(ids)}")
                 found = ids if settings.unknown == "keep" else []
-            if settings.drop_nil and not found:
-                report.leave_out("mentions without an id", mention.place)
-            else:
-                corpus.mentions[part].append(replace(mention, ids=found))
+            corpus.mentions[part].append(replace(mention, ids=found))

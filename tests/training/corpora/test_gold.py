@@ -100,8 +100,7 @@ def test_ids_are_found_with_and_without_prefixes():
     ("settings", "expected"),
     [
         ({}, ["D1", "77", "D2|D3", "NIL", "D9", "D1"]),
-        ({"keep_prefixes": True}, ["MESH:D1", "OMIM:77", "D2|D3", "NIL", "D9", "D1"]),
-        ({"types": ["Chemical"], "drop_nil": True}, ["D9"]),
+        ({"types": ["Chemical"]}, ["NIL", "D9"]),
     ],
 )
 def test_ids_and_types_are_kept_as_wanted(tmp_path, settings, expected):

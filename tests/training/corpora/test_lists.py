@@ -143,13 +143,10 @@ def test_cometa(tmp_path):
         convert(tmp_path, "cometa-general", {"general/test.csv": "General SNOMED ID\n"})
 
 
-def test_medmentions_without_text_and_ids_that_a_dictionary_lacks(tmp_path):
-    dictionary = tmp_path / "dictionary.tsv"
-    dictionary.write_text("C1|C5\tToe\n")
+def test_medmentions_without_text(tmp_path):
     files = {"test.txt": "11\ttoe\tC5\n11\ttoe\tC5\n12\tsalt\tC2\n"}
-    data = convert(tmp_path, "medmentions-rows", files, dictionary=dictionary)
+    data = convert(tmp_path, "medmentions-rows", files)
     assert pairs(tmp_path, "test") == [("toe", ["C5"]), ("toe", ["C5"]), ("salt", ["C2"])]
-    assert data["odd"]["mentions in test whose ids the dictionary lacks"]["first"] == ["test.txt, line 3: C2"]
     assert data["parts"]["test"] == {
         "mentions": 3,
         "documents": 2,
@@ -158,5 +155,4 @@ def test_medmentions_without_text_and_ids_that_a_dictionary_lacks(tmp_path):
         "distinct_ids": 2,
         "with_several_ids": 0,
         "repeated": 1,
-        "with_an_id_of_the_dictionary": 2,
     }
