@@ -8,7 +8,6 @@ from spacy.tokens import DocBin
 from spacy_sapbert.exchange.documents import ExchangeReport
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app as cli
-from training.corpora.convert import Conversion, convert_documents
 from training.corpora.gold import (
     KnownIds,
     draw_mentions,
@@ -86,9 +85,8 @@ def test_mentions_without_a_document_stand_alone_or_in_their_window():
 def test_ids_are_found_with_and_without_prefixes():
     builder = TerminologyBuilder()
     builder.add_concept("D1", codes=["OTHER:77"])
-    builder.add_name("D1", "toes")
-    builder.add_name("HP:0002", "beaks")
-    builder.add_name("A|B", "gulls")
+    for id_ in ("D1", "HP:0002", "A|B"):
+        builder.add_name(id_, f"name of {id_}")
     known = KnownIds(builder.build())
     assert known.resolve(["MESH:D1", "OMIM:77", "D1"]) == ["D1"]
     assert known.resolve(["0002"]) == known.resolve(["HPO:HP:0002"]) == ["HP:0002"]
@@ -96,23 +94,8 @@ def test_ids_are_found_with_and_without_prefixes():
     assert known.resolve(["B"]) == ["B"] and known.resolve(["D9", ""]) == []
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({}, ["D1", "77", "D2|D3", "NIL", "D9", "D1"]),
-        ({"types": ["Chemical"]}, ["NIL", "D9"]),
-    ],
-)
-def test_ids_and_types_are_kept_as_wanted(tmp_path, settings, expected):
-    write(tmp_path / "in", {"CDR_TestSet.PubTator.txt": PUBTATOR})
-    data = convert_documents("pubtator", tmp_path / "in", tmp_path / "out", Conversion(**settings))
-    (part,) = data["parts"]
-    assert [gold[-1] for gold in golds(load(tmp_path / "out" / f"{part}.spacy"))] == expected
-    assert data["parts"][part]["mentions"] == len(expected)
-
-
 def run(*arguments):
-    cli([str(argument) for argument in arguments], standalone_mode=False)
+    cli([str(argument) for argument in ("convert", "auto", *arguments, "--documents")], standalone_mode=False)
 
 
 def test_ids_are_those_of_the_terminology_and_documents_are_split(tmp_path, capsys):
@@ -122,8 +105,8 @@ def test_ids_are_those_of_the_terminology_and_documents_are_split(tmp_path, caps
         builder.add_name(concept, f"name of {concept}")
     builder.build().to_disk(tmp_path / "names")
     write(tmp_path / "in", {"mine.txt": PUBTATOR + PUBTATOR.replace("11", "13").replace("12", "14")})
-    arguments = ["--documents", "--terminology", tmp_path / "names", "--unknown", "nil", "--split", "0.5,0.25,0.25"]
-    run("convert", "auto", tmp_path / "in", tmp_path / "out", *arguments)
+    options = ["--terminology", tmp_path / "names", "--unknown", "nil", "--split", "0.5,0.25,0.25"]
+    run(tmp_path / "in", tmp_path / "out", *options)
     parts = {part: load(tmp_path / "out" / f"{part}.spacy") for part in ("train", "dev", "test")}
     assert {part: len(docs) for part, docs in parts.items()} == {"train": 2, "dev": 1, "test": 1}
     ids = sorted(gold[-1] for docs in parts.values() for gold in golds(docs))
@@ -132,13 +115,17 @@ def test_ids_are_those_of_the_terminology_and_documents_are_split(tmp_path, caps
     shown = capsys.readouterr().out
     assert "Odd: 2 mentions whose ids the terminology lacks; the first: mine.txt" in shown and "documents.json" in shown
     # Its own output is a form that it reads.
-    run("convert", "auto", tmp_path / "out" / "train.spacy", tmp_path / "again", "--documents")
+    run(tmp_path / "out" / "train.spacy", tmp_path / "again")
     assert golds(load(tmp_path / "again" / "train.spacy")) == golds(parts["train"])
+    # Without a terminology, ids are those of the corpus.
+    for types, expected in (("", ["D1", "77", "D2|D3", "NIL", "D9", "D1"]), ("Chemical", ["NIL", "D9"])):
+        write(tmp_path / "in", {"mine.txt": PUBTATOR})
+        run(tmp_path / "in", tmp_path / "out", "--types", types)
+        assert [gold[-1] for gold in golds(load(tmp_path / "out" / "mine.spacy"))] == expected
 
 
 def make_docs(n):
-    mentions = [Mention("toes", ["D1"], f"d{number // 2}") for number in range(n)]
-    return list(make_gold_docs(CorpusParts({"p": mentions}), "p", nlp.make_doc, ExchangeReport()))
+    return make(CorpusParts({"p": [Mention("toes", ["D1"], f"d{number // 2}") for number in range(n)]}))[0]
 
 
 def test_splits_do_not_depend_on_the_order_and_keep_documents_whole():
@@ -151,23 +138,17 @@ def test_splits_do_not_depend_on_the_order_and_keep_documents_whole():
     again = split_documents(docs[::-1], shares, seed=3)
     assert {part: {name_document(doc) for doc in found} for part, found in again.items()} == names
     # No part is left empty, and a share of 0 is no part.
-    assert list(map(len, split_documents(make_docs(6), {"train": 0.98, "dev": 0.01, "test": 0.01}).values())) == [
-        2,
-        2,
-        2,
-    ]
+    small = split_documents(make_docs(6), {"train": 0.98, "dev": 0.01, "test": 0.01})
+    assert list(map(len, small.values())) == [2, 2, 2]
     assert list(split_documents(docs, {"train": 0.5, "dev": 0.0, "test": 0.5})) == ["train", "test"]
     with pytest.raises(ValueError, match="Can't split 2 documents"):
         split_documents(make_docs(4), shares)
 
 
 def test_smaller_draws_of_mentions_are_parts_of_larger_ones():
-    report = ExchangeReport()
-    mentions = [
-        Mention("", ["D1"], f"d{number // 3}", start=5 * (number % 3), end=5 * (number % 3) + 4) for number in range(30)
-    ]
-    texts = {f"d{number}": "toes toes toes" for number in range(12)}
-    docs = list(make_gold_docs(CorpusParts({"p": mentions}, texts={"p": texts}), "p", nlp.make_doc, report))
+    places = [(f"d{number}", start) for number in range(10) for start in (0, 5, 10)]
+    mentions = [Mention("", ["D1"], doc_id, start=start, end=start + 4) for doc_id, start in places]
+    docs, _ = make(CorpusParts({"p": mentions}, texts={"p": {f"d{number}": "toes toes toes" for number in range(12)}}))
     few, more = draw_mentions(docs, 7, seed=2), draw_mentions(docs, 11, seed=2)
     assert len(golds(few)) == 7 and len(golds(more)) == 11
     assert [name_document(doc) for doc in few] == [name_document(doc) for doc in more][: len(few)]
