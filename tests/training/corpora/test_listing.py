@@ -1,7 +1,6 @@
 """The list of corpora: which files, folds and names it finds, and the tasks that they make."""
 
 import gzip
-import json
 from dataclasses import replace
 
 import pytest
@@ -12,45 +11,36 @@ from training.cli.convert import ORIGINALS
 from training.corpora.listing import Corpus, read_corpora, read_task
 
 CONFIG = ORIGINALS.with_name("corpora.cfg")
+TABLE = "C1|OMIM1\theart\topen\nC3\tcold\topen\nC3\tcold\topen\nC4\tfever\tdev\nC5\tpain\topen\nC5\tache\topen\n"
 
 
 @pytest.fixture
-def corpus(tmp_path):
+def folder(tmp_path):
     """Write a corpus of two folds, one of them compressed."""
-    (tmp_path / "0.jsonl").write_text(
-        '{"mention": "heart", "ids": ["C1"]}\n\n{"mention": "Cold", "ids": ["C9", "C3"]}\n'
-    )
-    with gzip.open(tmp_path / "1.jsonl.gz", "wt") as file:
-        file.write('{"mention": "liver", "ids": ["C8"]}\r\n')
-    table = "C1|OMIM1\theart\topen\nC3\tcold\topen\nC3\tcold\topen\nC4\tfever\tdev\nC5\tpain\topen\nC5\tache\topen\n"
-    (tmp_path / "names.tsv").write_text(table)
-    return Corpus([tmp_path / "0.jsonl", tmp_path / "1.jsonl.gz"], tmp_path / "names.tsv", [])
+    lines = '{"mention": "heart", "ids": ["C1"]}\n\n{"mention": "Cold", "ids": ["C9", "C3"]}\n'
+    (tmp_path / "0.jsonl").write_text(lines)
+    (tmp_path / "1.jsonl.gz").write_bytes(gzip.compress(b'{"mention": "liver", "ids": ["C8"]}\r\n'))
+    (tmp_path / "names.tsv").write_text(TABLE)
+    return tmp_path
 
 
-def test_a_corpus_is_read_with_its_counts(corpus):
+def read(folder, section, **given):
+    """Read a list of one corpus: the corpus, if it is there, and what is missing otherwise."""
+    text = f'[corpora]\n\n[corpora.a]\ndictionary = "names.tsv"\n{section}\n'
+    (folder / "corpora.cfg").write_text(text)
+    found, missing = read_corpora(folder / "corpora.cfg", folder, **given)
+    return found.get("a"), missing["a"][1] if missing else ""
+
+
+def test_a_corpus_is_read_with_its_counts(folder):
+    corpus = Corpus([folder / "0.jsonl", folder / "1.jsonl.gz"], folder / "names.tsv")
     task = read_task(corpus)
     assert task.queries == ["heart", "Cold", "liver"] and task.gold == [["C1"], ["C9", "C3"], ["C8"]]
     assert task.folds == [0, 0, 1]
-    assert list(zip(task.ids, task.names, strict=True)) == [
-        ("C1|OMIM1", "heart"),
-        ("C3", "cold"),
-        ("C4", "fever"),
-        ("C5", "pain"),
-        ("C5", "ache"),
-    ]
+    rows = [("C1|OMIM1", "heart"), ("C3", "cold"), ("C4", "fever"), ("C5", "pain"), ("C5", "ache")]
+    assert list(zip(task.ids, task.names, strict=True)) == rows
     assert task.report == {"mentions": 3, "unanswerable": 1, "names": 5, "names_of_dictionary": 5, "left_out": 0}
-    only = read_task(Corpus(corpus.mentions, corpus.dictionary, ["open"]))
-    assert "fever" not in only.names and len(only.names) == 4
-
-
-@pytest.mark.parametrize(
-    "name, line", [("0.jsonl", '{"mention": null, "ids": ["C1"]}'), ("0.jsonl", "[1]"), ("names.tsv", "C1\t ")]
-)
-def test_malformed_lines_are_refused(name, line, corpus):
-    path = corpus.dictionary.parent / name
-    path.write_text(path.read_text().split("\n")[0] + "\n" + line + "\n")
-    with pytest.raises(ValueError, match="line 2"):
-        read_task(corpus)
+    assert read_task(replace(corpus, sources=["open"])).names == ["heart", "cold", "pain", "ache"]
 
 
 def test_corpora_to_choose_settings_on_are_not_those_to_report_on():
@@ -58,58 +48,40 @@ def test_corpora_to_choose_settings_on_are_not_those_to_report_on():
         assert section["mentions"] != Config().from_disk(CONFIG)["corpora"][name]["mentions"]
 
 
-def test_names_of_a_terminology_can_be_the_dictionary(corpus, tmp_path):
+def test_names_of_a_terminology_can_be_the_dictionary(folder):
     builder = TerminologyBuilder()
     for concept, name, source in [("C0000001", "heart", "MSH"), ("CL1", "liver", "MSH"), ("C0000003", "cold", "HPO")]:
         builder.add_name(concept, name, source=source, language="ENG")
-    builder.build().to_disk(tmp_path / "terminology")
-    whole = replace(corpus, dictionary=tmp_path / "terminology")
-    assert sorted(read_task(whole).names) == ["cold", "heart", "liver"]
-    assert read_task(replace(whole, sources=["MSH"])).names == ["heart", "liver"]
-    assert read_task(replace(whole, sources=["MSH"], ids=r"C\d{7}")).names == ["heart"]
-    for refused, message in (({"languages": ["GER"]}, "sources all"), ({"sources": ["ICD"]}, "sources ICD")):
+    builder.build().to_disk(folder / "terminology")
+    listed = 'mentions = "0.jsonl"\nsources = ["MSH"]\npublished = "strict"'
+
+    def choose(*sources):
+        given = {"terminology": folder / "terminology", "sources": sources}
+        text = f'[corpora]\n\n[corpora.a]\ndictionary = "terminology"\n{listed}\n'
+        text += '\n[corpora.b]\ndictionary = "names.tsv"\nmentions = "0.jsonl"\n'
+        (folder / "corpora.cfg").write_text(text)
+        return read_corpora(folder / "corpora.cfg", folder, **given)[0]
+
+    corpus = choose()["a"]
+    assert read_task(corpus).names == ["heart", "liver"] and corpus.has_published_names
+    assert read_task(replace(corpus, ids=r"C\d{7}")).names == ["heart"]
+    for refused, message in (({"languages": ["GER"]}, "sources MSH"), ({"sources": ["ICD"]}, "sources ICD")):
         with pytest.raises(ValueError, match=f"no names of the {message}"):
-            read_task(replace(whole, **refused))
-
-
-def test_sources_in_place_of_those_that_are_listed(corpus, tmp_path):
-    builder = TerminologyBuilder()
-    for concept, name, source in [("C1", "heart", "MSH"), ("C2", "liver", "HPO"), ("C3", "cold", "MONDO")]:
-        builder.add_name(concept, name, source=source, language="ENG")
-    builder.build().to_disk(tmp_path / "terminology")
-    config = """[corpora]
-
-[corpora.a]
-mentions = "0.jsonl"
-dictionary = "terminology"
-sources = ["MSH"]
-published = "strict"
-
-[corpora.b]
-mentions = "0.jsonl"
-dictionary = "names.tsv"
-"""
-    (tmp_path / "corpora.cfg").write_text(config)
-
-    def read(*sources):
-        return read_corpora(tmp_path / "corpora.cfg", tmp_path, terminology=tmp_path / "terminology", sources=sources)[
-            0
-        ]
-
-    assert read_task(read()["a"]).names == ["heart"] and read()["a"].has_published_names
-    chosen = read("HPO", "MONDO")
-    assert sorted(read_task(chosen["a"]).names) == ["cold", "liver"]
-    # The published figures search other names.
-    assert not chosen["a"].has_published_names and read_task(chosen["a"]).level == read_task(read()["a"]).level
+            read_task(replace(corpus, **refused))
+    # Other sources in place of those that are listed. The published figures search other names.
+    chosen = choose("HPO", "MONDO")
+    assert read_task(chosen["a"]).names == ["cold"] and not chosen["a"].has_published_names
     assert chosen["a"].names_from == "the names of HPO, MONDO in the terminology"
-    assert sorted(read_task(read("all")["a"]).names) == ["cold", "heart", "liver"]
-    assert chosen["b"] == read()["b"]
+    assert read_task(chosen["a"]).level == read_task(corpus).level and chosen["b"] == choose()["b"]
+    assert sorted(read_task(choose("all")["a"]).names) == ["cold", "heart", "liver"]
 
 
 @pytest.mark.parametrize(
     "line, reason",
     [
         ('spelling = "ncbi_disease"', "spelling"),
+        ('level = "rows"', "level"),
+        ('documents = "("', "documents"),
         ('protocols = ["strictest"]', "strictest"),
         ('colour = "red"', "colour"),
         ('protocols = ["refined"]', "give `seen`"),
@@ -118,63 +90,43 @@ dictionary = "names.tsv"
         ('seen_by_fold = ["0.jsonl"]', "numbers of folds, and {fold}"),
     ],
 )
-def test_malformed_sections_are_refused(line, reason, corpus, tmp_path):
-    (tmp_path / "corpora.cfg").write_text(
-        f'[corpora]\n\n[corpora.a]\nmentions = "*.jsonl*"\ndictionary = "names.tsv"\n{line}\n'
-    )
+def test_malformed_sections_are_refused(line, reason, folder):
     with pytest.raises(ValueError, match=rf"(?s)section \[corpora\.a\].*{reason}"):
-        read_corpora(tmp_path / "corpora.cfg", tmp_path)
+        read(folder, f'mentions = "*.jsonl*"\n{line}')
 
 
-@pytest.mark.parametrize("protocol", ["strict", "published"])
-def test_half_of_the_training_parts_is_none(protocol, corpus, tmp_path):
-    (tmp_path / "train.jsonl").write_text('{"mention": "heart", "ids": ["C1"]}\n')
-    config = f"""[corpora]
-
-[corpora.a]
-mentions = "0.jsonl"
-seen = ["train.jsonl*", ["dev.jsonl*", "dev2.jsonl*"]]
-dictionary = "names.tsv"
-protocols = ["{protocol}"]
-"""
-    (tmp_path / "corpora.cfg").write_text(config)
-    found, missing = read_corpora(tmp_path / "corpora.cfg", tmp_path)
-    if protocol == "strict":
-        assert found["a"].seen == []
-    else:
-        assert missing["a"][1] == "no dev.jsonl* or dev2.jsonl*"
-    (tmp_path / "dev2.jsonl").write_text('{"mention": "cold", "ids": ["C3"]}\n')
-    assert len(read_corpora(tmp_path / "corpora.cfg", tmp_path)[0]["a"].seen) == 2
+def test_half_of_the_training_parts_is_none(folder):
+    (folder / "train.jsonl").write_text('{"mention": "heart", "ids": ["C1"]}\n')
+    section = 'mentions = "0.jsonl"\nseen = ["train.jsonl*", ["dev.jsonl*", "dev2.jsonl*"]]\nprotocols = ["%s"]'
+    assert read(folder, section % "strict")[0].seen == []
+    assert read(folder, section % "published") == (None, "no dev.jsonl* or dev2.jsonl*")
+    (folder / "dev2.jsonl").write_text('{"mention": "cold", "ids": ["C3"]}\n')
+    assert len(read(folder, section % "published")[0].seen) == 2
 
 
-def test_stray_files_are_no_folds(corpus, tmp_path):
-    section = '[corpora]\n\n[corpora.a]\nmentions = "?.jsonl*"\ndictionary = "names.tsv"\n'
-    (tmp_path / "corpora.cfg").write_text(section)
-    (tmp_path / "0.jsonl.bak").write_text("")
-    found, _ = read_corpora(tmp_path / "corpora.cfg", tmp_path)
-    assert [path.name for path in found["a"].mentions] == ["0.jsonl", "1.jsonl.gz"]
-    (tmp_path / "2.jsonl").write_text("\n")
+def test_stray_files_are_no_folds(folder):
+    section = 'mentions = "?.jsonl*"'
+    (folder / "0.jsonl.bak").write_text("")
+    assert [path.name for path in read(folder, section)[0].mentions] == ["0.jsonl", "1.jsonl.gz"]
+    (folder / "2.jsonl").write_text("\n")
     with pytest.raises(ValueError, match=r"2\.jsonl has no mentions"):
-        read_task(read_corpora(tmp_path / "corpora.cfg", tmp_path)[0]["a"])
-    (tmp_path / "1.jsonl").write_text("")
+        read_task(read(folder, section)[0])
+    (folder / "1.jsonl").write_text("")
     with pytest.raises(ValueError, match="(?s)twice: .*1.jsonl, 1.jsonl.gz"):
-        read_corpora(tmp_path / "corpora.cfg", tmp_path)
+        read(folder, section)
 
 
 def test_missing_corpora_are_named(tmp_path):
     (tmp_path / "psytar").mkdir()
     for fold in range(1, 6):
-        with gzip.open(tmp_path / "psytar" / f"fold{fold}.test.jsonl.gz", "wt") as file:
-            file.write(json.dumps({"mention": "flat", "ids": ["1"]}) + "\n")
-    with gzip.open(tmp_path / "psytar" / "dictionary.tsv.gz", "wt") as file:
-        file.write("1\tFlat affect\n")
+        (tmp_path / "psytar" / f"fold{fold}.test.jsonl").write_text('{"mention": "flat", "ids": ["1"]}\n')
+    (tmp_path / "psytar" / "dictionary.tsv.gz").write_bytes(gzip.compress(b"1\tFlat affect\n"))
     found, missing = read_corpora(CONFIG, tmp_path)
     assert list(found) == ["psytar"] and len(found["psytar"].mentions) == 5
-    assert missing["askapatient"][1] == "no askapatient/fold{fold}.test.jsonl*, no askapatient/dictionary.tsv.gz"
-    assert missing["medmentions"][1].endswith("dictionary_3col.tsv.gz or medmentions/dictionary.tsv.gz")
-    assert (
-        missing["ncbi_disease"][1].endswith("no ncbi_disease/dev.jsonl*") and "no terminology" in missing["xlbel_de"][1]
-    )
+    lacking = {name: reason for name, (_, reason) in missing.items()}
+    assert lacking["askapatient"] == "no askapatient/fold{fold}.test.jsonl*, no askapatient/dictionary.tsv.gz"
+    assert lacking["medmentions"].endswith("dictionary_3col.tsv.gz or medmentions/dictionary.tsv.gz")
+    assert lacking["ncbi_disease"].endswith("no ncbi_disease/dev.jsonl*") and "no terminology" in lacking["xlbel_de"]
     assert "zenodo" in missing["askapatient"][0].obtain
     with pytest.raises(FileNotFoundError, match="Can't find the file"):
         read_corpora(tmp_path / "no.cfg", tmp_path)
