@@ -17,29 +17,15 @@ from training.corpora.reading import cut_window
 
 
 def test_pubtator_by_types_with_parts_and_nil(tmp_path):
-    files = {
-        "CDR_TestSet.PubTator.txt": PUBTATOR,
-        "CDR_DevelopmentSet.PubTator.txt.gz": gzip.compress(b"3|t|T\n3|a|\n"),
-    }
+    dev = gzip.compress(b"3|t|T\n3|a|\n")
+    files = {"CDR_TestSet.PubTator.txt": PUBTATOR, "CDR_DevelopmentSet.PubTator.txt.gz": dev}
     data = convert(tmp_path, "bc5cdr-disease", {**files, "readme.md": "x"})
-    assert pairs(tmp_path, "test") == [
-        ("Sore toes", ["D1"]),
-        ("sore toes", ["77"]),
-        ("blue or green beaks", ["D2", "D3"]),
-        ("toes", ["D1"]),
-    ]
-    assert rows(tmp_path, "test")[2] == {
-        "mention": "blue or green beaks",
-        "ids": ["D2", "D3"],
-        "doc_id": "11",
-        "start": 37,
-        "end": 56,
-        "type": "Disease",
-        "raw_id": "D2|D3",
-        "parts": ["blue beaks", "green beaks"],
-        "text": "Sore toes in gulls The sore toes and blue or green beaks of gulls.",
-        "text_start": 0,
-    }
+    found = [("Sore toes", ["D1"]), ("sore toes", ["77"]), ("blue or green beaks", ["D2", "D3"]), ("toes", ["D1"])]
+    assert pairs(tmp_path, "test") == found
+    written = {"mention": "blue or green beaks", "ids": ["D2", "D3"], "doc_id": "11", "start": 37, "end": 56}
+    written |= {"type": "Disease", "raw_id": "D2|D3", "parts": ["blue beaks", "green beaks"]}
+    written |= {"text": "Sore toes in gulls The sore toes and blue or green beaks of gulls.", "text_start": 0}
+    assert rows(tmp_path, "test")[2] == written
     assert data["parts"]["test"]["documents"] == 2 and data["parts"]["dev"]["mentions"] == 0
     assert counts(data, "left_out") == {"relations": 1, "mentions of other types": 2}
     assert counts(data, "odd") == {"stray files, not read": 1}
@@ -106,7 +92,7 @@ def documents(draw):
     return title, abstract, [(min(span), max(span) + 1, draw(id_lists)) for span in spans]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(documents(), max_size=4), st.sampled_from(["\n", "\r\n"]))
 def test_pubtator_round_trip(drawn, end):
     lines, expected = [], []
@@ -119,11 +105,10 @@ def test_pubtator_round_trip(drawn, end):
         lines.append("")
     originals = in_memory({"all.txt": lines}, end)
     corpus, report = read_pubtator(originals, pattern=r"(?P<part>.+)\.txt"), originals.report
-    assert [(m.doc_id, m.start, m.end, m.text, m.ids) for m in corpus.mentions["all"]] == expected
+    found = corpus.mentions["all"]
+    assert [(m.doc_id, m.start, m.end, m.text, m.ids) for m in found] == expected
     assert corpus.documents["all"] == len(drawn) and not report.left_out and not report.odd
-    for mention in corpus.mentions["all"]:
-        first = mention.window_start
-        assert mention.window[mention.start - first : mention.end - first] == mention.text
+    assert all(m.window[m.start - m.window_start : m.end - m.window_start] == m.text for m in found)
 
 
 @given(st.text("ab \u3042", max_size=60), st.integers(0, 60), st.integers(0, 60), st.integers(0, 12))
@@ -226,8 +211,6 @@ def test_the_uniform_form_is_read_as_it_was_written(tmp_path):
     names = ("text", "ids", "doc_id", "start", "end", "type", "raw_id", "window", "window_start")
     for mention, first in zip(corpus.mentions["test"], [m for m in original.mentions["test"] if m.ids], strict=True):
         assert all(getattr(mention, name) == getattr(first, name) for name in names)
-    with pytest.raises(ValueError, match="bad.jsonl, line 1: mention: Field required"):
-        read(tmp_path, "jsonl", {"bad.jsonl": '{"ids": []}'})
 
 
 GERMAN = "Das Salz, die\r\nblaue und große Zehe."
@@ -251,15 +234,8 @@ def test_mantra_brat(tmp_path):
     assert pairs(tmp_path, "de") == [("Salz", ["C1", "C2"]), ("die  blaue", ["C4"])]
     first = rows(tmp_path, "de")[0]
     assert first["doc_id"] == "EMEA/1" and first["type"] == "CHEM" and first["text"].endswith("Zehe.")
-    assert rows(tmp_path, "de_discontinuous") == [
-        {
-            "mention": "blaue Zehe",
-            "ids": ["C3"],
-            "doc_id": "EMEA/1",
-            "type": "DISO",
-            "fragments": [[15, 20], [31, 35]],
-        }
-    ]
+    pieces = {"doc_id": "EMEA/1", "type": "DISO", "fragments": [[15, 20], [31, 35]]}
+    assert rows(tmp_path, "de_discontinuous") == [{"mention": "blaue Zehe", "ids": ["C3"], **pieces}]
     single = [("Salz", ["C1"]), ("Salz", ["C2"]), ("blaue Zehe", ["C3"]), ("die  blaue", ["C4"]), ("Salz", ["C2"])]
     assert pairs(tmp_path, "de_annotations") == single
     assert counts(data, "odd") == {
@@ -276,7 +252,6 @@ GERMAN_2 = "Toy/German/EMEA_ec22-cui-best_man/2"
     ("form", "files", "fault"),
     [
         ("brat", {"a.txt": TEXT, "a.ann": "T1\tSign 0 9\tSore feet\n"}, "the mention is 'Sore feet'"),
-        ("brat", {"a.txt": TEXT, "a.ann": "T1\tSign\tSore\n"}, "an unknown line"),
         ("brat", {"a.txt": TEXT}, "without annotations"),
         ("mantra-brat", {f"{GERMAN_2}.ann": ""}, "2.ann: a text without annotations"),
         (
@@ -285,9 +260,7 @@ GERMAN_2 = "Toy/German/EMEA_ec22-cui-best_man/2"
             "2.ann, document EMEA/2, line 1: the text at .*'Salz'.*'Zehe'",
         ),
         ("prodigy", {"a.jsonl": '{"text": "a", "spans": [{"start": 0, "end": 9, "kb_id": "C1"}]}'}, "a.jsonl, line 1"),
-        ("prodigy", {"a.jsonl": '{"text": "a", "spans": {"start": 0}}'}, "a.jsonl, line 1"),
         ("prodigy", {"a.jsonl": '{"text": ""}'}, "a.jsonl, line 1"),
-        ("prodigy", {"a.jsonl": "{"}, "a.jsonl, line 1"),
         ("docbin", {"dev.spacy": "damaged"}, "no documents of spaCy"),
         ("jsonl", {"bad.jsonl": '{"ids": []}'}, "bad.jsonl, line 1: mention: Field required"),
     ],

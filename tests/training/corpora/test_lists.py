@@ -13,7 +13,7 @@ from training.corpora.convert import convert_corpus
 from training.corpora.lists import read_biosyn
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.dictionaries(
         st.from_regex(r"[0-9]{1,8}", fullmatch=True),
