@@ -31,6 +31,8 @@ LANGUAGES = {"english": "en", "german": "de", "french": "fr", "spanish": "es", "
 NOTE = re.compile(r'#[^\t]*\t[^\t]*?(T\S+)\t[^\t]*?"([A-Z]{4})"[^\t]*')
 LINES = r"(?P<part>.+)\.jsonl"
 DOCBIN = r"(?P<part>.+)\.spacy"
+# The label of a mention, its ids as written, the place for messages, its text, and the starts and ends of its pieces.
+Span = tuple[str, str, str, str, Sequence[tuple[int, int]]]
 
 
 def read_pubtator(originals: Originals, *, pattern: str, types: Sequence[str] = ()) -> CorpusParts:
@@ -83,11 +85,7 @@ def _add_pubtator(
         report.note_odd("documents that two parts have", place)
     if document.title is None or document.abstract is None:
         report.note_odd("documents without a title or without an abstract", place)
-    corpus.add(part, doc_id, document.text, _read_pubtator_mentions(document, file, types))
-
-
-def _read_pubtator_mentions(document: PubTatorDocument, file: InputFile, types: Sequence[str]) -> Iterator[Mention]:
-    text, doc_id, report = document.text, document.doc_id, file.report
+    mentions, text = [], document.text
     for place, fields in list_mention_lines(document, file.label, report):
         _, start, end, written, kind, raw_id, joined = (*map(str.strip, fields), "", "")[:7]
         if types and kind not in types:
@@ -101,10 +99,10 @@ def _read_pubtator_mentions(document: PubTatorDocument, file: InputFile, types: 
         if not all(parts) or len(parts) != len(ANY_ID_SEPARATOR.split(raw_id)):
             parts = []
         mention = Mention(written, split_ids(raw_id), doc_id, type=kind, raw_id=raw_id, parts=parts, place=place)
-        mention = locate(mention, text, (int(start), int(end)))
-        if mention.text != plain_text(fields[3]):
+        mentions.append(locate(mention, text, (int(start), int(end))))
+        if mentions[-1].text != plain_text(fields[3]):
             report.note_odd("mentions with other spaces than their text, which is taken", place)
-        yield mention
+    corpus.add(part, doc_id, text, mentions)
 
 
 def read_brat(originals: Originals) -> CorpusParts:
@@ -122,37 +120,37 @@ def read_brat(originals: Originals) -> CorpusParts:
             # Brat has a piece for each line of a mention.
             whole = [(found.places[0][0], found.places[-1][1])]
             places = found.places if found.is_in_pieces(text) else whole
-            mention = Mention(found.text, [], doc_id, type=found.type, place=found.place)
-            spans.append((mention, ID_SEPARATOR.join(found.ids), places))
-        corpus.add(part, doc_id, text, _identify(spans, text, originals.report, left_out))
+            spans.append((found.type, ID_SEPARATOR.join(found.ids), found.place, found.text, places))
+        _add_identified(corpus, part, doc_id, text, spans, originals.report, left_out)
     return corpus
 
 
-def _identify(
-    spans: Iterable[tuple[Mention, str, Sequence[tuple[int, int]]]], text: str, report: ExchangeReport, left_out: str
-) -> Iterator[Mention]:
-    """Give mentions their ids and places. Those without an id are left out: nobody has said what they are."""
-    for mention, raw_id, places in spans:
+def _add_identified(
+    corpus: CorpusParts, part: str, doc_id: str, text: str, spans: Iterable[Span], report: ExchangeReport, left_out: str
+) -> None:
+    """Add a document with those of its mentions that have an id: of the others, nobody has said what they are."""
+    mentions, plain = [], plain_text(text)
+    for label, raw_id, place, written, pieces in spans:
         if raw_id:
-            known = replace(mention, ids=split_ids(raw_id, keep_prefixes=True), raw_id=raw_id)
-            yield locate(known, plain_text(text), *places)
+            ids = split_ids(raw_id, keep_prefixes=True)
+            mention = Mention(written, ids, doc_id, type=label, raw_id=raw_id, place=place)
+            mentions.append(locate(mention, plain, *pieces))
         else:
-            report.leave_out(left_out, mention.place)
+            report.leave_out(left_out, place)
+    corpus.add(part, doc_id, text, mentions)
 
 
 def read_prodigy(originals: Originals, *, id_key: str = ID_KEY) -> CorpusParts:
     """Read texts with spans, each with its id under `id_key`. Rejected and ignored examples are left out. A line is a
     document, or a piece of the document that its `doc_id` names, by itself or in its `meta`."""
     corpus, report = CorpusParts(), originals.report
+    left_out = f"spans without {id_key!r} (NIL has to be written)"
     for part, file in originals.find_parts(LINES).items():
         corpus.mentions[part] = []
         for doc_id, place, record in parse_prodigy(file.lines(), file.label, part, report):
-            spans = [
-                (Mention("", [], doc_id, type=span.label, place=place), written, [(span.start, span.end)])
-                for span, written in parse_spans(record, id_key, place, report)
-            ]
-            left_out = f"spans without {id_key!r} (NIL has to be written)"
-            corpus.add(part, doc_id, record["text"], _identify(spans, record["text"], report, left_out))
+            found = parse_spans(record, id_key, place, report)
+            spans = ((span.label, raw_id, place, "", [(span.start, span.end)]) for span, raw_id in found)
+            _add_identified(corpus, part, doc_id, record["text"], spans, report, left_out)
     return corpus
 
 
@@ -165,15 +163,9 @@ def read_docbin(originals: Originals) -> CorpusParts:
             doc_id = str(doc.user_data.get(DOC_ID) or f"{part}-{number}")
             doc_id = f"{doc_id}#{number}" if doc_id in corpus.texts[part] else doc_id
             place = f"{file.label}, document {doc_id}"
-            spans = [
-                (
-                    Mention("", [], doc_id, type=span.label_, place=place),
-                    span.kb_id_,
-                    [(span.start_char, span.end_char)],
-                )
-                for span in (*doc.ents, *doc.spans.get(OVERLAPPING, ()))
-            ]
-            corpus.add(part, doc_id, doc.text, _identify(spans, doc.text, file.report, left_out))
+            found = (*doc.ents, *doc.spans.get(OVERLAPPING, ()))
+            spans = ((span.label_, span.kb_id_, place, "", [(span.start_char, span.end_char)]) for span in found)
+            _add_identified(corpus, part, doc_id, doc.text, spans, file.report, left_out)
     return corpus
 
 

@@ -12,14 +12,12 @@ from pair_rows import build, read
 from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import TerminologyBuilder
 from spacy_sapbert.text import normalize_name
-from training.data.folders import number_used
 from training.data.pairs import (
     FOLDER,
     choose_pairs,
     index_pairs,
     load_pairs,
     make_keys,
-    read_pairs,
     sample_without_replacement,
     save_pairs,
     unrank_pairs,
@@ -27,10 +25,10 @@ from training.data.pairs import (
     write_pairs_text,
 )
 
-names = st.lists(st.text(st.characters(codec="utf8", exclude_characters="|\r\n"), min_size=1, max_size=4), max_size=14)
+names = st.lists(st.text("aAbB é\u0301ß\u3042\t\u200b", min_size=1, max_size=4), max_size=14)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from(["C1", "C2", "C3", "C4"]), names, min_size=1), st.integers(1, 60), st.booleans())
 def test_pairs_are_combinations_or_as_many_as_allowed(tmp_path, concepts, limit, lower_case):
     concepts = {i: kept for i, names in concepts.items() if (kept := [name for name in names if normalize_name(name)])}
@@ -62,11 +60,6 @@ def test_ranks_of_large_groups_are_exact(n):
     i, j = (found.astype(object) for found in unrank_pairs(ranks, np.array(n)))
     assert (i < j).all() and (j < n).all()
     assert (i * n - i * (i + 1) // 2 + j - i - 1 == ranks).all()
-
-
-def test_a_concept_with_twenty_thousand_names(tmp_path):
-    _, data = write_pairs(build({"C1": [f"name {i}" for i in range(20_000)]}), tmp_path)
-    assert data["counts"]["all_pairs"] == 199_990_000 and len(set(read(tmp_path))) == 50
 
 
 def test_every_pair_and_every_subset_is_as_likely():
@@ -124,48 +117,33 @@ def test_the_hash_is_one_of_the_content(tmp_path):
     assert len(hashes | {write_pairs(build(concepts), tmp_path)[0].sha256 for concepts in others}) == 3
 
 
-rows = st.lists(st.tuples(st.sampled_from("CBA"), st.sampled_from("xyzab"), st.sampled_from("xyzab")), min_size=1)
+ALPHABET = st.sampled_from(["a", "b", "\0", "é", "\U0001f600", " ", "aaaaaaaa", "aaaaaaab"])
+TEXTS = st.lists(ALPHABET, max_size=4).map("".join)
 
 
 @settings(max_examples=60, deadline=None)
-@given(rows)
-def test_numbers_stand_for_the_strings_they_were_made_of(rows):
+@given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=1))
+def test_numbers_stand_for_the_strings_in_the_order_of_their_bytes(rows):
     data = index_pairs(*(list(column) for column in zip(*rows, strict=True)))
     names, concepts = data.names.to_list(), data.concepts.to_list()
-    assert names == sorted({name for _, *pair in rows for name in pair})
-    assert concepts == sorted({concept for concept, *_ in rows})
+    assert names == sorted({name for _, *pair in rows for name in pair}, key=str.encode)
+    assert concepts == sorted({concept for concept, *_ in rows}, key=str.encode)
     numbers = zip(data.labels.tolist(), data.left.tolist(), data.right.tolist(), strict=True)
     assert [(concepts[label], names[left], names[right]) for label, left, right in numbers] == rows
 
 
-ALPHABET = st.sampled_from(["a", "b", "\0", "é", "\U0001f600", " ", "aaaaaaaa", "aaaaaaab"])
-
-
-@given(st.lists(st.lists(ALPHABET, max_size=5).map("".join), max_size=40))
-def test_distinct_strings_are_in_the_order_of_their_bytes(texts):
-    table, (numbers,) = number_used(pl.Series(texts, dtype=pl.String()), np.arange(len(texts)))
-    assert table.to_list() == sorted(set(texts), key=lambda text: text.encode("utf8"))
-    assert table.gather(numbers).to_list() == texts
-
-
-def test_what_cannot_be_paired_is_refused(tmp_path):
+def test_what_cannot_be_paired_and_damaged_folders_are_refused(tmp_path):
     with pytest.raises(ValueError, match="1 concepts with 1 distinct names"):
-        write_pairs(build({"C1": ["A", "a"]}), tmp_path / "pairs")
-    assert not (tmp_path / "pairs").exists()
-    write_pairs(build({"C1": ["a", "b"]}), tmp_path / "pairs")
-    with pytest.raises(ValueError, match="needs pairs of two or more"):
-        load_pairs(tmp_path / "pairs")
-
-
-def test_damaged_folders_and_others_are_refused(tmp_path):
+        write_pairs(build({"C1": ["A", "a"]}), tmp_path)
     with pytest.raises(FileNotFoundError, match="`pairs`.*run the command"):
         load_pairs(tmp_path)
     write_pairs(build({"C1": ["a", "b"]}), tmp_path)
+    with pytest.raises(ValueError, match="needs pairs of two or more"):
+        load_pairs(tmp_path)
     path = tmp_path / "pairs.parquet"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    for read_any in (load_pairs, read_pairs):
-        with pytest.raises(OSError, match="is not the file that was saved: it is"):
-            read_any(tmp_path)
+    with pytest.raises(OSError, match="is not the file that was saved: it is"):
+        load_pairs(tmp_path)
     write_manifest(tmp_path / FOLDER.manifest, 1, {})
     with pytest.raises(OSError, match="another format.*`pairs`"):
         load_pairs(tmp_path)
