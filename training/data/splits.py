@@ -108,7 +108,7 @@ def _draw_names(names: pl.DataFrame, by: str, groups: list[str], rng: np.random.
 
 
 def _make_task(
-    terminology: Terminology, queries: pl.DataFrame, dictionary: pl.DataFrame, report: dict[str, int]
+    terminology: Terminology, queries: pl.DataFrame, dictionary: pl.DataFrame, report: dict[str, Any]
 ) -> LinkingTask:
     ids = terminology.concepts["id"]
     gold = [[id_] for id_ in ids.gather(queries["concept"])]

@@ -17,6 +17,8 @@ from training.data.accuracy import (
 )
 from training.data.task import LinkingTask
 
+FEW = settings(deadline=None, max_examples=40)
+
 
 @pytest.fixture(scope="module")
 def encoder(encoder_folder):
@@ -68,7 +70,7 @@ def test_accuracy_equals_a_naive_loop(encoder):
     assert [scores[key] for key in ("acc_at_1", "acc_at_5", "row_acc_at_5")] == pytest.approx(by_fold.tolist())
 
 
-@settings(deadline=None)
+@FEW
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abcx"), st.booleans()), min_size=1, max_size=12))
 def test_a_mention_is_right_only_if_all_its_parts_are(drawn):
     drawn.sort(key=lambda part: part[0])
@@ -94,7 +96,7 @@ def test_ties_are_in_the_order_of_the_dictionary_and_counted_at_their_best(encod
     assert scores["acc_at_1"] == 0.25 and scores["acc_at_1_any_tied"] == 0.75
 
 
-@settings(deadline=None)
+@FEW
 @given(st.lists(st.sampled_from(["A", "B", "C|D", "E"]), max_size=12), st.lists(st.sampled_from("ABCDEF")))
 def test_more_ranks_never_lose_a_hit(ids, gold):
     at_1, at_5, row_1, row_5 = find_hits(ids, gold, [1, 5])
@@ -102,7 +104,7 @@ def test_more_ranks_never_lose_a_hit(ids, gold):
     assert at_5 == any(set(joined.split("|")) & set(gold) for joined in list(dict.fromkeys(ids))[:5])
 
 
-@settings(deadline=None)
+@FEW
 @given(
     st.lists(st.tuples(st.permutations(range(4)), st.integers(0, 4), st.sampled_from("ABC")), min_size=1, max_size=8)
 )

@@ -21,11 +21,8 @@ def test_tasks_with_the_same_names_share_one_file_on_request(tmp_path):
     make_task("Fieber").to_disk(tmp_path / "own" / "task.json")
     assert list_files(tmp_path / "own") == ["task.json"]
     assert LinkingTask.from_disk(tmp_path / "own" / "task.json") == make_task("Fieber")
-    tasks = {
-        "GER": make_task("Fieber"),
-        "FRE": make_task("fièvre", "fievre"),
-        "other": make_task("x", names=["a", "b", "c"]),
-    }
+    tasks = {"GER": make_task("Fieber"), "FRE": make_task("fièvre", "fievre")}
+    tasks["other"] = make_task("x", names=["a", "b", "c"])
     folder = tmp_path / "shared"
     for name, task in tasks.items():
         task.to_disk(folder / f"{name}.json", share_dictionary=True)
