@@ -15,7 +15,7 @@ from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.terminology import TerminologyBuilder
 
 CHUNK = 7
-N_NAMES = 60
+N_NAMES = 30
 
 
 class CountingEncoder(EncoderShim):
@@ -61,8 +61,8 @@ def build_vectors(encoder, path, terminology=None):
     return retriever.index.vectors
 
 
-@settings(max_examples=10)
-@given(st.lists(st.integers(0, 70), max_size=5))
+@settings(max_examples=6)
+@given(st.lists(st.integers(0, 40), max_size=5))
 def test_an_interrupted_build_goes_on_where_it_stopped(encoder, tmp_path_factory, limits):
     expected = build_vectors(encoder, None)
     path = tmp_path_factory.mktemp("kept") / "below" / "vectors"
@@ -84,7 +84,7 @@ def test_an_interrupted_build_goes_on_where_it_stopped(encoder, tmp_path_factory
 
 def test_a_changed_terminology_costs_its_new_names_only(encoder, tmp_path):
     build_vectors(encoder, tmp_path)
-    changed = make_terminology(range(20, N_NAMES + 5))
+    changed = make_terminology(range(10, N_NAMES + 5))
     found = build_vectors(encoder, tmp_path, changed)
     assert encoder.encoded == 5
     np.testing.assert_allclose(found, build_vectors(encoder, None, changed), atol=1e-5)
