@@ -13,7 +13,7 @@ from fhir.resources.R4B.familymemberhistory import FamilyMemberHistory
 from spacy.tokens import Span
 
 from spacy_sapbert.context import MentionContext, read_context, write_context
-from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport
+from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport, annotate
 from spacy_sapbert.exchange.fhir import VERIFICATION, CodeableConcepts, CodeFinder
 from spacy_sapbert.exchange.formats import FORMATS
 
@@ -73,7 +73,8 @@ def test_fhir_accepts_what_any_context_gives():
         doc = nlp.make_doc("cold")
         doc.ents = [Span(doc, 0, 1, "D", kb_id="C0009443")]
         write_context(doc.ents[0], MentionContext(*flags))
-        [row] = CodeableConcepts(CodeFinder(), ExchangeReport()).list_rows([doc])
+        report = ExchangeReport()
+        [row] = CodeableConcepts(CodeFinder(), report).list_rows(annotate([doc], report))
         status = {key: row[key] for key in ("verificationStatus",) if key in row}
         assert not status or row["resource"] == "Condition"
         # What is perhaps not so is not refuted.

@@ -11,7 +11,7 @@ from hypothesis import given
 from spacy.tokens import Span
 
 from spacy_sapbert.annotations import register_extensions
-from spacy_sapbert.exchange.documents import ExchangeReport, make_doc
+from spacy_sapbert.exchange.documents import ExchangeReport, annotate, make_doc
 from spacy_sapbert.exchange.fhir import CodeableConcepts, CodeFinder, export_concepts
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -35,7 +35,7 @@ def make(kb_id, finder, **options):
     doc = nlp("a head cold")
     doc.ents = [Span(doc, 1, 3, "DISEASE", kb_id=kb_id)]
     report = ExchangeReport()
-    [row] = CodeableConcepts(finder, report, **options).list_rows([doc])
+    [row] = CodeableConcepts(finder, report, **options).list_rows(annotate([doc], report))
     for model in (CodeableConcept, CodeableConceptR4B):
         model.model_validate(row["codeableConcept"])
     assert (row["start"], row["end"], row["codeableConcept"]["text"]) == (2, 11, "head cold")
@@ -113,9 +113,9 @@ def test_the_command_takes_sources_and_their_versions_and_unknown_ones_are_refus
 def test_any_mention_gives_what_fhir_accepts(tmp_path_factory, document):
     doc = make_doc(document, tokenize, ExchangeReport())
     report = ExchangeReport()
-    rows = list(CodeableConcepts(CodeFinder(), report).list_rows([doc]))
+    rows = list(CodeableConcepts(CodeFinder(), report).list_rows(annotate([doc], report)))
     path = tmp_path_factory.mktemp("fhir") / "out.jsonl"
-    export_concepts([doc], path, CodeableConcepts(CodeFinder(), ExchangeReport()))
+    export_concepts(annotate([doc], report), path, CodeableConcepts(CodeFinder(), ExchangeReport()))
     # Only \n ends a line: texts have other line breaks in them.
     assert [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]] == rows
     for row in rows:

@@ -197,7 +197,7 @@ def test_what_is_no_matter_of_one_record_is_refused_in_any_case(tmp_path):
     with pytest.raises(ValueError, match="errors is 'ignore'"):
         ExchangeReport("ignore")
     with pytest.raises(ValueError, match="'brat' to write with formulas escaped.*csv, tsv"):
-        export_docs("brat", tmp_path / "docs.spacy", tmp_path / "out", ExchangeReport(), escape_formulas=True)
+        export_docs("brat", [], tmp_path / "out", ExchangeReport(), escape_formulas=True)
 
 
 PIECES = {"text": "Sore it", "infons": {}, "locations": [{"offset": 3, "length": 4}, {"offset": 8, "length": 2}]}

@@ -9,7 +9,7 @@ from annotated_texts import annotated_texts, run, save, tokenize
 from hypothesis import given
 from spacy.tokens import Span
 
-from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport, make_doc
+from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport, annotate, make_doc
 from spacy_sapbert.exchange.fhir import CodeFinder
 from spacy_sapbert.exchange.omop import COLUMNS, AthenaTables, NoteNlp, export_notes
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -52,6 +52,10 @@ def make_note(name, *ids):
     return doc
 
 
+def take_all(doc):
+    return annotate([doc], ExchangeReport())
+
+
 def check_types(row):
     """Check a row as it is written, by the types of CDM 5.4."""
     assert list(row) == list(COLUMNS)
@@ -75,7 +79,7 @@ def count_zeros(report):
 
 
 def export(folder, notes, doc, athena):
-    export_notes([doc], folder / "out.csv", notes, athena)
+    export_notes(take_all(doc), folder / "out.csv", notes, athena)
     return read(folder / "out.csv")
 
 
@@ -98,10 +102,10 @@ def test_rows_and_reasons(tmp_path, concepts, terminology):
     ]
     assert count_zeros(report) == [1, 1, 1, 1]
     of_snomed = NoteNlp(CodeFinder(terminology), report, sources=["SNOMEDCT_US"])
-    [first, *_] = of_snomed.list_rows([doc], AthenaTables(concepts))
+    [first, *_] = of_snomed.list_rows(take_all(doc), AthenaTables(concepts))
     assert first["note_nlp_source_concept_id"] == 260427
     notes = NoteNlp(CodeFinder(), report, vocabularies={"local": "SNOMED"})
-    [row] = notes.list_rows([make_note("1", "LOCAL:82272006")], AthenaTables(concepts))
+    [row] = notes.list_rows(take_all(make_note("1", "LOCAL:82272006")), AthenaTables(concepts))
     assert row["note_nlp_concept_id"] == 260427
 
 
@@ -138,7 +142,7 @@ def test_codes_map_to_standard_concepts(tmp_path, concepts, terminology):
     assert count_zeros(report) == [1]
     path.write_text("concept_id_1\tconcept_id_2\n")
     with pytest.raises(ValueError, match="CONCEPT_RELATIONSHIP.csv.*no column relationship_id, invalid_reason"):
-        list(notes.list_rows([doc], AthenaTables(concepts, path)))
+        list(notes.list_rows(take_all(doc), AthenaTables(concepts, path)))
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -177,7 +181,7 @@ def test_documents_that_are_not_named_by_a_note_id_are_refused(concepts):
     notes = NoteNlp(CodeFinder(), ExchangeReport())
     for name in ("note-a", "017", "9" * 19, "9" * 5000, "１８"):
         with pytest.raises(ValueError, match=f"document {name}.*no whole number"):
-            list(notes.list_rows([make_note(name, "C1")], AthenaTables(concepts)))
+            list(notes.list_rows(take_all(make_note(name, "C1")), AthenaTables(concepts)))
 
 
 def test_the_command_writes_the_table(tmp_path, concepts, terminology):
