@@ -59,9 +59,9 @@ class ExchangeReport:
             "cannot hold this. Correct it, or set errors = 'skip' (--errors skip) to count such records instead."
         )
 
-    def leave_out(self, kind: str, place: str) -> None:
-        """Count a record that is excluded."""
-        _count(self.left_out, kind, place)
+    def leave_out(self, kind: str, place: str, n: int = 1) -> None:
+        """Count records that are excluded."""
+        _count(self.left_out, kind, place, n)
 
     def note_odd(self, kind: str, place: str, n: int = 1) -> None:
         """Count records that are kept, but look odd."""
@@ -74,7 +74,7 @@ class ExchangeReport:
         return data
 
 
-def _count(entries: dict[str, dict[str, Any]], kind: str, place: str, n: int = 1) -> None:
+def _count(entries: dict[str, dict[str, Any]], kind: str, place: str, n: int) -> None:
     entry = entries.setdefault(kind, {"count": 0, "first": []})
     entry.update(count=entry["count"] + n, first=[*entry["first"], place][:N_EXAMPLES])
 
