@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import spacy
 import torch
+from hypothesis import HealthCheck, settings
 from spacy.language import Language
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
@@ -23,6 +24,11 @@ from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 pytest_plugins = ["index_vectors"]
 # One thread: forked workers hang if the parent has used several, and tiny models gain nothing from them.
 torch.set_num_threads(1)
+# Examples take longer on a busy machine, and may share a folder.
+settings.register_profile(
+    "tests", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("tests")
 
 CONCEPTS = {
     "C0009443": ("Common Cold", ["common cold", "cold", "acute coryza"], ["T047"]),

@@ -13,7 +13,7 @@ from wasabi import msg
 from ..context import ATTRIBUTES
 from ..errors import BAD_SETTING
 from ..terminology import Terminology
-from .documents import ExchangeReport, read_docs
+from .documents import ExchangeReport, annotate, read_docs
 from .fhir import CodeableConcepts, CodeFinder, export_concepts
 from .formats import FORMATS, export_docs, import_docs
 from .omop import AthenaTables, NoteNlp, export_notes
@@ -63,8 +63,8 @@ def export_command(
 ) -> None:
     """Write linked documents in another format."""
     report = ExchangeReport(errors)
-    data = export_docs(format, docs, output, report, prefix=prefix, escape_formulas=escape_formulas, **chosen)
-    _show(output, data)
+    documents = annotate(read_docs(docs, report), report, **chosen)
+    _show(output, export_docs(format, documents, output, report, prefix=prefix, escape_formulas=escape_formulas))
 
 
 @app.command("from")
@@ -98,9 +98,9 @@ def fhir_command(
 ) -> None:
     """Write a CodeableConcept of FHIR for each mention, and what its context means for the record."""
     report, codes = ExchangeReport(), _make_finder(terminology, id_source)
-    chosen |= {"systems": _parse_pairs(system, "--system"), "versions": _parse_pairs(version, "--version")}
-    concepts = CodeableConcepts(codes, report, sources=source or (), **chosen)
-    _show(output, export_concepts(read_docs(docs, report), output, concepts))
+    systems, versions = _parse_pairs(system, "--system"), _parse_pairs(version, "--version")
+    concepts = CodeableConcepts(codes, report, sources=source or (), systems=systems, versions=versions)
+    _show(output, export_concepts(annotate(read_docs(docs, report), report, **chosen), output, concepts))
 
 
 @app.command("to-omop")
@@ -123,9 +123,10 @@ def omop_command(
 ) -> None:
     """Write rows of OMOP's table NOTE_NLP (CDM 5.4) for mentions. Documents are named by their note_id."""
     report, codes = ExchangeReport(errors), _make_finder(terminology, id_source)
-    chosen |= {"vocabularies": _parse_pairs(vocabulary, "--vocabulary"), "first_id": first_id}
-    notes = NoteNlp(codes, report, sources=source or (), nlp_date=nlp_date and nlp_date.date(), **chosen)
-    _show(output, export_notes(read_docs(docs, report), output, notes, AthenaTables(concepts, relationships)))
+    named, day = _parse_pairs(vocabulary, "--vocabulary"), nlp_date and nlp_date.date()
+    notes = NoteNlp(codes, report, vocabularies=named, sources=source or (), nlp_date=day, first_id=first_id)
+    documents = annotate(read_docs(docs, report), report, **chosen)
+    _show(output, export_notes(documents, output, notes, AthenaTables(concepts, relationships)))
 
 
 def _make_finder(terminology: Path | None, id_source: str | None) -> CodeFinder:

@@ -61,19 +61,22 @@ class ExchangeReport:
 
     def leave_out(self, kind: str, place: str, n: int = 1) -> None:
         """Count records that are excluded."""
-        entry = self.left_out.setdefault(kind, {"count": 0, "first": []})
-        entry.update(count=entry["count"] + n, first=[*entry["first"], place][:N_EXAMPLES])
+        _count(self.left_out, kind, place, n)
 
     def note_odd(self, kind: str, place: str, n: int = 1) -> None:
         """Count records that are kept, but look odd."""
-        entry = self.odd.setdefault(kind, {"count": 0, "first": []})
-        entry.update(count=entry["count"] + n, first=[*entry["first"], place][:N_EXAMPLES])
+        _count(self.odd, kind, place, n)
 
     def write(self, output: Path, counts: dict[str, int]) -> dict[str, Any]:
         """Write the report beside an output, as <output>.report.json, and return its data."""
         data = {"counts": counts, "left_out": self.left_out, "odd": self.odd}
         write_file(output.with_name(f"{output.name}.report.json"), json.dumps(data, indent=2, ensure_ascii=False))
         return data
+
+
+def _count(entries: dict[str, dict[str, Any]], kind: str, place: str, n: int) -> None:
+    entry = entries.setdefault(kind, {"count": 0, "first": []})
+    entry.update(count=entry["count"] + n, first=[*entry["first"], place][:N_EXAMPLES])
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,14 @@ def list_mentions(doc: Doc, spans_keys: Sequence[str] = ()) -> list[Span]:
 def annotate(
     docs: Iterable[Doc], report: ExchangeReport, spans_keys: Sequence[str] = (), attributes: Attributes = ATTRIBUTES
 ) -> list[AnnotatedText]:
-    """Take texts and mentions out of documents, and give each document a name of its own."""
+    """Take texts and mentions out of documents, and give each document a name of its own.
+
+    docs (Iterable[Doc]): The documents.
+    report (ExchangeReport): Names attributes that no mention has, and documents that get a number.
+    spans_keys (Sequence[str]): Span groups with further mentions.
+    attributes (Attributes): What says whether a mention is negated, and such; see `read_context`.
+    RETURNS (list[AnnotatedText]): What every export takes.
+    """
     docs = list(docs)
     stored = {name for doc in docs for name in list_attributes(doc)}
     for word, names in attributes.items():

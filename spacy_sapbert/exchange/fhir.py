@@ -11,13 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spacy.tokens import Doc, Span
+from spacy.tokens import Span
 
 from ..annotations import ATTRIBUTE, NIL
-from ..context import ATTRIBUTES, Attributes, MentionContext
+from ..context import MentionContext
 from ..terminology.codes import Key, equal_prefix, make_key
 from ..terminology.table import SOURCE_SEPARATOR, Terminology
-from .documents import UNKNOWN, ExchangeReport, annotate, find_candidate, write_file
+from .documents import UNKNOWN, AnnotatedText, ExchangeReport, find_candidate, write_file
 from .fields import ID_SEPARATOR
 
 
@@ -169,8 +169,6 @@ class CodeableConcepts:
     sources (Sequence[str]): The sources whose codes are wanted, such as "SNOMEDCT_US", in this order; empty for all.
     systems (Mapping[str, str]): URIs of further sources, or other URIs of known ones.
     versions (Mapping[str, str]): The version of each source, as FHIR asks for it.
-    spans_keys (Sequence[str]): Span groups with further mentions.
-    attributes (Attributes): As for `read_context`.
     RAISES (ValueError): If the URI of a wanted source, or the source of a version, is not known.
     """
 
@@ -180,8 +178,6 @@ class CodeableConcepts:
     sources: Sequence[str] = ()
     systems: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
-    spans_keys: Sequence[str] = ()
-    attributes: Attributes = field(default_factory=lambda: ATTRIBUTES)
 
     def __post_init__(self) -> None:
         self._systems = dict(CODE_SYSTEMS)
@@ -236,10 +232,10 @@ class CodeableConcepts:
             self.report.note_odd("texts with control characters, which become spaces", f"{place}: {text!r:.60}")
         return CONTROL.sub(" ", text)
 
-    def list_rows(self, docs: Iterable[Doc]) -> Iterator[dict[str, Any]]:
+    def list_rows(self, documents: Iterable[AnnotatedText]) -> Iterator[dict[str, Any]]:
         """List `document`, `start` and `end` in code points, `label`, `context`, `resource`, `verificationStatus` if it
         is negated or uncertain, and `codeableConcept` of each mention."""
-        for document in annotate(docs, self.report, self.spans_keys, self.attributes):
+        for document in documents:
             place = f"document {document.doc_id}"
             for found in document.annotations:
                 if found.span is None or not CONTROL.sub(" ", found.span.text).strip():
@@ -266,9 +262,9 @@ def describe_context(context: MentionContext | None) -> dict[str, Any]:
     return described
 
 
-def export_concepts(docs: Iterable[Doc], output: Path, concepts: CodeableConcepts) -> dict[str, Any]:
+def export_concepts(documents: Iterable[AnnotatedText], output: Path, concepts: CodeableConcepts) -> dict[str, Any]:
     """Write a line of JSON with a CodeableConcept for each mention, and return the counts."""
-    rows = list(concepts.list_rows(docs))
+    rows = list(concepts.list_rows(documents))
     if rows and all(row["context"] is None for row in rows):
         concepts.report.note_odd(UNKNOWN, f"document {rows[0]['document']}", len(rows))
     write_file(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

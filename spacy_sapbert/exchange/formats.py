@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import spacy
 
 from ..annotations import NIL
-from ..context import ATTRIBUTES, Attributes, MentionContext
+from ..context import MentionContext
 from ..errors import BAD_SETTING, NO_FILE
 from ..files import fill_folder, write_whole
 from . import brat, fields, pubtator
@@ -26,12 +26,10 @@ from .documents import (
     AnnotatedText,
     Annotation,
     ExchangeReport,
-    annotate,
     find_candidate,
     list_mentions,
     make_doc,
     number_name,
-    read_docs,
     write_docs,
 )
 
@@ -406,24 +404,20 @@ def _find_fault(format_: ExchangeFormat, annotation: Annotation, mention: str) -
 
 def export_docs(
     name: str,
-    docs: Path,
+    documents: Sequence[AnnotatedText],
     output: Path,
     report: ExchangeReport,
     *,
     prefix: str = "",
-    spans_keys: Sequence[str] = (),
-    attributes: Attributes = ATTRIBUTES,
     escape_formulas: bool = False,
 ) -> dict[str, Any]:
     """Write documents in another format.
 
     name (str): The format, of `FORMATS`.
-    docs (Path): The documents, .spacy.
+    documents (Sequence[AnnotatedText]): The documents, as `annotate` takes them out of spaCy's.
     output (Path): The file or the folder to write to. A folder has to be new or empty.
     report (ExchangeReport): Gets what the format cannot hold.
     prefix (str): What is put before each id, such as "UMLS:".
-    spans_keys (Sequence[str]): Span groups with further mentions.
-    attributes (Attributes): What says whether a mention is negated, and such; see `read_context`.
     escape_formulas (bool): Put an apostrophe before cells of a table that look like a formula.
     RETURNS (dict[str, Any]): The counts, which are written beside the output as well.
     RAISES (ValueError): If there is no such format, or if it cannot hold a document and errors are not skipped.
@@ -431,7 +425,6 @@ def export_docs(
     if escape_formulas:
         _check_format(name, "write with formulas escaped", DELIMITERS)
     _check_format(name, "write", [known for known, format_ in FORMATS.items() if format_.dump])
-    documents = annotate(read_docs(docs, report), report, spans_keys, attributes)
     if FORMATS[name].is_folder and output.is_dir() and any(output.iterdir()):
         raise FileExistsError(f"{output} is there already, and not empty. Choose another folder, or clear it.")
     write_texts(name, documents, output, report, prefix, **({"escape_formulas": True} if escape_formulas else {}))

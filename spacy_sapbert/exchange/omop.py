@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from spacy.tokens import Doc, Span
+from spacy.tokens import Span
 
 from .. import __version__
-from ..context import ATTRIBUTES, Attributes, MentionContext
+from ..context import MentionContext
 from ..errors import NO_FILE
 from ..terminology.codes import Key
-from .documents import UNKNOWN, ExchangeReport, annotate, write_file
+from .documents import UNKNOWN, AnnotatedText, ExchangeReport, write_file
 from .fhir import CODE_SYSTEMS, CodeFinder, normalize_source, pick_codes
 from .fields import plain_text
 
@@ -138,8 +138,6 @@ class NoteNlp:
     sources (Sequence[str]): The sources to look in, in this order; empty for all.
     nlp_date (date | None): The date of the processing; None for today.
     first_id (int): The note_nlp_id of the first row.
-    spans_keys (Sequence[str]): Span groups with further mentions.
-    attributes (Attributes): As for `read_context`.
     """
 
     codes: CodeFinder
@@ -149,14 +147,12 @@ class NoteNlp:
     sources: Sequence[str] = ()
     nlp_date: date | None = None
     first_id: int = 1
-    spans_keys: Sequence[str] = ()
-    attributes: Attributes = field(default_factory=lambda: ATTRIBUTES)
 
-    def list_rows(self, docs: Iterable[Doc], athena: AthenaTables) -> Iterator[dict[str, Any]]:
+    def list_rows(self, documents: Iterable[AnnotatedText], athena: AthenaTables) -> Iterator[dict[str, Any]]:
         """List the rows of documents that are named by the note_id of their note: one for each mention, and more for a
         code that maps to several standard concepts, as OMOP's conventions have it."""
         notes: list[tuple[int, Span, MentionContext | None]] = []
-        for document in annotate(docs, self.report, self.spans_keys, self.attributes):
+        for document in documents:
             name = document.doc_id
             # Not "017", which would become the note 17 as well.
             if NOTE_ID.fullmatch(name) and int(name) <= LARGEST_ID:
@@ -225,9 +221,11 @@ def _describe(context: MentionContext | None, reason: str, has_past: bool) -> di
     }
 
 
-def export_notes(docs: Iterable[Doc], output: Path, notes: NoteNlp, athena: AthenaTables) -> dict[str, Any]:
+def export_notes(
+    documents: Iterable[AnnotatedText], output: Path, notes: NoteNlp, athena: AthenaTables
+) -> dict[str, Any]:
     """Write rows of OMOP's table NOTE_NLP for mentions, and return the counts."""
-    rows = list(notes.list_rows(docs, athena))
+    rows = list(notes.list_rows(documents, athena))
     if rows and not any(row["term_exists"] for row in rows):
         notes.report.note_odd(UNKNOWN, f"note {rows[0]['note_id']}", len(rows))
     table = io.StringIO()

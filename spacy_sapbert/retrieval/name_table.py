@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 # The key of words a, b, c is (a * MULTIPLIER + b) * MULTIPLIER + c, modulo 2^64. Any large odd number does.
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-MODULO = 1 << 64
 # Names read between two steps of the progress bar.
 CHUNK = 8192
 # Invisible format characters belong to the word around them, as marks do.
@@ -125,7 +124,7 @@ class NameTable(NamedTuple):
 def _combine(hashes: Iterable[int]) -> int:
     key = 0
     for word in hashes:
-        key = (key * int(MULTIPLIER) + word) % MODULO
+        key = (key * int(MULTIPLIER) + word) % (1 << 64)
     return key
 
 

@@ -230,7 +230,8 @@ class Retriever:
     def _plan(self, k: int, allowed: Allowed | None) -> Iterator[tuple[RowSearch, int]]:
         """Yield searches for more and more rows. With a filter, search the index and drop excluded rows as long as that
         is cheap, then search the allowed rows exactly."""
-        wanted = get_first_fetch(k)
+        # Enough for most mentions: the nearest concepts have few rows among the first, those farther away more.
+        wanted = 2 * k + 8 + 3 * max(k - 10, 0)
         if allowed is None:
             yield from ((self.index.search, fetch) for fetch in grow_to(len(self.index), wanted))
             return
@@ -416,12 +417,6 @@ def make_empty(texts: Sequence[str]) -> Candidates:
     """Make a table without candidates."""
     empty = np.zeros(0, dtype=np.int64)
     return Candidates.of_rows([(text,) for text in texts], empty, empty, empty, empty.astype(np.float64))
-
-
-def get_first_fetch(k: int) -> int:
-    """Get how many rows to fetch at first, with which one search is enough for most mentions. The nearest concepts have
-    few rows among them, those farther away more."""
-    return 2 * k + 8 + 3 * max(k - 10, 0)
 
 
 def grow_to(n_rows: int, fetch: int) -> Iterator[int]:

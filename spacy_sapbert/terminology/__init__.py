@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from .readers.table import read_table as read_table
     from .table import Concept as Concept
     from .table import Terminology as Terminology
-    from .table import read_saved as read_saved
 
 _MODULES = {
-    **dict.fromkeys(("Concept", "Terminology", "read_saved"), "table"),
+    **dict.fromkeys(("Concept", "Terminology"), "table"),
     **dict.fromkeys(("read_obo", "read_obo_relations"), "readers.obo"),
     **{"TerminologyBuilder": "builder", "merge": "merging"},
     **{"read_jsonl": "readers.jsonl", "read_rrf": "readers.rrf", "read_table": "readers.table"},

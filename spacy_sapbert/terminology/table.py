@@ -326,17 +326,7 @@ TerminologyReader = Callable[[], Terminology]
 
 def make_saved_reader(path: str) -> TerminologyReader:
     """Make a reader of a saved terminology, for use in a config. It loads the folder when it is called."""
-    return partial(read_saved, path)
-
-
-def read_saved(path: str) -> Terminology:
-    """Load a saved terminology by mapping its files into memory.
-
-    path (str): A folder written by `Terminology.to_disk`.
-    RETURNS (Terminology): The terminology.
-    RAISES (OSError): If a file is missing, damaged or of another format version.
-    """
-    return Terminology.from_disk(path)
+    return partial(Terminology.from_disk, path)
 
 
 def summarize(terminology: Terminology) -> str:

@@ -52,6 +52,10 @@ def count_refused(report):
     return report.left_out.get("malformed", {"count": 0})["count"]
 
 
+def count_kinds(report):
+    return {kind: entry["count"] for kind, entry in (report.left_out | report.odd).items()}
+
+
 def check_refused(act, fault, n=1):
     """Check that an action raises an error, or counts what is malformed if errors are skipped. Return what it does."""
     with pytest.raises(ValueError, match=fault):

@@ -18,7 +18,7 @@ from spacy.language import Language
 
 from spacy_sapbert import read_obo
 from spacy_sapbert.context import MentionContext, write_context
-from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport
+from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport, annotate
 from spacy_sapbert.exchange.fhir import CodeableConcepts, CodeFinder, export_concepts
 from spacy_sapbert.exchange.omop import AthenaTables, NoteNlp, export_notes
 
@@ -78,10 +78,11 @@ def describe_note(ontology, folder):
     doc = nlp(text)
     doc.user_data[DOC_ID] = "1"
     codes, report = CodeFinder(terminology), ExchangeReport()
+    documents = annotate([doc], report)
     concepts = CodeableConcepts(codes, report, sources=["HP", "SNOMEDCT_US"])
-    export_concepts([doc], folder / "fhir.jsonl", concepts)
+    export_concepts(documents, folder / "fhir.jsonl", concepts)
     athena = AthenaTables(FOLDER / "CONCEPT.csv")
-    export_notes([doc], folder / "omop.csv", NoteNlp(codes, report), athena)
+    export_notes(documents, folder / "omop.csv", NoteNlp(codes, report), athena)
     with (folder / "omop.csv").open(encoding="utf8", newline="") as file:
         of_omop = list(csv.DictReader(file))
     of_fhir = [json.loads(line) for line in (folder / "fhir.jsonl").read_text(encoding="utf8").splitlines()]

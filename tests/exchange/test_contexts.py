@@ -13,22 +13,24 @@ from fhir.resources.R4B.familymemberhistory import FamilyMemberHistory
 from spacy.tokens import Span
 
 from spacy_sapbert.context import MentionContext, read_context, write_context
-from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport
+from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport, annotate
 from spacy_sapbert.exchange.fhir import VERIFICATION, CodeableConcepts, CodeFinder
 from spacy_sapbert.exchange.formats import FORMATS
 
 nlp = spacy.blank("en")
 HEADER = "concept_id\tconcept_name\tdomain_id\tvocabulary_id\tconcept_class_id\tstandard_concept\tconcept_code\n"
 TEXT = "Fever, no cough, perhaps measles; mother had asthma and no stroke; past mumps; return if vertigo."
-CONTEXTS = {
-    "Fever": MentionContext(),
-    "cough": MentionContext(negated=True),
-    "measles": MentionContext(uncertain=True),
-    "asthma": MentionContext(family=True, historical=True),
-    "stroke": MentionContext(family=True, negated=True),
-    "mumps": MentionContext(historical=True),
-    "vertigo": MentionContext(hypothetical=True),
+# Each mention's context, its resource and status in FHIR, and whether and when it exists in OMOP.
+MENTIONS = {
+    "Fever": (MentionContext(), "Condition", None, "Y", "present"),
+    "cough": (MentionContext(negated=True), "Condition", "refuted", "N", "present"),
+    "measles": (MentionContext(uncertain=True), "Condition", "unconfirmed", "Y", "present"),
+    "asthma": (MentionContext(family=True, historical=True), "FamilyMemberHistory", None, "N", "past"),
+    "stroke": (MentionContext(family=True, negated=True), None, None, "N", "present"),
+    "mumps": (MentionContext(historical=True), "Condition", None, "Y", "past"),
+    "vertigo": (MentionContext(hypothetical=True), None, None, "N", "present"),
 }
+CONTEXTS = {text: row[0] for text, row in MENTIONS.items()}
 
 
 def make_note(contexts, name="1"):
@@ -57,19 +59,10 @@ def export(tmp_path, command, *docs, options=()):
 
 def test_fhir_says_what_a_mention_means_for_the_record(tmp_path):
     rows, report, printed = export(tmp_path, "to-fhir", make_note(CONTEXTS))
-    verified = {row["codeableConcept"]["text"]: row.pop("verificationStatus", None) for row in rows}
-    assert [(row["codeableConcept"]["text"], row["context"], row["resource"]) for row in rows] == [
-        ("Fever", [], "Condition"),
-        ("cough", ["negated"], "Condition"),
-        ("measles", ["uncertain"], "Condition"),
-        ("asthma", ["family", "historical"], "FamilyMemberHistory"),
-        ("stroke", ["negated", "family"], None),
-        ("mumps", ["historical"], "Condition"),
-        ("vertigo", ["hypothetical"], None),
-    ]
-    codes = {text: status and [coding["code"] for coding in status["coding"]] for text, status in verified.items()}
-    assert codes == {**dict.fromkeys(CONTEXTS), "cough": ["refuted"], "measles": ["unconfirmed"]}
-    assert verified["cough"]["coding"][0]["system"] == VERIFICATION
+    for row, (text, (context, resource, code, *_)) in zip(rows, MENTIONS.items(), strict=True):
+        assert (row["codeableConcept"]["text"], row["context"], row["resource"]) == (text, context.words, resource)
+        coding = [{"system": VERIFICATION, "code": code, "display": code.title()}] if code else None
+        assert row.get("verificationStatus", {}).get("coding") == coding
     assert report["counts"]["negated mentions"] == 2 and report["counts"]["hypothetical mentions"] == 1
     assert "negspacy" not in printed and not report["odd"]
 
@@ -80,7 +73,8 @@ def test_fhir_accepts_what_any_context_gives():
         doc = nlp.make_doc("cold")
         doc.ents = [Span(doc, 0, 1, "D", kb_id="C0009443")]
         write_context(doc.ents[0], MentionContext(*flags))
-        [row] = CodeableConcepts(CodeFinder(), ExchangeReport()).list_rows([doc])
+        report = ExchangeReport()
+        [row] = CodeableConcepts(CodeFinder(), report).list_rows(annotate([doc], report))
         status = {key: row[key] for key in ("verificationStatus",) if key in row}
         assert not status or row["resource"] == "Condition"
         # What is perhaps not so is not refuted.
@@ -92,46 +86,36 @@ def test_fhir_accepts_what_any_context_gives():
             clinical = {"coding": [{"system": "http://terminology.hl7.org/CodeSystem/condition-clinical"}]}
             Condition(subject=patient, code=row["codeableConcept"], clinicalStatus=clinical, **status)
         elif row["resource"] == "FamilyMemberHistory":
-            condition = [{"code": row["codeableConcept"]}]
-            relative = {"text": "mother"}
+            condition, relative = [{"code": row["codeableConcept"]}], {"text": "mother"}
             FamilyMemberHistory(patient=patient, status="partial", relationship=relative, condition=condition)
 
 
 def test_omop_says_whether_the_term_exists_and_when(tmp_path):
+    # What has run over one document of a file has run over the others.
     rows, report, printed = export(tmp_path, "to-omop", make_note(CONTEXTS), make_note(None, "2"))
     reason = "unmapped=the concept has no code in a vocabulary of Athena"
-    found = [(row["lexical_variant"], row["term_exists"], row["term_temporal"], row["term_modifiers"]) for row in rows]
-    assert found[:7] == [
-        ("Fever", "Y", "present", reason),
-        ("cough", "N", "present", f"negated=true;{reason}"),
-        ("measles", "Y", "present", f"uncertain=true;{reason}"),
-        ("asthma", "N", "past", f"subject=family member;historical=true;{reason}"),
-        ("stroke", "N", "present", f"negated=true;subject=family member;{reason}"),
-        ("mumps", "Y", "past", f"historical=true;{reason}"),
-        ("vertigo", "N", "present", f"hypothetical=true;{reason}"),
-    ]
-    # What has run over one document of a file has run over the others.
-    assert {row[1:] for row in found[7:]} == {("Y", "present", reason)}
+    contexts = [(text, *MENTIONS[text]) for text in CONTEXTS]
+    contexts += [(text, MentionContext(), None, None, "Y", "present") for text in CONTEXTS]
+    for row, (text, context, *_, exists, when) in zip(rows, contexts, strict=True):
+        found = row["lexical_variant"], row["term_exists"], row["term_temporal"]
+        assert found == (text, exists, when)
+        said = ["subject=family member" if word == "family" else f"{word}=true" for word in context.words]
+        assert row["term_modifiers"] == ";".join([*said, reason])
     assert report["counts"]["rows whose term does not exist"] == 4 and "negspacy" not in printed
     # Where only negation is known, time is not.
-    only = {name: MentionContext(negated=name == "cough") for name in CONTEXTS}
-    rows, _, _ = export(tmp_path, "to-omop", make_note(only))
-    assert [row["term_exists"] for row in rows] == ["Y", "N", "Y", "Y", "Y", "Y", "Y"]
-    assert {row["term_temporal"] for row in rows} == {""}
+    rows, *_ = export(tmp_path, "to-omop", make_note({text: MentionContext(text == "cough") for text in CONTEXTS}))
+    found = {(row["lexical_variant"] == "cough", row["term_exists"], row["term_temporal"]) for row in rows}
+    assert found == {(True, "N", ""), (False, "Y", "")}
 
 
 @pytest.mark.parametrize("command", ["to-fhir", "to-omop"])
-def test_documents_that_say_nothing_of_negation_are_named_once(tmp_path, command):
-    rows, report, printed = export(tmp_path, command, make_note(None), make_note(None, "2"))
+def test_documents_that_say_nothing_are_named_once_and_attributes_of_ones_own_on_the_command_line(tmp_path, command):
+    doc = make_note(None)
+    rows, report, printed = export(tmp_path, command, doc, make_note(None, "2"))
     assert printed.count("add negspacy or medspaCy's ConText") == 1
     [entry] = [entry for kind, entry in report["odd"].items() if "add negspacy" in kind]
     assert entry["count"] == len(rows) == 14
     assert all(row["context"] is None if command == "to-fhir" else not row["term_exists"] for row in rows)
-
-
-@pytest.mark.parametrize("command", ["to-fhir", "to-omop"])
-def test_attributes_of_ones_own_are_named_on_the_command_line(tmp_path, command):
-    doc = make_note(None)
     for ent, value in zip(doc.ents, ["present", "absent", "possible", "family"], strict=False):
         doc.user_data["._.", "assertion", ent.start_char, ent.end_char] = value
     words = {"negated": "absent", "uncertain": "possible", "family": "family"}
@@ -159,17 +143,14 @@ def test_contexts_come_back_or_are_counted(tmp_path, name):
         assert found == dict.fromkeys(CONTEXTS)
         for word, n in {"negated": 2, "uncertain": 1, "family": 2, "historical": 2, "hypothetical": 1}.items():
             assert f"Odd: {n} {word} mentions, which {name} cannot mark as such" in printed
-
-
-def test_attributes_of_brat(tmp_path):
-    run("to", "brat", save(tmp_path / "docs.spacy", make_note(CONTEXTS)), tmp_path / "out")
-    path = tmp_path / "out" / "1.ann"
-    lines = path.read_text(encoding="utf8").splitlines()
-    assert "A1\tNegated T2" in lines and "A3\tFamily T4" in lines and "A4\tHistorical T4" in lines
-    path.write_text("\n".join([*lines, "A9\tNegated T99", "A10\tSeverity T1 high", "A11\tNegated T1 no"]))
-    printed = run("from", "brat", tmp_path / "out", tmp_path / "back.spacy")
-    assert "Left out: 1 attributes of no mention" in printed
-    assert "Left out: 2 annotations that are neither mentions nor normalizations" in printed
+    if name == "brat":
+        path = tmp_path / "out" / "1.ann"
+        lines = path.read_text(encoding="utf8").splitlines()
+        assert {"A1\tNegated T2", "A3\tFamily T4", "A4\tHistorical T4"} <= set(lines)
+        path.write_text("\n".join([*lines, "A9\tNegated T99", "A10\tSeverity T1 high", "A11\tNegated T1 no"]))
+        printed = run("from", "brat", tmp_path / "out", tmp_path / "back.spacy")
+        assert "Left out: 1 attributes of no mention" in printed
+        assert "Left out: 2 annotations that are neither mentions nor normalizations" in printed
 
 
 def test_flags_of_tables_are_true_or_false(tmp_path):

@@ -4,14 +4,14 @@ import json
 
 import pytest
 import spacy
-from annotated_texts import annotated_texts, tokenize
+from annotated_texts import annotated_texts, count_kinds, run, save, tokenize
 from fhir.resources.codeableconcept import CodeableConcept
 from fhir.resources.R4B.codeableconcept import CodeableConcept as CodeableConceptR4B
 from hypothesis import given
 from spacy.tokens import Span
 
 from spacy_sapbert.annotations import register_extensions
-from spacy_sapbert.exchange.documents import ExchangeReport, make_doc
+from spacy_sapbert.exchange.documents import ExchangeReport, annotate, make_doc
 from spacy_sapbert.exchange.fhir import CodeableConcepts, CodeFinder, export_concepts
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -35,12 +35,11 @@ def make(kb_id, finder, **options):
     doc = nlp("a head cold")
     doc.ents = [Span(doc, 1, 3, "DISEASE", kb_id=kb_id)]
     report = ExchangeReport()
-    [row] = CodeableConcepts(finder, report, **options).list_rows([doc])
+    [row] = CodeableConcepts(finder, report, **options).list_rows(annotate([doc], report))
     for model in (CodeableConcept, CodeableConceptR4B):
         model.model_validate(row["codeableConcept"])
     assert (row["start"], row["end"], row["codeableConcept"]["text"]) == (2, 11, "head cold")
-    counts = {kind: entry["count"] for kind, entry in (report.left_out | report.odd).items()}
-    return row["codeableConcept"].get("coding", []), counts
+    return row["codeableConcept"].get("coding", []), count_kinds(report)
 
 
 def test_all_codes_of_a_concept(terminology):
@@ -58,13 +57,10 @@ def test_all_codes_of_a_concept(terminology):
 
 
 def test_wanted_sources_in_their_order_and_what_is_missing(terminology):
-    codings, counts = make(
-        "C0009443", CodeFinder(terminology), sources=["icd10cm", "LNC", "foo"], systems={"FOO": "urn:x"}
-    )
-    assert [(coding["system"], coding["code"]) for coding in codings] == [
-        ("http://hl7.org/fhir/sid/icd-10-cm", "J00"),
-        ("urn:x", "1"),
-    ]
+    systems, sources = {"FOO": "urn:x"}, ["icd10cm", "LNC", "foo"]
+    codings, counts = make("C0009443", CodeFinder(terminology), sources=sources, systems=systems)
+    found = [(coding["system"], coding["code"]) for coding in codings]
+    assert found == [("http://hl7.org/fhir/sid/icd-10-cm", "J00"), ("urn:x", "1")]
     assert counts == {"concepts without a code in LNC": 1}
 
 
@@ -97,7 +93,17 @@ def test_codes_of_an_output_source(terminology):
     assert [coding["code"] for coding in concepts.make(doc.ents[0], "d")["coding"]] == ["82272006", "1", "C0009443"]
 
 
-def test_unknown_sources_are_refused(terminology):
+def test_the_command_takes_sources_and_their_versions_and_unknown_ones_are_refused(tmp_path, terminology):
+    doc = nlp("a head cold")
+    doc.ents = [Span(doc, 1, 3, "DISEASE", kb_id="C0009443"), Span(doc, 0, 1, "OTHER", kb_id="NIL")]
+    out = tmp_path / "out.jsonl"
+    options = ["--source", "UMLS", "--source", "LNC", "--version", "UMLS=2025AB"]
+    run("to-fhir", save(tmp_path / "docs.spacy", doc), out, *options)
+    rows = [json.loads(line)["codeableConcept"] for line in out.read_text(encoding="utf8").splitlines()]
+    coding = {"system": UMLS, "code": "C0009443", "version": "2025AB"}
+    assert [row.get("coding") for row in rows] == [None, [coding]]
+    report = json.loads((tmp_path / "out.jsonl.report.json").read_text(encoding="utf8"))
+    assert report["left_out"]["concepts without a code in LNC"]["count"] == 1
     for options in ({"sources": ["FOO"]}, {"versions": {"FOO": "1"}}):
         with pytest.raises(ValueError, match="'FOO'.*known sources: ATC, CPT"):
             CodeableConcepts(CodeFinder(terminology), ExchangeReport(), **options)
@@ -107,13 +113,13 @@ def test_unknown_sources_are_refused(terminology):
 def test_any_mention_gives_what_fhir_accepts(tmp_path_factory, document):
     doc = make_doc(document, tokenize, ExchangeReport())
     report = ExchangeReport()
-    rows = list(CodeableConcepts(CodeFinder(), report).list_rows([doc]))
+    rows = list(CodeableConcepts(CodeFinder(), report).list_rows(annotate([doc], report)))
     path = tmp_path_factory.mktemp("fhir") / "out.jsonl"
-    export_concepts([doc], path, CodeableConcepts(CodeFinder(), ExchangeReport()))
+    export_concepts(annotate([doc], report), path, CodeableConcepts(CodeFinder(), ExchangeReport()))
     # Only \n ends a line: texts have other line breaks in them.
     assert [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]] == rows
     for row in rows:
         CodeableConcept.model_validate(row["codeableConcept"])
         assert 0 <= row["start"] < row["end"] <= len(document.text)
-    left_out = report.left_out.get("mentions of white space, which are no text in FHIR", {"count": 0})["count"]
+    left_out = count_kinds(report).get("mentions of white space, which are no text in FHIR", 0)
     assert len(rows) == len(document.annotations) - left_out

@@ -41,8 +41,8 @@ path = ${paths.docs}
 
 [training]
 seed = 0
-max_steps = 20
-eval_frequency = 10
+max_steps = 10
+eval_frequency = 5
 frozen_components = ["sapbert_linker"]
 annotating_components = ["schwartz_hearst", "sapbert_linker"]
 
@@ -56,11 +56,11 @@ corpus = ${corpora.dev}
 """
 
 
-def run(nlp, folder, name, config=CONFIG):
+def run(nlp, folder, name):
     nlp.to_disk(folder / "base")
     DocBin(docs=[eg.reference for eg in make_examples(nlp)]).to_disk(folder / "docs.spacy")
     path = folder / "config.cfg"
-    path.write_text(config.replace("BASE", str(folder / "base")).replace("DOCS", str(folder / "docs.spacy")))
+    path.write_text(CONFIG.replace("BASE", str(folder / "base")).replace("DOCS", str(folder / "docs.spacy")))
     fill_config(path, path, silent=True)
     train(path, folder / name)
     return folder / name / "model-best"

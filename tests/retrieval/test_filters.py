@@ -73,7 +73,7 @@ def naive_match(terminology: Terminology, allowed: ConceptFilter):
     return matched
 
 
-@settings(deadline=None)
+@settings(max_examples=60)
 @given(st.lists(concepts, min_size=2, max_size=6), st.fixed_dictionaries(wanted))
 def test_matching_equals_a_loop_over_all_names(rows, fields):
     terminology = build([EVERYTHING, *rows])
@@ -105,11 +105,11 @@ def test_values_that_occur_nowhere_are_refused_and_those_that_do_are_named(field
         FilterTable(build([EVERYTHING])).match(ConceptFilter(**fields))
 
 
-@pytest.mark.parametrize("n_types, message", [(40, r"40 types: 'T00', .*'T09', \.\.\.\.$"), (0, r"0 types: none\.")])
-def test_of_many_values_only_some_are_named(n_types, message):
-    terminology = build([([f"T{i:02d}" for i in range(n_types)], [], [("A", "ENG")])])
-    with pytest.raises(ValueError, match=message):
-        FilterTable(terminology).match(ConceptFilter(types=["X"]))
+def test_of_many_values_only_some_are_named():
+    for n_types, message in ((40, r"40 types: 'T00', .*'T09', \.\.\.\.$"), (0, r"0 types: none\.")):
+        terminology = build([([f"T{i:02d}" for i in range(n_types)], [], [("A", "ENG")])])
+        with pytest.raises(ValueError, match=message):
+            FilterTable(terminology).match(ConceptFilter(types=["X"]))
 
 
 def test_applying_counts_rows_and_concepts_of_names_that_are_in_the_index():
@@ -134,7 +134,7 @@ def test_codes_of_one_source_come_without_it_and_those_of_all_as_stored():
 
 
 @pytest.mark.parametrize("key", ["ids", "types", "sources", "languages", "label_types"])
-@pytest.mark.parametrize("value", [[None], ["C1", 5], "C1", [b"C1"]])
-def test_filters_take_lists_of_strings_only(key, value):
-    with pytest.raises(ValueError, match=rf"{key}.*a list of strings"):
-        ConceptFilter(**{key: value})
+def test_filters_take_lists_of_strings_only(key):
+    for value in ([None], ["C1", 5], "C1", [b"C1"]):
+        with pytest.raises(ValueError, match=rf"{key}.*a list of strings"):
+            ConceptFilter(**{key: value})

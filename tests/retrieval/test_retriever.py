@@ -48,6 +48,16 @@ def random_terminology(rng, concepts=40, names=160):
     return make_terminology(rows)
 
 
+# The vectors of strings that were encoded for the comparison.
+VECTORS = {}
+
+
+def embed(encoder, strings):
+    missing = [string for string in dict.fromkeys(strings) if string not in VECTORS]
+    VECTORS.update(zip(missing, encoder.encode(missing) if missing else (), strict=True))
+    return np.array([VECTORS[string] for string in strings])
+
+
 def naive_search(terminology, encoder, text, k, allowed=None):
     """Compare with all names, or with those in the mask `allowed`.
 
@@ -59,7 +69,7 @@ def naive_search(terminology, encoder, text, k, allowed=None):
     # The encoder is uncased and ignores blanks; written alike, strings have one vector in this reference.
     plain = [" ".join(string.lower().split()) for string in strings]
     distinct = sorted(set(plain))
-    cosines = dict(zip(distinct, (encoder.encode(distinct) @ encoder.encode([text])[0]).tolist(), strict=True))
+    cosines = dict(zip(distinct, (embed(encoder, distinct) @ embed(encoder, [text])[0]).tolist(), strict=True))
     best = {}
     for row, owner in enumerate(owners):
         if allowed is not None and not allowed[row]:
@@ -108,7 +118,7 @@ def assert_equals_naive(retriever, encoder, texts, k, concept_filter=None):
             assert hit.name in rows
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_search_equals_comparing_with_every_name(encoder, seed):
     rng = random.Random(seed)
     terminology = random_terminology(rng)
@@ -120,19 +130,21 @@ def test_search_equals_comparing_with_every_name(encoder, seed):
         assert_equals_naive(retriever, encoder, texts, k)
 
 
-@pytest.fixture(params=["exact at once", "fetching first", "fetching only", "subset gathered at each search"])
+# The ways of searching with a filter, which are chosen by size.
+STRATEGIES = {
+    "exact at once": {"retrieval.filters.FREE_ROWS": 10**6},
+    "fetching first": {"retrieval.filters.FREE_ROWS": -(10**6), "retrieval.filters.MOST_FETCHED": 100},
+    "fetching only": {"retrieval.filters.FREE_ROWS": -(10**6), "retrieval.filters.MOST_FETCHED": 10**6},
+    "subset gathered at each search": {
+        **{"retrieval.filters.FREE_ROWS": 10**6, "index.base.COPIED_BYTES": 0, "index.base.ROW_BLOCK": 7}
+    },
+}
+
+
+@pytest.fixture(params=STRATEGIES)
 def strategy(request, monkeypatch):
-    """The ways of searching with a filter, which are chosen by size."""
-    monkeypatch.setattr(
-        "spacy_sapbert.retrieval.filters.FREE_ROWS", 10**6 if request.param == "exact at once" else -(10**6)
-    )
-    monkeypatch.setattr(
-        "spacy_sapbert.retrieval.filters.MOST_FETCHED", 10**6 if request.param == "fetching only" else 100
-    )
-    if request.param == "subset gathered at each search":
-        monkeypatch.setattr("spacy_sapbert.retrieval.filters.FREE_ROWS", 10**6)
-        monkeypatch.setattr("spacy_sapbert.index.base.COPIED_BYTES", 0)
-        monkeypatch.setattr("spacy_sapbert.index.base.ROW_BLOCK", 7)
+    for name, value in STRATEGIES[request.param].items():
+        monkeypatch.setattr(f"spacy_sapbert.{name}", value)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +152,7 @@ def strategy(request, monkeypatch):
     [
         {"sources": ["C"]},
         {"ids": [f"C{i:03d}" for i in range(0, 40, 4)], "sources": ["B"]},
-        {"ids": ["C003"]},
-        {"languages": ["ENG"]},
+        {"ids": ["C003"], "languages": ["ENG"]},
     ],
     ids=str,
 )
@@ -175,15 +186,19 @@ def test_k_concepts_survive_a_filter_however_far_they_are(encoder, strategy):
     assert_equals_naive(retriever, encoder, ["heart attack bb", "skin one"], 3, allowed)
 
 
-def test_filters_that_allow_nothing_or_everything(encoder, built):
+def test_filters_that_allow_nothing_or_everything(encoder, built, monkeypatch):
     vectors = encoder.encode(WORDS)
     for fields in ({"sources": []}, {"ids": ["C000"], "sources": []}):
         assert search(built, WORDS, vectors, 3, ConceptFilter(**fields)) == [[]] * len(WORDS)
     assert search(built, WORDS, vectors, 4, ConceptFilter()) == search(built, WORDS, vectors, 4)
     for allowed in (None, ConceptFilter(sources=["A"])):
         assert search(built, [], vectors[:0], 3, allowed) == []
+    # A filter is applied once.
+    expected = search(built, WORDS, vectors, 3, ConceptFilter(sources=["A", "C"]))
+    monkeypatch.setattr("spacy_sapbert.retrieval.filters.FilterTable.apply", None)
+    assert search(built, WORDS, vectors, 3, ConceptFilter(sources=["C", "A"])) == expected
     with pytest.raises(ValueError, match="are not finite"):
-        search(built, ["x"], np.full((1, 32), np.nan, dtype=np.float32), 3, ConceptFilter(ids=["C001"]))
+        search(built, ["x"], np.full((1, 32), np.nan, dtype=np.float32), 3, ConceptFilter(sources=["A", "C"]))
 
 
 def test_an_approximate_index_with_a_filter_gives_what_exact_search_gives(monkeypatch):
@@ -196,13 +211,10 @@ def test_an_approximate_index_with_a_filter_gives_what_exact_search_gives(monkey
     monkeypatch.setattr("spacy_sapbert.retrieval.filters.FREE_ROWS", 0)
     monkeypatch.setattr("spacy_sapbert.retrieval.filters.ROWS_PER_FETCHED", 5)
     retrievers, made = [], make_terminology(names)
+    rows = np.arange(3001), np.arange(3000), np.zeros((3000, 2))
     for index in (Index(), ScannIndex(recall_target=0.95)):
         index.build(vectors)
-        retrievers.append(
-            Retriever(
-                made, index, np.arange(3001), np.arange(3000), np.zeros((3000, 2)), NameTable.build(made.names["name"])
-            )
-        )
+        retrievers.append(Retriever(made, index, *rows, NameTable.build(made.names["name"])))
     # The half that is farthest from the queries, where the index has to look in other leaves than it would.
     queries = vectors[np.argsort(vectors[:, 0])[:100]]
     far = {f"C{row // 3:04d}" for row in np.argsort(-vectors[:, 0])[:1000]}
@@ -213,13 +225,6 @@ def test_an_approximate_index_with_a_filter_gives_what_exact_search_gives(monkey
         assert {hit.name for hits in approximate for hit in hits} <= set(
             np.flatnonzero(retrievers[0].allow(allowed).names)
         )
-
-
-def test_a_filter_is_applied_once(encoder, built, monkeypatch):
-    vectors = encoder.encode(["cold"])
-    search(built, ["cold"], vectors, 3, ConceptFilter(sources=["A", "C"]))
-    monkeypatch.setattr("spacy_sapbert.retrieval.filters.FilterTable.apply", None)
-    assert search(built, ["cold"], vectors, 3, ConceptFilter(sources=["C", "A"]))
 
 
 def test_many_synonyms_do_not_crowd_out_other_concepts_and_cost_only_their_mentions_a_second_search(encoder):
@@ -246,12 +251,11 @@ def test_names_in_an_unknown_script_are_counted_and_never_found(encoder):
         Retriever.build(make_terminology(names), encoder, Index())
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 159])
-def test_results_do_not_depend_on_chunks_and_batches(encoder, monkeypatch, chunk):
+def test_results_do_not_depend_on_chunks_and_batches(encoder, monkeypatch):
     terminology = random_terminology(random.Random(3))
     texts = ["cold", "acute pain", "heart"]
     expected = search(Retriever.build(terminology, encoder, Index()), texts, encoder.encode(texts), 6)
-    monkeypatch.setattr("spacy_sapbert.retrieval.encoding.CHUNK", chunk)
+    monkeypatch.setattr("spacy_sapbert.retrieval.encoding.CHUNK", 7)
     retriever = Retriever.build(terminology, encoder, Index(), batch_size=3)
     found = search(retriever, texts, encoder.encode(texts), 6)
     assert [[hit[:2] for hit in hits] for hits in found] == [[hit[:2] for hit in hits] for hits in expected]
@@ -299,7 +303,7 @@ def test_damage_in_any_file_is_noticed(built, tmp_path):
         path = tmp_path / "a" / name
         original = path.read_bytes()
         damages = [b"", original[:-1]]
-        for _ in range(8):
+        for _ in range(4):
             damaged = bytearray(original)
             damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
             damages.append(bytes(damaged))

@@ -1,5 +1,7 @@
 """The order of concepts with equal scores."""
 
+import pytest
+
 from spacy_sapbert.retrieval.retriever import TieBreaker
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -22,39 +24,35 @@ def order(terminology, text, *found):
     preferred = terminology.names["preferred"].to_numpy()
     ties = TieBreaker(terminology, terminology.names["name"].__getitem__, preferred)
     places = ties.order(text, concepts, rows, [score for _, _, score in found])
-    return [found[place][0] for place in places]
+    return "".join(found[place][0] for place in places)
 
 
-def test_scores_come_first():
-    terminology = build(("A", "cold", (), ()), ("B", "cold", (), ()), ("C", "chill", (), ()))
-    found = [("B", "cold", 0.95), ("C", "chill", 0.9), ("A", "cold", 0.5)]
-    assert order(terminology, "cold", *found) == ["B", "C", "A"]
-    # Equal vectors have scores that differ in the last digits.
-    assert order(terminology, "cold", ("B", "cold", 0.9), ("A", "cold", 0.89999995)) == ["A", "B"]
+COLD = ("A", "cold", (), ()), ("B", "cold", (), ()), ("C", "chill", (), ())
+ANIRIDIA = ("A", "Aniridia, type 2", ("ANIRIDIA", "aniridia"), ()), ("B", "Aniridia", ("ANIRIDIA",), ())
+# An encoder that adds up tokens gives both names the same vector.
+RACING = ("A", "Heart racing", (), ()), ("B", "Tachycardia", ("racing heart",), ())
+CASES = ("A", "common cold", ("cold",), ()), ("B", "obstructive lung disease", ("COLD",), ())
 
 
-def test_the_concept_whose_canonical_name_it_is_comes_first():
-    terminology = build(("A", "Aniridia, type 2", ("ANIRIDIA",), ()), ("B", "Aniridia", (), ()))
-    found = [("A", "ANIRIDIA", 1.0), ("B", "Aniridia", 1.0)]
-    # In a heading too, where the other one is written in the same case.
-    assert [order(terminology, text, *found) for text in ("aniridia", "Aniridia", "ANIRIDIA")] == [["B", "A"]] * 3
-    # The name that was found need not be written like the canonical name.
-    terminology = build(("A", "Aniridia, type 2", ("aniridia",), ()), ("B", "Aniridia", ("ANIRIDIA",), ()))
-    assert order(terminology, "x", ("A", "aniridia", 1.0), ("B", "ANIRIDIA", 1.0)) == ["B", "A"]
-
-
-def test_a_name_with_other_words_comes_later_even_if_it_is_canonical():
-    # An encoder that adds up tokens gives both names the same vector.
-    terminology = build(("A", "Heart racing", (), ()), ("B", "Tachycardia", ("racing heart",), ()))
-    found = [("A", "Heart racing", 1.0), ("B", "racing heart", 1.0)]
-    assert order(terminology, "Racing heart", *found) == ["B", "A"]
-    assert order(terminology, "heart racing", *found) == ["A", "B"]
-
-
-def test_the_same_case_decides_between_synonyms():
-    terminology = build(("A", "common cold", ("cold",), ()), ("B", "obstructive lung disease", ("COLD",), ()))
-    found = [("A", "cold", 1.0), ("B", "COLD", 1.0)]
-    assert [order(terminology, text, *found)[0] for text in ("cold", "COLD", "Cold")] == ["A", "B", "A"]
+@pytest.mark.parametrize(
+    "concepts, text, found, expected",
+    [
+        (COLD, "cold", [("B", "cold", 0.95), ("C", "chill", 0.9), ("A", "cold", 0.5)], "BCA"),
+        # Equal vectors have scores that differ in the last digits.
+        (COLD, "cold", [("B", "cold", 0.9), ("A", "cold", 0.89999995)], "AB"),
+        # The concept whose canonical name it is comes first, in a heading too, where the other has the same case.
+        *((ANIRIDIA, t, [("A", "ANIRIDIA", 1.0), ("B", "Aniridia", 1.0)], "BA") for t in ("Aniridia", "ANIRIDIA")),
+        # The name that was found need not be written like the canonical name.
+        (ANIRIDIA, "x", [("A", "aniridia", 1.0), ("B", "ANIRIDIA", 1.0)], "BA"),
+        # A name with other words comes later even if it is canonical.
+        (RACING, "Racing heart", [("A", "Heart racing", 1.0), ("B", "racing heart", 1.0)], "BA"),
+        (RACING, "heart racing", [("A", "Heart racing", 1.0), ("B", "racing heart", 1.0)], "AB"),
+        # The same case decides between synonyms.
+        *((CASES, t, [("A", "cold", 1.0), ("B", "COLD", 1.0)], e) for t, e in (("COLD", "BA"), ("Cold", "AB"))),
+    ],
+)
+def test_scores_come_first_and_then_the_writing_of_names(concepts, text, found, expected):
+    assert order(build(*concepts), text, *found) == expected
 
 
 def test_the_more_general_concept_comes_first_and_those_without_parents_last():
@@ -71,7 +69,7 @@ def test_the_more_general_concept_comes_first_and_those_without_parents_last():
         ("root", "root", (), ()),
     )
     found = [(id_, "same", 1.0) for id_ in "ABCDEF"]
-    assert order(terminology, "same", *found) == order(terminology, "same", *found[::-1]) == list("CEBDFA")
+    assert order(terminology, "same", *found) == order(terminology, "same", *found[::-1]) == "CEBDFA"
 
 
 def test_preferred_names_and_smaller_ids_decide_at_last():
@@ -79,5 +77,4 @@ def test_preferred_names_and_smaller_ids_decide_at_last():
     for concept_id, preferred in (("A", False), ("B", True), ("C", True)):
         builder.add_concept(concept_id, canonical_name=f"concept {concept_id}")
         builder.add_name(concept_id, "same", preferred=preferred)
-    found = [(id_, "same", 1.0) for id_ in "CBA"]
-    assert order(builder.build(), "same", *found) == ["B", "C", "A"]
+    assert order(builder.build(), "same", *((id_, "same", 1.0) for id_ in "CBA")) == "BCA"

@@ -47,7 +47,12 @@ def read_jsonl(path: Path, settings: JsonlSettings) -> Terminology:
             record = parse_record(_Record, text)
             if first := first_lines.get(record.concept_id):
                 raise ValueError(f"the concept '{record.concept_id}' is on line {first} already")
-            _add(builder, record, settings)
+            name, types = record.canonical_name, record.types or ()
+            builder.add_concept(record.concept_id, canonical_name=name, types=types, definition=record.definition)
+            add_name = partial(builder.add_name, record.concept_id, language=settings.language, source=settings.source)
+            add_name(name, preferred=True)
+            for alias in record.aliases:
+                add_name(alias)
         except ValueError as error:
             malformed.add(number, error)
             continue
@@ -68,13 +73,3 @@ class _Record(BaseModel):
     aliases: list[str]
     types: list[str] | None = None
     definition: str | None = None
-
-
-def _add(builder: TerminologyBuilder, record: _Record, settings: JsonlSettings) -> None:
-    builder.add_concept(
-        record.concept_id, canonical_name=record.canonical_name, types=record.types or (), definition=record.definition
-    )
-    add_name = partial(builder.add_name, record.concept_id, language=settings.language, source=settings.source)
-    add_name(record.canonical_name, preferred=True)
-    for alias in record.aliases:
-        add_name(alias)

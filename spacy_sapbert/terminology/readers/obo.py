@@ -79,9 +79,15 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
         source = ontology.header.get("ontology", "").removesuffix(".obo")
     for term in ontology.terms.values():
         try:
-            _add_concept(builder, term, xrefs)
+            concept_id, xref = _concept_id(term.id, xrefs), xrefs.get(term.id)
+            # The id that was not chosen is a code.
+            codes = [*([term.id] if xref else []), *(code for code in (*term.alt_ids, *term.xrefs) if code != xref)]
+            parents = [_concept_id(parent, xrefs) for parent in term.parents]
+            builder.add_concept(
+                concept_id, canonical_name=term.name, definition=term.definition, codes=codes, parents=parents
+            )
             given = source or term.id.partition(":")[0]
-            add_name = partial(builder.add_name, _concept_id(term.id, xrefs), language=settings.language, source=given)
+            add_name = partial(builder.add_name, concept_id, language=settings.language, source=given)
             add_name(term.name, term_type="name", preferred=True)
             for text, scope, kind in term.synonyms:
                 if scope in settings.synonym_scopes:
@@ -206,17 +212,6 @@ class _Ontology:
 
 def _concept_id(term_id: str, xrefs: dict[str, str]) -> str:
     return xrefs[term_id].partition(":")[2] if term_id in xrefs else term_id
-
-
-def _add_concept(builder: TerminologyBuilder, term: OboTerm, xrefs: dict[str, str]) -> None:
-    xref = xrefs.get(term.id)
-    builder.add_concept(
-        _concept_id(term.id, xrefs),
-        canonical_name=term.name,
-        definition=term.definition,
-        codes=[*([term.id] if xref else []), *(code for code in (*term.alt_ids, *term.xrefs) if code != xref)],
-        parents=[_concept_id(parent, xrefs) for parent in term.parents],
-    )
 
 
 def _stanzas(file: SourceFile) -> Iterator[tuple[int, list[str]]]:

@@ -174,7 +174,7 @@ def read_sources(folder: RrfFolder) -> dict[str, Source]:
     columns = ("RSAB", "SON", "SVER", "SLC", "LAT", "SRL", "CURVER")
     rows = folder.table("MRSAB", columns).filter(pl.col("CURVER").is_in(["", "Y"]))
     return {
-        sab: Source(name, version, licence, language, _parse_level(level))
+        sab: Source(name, version, licence, language, int(level) if level.strip().isdigit() else None)
         for sab, name, version, licence, language, level, _ in rows.iter_rows()
     }
 
@@ -189,10 +189,6 @@ def _add_levels(sources: dict[str, Source], labels: pl.DataFrame) -> dict[str, S
         if source.restriction_level is None:
             described[sab] = source._replace(restriction_level=found)
     return described
-
-
-def _parse_level(text: str) -> int | None:
-    return int(text) if text.strip().isdigit() else None
 
 
 def keep_sources(

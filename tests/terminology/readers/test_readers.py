@@ -1,0 +1,299 @@
+"""Readers of files with a record on each line, and what all readers share: lines, malformed records, settings."""
+
+import csv
+import gzip
+import hashlib
+import inspect
+import json
+import pickle
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rrf_files import atom
+
+from spacy_sapbert.settings import list_settings
+from spacy_sapbert.terminology import read_jsonl, read_obo, read_rrf, read_table
+from spacy_sapbert.terminology.readers.jsonl import JsonlSettings, make_jsonl_reader
+from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
+from spacy_sapbert.terminology.readers.obo import OboSettings, make_obo_reader
+from spacy_sapbert.terminology.readers.rrf import RrfSettings, make_rrf_reader
+from spacy_sapbert.terminology.readers.table import TableSettings, make_table_reader
+from spacy_sapbert.text import normalize_name
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*so the terminology is without")
+READERS = [
+    (read_jsonl, make_jsonl_reader, JsonlSettings),
+    (read_obo, make_obo_reader, OboSettings),
+    (read_table, make_table_reader, TableSettings),
+    (read_rrf, make_rrf_reader, RrfSettings),
+]
+
+
+def test_only_newlines_end_lines_and_invalid_utf8_can_be_told(tmp_path):
+    path = tmp_path / "file.txt"
+    path.write_bytes("\ufeffa\u2028b\r\n\x85c\x0b\n\nd\re".encode())
+    assert list(SourceFile(path).lines()) == [(1, "a\u2028b"), (2, "\x85c\x0b"), (3, ""), (4, "d\re")]
+    ends = [text for _, text in SourceFile(path).lines(keep_ends=True)]
+    assert ends == ["a\u2028b\r\n", "\x85c\x0b\n", "\n", "d\re"]
+    path.write_bytes(b"gr\xc3\xbcn\ngr\xfcn\n\xed\xa0\xbd\n")
+    none, *reasons = [invalid_utf8(text) for _, text in SourceFile(path).lines()]
+    assert none is None and "0xfc at character 3" in reasons[0] and "0xed at character 1" in reasons[1]
+
+
+@pytest.mark.parametrize("name, is_packed", [("file.txt.gz", True), ("file.txt", True), ("file.txt", False)])
+def test_gzip_is_found_by_content_and_files_are_hashed_whole(tmp_path, name, is_packed):
+    data = b"".join(b"line %d\n" % i for i in range(50_000))
+    stored = gzip.compress(data[:1000]) + gzip.compress(data[1000:]) if is_packed else data
+    (tmp_path / name).write_bytes(stored)
+    source = SourceFile(tmp_path / name)
+    lines = list(source.lines())
+    assert lines[-1] == (50_000, "line 49999") and len(lines) == 50_000
+    assert source.describe() == {"name": name, "sha256": hashlib.sha256(stored).hexdigest()}
+
+
+def test_damaged_and_missing_files_are_errors(tmp_path):
+    data = gzip.compress(b"".join(b"line %d\n" % i for i in range(50_000)))
+    flipped = bytearray(data)
+    flipped[len(data) // 2] ^= 0xFF
+    for damaged in (data[:-1], data[: len(data) // 2], data[:5], bytes(flipped), data + b"more", b"<html>"):
+        (tmp_path / "file.gz").write_bytes(damaged)
+        with pytest.raises(ValueError, match="file.gz"):
+            list(SourceFile(tmp_path / "file.gz").lines())
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
+        SourceFile(tmp_path / "nowhere.tsv")
+    with pytest.raises(IsADirectoryError, match=rf"{tmp_path} is a folder"):
+        SourceFile(tmp_path)
+
+
+@pytest.mark.parametrize("reader, make, settings", READERS)
+def test_signatures_have_the_settings_and_wrong_ones_are_refused_at_once(reader, make, settings, tmp_path):
+    for function in (reader, make):
+        path, *keywords = inspect.signature(function).parameters.values()
+        assert path.name == "path" and path.default is path.empty
+        assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in keywords)
+        assert {p.name: p.default for p in keywords} == settings().to_dict()
+    assert all(row.meaning and row.default for row in list_settings(settings))
+    # Configs are sent to other processes.
+    assert pickle.loads(pickle.dumps(make("a path", errors="skip"))).keywords == {"errors": "skip"}
+    with pytest.raises(ValueError, match=rf"errors of `{reader.__name__}`: Input should be .*'skip', not 'ignore'"):
+        reader(tmp_path / "none", errors="ignore")
+    with pytest.raises(ValueError, match=rf"eror of `{make.__name__}`: There is no such setting. Did you mean errors"):
+        make(str(tmp_path / "none"), eror="skip")
+    with pytest.raises(FileNotFoundError):
+        make(str(tmp_path / "none"))()
+
+
+@pytest.mark.parametrize("make", [list, set, tuple, np.array, pl.Series])
+def test_any_collection_is_a_list_and_reports_sort_it(make):
+    languages = make(["GER"] if make is set else ["GER", "ENG"])
+    settings = RrfSettings(languages=languages, max_restriction_level=np.int64(3), lower_case=np.bool_(True))
+    given = {"languages": sorted(languages), "max_restriction_level": 3, "lower_case": True}
+    assert settings.to_dict() == {**RrfSettings().to_dict(), **given}
+
+
+def write_jsonl(path, *records):
+    lines = [record if isinstance(record, bytes) else json.dumps(record).encode() for record in records]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path
+
+
+def test_jsonl_has_the_form_of_scispacy(tmp_path):
+    second = {"concept_id": "C0", "canonical_name": "Cough", "aliases": [], "definition": "A\u2028sound.", "x": 1}
+    path = write_jsonl(tmp_path / "kb.jsonl", GOOD, b"", second)
+    terminology = make_jsonl_reader(str(path), source="UMLS", language="GER")()
+    assert terminology["C1"].names == ("Asthma", "asthma")
+    assert terminology["C1"].types == ("T047",) and terminology["C1"].definition is None
+    assert terminology["C0"].definition == "A\u2028sound."
+    rows = terminology.names.select("language", "source", "preferred").rows()
+    assert rows == [("GER", "UMLS", preferred) for preferred in (True, True, False)]
+    report = terminology.report
+    assert report["read"] == {"records": 2} and report["ignored_keys"] == {"x": 1}
+    assert report["dropped"]["duplicate_names"] == 1
+    with pytest.raises(ValueError, match=r"The terminology is empty: kb\.jsonl"):
+        read_jsonl(write_jsonl(path, b""))
+
+
+def test_only_the_first_malformed_records_are_kept_as_examples(tmp_path):
+    path = write_jsonl(tmp_path / "kb.jsonl", GOOD, *[b"{}"] * 30)
+    with pytest.warns(UserWarning, match="30 malformed"):
+        report = read_jsonl(path, errors="skip").report
+    assert report["dropped"]["malformed"] == 30 and len(report["malformed_examples"]) == 20
+
+
+TABLE = {c: f"{c}_column" for c in ("canonical_name types definition language source term_type preferred").split()}
+
+
+def test_tables_have_every_column(tmp_path):
+    path = tmp_path / "names.tsv"
+    header = ["preferred", "id", "name", *list(TABLE)[:-1]]
+    rows = [
+        ["Y", "C2", 'a "quoted" name', "Shown", "T1|T2|", "What it is.", "GER", "MSH", "MH"],
+        ["0", "C1", "other", "", "", "", "", "", ""],
+        ["n", "C2", "again, with comma", "", "T3", "", "", "SNOMED", "PT"],
+    ]
+    path.write_bytes("\ufeff".encode() + "\r\n".join("\t".join(r) for r in [header, *rows]).encode())
+    terminology = make_table_reader(str(path), **{setting: column for column, setting in TABLE.items()})()
+    concept = terminology["C2"]
+    assert concept.canonical_name == "Shown" and concept.definition == "What it is."
+    assert concept.types == ("T1", "T2", "T3") and terminology.report["read"] == {"rows": 3}
+    assert terminology.names.rows() == [
+        ("other", 0, "ENG", "", "", False),
+        ('a "quoted" name', 1, "GER", "MSH", "MH", True),
+        ("again, with comma", 1, "ENG", "SNOMED", "PT", False),
+    ]
+    (tmp_path / "names.txt").write_text("x;C1;a;T1+T2\n")
+    given = {"header": ["skip", "id", "name", "types"], "types_column": "types"}
+    terminology = read_table(tmp_path / "names.txt", delimiter=";", list_separator="+", **given)
+    assert terminology["C1"].types == ("T1", "T2") and terminology.report["read"] == {"rows": 1}
+
+
+names = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00\t\n"), max_size=10)
+pairs = st.lists(st.tuples(st.text("C012", min_size=1), names.filter(normalize_name)), min_size=1)
+
+
+def write_pairs(path, pairs):
+    """Write pairs of id and name in the form that a file's ending says; return the reader."""
+    rows = [("id", "name"), *pairs]
+    if path.suffix == ".csv":
+        with path.open("w", encoding="utf8", newline="") as file:
+            csv.writer(file, quoting=csv.QUOTE_ALL).writerows(rows)
+    elif path.suffix == ".tsv":
+        path.write_bytes("".join(f"{id_}\t{name}\n" for id_, name in rows).encode())
+    else:
+        grouped = {id_: [name for other, name in pairs if other == id_] for id_, _ in pairs}
+        records = [{"concept_id": id_, "canonical_name": of[0], "aliases": of} for id_, of in grouped.items()]
+        path.write_text(
+            "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), "utf8", newline=""
+        )
+    return read_jsonl if path.suffix == ".jsonl" else read_table
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl"])
+@given(pairs)
+def test_what_goes_in_comes_out(tmp_path, suffix, pairs):
+    read = write_pairs(tmp_path / f"names.{suffix}", pairs)
+    naive = {}
+    for concept_id, name in pairs:
+        naive.setdefault(concept_id, {})[normalize_name(name)] = None
+    terminology = read(tmp_path / f"names.{suffix}")
+    found = {i: terminology[i].names for i in terminology.concepts["id"]}
+    assert found == {concept_id: tuple(names) for concept_id, names in naive.items()}
+
+
+GOOD = {"concept_id": "C1", "canonical_name": "Asthma", "aliases": ["asthma", "Asthma"], "types": ["T047"]}
+ROWS = [
+    (b"C2", "1 fields were found, but there are 2 columns"),
+    (b"C2\ta\tb", "3 fields were found"),
+    (b"\ta", "as the id of a concept"),
+    (b"C2\t  ", "the name of 'C2' is empty"),
+    (b"C2\tgr\xfcn", "0xfc"),
+]
+TERMS = [
+    (b'[Term]\nid: X:2\nname: b\nsynonym: "b EXACT []\n', 3, "not valid OBO"),
+    (b"[Term]\nid: X:2\nname: b\nsynonim: b\n", 3, "not valid OBO"),
+    (b"[Term]\nname: b\n", 1, "not valid OBO"),
+    (b"[Trem]\nid: X:2\nname: b\n", 0, "not a kind of stanza"),
+    (b"[Term]\nid: X:2\n", 0, "has no name"),
+    (b"[Term]\nid: X:2\nname: b\nname: c\n", 0, "2 lines 'name:'"),
+    (b'[Term]\nid: X:2\nname: b\nsynonym: "gr\xfcn" EXACT []\n', 3, "0xfc"),
+    (b"[Term]\nid: C1\nname: b\n", 0, "on line 5 already"),
+    (b"[Term]\nid: X:2\xc2\x853\nname: b\n", 0, "as the id of a concept"),
+]
+RECORDS = [
+    (b'{"concept_id": "C2"', "Invalid JSON"),
+    (b"[" * 100_000, "Invalid JSON"),
+    (b'["C2"]', "should be an object"),
+    (b'"\xff"', "0xff"),
+    ({"concept_id": "C2", "canonical_name": "a"}, "aliases: Field required"),
+    ({**GOOD, "concept_id": 2}, "concept_id: Input should be a valid string, not 2"),
+    ({**GOOD, "concept_id": "C2", "aliases": ["a", None]}, "aliases.1: Input should be a valid string"),
+    ({**GOOD, "concept_id": "C 2"}, "as the id of a concept"),
+    ({**GOOD, "concept_id": "C2", "aliases": ["fine", "\ud83d"]}, "Invalid JSON"),
+    ({**GOOD, "concept_id": "C1", "aliases": ["lost"]}, "on line 1 already"),
+]
+LINES = [
+    (b"C1|ENG|too short|", "3 fields were found, but there are 18"),
+    (atom("C1", "good").encode() + b"more|", "19 fields were found"),
+    (atom("C1", "good").encode() + b"more", "19 fields were found"),
+    (atom("C1", "x").encode().replace(b"x", b"gr\xfcn"), "0xfc"),
+    (b"\x00\x01\x02", "1 fields were found"),
+]
+HEAD = b"format-version: 1.2\nontology: x\n! a comment\n\n[Term]\nid: C1\nname: a\n\n"
+MALFORMED = [
+    *((read_table, "a.tsv", b"id\tname\n\nC1\ta\n" + row + b"\nC3\tc\n", 4, reason) for row, reason in ROWS),
+    *(
+        (read_table, "a.csv", (b"id\tname\n\nC1\ta\n" + row + b"\nC3\tc\n").replace(b"\t", b","), 4, reason)
+        for row, reason in ROWS
+    ),
+    *(
+        (read_obo, "a.obo", HEAD + stanza + b"\n[Term]\nid: C3\nname: c\n", 9 + line, reason)
+        for stanza, line, reason in TERMS
+    ),
+    *(
+        (read_jsonl, "a.jsonl", [GOOD, b"", record, {**GOOD, "concept_id": "C3"}], 3, reason)
+        for record, reason in RECORDS
+    ),
+    *(
+        (
+            read_rrf,
+            "MRCONSO.RRF",
+            b"\n".join([atom("C1", "a").encode(), line, atom("C3", "c").encode(), b""]),
+            2,
+            reason,
+        )
+        for line, reason in LINES
+    ),
+]
+
+
+@pytest.mark.parametrize("read, name, content, line, reason", MALFORMED)
+def test_malformed_records_are_refused_with_their_line_or_counted(tmp_path, read, name, content, line, reason):
+    path = tmp_path / name
+    if read is read_jsonl:
+        write_jsonl(path, *content)
+    else:
+        path.write_bytes(content)
+    source = tmp_path if read is read_rrf else path
+    with pytest.raises(ValueError, match=rf"{name}, line {line}: .*{reason}"):
+        read(source)
+    with pytest.warns(UserWarning, match="1 malformed"):
+        terminology = read(source, errors="skip")
+    assert terminology.concepts["id"].to_list() == ["C1", "C3"]
+    assert terminology["C1"].names == (("Asthma", "asthma") if read is read_jsonl else ("a",))
+    assert terminology.report["dropped"]["malformed"] == 1
+    (example,) = terminology.report["malformed_examples"]
+    assert example.startswith(f"{name}:{line}: ") and reason in example
+
+
+def test_csv_line_numbers_with_fields_over_lines(tmp_path):
+    path = tmp_path / "names.csv"
+    path.write_text('definition,id,name\n"a\n\nb",C1,n\nx,C2,"c"d\nx,C3,"e""e"\nC4\n')
+    with pytest.raises(ValueError, match="line 5: "):
+        read_table(path, definition_column="definition")
+    with pytest.warns(UserWarning, match="2 malformed"):
+        terminology = read_table(path, definition_column="definition", errors="skip")
+    assert terminology["C1"].definition == "a\n\nb" and terminology["C3"].names == ('e"e',)
+    assert [e.split()[0] for e in terminology.report["malformed_examples"]] == ["names.csv:5:", "names.csv:7:"]
+
+
+@pytest.mark.parametrize(
+    "name, text, settings, message",
+    [
+        ("a.tsv", "cui\tname\tname\nC1\ta\tb\n", {}, "has no column 'id'.*id_column.*'cui', 'name', 'name'"),
+        ("a.tsv", "id\tname\tname\nC1\ta\tb\n", {}, "the header names the column 'name' 2 times"),
+        ("a.tsv", "id\tname\nC1\ta\n", {"delimiter": "||"}, "delimiter"),
+        ("a.txt", "id\tname\nC1\ta\n", {}, "Can't tell the delimiter.*a.txt"),
+        ("a.txt", "", {"delimiter": "\t"}, "The terminology is empty: a.txt"),
+        ("a.tsv", "id\tname\tp\nC1\ta\tmaybe\n", {"preferred_column": "p"}, "line 2: 'maybe'"),
+        # A quote that is not closed does not swallow the rest, nor join rows into one name.
+        ("a.csv", 'id,name\nC1,a\nC2,"b\nC3,c\nC4,d\n', {}, "line 3: .*the row ends on line 5"),
+        ("a.csv", 'id,name\nC1,"Fever\nC2,cough\nC3,pain"\nC4,ache\n', {}, "line 2: .*several lines"),
+    ],
+)
+def test_tables_and_settings_that_do_not_fit_are_refused(tmp_path, name, text, settings, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / name, **settings)
