@@ -80,6 +80,7 @@ class BlockReader:
         self._blocks: Iterator[pa.Table] = iter(())
 
     def read(self, path: Path, name: str, counts: list[int], number: int) -> pa.Table:
+        """Read a block."""
         if self._place != (path, number):
             self._blocks = read_blocks(path, name, counts, number, self._columns)
         # Until the block is read, there is no place to go on from.

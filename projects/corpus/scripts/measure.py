@@ -49,6 +49,7 @@ def make(
 
 
 def make_documents(rows: Sequence[dict[str, Any]], n: int, share: float, seed: int) -> Iterator[dict[str, Any]]:
+    """Make documents: the given ones first, then with words changed."""
     rng = random.Random(seed)
     words = sorted({word for row in rows for word in WORD.findall(row["text"])})
     for number in range(n):

@@ -27,8 +27,8 @@ MENTIONS_FOLDER, ERRORS_FOLDER = "mentions", "errors"
 TASKS = 10_000
 # Only descriptions of blocks and counts go through Ray's store; the least that Ray allows.
 STORE_BYTES = 100 << 20
-# What came of a block, as plain data: `key`; documents read, `mentions` written, documents with `errors`; `problem`, why
-# the block could not be read; `stop`, why no block can be linked or written, such as a full disk.
+# What came of a block, as plain data: `key`; numbers of `documents`, `mentions` and documents with `errors`; `problem`,
+# why the block could not be read; `stop`, why no block can be linked or written, such as a full disk.
 Result = dict[str, Any]
 
 

@@ -93,11 +93,11 @@ def check(links: Path) -> None:
 
 def is_same(found: list[dict], wanted: list[dict]) -> bool:
     """Compare the links of one sentence; scores may differ by rounding."""
-    parts, scores = [], []
+    links, scores = [], []
     for ents in (found, wanted):
-        parts.append([(e["text"], e["id"], [{**entry, "score": 0} for entry in e["candidates"]]) for e in ents])
+        links.append([(e["text"], e["id"], [{**entry, "score": 0} for entry in e["candidates"]]) for e in ents])
         scores.append([entry["score"] for e in ents for entry in e["candidates"]])
-    return parts[0] == parts[1] and all(abs(one - two) < TOLERANCE for one, two in zip(*scores, strict=True))
+    return links[0] == links[1] and all(abs(one - two) < TOLERANCE for one, two in zip(*scores, strict=True))
 
 
 if __name__ == "__main__":
