@@ -82,26 +82,6 @@ def test_equal_scores_are_ordered_by_row(small_blocks, n_rows, width, n_queries,
         assert (rows[query][above] == expected_rows[query][above]).all()
 
 
-def test_each_block_of_rows_is_read_once(monkeypatch):
-    monkeypatch.setattr(f"{NEAREST}.ROW_BLOCK", 100)
-    vectors, blocks = unit_vectors(700), []
-
-    class Counted:
-        """Rows that are read in blocks."""
-
-        def __len__(self):
-            return len(vectors)
-
-        def __getitem__(self, rows):
-            blocks.append(rows.start)
-            return vectors[rows]
-
-    found = exact_search(Counted(), unit_vectors(600, seed=1), 5)
-    assert blocks == [*range(0, 700, 100)]
-    expected = naive_search(vectors, unit_vectors(600, seed=1), 5)
-    np.testing.assert_allclose(found[1], expected[1], atol=1e-6)
-
-
 @pytest.mark.parametrize("shape", [(0, 8), (3, 0), (8,), (2, 2, 2)])
 def test_building_from_nothing_is_refused(shape):
     with pytest.raises(ValueError, match="shape"):

@@ -84,12 +84,3 @@ def test_without_both_packages_search_is_exact_with_a_warning(tmp_path, install,
     queries = clustered_vectors(20, seed=3)
     assert (index.search(queries, 5)[0] == exact_search(clustered_vectors(2500), queries, 5)[0]).all()
     assert snapshot(tmp_path) == before
-
-
-@pytest.mark.parametrize("cls", [ScannIndex, UsearchIndex])
-def test_folder_saved_without_a_structure_gets_one(tmp_path, install, cls):
-    install()
-    with pytest.warns(UserWarning, match="is not installed"):
-        build(cls).to_disk(tmp_path)
-    install("scann", "usearch")
-    assert read_index(tmp_path).configuration["scoring"] != "exact"

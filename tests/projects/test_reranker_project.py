@@ -58,14 +58,15 @@ def run(command, **variables):
             call(shlex.split(line))
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A copy of the project, with a short training, and the working folder."""
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """A copy of the project, with a short training, a linker, and annotations that are converted."""
+    path = tmp_path_factory.mktemp("reranker")
     words = ["[UNK]", "cold", "chill", "head", "common", "heart", "attack", "fever"]
     tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
-    write_static_encoder(tmp_path / "encoder", tokenizer, np.eye(8, dtype=np.float32))
-    (tmp_path / "names.tsv").write_text(DICTIONARY)
+    write_static_encoder(path / "encoder", tokenizer, np.eye(8, dtype=np.float32))
+    (path / "names.tsv").write_text(DICTIONARY)
     lines = []
     for number in range(30):
         template, (mention, kb_id) = list(TEXTS.items())[number % 3]
@@ -73,26 +74,36 @@ def folder(tmp_path, monkeypatch):
         start = text.index(mention)
         span = {"start": start, "end": start + len(mention), "label": "SIGN", "kb_id": kb_id}
         lines.append(json.dumps({"text": text, "spans": [span]}))
-    (tmp_path / "mine.jsonl").write_text("\n".join(lines))
-    shutil.copytree(PROJECT / "scripts", tmp_path / "scripts")
-    shutil.copytree(PROJECT / "configs", tmp_path / "configs")
-    config = Config().from_disk(tmp_path / "configs" / "reranker.cfg", interpolate=False)
+    (path / "mine.jsonl").write_text("\n".join(lines))
+    shutil.copytree(PROJECT / "scripts", path / "scripts")
+    shutil.copytree(PROJECT / "configs", path / "configs")
+    config = Config().from_disk(path / "configs" / "reranker.cfg", interpolate=False)
     config["training"] |= {"max_steps": 150, "eval_frequency": 50}
-    config.to_disk(tmp_path / "configs" / "reranker.cfg")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path / "scripts"))
-    for name in ("runs", "check_package", "make_config", "across"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    run("linker", dictionary="names.tsv", encoder="encoder")
-    yield tmp_path
-    for name in ("runs", "check_package", "make_config", "across"):
+    config.to_disk(path / "configs" / "reranker.cfg")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path)
+        run("linker", dictionary="names.tsv", encoder="encoder")
+        run("convert", annotations="mine.jsonl", split="0.6,0.2,0.2")
+    return path
+
+
+@pytest.fixture
+def folder(prepared, tmp_path, monkeypatch):
+    """A copy of it, as the working folder."""
+    path = shutil.copytree(prepared, tmp_path / "project")
+    monkeypatch.chdir(path)
+    monkeypatch.syspath_prepend(str(path / "scripts"))
+    names = ("runs", "check_package", "make_config", "across")
+    for name in names:
+        sys.modules.pop(name, None)
+    yield path
+    for name in names:
         sys.modules.pop(name, None)
 
 
 @pytest.fixture
 def documents(folder):
     """The converted annotations."""
-    run("convert", annotations="mine.jsonl", split="0.6,0.2,0.2")
     return folder / "output" / "mine" / "documents"
 
 
@@ -147,8 +158,7 @@ def copy_fold(documents, fold):
 
 def test_rerankers_of_other_corpora_are_measured_and_saved(folder):
     for name in ("first", "second"):
-        run("linker", name=name, dictionary="names.tsv", encoder="encoder")
-        run("convert", name=name, annotations="mine.jsonl", split="0.6,0.2,0.2")
+        shutil.copytree(folder / "output" / "mine", folder / "output" / name)
     run("across", corpora="first,second")
     rows = read_rows(folder / "output" / "across.md")
     wanted = [(name, who) for name in ("first", "second") for who in ("linker alone", "reranker of the others")]
