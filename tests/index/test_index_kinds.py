@@ -12,14 +12,12 @@ pytest.importorskip("usearch")
 pytest.importorskip("scann")
 
 
-@pytest.mark.parametrize("config", [{}, {"index": {"@misc": "spacy-sapbert.AutoIndex.v1"}}])
 @pytest.mark.parametrize("present", ["scann", "usearch"])
-def test_linker_takes_the_best_kind_by_default(install, encoder_folder, terminology, tmp_path, config, present):
+def test_linker_takes_the_best_kind_by_default(install, static_folder, terminology, tmp_path, present):
     install(present)
     nlp = spacy.blank("en")
-    linker = nlp.add_pipe("sapbert_linker", config=config)
-    linker.initialize(terminology=terminology, encoder=str(encoder_folder))
-    assert linker.index.kind == present
+    nlp.add_pipe("sapbert_linker").initialize(terminology=terminology, encoder=str(static_folder))
+    assert nlp.get_pipe("sapbert_linker").index.kind == present
     nlp.to_disk(tmp_path)
     install("usearch" if present == "scann" else "scann")
     loaded = spacy.load(tmp_path)

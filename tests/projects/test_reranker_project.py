@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 import pytest
 import spacy
-import typer
 from spacy.cli import app as spacy_cli
 from spacy.tokens import Span
 from thinc.api import Config
@@ -40,10 +39,7 @@ def call(words):
     if words[:3] == ["python", "-m", "spacy"]:
         app, arguments = spacy_cli, words[3:]
     else:
-        module, arguments = importlib.import_module(Path(words[1]).stem), words[2:]
-        app = getattr(module, "app", None) or typer.Typer(pretty_exceptions_enable=False)
-        if not hasattr(module, "app"):
-            app.command()(module.main)
+        app, arguments = importlib.import_module(Path(words[1]).stem).app, words[2:]
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert done.exit_code == 0, done.output
 
@@ -93,12 +89,9 @@ def folder(prepared, tmp_path, monkeypatch):
     path = shutil.copytree(prepared, tmp_path / "project")
     monkeypatch.chdir(path)
     monkeypatch.syspath_prepend(str(path / "scripts"))
-    names = ("runs", "check_package", "make_config", "across")
-    for name in names:
-        sys.modules.pop(name, None)
+    sys.modules.pop("runs", None)
     yield path
-    for name in names:
-        sys.modules.pop(name, None)
+    sys.modules.pop("runs", None)
 
 
 @pytest.fixture
@@ -121,7 +114,7 @@ def test_one_command_learns_from_annotations(folder):
     assert (folder / "output/mine/evaluation/confidence.svg").is_file()
     best = folder / "output" / "mine" / "run" / "model-best"
     assert spacy.load(best).pipe_names == ["schwartz_hearst", "sapbert_linker", "sapbert_reranker"]
-    list_decisions = importlib.import_module("check_package").list_decisions
+    list_decisions = importlib.import_module("runs").list_decisions
     decisions = list_decisions(spacy.load(best), folder / "output/mine/documents/test.spacy")
     assert len(decisions) == 6 and {("cold", "D2"), ("fever", "D4")} < {(row[1], row[2]) for row in decisions}
     run("calibrate", precision="0.5")
@@ -175,7 +168,7 @@ def test_rerankers_of_other_corpora_are_measured_and_saved(folder):
 
 
 def test_documents_of_a_corpus_are_drawn(folder, documents, monkeypatch):
-    across = importlib.import_module("across")
+    across = importlib.import_module("runs")
     monkeypatch.setattr(across, "BATCH", 4)
     corpus = across.read_corpus(folder / "output" / "mine")
 
@@ -197,7 +190,7 @@ def test_documents_of_a_corpus_are_drawn(folder, documents, monkeypatch):
 
 
 def test_the_pipeline_stays_whole_and_its_first_linker_proposes(folder):
-    make_config = importlib.import_module("make_config").make_config
+    make_config = importlib.import_module("runs").make_config
     nlp = spacy.load(folder / "output" / "mine" / "linker")
     nlp.add_pipe("entity_ruler", first=True)
     nlp.to_disk(folder / "whole")
