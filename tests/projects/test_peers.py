@@ -36,10 +36,10 @@ def files(tmp_path):
 
 
 def test_systems_are_judged_by_distinct_concepts_ties_and_whole_mentions():
-    task = LinkingTask(
-        ["a", "b", "c", "d"], [["1"], ["2"], ["3", "4"], ["4", "3"]], ["x"], ["1"], mention_of=[0, 1, 2, 2]
-    )
     others = [f"o{number}" for number in range(4)]
+    ids = ["1|7", "9", "2", "4", *others]
+    gold = [["1"], ["2"], ["3", "4"], ["4", "3"]]
+    task = LinkingTask(["a", "b", "c", "d"], gold, [f"name {one}" for one in ids], ids, mention_of=[0, 1, 2, 2])
     found = {
         "a": (["9", "1|7"], [0.5, 0.5]),
         "b": (["9", "9", *others[:3], "2"], [1.0, 0.9, 0.8, 0.8, 0.8, 0.7]),

@@ -12,10 +12,9 @@ from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 
 with import_scripts("performance"):
     import bench
-    import index
     import inputs
-    import pipeline
     import rrf
+    import run
     import synthetic
 
 COLUMNS = {"MRCONSO.RRF": 18, "MRREL.RRF": 16, "MRSTY.RRF": 6, "MRSAB.RRF": 25}
@@ -104,13 +103,13 @@ def test_the_plain_reader_finds_the_pairs_of_a_file_made_by_hand(tmp_path):
 
 
 def test_filters_are_for_what_a_terminology_has(small):
-    found = pipeline.make_filters(small, 0)
+    found = run.make_filters(small, 0)
     # All names have the same language, and so no filter by it.
     shares = ["ids: 50.0% of concepts", "ids: 5.0% of concepts", "ids: 0.5% of concepts"]
     assert list(found) == ["types: T047", "sources: HPO", *shares]
     assert found["types: T047"] == {"types": ["T047"]} and len(found[shares[0]]["ids"]) == 60
     some = Terminology(small.concepts, small.names.filter(pl.col("name").is_in(["acute renal failure"])))
-    assert pipeline.make_filters(some, 0)[shares[0]] == {"ids": ["C0000000"]}
+    assert run.make_filters(some, 0)[shares[0]] == {"ids": ["C0000000"]}
 
 
 def test_a_static_encoder_fits_into_every_bench_of_a_run(small, static_folder, tmp_path, monkeypatch):
@@ -121,9 +120,8 @@ def test_a_static_encoder_fits_into_every_bench_of_a_run(small, static_folder, t
         inputs.prepare(str(tmp_path / "one.tsv"), encoder=str(static_folder))
     assert inputs.read_names(tmp_path / "one.tsv").n_names == 1
     inputs.prepare(str(tmp_path / "names"), encoder=str(static_folder), threads=1)
-    monkeypatch.setattr(index, "TURNS", 1)
-    index.main(kinds="exact,scann")
-    pipeline.measure_documents()
+    run.measure_index(kinds="exact,scann")
+    run.measure_documents()
     for name in ("prepare", "index", "pipeline"):
         written = json.loads((tmp_path / "output" / f"{name}.json").read_text())
         assert written["table"] and written["threads"] == 1 and written["inputs"]
@@ -140,14 +138,9 @@ def test_sizes_rrf_and_the_rest_of_a_run_are_measured(small, encoder_folder, tmp
     rrf.main(rows="2000", plain_rows=3000, names_like=names, threads=1)
     bench.size.main(names, rows="800,2000", mentions=60, threads=1)
     inputs.prepare(names, encoder=str(encoder_folder), threads=1)
-    for measure in (
-        bench.encoder.main,
-        index.main,
-        pipeline.measure_documents,
-        pipeline.measure_filters,
-        bench.loading.main,
-    ):
+    for measure in (run.measure_encoder, run.measure_index, run.measure_documents, run.measure_filters):
         measure()
+    bench.loading.main()
     bench.report()
     rows = json.loads((tmp_path / "output" / "report.json").read_text())["parts"]
     assert set(rows) == {"encoder", "prepare", "index", "filters", "pipeline", "loading"}

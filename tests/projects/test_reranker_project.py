@@ -73,9 +73,7 @@ def prepared(tmp_path_factory):
     (path / "mine.jsonl").write_text("\n".join(lines))
     shutil.copytree(PROJECT / "scripts", path / "scripts")
     shutil.copytree(PROJECT / "configs", path / "configs")
-    config = Config().from_disk(path / "configs" / "reranker.cfg", interpolate=False)
-    config["training"] |= {"max_steps": 150, "eval_frequency": 50}
-    config.to_disk(path / "configs" / "reranker.cfg")
+    shorten(path, 150)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path)
         run("linker", dictionary="names.tsv", encoder="encoder")
@@ -124,7 +122,15 @@ def test_one_command_learns_from_annotations(folder):
     assert json.loads((folder / "output/mine/scores.json").read_text())["nel_micro_f"] == 1.0
 
 
+def shorten(folder, steps):
+    path = folder / "configs" / "reranker.cfg"
+    config = Config().from_disk(path, interpolate=False)
+    config["training"] |= {"max_steps": steps, "eval_frequency": steps // 3}
+    config.to_disk(path)
+
+
 def test_curves_and_folds_are_measured_once(folder, documents, monkeypatch):
+    shorten(folder, 15)
     run("curve", sizes="6,0", curve_seeds="0,1")
     curve = folder / "output" / "mine" / "runs" / "curve.md"
     rows = read_rows(curve)
@@ -152,11 +158,11 @@ def copy_fold(documents, fold):
 def test_rerankers_of_other_corpora_are_measured_and_saved(folder):
     for name in ("first", "second"):
         shutil.copytree(folder / "output" / "mine", folder / "output" / name)
-    run("across", corpora="first,second")
+    run("across", corpora="first,second", across_seeds="0")
     rows = read_rows(folder / "output" / "across.md")
     wanted = [(name, who) for name in ("first", "second") for who in ("linker alone", "reranker of the others")]
     assert list(rows) == [f"{name}: {who}" for name, who in wanted]
-    assert [cells[0] for cells in rows.values()] == ["1", "2", "1", "2"]
+    assert [cells[0] for cells in rows.values()] == ["1"] * 4
     # The saved reranker works behind any linker with this encoder.
     nlp = spacy.load(folder / "output" / "mine" / "linker")
     nlp.add_pipe("sapbert_reranker", config={"priors": False}).from_disk(folder / "output" / "default")
