@@ -45,7 +45,7 @@ def test_only_concepts_of_the_pairs_are_defined(tmp_path):
     write_pairs(make_terminology("C0000001", "C0000003"), tmp_path / "pairs")
     (tmp_path / "phrases.json").write_text(json.dumps([{"templates": ["so {m}"], "words": {"m": ["sad"]}}]))
     output = tmp_path / "made" / "texts.txt"
-    texts.main(tmp_path / "rrf", tmp_path / "pairs", tmp_path / "phrases.json", output, 5, 0)
+    texts.main(tmp_path / "rrf", tmp_path / "pairs", tmp_path / "phrases.json", output)
     lines = output.read_text().splitlines()
     assert "so sad" in lines and len(lines) > 1 and lines == sorted(lines)
     assert all(line == "so sad" or line in "an attack of the heart" for line in lines)

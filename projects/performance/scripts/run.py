@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import spacy
-from inputs import compare, count_bytes, read_settings, report
+from inputs import OUTPUT, compare, count_bytes, read_settings, report
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
@@ -32,6 +32,8 @@ TARGETS: dict[str, tuple[float, float | None]] = {"transformer": (5, None), "sta
 SAMPLE = 1000
 # Not the seeds of the queries that indexes are tuned with (0) and that the steps of effort were chosen with (1).
 SEED = 2
+# Keeps the vectors between runs.
+VECTORS = OUTPUT / "vectors"
 # Products of queries and rows held at once, in bytes.
 MEMORY = 4 * 1024**3
 # Mentions of filtered searches; and with encoding, which takes most of the time whatever the filter.
@@ -114,7 +116,7 @@ def measure_encoder(device: str = "cpu") -> None:
     report("encoder", rows, facts, settings["described"], measured)
 
 
-def encode_inputs(settings: dict[str, Any], vectors: Path) -> dict[str, int]:
+def encode_inputs(settings: dict[str, Any]) -> dict[str, int]:
     """Encode names and all kinds of queries once, those with the same tokens once; say how many queries there are."""
     encoder, run = EncoderShim({}, "fp32"), Path(settings["run"])
     encoder.load(settings["encoder"])
@@ -124,7 +126,7 @@ def encode_inputs(settings: dict[str, Any], vectors: Path) -> dict[str, int]:
     counts = {}
     for kind, strings in {"names": names, "altered": alter_names(names), "mentions": mentions, **texts}.items():
         # Apart from the names' vectors, because a store reads all its files at each call.
-        store = VectorStore(vectors if kind == "names" else vectors / "queries", encoder)
+        store = VectorStore(VECTORS if kind == "names" else VECTORS / "queries", encoder)
         groups = group_by_tokens(pl.Series(strings, dtype=pl.String), encoder)
         found = encode_groups(groups, encoder, batch_size=256, store=store)
         found = found[found.any(axis=1)]
@@ -208,10 +210,10 @@ def make_index_rows(measured: Turns, n_rows: int, n_mentions: int) -> list[Entry
     return rows
 
 
-def measure_index(sizes: str = "0", kinds: str = "exact,scann,usearch", vectors: Path = Path("output/vectors")) -> None:
-    """Compare indexes of so many rows (drawn at random; 0 for all). The folder keeps the vectors between runs."""
+def measure_index(sizes: str = "0", kinds: str = "exact,scann,usearch") -> None:
+    """Compare indexes of so many rows, drawn at random; 0 for all."""
     settings = read_settings()
-    counts = encode_inputs(settings, vectors)
+    counts = encode_inputs(settings)
     n_names, rows, results = counts.pop("names"), [], []
     facts = ["Distinct queries: " + ", ".join(f"{n:,} {kind}" for kind, n in counts.items()) + "."]
     for size in map(int, sizes.split(",")):

@@ -58,11 +58,13 @@ COLUMNS = {
 }
 ALONE, NONE = "linker alone", "null"
 VALIDATION = ("validation", "dev")
+# To calibrate on: a share of the mentions to learn from, and of the documents of a fold that brings none for it.
+DEV_MENTIONS, DEV_DOCUMENTS = 0.25, 0.1
 # Words of a batch in folds: such documents are single mentions, so it has about as many of them as a batch of texts.
 FOLD_WORDS = 200
 Figures = dict[str, Any]
-# Mentions of a step across corpora, and of a corpus that give mean and deviation of the features.
-BATCH, MEASURED = 64, 1000
+# Across corpora: epochs; mentions of a corpus in an epoch, of a step, and to take mean and deviation of features from.
+EPOCHS, MENTIONS, BATCH, MEASURED = 5, 4000, 64, 1000
 # Another processor may round the last digits of a probability in another way.
 DIGITS = 5
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -169,7 +171,6 @@ def curve(
     output: Path,
     sizes: Annotated[str, typer.Option(help="Annotated mentions to learn from, with commas between; 0 for all")] = "0",
     seeds: Annotated[str, typer.Option(help="Seeds of draw and training, with commas between")] = "0",
-    dev_share: Annotated[float, typer.Option(help="Mentions to calibrate on, as a share of the others")] = 0.25,
 ) -> None:
     """Train a reranker for each number of mentions and each seed, and measure all on the same documents."""
     train, dev = (read_docs(documents / f"{part}.spacy") for part in ("train", "dev"))
@@ -180,7 +181,7 @@ def curve(
         rows[name] = []
         for seed in map(int, seeds.split(",")):
             part = draw_mentions(train, size, seed=seed)
-            held = draw_mentions(dev, max(1, round(dev_share * size)) if size else 0, seed=seed)
+            held = draw_mentions(dev, max(1, round(DEV_MENTIONS * size)) if size else 0, seed=seed)
             rows[name].append(Run(linker, part, held, test, seed).measure(output.parent))
             msg.text(f"{name} mentions, seed {seed}: acc@1 {rows[name][-1]['acc_at_1']:.3f}")
     show_figures(rows, "annotated mentions", output)
@@ -192,7 +193,6 @@ def folds(
     documents: Path,
     output: Path,
     seed: Annotated[int, typer.Option(help="Seed of the training")] = 0,
-    dev_share: Annotated[float, typer.Option(help="Documents to calibrate on, as a share, if none are given")] = 0.1,
 ) -> None:
     """Train and measure a reranker on each fold of a corpus."""
     rows: dict[str, list[Figures]] = {ALONE: [], "reranker": []}
@@ -203,7 +203,7 @@ def folds(
         if given:
             dev = read_docs(given[0])
         else:
-            parts = split_documents(train, {"train": 1 - dev_share, "dev": dev_share}, seed=seed)
+            parts = split_documents(train, {"train": 1 - DEV_DOCUMENTS, "dev": DEV_DOCUMENTS}, seed=seed)
             train, dev = parts["train"], parts["dev"]
         rows[ALONE].append(measure_linker(linker, test))
         rows["reranker"].append(Run(linker, train, dev, test, seed, FOLD_WORDS).measure(output.parent))
@@ -255,8 +255,6 @@ def measure_across(
     names: str,
     output: Path,
     save: Annotated[str, typer.Option(help="Also train on all corpora, and save the component to this folder")] = "",
-    epochs: Annotated[int, typer.Option(help="Epochs of the training")] = 5,
-    mentions: Annotated[int, typer.Option(help="Mentions of a corpus in an epoch at most")] = 4000,
     seeds: Annotated[str, typer.Option(help="Seeds of the trainings, with commas between them")] = "0,1",
 ) -> None:
     """Train a reranker on all corpora but one, and measure it on the one that is left out, for each."""
@@ -268,12 +266,12 @@ def measure_across(
         (alone,) = rows[f"{left_out.name}: linker alone"] = [measure_linker(left_out.linker, left_out.test)]
         found = rows[f"{left_out.name}: reranker of the others"] = []
         for seed in numbers:
-            left_out.reranker.model = train_across(others, epochs, mentions, seed).model
+            left_out.reranker.model = train_across(others, seed).model
             found.append(measure_system(PipelineSystem(left_out.nlp, {"linker": left_out.name}), left_out.test))
         msg.text(f"{left_out.name}: acc@1 {alone['acc_at_1']:.3f}, {found[0]['acc_at_1']:.3f}")
     show_figures(rows, "corpus left out", output)
     if save:
-        train_across(corpora, epochs, mentions, numbers[0]).to_disk(save)
+        train_across(corpora, numbers[0]).to_disk(save)
         msg.good(f"The reranker of {names} is {save}.")
 
 
@@ -299,7 +297,7 @@ def find_parts(documents: Path) -> tuple[Path, Path]:
     return train, train.with_name(train.name.replace("train.spacy", "test.spacy"))
 
 
-def train_across(corpora: Sequence[LinkedCorpus], epochs: int, mentions: int, seed: int) -> Any:
+def train_across(corpora: Sequence[LinkedCorpus], seed: int) -> Any:
     """Train a reranker without priors on corpora with terminologies of their own."""
     fix_random_seed(seed)
     rng = random.Random(seed)
@@ -314,9 +312,9 @@ def train_across(corpora: Sequence[LinkedCorpus], epochs: int, mentions: int, se
     for corpus in corpora:
         corpus.reranker.model = component.model
     optimizer = corpora[0].nlp.create_optimizer()
-    for epoch in range(epochs):
+    for epoch in range(EPOCHS):
         losses: dict[str, float] = {}
-        steps = [(corpus.reranker, batch) for corpus in corpora for batch in list_batches(corpus, mentions, rng)]
+        steps = [(corpus.reranker, batch) for corpus in corpora for batch in list_batches(corpus, MENTIONS, rng)]
         rng.shuffle(steps)
         for reranker, batch in show_progress(steps, description=f"Epoch {epoch + 1}", unit="batches"):
             reranker.update(batch, sgd=optimizer, drop=0.1, losses=losses)
