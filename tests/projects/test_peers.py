@@ -90,17 +90,19 @@ def test_tasks_must_be_there_and_share_a_dictionary(files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "systems"),
+    ("folder", "systems"),
     [
-        ("transformer", ["plain loop, one by one", "plain loop, 2 at once", "ours, exact", "ours, ScaNN"]),
-        pytest.param("static", ["ours, exact", "ours, ScaNN"], marks=pytest.mark.slow),
+        ("static_folder", ["ours, exact", "ours, ScaNN"]),
+        pytest.param(
+            "encoder_folder",
+            ["plain loop, one by one", "plain loop, 2 at once", "ours, exact", "ours, ScaNN"],
+            marks=pytest.mark.slow,
+        ),
     ],
 )
-def test_a_run_gives_one_flat_row_for_each_system_and_task(
-    files, encoder_folder, static_folder, tmp_path, kind, systems
-):
+def test_a_run_gives_one_flat_row_for_each_system_and_task(files, request, tmp_path, folder, systems):
     mentions, dictionary = files
-    encoder = str(encoder_folder if kind == "transformer" else static_folder)
+    encoder = str(request.getfixturevalue(folder))
     options = {"neighbours": 5, "batch_size": 2, "repeats": 1, "threads": 1}
     peers.main(tmp_path / "out", "", mentions, dictionary, encoder, **options)
     written = json.loads((tmp_path / "out" / "peers.json").read_text(encoding="utf8"))
