@@ -89,5 +89,5 @@ def count_steps(text):
     ],
 )
 def test_four_times_the_text_takes_four_times_the_steps(make):
-    small, large = (count_steps(make(n)) for n in (100, 400))
+    small, large = (count_steps(make(n)) for n in (40, 160))
     assert 0 < large < 4.2 * small

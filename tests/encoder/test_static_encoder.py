@@ -215,17 +215,13 @@ def test_files_that_are_missing_cut_or_of_another_kind_are_refused(folder, name)
         ({"settings": None}, OSError, "Can't read.*name_encoder.json.*no settings"),
     ],
 )
-def test_impossible_manifests_are_refused(folder, changes, error, message):
+def test_impossible_manifests_and_settings_are_refused(static_folder, folder, changes, error, message):
     seal(folder, **changes)
     with pytest.raises(error, match=message):
         read_encoder(folder)
-
-
-def test_settings_without_a_meaning_are_refused(static_folder):
     for requested in ({"pooling": "cls"}, {"lower_case": True}, {"pad_to_length": 30}, {"pooling": "mean_all_tok"}):
         with pytest.raises(ValueError, match=r"of a static encoder"):
             read_encoder(static_folder, requested=requested)
-    assert read_encoder(static_folder, requested={"pooling": "mean", "max_length": 60}).settings.max_length == 60
 
 
 def test_a_mapped_table_stays_when_its_file_is_written_again(folder):

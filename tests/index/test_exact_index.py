@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import shutil
 
 import numpy as np
 import pytest
@@ -120,26 +119,6 @@ def test_index_that_was_not_built_says_so(tmp_path):
             call()
     assert list(tmp_path.iterdir()) == []
     assert len(pickle.loads(pickle.dumps(index))) == 0
-
-
-def assert_same(index, other):
-    assert type(other) is type(index)
-    assert (len(other), other.width, other.fingerprint) == (len(index), index.width, index.fingerprint)
-    assert (other.configuration, other.recall) == (index.configuration, index.recall)
-    queries = unit_vectors(7, index.width, seed=9)
-    for left, right in zip(index.search(queries, 5), other.search(queries, 5), strict=True):
-        assert (left == right).all()
-
-
-@pytest.mark.parametrize("memory_map", [True, False])
-def test_disk_round_trip_keeps_everything_also_after_a_move(tmp_path, memory_map):
-    index = make_index()
-    index.to_disk(tmp_path / "a")
-    shutil.move(tmp_path / "a", tmp_path / "b")
-    loaded = read_index(tmp_path / "b", memory_map=memory_map)
-    assert_same(index, loaded)
-    assert (loaded.vectors == index.vectors).all()
-    assert isinstance(loaded.vectors, np.memmap) is memory_map
 
 
 def test_folder_of_unknown_kind_or_without_vectors_is_refused(tmp_path):

@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import random
 import shlex
 import shutil
 import sys
@@ -173,26 +172,15 @@ def test_rerankers_of_other_corpora_are_measured_and_saved(folder):
     assert doc.ents[0]._.kb_candidates[0]["id"] == "D4" and 0 < doc.ents[0]._.kb_probability <= 1
 
 
-def test_documents_of_a_corpus_are_drawn(folder, documents, monkeypatch):
-    across = importlib.import_module("runs")
-    monkeypatch.setattr(across, "BATCH", 4)
-    corpus = across.read_corpus(folder / "output" / "mine")
-
-    def count(mentions, seed=0):
-        return [len(batch) for batch in across.list_batches(corpus, mentions, random.Random(seed))]
-
-    # A large corpus does not outweigh others.
-    assert count(10) == [4, 4, 2] and sum(count(1000)) == len(corpus.examples) > 11
-    taken = [next(iter(across.list_batches(corpus, 4, random.Random(seed)))) for seed in (0, 0, 1)]
-    assert taken[0] == taken[1] != taken[2]
-    # Of a corpus in folds, the first fold counts.
-    assert across.find_parts(documents) == (documents / "train.spacy", documents / "test.spacy")
+def test_the_first_fold_of_a_corpus_in_folds_counts(folder, documents):
+    runs = importlib.import_module("runs")
+    assert runs.find_parts(documents) == (documents / "train.spacy", documents / "test.spacy")
     copy_fold(documents, "fold1")
     copy_fold(documents, "fold0")
     (documents / "train.spacy").unlink()
-    assert across.find_parts(documents) == (documents / "fold0.train.spacy", documents / "fold0.test.spacy")
+    assert runs.find_parts(documents) == (documents / "fold0.train.spacy", documents / "fold0.test.spacy")
     with pytest.raises(FileNotFoundError, match="run `convert` for this corpus first"):
-        across.find_parts(folder)
+        runs.find_parts(folder)
 
 
 def test_the_pipeline_stays_whole_and_its_first_linker_proposes(folder):
