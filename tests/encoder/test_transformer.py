@@ -29,7 +29,7 @@ TEXTS = [
     "cold",
     "tab\tand\nnewline\u00a0\u200b",
 ]
-RELAXED = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+RELAXED = settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 any_text = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 
 

@@ -37,9 +37,10 @@ def test_what_a_query_finds_does_not_depend_on_the_others(index):
     rows, scores = index.search(queries, 5)
     # Around the numbers of queries for which ScaNN changes its ways.
     for size in (1, 7, 12, 13, 260):
-        parts = [index.search(queries[i : i + size], 5) for i in range(0, len(queries), size)]
-        assert (np.concatenate([part[0] for part in parts]) == rows).all()
-        np.testing.assert_allclose(np.concatenate([part[1] for part in parts]), scores, atol=1e-6)
+        n = min(20 * size, len(queries))
+        parts = [index.search(queries[i : min(i + size, n)], 5) for i in range(0, n, size)]
+        assert (np.concatenate([part[0] for part in parts]) == rows[:n]).all()
+        np.testing.assert_allclose(np.concatenate([part[1] for part in parts]), scores[:n], atol=1e-6)
 
 
 def test_small_index_is_searched_exactly(index):
