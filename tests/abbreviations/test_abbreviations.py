@@ -126,34 +126,12 @@ def test_sentences_bound_the_long_form():
     assert pairs(component(doc)) == []
 
 
-def test_deep_brackets_and_unbroken_text_are_quick(nlp):
-    for text in ("(" * 20_000 + "A" * 10 + ")" * 20_000, "acgt" * 20_000 + "(TGX)" * 2_000):
-        doc = Doc(nlp.vocab, words=[text])
-        assert pairs(nlp.get_pipe("schwartz_hearst")(doc)) == []
-
-
 def test_all_occurrences_as_whole_tokens(nlp):
     doc = nlp("MS first. Multiple sclerosis (MS) is not MSH, ms, MSs or DMS, but MS-like MS/x MS.")
     assert [short.start_char for short in doc._.abbreviations] == [0, 30, 66, 74, 79]
     assert {short.text for short in doc._.abbreviations} == {"MS"}
     assert {short._.long_form.start_char for short in doc._.abbreviations} == {10}
     assert doc[0:2]._.long_form is None
-
-
-def test_longest_short_form_wins(nlp):
-    doc = nlp("tumour necrosis factor (TNF) and tumour necrosis factor alfa (TNF-A): TNF-A, TNF")
-    assert [(s.text, s._.long_form.text) for s in doc._.abbreviations[1:]] == [
-        ("TNF-A", "tumour necrosis factor alfa"),
-        ("TNF-A", "tumour necrosis factor alfa"),
-        ("TNF", "tumour necrosis factor"),
-    ]
-
-
-def test_repeated_definitions(nlp):
-    doc = nlp("MS. Mitral stenosis (MS) is MS. Multiple sclerosis (MS) is MS. MS (mass spectrometry) is MS")
-    assert [short._.long_form.text for short in doc._.abbreviations] == (
-        ["Mitral stenosis"] * 3 + ["Multiple sclerosis"] * 2 + ["mass spectrometry"] * 2
-    )
 
 
 def test_whitespace_tokenizer():

@@ -84,8 +84,10 @@ def count_steps(text):
         lambda n: "x" + " ;" * n + "(CD)" * n,
         lambda n: "ABG ( alpha beta gamma ) ABG " * n,
         lambda n: "( ABG ABG ) " * n,
+        lambda n: "(" * n + "ABG" + ")" * n,
+        lambda n: "acgt" * n + "(TGX)" * n,
     ],
 )
 def test_four_times_the_text_takes_four_times_the_steps(make):
-    small, large = (count_steps(make(n)) for n in (100, 400))
+    small, large = (count_steps(make(n)) for n in (40, 160))
     assert 0 < large < 4.2 * small

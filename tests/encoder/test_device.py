@@ -21,42 +21,31 @@ def load(folder, **settings):
 
 def test_names_of_devices(monkeypatch):
     assert resolve_device("cpu") == resolve_device("auto") == torch.device("cpu")
-    pretend_gpus(monkeypatch)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    for gpus, has_mps, fastest in ((0, False, "cpu"), (0, True, "mps"), (2, True, "cuda")):
+        pretend_gpus(monkeypatch, gpus)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda value=has_mps: value)
+        assert find_fastest() == fastest
     assert list_devices() == ["cpu", "cuda", "cuda:0", "cuda:1", "mps"]
     assert [resolve_device(name) for name in list_devices()] == [torch.device(name) for name in list_devices()]
-
-
-@pytest.mark.parametrize(("gpus", "has_mps", "fastest"), [(1, False, "cuda"), (0, True, "mps"), (0, False, "cpu")])
-def test_the_fastest_device(monkeypatch, gpus, has_mps, fastest):
-    pretend_gpus(monkeypatch, gpus)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: has_mps)
-    assert find_fastest() == fastest
-
-
-def test_auto_is_the_device_that_spacy_uses(monkeypatch):
+    # "auto" is the device that spaCy uses.
     monkeypatch.setattr("spacy_sapbert.encoder.transformer.get_torch_default_device", lambda: torch.device("cuda:3"))
     assert resolve_device("auto") == torch.device("cuda:3")
     with use_device(torch.device("cpu")):
         assert resolve_device("auto") == torch.device("cpu")
-    assert resolve_device("auto") == torch.device("cuda:3")
 
 
-@pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:x", "CPU", "meta", "", 0, None, "cuda:0 "])
-def test_what_names_no_device_is_refused_with_the_names_there_are(name):
-    with pytest.raises(ValueError, match=r"The setting device is .*cuda:1"):
-        build_name_encoder_v1(device=name)
-
-
-@pytest.mark.parametrize("name", ["cuda", "cuda:0", "cuda:7", "mps"])
-def test_a_device_that_is_not_there_is_refused_with_those_that_are(monkeypatch, encoder_folder, name):
+def test_what_is_no_device_or_not_there_is_refused_with_those_there_are(monkeypatch, encoder_folder):
+    for name in ("gpu", "cuda:", "cuda:x", "CPU", "meta", "", 0, None, "cuda:0 "):
+        with pytest.raises(ValueError, match=r"The setting device is .*cuda:1"):
+            build_name_encoder_v1(device=name)
     pretend_gpus(monkeypatch, 0)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    # A config for another machine can be read and filled in here.
-    encoder = get_encoder(build_name_encoder_v1(device=name))
-    with pytest.raises(ValueError, match=rf"^There is no device '{name}'.* can use: cpu\. .*'auto'"):
-        encoder.load(encoder_folder)
-    assert not encoder.is_loaded
+    for name in ("cuda", "cuda:0", "cuda:7", "mps"):
+        # A config for another machine can be read and filled in here.
+        encoder = get_encoder(build_name_encoder_v1(device=name))
+        with pytest.raises(ValueError, match=rf"^There is no device '{name}'.* can use: cpu\. .*'auto'"):
+            encoder.load(encoder_folder)
+        assert not encoder.is_loaded
 
 
 def test_weights_and_batches_go_to_the_device(monkeypatch, encoder_folder):
@@ -106,11 +95,8 @@ def test_a_saved_pipeline_names_its_device_until_another_is_given(monkeypatch, s
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with pytest.raises(ValueError, match=r"^There is no device 'cuda:1'"):
         spacy.load(path)
-    for config in (
-        {"components.sapbert_linker.model.device": "auto"},
-        {"components.sapbert_linker.model.device": "cpu"},
-    ):
-        nlp = spacy.load(path, config=config)
+    for device in ("auto", "cpu"):
+        nlp = spacy.load(path, config={"components.sapbert_linker.model.device": device})
         assert np.array_equal(nlp.get_pipe("sapbert_linker").encoder.encode(TEXTS), vectors)
     nlp.to_disk(path)
     assert spacy.load(path).config["components"]["sapbert_linker"]["model"]["device"] == "cpu"

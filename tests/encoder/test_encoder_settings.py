@@ -100,25 +100,15 @@ def test_settings_of_a_newer_version_are_refused(folder):
         read_encoder(folder)
 
 
-def test_dense_module_is_refused(folder):
+def test_other_modules_and_poolings_of_sentence_transformers_are_refused(folder):
     write_modules(folder, CLS, kinds=("Transformer", "Pooling", "Dense"))
     with pytest.raises(ValueError, match="does not have: Dense"):
         read_encoder(folder)
-
-
-@pytest.mark.parametrize(
-    "modes",
-    [
-        {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
-        {"pooling_mode_max_tokens": True},
-        {"pooling_mode_cls_token": False},
-        {"pooling_mode": "lasttoken"},
-    ],
-)
-def test_other_poolings_of_sentence_transformers_are_refused(folder, modes):
-    write_modules(folder, modes)
-    with pytest.raises(ValueError, match="pools by"):
-        read_encoder(folder)
+    both = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}
+    for modes in (both, {"pooling_mode_max_tokens": True}, {"pooling_mode_cls_token": False}, {"pooling_mode": "last"}):
+        write_modules(folder, modes)
+        with pytest.raises(ValueError, match="pools by"):
+            read_encoder(folder)
 
 
 @pytest.mark.parametrize("content", ["", "[{", '{"a": 1}', '[{"idx": 0}]', "[3]", "3"])

@@ -2,7 +2,6 @@
 
 import random
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ TEXTS = [
     "cold",
     "tab\tand\nnewline\u00a0\u200b",
 ]
-RELAXED = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+RELAXED = settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 any_text = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 
 
@@ -76,15 +75,11 @@ def encoder(encoder_folder):
     "requested",
     [
         {},
-        {"pooling": "mean"},
         {"pooling": "mean_all_tok"},
         {"pooling": "pooler"},
-        {"pooling": "cls", "max_length": 5},
         {"pooling": "mean", "max_length": 3},
         {"pooling": "mean_all_tok", "max_length": 7, "pad_to_length": 11},
         {"pooling": "cls", "pad_to_length": 32, "attention_mask": False},
-        {"pooling": "mean", "pad_to_length": 30, "attention_mask": False},
-        {"pooling": "mean_all_tok", "pad_to_length": 32, "attention_mask": False},
         {"pooling": "pooler", "max_length": 32, "pad_to_length": 32, "attention_mask": False},
         {"pooling": "mean", "lower_case": True},
     ],
@@ -141,20 +136,6 @@ def test_vector_depends_on_its_string_only(encoder, texts, batch_size, rng):
     for i in range(len(texts)):  # duplicates are bit-equal
         twins = shuffled[[place for place, row in enumerate(order) if texts[row] == texts[i]]]
         assert (twins == twins[0]).all()
-
-
-@cache
-def load_cached(folder, max_length):
-    return AutoTokenizer.from_pretrained(folder), load(folder, max_length=max_length)
-
-
-@RELAXED
-@given(any_text, st.sampled_from([3, 4, 12, 25]))
-def test_tokens_are_those_of_the_tokenizer(encoder_folder, text, max_length):
-    reference, encoder = load_cached(encoder_folder, max_length)
-    (ids,) = encoder.tokenize([text])
-    assert ids == reference(text, truncation=True, max_length=max_length)["input_ids"]
-    assert len(ids) <= max_length and ids[-1] == reference.sep_token_id
 
 
 def test_bf16_is_close_to_fp32_and_not_equal(encoder_folder, encoder, tmp_path):

@@ -12,14 +12,12 @@ pytest.importorskip("usearch")
 pytest.importorskip("scann")
 
 
-@pytest.mark.parametrize("config", [{}, {"index": {"@misc": "spacy-sapbert.AutoIndex.v1"}}])
 @pytest.mark.parametrize("present", ["scann", "usearch"])
-def test_linker_takes_the_best_kind_by_default(install, encoder_folder, terminology, tmp_path, config, present):
+def test_linker_takes_the_best_kind_by_default(install, static_folder, terminology, tmp_path, present):
     install(present)
     nlp = spacy.blank("en")
-    linker = nlp.add_pipe("sapbert_linker", config=config)
-    linker.initialize(terminology=terminology, encoder=str(encoder_folder))
-    assert linker.index.kind == present
+    nlp.add_pipe("sapbert_linker").initialize(terminology=terminology, encoder=str(static_folder))
+    assert nlp.get_pipe("sapbert_linker").index.kind == present
     nlp.to_disk(tmp_path)
     install("usearch" if present == "scann" else "scann")
     loaded = spacy.load(tmp_path)
@@ -84,12 +82,3 @@ def test_without_both_packages_search_is_exact_with_a_warning(tmp_path, install,
     queries = clustered_vectors(20, seed=3)
     assert (index.search(queries, 5)[0] == exact_search(clustered_vectors(2500), queries, 5)[0]).all()
     assert snapshot(tmp_path) == before
-
-
-@pytest.mark.parametrize("cls", [ScannIndex, UsearchIndex])
-def test_folder_saved_without_a_structure_gets_one(tmp_path, install, cls):
-    install()
-    with pytest.warns(UserWarning, match="is not installed"):
-        build(cls).to_disk(tmp_path)
-    install("scann", "usearch")
-    assert read_index(tmp_path).configuration["scoring"] != "exact"

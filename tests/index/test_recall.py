@@ -73,21 +73,6 @@ def test_tuning_holds_the_target_against_the_lower_figure():
     assert index.configuration == {"scoring": "exact", "rows": 199} and index.recall["test"] == "altered"
 
 
-@pytest.mark.parametrize("is_approximate", [True, False])
-def test_altered_names_are_encoded_for_approximate_indexes_only(monkeypatch, is_approximate):
-    monkeypatch.setattr(Index, "_is_approximate", lambda self: is_approximate)
-    calls = []
-    index = Index()
-    index.build(unit_vectors(9), make_altered=lambda: calls.append(1) or unit_vectors(2, seed=1))
-    # An index built of the rows is tuned with the same altered names.
-    index.rearranged(np.arange(5), lambda: calls.append(2) or unit_vectors(2, seed=1))
-    assert calls == [1] * is_approximate
-    without = Index()
-    without.build(unit_vectors(9))
-    without.rearranged(np.arange(5), lambda: calls.append(2) or unit_vectors(2, seed=1))
-    assert calls == [1, 2] * is_approximate
-
-
 def test_altered_names_are_saved_with_the_index(monkeypatch, tmp_path):
     monkeypatch.setattr(Index, "_is_approximate", lambda self: True)
     altered = unit_vectors(2, seed=1)
@@ -146,14 +131,6 @@ def test_effort_follows_the_best_found_cosine(step_index):
     assert rows[:, 0].tolist() == [0, 1, 2]
     np.testing.assert_allclose(scores[:, 0], QUERIES.max(axis=1), atol=1e-6)
     assert step_index.searches == [(3, 1), (2, 8)]
-
-
-def test_a_query_finds_the_same_alone(step_index):
-    rows, scores = step_index.search(QUERIES, 2)
-    for place, query in enumerate(QUERIES):
-        alone = step_index.search(query[None], 2)
-        assert (alone[0] == rows[place]).all()
-        np.testing.assert_allclose(alone[1][0], scores[place], atol=1e-6)
 
 
 def test_the_own_row_of_a_left_out_query_does_not_count(step_index):

@@ -21,14 +21,6 @@ def index(scann_index):
     return scann_index
 
 
-def test_target_out_of_reach_warns_and_keeps_the_largest_budget(monkeypatch):
-    monkeypatch.setattr(f"{MODULE}.BUDGETS", ((0.005, 2), (0.01, 3)))
-    index = ScannIndex(recall_target=1.0)
-    with pytest.warns(UserWarning, match="recall_target = 1.0"):
-        index.build(clustered_vectors(2200, seed=5))
-    assert index.configuration["reorder"] == 3 and index.recall["at_1"] < 1.0
-
-
 def test_scann_that_cannot_be_imported_is_explained(monkeypatch, install):
     monkeypatch.setitem(sys.modules, "scann", None)
     install("scann")

@@ -67,18 +67,6 @@ def test_threads_are_those_of_the_environment_or_the_cores_of_the_process(monkey
     assert usearch.count_threads() == 1
 
 
-def test_target_out_of_reach_warns_and_keeps_the_largest_budget(monkeypatch):
-    monkeypatch.setattr(f"{MODULE}.EXPANSIONS", (1, 2))
-    monkeypatch.setattr(f"{MODULE}.EXPANSION_ADD", 2)
-    monkeypatch.setattr(
-        "spacy_sapbert.index.approximate.RecallTest.measure", lambda self, index: {"at_1": 0.5, "standard_error": 0}
-    )
-    with pytest.warns(UserWarning, match="recall_target = 0.99"):
-        index = UsearchIndex()
-        index.build(clustered_vectors(2200))
-    assert index.configuration["expansion"] == 2
-
-
 @pytest.mark.parametrize("memory_map", [True, False])
 def test_the_graph_is_mapped_as_the_vectors_are_and_is_small(index, tmp_path, memory_map):
     index.to_disk(tmp_path)

@@ -67,18 +67,33 @@ def test_settings_say_which_names_to_look_for(make_matching, settings, expected)
     assert [text for text, _ in read_ents(make_matching(**settings)(TEXT))] == expected
 
 
-def test_unknown_types_are_named(make_matching):
+def test_settings_and_pipelines_that_cannot_work_are_refused(make_matching):
     for settings in ({"types": ["T999"]}, {"label_types": {"A": ["T999"]}}):
         with pytest.raises(ValueError, match="The filter.*T999"):
             make_matching(**settings)(TEXT)
-
-
-def test_all_names_need_a_group_of_spans(make_matching):
-    nlp = make_matching(matches="all", spans_key="names")
-    doc = nlp("A common cold.")
-    assert [span.text for span in doc.spans["names"]] == ["common cold", "cold"] and not doc.ents
     with pytest.raises(ValueError, match="With matches = 'all', names may overlap, which"):
         make_matching(matches="all")
+    nlp = make_matching(ids=["C0027051"])
+    nlp.get_pipe("sapbert_linker").remove_concepts(["C0027051"])
+    with pytest.raises(ValueError, match=r"The matcher.*'terminology_matcher'.*The filter.*C0027051"):
+        nlp("a cold")
+    nlp = make_matching()
+    nlp.add_pipe("terminology_matcher", name="late", last=True)
+    with pytest.warns(UserWarning, match=r"The matcher.*'late' stands behind the linker 'sapbert_linker'.*before="):
+        nlp("A cold.")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("terminology_matcher")
+    with pytest.raises(ValueError, match="The matcher.*terminology_matcher"):
+        nlp(TEXT)
+    nlp.add_pipe("sapbert_linker")
+    with pytest.raises(ValueError, match="has no concepts yet"):
+        nlp(TEXT)
+    assert nlp.to_bytes()
+
+
+def test_all_names_go_into_a_group_of_spans(make_matching):
+    doc = make_matching(matches="all", spans_key="names")("A common cold.")
+    assert [span.text for span in doc.spans["names"]] == ["common cold", "cold"] and not doc.ents
 
 
 @pytest.mark.parametrize(
@@ -126,13 +141,6 @@ def test_a_document_that_defines_a_short_form_decides_what_it_is(make_matching):
         assert not nlp(text).ents, text
 
 
-def test_a_removal_that_a_matcher_depends_on_names_it(make_matching):
-    nlp = make_matching(ids=["C0027051"])
-    nlp.get_pipe("sapbert_linker").remove_concepts(["C0027051"])
-    with pytest.raises(ValueError, match=r"The matcher.*'terminology_matcher'.*The filter.*C0027051"):
-        nlp("a cold")
-
-
 def test_names_that_the_linker_may_not_link_to_are_not_looked_for(make_matching):
     nlp = make_matching()
     linker, matcher = nlp.get_pipe("sapbert_linker"), nlp.get_pipe("terminology_matcher")
@@ -142,13 +150,6 @@ def test_names_that_the_linker_may_not_link_to_are_not_looked_for(make_matching)
     assert fewer and set(fewer) < set(everything)
     linker.types, matcher.types = None, ["T184"]
     assert [text for text, _ in read_ents(nlp(TEXT))] == fewer
-
-
-def test_a_matcher_behind_its_linker_says_so(make_matching):
-    nlp = make_matching()
-    nlp.add_pipe("terminology_matcher", name="late", last=True)
-    with pytest.warns(UserWarning, match=r"The matcher.*'late' stands behind the linker 'sapbert_linker'.*before="):
-        nlp("A cold.")
 
 
 def test_short_forms_of_names_are_found_where_the_document_defines_them(make_matching):
@@ -182,17 +183,6 @@ def test_a_saved_pipeline_finds_the_same(make_matching, tmp_path):
     assert read_ents(pickle.loads(pickle.dumps(loaded))(TEXT)) == expected
     loaded.get_pipe("sapbert_linker").remove_concepts(["C0027051"])
     assert [text for text, _ in read_ents(loaded(TEXT))] == ["Insomnia", "high-blood pressure", "common cold"]
-
-
-def test_a_pipeline_without_the_linker_is_refused():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("terminology_matcher")
-    with pytest.raises(ValueError, match="The matcher.*terminology_matcher"):
-        nlp(TEXT)
-    nlp.add_pipe("sapbert_linker")
-    with pytest.raises(ValueError, match="has no concepts yet"):
-        nlp(TEXT)
-    assert nlp.to_bytes()
 
 
 def test_a_matcher_from_another_pipeline_takes_the_names_of_the_linker_beside_it(make_matching):

@@ -15,7 +15,7 @@ from spacy_sapbert.terminology import read_obo
 
 with import_scripts("demo"):
     import link
-    import sources
+    import package as demo_package
 
 PROJECT = Path(__file__).parents[2] / "projects" / "demo"
 OBO = """format-version: 1.2
@@ -31,7 +31,7 @@ def test_a_package_has_versions_and_licences_of_its_sources(tmp_path):
     (tmp_path / "hp.obo").write_text(OBO)
     spacy.blank("en").to_disk(tmp_path / "pipeline")
     read_obo(tmp_path / "hp.obo").to_disk(tmp_path / "pipeline" / "sapbert_linker" / "terminology")
-    sources.main(PROJECT / "configs" / "meta.json", tmp_path / "pipeline", tmp_path / "meta.json")
+    demo_package.sources(PROJECT / "configs" / "meta.json", tmp_path / "pipeline", tmp_path / "meta.json")
     packages = tmp_path / "packages"
     packages.mkdir()
     package(tmp_path / "pipeline", packages, meta_path=tmp_path / "meta.json", create_sdist=False)

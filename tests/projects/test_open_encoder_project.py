@@ -100,21 +100,8 @@ def test_one_command_makes_the_encoder(folder):
     ):
         assert part in card, part
     assert load(folder / "model").fingerprint in set(read_results("output/measured")["fingerprint"])
-
-
-def test_another_recipe_takes_variables(folder):
-    """Two of the runs, and other shares."""
-    run("train-first")
-    run("train-third")
-    exported, chained = (f"output/runs/{name}/encoder" for name in ("first", "third"))
-    given = {"averaged": f"{exported} output/runs/first {chained}", "shares": "0.25,0.25,0.5"}
+    # Another recipe takes variables: two of the runs, and other shares.
+    given = {"averaged": f"{exported[0]} output/runs/first {exported[2]}", "shares": "0.25,0.25,0.5"}
     run("average", **given)
-    mean = average_encoders([exported, chained], folder / "mean", shares=[0.5, 0.5], dtype="bf16")
+    mean = average_encoders([exported[0], exported[2]], folder / "other", shares=[0.5, 0.5], dtype="bf16")
     assert load("output/stored").fingerprint == mean.fingerprint
-    run("measure", **given)
-    run("store", **given, stored="kept")
-    assert "...: third, a run that has started from first\n" in Path("kept/README.md").read_text()
-    # Scores of another average are not shown.
-    with pytest.raises(ValueError, match="of other encoders"):
-        run("store", **{**given, "shares": "0.5,0.5,0"}, stored="other")
-    assert not Path("other").exists()

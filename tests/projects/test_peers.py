@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 import srsly
-from hypothesis import given
-from hypothesis import strategies as st
 from project_scripts import find_scripts, import_scripts
 
 from training.data.task import LinkingTask
@@ -37,20 +35,11 @@ def files(tmp_path):
     return ",".join(map(str, paths)), str(dictionary)
 
 
-@given(st.lists(st.tuples(st.sampled_from("ABC"), st.text("xy", max_size=2)), max_size=12))
-def test_names_of_a_concept_are_each_there_once_and_the_first_is_its_canonical_one(rows):
-    grouped = foreign.group_names([name for _, name in rows], [concept_id for concept_id, _ in rows])
-    held = [(concept_id, name) for concept_id, names in grouped.items() for name in names]
-    assert len(held) == len(set(held)) and set(held) == set(rows)
-    for concept_id, (first, *_) in grouped.items():
-        assert first == next(name for one, name in rows if one == concept_id)
-
-
 def test_systems_are_judged_by_distinct_concepts_ties_and_whole_mentions():
-    task = LinkingTask(
-        ["a", "b", "c", "d"], [["1"], ["2"], ["3", "4"], ["4", "3"]], ["x"], ["1"], mention_of=[0, 1, 2, 2]
-    )
     others = [f"o{number}" for number in range(4)]
+    ids = ["1|7", "9", "2", "4", *others]
+    gold = [["1"], ["2"], ["3", "4"], ["4", "3"]]
+    task = LinkingTask(["a", "b", "c", "d"], gold, [f"name {one}" for one in ids], ids, mention_of=[0, 1, 2, 2])
     found = {
         "a": (["9", "1|7"], [0.5, 0.5]),
         "b": (["9", "9", *others[:3], "2"], [1.0, 0.9, 0.8, 0.8, 0.8, 0.7]),
@@ -60,7 +49,9 @@ def test_systems_are_judged_by_distinct_concepts_ties_and_whole_mentions():
     assert peers.score(task, found) == {"acc@1": 0.0, "acc@5": 2 / 3, "acc@1, any tied": 1 / 3}
 
 
-def test_candidates_are_ranked_by_their_most_similar_name_and_ties_by_id():
+def test_what_runs_in_other_environments_groups_ranks_and_asks_in_batches(tmp_path):
+    grouped = foreign.group_names([name for _, name in NAMES], [concept_id for concept_id, _ in NAMES])
+    assert grouped == {"C1": ["common cold", "cold"], "C2|D2": ["cold", "cold temperature"], "C3": ["fever"]}
     Candidate = namedtuple("Candidate", "concept_id similarities")
 
     def generate(mentions, k):
@@ -68,9 +59,6 @@ def test_candidates_are_ranked_by_their_most_similar_name_and_ties_by_id():
         return [candidates[:k], []]
 
     assert foreign.rank_candidates(generate, ("cold", "?"), 30) == [(["C2", "C1", "C3"], [0.9, 0.5, 0.5]), ([], [])]
-
-
-def test_passes_ask_all_mentions_in_batches(tmp_path):
     asked = []
 
     def search(queries):
@@ -82,6 +70,9 @@ def test_passes_ask_all_mentions_in_batches(tmp_path):
     assert list(foreign.look_up(settings, search)) == ["warm", "search one", "search one"]
     assert asked == [["a"], ["a", "b"], ["c"], ["a", "b"], ["c"]]
     assert json.loads((tmp_path / "found_x.json").read_text())["one"]["b"] == [["b"], [1.0]]
+    text = (find_scripts("peers") / "foreign.py").read_text(encoding="utf8")
+    imported = set(re.findall(r"^\s*(?:import|from) ([a-z_]+)", text, re.MULTILINE))
+    assert imported - set(sys.stdlib_module_names) == {"scispacy", "spacy", "gilda"}
 
 
 def test_tasks_must_be_there_and_share_a_dictionary(files, tmp_path):
@@ -99,17 +90,19 @@ def test_tasks_must_be_there_and_share_a_dictionary(files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "systems"),
+    ("folder", "systems"),
     [
-        ("transformer", ["plain loop, one by one", "plain loop, 2 at once", "ours, exact", "ours, ScaNN"]),
-        pytest.param("static", ["ours, exact", "ours, ScaNN"], marks=pytest.mark.slow),
+        ("static_folder", ["ours, exact", "ours, ScaNN"]),
+        pytest.param(
+            "encoder_folder",
+            ["plain loop, one by one", "plain loop, 2 at once", "ours, exact", "ours, ScaNN"],
+            marks=pytest.mark.slow,
+        ),
     ],
 )
-def test_a_run_gives_one_flat_row_for_each_system_and_task(
-    files, encoder_folder, static_folder, tmp_path, kind, systems
-):
+def test_a_run_gives_one_flat_row_for_each_system_and_task(files, request, tmp_path, folder, systems):
     mentions, dictionary = files
-    encoder = str(encoder_folder if kind == "transformer" else static_folder)
+    encoder = str(request.getfixturevalue(folder))
     options = {"neighbours": 5, "batch_size": 2, "repeats": 1, "threads": 1}
     peers.main(tmp_path / "out", "", mentions, dictionary, encoder, **options)
     written = json.loads((tmp_path / "out" / "peers.json").read_text(encoding="utf8"))
@@ -129,22 +122,3 @@ def test_a_run_gives_one_flat_row_for_each_system_and_task(
     lines = [line for line in table.splitlines() if line.startswith("|")]
     assert len({line.count("|") for line in lines}) == 1
     assert "one: protocol strict, 5 mentions, 1 without their concept among 5 names." in table
-
-
-def test_the_environments_are_pinned_and_scispacys_can_build_an_index():
-    pins = {}
-    for name in ("scispacy", "gilda"):
-        lines = [line for line in (PROJECT / f"requirements-{name}.txt").read_text().splitlines() if line[:1] != "#"]
-        pins[name] = dict(re.fullmatch(r"([\w.-]+)==([\w.]+)", line).groups() for line in lines)
-        assert name in pins[name]
-    assert int(pins["scispacy"]["numpy"].split(".")[0]) < 2
-    assert tuple(map(int, pins["scispacy"]["scipy"].split(".")[:2])) < (1, 11)
-
-
-def test_what_runs_in_other_environments_needs_nothing_of_ours():
-    text = (find_scripts("peers") / "foreign.py").read_text(encoding="utf8")
-    imported = set(re.findall(r"^\s*(?:import|from) ([a-z_]+)", text, re.MULTILINE))
-    assert imported - set(sys.stdlib_module_names) == {"scispacy", "spacy", "gilda"}
-    harness = (PROJECT.parents[1] / "training" / "bench.py").read_text(encoding="utf8")
-    at_the_top = set(re.findall(r"^(?:import|from) ([a-z_]+)", harness, re.MULTILINE))
-    assert at_the_top <= set(sys.stdlib_module_names)

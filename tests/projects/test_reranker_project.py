@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import random
 import shlex
 import shutil
 import sys
@@ -12,7 +11,6 @@ import numpy as np
 import polars as pl
 import pytest
 import spacy
-import typer
 from spacy.cli import app as spacy_cli
 from spacy.tokens import Span
 from thinc.api import Config
@@ -40,10 +38,7 @@ def call(words):
     if words[:3] == ["python", "-m", "spacy"]:
         app, arguments = spacy_cli, words[3:]
     else:
-        module, arguments = importlib.import_module(Path(words[1]).stem), words[2:]
-        app = getattr(module, "app", None) or typer.Typer(pretty_exceptions_enable=False)
-        if not hasattr(module, "app"):
-            app.command()(module.main)
+        app, arguments = importlib.import_module(Path(words[1]).stem).app, words[2:]
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert done.exit_code == 0, done.output
 
@@ -58,14 +53,15 @@ def run(command, **variables):
             call(shlex.split(line))
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A copy of the project, with a short training, and the working folder."""
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """A copy of the project, with a short training, a linker, and annotations that are converted."""
+    path = tmp_path_factory.mktemp("reranker")
     words = ["[UNK]", "cold", "chill", "head", "common", "heart", "attack", "fever"]
     tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
-    write_static_encoder(tmp_path / "encoder", tokenizer, np.eye(8, dtype=np.float32))
-    (tmp_path / "names.tsv").write_text(DICTIONARY)
+    write_static_encoder(path / "encoder", tokenizer, np.eye(8, dtype=np.float32))
+    (path / "names.tsv").write_text(DICTIONARY)
     lines = []
     for number in range(30):
         template, (mention, kb_id) = list(TEXTS.items())[number % 3]
@@ -73,26 +69,31 @@ def folder(tmp_path, monkeypatch):
         start = text.index(mention)
         span = {"start": start, "end": start + len(mention), "label": "SIGN", "kb_id": kb_id}
         lines.append(json.dumps({"text": text, "spans": [span]}))
-    (tmp_path / "mine.jsonl").write_text("\n".join(lines))
-    shutil.copytree(PROJECT / "scripts", tmp_path / "scripts")
-    shutil.copytree(PROJECT / "configs", tmp_path / "configs")
-    config = Config().from_disk(tmp_path / "configs" / "reranker.cfg", interpolate=False)
-    config["training"] |= {"max_steps": 150, "eval_frequency": 50}
-    config.to_disk(tmp_path / "configs" / "reranker.cfg")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path / "scripts"))
-    for name in ("runs", "check_package", "make_config", "across"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    run("linker", dictionary="names.tsv", encoder="encoder")
-    yield tmp_path
-    for name in ("runs", "check_package", "make_config", "across"):
-        sys.modules.pop(name, None)
+    (path / "mine.jsonl").write_text("\n".join(lines))
+    shutil.copytree(PROJECT / "scripts", path / "scripts")
+    shutil.copytree(PROJECT / "configs", path / "configs")
+    shorten(path, 150)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path)
+        run("linker", dictionary="names.tsv", encoder="encoder")
+        run("convert", annotations="mine.jsonl", split="0.6,0.2,0.2")
+    return path
+
+
+@pytest.fixture
+def folder(prepared, tmp_path, monkeypatch):
+    """A copy of it, as the working folder."""
+    path = shutil.copytree(prepared, tmp_path / "project")
+    monkeypatch.chdir(path)
+    monkeypatch.syspath_prepend(str(path / "scripts"))
+    sys.modules.pop("runs", None)
+    yield path
+    sys.modules.pop("runs", None)
 
 
 @pytest.fixture
 def documents(folder):
     """The converted annotations."""
-    run("convert", annotations="mine.jsonl", split="0.6,0.2,0.2")
     return folder / "output" / "mine" / "documents"
 
 
@@ -110,7 +111,7 @@ def test_one_command_learns_from_annotations(folder):
     assert (folder / "output/mine/evaluation/confidence.svg").is_file()
     best = folder / "output" / "mine" / "run" / "model-best"
     assert spacy.load(best).pipe_names == ["schwartz_hearst", "sapbert_linker", "sapbert_reranker"]
-    list_decisions = importlib.import_module("check_package").list_decisions
+    list_decisions = importlib.import_module("runs").list_decisions
     decisions = list_decisions(spacy.load(best), folder / "output/mine/documents/test.spacy")
     assert len(decisions) == 6 and {("cold", "D2"), ("fever", "D4")} < {(row[1], row[2]) for row in decisions}
     run("calibrate", precision="0.5")
@@ -120,7 +121,15 @@ def test_one_command_learns_from_annotations(folder):
     assert json.loads((folder / "output/mine/scores.json").read_text())["nel_micro_f"] == 1.0
 
 
+def shorten(folder, steps):
+    path = folder / "configs" / "reranker.cfg"
+    config = Config().from_disk(path, interpolate=False)
+    config["training"] |= {"max_steps": steps, "eval_frequency": steps // 3}
+    config.to_disk(path)
+
+
 def test_curves_and_folds_are_measured_once(folder, documents, monkeypatch):
+    shorten(folder, 15)
     run("curve", sizes="6,0", curve_seeds="0,1")
     curve = folder / "output" / "mine" / "runs" / "curve.md"
     rows = read_rows(curve)
@@ -147,13 +156,12 @@ def copy_fold(documents, fold):
 
 def test_rerankers_of_other_corpora_are_measured_and_saved(folder):
     for name in ("first", "second"):
-        run("linker", name=name, dictionary="names.tsv", encoder="encoder")
-        run("convert", name=name, annotations="mine.jsonl", split="0.6,0.2,0.2")
-    run("across", corpora="first,second")
+        shutil.copytree(folder / "output" / "mine", folder / "output" / name)
+    run("across", corpora="first,second", across_seeds="0")
     rows = read_rows(folder / "output" / "across.md")
     wanted = [(name, who) for name in ("first", "second") for who in ("linker alone", "reranker of the others")]
     assert list(rows) == [f"{name}: {who}" for name, who in wanted]
-    assert [cells[0] for cells in rows.values()] == ["1", "2", "1", "2"]
+    assert [cells[0] for cells in rows.values()] == ["1"] * 4
     # The saved reranker works behind any linker with this encoder.
     nlp = spacy.load(folder / "output" / "mine" / "linker")
     nlp.add_pipe("sapbert_reranker", config={"priors": False}).from_disk(folder / "output" / "default")
@@ -164,30 +172,19 @@ def test_rerankers_of_other_corpora_are_measured_and_saved(folder):
     assert doc.ents[0]._.kb_candidates[0]["id"] == "D4" and 0 < doc.ents[0]._.kb_probability <= 1
 
 
-def test_documents_of_a_corpus_are_drawn(folder, documents, monkeypatch):
-    across = importlib.import_module("across")
-    monkeypatch.setattr(across, "BATCH", 4)
-    corpus = across.read_corpus(folder / "output" / "mine")
-
-    def count(mentions, seed=0):
-        return [len(batch) for batch in across.list_batches(corpus, mentions, random.Random(seed))]
-
-    # A large corpus does not outweigh others.
-    assert count(10) == [4, 4, 2] and sum(count(1000)) == len(corpus.examples) > 11
-    taken = [next(iter(across.list_batches(corpus, 4, random.Random(seed)))) for seed in (0, 0, 1)]
-    assert taken[0] == taken[1] != taken[2]
-    # Of a corpus in folds, the first fold counts.
-    assert across.find_parts(documents) == (documents / "train.spacy", documents / "test.spacy")
+def test_the_first_fold_of_a_corpus_in_folds_counts(folder, documents):
+    runs = importlib.import_module("runs")
+    assert runs.find_parts(documents) == (documents / "train.spacy", documents / "test.spacy")
     copy_fold(documents, "fold1")
     copy_fold(documents, "fold0")
     (documents / "train.spacy").unlink()
-    assert across.find_parts(documents) == (documents / "fold0.train.spacy", documents / "fold0.test.spacy")
+    assert runs.find_parts(documents) == (documents / "fold0.train.spacy", documents / "fold0.test.spacy")
     with pytest.raises(FileNotFoundError, match="run `convert` for this corpus first"):
-        across.find_parts(folder)
+        runs.find_parts(folder)
 
 
 def test_the_pipeline_stays_whole_and_its_first_linker_proposes(folder):
-    make_config = importlib.import_module("make_config").make_config
+    make_config = importlib.import_module("runs").make_config
     nlp = spacy.load(folder / "output" / "mine" / "linker")
     nlp.add_pipe("entity_ruler", first=True)
     nlp.to_disk(folder / "whole")

@@ -1,10 +1,10 @@
 """The project that serves a pipeline: what it answers, what it refuses, and that no request is lost."""
 
 import json
+import multiprocessing
 import os
 import re
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -16,6 +16,8 @@ from types import SimpleNamespace
 import httpx
 import pytest
 import spacy
+import typer
+import uvicorn
 from cassis import Cas, TypeSystem, load_cas_from_xmi
 from fastapi.testclient import TestClient
 from filelock import FileLock
@@ -26,6 +28,7 @@ from spacy_sapbert.annotations import LINKS, get_user_data, make_key
 from spacy_sapbert.context import MentionContext, write_context
 
 with import_scripts("service"):
+    import gold
     import inception
     import limits
     import serve as service
@@ -136,11 +139,9 @@ def test_nil_stays_nil_and_mentions_that_are_no_findings_are_marked(serve, with_
     first, second = link(client, TEXT)["entities"]
     assert first["context"] == ["negated", "family"] and "context" not in second
     assert first["id"] and second["id"] is None and second["candidates"]
-    # The page strikes them out, and shows the words.
-    assert "entity.context" in client.get("/page/page.js").text and ".no-finding" in client.get("/page/style.css").text
 
 
-def test_concepts_types_and_health_are_described(client):
+def test_concepts_types_health_and_the_page_are_served(client):
     concept = client.get("/concept/C0020538").json()
     assert concept["canonical_name"] == "Hypertensive disease" and concept["names"][-1] == "high blood pressure"
     assert concept["types"] == [{"id": "T047", "name": "Disease or Syndrome"}] and "MSH:D006973" in concept["codes"]
@@ -148,18 +149,13 @@ def test_concepts_types_and_health_are_described(client):
     assert [row["id"] for row in client.get("/types").json()] == ["T047", "T070", "T184"]
     health = client.get("/health").json()
     assert health["status"] == "ok" and health["concepts"] == 6
-
-
-def test_the_page_and_its_files_are_served(client):
-    page = client.get("/").text
-    assert "page/page.js" in page and "http" not in page.replace("http-equiv", "")
-    for name in ("page.js", "style.css"):
-        assert client.get(f"/page/{name}").status_code == 200
-    # Whatever comes from a text goes into the page as text.
-    script = client.get("/page/page.js").text
-    assert "innerHTML" not in script and "insertAdjacentHTML" not in script
-    # Nothing of a text stays in the browser.
-    assert not {"localStorage", "sessionStorage", "indexedDB", "cookie"}.intersection(re.findall(r"\w+", script))
+    page, script, style = (client.get(f"/{path}") for path in ("", "page/page.js", "page/style.css"))
+    assert (
+        style.status_code == 200 and "page/page.js" in page.text and "http" not in page.text.replace("http-equiv", "")
+    )
+    # Whatever comes from a text goes into the page as text, and nothing of a text stays in the browser.
+    unwanted = {"innerHTML", "insertAdjacentHTML", "localStorage", "sessionStorage", "indexedDB", "cookie"}
+    assert script.status_code == 200 and not unwanted.intersection(re.findall(r"\w+", script.text))
 
 
 @pytest.mark.parametrize(
@@ -201,20 +197,14 @@ def test_every_error_has_the_same_form(client, serve, make_nlp):
     assert all([*answer.json()] == ["error"] for answer in asked) and "10 characters" in asked[-1].json()["error"]
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]:8000", "nlp.example.org"])
-def test_requests_are_addressed_to_a_name_of_this_machine(client, host):
-    assert client.get("/health", headers={"Host": host}).status_code == 200
-    own = client.post("/link", json={"texts": ["a cold"]}, headers={"Host": host, "Origin": f"http://{host}"})
-    assert own.status_code == 200
-
-
-FOREIGN = ["evil.example", "localhost.evil.example", "evil.example:8000", "", "[", "10.0.0.1", "a:80@localhost"]
-
-
-@pytest.mark.parametrize("host", [*FOREIGN, "localhost#a"])
-def test_other_names_are_refused(client, host):
-    refused = client.get("/concept/C0020538", headers={"Host": host})
-    assert refused.status_code == 400 and f"addressed to {host!r}" in refused.json()["error"]
+def test_requests_are_addressed_to_a_name_of_this_machine(client):
+    for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]:8000", "nlp.example.org"):
+        own = client.post("/link", json={"texts": []}, headers={"Host": host, "Origin": f"http://{host}"})
+        assert own.status_code == 200, host
+    foreign = ["evil.example", "localhost.evil.example", "evil.example:8000", "", "[", "10.0.0.1", "a:80@localhost"]
+    for host in (*foreign, "localhost#a"):
+        refused = client.get("/concept/C0020538", headers={"Host": host})
+        assert refused.status_code == 400 and f"addressed to {host!r}" in refused.json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -434,54 +424,44 @@ def test_corrections_are_kept_as_lines_of_prodigy(serve, client, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["gold.jsonl"]
 
 
-def test_corrections_of_one_text_are_merged(serve, tmp_path):
+def test_corrections_of_one_text_are_merged_and_come_back(serve, client, tmp_path):
     path = tmp_path / "gold.jsonl"
     one, other = serve(gold=str(path)), serve(gold=str(path))
     attack, insomnia = make_span(4, 16, "C0027051"), make_span(23, 31)
-    assert one.post("/gold", json={"text": TEXT, "spans": [insomnia]}).json() == {"kept": 1}
-    assert other.post("/gold", json={"text": TEXT, "spans": [attack]}).json() == {"kept": 2}
-    assert read_gold(path) == [{"text": TEXT, "spans": [attack, insomnia], "answer": "accept"}]
+
+    def keep(service, **changes):
+        service.post("/gold", json={"text": TEXT, **changes}).raise_for_status()
+        return [row["spans"] for row in read_gold(path)] if path.read_bytes() else []
+
+    def ask(service=one, **choice):
+        return [result.get("gold") for result in service.post("/link", json=choice).json()["results"]]
+
+    assert keep(one, spans=[insomnia]) == [[insomnia]] and keep(other, spans=[attack]) == [[attack, insomnia]]
+    assert ask(texts=[TEXT, "a cold"], gold=True) == [[attack, insomnia], []]
+    assert ask(texts=[TEXT], gold=True, utf16=True, threshold=1.0)[0][0] == {**attack, "start": 5, "end": 17}
+    assert ask(texts=[TEXT]) == ask(client, texts=[TEXT], gold=True) == [None]
     # The newer of two that contradict each other counts.
     wider, changed = make_span(10, 21), {**insomnia, "kb_id": "C0917801"}
-    assert one.post("/gold", json={"text": TEXT, "spans": [wider, changed]}).json() == {"kept": 2}
-    assert read_gold(path) == [{"text": TEXT, "spans": [wider, changed], "answer": "accept"}]
-    withdrawn = [{"start": 10, "end": 21}]
-    assert other.post("/gold", json={"text": TEXT, "withdrawn": withdrawn}).json() == {"kept": 1}
-    assert read_gold(path)[0]["spans"] == [changed]
-    one.post("/gold", json={"text": TEXT, "withdrawn": [{"start": 23, "end": 31}]})
-    assert path.read_bytes() == b""
+    assert keep(one, spans=[wider, changed]) == [[wider, changed]]
+    assert keep(other, withdrawn=[{"start": 10, "end": 21}]) == [[changed]]
+    assert keep(one, withdrawn=[{"start": 23, "end": 31}]) == []
 
 
-def test_a_text_comes_back_with_its_corrections(serve, client, tmp_path):
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+def test_processes_that_write_at_once_lose_nothing(tmp_path):
     path = tmp_path / "gold.jsonl"
-    span = make_span(4, 16, "C0027051")
-    serve(gold=str(path)).post("/gold", json={"text": TEXT, "spans": [span]})
-    own = serve(gold=str(path))
 
-    def ask(**choice):
-        return [result.get("gold") for result in own.post("/link", json=choice).json()["results"]]
+    def write(first):
+        for number in range(first, 60, 2):
+            span = gold.Correction(start=number, end=number + 1, label="A")
+            gold.keep_gold(path, gold.GoldRequest(text="a" * 60, spans=[span]))
 
-    assert ask(texts=[TEXT, "a cold"], gold=True) == [[span], []]
-    assert ask(texts=[TEXT], gold=True, utf16=True, threshold=1.0) == [[{**span, "start": 5, "end": 17}]]
-    assert ask(texts=[TEXT]) == [None]
-    assert "gold" not in link(client, TEXT, gold=True)
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from gold import Correction, GoldRequest, keep_gold
-for number in range(int(sys.argv[2]), 60, 2):
-    span = Correction(start=number, end=number + 1, label="A")
-    keep_gold(Path(sys.argv[1]), GoldRequest(text="a" * 60, spans=[span]))
-"""
-
-
-def test_processes_that_write_at_once_lose_nothing(tmp_path, monkeypatch):
-    path = tmp_path / "gold.jsonl"
-    monkeypatch.setenv("PYTHONPATH", f"{SCRIPTS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    processes = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(first)]) for first in range(2)]
-    assert [process.wait(300) for process in processes] == [0, 0]
+    processes = [multiprocessing.get_context("fork").Process(target=write, args=(first,)) for first in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(300)
+    assert [process.exitcode for process in processes] == [0, 0]
     (row,) = read_gold(path)
     assert [span["start"] for span in row["spans"]] == list(range(60))
 
@@ -552,15 +532,11 @@ def test_predictions_are_what_the_pipeline_links(client, nlp, scored):
         best = ents[0]._.kb_candidates[0]
         assert found[0].identifier_score == pytest.approx(best["score"])
         assert best["canonical_name"] in found[0].identifier_score_explanation
+    for text in ("", "Nothing."):
+        assert not read_predictions(predict(nlp, make_request(types, text)), types)
     # Offsets in the file are UTF-16 units.
     start = DOCUMENT.index("heart") + 1
     assert f'begin="{start}" end="{start + len("heart attack")}"' in xmi
-
-
-def test_a_document_without_mentions_comes_back(nlp):
-    types = make_types()
-    for text in ("", "Nothing."):
-        assert not read_predictions(predict(nlp, make_request(types, text)), types)
 
 
 @pytest.mark.parametrize(
@@ -614,25 +590,31 @@ def test_entities_are_refused_however_they_are_written(nlp, part, disguise):
 
 
 @pytest.fixture
-def address(nlp, tmp_path):
+def address(nlp, tmp_path, monkeypatch):
+    """Run the command in a thread, which tells its server when to stop."""
     nlp.to_disk(tmp_path / "pipeline")
+    servers = []
+
+    def run(app, **settings):
+        servers.append(uvicorn.Server(uvicorn.Config(app, **settings)))
+        servers[0].run()
+
+    monkeypatch.setattr(uvicorn, "run", run)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    gold = str(tmp_path / "gold.jsonl")
-    command = [sys.executable, str(SCRIPTS / "serve.py"), str(tmp_path / "pipeline"), "--port", str(port)]
-    process = subprocess.Popen([*command, "--gold", gold])
-    address = f"http://127.0.0.1:{port}"
-    for _ in range(1200):
-        assert process.poll() is None
-        try:
-            httpx.get(f"{address}/health").raise_for_status()
-            break
-        except httpx.TransportError:
-            time.sleep(0.1)
-    yield address
-    process.terminate()
-    process.wait(30)
+    command = typer.Typer()
+    command.command()(service.main)
+    words = [str(tmp_path / "pipeline"), "--port", str(port), "--gold", str(tmp_path / "gold.jsonl")]
+    thread = threading.Thread(target=command, args=[words], kwargs={"standalone_mode": False})
+    thread.start()
+    while not (servers and servers[0].started):
+        assert thread.is_alive()
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{port}"
+    servers[0].should_exit = True
+    thread.join(30)
 
 
 def test_the_command_serves(address):

@@ -27,7 +27,7 @@ def make_terminology(*concepts):
     return builder.build()
 
 
-def test_phrases_are_cut_from_definitions_by_the_seed():
+def test_phrases_are_cut_from_definitions_and_templates_filled():
     definitions = ["A disease of the heart muscle; it is rare (and bad).", "Pain.", "An infection of the skin"]
     drawn = texts.draw_phrases(definitions, 12, random.Random(0))
     assert len(drawn) == 12 and drawn == texts.draw_phrases(definitions, 12, random.Random(0))
@@ -35,14 +35,8 @@ def test_phrases_are_cut_from_definitions_by_the_seed():
         assert 2 <= len(phrase.split()) <= 6 and any(phrase in definition.lower() for definition in definitions)
         assert not set(phrase) & set(";().")
     assert texts.draw_phrases(["Pain."], 5, random.Random(0)) == texts.draw_phrases([], 5, random.Random(0)) == set()
-
-
-def test_templates_are_filled_with_all_words():
-    groups = [{"templates": ["my {b} {s}", "no {s}"], "words": {"b": ["leg", "arm"], "s": ["pain", "cramp"]}}]
-    assert texts.fill_templates(groups) == {
-        *("my leg pain", "my arm pain", "my leg cramp", "my arm cramp"),
-        *("no pain", "no cramp"),
-    }
+    groups = [{"templates": ["my {b} {s}", "no {s}"], "words": {"b": ["leg", "arm"], "s": ["pain"]}}]
+    assert texts.fill_templates(groups) == {"my leg pain", "my arm pain", "no pain"}
     assert len(texts.fill_templates(srsly.read_json(PROJECT / "configs" / "phrases.json"))) > 20_000
 
 
@@ -51,7 +45,7 @@ def test_only_concepts_of_the_pairs_are_defined(tmp_path):
     write_pairs(make_terminology("C0000001", "C0000003"), tmp_path / "pairs")
     (tmp_path / "phrases.json").write_text(json.dumps([{"templates": ["so {m}"], "words": {"m": ["sad"]}}]))
     output = tmp_path / "made" / "texts.txt"
-    texts.main(tmp_path / "rrf", tmp_path / "pairs", tmp_path / "phrases.json", output, 5, 0)
+    texts.main(tmp_path / "rrf", tmp_path / "pairs", tmp_path / "phrases.json", output)
     lines = output.read_text().splitlines()
     assert "so sad" in lines and len(lines) > 1 and lines == sorted(lines)
     assert all(line == "so sad" or line in "an attack of the heart" for line in lines)

@@ -72,7 +72,7 @@ def read_blocks(path: Path, name: str, counts: list[int], first: int, columns: C
 
 
 class BlockReader:
-    """Reads blocks of files. Going on in the same file continues where the last block ended."""
+    """Reads blocks of files; the next block of the same file is read on from where the last one ended."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -80,7 +80,7 @@ class BlockReader:
         self._blocks: Iterator[pa.Table] = iter(())
 
     def read(self, path: Path, name: str, counts: list[int], number: int) -> pa.Table:
-        """Read a block. See `read_blocks`."""
+        """Read a block."""
         if self._place != (path, number):
             self._blocks = read_blocks(path, name, counts, number, self._columns)
         # Until the block is read, there is no place to go on from.

@@ -1,22 +1,45 @@
-"""Link a corpus with a pipeline: in this process, with Ray actors on this machine, or on a Ray cluster."""
+"""Link a corpus with a pipeline: in this process, with Ray actors on this machine, or on a Ray cluster.
+
+The output folder has a manifest of pipeline and input, and a file of mentions and one of errors for each block.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import pyarrow.parquet as pq
 import typer
-from documents import Columns
-from folder import Block, CorpusError, Job, OutputFolder
-from linking import LinkingSettings
+from documents import SUFFIXES, Columns, count_blocks
+from filelock import Timeout
+from linking import Job
 from wasabi import msg
-from work import Result, find_pipeline, hash_pipeline, link_in_process
+from work import (
+    ERRORS_FOLDER,
+    MENTIONS_FOLDER,
+    Block,
+    CorpusError,
+    Result,
+    find_pipeline,
+    hash_pipeline,
+    link_in_process,
+    link_with_ray,
+)
 
+from spacy_sapbert.files import hash_file, lock_folder, write_whole
 from spacy_sapbert.progress import show_progress
-from spacy_sapbert.text import MAX_RUN
 
+MANIFEST, LOCK = "manifest.json", ".linking.lock"
+# Raise it if the same documents give other rows.
+FORMAT = 1
+PACKAGES = ("spacy", "spacy-sapbert")
 SHOWN = 5
 GO_ON = "What is linked stays; run the command again to go on."
 
@@ -26,24 +49,18 @@ def main(
     corpus: Annotated[Path, typer.Argument(help="A folder of .parquet, .jsonl, .jsonl.gz and .spacy, or a file")],
     output: Annotated[Path, typer.Argument(help="The folder to write; that of an ended or killed run is completed")],
     actors: Annotated[int, typer.Option(help="Ray actors; 0 links in this process, without Ray")] = 0,
-    block: Annotated[int, typer.Option(help="Documents of a block, which has a file of mentions", min=1)] = 1000,
-    max_length: Annotated[
-        int, typer.Option(help="Characters of a document; longer ones are errors", min=1)
-    ] = 1_000_000,
-    max_run: Annotated[
-        int, typer.Option(help="Characters without white space; documents with longer runs are errors", min=1)
-    ] = MAX_RUN,
+    block: Annotated[int, typer.Option(help="Documents of a block, which has a file of mentions", min=1)] = Job.block,
+    max_length: Annotated[int, typer.Option(help="Characters of a document at most", min=1)] = Job.max_length,
+    max_run: Annotated[int, typer.Option(help="Characters without white space at most", min=1)] = Job.max_run,
     text: Annotated[str, typer.Option(help="The column of texts")] = Columns.text,
     document: Annotated[str, typer.Option(help="The column of documents' ids")] = Columns.document,
     entities: Annotated[str, typer.Option(help="The column of given entities")] = Columns.entities,
-    attribute: Annotated[str, typer.Option(help="The attribute of spans with candidates")] = LinkingSettings.attribute,
 ) -> None:
     """Link a corpus."""
     try:
         folder = find_pipeline(pipeline)
         columns = Columns(text, document, entities)
-        linking = LinkingSettings(max_length, attribute, max_run=max_run)
-        job = Job(str(folder), hash_pipeline(folder), columns, linking, block)
+        job = Job(str(folder), hash_pipeline(folder), columns, block, max_length, max_run)
         unread = link_corpus(job, corpus, output, actors)
     except CorpusError as error:
         msg.fail(str(error), exits=1)
@@ -60,13 +77,12 @@ def main(
 
 def link_corpus(job: Job, corpus: Path, output: Path, actors: int = 0) -> list[str]:
     """Link what the output folder lacks, and say what it holds then."""
-    folder = OutputFolder(output)
-    with folder.lock():
-        blocks = folder.start(job, corpus)
-        done = folder.list_done()
+    with lock_output(output):
+        blocks = start_output(output, job, corpus)
+        done = list_done(output)
         left = [block for block in blocks if block.key not in done]
-        n_done = sum(block.n_documents for block in blocks if block.key in done)
-        total = sum(block.n_documents for block in blocks)
+        sizes = {block.key: block.counts[block.number] if block.counts else 0 for block in blocks}
+        total, n_done = sum(sizes.values()), sum(size for key, size in sizes.items() if key in done)
         if n_done:
             msg.info(f"{n_done:,} of {total:,} documents are linked already.")
         unread, n_errors = [], 0
@@ -79,10 +95,11 @@ def link_corpus(job: Job, corpus: Path, output: Path, actors: int = 0) -> list[s
                 n_errors += result["errors"]
                 progress.note(errors=f"{n_errors:,}", unread=f"{len(unread):,}")
                 progress.update(result["documents"])
-        counts = folder.count()
-    msg.good(
-        f"{total:,} documents, {counts['mentions']:,} mentions, {counts['errors']:,} documents with errors: {output}"
-    )
+        mentions, errors = (
+            sum(pq.read_metadata(file).num_rows for file in (output / name).glob("*.parquet"))
+            for name in (MENTIONS_FOLDER, ERRORS_FOLDER)
+        )
+    msg.good(f"{total:,} documents, {mentions:,} mentions, {errors:,} documents with errors: {output}")
     return unread
 
 
@@ -91,12 +108,116 @@ def _link(job: Job, output: str, blocks: Sequence[Block], actors: int) -> Iterat
         return iter(())
     if not actors and not os.environ.get("RAY_ADDRESS"):
         return link_in_process(job, output, blocks)
-    try:
-        from on_ray import link_with_ray
-    except ImportError as error:
-        reason = "Actors need Ray, which is not installed. In the checkout: pip install -c constraints.txt '.[corpus]'."
-        raise CorpusError(f"{reason} Without it, leave out `--actors` and RAY_ADDRESS.") from error
+    if find_spec("ray") is None:
+        raise CorpusError(
+            "Actors need Ray, which is not installed. In the checkout: pip install -c constraints.txt '.[corpus]'. "
+            "Without it, leave out `--actors` and RAY_ADDRESS."
+        )
     return link_with_ray(job, output, blocks, actors)
+
+
+@contextmanager
+def lock_output(output: Path) -> Iterator[None]:
+    """Keep other runs out of the output folder, and remove what killed runs have left."""
+    output.mkdir(parents=True, exist_ok=True)
+    try:
+        with lock_folder(output, LOCK, timeout=0):
+            for part in output.rglob("*.part"):
+                part.unlink()
+            yield
+    except Timeout as error:
+        raise CorpusError(f"Another run is writing to {output}. Wait for it, or choose another folder.") from error
+
+
+def list_done(output: Path) -> set[str]:
+    """List the blocks that are linked."""
+    return {file.stem for file in (output / MENTIONS_FOLDER).glob("*.parquet")}
+
+
+def start_output(output: Path, job: Job, corpus: Path) -> list[Block]:
+    """Check that the folder is empty or belongs to this job and input, write its manifest, and list all blocks."""
+    known, settings = _read_manifest(output), asdict(job)
+    if not list_done(output):
+        # Nothing is lost if settings are corrected before any block is linked.
+        known = {}
+    # The same pipeline may have moved, so its name does not count.
+    name = Path(settings.pop("pipeline")).name
+    manifest = {
+        "format": FORMAT,
+        "pipeline": settings.pop("fingerprint"),
+        "versions": {package: version(package) for package in PACKAGES},
+        "settings": settings,
+    }
+    for key, wanted in manifest.items() if known else ():
+        if known.get(key) != wanted:
+            raise CorpusError(
+                f"{output} holds the output of another {key}: {known.get(key)}, not {wanted}. Choose another output "
+                "folder, or delete this one to link all documents anew."
+            )
+    files = describe_input(corpus, job, known.get("files", {}))
+    if known:
+        _check_files(output, known["files"], files)
+    with write_whole(output / MANIFEST) as part:
+        whole = {**manifest, "name": name, "files": files}
+        part.write_text(json.dumps(whole, indent=1, ensure_ascii=False), encoding="utf8")
+    blocks = []
+    for index, (name, file) in enumerate(sorted(files.items())):
+        place, counts = str((corpus if corpus.is_file() else corpus / name).resolve()), file["blocks"]
+        for number in range(1 if counts is None else len(counts)):
+            blocks.append(Block(place, name, counts or [], number, f"{index:05d}-{number:06d}", file["problem"] or ""))
+    return blocks
+
+
+def describe_input(path: Path, job: Job, known: dict[str, Any]) -> dict[str, Any]:
+    """Describe the files of a corpus. A file with the same size and time as before is not read again."""
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    files = [file for file in files if file.name.endswith(SUFFIXES)]
+    if not files:
+        raise CorpusError(f"{path} has no file whose name ends with {', '.join(SUFFIXES)}. Check the path.")
+    described = {}
+    for file in show_progress(files, description="Reading the list of files", unit="files"):
+        name = file.name if path.is_file() else file.relative_to(path).as_posix()
+        stat = file.stat()
+        found = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+        before = known.get(name, {"problem": "unknown"})
+        if before["problem"] is None and found.items() <= before.items():
+            described[name] = before
+            continue
+        found["sha256"] = hash_file(file)
+        try:
+            described[name] = {**found, "blocks": count_blocks(file, job.block, job.columns), "problem": None}
+        except Exception as error:  # a damaged file makes its reader raise nearly anything
+            described[name] = {**found, "blocks": None, "problem": f"{type(error).__name__}: {error}"}
+    return described
+
+
+def _read_manifest(output: Path) -> dict[str, Any]:
+    path = output / MANIFEST
+    if path.is_file():
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
+        return manifest
+    if others := sorted(file.name for file in output.iterdir() if file.name != LOCK):
+        raise CorpusError(
+            f"{output} holds {others[0]!r} and no {MANIFEST}: it is not the output of this command. Choose an empty "
+            "folder, or one that does not exist."
+        )
+    return {}
+
+
+def _check_files(output: Path, known: dict[str, Any], found: dict[str, Any]) -> None:
+    begun = {key.partition("-")[0] for key in list_done(output)}
+    changed = [
+        name
+        for index, name in enumerate(sorted(known))
+        if name in found and known[name]["sha256"] != found[name]["sha256"] and f"{index:05d}" in begun
+    ]
+    others = {"is missing now": sorted({*known} - {*found}), "is new": sorted({*found} - {*known})}
+    for what, names in {**others, "has changed since it was linked": changed}.items():
+        if names:
+            raise CorpusError(
+                f"{output} holds the output of another input: {names[0]} {what} ({len(names)} such files). Choose "
+                "another output folder, or restore the input."
+            )
 
 
 if __name__ == "__main__":

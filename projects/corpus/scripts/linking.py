@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from documents import Columns
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
@@ -37,13 +38,16 @@ KEPT_WORDS = 200_000
 
 
 @dataclass(frozen=True)
-class LinkingSettings:
-    """What is linked, and what is written."""
+class Job:
+    """What decides the rows of an output folder, but for the documents."""
 
+    pipeline: str
+    fingerprint: str
+    columns: Columns
+    # Documents of a block at most.
+    block: int = 1000
     # Characters of a document; a longer one is an error.
     max_length: int = 1_000_000
-    # The extension attribute of spans with the candidates: the linker's setting of this name.
-    attribute: str = "kb_candidates"
     # Characters without white space; spaCy's tokenizer would take minutes for longer runs, which are errors.
     max_run: int = MAX_RUN
 
@@ -60,13 +64,6 @@ class Mention(NamedTuple):
     candidates: Sequence[dict[str, Any]]
 
 
-class LinkedBlock(NamedTuple):
-    """A row for each entity, in the order of documents, and one for each document that could not be linked."""
-
-    mentions: pa.Table
-    errors: pa.Table
-
-
 class Row(NamedTuple):
     """A document to link: its place in the block, and its entities, which are None if they are to be found."""
 
@@ -75,20 +72,18 @@ class Row(NamedTuple):
     entities: list[Entity] | None
 
 
-def link_block(
-    nlp: Language, documents: pa.Table, fingerprint: str, settings: LinkingSettings | None = None
-) -> LinkedBlock:
-    """Link the documents of a block. A document that makes a component fail does not touch the others."""
-    settings = settings or LinkingSettings()
+def link_block(nlp: Language, documents: pa.Table, job: Job) -> tuple[pa.Table, pa.Table]:
+    """Link the documents of a block: a row for each entity, in the order of documents, and one for each document that
+    could not be linked. A document that makes a component fail does not touch the others."""
     # A text may be longer than spaCy's own limit if the setting says so.
-    nlp.max_length = max(nlp.max_length, settings.max_length)
+    nlp.max_length = max(nlp.max_length, job.max_length)
     ids = documents["document"].to_pylist()
     rows: list[Row] = []
     errors: dict[int, str] = {}
     found: dict[int, list[Mention]] = {}
     for number, document in enumerate(documents.to_pylist()):
         try:
-            rows.append(_read_row(number, document, settings))
+            rows.append(_read_row(number, document, job))
         except ValueError as error:
             errors[number] = str(error)
     finders = [name for name in nlp.pipe_names if "doc.ents" in nlp.get_pipe_meta(name).assigns]
@@ -97,12 +92,12 @@ def link_block(
     forget = nlp.memory_zone if len(nlp.vocab) >= KEPT_WORDS else nullcontext
     with forget():
         _empty_caches(nlp)
-        _link_rows(nlp, [row for row in rows if row.entities is None], settings, found, errors)
+        _link_rows(nlp, [row for row in rows if row.entities is None], found, errors)
         with nlp.select_pipes(disable=finders):
-            _link_rows(nlp, [row for row in rows if row.entities is not None], settings, found, errors)
+            _link_rows(nlp, [row for row in rows if row.entities is not None], found, errors)
     mentions = [(ids[number], mention) for number in sorted(found) for mention in found[number]]
     failed = [{"document": ids[number], "error": errors[number]} for number in sorted(errors)]
-    return LinkedBlock(make_mentions(mentions, fingerprint), pa.Table.from_pylist(failed, schema=ERRORS))
+    return make_mentions(mentions, job.fingerprint), pa.Table.from_pylist(failed, schema=ERRORS)
 
 
 def _empty_caches(nlp: Language) -> None:
@@ -115,17 +110,17 @@ def _empty_caches(nlp: Language) -> None:
             component._context = None
 
 
-def _read_row(number: int, document: dict[str, Any], settings: LinkingSettings) -> Row:
+def _read_row(number: int, document: dict[str, Any], job: Job) -> Row:
     """Read a document, or say why it can't be linked."""
     text, entities = document["text"], document["entities"]
     if document["error"] is not None:
         raise ValueError(document["error"])
     if text is None:
         raise ValueError("it has no text")
-    if len(text) > settings.max_length:
-        raise ValueError(f"it has {len(text):,} characters, more than max_length = {settings.max_length:,}")
-    if (run := measure_run(text)) > settings.max_run:
-        raise ValueError(f"it has {run:,} characters without white space, more than max_run = {settings.max_run:,}")
+    if len(text) > job.max_length:
+        raise ValueError(f"it has {len(text):,} characters, more than max_length = {job.max_length:,}")
+    if (run := measure_run(text)) > job.max_run:
+        raise ValueError(f"it has {run:,} characters without white space, more than max_run = {job.max_run:,}")
     if entities is None:
         return Row(number, text, None)
     return Row(number, text, sorted({_read_entity(entity or {}, len(text)) for entity in entities}))
@@ -138,30 +133,26 @@ def _read_entity(entity: dict[str, Any], length: int) -> Entity:
     return start, end, entity.get("label") or ""
 
 
-def _link_rows(
-    nlp: Language,
-    rows: list[Row],
-    settings: LinkingSettings,
-    found: dict[int, list[Mention]],
-    errors: dict[int, str],
-) -> None:
+def _link_rows(nlp: Language, rows: list[Row], found: dict[int, list[Mention]], errors: dict[int, str]) -> None:
     """Link rows together. If that fails, halves are tried, so that only the documents at fault are left out."""
     if not rows:
         return
     try:
-        linked = _pipe(nlp, rows, settings)
+        linked = _pipe(nlp, rows)
     except Exception as error:  # whatever a component of the user's own raises
         if len(rows) == 1:
             errors[rows[0].number] = f"{type(error).__name__}: {error}"
         else:
             half = len(rows) // 2
-            _link_rows(nlp, rows[:half], settings, found, errors)
-            _link_rows(nlp, rows[half:], settings, found, errors)
+            _link_rows(nlp, rows[:half], found, errors)
+            _link_rows(nlp, rows[half:], found, errors)
     else:
         found.update((row.number, mentions) for row, mentions in zip(rows, linked, strict=True))
 
 
-def _pipe(nlp: Language, rows: list[Row], settings: LinkingSettings) -> list[list[Mention]]:
+def _pipe(nlp: Language, rows: list[Row]) -> list[list[Mention]]:
+    # The last linker shows its candidates there, and decides on ids.
+    attribute = [part for _, part in nlp.pipeline if isinstance(part, SapbertLinker)][-1].attribute
     linked: list[list[Mention]] = [[] for _ in rows]
     asked: list[int] = []
 
@@ -174,7 +165,7 @@ def _pipe(nlp: Language, rows: list[Row], settings: LinkingSettings) -> list[lis
     n_given = 0
     for doc, (index, entities) in nlp.pipe(make_docs(), as_tuples=True):
         n_given += 1
-        linked[index] += _read_doc(doc, entities, settings.attribute)
+        linked[index] += _read_doc(doc, entities, attribute)
     if n_given < len(asked):
         # A pipeline may have an error handler of its own, which leaves documents out.
         raise ValueError("the pipeline gives no document back")

@@ -1,48 +1,70 @@
-"""Linking blocks: load the pipeline once, then read, link and write one block after another."""
+"""Linking blocks: load the pipeline once, then read, link and write one block after another; in this process or with
+Ray Data, whose actors do the same on this machine or on a cluster."""
 
 from __future__ import annotations
 
 import gc
 import hashlib
-from collections.abc import Iterable, Iterator
+import logging
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import spacy
 from documents import BlockReader
-from folder import Block, CorpusError, Job, OutputFolder
-from linking import link_block
+from linking import Job, link_block
 from spacy import util
-from spacy.tokens import Span
 
-from spacy_sapbert.files import hash_file, list_files
+from spacy_sapbert.files import hash_file, list_files, write_whole
+from spacy_sapbert.linker import SapbertLinker
+
+MENTIONS_FOLDER, ERRORS_FOLDER = "mentions", "errors"
+# Tasks of Ray Data: each is a few blocks, and its results arrive together.
+TASKS = 10_000
+# Only descriptions of blocks and counts go through Ray's store; the least that Ray allows.
+STORE_BYTES = 100 << 20
+# What came of a block, as plain data: `key`; numbers of `documents`, `mentions` and documents with `errors`; `problem`,
+# why the block could not be read; `stop`, why no block can be linked or written, such as a full disk.
+Result = dict[str, Any]
 
 
-class Result(TypedDict):
-    """What came of a block, as plain data: documents read, mentions written, and documents that could not be linked."""
+class CorpusError(ValueError):
+    """Something that the user has to decide or repair, in words for the user."""
 
+
+@dataclass(frozen=True)
+class Block:
+    """Documents of one file that are linked together."""
+
+    path: str
+    # The file's path in the input folder.
+    name: str
+    # The numbers of documents of all blocks of the file, and which of them this is; empty if the file can't be read.
+    counts: list[int]
+    number: int
+    # The name of the block's output.
     key: str
-    documents: int
-    mentions: int
-    errors: int
-    # Why the block could not be read, and why no block can be linked or written, such as a full disk; else empty.
-    problem: str
-    stop: str
+    # Why the file can't be read; empty if it can.
+    problem: str = ""
 
 
 class BlockWorker:
     """Links blocks with one pipeline, loaded once. `check` makes sure that another machine has the same one."""
 
     def __init__(self, job: Job, output: str, *, check: bool = False) -> None:
-        self._job, self._output = job, OutputFolder(Path(output))
+        self._job, self._output = job, Path(output)
         self._reader = BlockReader(job.columns)
         self._stop = ""
         try:
             if check and hash_pipeline(Path(job.pipeline)) != job.fingerprint:
                 raise CorpusError("its files are not those that the command has seen")
             self._nlp = spacy.load(job.pipeline)
-            if not Span.has_extension(job.linking.attribute):
-                raise CorpusError(f"no component sets `span._.{job.linking.attribute}`")
+            if not any(isinstance(component, SapbertLinker) for _, component in self._nlp.pipeline):
+                raise CorpusError("it has no `sapbert_linker`")
         except Exception as error:  # whatever a component of the user's own raises
             self._stop = f"the pipeline {job.pipeline} can't be used: {type(error).__name__}: {error}"
 
@@ -57,13 +79,24 @@ class BlockWorker:
             documents = self._reader.read(Path(block.path), block.name, block.counts, block.number)
         except Exception as error:  # a damaged file makes its reader raise nearly anything
             return {**result, "problem": f"block {block.number + 1} of {block.name}: {type(error).__name__}: {error}"}
-        linked = link_block(self._nlp, documents, self._job.fingerprint, self._job.linking)
+        mentions, errors = link_block(self._nlp, documents, self._job)
         try:
-            self._output.write(block, linked)
+            self._write(block.key, mentions, errors)
         except OSError as error:
-            return {**result, "stop": f"{self._output.path} can't be written: {error}"}
-        counts = {"documents": documents.num_rows, "mentions": linked.mentions.num_rows}
-        return {**result, **counts, "errors": linked.errors.num_rows}  # type: ignore[typeddict-item]
+            return {**result, "stop": f"{self._output} can't be written: {error}"}
+        counts = {"documents": documents.num_rows, "mentions": mentions.num_rows, "errors": errors.num_rows}
+        return {**result, **counts}
+
+    def _write(self, key: str, mentions: pa.Table, errors: pa.Table) -> None:
+        """Write the output of a block. The file of mentions comes last: with it, the block is done."""
+        for folder, table in ((ERRORS_FOLDER, errors), (MENTIONS_FOLDER, mentions)):
+            path = self._output / folder / f"{key}.parquet"
+            if folder == ERRORS_FOLDER and not table.num_rows:
+                path.unlink(missing_ok=True)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with write_whole(path) as part:
+                pq.write_table(table, part, compression="zstd")
 
 
 def link_in_process(job: Job, output: str, blocks: Iterable[Block]) -> Iterator[Result]:
@@ -75,6 +108,48 @@ def link_in_process(job: Job, output: str, blocks: Iterable[Block]) -> Iterator[
             yield worker.link(block)
     finally:
         gc.unfreeze()
+
+
+class BlockActor:
+    """An actor of Ray Data. Its results are counts: mentions go from the actor to the output folder, which all machines
+    see at the same path."""
+
+    def __init__(self, job: Job, output: str, blocks: Sequence[Block]) -> None:
+        self._worker, self._blocks = BlockWorker(job, output, check=True), blocks
+        freeze_objects()
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
+        """Link the blocks of a batch."""
+        results = [self._worker.link(self._blocks[number]) for number in batch["id"]]
+        return {name: [result[name] for result in results] for name in results[0]}
+
+
+def link_with_ray(job: Job, output: str, blocks: Sequence[Block], actors: int = 0) -> Iterator[Result]:
+    """Link blocks with Ray actors of one processor each."""
+    import ray
+    import ray.data
+
+    address = os.environ.get("RAY_ADDRESS")
+    # A new cluster of this machine gets a processor for each actor, and one for Ray Data's own tasks.
+    local = {} if address else {"num_cpus": max(actors, 1) + 1, "object_store_memory": STORE_BYTES}
+    # Actors import this folder's modules, on whatever machine they are.
+    environment = {"working_dir": str(Path(__file__).parent)}
+    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    ray.init(address=address, runtime_env=environment, **quiet, **local)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    try:
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        count = min(actors or max(1, int(ray.cluster_resources()["CPU"]) - 1), len(blocks))
+        dataset = ray.data.range(len(blocks), override_num_blocks=min(len(blocks), TASKS)).map_batches(
+            BlockActor,
+            fn_constructor_args=(job, output, blocks),
+            batch_size=1,
+            compute=ray.data.ActorPoolStrategy(size=count),
+            num_cpus=1,
+        )
+        yield from dataset.iter_rows()
+    finally:
+        ray.shutdown()
 
 
 def freeze_objects() -> None:

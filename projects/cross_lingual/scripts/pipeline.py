@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from zipfile import ZipFile
 
+import numpy as np
 import spacy
 import srsly
 import typer
@@ -105,66 +106,39 @@ def link(pipeline: Path, files: str, output: Path) -> None:
     terminology = nlp.get_pipe("sapbert_linker").terminology
     sentences = read_sentences(files)
     linked = link_texts(nlp, [sentence.text for sentence in sentences])
-    rows = [row for sentence, ents in zip(sentences, linked, strict=True) for row in judge(sentence, ents, terminology)]
+    cells, marks, records = [], [], []
+    for sentence, ents in zip(sentences, linked, strict=True):
+        records.append({"language": sentence.language, "text": sentence.text, "ents": ents})
+        found = {ent["text"].lower(): ent["candidates"] for ent in ents}
+        for mention, ids in sentence.meant.items():
+            candidates = found.get(mention, [])
+            ranks = [rank for rank, candidate in enumerate(candidates) if candidate["id"] in ids]
+            is_known = any(concept in terminology for concept in ids)
+            marks.append((sentence.language, is_known, is_known and mention not in found, 0 in ranks, bool(ranks)))
+            right = "yes" if 0 in ranks else "no" if is_known else "not in the terminology"
+            best = ["-"] * 4
+            if candidates:
+                best = [*(candidates[0][key] for key in ("id", "canonical_name", "name"))]
+                best.append(f"{candidates[0]['score']:.3f}")
+            cells.append((sentence.language, mention, *best, right))
     header = ("", "Mention", "Concept", "Canonical name", "Matched name", "Cosine", "Right")
-    print(table([show(row) for row in rows[:SHOWN]], header=header, divider=True, max_col=34))
-    if len(rows) > SHOWN:
-        msg.text(f"… and {len(rows) - SHOWN:,} more")
-    shares = count(rows)
+    print(table(cells[:SHOWN], header=header, divider=True, max_col=34))
+    if len(cells) > SHOWN:
+        msg.text(f"… and {len(cells) - SHOWN:,} more")
+    shares = []
+    for language in dict.fromkeys(mark[0] for mark in marks):
+        own = [mark for mark in marks if mark[0] == language]
+        # Of those whose concept can be found.
+        known = [mark for mark in own if mark[1]]
+        n_unmarked, *hits = (sum(mark[column] for mark in known) for column in (2, 3, 4))
+        counts = [f"{n:,} ({n / len(known):.0%})" if known else "-" for n in hits]
+        shares.append((language, f"{len(own):,}", f"{len(known):,}", f"{n_unmarked:,}", *counts))
     print(table(shares, header=HEADER, divider=True, aligns=("l", *["r"] * 5)))
-    records = [
-        {"language": sentence.language, "text": sentence.text, "ents": ents}
-        for sentence, ents in zip(sentences, linked, strict=True)
-    ]
     srsly.write_jsonl(output / "links.jsonl", records)
     lines = [HEADER, ("---", *["---:"] * 5), *shares]
     text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     (output / "languages.md").write_text(text, encoding="utf8")
     msg.good(f"{len(records):,} sentences linked to {len(terminology):,} concepts: {output / 'links.jsonl'}")
-
-
-def judge(sentence: Sentence, ents: Ents, terminology: Terminology) -> list[dict[str, Any]]:
-    """Compare the links of a sentence with what was meant."""
-    found = {ent["text"].lower(): ent["candidates"] for ent in ents}
-    rows = []
-    for mention, ids in sentence.meant.items():
-        candidates = found.get(mention, [])
-        ranks = [rank for rank, candidate in enumerate(candidates) if candidate["id"] in ids]
-        known = any(concept in terminology for concept in ids)
-        rows.append(
-            {
-                "language": sentence.language,
-                "mention": mention,
-                "best": candidates[0] if candidates else None,
-                "is_known": known,
-                "is_marked": mention in found,
-                "right": 0 in ranks,
-                "among_five": bool(ranks),
-            }
-        )
-    return rows
-
-
-def show(row: dict[str, Any]) -> tuple[str, ...]:
-    """Turn a row of `judge` into cells."""
-    best, right = row["best"], "yes" if row["right"] else "no" if row["is_known"] else "not in the terminology"
-    if best is None:
-        return row["language"], row["mention"], "-", "-", "-", "-", right
-    score = f"{best['score']:.3f}"
-    return row["language"], row["mention"], best["id"], best["canonical_name"], best["name"], score, right
-
-
-def count(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Count mentions of each language, and how many are linked right, of those whose concept can be found."""
-    counts = []
-    for language in dict.fromkeys(row["language"] for row in rows):
-        own = [row for row in rows if row["language"] == language]
-        known = [row for row in own if row["is_known"]]
-        n_unmarked = sum(not row["is_marked"] for row in known)
-        hits = [sum(row[key] for row in known) for key in ("right", "among_five")]
-        shares = [f"{n:,} ({n / len(known):.0%})" if known else "-" for n in hits]
-        counts.append((language, f"{len(own):,}", f"{len(known):,}", f"{n_unmarked:,}", *shares))
-    return counts
 
 
 @app.command()
@@ -185,12 +159,11 @@ def check(dist: Path, links: Path) -> None:
 
 def is_same(found: Ents, wanted: Ents) -> bool:
     """Compare the links of one sentence; scores may differ by rounding."""
-    if [(ent["text"], ent["id"]) for ent in found] != [(ent["text"], ent["id"]) for ent in wanted]:
-        return False
-    scores = [[candidate["score"] for ent in ents for candidate in ent["candidates"]] for ents in (found, wanted)]
-    return len(scores[0]) == len(scores[1]) and all(
-        abs(left - right) < TOLERANCE for left, right in zip(*scores, strict=True)
-    )
+    links, scores = [], []
+    for ents in (found, wanted):
+        links.append([(ent["text"], ent["id"], len(ent["candidates"])) for ent in ents])
+        scores.append([candidate["score"] for ent in ents for candidate in ent["candidates"]])
+    return links[0] == links[1] and np.allclose(*scores, rtol=0, atol=TOLERANCE)
 
 
 if __name__ == "__main__":

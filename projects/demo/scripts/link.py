@@ -15,19 +15,14 @@ from spacy_sapbert.concept_pages import ConceptPages
 from spacy_sapbert.terminology import Terminology
 
 STYLE = """
-body { font-family: system-ui, sans-serif; color: #1d2733; background: #f4f6f8; margin: 0; line-height: 1.5; }
-main { max-width: 60rem; margin: 0 auto; padding: 2.5rem 1.5rem; }
-h1 { font-size: 1.6rem; margin: 0 0 .4rem; }
-.summary { color: #51606f; margin: 0 0 2rem; }
-article { background: #fff; border: 1px solid #dde3e9; border-radius: .6rem; padding: 1rem 1.25rem; margin: 0 0 1rem; }
+body { font-family: system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; line-height: 1.5; }
+article { border: 1px solid #dde3e9; border-radius: .6rem; padding: 1rem; margin: 1rem 0; }
 .entities { line-height: 2.6 !important; }
 mark { white-space: nowrap; }
-mark a { color: #0b5563 !important; text-decoration: underline !important; }
-table { border-collapse: collapse; width: 100%; font-size: .875rem; margin-top: .4rem; }
-td { border-top: 1px solid #edf0f3; padding: .35rem .6rem .35rem 0; vertical-align: top; }
-td.score { width: 8.5rem; white-space: nowrap; font-variant-numeric: tabular-nums; }
+table { width: 100%; font-size: .875rem; }
+td.score { width: 8.5rem; white-space: nowrap; }
 td.mention { width: 13rem; font-weight: 600; }
-.bar { display: inline-block; height: .55rem; border-radius: .3rem; background: #2a9d8f; margin-right: .5rem; }
+.bar { display: inline-block; height: .55rem; background: #2a9d8f; margin-right: .5rem; }
 .also { color: #6b7a89; }
 """
 
@@ -44,7 +39,14 @@ def main(pipeline: Path, corpus: Path, output: Path) -> None:
     summary = summarize(rows, linker.terminology)
     msg.text(summary)
     output.mkdir(parents=True, exist_ok=True)
-    srsly.write_jsonl(output / "links.jsonl", (make_record(doc) for doc in docs))
+    records = []
+    for doc in docs:
+        ents = [
+            {"start": e.start_char, "end": e.end_char, "text": e.text, "id": e.kb_id_, "candidates": e._.kb_candidates}
+            for e in doc.ents
+        ]
+        records.append({"text": doc.text, "ents": ents})
+    srsly.write_jsonl(output / "links.jsonl", records)
     (output / "links.html").write_text(make_page(docs, summary, linker.kb_url_template), encoding="utf8")
     msg.good(f"Page: {output / 'links.html'}")
 
@@ -59,15 +61,6 @@ def make_rows(doc: Doc, meant: dict[str, str]) -> list[tuple[str, ...]]:
         is_meant = ("yes" if meant[ent.text] in names[:n] else "no" for n in (1, 5))
         rows.append((ent.text, ent.kb_id_ or "-", best["canonical_name"], best["name"], score, *is_meant))
     return rows
-
-
-def make_record(doc: Doc) -> dict[str, Any]:
-    """Turn a linked sentence into JSON data."""
-    ents = [
-        {"start": e.start_char, "end": e.end_char, "text": e.text, "id": e.kb_id_, "candidates": e._.kb_candidates}
-        for e in doc.ents
-    ]
-    return {"text": doc.text, "ents": ents}
 
 
 def summarize(rows: list[tuple[str, ...]], terminology: Terminology) -> str:
@@ -86,7 +79,7 @@ def make_page(docs: list[Doc], summary: str, pages: ConceptPages) -> str:
     return (
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>Linked phenotypes</title>"
         f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head><body><main>"
-        f"<h1>Linked phenotypes</h1><p class='summary'>{escape(summary)}</p>{articles}</main></body></html>"
+        f"<h1>Linked phenotypes</h1><p>{escape(summary)}</p>{articles}</main></body></html>"
     )
 
 

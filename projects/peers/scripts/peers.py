@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+import srsly
 import typer
+from foreign import Ranking
 from ours import load_encoder
 
 from spacy_sapbert.encoder.settings import TRANSFORMER
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology.readers.lines import SourceFile
 from training.bench import MB, Contestant, Turns, describe, measure, write_report
+from training.data.accuracy import ACCURACY, ANY_TIED, NearestNames, judge
 from training.data.mentions import read_dictionary_rows, read_mentions
 from training.data.run_folder import write_json
 from training.data.task import LinkingTask
 from training.markup import format_rows
 
 SCRIPTS = Path(__file__).resolve().parent
-# Scores of equal vectors differ in the last digits.
-TIE = 1e-6
 # Systems that share a process, by the key of that which builds: what they are called.
 SCISPACY = {
     "scispacy": "scispaCy, candidates",
@@ -99,41 +100,31 @@ def make_contestants(given: dict[str, Any], encoders: list[str], scispacy: str, 
     return found
 
 
-def score(task: LinkingTask, found: dict[str, tuple[list[str], list[float]]]) -> dict[str, float]:
-    """Judge a system: the shares of mentions with a right concept among the first one or five distinct ones, and among
-    those with the best score. Composite mentions are right if all their parts are."""
-    hits: dict[str, list[bool]] = {"acc@1": [], "acc@5": [], "acc@1, any tied": []}
-    for query, gold in zip(task.queries, task.gold, strict=True):
-        ids, scores = found[query]
-        right = {one: not set(one.split("|")).isdisjoint(gold) for one in ids}
-        hits["acc@1"].append(any(list(right.values())[:1]))
-        hits["acc@5"].append(any(list(right.values())[:5]))
-        tied = [right[one] for one, value in zip(ids, scores, strict=True) if value >= scores[0] - TIE]
-        hits["acc@1, any tied"].append(any(tied))
-    groups = task.group_queries()
-    return {
-        what: sum(all(found_right[query] for query in group) for group in groups) / len(groups)
-        for what, found_right in hits.items()
-    }
+def score(task: LinkingTask, found: dict[str, Ranking]) -> dict[str, float]:
+    """Judge a system, as all systems are: the first one or five distinct concepts, and what ties could be worth."""
+    first_row = {concept_id: row for row, concept_id in reversed(list(enumerate(task.ids)))}
+    shape = len(task.queries), max(len(found[query][0]) for query in task.queries)
+    rows, scores = np.full(shape, -1), np.full(shape, -np.inf)
+    for number, query in enumerate(task.queries):
+        ids, values = found[query]
+        rows[number, : len(ids)], scores[number, : len(ids)] = [first_row[one] for one in ids], values
+    means = judge(task, NearestNames(rows, scores)).means()
+    return {"acc@1": means[ACCURACY, 1], "acc@5": means[ACCURACY, 5], "acc@1, any tied": means[ANY_TIED, 1]}
 
 
 def make_peers(run: Path, tasks: dict[str, LinkingTask], contestants: dict[str, Contestant], measured: Turns) -> Any:
     """Make a flat dict for each system and task."""
-
-    def read_found(way: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((run / f"found_{way}.json").read_text(encoding="utf8"))
-        return found
-
     peers = []
     for key, contestant in contestants.items():
         ways = SCISPACY if key == "scispacy" else {key: contestant.name}
         steps, number = measured.figures(contestant.name), key.rpartition("_")[2]
         # Systems with an encoder are compared with exact search.
-        expected = read_found(f"exact_fp32_{number}") if number.isdigit() else None
+        expected = srsly.read_json(run / f"found_exact_fp32_{number}.json") if number.isdigit() else None
         for place, (way, name) in enumerate(ways.items()):
             for task_name, task in tasks.items():
                 # Systems of one process take their passes one after another.
-                seconds, own = measured.seconds(contestant.name, f"search {task_name}"), read_found(way)[task_name]
+                seconds = measured.seconds(contestant.name, f"search {task_name}")
+                own = srsly.read_json(run / f"found_{way}.json")[task_name]
                 passes, same = len(seconds) // len(ways), None
                 if expected:
                     equal = [found[0][:1] == expected[task_name][query][0][:1] for query, found in own.items()]

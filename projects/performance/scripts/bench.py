@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import encoder
-import index
 import inputs
 import loading
 import matcher
-import pipeline
 import rrf
+import run
 import size
 import srsly
 import steps
@@ -20,9 +18,11 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 app.command("prepare")(inputs.prepare)
 app.command("matcher")(matcher.main)
 app.command("training")(steps.main)
-app.command("pipeline")(pipeline.measure_documents)
-app.command("filters")(pipeline.measure_filters)
-for bench in (encoder, index, loading, size, rrf):
+app.command("encoder")(run.measure_encoder)
+app.command("index")(run.measure_index)
+app.command("pipeline")(run.measure_documents)
+app.command("filters")(run.measure_filters)
+for bench in (loading, size, rrf):
     app.command(bench.__name__)(bench.main)  # type: ignore[attr-defined]
 
 

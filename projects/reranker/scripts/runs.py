@@ -1,32 +1,52 @@
-"""Train and measure rerankers many times, on parts of a corpus or in its folds, and calibrate one."""
+"""Rerankers: the config of a training, trainings on parts of a corpus, in folds and across corpora, calibration, and a
+check of the package."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+import random
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
+from zipfile import ZipFile
 
+import numpy as np
 import spacy
 import typer
-from make_config import CONFIG, RERANKER, make_config
 from spacy.cli.train import train as train_pipeline
+from spacy.language import Language
 from spacy.tokens import Doc, DocBin
-from spacy.training import Corpus
+from spacy.training import Corpus, Example
+from thinc.api import Config, fix_random_seed
 from wasabi import msg
 
 import spacy_sapbert
 from spacy_sapbert.exchange.documents import write_docs
 from spacy_sapbert.files import hash_file
+from spacy_sapbert.progress import show_progress
+from spacy_sapbert.reranker.component import GoldBatch
+from spacy_sapbert.reranker.network import ListInput, Lists, start_network
 from training.corpora.gold import draw_mentions, split_documents
 from training.data.accuracy import name_figure
 from training.data.run_folder import write_json, write_text
-from training.evaluation.documents import DocumentTask, PipelineSettings, PipelineSystem, hash_folder, load_pipeline
+from training.evaluation.documents import (
+    DocumentTask,
+    PipelineSettings,
+    PipelineSystem,
+    hash_folder,
+    link_documents,
+    load_pipeline,
+)
 from training.markup import format_rows, format_values
 
+CONFIG = Path(__file__).parents[1] / "configs" / "reranker.cfg"
+RERANKER, LINKER, ABBREVIATIONS = "sapbert_reranker", "sapbert_linker", "schwartz_hearst"
 PACKAGE_HASH = hash_folder(Path(spacy_sapbert.__file__).parent, "*.py")
 # The columns of tables: shares in per cent.
 COLUMNS = {
@@ -36,12 +56,44 @@ COLUMNS = {
     "ECE": "ece",
     "NIL F1": "nil_f",
 }
-LINKER, NONE = "linker alone", "null"
+ALONE, NONE = "linker alone", "null"
 VALIDATION = ("validation", "dev")
+# To calibrate on: a share of the mentions to learn from, and of the documents of a fold that brings none for it.
+DEV_MENTIONS, DEV_DOCUMENTS = 0.25, 0.1
 # Words of a batch in folds: such documents are single mentions, so it has about as many of them as a batch of texts.
 FOLD_WORDS = 200
 Figures = dict[str, Any]
+# Across corpora: epochs; mentions of a corpus in an epoch, of a step, and to take mean and deviation of features from.
+EPOCHS, MENTIONS, BATCH, MEASURED = 5, 4000, 64, 1000
+# Another processor may round the last digits of a probability in another way.
+DIGITS = 5
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def config(pipeline: Path, output: Path) -> None:
+    """Write the config of a training: the pipeline as it is, frozen, and a reranker behind its linker."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    make_config(pipeline).to_disk(output)
+
+
+def make_config(pipeline: Path) -> Config:
+    """Make a config: all components are sourced and frozen, and the first linker's candidates are reranked."""
+    saved = Config().from_disk(pipeline / "config.cfg", interpolate=False)
+    factories = {name: saved["components"][name]["factory"] for name in saved["nlp"]["pipeline"]}
+    kept = [name for name, factory in factories.items() if factory != RERANKER]
+    linkers = [name for name in kept if factories[name] == LINKER]
+    if not linkers:
+        raise ValueError(f"The pipeline {pipeline} has no linker: its components are {', '.join(factories) or 'none'}.")
+    config = Config().from_disk(CONFIG, interpolate=False)
+    own = {**config["components"][RERANKER], "linker": linkers[0]}
+    config["components"] = {**{name: {"source": str(pipeline.absolute())} for name in kept}, RERANKER: own}
+    config["nlp"] |= {"lang": saved["nlp"]["lang"], "pipeline": [*kept, RERANKER]}
+    config["training"]["frozen_components"] = kept
+    # The others, such as entity recognisers, are not needed for gold mentions.
+    annotating = [name for name in kept if factories[name] in (LINKER, ABBREVIATIONS)]
+    config["training"]["annotating_components"] = annotating
+    return config
 
 
 @dataclass
@@ -80,7 +132,7 @@ class Run:
         for name in ("train", "dev"):
             overrides[f"paths.{name}"] = str(output / f"{name}.spacy")
             write_docs(output / f"{name}.spacy", getattr(self, name))
-        make_config(self.linker, CONFIG).to_disk(output / "reranker.cfg")
+        make_config(self.linker).to_disk(output / "reranker.cfg")
         train_pipeline(output / "reranker.cfg", output, overrides=overrides)
         return output / "model-best"
 
@@ -101,19 +153,15 @@ def measure_system(system: PipelineSystem, test: Path) -> Figures:
     return {name_figure(figure.metric, figure.rank): figure.value for figure in figures}
 
 
-def format_figures(rows: Mapping[str, Sequence[Figures]], first: str) -> str:
-    """Write a table of figures."""
+def show_figures(rows: Mapping[str, Sequence[Figures]], first: str, output: Path) -> None:
+    """Write and print a table of figures."""
     cells = []
     for name, figures in rows.items():
         columns = [[100 * found[key] for found in figures if found.get(key) is not None] for key in COLUMNS.values()]
         cells.append([name, str(len(figures)), *map(format_values, columns)])
-    return format_rows([first, "runs", *COLUMNS], cells, n_text_columns=1)
-
-
-def show_figures(rows: Mapping[str, Sequence[Figures]], first: str, output: Path) -> None:
-    """Write and print a table of figures."""
-    write_text(output, format_figures(rows, first))
-    typer.echo(format_figures(rows, first))
+    table = format_rows([first, "runs", *COLUMNS], cells, n_text_columns=1)
+    write_text(output, table)
+    typer.echo(table)
 
 
 @app.command()
@@ -123,18 +171,17 @@ def curve(
     output: Path,
     sizes: Annotated[str, typer.Option(help="Annotated mentions to learn from, with commas between; 0 for all")] = "0",
     seeds: Annotated[str, typer.Option(help="Seeds of draw and training, with commas between")] = "0",
-    dev_share: Annotated[float, typer.Option(help="Mentions to calibrate on, as a share of the others")] = 0.25,
 ) -> None:
     """Train a reranker for each number of mentions and each seed, and measure all on the same documents."""
     train, dev = (read_docs(documents / f"{part}.spacy") for part in ("train", "dev"))
     test = documents / "test.spacy"
-    rows = {LINKER: [measure_linker(linker, test)]}
+    rows = {ALONE: [measure_linker(linker, test)]}
     for size in map(int, sizes.split(",")):
         name = f"{size:,}" if size else "all"
         rows[name] = []
         for seed in map(int, seeds.split(",")):
             part = draw_mentions(train, size, seed=seed)
-            held = draw_mentions(dev, max(1, round(dev_share * size)) if size else 0, seed=seed)
+            held = draw_mentions(dev, max(1, round(DEV_MENTIONS * size)) if size else 0, seed=seed)
             rows[name].append(Run(linker, part, held, test, seed).measure(output.parent))
             msg.text(f"{name} mentions, seed {seed}: acc@1 {rows[name][-1]['acc_at_1']:.3f}")
     show_figures(rows, "annotated mentions", output)
@@ -146,10 +193,9 @@ def folds(
     documents: Path,
     output: Path,
     seed: Annotated[int, typer.Option(help="Seed of the training")] = 0,
-    dev_share: Annotated[float, typer.Option(help="Documents to calibrate on, as a share, if none are given")] = 0.1,
 ) -> None:
     """Train and measure a reranker on each fold of a corpus."""
-    rows: dict[str, list[Figures]] = {LINKER: [], "reranker": []}
+    rows: dict[str, list[Figures]] = {ALONE: [], "reranker": []}
     for test in sorted(documents.glob("*.test.spacy")):
         fold = test.name.removesuffix(".test.spacy")
         train = read_docs(documents / f"{fold}.train.spacy")
@@ -157,11 +203,11 @@ def folds(
         if given:
             dev = read_docs(given[0])
         else:
-            parts = split_documents(train, {"train": 1 - dev_share, "dev": dev_share}, seed=seed)
+            parts = split_documents(train, {"train": 1 - DEV_DOCUMENTS, "dev": DEV_DOCUMENTS}, seed=seed)
             train, dev = parts["train"], parts["dev"]
-        rows[LINKER].append(measure_linker(linker, test))
+        rows[ALONE].append(measure_linker(linker, test))
         rows["reranker"].append(Run(linker, train, dev, test, seed, FOLD_WORDS).measure(output.parent))
-        msg.text(f"{fold}: acc@1 {rows[LINKER][-1]['acc_at_1']:.3f}, {rows['reranker'][-1]['acc_at_1']:.3f}")
+        msg.text(f"{fold}: acc@1 {rows[ALONE][-1]['acc_at_1']:.3f}, {rows['reranker'][-1]['acc_at_1']:.3f}")
     if not rows["reranker"]:
         raise FileNotFoundError(f"There are no folds in {documents}: no file <fold>.test.spacy.")
     show_figures(rows, "mean and deviation over folds", output)
@@ -182,6 +228,139 @@ def calibrate(
     found = reranker.calibrate(list(Corpus(documents)(nlp)), nlp=nlp)
     nlp.to_disk(output)
     msg.good(f"Calibrated on {documents}: {found}. The pipeline is {output}.")
+
+
+class LinkedCorpus(NamedTuple):
+    """A corpus with the pipeline that links it, and a reranker that remembers the features of its mentions."""
+
+    name: str
+    linker: Path
+    # The pipeline, with the reranker, and its training documents, linked.
+    nlp: Language
+    examples: list[Example]
+    # The features of some mentions, and which rows are right.
+    sample: GoldBatch
+    # Documents to measure on.
+    test: Path
+
+    @property
+    def reranker(self) -> Any:
+        """The reranker."""
+        return self.nlp.get_pipe(RERANKER)
+
+
+@app.command("across")
+def measure_across(
+    folder: Path,
+    names: str,
+    output: Path,
+    save: Annotated[str, typer.Option(help="Also train on all corpora, and save the component to this folder")] = "",
+    seeds: Annotated[str, typer.Option(help="Seeds of the trainings, with commas between them")] = "0,1",
+) -> None:
+    """Train a reranker on all corpora but one, and measure it on the one that is left out, for each."""
+    corpora = [read_corpus(folder / name) for name in names.split(",")]
+    numbers = [int(seed) for seed in seeds.split(",")]
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for left_out in corpora if len(corpora) > 1 else ():
+        others = [corpus for corpus in corpora if corpus is not left_out]
+        (alone,) = rows[f"{left_out.name}: linker alone"] = [measure_linker(left_out.linker, left_out.test)]
+        found = rows[f"{left_out.name}: reranker of the others"] = []
+        for seed in numbers:
+            left_out.reranker.model = train_across(others, seed).model
+            found.append(measure_system(PipelineSystem(left_out.nlp, {"linker": left_out.name}), left_out.test))
+        msg.text(f"{left_out.name}: acc@1 {alone['acc_at_1']:.3f}, {found[0]['acc_at_1']:.3f}")
+    show_figures(rows, "corpus left out", output)
+    if save:
+        train_across(corpora, numbers[0]).to_disk(save)
+        msg.good(f"The reranker of {names} is {save}.")
+
+
+def read_corpus(folder: Path) -> LinkedCorpus:
+    """Read a corpus, and link its training documents."""
+    train, test = find_parts(folder / "documents")
+    nlp = spacy.load(folder / "linker")
+    examples = list(Corpus(train)(nlp))
+    linked = nlp.pipe(example.predicted for example in examples)
+    examples = [Example(doc, example.reference) for doc, example in zip(linked, examples, strict=True)]
+    reranker: Any = nlp.add_pipe(RERANKER, config={"priors": False})
+    reranker.initialize(lambda: examples, nlp=nlp)
+    sample = reranker.read_gold(examples, limit=MEASURED)
+    return LinkedCorpus(folder.name, folder / "linker", nlp, examples, sample, test)
+
+
+def find_parts(documents: Path) -> tuple[Path, Path]:
+    """Find the documents to learn from and to measure on."""
+    found = [documents / "train.spacy", *sorted(documents.glob("*.train.spacy"))]
+    train = next((path for path in found if path.is_file()), None)
+    if train is None:
+        raise FileNotFoundError(f"There are no training documents in {documents}: run `convert` for this corpus first.")
+    return train, train.with_name(train.name.replace("train.spacy", "test.spacy"))
+
+
+def train_across(corpora: Sequence[LinkedCorpus], seed: int) -> Any:
+    """Train a reranker without priors on corpora with terminologies of their own."""
+    fix_random_seed(seed)
+    rng = random.Random(seed)
+    component = corpora[0].reranker
+    # The network starts with mean and deviation of the features of all corpora.
+    samples = [corpus.sample.given for corpus in corpora]
+    lengths = [length for given in samples for length in given.lists.lengths.tolist()]
+    features, scores = (np.concatenate([getattr(given, part) for given in samples]) for part in ("features", "scores"))
+    is_right = np.concatenate([corpus.sample.is_right for corpus in corpora])
+    start_network(component.model, ListInput(features, scores, Lists(lengths)), is_right)
+    # Each corpus keeps its reranker, which remembers its features; all have one network.
+    for corpus in corpora:
+        corpus.reranker.model = component.model
+    optimizer = corpora[0].nlp.create_optimizer()
+    for epoch in range(EPOCHS):
+        losses: dict[str, float] = {}
+        steps = [(corpus.reranker, batch) for corpus in corpora for batch in list_batches(corpus, MENTIONS, rng)]
+        rng.shuffle(steps)
+        for reranker, batch in show_progress(steps, description=f"Epoch {epoch + 1}", unit="batches"):
+            reranker.update(batch, sgd=optimizer, drop=0.1, losses=losses)
+        msg.text(f"Epoch {epoch + 1}: loss {losses[RERANKER] / len(steps):.3f}")
+    return component
+
+
+def list_batches(corpus: LinkedCorpus, mentions: int, rng: random.Random) -> Iterator[list[Example]]:
+    """Take some documents of a corpus, in batches of about as many mentions."""
+    batch: list[Example] = []
+    n_taken = n_batch = 0
+    for example in rng.sample(corpus.examples, len(corpus.examples)):
+        if n_taken >= mentions:
+            break
+        n = len(example.reference.ents)
+        batch, n_taken, n_batch = [*batch, example], n_taken + n, n_batch + n
+        if n_batch >= BATCH:
+            yield batch
+            batch, n_batch = [], 0
+    if n_batch:
+        yield batch
+
+
+@app.command()
+def check(pipeline: str, documents: Path, output: Path, packages: Path) -> None:
+    """Compare the newest wheel of the output folder of `spacy package`. It is unpacked to `output`."""
+    # Nothing is fetched.
+    os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+    wheel = max(packages.glob("*/dist/*.whl"), key=lambda path: path.stat().st_mtime)
+    ZipFile(wheel).extractall(output)
+    sys.path.insert(0, str(output.absolute()))
+    name = wheel.name.partition("-")[0]
+    decided, expected = (list_decisions(nlp, documents) for nlp in (import_module(name).load(), spacy.load(pipeline)))
+    if decided != expected:
+        first = next(pair for pair in zip(expected, decided, strict=True) if pair[0] != pair[1])
+        msg.fail(f"The package decides otherwise; the first difference: {first[0]} and {first[1]}.", exits=1)
+    msg.good(f"The package {name} makes the same {len(decided):,} decisions offline.")
+
+
+def list_decisions(nlp: Language, documents: Path) -> list[list[str]]:
+    """List document, mention, id, and the candidates with their probabilities."""
+    decisions = []
+    for mention in link_documents(nlp, DocumentTask("documents", documents).read()):
+        candidates = [f"{found.id} {found.probability or found.score:.{DIGITS}f}" for found in mention.found]
+        decisions.append([mention.doc_id, mention.text, mention.kb_id, *candidates])
+    return decisions
 
 
 if __name__ == "__main__":

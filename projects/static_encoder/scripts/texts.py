@@ -7,7 +7,6 @@ import re
 from itertools import product
 from pathlib import Path
 from string import Formatter
-from typing import Annotated
 
 import polars as pl
 import srsly
@@ -19,24 +18,19 @@ from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
 from training.data.pairs import read_pairs
 from training.data.run_folder import write_text
 
+# Phrases to draw from definitions.
+DEFINITIONS = 30_000
 # Where a phrase ends.
 BOUNDARY = re.compile(r"[.;:,()\[\]]")
 # Numbers of words of a phrase; shorter ones are more frequent.
 LENGTHS = (2, 2, 3, 3, 4, 5, 6)
 
 
-def main(
-    rrf: Path,
-    pairs: Path,
-    phrases: Path,
-    output: Path,
-    definitions: Annotated[int, typer.Option(help="Phrases to draw from definitions")] = 30_000,
-    seed: Annotated[int, typer.Option(help="Seed of the draw")] = 0,
-) -> None:
+def main(rrf: Path, pairs: Path, phrases: Path, output: Path) -> None:
     """Write strings, one a line."""
     with show_phase("Reading definitions"):
         found = read_definitions(rrf, set(read_pairs(pairs).concepts))
-    drawn = draw_phrases(found, definitions, random.Random(seed))
+    drawn = draw_phrases(found, DEFINITIONS, random.Random(0))
     made = fill_templates(srsly.read_json(phrases))
     texts = sorted({*drawn, *made})
     output.parent.mkdir(parents=True, exist_ok=True)
