@@ -282,7 +282,6 @@ def triples(
 def write_release(
     terminology: TerminologyArgument,
     output: Annotated[Path, typer.Argument(help="The folder for the files")],
-    gzip: Annotated[bool, typer.Option("--gzip", help="Compress all files but those that describe the others")] = False,
     unwritable: Annotated[str, typer.Option(help="raise, or replace pipes and line ends in texts")] = "raise",
 ) -> None:
     """Write a terminology in Rich Release Format, the form of UMLS.
@@ -291,7 +290,7 @@ def write_release(
     """
     from ..release.rrf import write_rrf
 
-    report = write_rrf(open_terminology(terminology), output, gzip=gzip, unwritable=unwritable)  # type: ignore[arg-type]
+    report = write_rrf(open_terminology(terminology), output, unwritable=unwritable)  # type: ignore[arg-type]
     for name, rows in report["rows"].items():
         typer.echo(f"{name}: {rows:,} rows")
     if report["dangling_parents"]:

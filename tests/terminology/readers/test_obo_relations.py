@@ -105,7 +105,6 @@ def test_relations_become_triples(tmp_path):
     [
         (Relation("C1", "", "C2", "TOY"), "with text in each"),
         (Relation("C1", None, "C2", "TOY"), "with text in each"),
-        (("C1", "part_of", "C2"), "a head, a label, a tail and a source"),
         (Relation("C1", "part|of", "C2", "TOY"), "line end"),
         (Relation("C1", "part_of", "C2", "A\nB"), "line end"),
         # They would be read as parents and as names of each other.
