@@ -115,14 +115,14 @@ def neighbours(
     import polars as pl
 
     from ..data.run_folder import write_text
-    from ..figures.names import find_neighbours, find_translations, limit_concepts, list_names
+    from ..figures.names import MOST_SEARCHED, find_neighbours, find_translations, limit_concepts, list_names
     from ..markup import format_rows
 
     loaded = open_terminology(terminology)
     english = list_names(loaded, languages=[TARGET], sources=parse_list(sources))
     # Concepts that are asked for are among those that are searched.
     written = english.filter(pl.col("name").is_in([single.lower() for single in query]))["id"]
-    names = limit_concepts(english, keep=[*concept, *written])
+    names = limit_concepts(english, MOST_SEARCHED, keep=[*concept, *written])
     others = list_names(loaded).filter(pl.col("language") != TARGET)
     if concept == ["auto"]:
         counts = others.filter(pl.col("id").is_in(names["id"].implode())).group_by("id").agg(pl.n_unique("language"))

@@ -77,7 +77,7 @@ def draw_types(terminology: Terminology, names: pl.DataFrame, n: int, *, seed: i
     return table.select(id="type", concept="type", name="name")
 
 
-def limit_concepts(names: pl.DataFrame, limit: int = MOST_SEARCHED, *, keep: Collection[str] = ()) -> pl.DataFrame:
+def limit_concepts(names: pl.DataFrame, limit: int, *, keep: Collection[str] = ()) -> pl.DataFrame:
     """Draw concepts with all their names, up to a number of names. Concepts in `keep` are among them."""
     if names.height <= limit:
         return names
