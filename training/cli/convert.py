@@ -33,14 +33,11 @@ def convert(
     ],
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="The original file, folder or archive")],
     output: Annotated[Path, typer.Argument(help="A folder for <part>.jsonl.gz, dictionary.tsv.gz and <format>.json")],
-    dictionary: Annotated[str, typer.Option(help="A dictionary.tsv.gz: count the mentions whose ids it has")] = "",
     keep_nil: Annotated[bool, typer.Option("--keep-nil", help="Keep mentions without a concept")] = False,
     documents: Annotated[bool, typer.Option("--documents", help="Write documents of spaCy, <part>.spacy")] = False,
     terminology: Annotated[str, typer.Option(help="A folder of a terminology: documents have ids as it does")] = "",
     unknown: Annotated[str, typer.Option(help="Mentions of which it has no id: keep them, or make them nil")] = "keep",
     types: Annotated[str, typer.Option(help="Types of mentions in documents, with commas between; empty for all")] = "",
-    keep_prefixes: Annotated[bool, typer.Option("--keep-prefixes", help="Keep prefixes of ids: MESH:, OMIM:")] = False,
-    drop_nil: Annotated[bool, typer.Option("--drop-nil", help="Documents without mentions of no concept")] = False,
     split: Annotated[str, typer.Option(help="Split by document: shares of train, dev and test, as 0.7,0.1,0.2")] = "",
     seed: SeedOption = 0,
     id_key: Annotated[str, typer.Option(help="For documents of Prodigy: the key of a span's id")] = "kb_id",
@@ -53,15 +50,14 @@ def convert(
     """
     from ..corpora.convert import Conversion, convert_corpus, convert_documents
 
-    of_mentions = {"dictionary", "keep_nil"}
     if format_name == ALL:
         refuse_options(context, "all corpora", {"errors"})
         _convert_all(source, output, errors)
         return
     if documents:
-        refuse_options(context, "documents", set(context.params) - of_mentions)
+        refuse_options(context, "documents", set(context.params) - {"keep_nil"})
     else:
-        refuse_options(context, "mentions (without --documents)", {"errors", *of_mentions})
+        refuse_options(context, "mentions (without --documents)", {"errors", "keep_nil"})
     shares = parse_numbers(split, "--split", float)
     if len(shares) not in (0, 3):
         raise ValueError(f"--split is {split!r}, but has to be three numbers with commas between them, as 0.7,0.1,0.2.")
@@ -69,8 +65,6 @@ def convert(
         if documents:
             settings = Conversion(
                 types=parse_list(types) or [],
-                keep_prefixes=keep_prefixes,
-                drop_nil=drop_nil,
                 unknown=unknown,
                 id_key=id_key,
                 errors=errors,
@@ -81,8 +75,7 @@ def convert(
             known = open_terminology(terminology) if terminology else None
             data = convert_documents(format_name, source, output, settings, terminology=known)
         else:
-            own = dictionary or None
-            data = convert_corpus(format_name, source, output, dictionary=own, keep_nil=keep_nil, errors=errors)
+            data = convert_corpus(format_name, source, output, keep_nil=keep_nil, errors=errors)
     for name, counts in (data["parts"] | data.get("dictionaries", {})).items():
         typer.echo(f"{name}: {list_counts(counts)}.")
     for title, kind in (("Left out", "left_out"), ("Odd", "odd")):
