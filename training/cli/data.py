@@ -35,6 +35,8 @@ def preprocess(
     output: Path,
     languages: Annotated[str, typer.Option(help="LAT of the names, with commas between; or all")] = "ENG",
     sources: Annotated[str, typer.Option(help="SAB to keep, or of codes in --described-by; empty for all")] = "",
+    term_types: Annotated[str, typer.Option(help="TTY to keep; empty for all")] = "",
+    semantic_types: Annotated[str, typer.Option(help="TUI of which a concept needs one; empty for all")] = "",
     suppressed: Annotated[str, typer.Option(help="keep, or drop what is suppressible or obsolete")] = "keep",
     level_0_only: Annotated[
         bool, typer.Option("--level-0-only/--all-levels", help="Only sources without restrictions")
@@ -74,6 +76,8 @@ def preprocess(
         source,
         languages=parse_list(languages),
         sources=parse_list(sources),
+        term_types=parse_list(term_types),
+        semantic_types=parse_list(semantic_types),
         suppressed=suppressed,  # type: ignore[arg-type]  # checked by the reader, as the next ones
         max_restriction_level=0 if level_0_only else None,
         lower_case=lower_case,
