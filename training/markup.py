@@ -22,21 +22,13 @@ _MARKUP = re.compile(r"[\\`*\[\]<>|&$~]|(?<!\w)_|_(?!\w)")
 
 
 def escape_markdown(text: str) -> str:
-    """Escape what is markup in Markdown, on one line, and keep the direction of its letters to itself.
-
-    text (str): Plain text.
-    RETURNS (str): Markdown.
-    """
+    """Escape what is markup in Markdown, on one line, and keep the direction of its letters to itself."""
     escaped = _MARKUP.sub(lambda match: "\\" + match[0], " ".join(_ISOLATES.sub("", text).split()))
     return f"{FIRST_STRONG}{escaped}{POP}" if _turns(text) else escaped
 
 
 def isolate(text: str) -> Markup:
-    """Escape what is markup in HTML, and keep the direction of its letters to itself.
-
-    text (str): Plain text.
-    RETURNS (Markup): HTML.
-    """
+    """Escape what is markup in HTML, and keep the direction of its letters to itself."""
     return Markup("<bdi>{}</bdi>").format(_ISOLATES.sub("", text)) if _turns(text) else escape(text)
 
 

@@ -48,7 +48,6 @@ DeviceOption = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Seed of all choices")]
 ErrorsOption = Annotated[str, typer.Option(help="raise, or skip malformed lines and records")]
-LanguagesOption = Annotated[str, typer.Option(help="LAT of the names to take, separated by commas; or all")]
 TerminologyArgument = Annotated[Path, typer.Argument(help="A folder that `preprocess` or `split` has written")]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,6 @@ from spacy_sapbert.progress import show_phase
 
 from .application import (
     ErrorsOption,
-    LanguagesOption,
     SeedOption,
     TerminologyArgument,
     app,
@@ -22,9 +21,11 @@ from .application import (
     refuse_options,
 )
 
+if TYPE_CHECKING:
+    from spacy_sapbert.terminology import Terminology
+
 # Published for UMLS 2020AA, English: SapBERT (Liu et al., NAACL 2021), section 2.1.
 PUBLISHED = "For comparison, UMLS 2020AA, English, as published: 9,712,959 names and 11,792,953 pairs."
-CasedOption = Annotated[bool, typer.Option("--cased", help="Keep capital letters instead of lower-casing all strings")]
 
 
 @app.command()
@@ -32,7 +33,7 @@ def preprocess(
     context: typer.Context,
     source: Annotated[Path, typer.Argument(help="A release (folder), or a dictionary: lines of an id, a tab, a name")],
     output: Path,
-    languages: LanguagesOption = "ENG",
+    languages: Annotated[str, typer.Option(help="LAT of the names, with commas between; or all")] = "ENG",
     sources: Annotated[str, typer.Option(help="SAB to keep, or of codes in --described-by; empty for all")] = "",
     term_types: Annotated[str, typer.Option(help="TTY to keep; empty for all")] = "",
     semantic_types: Annotated[str, typer.Option(help="TUI of which a concept needs one; empty for all")] = "",
@@ -42,7 +43,6 @@ def preprocess(
     ] = False,
     lower_case: Annotated[bool, typer.Option("--lower-case", help="Lower-case names")] = False,
     tradenames: Annotated[str, typer.Option(help="union, last or off")] = "union",
-    remap_retired: Annotated[bool, typer.Option("--remap-retired", help="Follow MRCUI")] = False,
     errors: ErrorsOption = "raise",
     described_by: Annotated[str, typer.Option(help="Of a dictionary: a terminology with types and definitions")] = "",
     remove: Annotated[float, typer.Option(help="Of a dictionary: take out this share of the concepts")] = 0.0,
@@ -55,17 +55,23 @@ def preprocess(
     import srsly
 
     from spacy_sapbert.terminology.readers.rrf import read_rrf
+    from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
+
+    from ..release.rrf import DESCRIPTIONS
 
     of_dictionary = {"described_by", "remove", "seed"}
     if source.is_file():
         refuse_options(context, "a dictionary", {"sources", *of_dictionary})
-        _read_dictionary(source, output, described_by, parse_list(sources) or [], remove, seed)
+        known = open_terminology(described_by) if described_by else None
+        _read_dictionary(source, output, known, parse_list(sources) or [], remove, seed)
         return
     refuse_options(context, "a release", set(context.params) - of_dictionary)
     if not re.search(r"[^\s,]", languages):
         raise ValueError("--languages is empty, which could mean none or all. Give languages, such as ENG,GER, or all.")
     if output.resolve().is_relative_to(source.resolve()):
         raise ValueError(f"The output {output} lies in the folder of the release. Give a folder outside of {source}.")
+    # The MRSAT of `write-rrf` is small, and all of it is wanted.
+    described = RrfFolder(source, errors="skip").table("MRFILES", ("FIL", "DES")).rows()
     terminology = read_rrf(
         source,
         languages=parse_list(languages),
@@ -76,8 +82,7 @@ def preprocess(
         max_restriction_level=0 if level_0_only else None,
         lower_case=lower_case,
         tradenames=tradenames,  # type: ignore[arg-type]
-        remap_retired=remap_retired,
-        xrefs=_is_written_by_us(source),
+        xrefs=("MRSAT.RRF", DESCRIPTIONS["MRSAT"]) in described,
         errors=errors,  # type: ignore[arg-type]
     )
     with show_phase("Writing the terminology"):
@@ -92,26 +97,15 @@ def preprocess(
     typer.echo(f"{len(terminology):,} concepts with {terminology.n_names:,} names are written to {output}.")
 
 
-def _is_written_by_us(release: Path) -> bool:
-    """Tell whether `write-rrf` has written a release: its MRSAT is small, and all of it is wanted."""
-    from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
-
-    from ..release.rrf import DESCRIPTIONS
-
-    files = RrfFolder(release, errors="skip").table("MRFILES", ("FIL", "DES"))
-    return ("MRSAT.RRF", DESCRIPTIONS["MRSAT"]) in files.rows()
-
-
 def _read_dictionary(
-    source: Path, output: Path, described_by: str, sources: list[str], remove: float, seed: int
+    source: Path, output: Path, known: Terminology | None, sources: list[str], remove: float, seed: int
 ) -> None:
     import srsly
 
     from ..data.dictionary import make_dictionary_terminology, remove_share
 
-    describing = open_terminology(described_by) if described_by else None
     with show_phase(f"Reading {source}"):
-        whole = make_dictionary_terminology(source, described_by=describing, sources=sources)
+        whole = make_dictionary_terminology(source, described_by=known, sources=sources)
     terminology, removed = remove_share(whole, remove, seed=seed)
     terminology.to_disk(output)
     srsly.write_json(output / "removed.json", {"share": remove, "seed": seed, "ids": removed})
@@ -203,7 +197,7 @@ def pairs(
     dictionary: Annotated[str, typer.Option(help="Of mentions: lines of an id, a tab, a name, or a terminology")] = "",
     limit: Annotated[int, typer.Option(min=1, help="Of a terminology: pairs of a concept at most")] = 50,
     seed: SeedOption = 0,
-    cased: CasedOption = False,
+    cased: Annotated[bool, typer.Option("--cased", help="Keep capital letters")] = False,
     distinct: Annotated[bool, typer.Option("--distinct", help="Of mentions: write repeated pairs once")] = False,
     label: Annotated[str, typer.Option(help="Of translations: a concept is all of a left word, or each pair")] = "word",
     text: Annotated[str, typer.Option(help="Of a terminology: also write lines CUI||name||name to this file")] = "",
@@ -279,7 +273,6 @@ def triples(
 def write_release(
     terminology: TerminologyArgument,
     output: Annotated[Path, typer.Argument(help="The folder for the files")],
-    gzip: Annotated[bool, typer.Option("--gzip", help="Compress all files but those that describe the others")] = False,
     unwritable: Annotated[str, typer.Option(help="raise, or replace pipes and line ends in texts")] = "raise",
 ) -> None:
     """Write a terminology in Rich Release Format, the form of UMLS.
@@ -288,7 +281,7 @@ def write_release(
     """
     from ..release.rrf import write_rrf
 
-    report = write_rrf(open_terminology(terminology), output, gzip=gzip, unwritable=unwritable)  # type: ignore[arg-type]
+    report = write_rrf(open_terminology(terminology), output, unwritable=unwritable)  # type: ignore[arg-type]
     for name, rows in report["rows"].items():
         typer.echo(f"{name}: {rows:,} rows")
     if report["dangling_parents"]:
@@ -302,15 +295,14 @@ def compare_releases(
     old: Annotated[Path, typer.Argument(help="The folder of the old release")],
     new: Annotated[Path, typer.Argument(help="The folder of the new release")],
     output: Annotated[Path, typer.Argument(help="The folder for tables and report.json")],
-    languages: LanguagesOption = "ENG",
 ) -> None:
-    """Compare two releases in Rich Release Format, and write what has changed as tables and counts.
+    """Compare the English names of two releases in Rich Release Format: what has changed, as tables and counts.
 
     Example: python -m training diff-releases umls/2023AB umls/2024AA output/changes
     """
     from ..release.changes import diff_releases
 
-    diff = diff_releases(old, new, languages=parse_list(languages))
+    diff = diff_releases(old, new)
     diff.to_disk(output)
     changes = {kind: diff.counts[kind] for kind in ("added", "retired", "merged", "mapped", "renamed")}
     before, after = diff.counts["concepts"]["old"], diff.counts["concepts"]["new"]

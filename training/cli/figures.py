@@ -30,18 +30,27 @@ group = typer.Typer(
 app.add_typer(group, name="figures")
 
 
+def name_folders(arguments: list[str]) -> dict[str, str]:
+    """Read NAME=FOLDER. Without a name, the last part of the folder is the name."""
+    named: dict[str, str] = {}
+    for argument in arguments:
+        name, equals, folder = argument.partition("=")
+        if not equals or Path(argument).is_dir():
+            name, folder = Path(argument).resolve().name, argument
+        if name in named:
+            raise ValueError(f"Two are called '{name}'. Give each a name of its own, as in NAME=FOLDER.")
+        named[name] = folder.strip()
+    return named
+
+
 def load_vectors(encoders: list[str], cache: str) -> dict[str, Vectors]:
-    """Load encoders for figures, each given as LABEL=ENCODER. Without a label, an encoder is called by its name."""
+    """Load the encoders of a figure."""
     from ..encoders.bases import EncoderChoice, load_base
     from ..encoders.embeddings import Embeddings
 
-    parts = [encoder.partition("=") for encoder in encoders]
-    named = [(label, name if equals else label) for label, equals, name in parts]
-    if len({label for label, _ in named}) < len(named):
-        labels = ", ".join(label for label, _ in named)
-        raise ValueError(f"The encoders are called {labels}. Give each a label of its own, as in LABEL=ENCODER.")
     choice = EncoderChoice(max_length=None)
-    return {label: Embeddings(load_base(name.strip(), choice), cache or None).take for label, name in named}
+    named = name_folders(encoders).items()
+    return {label: Embeddings(load_base(name, choice), cache or None).take for label, name in named}
 
 
 @group.command()
@@ -51,18 +60,17 @@ def tsne(
     encoder: EncoderOption,
     concepts: Annotated[int, typer.Option(help="Concepts to draw at random, of 4 to 20 names")] = 30,
     types: Annotated[int, typer.Option(min=0, help="Frequent semantic types instead of concepts: how many")] = 0,
-    languages: Annotated[str, typer.Option(help="LAT of the names, separated by commas; or all")] = TARGET,
     cache: CacheOption = "",
     seed: SeedOption = 0,
     device: DeviceOption = "auto",
 ) -> None:
-    """Draw the names of some concepts, or of concepts of some types, in the plane, one panel for each encoder."""
+    """Draw the English names of some concepts, or of concepts of some types, in the plane, a panel for each encoder."""
     from ..figures.names import draw_concepts, draw_types, list_names
     from ..figures.pictures import note_caption
-    from ..figures.scatter import draw_scatter
+    from ..figures.vectors import draw_scatter
 
     loaded = open_terminology(terminology)
-    names, kind = list_names(loaded, languages=parse_list(languages)), "semantic type" if types else "concept"
+    names, kind = list_names(loaded, languages=[TARGET]), "semantic type" if types else "concept"
     names = draw_types(loaded, names, types, seed=seed) if types else draw_concepts(names, concepts, seed=seed)
     caption = draw_scatter(load_vectors(encoder, cache), names, output, seed=seed, group=kind)
     note_caption(output[0], f"Names by {kind}, in the plane of t-SNE", caption)
@@ -74,21 +82,19 @@ def histograms(
     pairs: Annotated[Path, typer.Argument(help="A folder of pairs, or a terminology to make them of")],
     output: PicturesArgument,
     encoder: EncoderOption,
-    batch: Annotated[int, typer.Option(help="Pairs in the batch")] = 256,
     cache: CacheOption = "",
-    seed: SeedOption = 0,
     device: DeviceOption = "auto",
 ) -> None:
     """Draw the cosines of positive and negative pairs of a batch: of all, and of those that are mined."""
     from ..data.pairs import PAIRS_MANIFEST, load_pairs, write_pairs
-    from ..figures.cosines import draw_batch, draw_histograms
     from ..figures.pictures import note_caption
+    from ..figures.vectors import draw_batch, draw_histograms
 
     with TemporaryDirectory() as folder:
         if not (pairs / PAIRS_MANIFEST).is_file():
-            write_pairs(open_terminology(pairs), folder, seed=seed)
+            write_pairs(open_terminology(pairs), folder)
             pairs = Path(folder)
-        names, labels = draw_batch(load_pairs(pairs), batch, seed=seed)
+        names, labels = draw_batch(load_pairs(pairs))
     caption = draw_histograms(load_vectors(encoder, cache), names, labels, output)
     note_caption(output[0], "Cosines of all pairs of a batch, and of those that are mined", caption)
     typer.echo(caption)
@@ -99,37 +105,32 @@ def neighbours(
     terminology: Path,
     output: Annotated[Path, typer.Argument(help="A folder for neighbours.md and neighbours.json")],
     encoder: EncoderOption,
-    query: Annotated[list[str] | None, typer.Option(help="A string to look up; once for each")] = None,
-    concept: Annotated[
-        list[str] | None, typer.Option(help="A concept to look up in other languages; auto: that with most")
-    ] = None,
-    k: Annotated[int, typer.Option(help="Names to show for each string")] = 5,
+    query: Annotated[list[str], typer.Option(help="A string to look up; once for each")] = [],  # noqa: B006
+    concept: Annotated[list[str], typer.Option(help="A concept in other languages; auto: that with most")] = [],  # noqa: B006
     sources: Annotated[str, typer.Option(help="SAB of the English names to search; empty for all")] = "",
-    max_names: Annotated[int, typer.Option(help="English names to search about at most; 0 for all")] = 50_000,
     cache: CacheOption = "",
-    seed: SeedOption = 0,
     device: DeviceOption = "auto",
 ) -> None:
     """List the English names that are nearest to strings and to names in other languages, encoders side by side."""
     import polars as pl
 
     from ..data.run_folder import write_text
-    from ..figures.names import find_neighbours, find_translations, limit_concepts, list_names
+    from ..figures.names import MOST_SEARCHED, find_neighbours, find_translations, limit_concepts, list_names
     from ..markup import format_rows
 
-    loaded, queries, concepts = open_terminology(terminology), query or [], concept or []
+    loaded = open_terminology(terminology)
     english = list_names(loaded, languages=[TARGET], sources=parse_list(sources))
     # Concepts that are asked for are among those that are searched.
-    written = english.filter(pl.col("name").is_in([single.lower() for single in queries]))["id"]
-    names = limit_concepts(english, max_names, seed=seed, keep=[*concepts, *written])
+    written = english.filter(pl.col("name").is_in([single.lower() for single in query]))["id"]
+    names = limit_concepts(english, MOST_SEARCHED, keep=[*concept, *written])
     others = list_names(loaded).filter(pl.col("language") != TARGET)
-    if concepts == ["auto"]:
+    if concept == ["auto"]:
         counts = others.filter(pl.col("id").is_in(names["id"].implode())).group_by("id").agg(pl.n_unique("language"))
-        concepts = counts.sort("language", "id", descending=[True, False])["id"].head(1).to_list()
+        concept = counts.sort("language", "id", descending=[True, False])["id"].head(1).to_list()
     vectors = load_vectors(encoder, cache)
-    tables = find_neighbours(vectors, names, queries, k=k) if queries or not concepts else []
-    names = pl.concat([names, others.filter(pl.col("id").is_in(concepts))])
-    tables += [find_translations(vectors, names, single, target=TARGET) for single in concepts]
+    tables = find_neighbours(vectors, names, query) if query or not concept else []
+    names = pl.concat([names, others.filter(pl.col("id").is_in(concept))])
+    tables += [find_translations(vectors, names, single, target=TARGET) for single in concept]
     text = "\n".join(f"{table['title']}\n\n{format_rows(table['columns'], table['rows'])}" for table in tables)
     output.mkdir(parents=True, exist_ok=True)
     write_text(output / "neighbours.json", json.dumps({"tables": tables}, indent=2, ensure_ascii=False))
@@ -145,10 +146,10 @@ def curves(
     output: Annotated[Path, typer.Option(help="The picture: .svg, .pdf or .png")] = Path("curves.svg"),
 ) -> None:
     """Draw loss and held-out accuracy of runs; or how sure pipelines are of links, and how often they are right."""
-    from ..figures.curves import MEASURED, draw_confidence, draw_curves, name_runs, read_confidence
+    from ..figures.curves import MEASURED, draw_confidence, draw_curves, read_confidence
 
     if len(runs) == 1 and (Path(runs[0]) / MEASURED).is_file():
         draw_confidence(read_confidence(runs[0]), output)
     else:
-        draw_curves(name_runs(runs), output)
+        draw_curves(name_folders(runs), output)
     typer.echo(f"Drawn to {output}.")

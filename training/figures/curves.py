@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from ..data.run_folder import RunFolder
-from .pictures import COLOURS, MARKERS, PANEL_WIDTH, check_format, draw
+from .pictures import COLOURS, MARKERS, PANEL_WIDTH, draw
 
 LINES = ("-", "--", ":", "-.")
 # A mean over a fiftieth of the steps shows the course and hides the differences between batches.
@@ -32,21 +32,22 @@ def try_to_draw(runs: Mapping[str, str | Path], path: str | Path) -> None:
 def draw_curves(runs: Mapping[str, str | Path], path: str | Path) -> None:
     """Draw runs, by the name for the legend: the loss of each step, faint, with its mean; below, the accuracy where
     there are evaluations. The same metrics give the same bytes."""
-    check_format([path])
     losses, accuracies = {}, {}
     for name, run in runs.items():
         metrics = RunFolder(run).read_metrics()
         losses[name] = np.array([(entry["step"], entry["loss"]) for entry in metrics if "loss" in entry])
         if not len(losses[name]):
             raise ValueError(f"There are no steps to draw in {run}. Give the folder of a run, after its first step.")
-        found = [(entry["step"], 100 * entry["evaluation"]["acc_at_1"]) for entry in metrics if "evaluation" in entry]
-        accuracies[name] = np.array(found) if found else None
-    n_panels = 1 + any(scores is not None for scores in accuracies.values())
+        accuracies[name] = [
+            (one["step"], 100 * one["evaluation"]["acc_at_1"]) for one in metrics if "evaluation" in one
+        ]
+    n_panels = 1 + any(accuracies.values())
     window = 2 * (max(map(len, losses.values())) // SHARE_SMOOTHED // 2) + 1
     with draw([path], 5.0, 2.3 * n_panels) as figure:
         panels = figure.subplots(n_panels, sharex=True, squeeze=False)[:, 0]
         for number, (name, scores) in enumerate(accuracies.items()):
-            look = {"color": COLOURS[number % len(COLOURS)], "linestyle": LINES[number // len(COLOURS) % len(LINES)]}
+            round_number, place = divmod(number, len(COLOURS))
+            look = {"color": COLOURS[place], "linestyle": LINES[round_number % len(LINES)]}
             steps, values = losses[name].T
             if window > 1:
                 faint = {"color": look["color"], "linewidth": 0.5, "alpha": 0.25, "zorder": 1}
@@ -54,26 +55,14 @@ def draw_curves(runs: Mapping[str, str | Path], path: str | Path) -> None:
             # At the ends there are fewer neighbours.
             means = pl.Series(values).rolling_mean(window, min_samples=1, center=True)
             panels[0].plot(steps, means, label=name, **look)
-            if scores is not None:
-                panels[1].plot(*scores.T, marker=MARKERS[number // len(COLOURS) % len(MARKERS)], label=name, **look)
+            if scores:
+                marker = MARKERS[round_number % len(MARKERS)]
+                panels[1].plot(*np.transpose(scores), marker=marker, label=name, **look)
         panels[0].set_ylabel(f"Loss, mean of {window} steps\n(faint: of each)" if window > 1 else "Loss")
         panels[0].legend()
         panels[-1].set_xlabel("Training step")
         if n_panels > 1:
             panels[1].set_ylabel("Accuracy at 1 (%)\non held-out names")
-
-
-def name_runs(arguments: Sequence[str]) -> dict[str, Path]:
-    """Name folders of runs for a legend. Each is given as FOLDER, whose last part is its name, or as NAME=FOLDER."""
-    runs: dict[str, Path] = {}
-    for argument in arguments:
-        name, equals, folder = argument.partition("=")
-        if not equals or Path(argument).is_dir():
-            name, folder = Path(argument).resolve().name, argument
-        if name in runs:
-            raise ValueError(f"Two of the runs are called '{name}'. Give one another name, as in NAME=FOLDER.")
-        runs[name] = Path(folder)
-    return runs
 
 
 def read_confidence(folder: str | Path) -> dict[str, dict[str, Any]]:
@@ -97,7 +86,6 @@ def draw_confidence(curves: Mapping[str, Mapping[str, Any]], path: str | Path) -
     number of mentions. The curves are the details of the task `documents`, by the name for the legend; those without
     probabilities are drawn on the right only.
     """
-    check_format([path])
     with draw([path], 2 * PANEL_WIDTH, 2.7) as figure:
         left, right = figure.subplots(1, 2)
         left.plot([0, 100], [0, 100], color="0.6", linewidth=0.8, zorder=1)

@@ -12,15 +12,14 @@ from spacy_sapbert.index import exact_search
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 
-from .pictures import Vectors, compute_vectors
+from .pictures import Vectors
 
 # The papers give no numbers. With fewer names a concept is no group to see, with more it hides the others.
-FEWEST_NAMES, MOST_NAMES = 4, 20
-NAMES_OF_TYPE = 40
+FEWEST_NAMES, MOST_NAMES, NAMES_OF_TYPE = 4, 20, 40
+# English names to search among, and those that are shown of each string.
+MOST_SEARCHED, SHOWN = 50_000, 5
 # The mark after a name of the right concept.
 MARK = " ✓"
-
-TextTable = dict[str, Any]
 
 
 def list_names(
@@ -39,29 +38,26 @@ def list_names(
     names = names.with_columns(pl.col("name").str.to_lowercase())
     names = names.sort("concept", "language", ~pl.col("preferred"), maintain_order=True)
     names = names.unique(["concept", "language", "name"], keep="first", maintain_order=True)
-    concepts = terminology.concepts
-    id_, title = (concepts[column].gather(names["concept"]) for column in ("id", "canonical_name"))
+    id_, title = (terminology.concepts[column].gather(names["concept"]) for column in ("id", "canonical_name"))
     return names.select(id=id_, concept=title, name="name", language="language")
 
 
-def draw_concepts(names: pl.DataFrame, n: int = 30, *, seed: int = 0, most: int = MOST_NAMES) -> pl.DataFrame:
-    """Draw concepts of 4 to `most` names, with all of them, sorted by id and name.
+def draw_concepts(names: pl.DataFrame, n: int = 30, *, seed: int = 0) -> pl.DataFrame:
+    """Draw concepts of 4 to 20 names, with all of them, sorted by id and name.
 
     Names that several of them have are excluded: no vector tells them apart.
     """
     table = names.select("id", "concept", "name").unique().filter(pl.col("id").n_unique().over("name") == 1)
     table = table.sort("id", "name")
     counts = table.group_by("id", maintain_order=True).len()
-    eligible = counts.filter(pl.col("len").is_between(FEWEST_NAMES, most))["id"].to_numpy()
+    eligible = counts.filter(pl.col("len").is_between(FEWEST_NAMES, MOST_NAMES))["id"].to_numpy()
     if not 1 < n <= len(eligible):
-        kind = f"have {FEWEST_NAMES} to {most} names that no other concept has"
+        kind = f"have {FEWEST_NAMES} to {MOST_NAMES} names that no other concept has"
         raise ValueError(f"Can't draw {n} concepts: {len(eligible)} {kind}. Ask for fewer (two or more).")
     return table.filter(pl.col("id").is_in(np.random.default_rng(seed).permutation(eligible)[:n].tolist()))
 
 
-def draw_types(
-    terminology: Terminology, names: pl.DataFrame, n: int, *, n_names: int = NAMES_OF_TYPE, seed: int = 0
-) -> pl.DataFrame:
+def draw_types(terminology: Terminology, names: pl.DataFrame, n: int, *, seed: int = 0) -> pl.DataFrame:
     """Draw preferred names of concepts of the most frequent semantic types (CODER, figure 3), as of `draw_concepts`.
 
     Concepts with several types are left out, and names that concepts of several types have.
@@ -70,31 +66,31 @@ def draw_types(
     preferred = names.unique("id", keep="first", maintain_order=True)
     table = preferred.join(typed, on="id", how="inner", maintain_order="left").select("type", "name").unique()
     table = table.filter(pl.col("type").n_unique().over("name") == 1).sort("type", "name")
-    counts = table.group_by("type", maintain_order=True).len().filter(pl.col("len") >= n_names)
+    counts = table.group_by("type", maintain_order=True).len().filter(pl.col("len") >= NAMES_OF_TYPE)
     chosen = counts.sort("len", descending=True, maintain_order=True)["type"].head(n)
     if not 1 < n <= len(chosen):
-        reason = f"{counts.height} have {n_names} names of their own"
+        reason = f"{counts.height} have {NAMES_OF_TYPE} names of their own"
         raise ValueError(f"Can't draw {n} semantic types: {reason}. Ask for fewer, and for two or more.")
     table = table.filter(pl.col("type").is_in(chosen.implode()))
     table = table.with_columns(key=pl.Series(np.random.default_rng(seed).random(table.height)))
-    table = table.filter(pl.col("key").rank().over("type") <= n_names)
+    table = table.filter(pl.col("key").rank().over("type") <= NAMES_OF_TYPE)
     return table.select(id="type", concept="type", name="name")
 
 
-def limit_concepts(names: pl.DataFrame, limit: int, *, seed: int = 0, keep: Collection[str] = ()) -> pl.DataFrame:
-    """Draw concepts with all their names, up to a number of names (0 for all). Concepts in `keep` are among them."""
-    if not 0 < limit < names.height:
+def limit_concepts(names: pl.DataFrame, limit: int, *, keep: Collection[str] = ()) -> pl.DataFrame:
+    """Draw concepts with all their names, up to a number of names. Concepts in `keep` are among them."""
+    if names.height <= limit:
         return names
     counts = names.group_by("id").len().sort("id")
-    counts = counts.with_columns(key=pl.Series(np.random.default_rng(seed).random(counts.height)))
+    counts = counts.with_columns(key=pl.Series(np.random.default_rng(0).random(counts.height)))
     counts = counts.sort(~pl.col("id").is_in(list(keep)), "key")
     taken = counts.filter((pl.col("len").cum_sum() <= limit) | pl.col("id").is_in(list(keep)))
     return names.filter(pl.col("id").is_in(taken["id"].implode()))
 
 
 def find_neighbours(
-    vectors: Mapping[str, Vectors], names: pl.DataFrame, queries: Sequence[str], *, k: int = 5
-) -> list[TextTable]:
+    vectors: Mapping[str, Vectors], names: pl.DataFrame, queries: Sequence[str], *, k: int = SHOWN
+) -> list[dict[str, Any]]:
     """Find the nearest names of strings, one of each concept: a table for each string ("title", "columns", "rows").
 
     Names written as the string itself, but for case, are excluded: every encoder finds them. Names of its concepts have
@@ -103,16 +99,10 @@ def find_neighbours(
     if not names.height or not queries:
         raise ValueError(f"There is nothing to look up: {len(queries)} strings among {names.height} names.")
     strings, ids = _group(names)
-    written = [_normalise(string) for string in strings]
-    cells: dict[str, list[list[str]]] = {query: [] for query in queries}
-    for label, single in vectors.items():
-        dictionary = compute_vectors(label, single, strings)
-        for query, vector in zip(cells, compute_vectors(label, single, list(cells)), strict=True):
-            own = {row for row, text in enumerate(written) if text == _normalise(query)}
-            right = {concept for row in own for concept in ids[row]}
-            found = _find_distinct(dictionary, vector, ids, own, k)
-            column = [_show(strings[row], cosine, ids[row], right) for row, cosine in found]
-            cells[query].append(column + [""] * (k - len(column)))
+    queries, written = list(dict.fromkeys(queries)), [_normalise(string) for string in strings]
+    own = [{row for row, text in enumerate(written) if text == _normalise(query)} for query in queries]
+    right = [{concept for row in rows for concept in ids[row]} for rows in own]
+    found = [_look_up(encode, strings, ids, queries, own, right, k) for encode in vectors.values()]
     among = f"{len(strings):,} names of {names['id'].n_unique():,} concepts"
     return [
         {
@@ -120,35 +110,32 @@ def find_neighbours(
             "columns": ["", *vectors],
             "rows": [[str(rank), *row] for rank, row in enumerate(zip(*columns, strict=True), start=1)],
         }
-        for query, columns in cells.items()
+        for query, *columns in zip(queries, *found, strict=True)
     ]
 
 
 def find_translations(
     vectors: Mapping[str, Vectors], names: pl.DataFrame, concept_id: str, *, target: str = "ENG"
-) -> TextTable:
+) -> dict[str, Any]:
     """Find the nearest name in a language for a concept's first name in each other one. The last row counts hits."""
     own = names.filter(pl.col("id") == concept_id)
     asked = own.filter(pl.col("language") != target).unique("language", keep="first", maintain_order=True)
-    asked = asked.sort("language")
+    asked, n = asked.sort("language"), asked.height
     strings, ids = _group(names.filter(pl.col("language") == target))
-    if not asked.height or not strings:
-        reason = f"of {concept_id} there are {asked.height} names in other languages"
+    if not n or not strings:
+        reason = f"of {concept_id} there are {n} names in other languages"
         raise ValueError(f"There is nothing to look up: {reason}, to find among {len(strings)} in {target}.")
-    columns, counts = [], []
-    for label, single in vectors.items():
-        found, scores = exact_search(
-            compute_vectors(label, single, strings), compute_vectors(label, single, asked["name"].to_list()), 1
-        )
-        best = list(zip(found[:, 0].tolist(), scores[:, 0].tolist(), strict=True))
-        columns.append([_show(strings[row], cosine, ids[row], {concept_id}) for row, cosine in best])
-        counts.append(f"{sum(concept_id in ids[row] for row, _ in best)} of {asked.height}")
+    columns = []
+    for encode in vectors.values():
+        found = _look_up(encode, strings, ids, asked["name"].to_list(), [set()] * n, [{concept_id}] * n, 1)
+        cells = [cell for (cell,) in found]
+        columns.append([*cells, f"{sum(cell.endswith(MARK) for cell in cells)} of {n}"])
     title = f"Nearest of {len(strings):,} names ({target}) to names of {own['concept'][0]} ({concept_id})"
-    rows = [[*row] for row in zip(asked["language"], asked["name"], *columns, strict=True)]
+    first = ([*asked["language"], "Right concept"], [*asked["name"], ""])
     return {
         "title": f"{title} in other languages (cosine)",
         "columns": ["Language", "Name", *vectors],
-        "rows": [*rows, ["Right concept", "", *counts]],
+        "rows": [list(row) for row in zip(*first, *columns, strict=True)],
     }
 
 
@@ -158,24 +145,29 @@ def _group(names: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
     return grouped["name"].to_list(), grouped["id"].to_list()
 
 
-def _find_distinct(
-    vectors: np.ndarray, query: np.ndarray, ids: Sequence[Sequence[str]], left_out: set[int], k: int
-) -> list[tuple[int, float]]:
-    """List rows and cosines of the best names, as long as each has a concept that those before have not."""
-    rows, cosines = exact_search(vectors, query[None], len(vectors))
-    found: list[tuple[int, float]] = []
-    seen: set[str] = set()
-    for row, cosine in zip(rows[0].tolist(), cosines[0].tolist(), strict=True):
-        if row not in left_out and not seen.issuperset(ids[row]):
-            found.append((row, cosine))
-            seen.update(ids[row])
-            if len(found) == k:
+def _look_up(
+    encode: Vectors,
+    strings: Sequence[str],
+    ids: Sequence[Sequence[str]],
+    queries: Sequence[str],
+    left_out: Sequence[set[int]],
+    right: Sequence[set[str]],
+    k: int,
+) -> list[list[str]]:
+    """Write the k nearest strings of each query, as long as each has a concept that those before have not."""
+    found = exact_search(encode(strings), encode(queries), len(strings))
+    columns = []
+    for query, (rows, cosines) in enumerate(zip(*found, strict=True)):
+        cells: list[str] = []
+        seen: set[str] = set()
+        for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True):
+            if len(cells) == k:
                 break
-    return found
-
-
-def _show(name: str, cosine: float, ids: Sequence[str], right: Collection[str]) -> str:
-    return f"{name} ({cosine:.2f}){'' if set(ids).isdisjoint(right) else MARK}"
+            if row not in left_out[query] and not seen.issuperset(ids[row]):
+                cells.append(f"{strings[row]} ({cosine:.2f}){'' if right[query].isdisjoint(ids[row]) else MARK}")
+                seen.update(ids[row])
+        columns.append(cells + [""] * (k - len(cells)))
+    return columns
 
 
 def _normalise(text: str) -> str:

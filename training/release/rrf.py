@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import gzip as gzip_format
-import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import polars as pl
 
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.licences import Source, list_sources
-from spacy_sapbert.terminology.readers.rrf import CANONICAL_NAME, HAS_TRADENAME, NO_SOURCE, TRADENAME_OF, XREF
+from spacy_sapbert.terminology.names import normalize_names
+from spacy_sapbert.terminology.readers.rrf import (
+    CANONICAL_NAME,
+    HAS_TRADENAME,
+    NO_CODE,
+    NO_SOURCE,
+    TRADENAME_OF,
+    XREF,
+)
 from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
+from spacy_sapbert.terminology.table import NAME_KEY, SOURCE_SEPARATOR
 
-from .atoms import Atoms, make_atoms, number
-from .checks import BREAKS, check_writable, refuse, replace_unwritable
-
-# Files that describe the others are never gzipped.
-_PLAIN = ("MRSAB", "MRFILES", "MRCOLS")
+# A pipe ends a field and a line end ends a row; the format cannot escape either.
+BREAKS = r"[|\n\r]"
+# Columns whose texts may be changed to be written: ids, languages, sources and types may not.
+TEXTS = {"concepts": ("canonical_name", "definition", "codes"), "names": ("name", "term_type")}
 # `read_rrf` makes parents and names of these. Parents are written by themselves.
-_TAKEN = ("isa", "inverse_isa", TRADENAME_OF, HAS_TRADENAME)
+TAKEN = ("isa", "inverse_isa", TRADENAME_OF, HAS_TRADENAME)
 DESCRIPTIONS = {
     "MRCONSO": "Concept names and their sources",
     "MRSTY": "Semantic types",
@@ -31,81 +37,8 @@ DESCRIPTIONS = {
     "MRSAT": "Attributes: codes of sources without names",
     "MRSAB": "Sources",
 }
-
-# The columns that are filled. The others are empty.
-MEANINGS: dict[str, dict[str, str]] = {
-    "MRCONSO": {
-        "CUI": "Identifier of the concept",
-        "LAT": "Language of the name",
-        "TS": "Term status: P for preferred, S for others",
-        "LUI": "Identifier of the term: names equal up to case",
-        "STT": "String type: PF for preferred, VO for a variant",
-        "SUI": "Identifier of the string",
-        "ISPREF": "Whether the atom is the preferred one of its string",
-        "AUI": "Identifier of the atom",
-        "SCUI": "Identifier of the concept in the source",
-        "SAB": "Source",
-        "TTY": "Term type in the source",
-        "CODE": "Code in the source",
-        "STR": "Name",
-        "SRL": "Restriction level of the source",
-        "SUPPRESS": "Whether the atom is suppressible",
-    },
-    "MRSTY": {
-        "CUI": "Identifier of the concept",
-        "TUI": "Identifier of the semantic type",
-        "STY": "Name of the semantic type",
-        "ATUI": "Identifier of the attribute",
-    },
-    "MRDEF": {
-        "CUI": "Identifier of the concept",
-        "AUI": "Identifier of the atom",
-        "ATUI": "Identifier of the attribute",
-        "SAB": "Source",
-        "DEF": "Definition",
-        "SUPPRESS": "Whether the definition is suppressible",
-    },
-    "MRREL": {
-        "CUI1": "Identifier of the first concept",
-        "STYPE1": "What the first identifier is of",
-        "REL": "Relation of the second concept to the first",
-        "CUI2": "Identifier of the second concept",
-        "STYPE2": "What the second identifier is of",
-        "RELA": "Closer relation of the second concept to the first",
-        "RUI": "Identifier of the relation",
-        "SAB": "Source",
-        "SL": "Source of the relation's label",
-        "SUPPRESS": "Whether the relation is suppressible",
-    },
-    "MRSAT": {
-        "CUI": "Identifier of the concept",
-        "METAUI": "Identifier of what has the attribute",
-        "STYPE": "What that identifier is of",
-        "ATUI": "Identifier of the attribute",
-        "ATN": "Name of the attribute",
-        "SAB": "Source",
-        "ATV": "Value of the attribute",
-        "SUPPRESS": "Whether the attribute is suppressible",
-    },
-    "MRSAB": {
-        "VSAB": "Source with its version",
-        "RSAB": "Source",
-        "SON": "Name of the source",
-        "SF": "Family of the source",
-        "SVER": "Version of the source",
-        "SLC": "Licence of the source",
-        "SRL": "Restriction level of the source",
-        "TFR": "Names from the source",
-        "CFR": "Concepts with a name from the source",
-        "TTYL": "Term types of the source",
-        "LAT": "Language of the source",
-        "CENC": "Character encoding",
-        "CURVER": "Whether this is the current version",
-        "SABIN": "Whether the source is among these files",
-        "SSN": "Short name of the source",
-        "SCIT": "Citation",
-    },
-}
+# What the columns mean that are filled. The others are empty.
+MEANINGS = Path(__file__).with_name("columns.tsv")
 
 
 class Relation(NamedTuple):
@@ -125,7 +58,6 @@ def write_rrf(
     terminology: Terminology,
     folder: str | Path,
     *,
-    gzip: bool = False,
     unwritable: Literal["raise", "replace"] = "raise",
     relations: Iterable[Relation] = (),
 ) -> dict[str, Any]:
@@ -149,49 +81,182 @@ def write_rrf(
     """
     if unwritable not in ("raise", "replace"):
         raise ValueError(f"unwritable is {unwritable!r}, but has to be 'raise' or 'replace'.")
-    concepts, names = terminology.concepts, terminology.names
-    replaced: dict[str, int] = {}
+    frames, replaced = {"concepts": terminology.concepts, "names": terminology.names}, {}
     if unwritable == "replace":
-        concepts, names, replaced = replace_unwritable(concepts, names)
-    check_writable(concepts, names)
-    report = terminology.report
-    tables, dangling = _make_tables(concepts, make_atoms(concepts, names), relations, report)
-    folder = Path(folder)
-    with fill_folder(folder, last="MRFILES.RRF") as temporary:
-        sizes = {name: _write(temporary, name, frame, gzip) for name, frame in tables.items()}
-        _write(temporary, "MRCOLS", _make_columns(tables), False)
-        _write(temporary, "MRFILES", _make_files(tables, sizes), False)
-    for name in tables:
-        # `read_rrf` refuses a file that is there both plain and gzipped.
-        other = f"{name}.RRF" if gzip and name not in _PLAIN else f"{name}.RRF.gz"
-        (folder / other).unlink(missing_ok=True)
-    rows = {name: frame.height for name, frame in tables.items()}
-    return {"rows": rows, **dangling, "replaced": replaced}
+        replaced = _replace_unwritable(frames)
+    _check_writable(**frames)
+    tables, dangling = _make_tables(**frames, relations=relations, report=terminology.report)
+    with fill_folder(Path(folder), last="MRFILES.RRF") as temporary:
+        sizes = {name: _write(temporary, name, frame) for name, frame in tables.items()}
+        _write(temporary, "MRCOLS", _make_columns(tables))
+        _write(temporary, "MRFILES", _make_files(tables, sizes))
+    return {"rows": {name: frame.height for name, frame in tables.items()}, **dangling, "replaced": replaced}
+
+
+def _replace_unwritable(frames: dict[str, pl.DataFrame]) -> dict[str, int]:
+    """Replace pipes by "/" and line ends by a space in texts, and count the texts by column."""
+    counts = {}
+    for what, columns in TEXTS.items():
+        for column in columns:
+            if n := sum(1 for _ in _find(frames[what], column, BREAKS)):
+                counts[column] = n
+                is_list = isinstance(frames[what].schema[column], pl.List)
+                mended = pl.col(column).list.eval(_mend(pl.element())) if is_list else _mend(pl.col(column))
+                frames[what] = frames[what].with_columns(mended)
+    for what, column in (("concepts", "canonical_name"), ("names", "name")):
+        frames[what] = frames[what].with_columns(normalize_names(frames[what][column]))
+    # Replacing may have made names equal.
+    frames["names"] = frames["names"].unique(NAME_KEY, keep="first", maintain_order=True)
+    return counts
+
+
+def _mend(text: pl.Expr) -> pl.Expr:
+    return text.str.replace_all("|", "/", literal=True).str.replace_all(r"\s*[\n\r]+\s*", " ")
+
+
+def _find(frame: pl.DataFrame, column: str, pattern: str) -> Iterator[tuple[int, str]]:
+    """Find the texts of a column that match a pattern, with their rows."""
+    texts = frame.select(column).with_row_index("row")
+    if isinstance(texts.schema[column], pl.List):
+        texts = texts.explode(column)
+    yield from texts.filter(pl.col(column).str.contains(pattern)).rows()
+
+
+def _refuse(reason: str, odd: pl.DataFrame) -> NoReturn:
+    raise ValueError(
+        f"This terminology can't be written in Rich Release Format: {odd.height} {reason}, the first being "
+        f"{odd.row(0)}. Reading it back would give another one. Correct it where it is made: TerminologyBuilder keeps "
+        "languages and sources as they are given."
+    )
+
+
+def _check_writable(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
+    """Refuse what a terminology may have, but would not have any more when it is read back."""
+    ids = concepts["id"]
+    for frame, rows in ((concepts, range(len(ids))), (names, names["concept"])):
+        for column in (column for column in frame.columns if column not in ("concept", "preferred")):
+            # In the column of sources, a pipe separates several.
+            for row, value in _find(frame, column, r"[\n\r]" if column == "source" else BREAKS):
+                raise ValueError(
+                    f"The {column} {value!r:.80} of the concept '{ids[rows[row]]}' can't be written in Rich Release "
+                    "Format: fields end at '|' and rows at a line end. Correct it in the source, or choose "
+                    "`unwritable` 'replace', which replaces both in texts (not in ids, languages, sources and types)."
+                )
+    parts = pl.col("source").str.split(SOURCE_SEPARATOR).list
+    sources = names.select(pl.col("source").unique(maintain_order=True))
+    has_fault = ((parts.len() > 1) & parts.contains("")) | (parts.n_unique() < parts.len())
+    for reason, odd in (
+        (
+            "ids begin with a byte order mark, which readers remove from a file",
+            concepts.select("id").filter(pl.col("id").str.starts_with("\ufeff")),
+        ),
+        ("names have an empty language", names.filter(pl.col("language") == "")),
+        ("sources joined by '|' have an empty part or the same part twice", sources.filter(has_fault)),
+        (
+            f"names have the source {NO_SOURCE}, which marks names without a source",
+            sources.filter(parts.contains(NO_SOURCE)),
+        ),
+    ):
+        if odd.height:
+            _refuse(reason, odd)
 
 
 def _make_tables(
-    concepts: pl.DataFrame, atoms: Atoms, relations: Iterable[Relation], report: Mapping[str, Any]
+    concepts: pl.DataFrame, names: pl.DataFrame, relations: Iterable[Relation], report: Mapping[str, Any]
 ) -> tuple[dict[str, pl.DataFrame], dict[str, int]]:
     """Make the tables of all files but MRFILES and MRCOLS, and count what is outside the terminology."""
+    atoms, codes = _make_atoms(concepts, names)
     sources, types = list_sources(report), report.get("semantic_types") or {}
     levels = {sab: str(source.restriction_level or 0) for sab, source in sources.items()}
-    first = atoms.table.unique("concept", keep="first", maintain_order=True).select("concept", "AUI", "SAB")
+    first = atoms.unique("concept", keep="first", maintain_order=True).select("concept", "AUI", "SAB")
     concepts = concepts.rename({"id": "CUI", "definition": "DEF"}).with_row_index("concept")
     concepts = concepts.join(first, on="concept", how="left", maintain_order="left")
     rows, dangling = _make_relations(concepts, relations)
+    of_types = concepts.select("CUI", TUI="types").explode("TUI").drop_nulls("TUI")
     tables = {
-        "MRCONSO": atoms.table.with_columns(SRL=_look_up("SAB", levels, pl.lit("0"))),
-        "MRSTY": _explode(concepts, "types", "TUI").with_columns(STY=_look_up("TUI", types, pl.col("TUI"))),
+        "MRCONSO": atoms.with_columns(SRL=_look_up("SAB", levels, pl.lit("0"))),
+        "MRSTY": of_types.with_columns(STY=_look_up("TUI", types, pl.col("TUI"))),
         "MRDEF": concepts.filter(pl.col("DEF").is_not_null()),
         "MRREL": rows,
-        "MRSAT": _make_attributes(concepts, atoms),
-        "MRSAB": _make_sources(atoms.table, sources),
+        "MRSAT": _make_attributes(concepts, atoms, codes),
+        "MRSAB": _make_sources(atoms, sources),
     }
     used = 0
     for name in ("MRSTY", "MRDEF", "MRSAT"):
-        tables[name] = tables[name].with_columns(ATUI=number("AT", pl.int_range(used + 1, used + 1 + pl.len())))
+        tables[name] = tables[name].with_columns(ATUI=_number("AT", pl.int_range(used + 1, used + 1 + pl.len())))
         used += tables[name].height
     return {name: _complete(name, frame) for name, frame in tables.items()}, dangling
+
+
+# Concept row, source and code of each code without an atom, in order.
+Codes = list[tuple[int, str, str]]
+
+
+def _make_atoms(concepts: pl.DataFrame, names: pl.DataFrame) -> tuple[pl.DataFrame, Codes]:
+    """Make the atoms: one for each source of a name, with the codes of its concept. Also returns other codes."""
+    table = (
+        names.with_row_index("name_row")
+        .with_columns(SAB=pl.col("source").replace("", NO_SOURCE).str.split(SOURCE_SEPARATOR))
+        .explode("SAB")
+        .with_row_index("atom")
+    )
+    placed, repeated, rest = _place_codes(concepts["codes"], table["concept"], table["SAB"].to_list())
+    # Atoms without a code of their own take the code of the preceding atom of the same source.
+    table = table.join(placed, on="atom", how="left", maintain_order="left").with_columns(
+        pl.col("CODE").forward_fill().over("concept", "SAB").fill_null(NO_CODE)
+    )
+    again = repeated.join(table.drop("CODE"), on="atom", how="left", maintain_order="left")
+    table = pl.concat([table, again.select(table.columns)]).sort("concept", maintain_order=True)
+    # A canonical name that its source does not prefer gets flags that rank it above other such names.
+    shown = (pl.col("name") == concepts["canonical_name"].gather(table["concept"])) & ~pl.col("preferred")
+    table = table.with_columns(
+        CUI=concepts["id"].gather(table["concept"]),
+        TS=pl.when(shown | pl.col("preferred")).then(pl.lit("P")).otherwise(pl.lit("S")),
+        STT=pl.when(shown).then(pl.lit("VO")).otherwise(pl.lit("PF")),
+        ISPREF=pl.when(pl.col("name_row").is_first_distinct()).then(pl.lit("Y")).otherwise(pl.lit("N")),
+        AUI=_number("A", pl.int_range(1, pl.len() + 1)),
+        LUI=_number("L", pl.struct("language", pl.col("name").str.to_lowercase()).rank("dense")),
+        SUI=_number("S", pl.struct("language", "name").rank("dense")),
+        # Ontologies use the code as the source's identifier of the concept.
+        SCUI=pl.when(pl.col("CODE") != NO_CODE).then("CODE").otherwise(pl.lit("")),
+    )
+    return table.rename({"name": "STR", "language": "LAT", "term_type": "TTY"}), rest
+
+
+def _number(prefix: str, values: pl.Expr) -> pl.Expr:
+    """Write numbers as identifiers: the prefix and at least eight digits."""
+    return pl.lit(prefix) + values.cast(pl.String()).str.zfill(8)
+
+
+def _place_codes(lists: pl.Series, concepts: pl.Series, sources: list[str]) -> tuple[pl.DataFrame, pl.DataFrame, Codes]:
+    """Distribute each concept's codes over its atoms, so that a reader gets them in the same order.
+
+    Returns the codes of atoms, those of atoms that have to be repeated, and those that fit no atom.
+    """
+    placed: list[tuple[int, str]] = []
+    repeated: list[tuple[int, str]] = []
+    rest: Codes = []
+    offsets = concepts.search_sorted(pl.Series(range(len(lists) + 1), dtype=pl.UInt32())).to_list()
+    for concept, codes in enumerate(lists.to_list()):
+        start, end = offsets[concept : concept + 2]
+        own, position, in_atoms = sources[start:end], 0, True
+        for whole in codes:
+            source, _, code = whole.partition(":")
+            if not source or not code or code == NO_CODE or source == NO_SOURCE:
+                source, code = NO_SOURCE, whole
+            # Readers take the codes of atoms first, so a code after one without an atom can have no atom either.
+            in_atoms = in_atoms and source != NO_SOURCE and source in own
+            if not in_atoms:
+                rest.append((concept, source, code))
+            elif source in own[position:]:
+                position = own.index(source, position) + 1
+                placed.append((start + position - 1, code))
+            else:
+                # More codes than atoms, or another order: repeat the source's first atom after the concept's others.
+                position = len(own)
+                repeated.append((start + own.index(source), code))
+    schema = {"atom": pl.UInt32(), "CODE": pl.String()}
+    return pl.DataFrame(placed, schema, orient="row"), pl.DataFrame(repeated, schema, orient="row"), rest
 
 
 def _make_relations(concepts: pl.DataFrame, relations: Iterable[Relation]) -> tuple[pl.DataFrame, dict[str, int]]:
@@ -203,51 +268,34 @@ def _make_relations(concepts: pl.DataFrame, relations: Iterable[Relation]) -> tu
     pairs = concepts.select("SAB", CUI1="CUI", CUI2="parents").explode("CUI2").drop_nulls("CUI2")
     up = pairs.filter(known).with_columns(REL=pl.lit("PAR"), RELA=pl.lit("inverse_isa"))
     down = up.select("SAB", CUI1="CUI2", CUI2="CUI1", REL=pl.lit("CHD"), RELA=pl.lit("isa"))
-    others = _check_relations(relations)
-    kept = others.filter(known & (pl.col("CUI1") != pl.col("CUI2"))).with_columns(REL=pl.lit("RO"))
-    loops = others.filter(pl.col("CUI1") == pl.col("CUI2")).height
+    schema = {"CUI2": pl.String(), "RELA": pl.String(), "CUI1": pl.String(), "SAB": pl.String()}
+    others = pl.DataFrame(list(relations), schema, orient="row").unique(maintain_order=True)
+    blank = pl.any_horizontal(pl.all().str.strip_chars().replace("", None).is_null())
+    broken = pl.col("RELA").str.contains(BREAKS) | pl.col("SAB").str.contains(BREAKS)
+    taken = f"relations have one of the labels {', '.join(TAKEN)}, which mean parents or shared names to readers"
+    for reason, odd in (
+        ("relations are not a head, a label, a tail and a source, with text in each", others.filter(blank)),
+        ("relations have a '|' or a line end in their label or source", others.filter(broken)),
+        (taken, others.filter(pl.col("RELA").is_in(TAKEN))),
+    ):
+        if odd.height:
+            _refuse(reason, odd)
+    others = others.filter(pl.col("CUI1") != pl.col("CUI2"))
+    kept = others.filter(known).with_columns(REL=pl.lit("RO"))
     rows = pl.concat([up, down, kept.select(up.columns)])
     common = {"STYPE1": pl.lit("CUI"), "STYPE2": pl.lit("CUI"), "SL": pl.col("SAB")}
-    rows = rows.with_columns(**common, RUI=number("R", pl.int_range(1, pl.len() + 1)))
-    counts = {
-        "dangling_parents": pairs.height - up.height,
-        "dangling_relations": others.height - kept.height - loops,
-    }
+    rows = rows.with_columns(**common, RUI=_number("R", pl.int_range(1, pl.len() + 1)))
+    counts = {"dangling_parents": pairs.height - up.height, "dangling_relations": others.height - kept.height}
     return rows, counts
 
 
-def _check_relations(relations: Iterable[Relation]) -> pl.DataFrame:
-    """Make a table of distinct relations, and refuse those that would not be read as they are."""
-    rows = list(relations)
-    wrong = [row for row in rows if not (isinstance(row, tuple) and len(row) == 4 and all(map(_is_text, row)))]
-    if wrong:
-        reason = "relations are not a head, a label, a tail and a source, with text in each"
-        refuse(reason, len(wrong), wrong[0])
-    schema = {"CUI2": pl.String(), "RELA": pl.String(), "CUI1": pl.String(), "SAB": pl.String()}
-    table = pl.DataFrame(rows, schema, orient="row").unique(maintain_order=True)
-    broken = pl.col("RELA").str.contains(BREAKS) | pl.col("SAB").str.contains(BREAKS)
-    taken = pl.col("RELA").is_in(_TAKEN)
-    for fault, reason in (
-        (broken, "relations have a '|' or a line end in their label or source"),
-        (taken, f"relations have one of the labels {', '.join(_TAKEN)}, which mean parents or shared names to readers"),
-    ):
-        odd = table.filter(fault)
-        if odd.height:
-            refuse(reason, odd.height, odd.row(0))
-    return table
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _make_attributes(concepts: pl.DataFrame, atoms: Atoms) -> pl.DataFrame:
+def _make_attributes(concepts: pl.DataFrame, atoms: pl.DataFrame, codes: Codes) -> pl.DataFrame:
     schema = {"concept": pl.UInt32(), "SAB": pl.String(), "ATV": pl.String()}
-    codes = pl.DataFrame(atoms.codes, schema, orient="row").with_columns(ATN=pl.lit(XREF))
-    shown = _find_shown_names(atoms.table).join(concepts.select("concept", "canonical_name"), on="concept")
+    of_codes = pl.DataFrame(codes, schema, orient="row").with_columns(ATN=pl.lit(XREF))
+    shown = _find_shown_names(atoms).join(concepts.select("concept", "canonical_name"), on="concept")
     others = shown.filter(pl.col("STR") != pl.col("canonical_name")).sort("concept")
     names = others.select("concept", SAB=pl.lit(NO_SOURCE), ATV="canonical_name", ATN=pl.lit(CANONICAL_NAME))
-    rows = pl.concat([codes, names]).join(concepts.select("concept", "CUI"), on="concept", how="left")
+    rows = pl.concat([of_codes, names]).join(concepts.select("concept", "CUI"), on="concept", how="left")
     return rows.sort("concept", maintain_order=True).with_columns(METAUI="CUI", STYPE=pl.lit("CUI"))
 
 
@@ -267,38 +315,28 @@ def _make_sources(atoms: pl.DataFrame, sources: Mapping[str, Source]) -> pl.Data
     for sab, n_atoms, n_concepts, languages, term_types in counts.sort("SAB").iter_rows():
         source = sources.get(sab, Source())
         name, version = _one_line(source.name) or sab, _one_line(source.version)
-        rows.append(
-            {
-                "VSAB": "_".join([sab, *version.split()]) if version else sab,
-                "RSAB": sab,
-                "SON": name,
-                "SF": sab,
-                "SVER": version,
-                "SLC": _one_line(source.licence),
-                "SRL": str(source.restriction_level or 0),
-                "TFR": str(n_atoms),
-                "CFR": str(n_concepts),
-                "TTYL": ",".join(filter(None, term_types)),
-                "LAT": languages[0] if len(languages) == 1 else "",
-                "CENC": "UTF-8",
-                "CURVER": "Y",
-                "SABIN": "Y",
-                "SSN": name,
-                "SCIT": name,
-            }
-        )
+        row = {"VSAB": "_".join([sab, *version.split()]), "RSAB": sab, "SON": name, "SF": sab, "SVER": version}
+        row |= {"SLC": _one_line(source.licence), "SRL": str(source.restriction_level or 0)}
+        row |= {"TFR": str(n_atoms), "CFR": str(n_concepts), "TTYL": ",".join(filter(None, term_types))}
+        row |= {"LAT": languages[0] if len(languages) == 1 else "", "CENC": "UTF-8", "CURVER": "Y", "SABIN": "Y"}
+        rows.append({**row, "SSN": name, "SCIT": name})
     return pl.DataFrame(rows)
+
+
+def _one_line(value: object) -> str:
+    """Make a field of a description of a source: pipes become slashes, and white space becomes one space."""
+    return " ".join(str("" if value is None else value).replace("|", "/").split())
 
 
 def _make_columns(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     rows = []
+    meanings = {row[:2]: row[2] for row in pl.read_csv(MEANINGS, separator="\t", quote_char=None).rows()}
     for name, frame in tables.items():
-        for column in COLUMNS[name].split():
-            lengths = frame[column].str.len_chars().to_numpy()
-            least, most = lengths.min() if len(lengths) else 0, lengths.max(initial=0)
-            mean = lengths.mean() if len(lengths) else 0.0
-            description = MEANINGS[name].get(column, "Not used here")
-            row = {"COL": column, "DES": description, "MIN": str(least), "AV": f"{mean:.2f}", "MAX": str(most)}
+        for column, texts in frame.to_dict().items():
+            lengths = texts.str.len_chars().to_numpy()
+            least, most, mean = (lengths.min(), lengths.max(), lengths.mean()) if len(lengths) else (0, 0, 0.0)
+            row = {"COL": column, "DES": meanings.get((name, column), "Not used here")}
+            row |= {"MIN": str(least), "AV": f"{mean:.2f}", "MAX": str(most)}
             rows.append({**row, "FIL": f"{name}.RRF", "DTY": f"varchar({max(1, most)})"})
     return _complete("MRCOLS", pl.DataFrame(rows))
 
@@ -306,23 +344,13 @@ def _make_columns(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 def _make_files(tables: Mapping[str, pl.DataFrame], sizes: Mapping[str, int]) -> pl.DataFrame:
     rows = []
     for name, frame in tables.items():
-        columns = COLUMNS[name].split()
-        row = {"FIL": f"{name}.RRF", "DES": DESCRIPTIONS[name], "FMT": ",".join(columns), "CLS": str(len(columns))}
-        rows.append({**row, "RWS": str(frame.height), "BTS": str(sizes[name])})
+        row = {"FIL": f"{name}.RRF", "DES": DESCRIPTIONS[name], "FMT": ",".join(frame.columns)}
+        rows.append({**row, "CLS": str(frame.width), "RWS": str(frame.height), "BTS": str(sizes[name])})
     return _complete("MRFILES", pl.DataFrame(rows))
-
-
-def _explode(concepts: pl.DataFrame, column: str, name: str) -> pl.DataFrame:
-    return concepts.select("CUI", "SAB", pl.col(column).alias(name)).explode(name).drop_nulls(name)
 
 
 def _look_up(column: str, values: Mapping[str, str], default: pl.Expr) -> pl.Expr:
     return pl.col(column).replace_strict(dict(values), default=default, return_dtype=pl.String())
-
-
-def _one_line(value: object) -> str:
-    """Make a field of a description of a source: pipes become slashes, and white space becomes one space."""
-    return " ".join(str("" if value is None else value).replace("|", "/").split())
 
 
 def _complete(name: str, frame: pl.DataFrame) -> pl.DataFrame:
@@ -334,15 +362,8 @@ def _complete(name: str, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(**missing).select(columns)
 
 
-def _write(folder: Path, name: str, frame: pl.DataFrame, gzip: bool) -> int:
-    """Write one file, and return its size before compression."""
+def _write(folder: Path, name: str, frame: pl.DataFrame) -> int:
+    """Write one file, and return its size."""
     path = folder / f"{name}.RRF"
     frame.write_csv(path, include_header=False, separator="|", line_terminator="|\n", quote_style="never")
-    size = path.stat().st_size
-    if gzip and name not in _PLAIN:
-        # No name and time in the header, so that the same content gives the same bytes.
-        with path.open("rb") as plain, path.with_name(f"{name}.RRF.gz").open("wb") as raw:
-            with gzip_format.GzipFile("", "wb", 6, raw, mtime=0) as packed:
-                shutil.copyfileobj(plain, packed, 1 << 20)
-        path.unlink()
-    return size
+    return path.stat().st_size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,20 +34,13 @@ def read_papers() -> list[PaperItem]:
     return [PaperItem(**section) for section in Config().from_disk(PAPERS)["papers"].values()]
 
 
-def count_figures(item: PaperItem) -> int:
-    """Count the published figures of a table that stand in literature.tsv."""
-    kind, _, numbers = item.item.partition(" ")
-    tables = numbers.split(" and ") if kind.startswith("Table") else []
-    return sum(figure.source == item.source and figure.table in tables for figure in read_literature())
-
-
 def list_rows(source: str) -> list[list[str]]:
     """List a row for each command of a paper's tables and figures, and for what is copied: see `COLUMNS`."""
-    rows = []
+    counts, rows = Counter(figure.table for figure in read_literature() if figure.source == source), []
     for item in (item for item in read_papers() if item.source == source):
         first = [item.item, item.shows]
         rows += [[*first, HERE, item.here, command] for command in item.commands]
         rows += [[*first, WITH_DATA, item.needs, command] for command in item.commands_with_data]
-        n = count_figures(item)
+        n = counts[item.item.removeprefix("Table ")]
         rows.append([*first, COPIED, f"{item.constant} ({n})" if n else item.constant, NOTHING])
     return rows

@@ -66,16 +66,12 @@ class Results:
 
     def _gather(self, frame: pl.DataFrame) -> dict[str, dict[str, Line]]:
         gathered: dict[str, dict[str, Line]] = {task: {} for task in self.tasks}
-        owners: dict[tuple[str, str, int | str], str] = {}
         for row in frame.iter_rows(named=True):
-            name, task, metric = row["system"], row["task"], (row["metric"], row["rank"])
-            system = self.systems[name]
-            group, run = system["group"] or name, name if row["seed"] is None else row["seed"]
+            name = row["system"]
+            system, run = self.systems[name], name if row["seed"] is None else row["seed"]
             line = Line(name, system["title"] or name, system["published"], system["published_pooling"], {})
-            figures = gathered[task].setdefault(group, line).runs.setdefault(run, {})
-            if owners.setdefault((task, group, run), name) != name or metric in figures:
-                raise ValueError(f"{name} on {task} is there twice, or has the seed of another run")
-            figures[metric] = row["value"]
+            line = gathered[row["task"]].setdefault(system["group"] or name, line)
+            line.runs.setdefault(run, {})[row["metric"], row["rank"]] = row["value"]
         return gathered
 
     def label_task(self, name: str) -> str:

@@ -92,11 +92,11 @@ def test_missing_list_of_successors_is_told(folders):
 
 
 def test_command_writes_tables_and_counts(folders, tmp_path):
-    arguments = ["diff-releases", *map(str, folders), str(tmp_path / "out"), "--languages", "all"]
+    arguments = ["diff-releases", *map(str, folders), str(tmp_path / "out")]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     counts = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert counts == diff_releases(*folders, languages=None).counts
+    assert counts == diff_releases(*folders).counts
     added = read_table(tmp_path / "out" / "added.tsv")
     assert added["C9"].names == ("new",)
     assert (tmp_path / "out" / "merged.tsv").read_text().splitlines()[1] == "C2\tname 2\tSY\tC0\tname 0"

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import json
-import shutil
 from html.parser import HTMLParser
 from itertools import dropwhile, takewhile
 
@@ -12,7 +11,7 @@ import pytest
 from scipy.stats import ttest_1samp, ttest_rel
 
 from training.data.task import LinkingTask
-from training.evaluation.frame import SCHEMA, read_results, write_results
+from training.evaluation.frame import SCHEMA, write_results
 from training.markup import escape_markdown, format_rows, isolate, shorten
 from training.report.report import make_report
 from training.report.results import Results
@@ -23,10 +22,13 @@ PNG = bytes.fromhex(
     "0000000049454e44ae426082"
 )
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>a()</script><path d="M0 0h9v9z"/></svg>'
-NAMES, IDS = ["cold", "gout | tophus", "fever"], ["D1", "D2", "D3"]
+NAMES = ["cold", "gout | tophus", "fever", *(f"name {n}" for n in range(4))]
+IDS = ["D1", "D2", *["D3|D4"] * 5]
 MENTIONS = [("Cold", "D1"), ("gout <i>", "D2"), ("pyrexia", "D3"), ("dropsy", "D9")]
 SEED_SCORES = {0: 0.912, 1: 0.925, 2: 0.931}
 BASE_SCORES = {0: 0.750, 1: 0.751, 2: 0.747}
+# Encoders may be called by their folders.
+EXACT_SYSTEM = "output/exact"
 EXACT = "\\<b\\>Exact\\</b\\> \\& \0 match"
 
 
@@ -53,7 +55,7 @@ class Run:
     """What `measure` writes, to change before it is written."""
 
     def __init__(self):
-        self.systems = {"exact": make_system("<b>Exact</b> & | match", kind="exact")}
+        self.systems = {EXACT_SYSTEM: make_system("<b>Exact</b> & | match", kind="exact")}
         for seed in SEED_SCORES:
             seeded = {"seed": seed, "published": "PubMedBERT + SapBERT", "group": "sapbert"}
             self.systems[f"sapbert_{seed}"] = make_system("Our SapBERT", **seeded)
@@ -63,7 +65,7 @@ class Run:
             "ncbi_disease.strict": make_task("ncbi_disease", "strict", note="As it is."),
             "in_house.published": make_task("in_house", "published", level="concept", ranks=[1, 3], note="CC-BY"),
         }
-        self.figures = [row for task in self.tasks for row in make_figures("exact", task, 0.742)]
+        self.figures = [row for task in self.tasks for row in make_figures(EXACT_SYSTEM, task, 0.742)]
         for task in list(self.tasks)[:2]:
             for name, scores in (("sapbert", SEED_SCORES), ("base", BASE_SCORES)):
                 self.figures += [
@@ -85,17 +87,19 @@ class Run:
             rows.append((system, task, protocol, metric, rank, value, 4, seed, "f" * 40))
         write_results(pl.DataFrame(rows, schema=SCHEMA, orient="row"), folder)
         pairs = dict.fromkeys((system, task) for system, task, *_ in self.figures)
-        results = [
-            {"system": s, "task": t, "key": f"{s}.{t}", "seconds": 1, "details": {"similarity": "dot"} | self.search(s)}
-            for s, t in pairs
-        ]
+        results = [self.describe(*pair) for pair in pairs]
         measured = self.facts | {"systems": self.systems, "tasks": self.tasks, "missing": self.missing}
         (folder / "measured.json").write_text(json.dumps(measured | {"results": results}))
         return folder
 
-    def search(self, system):
-        found = {"search": "scann", "recall": 0.987, "decided": {"dictionary": 1200}}
-        return found if system == "exact" else {}
+    def describe(self, system, task):
+        details = {"similarity": "dot"}
+        if system == EXACT_SYSTEM:
+            details |= {"search": "scann", "recall": 0.987, "decided": {"dictionary": 1200}}
+        if task == "documents":
+            details["errors"] = [{"kind": "NIL expected", "gold_name": "a\tb", "score": None}] * 12
+        key = f"{system}.{task}".replace("/", "_")
+        return {"system": system, "task": task, "key": key, "seconds": 1, "details": details}
 
     def read(self, folder):
         return Results(self.write(folder))
@@ -104,7 +108,7 @@ class Run:
 def add_kept_files(folder):
     task = LinkingTask([mention.lower() for mention, _ in MENTIONS], [[gold] for _, gold in MENTIONS], NAMES, IDS)
     task.to_disk(folder / "tasks" / "ncbi_disease.published.json")
-    for system, hits in {"exact": [True, False, False, False], "sapbert_0": [True, True, True, False]}.items():
+    for system, hits in {"output_exact": [True, False, False, False], "sapbert_0": [True, True, True, False]}.items():
         write_predictions(folder, system, hits)
     figures = folder / "figures"
     figures.mkdir()
@@ -124,7 +128,8 @@ def write_predictions(folder, system, hits):
     path.parent.mkdir(exist_ok=True)
     with gzip.open(path, "wt") as file:
         for (mention, gold), hit in zip(MENTIONS, hits, strict=True):
-            found = {"ids": gold if hit else "D2", "name": NAMES[IDS.index(gold)] if hit else NAMES[1], "score": 0.5}
+            name = {"D1": "cold", "D2": "gout | tophus", "D3": "fever"}[gold] if hit else "gout | tophus"
+            found = {"ids": gold if hit else "D2", "name": name, "score": 0.5}
             line = {"mention": mention, "queries": [mention.lower()], "gold": [gold], "fold": 0}
             line["hits"] = {"row_acc_at_1": hit, "row_acc_at_5": hit or mention == "pyrexia"}
             file.write(json.dumps(line | {"candidates": [[found]]}) + "\n")
@@ -132,34 +137,24 @@ def write_predictions(folder, system, hits):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("report")
+    folder = tmp_path_factory.mktemp("report") / "run"
+    folder.mkdir()
     run = Run()
-    run.tasks["mcsm"] = {
-        "kind": "mcsm",
-        "title": "Semantic types",
-        "protocol": "",
-        "corpus": "",
-        "counts": {"concepts": 157726},
-    }
-    run.tasks["documents"] = {
-        "kind": "documents",
-        "title": "Abstracts",
-        "protocol": "documents",
-        "corpus": "ncbi_disease",
-    }
-    run.figures += [
-        ("sapbert_0", "mcsm", "mcsm.Finding", None, 10.44),
-        ("base_0", "mcsm", "mcsm.Finding", None, float("nan")),
-    ]
-    run.figures += [("exact", "documents", "acc", 1, 0.5), ("exact", "documents", "nil_f", None, 0.25)]
-    add_kept_files(run.write(folder / "run"))
-    make_report(folder / "run")
-    return folder / "run"
+    kinds = {"mcsm": ("Semantic types", "", ""), "documents": ("Abstracts", "documents", "ncbi_disease")}
+    for kind, (title, protocol, corpus) in kinds.items():
+        run.tasks[kind] = {"kind": kind, "title": title, "protocol": protocol, "corpus": corpus}
+    run.tasks["mcsm"]["counts"] = {"concepts": 157726}
+    run.figures += [("sapbert_0", "mcsm", "mcsm.Finding", None, 10.44)]
+    run.figures += [("base_0", "mcsm", "mcsm.Finding", None, float("nan"))]
+    run.figures += [(EXACT_SYSTEM, "documents", "acc", 1, 0.5), (EXACT_SYSTEM, "documents", "nil_f", None, 0.25)]
+    add_kept_files(run.write(folder))
+    make_report(folder)
+    return folder
 
 
 @pytest.fixture
-def folder(made, tmp_path):
-    return shutil.copytree(made, tmp_path / "run")
+def run():
+    return Run()
 
 
 @pytest.fixture(scope="module")
@@ -214,10 +209,16 @@ def test_means_deviations_and_published_figures(markdown):
     assert rows["Our base (3 seeds)"][published] == "–"
 
 
-def test_published_figures_stand_beside_no_other_protocol(tmp_path):
-    results = Run().read(tmp_path)
-    for name in ("ncbi_disease.strict", "in_house.published"):
-        assert "published" not in [column.kind for column in make_accuracy_table(results, name).columns]
+def test_published_figures_stand_beside_no_other_protocol(run, tmp_path):
+    run.tasks["in_house.published"]["level"] = "row"
+    # Another task of the same protocol is told apart by its name.
+    run.tasks["ncbi_disease.other"] = run.tasks["ncbi_disease.strict"]
+    results = run.read(tmp_path)
+    tables = [make_accuracy_table(results, name) for name in ("ncbi_disease.strict", "in_house.published")]
+    assert "published" not in [column.kind for table in tables for column in table.columns]
+    assert tables[0].title == "NCBI disease, ncbi_disease.strict: accuracy"
+    # Of the level of the task.
+    assert tables[1].rows[1][4] == "50.0"
 
 
 @pytest.mark.parametrize(
@@ -227,8 +228,7 @@ def test_published_figures_stand_beside_no_other_protocol(tmp_path):
         ("[CLS], pooler", "44.22/58.62 (SapBERT; Yuan et al., 2022, Table 9)"),
     ],
 )
-def test_published_figures_are_those_of_the_pooling(tmp_path, pooling, printed):
-    run = Run()
+def test_published_figures_are_those_of_the_pooling(run, tmp_path, pooling, printed):
     run.tasks["ncbi_disease.published"] |= {"corpus": "psytar", "ranks": [1, 3]}
     for system in run.systems.values():
         system |= {"published": "SapBERT", "published_pooling": pooling} if system["title"] == "Our SapBERT" else {}
@@ -237,32 +237,28 @@ def test_published_figures_are_those_of_the_pooling(tmp_path, pooling, printed):
     assert [row[place] for row in table.rows if row[0].startswith("Our SapBERT")] == [printed]
 
 
-def test_refined_figures_are_compared_with_refined_ones(tmp_path):
-    run = Run()
-    run.systems["exact"]["published"] = "BioSyn"
+@pytest.mark.parametrize(
+    "changes, value",
+    [
+        ({"protocol": "refined"}, 72.5),
+        ({}, None),
+        ({"protocol": "refined", "is_comparable": False}, None),
+        ({"is_published": True}, 91.1),
+    ],
+)
+def test_refined_figures_are_compared_with_refined_ones(run, tmp_path, changes, value):
+    run.systems[EXACT_SYSTEM]["published"] = "BioSyn"
     results = run.read(tmp_path)
-    line, strict = results.lines["ncbi_disease.strict"][0], results.tasks["ncbi_disease.strict"]
-    found = find_published(line, strict | {"protocol": "refined"})
-    assert {metric: figure.value for metric, figure in found.items()} == {("row_acc", 1): 72.5}
-    assert find_published(line, strict) == {}
-    assert find_published(line, strict | {"protocol": "refined", "is_comparable": False}) == {}
-    assert find_published(line, strict | {"is_published": True})["row_acc", 1].value == 91.1
+    found = find_published(results.lines["ncbi_disease.strict"][0], results.tasks["ncbi_disease.strict"] | changes)
+    assert value == (found["row_acc", 1].value if found else None)
 
 
-def test_figures_are_those_of_the_level_of_the_task(markdown, tmp_path):
-    assert read_rows(markdown, "In-house \\| notes, published: accuracy")["Our SapBERT"]["acc@3"] == "75.0"
-    run = Run()
-    run.tasks["in_house.published"]["level"] = "row"
-    assert make_accuracy_table(run.read(tmp_path), "in_house.published").rows[1][4] == "50.0"
-
-
-def test_answers_have_precision_recall_and_f1(tmp_path):
-    run = Run()
-    run.systems["exact"] |= {"published": "mBERT", "published_pooling": "mean"}
+def test_answers_have_precision_recall_and_f1(run, tmp_path):
+    run.systems[EXACT_SYSTEM] |= {"published": "mBERT", "published_pooling": "mean"}
     task = make_task("ncbi_disease", "published", level="answer")
     run.tasks = {"mantra_nl_emea.published": task | {"corpus": "mantra_nl_emea"}}
     metrics = {("precision", None): 0.25, ("recall", None): 0.2, ("f1", None): 0.222, ("row_acc", 1): 0.2}
-    run.figures = [("exact", "mantra_nl_emea.published", *key, value) for key, value in metrics.items()]
+    run.figures = [(EXACT_SYSTEM, "mantra_nl_emea.published", *key, value) for key, value in metrics.items()]
     table = make_accuracy_table(run.read(tmp_path), "mantra_nl_emea.published")
     assert [column.title for column in table.columns][3:6] == ["precision", "recall", "F1"]
     assert table.rows[0][3:7] == ["25.0", "20.0", "22.2", "–"]
@@ -292,41 +288,26 @@ def test_significance(markdown):
     assert [(row["System"], row["Compared with"], row["Test"]) for row in strict] == [(ours, others, paired)]
 
 
-def test_wrong_mentions(made, markdown):
+def test_wrong_mentions_and_decisions(made, markdown):
     rows = read_rows(markdown, "published: wrong mentions")
     assert (rows["Our SapBERT"]["Mentions"], rows["Our SapBERT"]["Wrong"]) == ("4", "1")
     assert (rows[EXACT]["Wrong"], rows[EXACT]["Right at 5"]) == ("3", "1")
-    examples = read_table(markdown, f"published: wrong mentions of {EXACT}".replace("\0", "\\|"))
+    name = EXACT.replace("\0", "\\|")
+    examples = read_table(markdown, f"published: wrong mentions of {name}")
     assert [row["Mention"] for row in examples] == ["gout \\<i\\>", "pyrexia", "dropsy"]
-    with (made / "errors" / "ncbi_disease.published.exact.tsv").open(newline="") as file:
-        listed = list(csv.reader(file, delimiter="\t"))
-    assert listed[1:] == [
+    assert read_errors(made, "ncbi_disease.published.output_exact")[1:] == [
         ["gout <i>", "D2", "gout | tophus", "D2", "gout | tophus", "no"],
-        ["pyrexia", "D3", "fever", "D2", "gout | tophus", "yes"],
+        ["pyrexia", "D3", "fever; name 0; name 1 (and 2 more)", "D2", "gout | tophus", "yes"],
         ["dropsy", "D9", "", "D2", "gout | tophus", "no"],
     ]
-
-
-def test_wrong_decisions_on_documents_and_long_lists_of_names(folder):
-    measured = json.loads((folder / "measured.json").read_text().replace('"exact"', '"output/exact"'))
-    for entry in measured["results"]:
-        if entry["task"] == "documents":
-            entry["details"]["errors"] = [{"kind": "NIL expected", "gold_name": "a\tb", "score": None}] * 12
-    (folder / "measured.json").write_text(json.dumps(measured))
-    frame = read_results(folder).with_columns(pl.col("system").replace("exact", "output/exact"))
-    write_results(frame, folder)
-    ids = ["D1|D3"] * 5
-    task = LinkingTask(["a"] * 4, [["D1"], ["D2"], ["D3"], ["D9"]], [f"name {n}" for n in range(5)], ids)
-    task.to_disk(folder / "tasks" / "ncbi_disease.published.json")
-    make_report(folder)
-    text, name = (folder / "report.md").read_text(), EXACT.replace("\0", "\\|")
-    wrong = read_table(text, f"documents: wrong decisions of {name}")
+    wrong = read_table(markdown, f"documents: wrong decisions of {name}")
     assert wrong == [{"Kind": "NIL expected", "Gold name": "a b", "Score": "–"}] * 10
-    # Systems may be called by their folders.
-    with (folder / "errors" / "documents.output_exact.tsv").open(newline="") as file:
-        assert len(list(csv.reader(file, delimiter="\t"))) == 13
-    examples = read_table(text, f"published: wrong mentions of {name}")
-    assert examples[1]["Right names"] == "name 0; name 1; name 2 (and 2 more)"
+    assert len(read_errors(made, "documents.output_exact")) == 13
+
+
+def read_errors(folder, name):
+    with (folder / "errors" / f"{name}.tsv").open(newline="") as file:
+        return list(csv.reader(file, delimiter="\t"))
 
 
 def test_html_is_one_whole_file(made):
@@ -377,21 +358,16 @@ def test_the_report_opens_with_the_answer(made, markdown):
     assert "](figures/systems.svg)" in markdown and "<svg" in (made / "figures" / "systems.svg").read_text()
 
 
-def test_optional_parts_may_be_missing(tmp_path):
-    run = Run()
+def test_optional_parts_may_be_missing_and_the_same_folder_gives_the_same_bytes(run, tmp_path):
     run.missing, run.figures = [], run.figures[:7]
     make_report(run.write(tmp_path))
-    headings = [line for line in (tmp_path / "report.md").read_text().splitlines() if line.startswith("## ")]
+    before = {path.name: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    headings = [line for line in before["report.md"].decode().splitlines() if line.startswith("## ")]
     standing = ["## The papers, table by table", "## Published figures"]
     assert headings == ["## Systems by corpora", "## Accuracy", "## Sizes of the corpora", "## The run", *standing]
-    files = ["figures", "measured.json", "report.html", "report.md", "results.parquet", "results.tsv"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == files
-
-
-def test_same_folder_gives_same_bytes(made, folder):
-    make_report(folder)
-    for name in ("report.md", "report.html", "figures/systems.svg"):
-        assert (made / name).read_bytes() == (folder / name).read_bytes()
+    make_report(tmp_path)
+    assert before == {path.name: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    assert set(before) == {"measured.json", "report.html", "report.md", "results.parquet", "results.tsv", "systems.svg"}
 
 
 def break_json(name):
@@ -402,10 +378,19 @@ def break_json(name):
     "change, reason",
     [
         (lambda run: run.figures.append(("nobody", "in_house.published", "acc", 1, 1.0)), "measured.json.*'nobody'"),
-        (lambda run: run.figures.append(("exact", "nothing", "acc", 1, 1.0)), "measured.json.*'nothing'"),
+        (lambda run: run.figures.append((EXACT_SYSTEM, "nothing", "acc", 1, 1.0)), "measured.json.*'nothing'"),
         (lambda run: run.facts.pop("versions"), "measured.json.*'versions'"),
-        (lambda run: run.figures.append(run.figures[0]), "measured.json.*there twice"),
-        (lambda run: run.systems["sapbert_1"].update(seed=0), "measured.json.*seed of another run"),
+    ],
+)
+def test_measurements_that_do_not_fit_are_refused(run, tmp_path, change, reason):
+    change(run)
+    with pytest.raises(ValueError, match=reason):
+        run.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change, reason",
+    [
         (break_json("measured.json"), "measured.json"),
         (break_json("figures/figures.json"), "figures.json"),
         (break_json("figures/neighbours/neighbours.json"), "neighbours.json"),
@@ -413,23 +398,13 @@ def break_json(name):
         (lambda folder: (folder / "results.parquet").unlink(), "no results"),
     ],
 )
-def test_bad_results_are_refused(tmp_path, change, reason):
-    run, of_run = Run(), reason.startswith("measured.json.*")
-    if of_run:
-        change(run)
-    add_kept_files(run.write(tmp_path))
-    if not of_run:
-        change(tmp_path)
+def test_broken_folders_are_refused(run, tmp_path, change, reason):
+    # Without figures nothing is drawn.
+    run.figures = []
+    change(add_kept_files(run.write(tmp_path)))
     with pytest.raises((ValueError, FileNotFoundError), match=reason):
         make_report(tmp_path)
     assert not (tmp_path / "report.md").exists()
-
-
-def test_tasks_of_one_protocol_are_told_apart_by_name(tmp_path):
-    run = Run()
-    run.tasks["ncbi_disease.strict"]["protocol"] = "published"
-    table = make_accuracy_table(run.read(tmp_path), "ncbi_disease.strict")
-    assert table.title == "NCBI disease, ncbi_disease.strict: accuracy"
 
 
 def test_markdown_is_escaped():

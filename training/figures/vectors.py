@@ -1,4 +1,5 @@
-"""Names of some concepts in the plane, before and after training (SapBERT, figures 1 and 3; CODER, figures 2 and 3)."""
+"""Pictures of vectors: cosines of pairs (SapBERT, figure 2), and names in the plane (SapBERT, figures 1 and 3; CODER,
+figures 2 and 3)."""
 
 from __future__ import annotations
 
@@ -6,19 +7,95 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+import torch
 
-from .pictures import COLOURS, MARKERS, PANEL_WIDTH, Vectors, check_format, compute_vectors, draw, fix_layout
+from ..data.pairs import PairData
+from ..engine.objectives import cosines, list_pairs, make_miner
+from ..methods.pairs import Batches
+from .pictures import COLOURS, MARKERS, PANEL_WIDTH, Vectors, draw, fix_layout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PANEL_HEIGHT = 3.45
-# How far a label may lie from the middle of its group, in points of print.
-DISTANCES = (10.0, 14.0, 20.0, 28.0, 38.0, 50.0)
+BATCH, BIN_WIDTH = 256, 0.05
+# A pair is mined if it is in a triplet whose negative is farther than the positive by no more than that.
+MARGIN = 0.2
+# The groups that are labelled, and how far a label may lie from the middle of its group, in points of print.
+N_LABELS, DISTANCES = 8, (10.0, 14.0, 20.0, 28.0, 38.0, 50.0)
+
+# The cosines of positive pairs and those of negative ones, each pair from both sides.
+Split = tuple[np.ndarray, np.ndarray]
+
+
+def draw_batch(data: PairData) -> tuple[list[str], np.ndarray]:
+    """Draw the first batch of a training run with the seed 0: all first names, all second ones; the concept of each."""
+    rows = next(Batches(data.labels, BATCH, 0).iterate())
+    names = pl.concat([data.names.gather(data.left[rows]), data.names.gather(data.right[rows])])
+    return names.to_list(), np.tile(data.labels[rows], 2)
+
+
+def split_cosines(vectors: np.ndarray, labels: np.ndarray, *, margin: float = MARGIN) -> dict[str, Split]:
+    """Split the cosines of a batch as training does: those of "all" pairs, and those of "mined" ones."""
+    embeddings = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
+    every, miner = list_pairs(torch.from_numpy(labels)), make_miner("sapbert", margin)
+    assert miner is not None
+    similarities = cosines(embeddings)
+    return {
+        name: (similarities[pairs.positives].numpy(), similarities[pairs.negatives].numpy())
+        for name, pairs in (("all", every), ("mined", miner(embeddings, every)))
+    }
+
+
+def draw_histograms(
+    vectors: Mapping[str, Vectors], names: Sequence[str], labels: np.ndarray, paths: Sequence[str | Path]
+) -> str:
+    """Draw a batch: all pairs on the left, mined ones on the right, one row for each encoder. Returns the caption."""
+    means = []
+    with draw(paths, 2 * PANEL_WIDTH, 0.3 + 2.1 * len(vectors)) as figure:
+        found = {label: split_cosines(encode(names), labels) for label, encode in vectors.items()}
+        lowest = min(part.min() for splits in found.values() for part in splits["all"])
+        bins = np.arange(np.floor(lowest / BIN_WIDTH), round(1 / BIN_WIDTH) + 1) * BIN_WIDTH
+        panels = figure.subplots(len(found), 2, sharex=True, sharey=True, squeeze=False)
+        letters = iter(ascii_lowercase)
+        for row, (label, splits) in zip(panels, found.items(), strict=True):
+            for axes, (which, split) in zip(row, splits.items(), strict=True):
+                _draw_densities(axes, split, bins)
+                axes.set_title(f"({next(letters)}) {label}, {which} pairs", loc="left", fontsize="medium")
+            row[0].set_ylabel("Density")
+            # Where no positive pair is mined, no negative one is.
+            own = [
+                f"{which} {one.mean():.2f} and {other.mean():.2f}" for which, (one, other) in splits.items() if len(one)
+            ]
+            means.append(f"{label}: {', '.join(own)}")
+        for axes in panels[-1]:
+            axes.set_xlabel("Cosine")
+        # Shared, so it is the highest of all; above it there is place for the legend.
+        panels[0, 0].set_ylim(0, 1.3 * panels[0, 0].get_ylim()[1])
+    return (
+        f"Cosines of positive and negative pairs in one batch of {len(names):,} names of {len(np.unique(labels)):,} "
+        "concepts, as densities: all pairs, and those that take part in a triplet in which the negative is not farther "
+        f"from the anchor than the positive by more than {MARGIN:g} (Euclidean distance of normalised vectors). In "
+        "brackets: how many, each pair counted from both sides. Mean cosines of positives and negatives: "
+        f"{'; '.join(means)}."
+    )
+
+
+def _draw_densities(axes: Axes, split: Split, bins: np.ndarray) -> None:
+    # The outlines differ for print without colours.
+    looks = (("Negative", COLOURS[1], "--"), ("Positive", COLOURS[0], "-"))
+    for values, (word, colour, line) in zip(reversed(split), looks, strict=True):
+        counts, _ = np.histogram(np.clip(values, bins[0], bins[-1]), bins)
+        # An empty histogram has no density.
+        heights = counts / (max(len(values), 1) * BIN_WIDTH)
+        axes.stairs(heights, bins, fill=True, color=colour, alpha=0.35, linewidth=0)
+        axes.stairs(heights, bins, color=colour, linestyle=line, label=f"{word} ({len(values):,})")
+    axes.set_xlim(bins[0], bins[-1])
+    axes.legend(fontsize="small", handlelength=1.6, loc="upper right", reverse=True)
 
 
 def draw_scatter(
@@ -27,7 +104,6 @@ def draw_scatter(
     paths: Sequence[str | Path],
     *,
     seed: int = 0,
-    labelled: int = 8,
     group: str = "concept",
 ) -> str:
     """Draw names (of `draw_concepts`) by t-SNE (van der Maaten & Hinton, JMLR 2008), one panel for each encoder.
@@ -38,7 +114,6 @@ def draw_scatter(
     """
     from sklearn.manifold import TSNE
 
-    check_format(paths)
     names = names.sort("id", "name")
     titles = names.unique("id", keep="first", maintain_order=True)["concept"].to_list()
     if not 1 < len(titles) <= len(COLOURS) * len(MARKERS):
@@ -47,25 +122,31 @@ def draw_scatter(
     concepts = names["id"].rank("dense").to_numpy().astype(np.int64) - 1
     # As many neighbours as a third of the names: with more there is nothing that could be far.
     perplexity = min(30.0, (names.height - 1) / 3)
-    found = {label: compute_vectors(label, own, names["name"].to_list()) for label, own in vectors.items()}
     # Exact, since the faster method adds up in an order that depends on the number of threads.
     tsne = TSNE(metric="cosine", init="pca", method="exact", perplexity=perplexity, random_state=seed)
-    planes = [tsne.fit_transform(own) for own in found.values()]
-    chosen = {concept: titles[concept] for concept in spread_out(planes[-1], concepts, labelled)}
-    measured = []
-    with draw(paths, PANEL_WIDTH * len(planes), PANEL_HEIGHT) as figure:
-        panels = figure.subplots(1, len(planes), squeeze=False)[0]
-        for number, (axes, (label, own), plane) in enumerate(zip(panels, found.items(), planes, strict=True)):
-            share, silhouette = measure_separation(own, concepts)
+    planes, measured = [], []
+    with draw(paths, PANEL_WIDTH * len(vectors), 3.45) as figure:
+        panels = figure.subplots(1, len(vectors), squeeze=False)[0]
+        for axes, letter, (label, encode) in zip(panels, ascii_lowercase, vectors.items(), strict=False):
+            found = encode(names["name"].to_list())
+            planes.append(tsne.fit_transform(found))
+            share, silhouette = measure_separation(found, concepts)
             measured.append(f"{label}: {100 * share:.1f} % and {silhouette:.2f}")
-            letter = f"({chr(ord('a') + number)}) " if len(planes) > 1 else ""
-            axes.set_title(letter + label, loc="left", fontsize="medium")
+            axes.set_title(f"({letter}) {label}" if len(vectors) > 1 else label, loc="left", fontsize="medium")
             axes.set_xlabel(f"Nearest name of the same {group}: {100 * share:.1f} %\nMean silhouette: {silhouette:.2f}")
-            _draw_points(axes, plane, concepts)
+            for concept in range(len(titles)):
+                colour, marker = choose_look(concept)
+                points = planes[-1][concepts == concept].T
+                axes.scatter(*points, s=16.0, c=colour, marker=marker, linewidths=0.3, edgecolors="white")
+            axes.margins(0.09)
+            # The units of t-SNE mean nothing.
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set(visible=True, color="0.7")
         # Labels are placed in pixels, which are known when the layout is.
         fix_layout(figure)
+        labelled = {concept: titles[concept] for concept in spread_out(planes[-1], concepts, N_LABELS)}
         for axes, plane in zip(panels, planes, strict=True):
-            _write_labels(axes, plane, concepts, chosen)
+            _write_labels(axes, plane, concepts, labelled)
     return (
         f"{names.height:,} names of {len(titles):,} {group}s in the plane of t-SNE (cosine, perplexity "
         f"{perplexity:.3g}, started from principal components, seed {seed}). Colour and marker tell the {group}; some "
@@ -104,17 +185,6 @@ def choose_look(concept: int) -> tuple[str, str]:
     """Choose a colour and a marker that no other concept has both of."""
     round_number, colour = divmod(concept, len(COLOURS))
     return COLOURS[colour], MARKERS[(round_number + colour) % len(MARKERS)]
-
-
-def _draw_points(axes: Axes, plane: np.ndarray, concepts: np.ndarray) -> None:
-    for concept in range(concepts.max() + 1):
-        colour, marker = choose_look(concept)
-        x, y = plane[concepts == concept].T
-        axes.scatter(x, y, s=16.0, c=colour, marker=marker, linewidths=0.3, edgecolors="white")
-    axes.margins(0.09)
-    # The units of t-SNE mean nothing.
-    axes.set(xticks=[], yticks=[])
-    axes.spines[:].set(visible=True, color="0.7")
 
 
 def _write_labels(axes: Axes, plane: np.ndarray, concepts: np.ndarray, titles: Mapping[int, str]) -> None:
