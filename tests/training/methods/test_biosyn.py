@@ -239,21 +239,6 @@ def test_folders_of_something_else_are_refused(tmp_path, encoder_folder):
             BioSynScorer.from_disk(tmp_path / "run")
 
 
-@pytest.mark.parametrize(
-    ("section", "values", "message"),
-    [
-        ("candidates", {"sparse": 21}, "candidates.sparse is 21"),
-        ("paths", {"mentions": " , "}, "paths.mentions"),
-        ("run", {"precision": "fp16"}, "run.precision"),
-    ],
-)
-def test_settings_without_meaning_are_refused(section, values, message):
-    paths = {"encoder": "", "mentions": "a", "dictionary": "b", "output": "c"}
-    complete = {"paths": paths, "run": {"method": "biosyn"}}
-    with pytest.raises(ValueError, match=message):
-        make_settings({**complete, section: {**complete.get(section, {}), **values}})
-
-
 def test_the_command_trains_by_the_config(tmp_path, encoder_folder):
     values = {f"paths.{name}": value for name, value in write(tmp_path).items()}
     values |= {"paths.encoder": str(encoder_folder), "paths.output": str(tmp_path / "run"), "batch.epochs": "1"}
