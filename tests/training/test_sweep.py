@@ -121,12 +121,9 @@ def test_a_sweep_runs_measures_and_goes_on(config, tasks, tmp_path, monkeypatch)
     export_run(folder, tmp_path / "half", base_share=0.5)
     kept = frame.filter(system="slow, base share 0.5", seed=0)["value"].to_list()
     assert kept == pytest.approx(measure_folder(tmp_path / "half", tasks), abs=1e-6)
+    shorter = read_sweep(config, tmp_path / "out", {"batch.chunk_names": 5, "batch.max_steps": 2})
     with pytest.raises(ValueError, match="taken 3 steps.*ask for 2"):
-        run_sweep(
-            read_sweep(config, tmp_path / "out", {"batch.chunk_names": 5, "batch.max_steps": 2}),
-            tasks,
-            tmp_path / "out",
-        )
+        run_sweep(shorter, tasks, tmp_path / "out")
     # Of other seeds, those that are there are not run again. An interrupted run ends the sweep.
     taken = []
 

@@ -204,11 +204,10 @@ def test_two_processes_give_the_weights_of_one_and_go_on_bit_for_bit(make, tmp_p
     undisturbed, killed = make("undisturbed", **dropout), make("killed", **dropout)
     script = tmp_path / "launched.py"
     script.write_text(LAUNCHED)
-    configs = {run: write_config(run, tmp_path / f"{n}.cfg") for n, run in enumerate((two, undisturbed, killed))}
 
     def launch(kills, *runs):
-        command = ("-m", "torch.distributed.run", "--nproc_per_node", 2, script, kills)
-        process = start(*command, *(configs[run] for run in runs))
+        configs = [write_config(run, f"{run.paths.output}.cfg") for run in runs]
+        process = start("-m", "torch.distributed.run", "--nproc_per_node", 2, script, kills, *configs)
         output, _ = process.communicate(timeout=240)
         return process.returncode, output.decode()
 
