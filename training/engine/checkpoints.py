@@ -163,4 +163,6 @@ def restore_random_states(accelerator: Accelerator, gathered: dict[str, torch.Te
     """Restore the state of this process. If the run had fewer processes, it keeps the one that it has."""
     rank = accelerator.process_index
     if rank < len(gathered["cpu"]):
-        set_random_states(accelerator.device, [gathered[kind][rank] for kind in KINDS_OF_RANDOM if kind in gathered])
+        # Copied, because PyTorch reads a row of a table from the table's first byte.
+        states = [gathered[kind][rank].clone() for kind in KINDS_OF_RANDOM if kind in gathered]
+        set_random_states(accelerator.device, states)
