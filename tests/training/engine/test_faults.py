@@ -2,8 +2,8 @@
 
 import json
 import os
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,7 +13,6 @@ from small_runs import assert_same_course, copy, final_weights, losses, make, pa
 from spacy_sapbert.encoder.transformer import forward
 from training.data.run_folder import LOCK_FILE
 from training.engine.checkpoints import CHECKPOINT_FILE, FORMAT_VERSION, STATE_FILE, list_checkpoints
-from training.engine.gradient import NotFiniteError
 from training.engine.loop import TrainingLoop
 from training.engine.run import export_run, train
 from training.methods.sapbert import Sapbert
@@ -36,13 +35,13 @@ def assert_nothing_poisoned(settings):
 
 
 def break_gradient(monkeypatch, step, value):
-    """Put one number into one gradient of a step."""
+    """Put one number into one gradient of a step, or of several."""
     compute = Sapbert.loss
 
     def loss(self, batch, scale):
         entry = compute(self, batch, scale)
         self.steps = getattr(self, "steps", 0) + 1
-        if self.steps == step:
+        if self.steps in (step if isinstance(step, range) else (step,)):
             next(p for p in self.model.parameters() if p.grad is not None).grad.view(-1)[0] = value
         return entry
 
@@ -86,19 +85,17 @@ def test_numbers_that_are_none_stop_the_run(make, monkeypatch, what, place, brok
 
 
 def test_half_precision_may_skip_steps_but_not_forever(make, monkeypatch):
-    loop = TrainingLoop.__new__(TrainingLoop)
-    loop.method = SimpleNamespace(model=torch.nn.Linear(1, 1))
-    loop.method.model.weight.grad = torch.tensor([[torch.inf]])
-    loop.scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
-    loop._check_gradients()
-    for loop.scaler in (torch.amp.GradScaler("cpu", init_scale=1.0), torch.amp.GradScaler("cpu", enabled=False)):
-        loop.scaler.scale(torch.ones(()))
-        with pytest.raises(NotFiniteError):
-            loop._check_gradients()
     settings = make(run={"precision": "fp16"})
-    break_gradient(monkeypatch, 2, torch.inf)
-    assert train(settings).training["steps"] == 6
+    with monkeypatch.context() as patch:
+        break_gradient(patch, 2, torch.inf)
+        assert train(settings).training["steps"] == 6
     assert all(torch.isfinite(tensor).all() for tensor in final_weights(settings).values())
+    # Each overflow halves the scale, until it is 1.
+    scaler = partial(torch.amp.GradScaler, init_scale=4.0)
+    monkeypatch.setattr("training.engine.loop.torch.amp.GradScaler", scaler)
+    break_gradient(monkeypatch, range(1, 99), torch.inf)
+    with pytest.raises(FloatingPointError, match="gradients of step 3 "):
+        train(make("other", run={"precision": "fp16"}))
 
 
 def test_a_second_run_in_the_same_folder_is_refused(make, tmp_path, monkeypatch):

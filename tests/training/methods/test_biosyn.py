@@ -11,10 +11,8 @@ from accelerate import Accelerator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_runs import assert_same_course
-from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from training.cli import app
 from training.encoders.embeddings import Embeddings
 from training.engine.run import train
 from training.methods.biosyn import method as biosyn_method
@@ -231,12 +229,3 @@ def test_nothing_to_learn_from_is_an_error(tmp_path, encoder_folder):
     write(tmp_path, mentions=MENTIONS[-1:])
     with pytest.raises(ValueError, match="nothing can be learned.*1 have an id that"):
         train(settings)
-
-
-def test_the_command_trains_by_the_config(tmp_path, encoder_folder):
-    values = {f"paths.{name}": value for name, value in write(tmp_path).items()}
-    values |= {"paths.encoder": str(encoder_folder), "paths.output": str(tmp_path / "run"), "batch.epochs": "1"}
-    arguments = [part for name, value in values.items() for part in (f"--{name}", value)]
-    result = CliRunner().invoke(app, ["train", "training/configs/biosyn.cfg", *arguments], catch_exceptions=False)
-    assert result.exit_code == 0 and "1 steps" in result.stdout and "1.00 epochs" in result.stdout
-    assert BioSynScorer.from_disk(tmp_path / "run").embeddings.encoder.settings.pooling == "cls"

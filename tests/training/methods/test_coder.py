@@ -15,12 +15,10 @@ from hypothesis import strategies as st
 from rrf_files import atom, rrf_line, write_release
 from safetensors import safe_open
 from small_runs import assert_same_course, final_weights, kill_at, losses, naive_loss
-from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
 from spacy_sapbert.terminology.edits import remove_concepts
-from training.cli import app
 from training.data.run_folder import RunFolder
 from training.data.triples import write_triples
 from training.engine.loop import TrainingLoop
@@ -445,13 +443,3 @@ def test_a_graph_with_one_tail_is_refused_where_relations_are_learned(make, tmp_
         train(make(graph=tmp_path / "one"))
     plain = make(graph=tmp_path / "one", loss={"relations": "none"}, batch={"max_steps": 2})
     assert train(plain).training["steps"] == 2
-
-
-def test_the_command_trains_by_the_config(folders, encoder_folder, tmp_path):
-    values = {"paths.encoder": encoder_folder, "paths.output": tmp_path / "run", "optimizer.warmup_steps": 1}
-    values |= {f"paths.{name}": folders / name for name in ("terminology", "triples")}
-    values |= {"batch.triplets": 16, "batch.repetitions": 4, "batch.max_steps": 3}
-    arguments = [part for name, value in values.items() for part in (f"--{name}", str(value))]
-    result = CliRunner().invoke(app, ["train", "training/configs/coder_cpu.cfg", *arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    assert "Training: 3 up" in result.stdout and "Data: 32 triples with 3 labels" in result.stdout

@@ -9,11 +9,9 @@ import pytest
 import torch
 from rrf_files import atom, write_release
 from small_runs import assert_same_course, kill_at, naive_loss
-from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import read_rrf
-from training.cli import app
 from training.data.run_folder import RunFolder
 from training.engine.nearest import search_others
 from training.engine.run import train
@@ -170,14 +168,17 @@ def list_steps(settings):
 
 
 def test_a_run_goes_on_as_if_it_had_not_been_stopped(make, monkeypatch):
-    """Stopped at the start of a period of neighbours, and within one: the last checkpoint is one before."""
-    whole, parts = make("whole"), make("parts")
+    """Stopped at the start of a period of neighbours, and within one: the last checkpoint is within the one before."""
+    sections = {"batch": {"max_steps": 7, "refresh_steps": 2}, "run": {"checkpoint_steps": 3}}
+    whole, parts = make("whole", **sections), make("parts", **sections)
     train(whole)
-    for stop in (3, 4):
+    for stop in (4, 5):
         kill_at(monkeypatch, parts, stop)
-    train(parts)
+    report = train(parts)
     assert_same_course(whole, parts)
-    assert list_steps(whole) == list_steps(parts) == [0, 3]
+    assert list_steps(whole) == list_steps(parts)
+    # Also those of before the run was stopped.
+    assert [refresh["step"] for refresh in report.training["refreshes"]] == [0, 2, 4, 6]
 
 
 def test_neighbours_are_looked_for_anew_with_the_weights_of_the_time(make, monkeypatch):
@@ -209,17 +210,6 @@ def test_lists_that_a_killed_run_has_left_are_of_no_use_to_another(make, monkeyp
     assert_same_course(make("whole", **change), make("parts", **change))
 
 
-@pytest.mark.parametrize(("checkpoint_steps", "stop"), [(3, 5), (50, 5)])
-def test_lists_are_kept_as_long_as_a_checkpoint_needs_them(make, monkeypatch, checkpoint_steps, stop):
-    sections = {"batch": {"max_steps": 7, "refresh_steps": 2}, "run": {"checkpoint_steps": checkpoint_steps}}
-    train(make("whole", **sections))
-    kill_at(monkeypatch, make("parts", **sections), stop)
-    report = train(make("parts", **sections))
-    assert_same_course(make("whole", **sections), make("parts", **sections))
-    # Also those of before the run was stopped.
-    assert [refresh["step"] for refresh in report.training["refreshes"]] == [0, 2, 4, 6]
-
-
 def test_neighbours_that_are_gone_are_not_replaced_by_others(make):
     settings = make(batch={"max_minutes": 1e-9})
     assert train(settings).training["steps"] == 1
@@ -242,22 +232,3 @@ def test_names_with_nothing_to_learn_are_refused(make, tmp_path, names, message)
     path = write_terminology(tmp_path / "few", names)
     with pytest.raises(ValueError, match=f"{message}"):
         train(make(paths={"terminology": str(path)}))
-
-
-def test_the_command_trains_by_the_config(terminology, encoder_folder, tmp_path):
-    values = {
-        "paths.encoder": encoder_folder,
-        "paths.terminology": terminology,
-        "paths.output": tmp_path / "run",
-        "batch.neighbours": 5,
-        "batch.max_steps": 3,
-        "optimizer.warmup_steps": 1,
-    }
-    arguments = [part for name, value in values.items() for part in (f"--{name}", str(value))]
-    config = "training/configs/coder_plusplus_cpu.cfg"
-    result = CliRunner().invoke(app, ["train", config, *arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    assert "Training: 3 up" in result.stdout and "36 names of 13 concepts" in result.stdout
-    assert load_encoder(tmp_path / "run" / "encoder").fingerprint
-    card = (tmp_path / "run" / "encoder" / "README.md").read_text(encoding="utf8")
-    assert "CODER++" in card and "5 neighbours" in card

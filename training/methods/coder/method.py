@@ -198,7 +198,7 @@ class CoderFamily(Method[FamilySettingsT], Generic[FamilySettingsT]):
                 (others if is_spared else decaying).append(parameter)
         groups: list[dict[str, Any]] = [{"params": decaying}, {"params": others, "weight_decay": 0.0}]
         if self.relations is not None:
-            rate = (how.relation_learning_rate or how.learning_rate) / how.learning_rate
+            rate = (getattr(how, "relation_learning_rate", None) or how.learning_rate) / how.learning_rate
             groups.append({"params": list(self.relations.parameters()), "rate": rate})
         return torch.optim.AdamW(groups, lr=how.learning_rate, weight_decay=how.weight_decay)
 
