@@ -30,7 +30,7 @@ def make_any(make, encoder_folder, tmp_path, terminology):  # noqa: F811
     sections = {
         "coder_plusplus": {
             "paths": {"terminology": str(tmp_path / "terminology")},
-            "batch": {"groups": 2, "neighbours": 3, "synonyms": 2, "max_steps": 2, "refresh_steps": 1},
+            "batch": {"groups": 2, "neighbours": 3, "accumulation": 1, "max_steps": 2, "refresh_steps": 1},
         },
         "biosyn": {
             "paths": {"mentions": str(tmp_path / "mentions.jsonl"), "dictionary": str(tmp_path / "dictionary.tsv")},

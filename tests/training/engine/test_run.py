@@ -227,9 +227,8 @@ def test_two_processes_give_the_weights_of_one_and_go_on_bit_for_bit(make, tmp_p
 def test_training_learns_and_exports_what_it_measured(make, held_out):
     task, paths = held_out
     # Searched among some names only, during the run and at its end.
-    settings = make(
-        paths=paths, batch={"max_steps": 0, "epochs": 6}, run={"evaluation_steps": 10, "held_out_names": 12}
-    )
+    batch, run = {"max_steps": 0, "epochs": 3}, {"evaluation_steps": 10, "held_out_names": 12}
+    settings = make(paths=paths, batch=batch, run=run)
     report = train(settings)
     assert np.mean(losses(settings)[-5:]) < np.mean(losses(settings)[:5])
     folder = Path(settings.paths.output) / "encoder"
@@ -238,9 +237,8 @@ def test_training_learns_and_exports_what_it_measured(make, held_out):
     assert shim.fingerprint == report.encoder["trained"] != report.encoder["base"]
     assert measure_names(shim, limit_names(task, 12)) == report.held_out["after"]
     entries = [entry for entry in RunFolder(settings.paths.output).read_metrics() if "evaluation" in entry]
-    assert [entry["step"] for entry in entries][:3] == [0, 10, 20] and entries[0]["evaluation"] == report.held_out[
-        "before"
-    ]
+    assert [entry["step"] for entry in entries][:3] == [0, 10, 20]
+    assert entries[0]["evaluation"] == report.held_out["before"]
     assert report.held_out["after"]["queries"] == 5
     assert 12 <= report.held_out["after"]["names"] < len(task.names)
     assert f"{report.data['pairs']:,} pairs" in (folder / "README.md").read_text()
