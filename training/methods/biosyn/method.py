@@ -30,14 +30,7 @@ from ...encoders.card import Making, describe_length
 from ...engine.gradient import join_chunks
 from ...engine.method import Ending, Method, Model, TrainingData, copy_transformer
 from ...engine.nearest import search_on_device
-from ...engine.settings import (
-    BatchSettings,
-    OptimizerSettings,
-    PathSettings,
-    RunSettings,
-    TrainingSettings,
-    refuse,
-)
+from ...engine.settings import BatchSettings, OptimizerSettings, PathSettings, RunSettings, TrainingSettings, refuse
 from .scorer import BIOSYN_FILE, FORMAT_VERSION, SparseEncoder, score_sparse, search_blocks
 
 if TYPE_CHECKING:

@@ -10,14 +10,7 @@ from typing_extensions import Self
 from spacy_sapbert.settings import Settings
 
 from ...encoders.bases import EncoderChoice
-from ...engine.settings import (
-    BatchSettings,
-    OptimizerSettings,
-    PathSettings,
-    Schedule,
-    TrainingSettings,
-    refuse,
-)
+from ...engine.settings import BatchSettings, OptimizerSettings, PathSettings, Schedule, TrainingSettings, refuse
 
 RelationKind = Literal["none", "diagonal", "full", "transe", "transe_margin"]
 RelationStart = Literal["identity", "normal"]
