@@ -1,7 +1,7 @@
 """Small runs of SapBERT, in this process and in others: settings, what they leave, and fixtures to import."""
 
-import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from thinc.api import Config
 
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import write_pairs
@@ -62,6 +63,21 @@ def make(pairs, encoder_folder, tmp_path):
 
 
 @pytest.fixture(scope="module")
+def whole(pairs, encoder_folder, tmp_path_factory):
+    """The settings of a small run of six steps that has ended, with the default settings of `make_run`."""
+    settings = make_run(encoder_folder, pairs, tmp_path_factory.mktemp("whole") / "run")
+    train(settings)
+    return settings
+
+
+@pytest.fixture
+def copy(whole, make, tmp_path):
+    """Copy `whole` to the place of `make()`, whose settings it returns."""
+    shutil.copytree(whole.paths.output, tmp_path / "run")
+    return make()
+
+
+@pytest.fixture(scope="module")
 def held_out(terminology, tmp_path_factory):
     """A task of five concepts, and the paths of a run that does not learn them."""
     folder = tmp_path_factory.mktemp("held_out")
@@ -69,18 +85,6 @@ def held_out(terminology, tmp_path_factory):
     write_pairs(rest, folder / "pairs")
     task.to_disk(folder / "held_out.json")
     return task, {"pairs": str(folder / "pairs"), "held_out": str(folder / "held_out.json")}
-
-
-def stop_at(step, monkeypatch):
-    """Let runs fail before a step, from 0."""
-    take_step = TrainingLoop.take_step
-
-    def fail(self, batch):
-        if self.step == step:
-            raise RuntimeError("power cut")
-        return take_step(self, batch)
-
-    monkeypatch.setattr(TrainingLoop, "take_step", fail)
 
 
 def final_weights(settings):
@@ -130,16 +134,16 @@ def naive_loss(similarities, positives, negatives, alpha=2.0, beta=50.0, base=0.
     return total / len(similarities)
 
 
-def start(settings, tmp_path, *launcher):
-    """Start a run in a process of its own."""
-    path = tmp_path / "run.cfg"
-    lines = []
-    for section, values in settings.to_dict().items():
-        lines += [f"[{section}]", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
-    path.write_text("\n".join(lines))
-    command = [sys.executable, *(launcher or ("-m", "training")), "train", str(path)]
+def start(*command):
+    """Start Python in a process of its own."""
+    command = [sys.executable, *map(str, command)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "1"}
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def write_config(settings, path):
+    Config(settings.to_dict()).to_disk(path)
+    return path
 
 
 def wait_for_steps(settings, n):
@@ -149,19 +153,3 @@ def wait_for_steps(settings, n):
             return
         time.sleep(0.1)
     raise AssertionError("no steps")
-
-
-# What each process finds at its very end: whether the run has been exported, and whether connections are still open.
-LAST_WORDS = """
-import atexit, os, pathlib, runpy, sys
-import torch
-sys.path.insert(0, os.getcwd())
-run = pathlib.Path(__file__).parent / "two"
-
-def note():
-    found = f"{(run / 'report.json').is_file()} {torch.distributed.is_initialized()}"
-    (run / f"last-{os.environ['RANK']}").write_text(found)
-
-atexit.register(note)
-runpy.run_module("training", run_name="__main__")
-"""

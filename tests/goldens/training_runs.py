@@ -1,5 +1,6 @@
 """What training computes: logs and reports of short runs of all methods."""
 
+import json
 from typing import Any
 
 from goldens.commands import CONFIGS, call, list_settings, read_log
@@ -14,7 +15,10 @@ SAPBERT_VARIANTS: dict[str, dict[str, Any]] = {
     "sapbert_cached": {"batch.gradient_cache": True, "batch.chunk_names": 16},
     "sapbert_lora": {"adapter.kind": "lora"},
     "sapbert_bottleneck": {"adapter.kind": "bottleneck"},
-    "sapbert_homonyms": {"objective.ignore_homonyms": True, "objective.preset": "released"},
+    "sapbert_homonyms": {
+        "objective.ignore_homonyms": True,
+        "objective.constants": json.dumps({"alpha": 1.0, "beta": 60.0, "base": 0.5}),
+    },
     "sapbert_schedule": {"optimizer.schedule": "linear", "optimizer.warmup_steps": 5, "optimizer.max_grad_norm": 0.5},
     **{
         f"sapbert_{loss}": {"objective.loss": loss}

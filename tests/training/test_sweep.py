@@ -16,7 +16,6 @@ from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder, RunReport
 from training.data.task import LinkingTask
 from training.encoders.bases import EncoderChoice, load_base
-from training.engine.checkpoints import load_transformer
 from training.engine.run import export_run
 from training.engine.settings import read_config
 from training.evaluation.config import Measurement, MeasureSettings, read_measurement
@@ -107,11 +106,41 @@ def test_a_sweep_runs_measures_and_goes_on(config, tasks, tmp_path, monkeypatch)
             kept = frame.filter(system=name, seed=seed)["value"].to_list()
             assert kept == pytest.approx(measure_folder(folder.encoder, tasks), abs=1e-6)
     # All is done: nothing is trained or measured again, and the table is the same.
-    monkeypatch.setattr("training.sweep.train", None)
-    monkeypatch.setattr(NamesTask, "measure", None)
-    assert run_sweep(sweep, tasks, tmp_path / "out") == table
+    with monkeypatch.context() as patch:
+        patch.setattr("training.sweep.train", None)
+        patch.setattr(NamesTask, "measure", None)
+        assert run_sweep(sweep, tasks, tmp_path / "out") == table
     assert (tmp_path / "out" / "sweep.md").read_text() == table
     assert "slow" in (tmp_path / "out" / "curves.svg").read_text()
+    # Somebody exports other weights to the place of the run's own.
+    folder = tmp_path / "out" / "slow" / "seed-0"
+    export_run(folder, folder / "encoder", base_share=0.9)
+    run_sweep(sweep, tasks, tmp_path / "out")
+    assert read_results(tmp_path / "out").equals(frame)
+    # Each share is that of `export`.
+    export_run(folder, tmp_path / "half", base_share=0.5)
+    kept = frame.filter(system="slow, base share 0.5", seed=0)["value"].to_list()
+    assert kept == pytest.approx(measure_folder(tmp_path / "half", tasks), abs=1e-6)
+    shorter = read_sweep(config, tmp_path / "out", {"batch.chunk_names": 5, "batch.max_steps": 2})
+    with pytest.raises(ValueError, match="taken 3 steps.*ask for 2"):
+        run_sweep(shorter, tasks, tmp_path / "out")
+    # Of other seeds, those that are there are not run again. An interrupted run ends the sweep.
+    taken = []
+
+    def interrupt(settings):
+        taken.append((Path(settings.paths.output).parent.name, settings.run.seed))
+        return RunReport({}, {}, {}, {}, training={"ended": "interrupted"})
+
+    config.write_text(SWEEP.replace("seeds = [0, 1]", "seeds = [1, 2]"))
+    with monkeypatch.context() as patch:
+        patch.setattr("training.sweep.train", interrupt)
+        sweep = read_sweep(config, tmp_path / "out", {"batch.chunk_names": 5})
+        table = run_sweep(sweep, tasks, tmp_path / "out")
+    assert taken == [("slow", 2)] and "| fast |" in table
+    assert table.endswith("\n2 of 4 runs have been taken; the same command takes the others.\n")
+    write_pairs(make_terminology(range(20), ("bone {}", "disorder of the bone {}")), tmp_path / "pairs")
+    with pytest.raises(ValueError, match="data.sha256"):
+        run_sweep(sweep, tasks, tmp_path / "out")
 
 
 COLUMNS = [TableColumn("parts.strict", "acc", 1), TableColumn("parts.strict", "acc", 5)]
@@ -151,57 +180,28 @@ def test_the_table_has_means_deviations_and_gains():
     ]
 
 
-def test_seeds_are_given_in_place_of_the_configs(config, tmp_path):
+def test_a_command_line_goes_before_the_config(config, tmp_path):
     sweep = read_sweep(config, tmp_path / "out", seeds=parse_numbers("3,4 5", "--seeds", int))
     assert [list(runs) for runs in sweep.variants.values()] == [[3, 4, 5]] * 2
-    assert [list(runs) for runs in read_sweep(config, tmp_path, seeds=()).variants.values()] == [[0, 1]] * 2
     with pytest.raises(ValueError, match="seeds.*'1,x'"):
         parse_numbers("1,x", "--seeds", int)
     with pytest.raises(ValueError, match="a list of different numbers"):
         read_sweep(config, tmp_path, seeds=[1, 1])
+    # A sweep makes all shares of the base itself.
+    (tmp_path / "run.cfg").write_text((tmp_path / "run.cfg").read_text() + "base_share = 0.3\n")
+    runs = read_sweep(config, tmp_path / "out").variants["slow"]
+    assert {run.run.base_share for run in runs.values()} == {0.0}
+    with pytest.raises(ValueError, match="paths.held_out can't be set in a sweep.*config of tasks"):
+        read_sweep(config, tmp_path / "out", {"paths.held_out": "names.json"})
 
 
-def test_a_checkpoint_is_loaded_once_for_all_shares(config, tasks, tmp_path, monkeypatch):
-    loaded = []
-    monkeypatch.setattr("training.sweep.load_transformer", lambda path: loaded.append(path) or load_transformer(path))
-    shares = "base_shares = [0.0, 0.25, 0.5]"
-    config.write_text(SWEEP.replace("base_shares = [0.0, 0.5]", shares).replace("seeds = [0, 1]", "seeds = [0]"))
-    run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
-    assert len(loaded) == len(set(loaded)) == 2
-    frame = read_results(tmp_path / "out")
-    # Each share is that of `export`, which loads the checkpoint for it alone.
-    for share in (0.25, 0.5):
-        export_run(tmp_path / "out" / "slow" / "seed-0", tmp_path / f"share {share}", base_share=share)
-        kept = frame.filter(system=f"slow, base share {share}")["value"].to_list()
-        assert kept == pytest.approx(measure_folder(tmp_path / f"share {share}", tasks), abs=1e-6)
-
-
-def test_seeds_and_settings_that_have_changed_are_run(config, tasks, tmp_path, monkeypatch):
-    run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
-    config.write_text(SWEEP.replace("seeds = [0, 1]", "seeds = [1, 2]"))
-    taken = []
-
-    def interrupt(settings):
-        taken.append((Path(settings.paths.output).parent.name, settings.run.seed))
-        return RunReport({}, {}, {}, {}, training={"ended": "interrupted"})
-
-    monkeypatch.setattr("training.sweep.train", interrupt)
-    table = run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
-    # The first one was interrupted, and so is the sweep.
-    assert taken == [("slow", 2)] and "| fast |" in table
-    assert table.endswith("\n2 of 4 runs have been taken; the same command takes the others.\n")
-
-
-def test_a_sweep_is_one_process(config, tasks, tmp_path, monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(RuntimeError, match="one process, but was started in 2"):
-        run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
-
-
-def test_held_out_concepts_must_not_be_in_the_pairs(config, tmp_path):
+def test_sweeps_that_would_prove_nothing_are_not_run(config, tasks, tmp_path, monkeypatch):
     held_out = make_measurement(LinkingTask(["organ 3"], [["C3"]], ["acute organ 3"], ["C3"]), "held_out")
     with pytest.raises(ValueError, match="are held out, the first is 'C3'"):
         run_sweep(read_sweep(config, tmp_path / "out"), held_out, tmp_path / "out")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(RuntimeError, match="one process, but was started in 2"):
+        run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -226,34 +226,13 @@ def test_sweeps_without_meaning_are_refused(old, new, message, config, tmp_path)
         read_sweep(config, tmp_path / "out")
 
 
-def test_a_sweep_makes_all_shares_of_the_base_itself(config, tmp_path):
-    (tmp_path / "run.cfg").write_text((tmp_path / "run.cfg").read_text() + "base_share = 0.3\n")
-    runs = read_sweep(config, tmp_path / "out").variants["slow"]
-    assert {run.run.base_share for run in runs.values()} == {0.0}
-    with pytest.raises(ValueError, match="paths.held_out can't be set in a sweep.*config of tasks"):
-        read_sweep(config, tmp_path / "out", {"paths.held_out": "names.json"})
-
-
 def test_runs_are_averaged_with_the_base_that_they_started_from(config, tasks, tmp_path):
-    config.write_text(SWEEP.replace('"optimizer.learning_rate": 1e-2', '"encoder.max_length": 6'))
+    text = SWEEP.replace('"optimizer.learning_rate": 1e-2', '"encoder.max_length": 6').replace("[0, 1]", "[0]")
+    config.write_text(text.replace('"batch.max_steps": 3', '"batch.max_steps": 1'))
     table = run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
     assert "| before training: slow |" in table and "| before training: fast |" in table
-    # The two bases; then for each seed both variants, without and with the base.
-    assert read_results(tmp_path / "out").select("system", "seed", "fingerprint").unique().height == 10
-
-
-def test_runs_of_other_pairs_weights_or_lengths_are_no_results(config, tasks, tmp_path):
-    run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
-    frame = read_results(tmp_path / "out")
-    # Somebody exports other weights to the place of the run's own.
-    export_run(tmp_path / "out" / "slow" / "seed-0", tmp_path / "out" / "slow" / "seed-0" / "encoder", base_share=0.9)
-    run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
-    assert read_results(tmp_path / "out").equals(frame)
-    with pytest.raises(ValueError, match="taken 3 steps.*ask for 2"):
-        run_sweep(read_sweep(config, tmp_path / "out", {"batch.max_steps": 2}), tasks, tmp_path / "out")
-    write_pairs(make_terminology(range(20), ("bone {}", "disorder of the bone {}")), tmp_path / "pairs")
-    with pytest.raises(ValueError, match="data.sha256"):
-        run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
+    # The two bases; then both variants, without and with the base.
+    assert read_results(tmp_path / "out").select("system", "fingerprint").unique().height == 6
 
 
 def test_sweeps_that_come_with_it_can_be_read(tmp_path):

@@ -81,7 +81,6 @@ class RunFolder:
         self.encoder = self.path / "encoder"
         self.curves = self.path / "curves.svg"
         self.tensorboard = self.path / "tensorboard"
-        self.failed_batch = self.path / "failed_batch.json"
 
     def read_description(self) -> RunDescription:
         """Read the description of the run. It raises a FileNotFoundError if there is no run."""

@@ -18,11 +18,7 @@ BASES_FILE = Path(__file__).with_name("bases.cfg")
 SMALL = "minilm"
 
 
-class Section(Settings):
-    """A section of a config."""
-
-
-class EncoderChoice(Section):
+class EncoderChoice(Settings):
     """Settings of the encoder that override those of its folder or, for a short name, of bases.cfg."""
 
     pooling: Pooling | None = Field(

@@ -201,17 +201,14 @@ def describe_base(name: str) -> str:
     if name in ("", SMALL):
         return PACKAGED_BASE
     folder = Path(name)
-    if not folder.is_dir() and (known := read_bases().get(name)) and known.name:
-        return known.name
-    if not (folder.is_absolute() or folder.is_dir()):
-        return name
+    if not folder.is_dir():
+        known = read_bases().get(name)
+        return (known and known.name) or (folder.name if folder.is_absolute() else name)
     folder = folder.resolve()
     try:
         origin = RunFolder(folder.parent).read_description().settings["paths"]["encoder"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         # A missing base must not raise an error after hours of training.
-        return folder.name
-    if Path(origin).resolve() == folder:
         return folder.name
     # Only one run back: bases may form a cycle.
     is_folder = bool(origin) and (Path(origin).is_absolute() or Path(origin).is_dir())

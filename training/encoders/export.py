@@ -31,22 +31,14 @@ ADAPTER_FILE = "adapter_config.json"
 IRRELEVANT = frozenset({"_name_or_path", "architectures", "torch_dtype", "transformers_version"})
 
 
-def as_encoder(transformer: torch.nn.Module, base: EncoderShim) -> EncoderShim:
-    """Copy weights into an encoder with the tokenizer, settings, precision and device of the base."""
-    frozen: Any = copy.deepcopy(transformer).cpu().eval().requires_grad_(False)
-    encoder = EncoderShim({}, base.precision, device=base.device_name)
-    fingerprint = compute_fingerprint(frozen, base.source.tokenizer, base.settings)
-    source = base.source
-    # Without the base's card, which does not describe these weights.
-    encoder.set_source(EncoderSource(frozen, source.tokenizer, source.settings, fingerprint, source.vocabulary))
-    return encoder
-
-
 def finish_encoder(
     transformer: torch.nn.Module, base: EncoderShim, *, base_share: float, dtype: str = "fp32"
 ) -> EncoderShim:
-    """Make the encoder to export: trained weights, averaged with the base's and rounded to the stored type."""
-    final = average_weights(transformer, base.source.transformer, base_share).to(DTYPES[dtype])
+    """Make the encoder to export: trained weights, averaged with the base's and rounded to the stored type, with the
+    tokenizer, settings, precision and device of the base.
+    """
+    source = base.source
+    final: Any = average_weights(transformer, source.transformer, base_share).to(DTYPES[dtype])
     broken = [name for name, weights in final.named_parameters() if not torch.isfinite(weights).all()]
     if broken:
         raise FloatingPointError(
@@ -54,7 +46,12 @@ def finish_encoder(
             "run has diverged: train again in another output folder with a lower learning rate, or export a checkpoint "
             "from before."
         )
-    return as_encoder(final, base)
+    final = final.eval().requires_grad_(False)
+    encoder = EncoderShim({}, base.precision, device=base.device_name)
+    fingerprint = compute_fingerprint(final, source.tokenizer, source.settings)
+    # Without the base's card, which does not describe these weights.
+    encoder.set_source(EncoderSource(final, source.tokenizer, source.settings, fingerprint, source.vocabulary))
+    return encoder
 
 
 def check_dtype(dtype: str, dtypes: Collection[str] = DTYPES) -> None:
@@ -68,12 +65,16 @@ def average_weights(trained: torch.nn.Module, base: torch.nn.Module, base_share:
     al., CVPR 2022). Both models stay as they are.
     """
     mixed = copy.deepcopy(trained).cpu()
-    if base_share:
-        start = dict(base.state_dict())
-        with torch.no_grad():
-            for name, tensor in mixed.state_dict().items():
-                if tensor.is_floating_point():
-                    tensor.lerp_(start[name].to(tensor), base_share)
+    start = base.state_dict() if base_share else {}
+    if base_share and not set(mixed.state_dict()) <= set(start):
+        raise ValueError(
+            "Weights that a run has added, such as those of a bottleneck adapter, can't be averaged with the base, "
+            "which does not have them. Export the run with the base share 0."
+        )
+    with torch.no_grad():
+        for name, tensor in mixed.state_dict().items() if base_share else ():
+            if tensor.is_floating_point():
+                tensor.lerp_(start[name].to(tensor), base_share)
     return mixed
 
 
@@ -197,15 +198,8 @@ def _describe_architecture(source: EncoderSource) -> dict[str, Any]:
 
 
 def quantise(tokenizer: Tokenizer, table: np.ndarray, *, max_length: int = 25) -> StaticSource:
-    """Make a static encoder with a table of 8-bit numbers and a scale for each row.
-
+    """Make a static encoder of a table whose row n is the vector of token n: 8-bit numbers, and a scale for each row.
     Rows of special tokens and of the unknown token become zero, so such tokens do not count.
-
-    tokenizer (Tokenizer): The tokenizer, which is not changed. Casing is its normalizer's.
-    table (ndarray): Row n is the vector of token n, times its weight if tokens have weights; shape (tokens, width).
-    max_length (int): Tokens kept of a string.
-    RETURNS (StaticSource): The encoder.
-    RAISES (ValueError): If the tokenizer and the table do not fit together, a number is not finite, or all are zero.
     """
     try:
         return _quantise(tokenizer, table, max_length)

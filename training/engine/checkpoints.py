@@ -154,22 +154,15 @@ def separate_processes(accelerator: Accelerator, seed: int) -> None:
 
 
 def gather_random_states(accelerator: Accelerator) -> dict[str, torch.Tensor]:
-    """Gather the states of all processes, all of which have to call this: "cpu" and "cuda" of the main process, "cpu.1"
-    of the second.
-    """
-    gathered: dict[str, torch.Tensor] = {}
-    for kind, state in zip(KINDS_OF_RANDOM, get_random_states(accelerator.device), strict=False):
-        rows = accelerator.gather(state[None].to(accelerator.device)).cpu()
-        gathered |= {_name_random(kind, rank): row.clone() for rank, row in enumerate(rows)}
-    return gathered
+    """Gather the states of all processes, all of which have to call this: of "cpu", and of "cuda", a row for each."""
+    states = zip(KINDS_OF_RANDOM, get_random_states(accelerator.device), strict=False)
+    return {kind: accelerator.gather(state[None].to(accelerator.device)).cpu() for kind, state in states}
 
 
 def restore_random_states(accelerator: Accelerator, gathered: dict[str, torch.Tensor]) -> None:
     """Restore the state of this process. If the run had fewer processes, it keeps the one that it has."""
-    names = [_name_random(kind, accelerator.process_index) for kind in KINDS_OF_RANDOM]
-    if names[0] in gathered:
-        set_random_states(accelerator.device, [gathered[name] for name in names if name in gathered])
-
-
-def _name_random(kind: str, rank: int) -> str:
-    return f"{kind}.{rank}" if rank else kind
+    rank = accelerator.process_index
+    if rank < len(gathered["cpu"]):
+        # Copied, because PyTorch reads a row of a table from the table's first byte.
+        states = [gathered[kind][rank].clone() for kind in KINDS_OF_RANDOM if kind in gathered]
+        set_random_states(accelerator.device, states)

@@ -69,16 +69,12 @@ class ChunkedGradient:
         """
         device, n_processes = self.accelerator.device, self.accelerator.num_processes
         own = np.arange(self.accelerator.process_index, len(tokens), n_processes)
-        # Sorted by length, so that chunks need little padding.
-        order = np.argsort([len(tokens[row]) for row in own], kind="stable")
-        chunks = [order[start : start + self.chunk_names] for start in range(0, len(order), self.chunk_names)]
-        lists = [[tokens[row] for row in own[chunk]] for chunk in chunks]
-        embedded, states = self._embed(lists)
-        everything = self._gather(embedded, order, len(tokens)).requires_grad_()
+        chunks, embedded, states = self.embed([tokens[row] for row in own])
+        everything = self._gather(join_chunks(chunks, [part.detach() for part in embedded]), len(tokens))
+        everything.requires_grad_()
         # Miners choose no pairs among embeddings that are NaN, and the loss of no pairs is 0.
         check_finite("embeddings", [everything])
         loss, seen = cost(everything)
-        check_finite("loss", [loss])
         (loss * scale).backward()
         assert everything.grad is not None
         gradient = everything.grad[torch.from_numpy(own).to(device)]
@@ -96,7 +92,7 @@ class ChunkedGradient:
             with torch.random.fork_rng(list_devices(device)):
                 set_random_states(device, states[number])
                 with self._precision():
-                    again = self._forward(lists[number])
+                    again = self._forward([tokens[row] for row in own[chunk]])
                 again.backward(part)
         if n_processes > 1:
             self._add_up(parameters, before)
@@ -111,19 +107,23 @@ class ChunkedGradient:
         is_wanted = self.autocast is not None
         return torch.autocast(self.accelerator.device.type, dtype=self.autocast, enabled=is_wanted)
 
-    def _embed(self, chunks: Sequence[Sequence[np.ndarray]]) -> tuple[list[torch.Tensor], list[list[torch.Tensor]]]:
-        """Embed the chunks. With a gradient cache, store the random state of each instead of its graph."""
+    def embed(
+        self, tokens: Sequence[np.ndarray]
+    ) -> tuple[list[np.ndarray], list[torch.Tensor], list[list[torch.Tensor]]]:
+        """Embed names in chunks, sorted by length so that they need little padding. Returns the rows of each chunk, its
+        embeddings, and, with a gradient cache, the random state before it, which stands for its graph.
+        """
+        order = np.argsort([len(ids) for ids in tokens], kind="stable")
+        chunks = [order[start : start + self.chunk_names] for start in range(0, len(order), self.chunk_names)]
         states, embedded = [], []
         with torch.set_grad_enabled(not self.gradient_cache), self._precision():
             for chunk in chunks:
                 states.append(get_random_states(self.accelerator.device) if self.gradient_cache else [])
-                embedded.append(self._forward(chunk))
-        return embedded, states
+                embedded.append(self._forward([tokens[row] for row in chunk]))
+        return chunks, embedded, states
 
-    def _gather(self, embedded: Sequence[torch.Tensor], order: np.ndarray, n: int) -> torch.Tensor:
-        """Gather the embeddings of all devices in the order of the batch, without a graph."""
-        back = torch.from_numpy(np.argsort(order)).to(self.accelerator.device)
-        local = torch.cat([part.detach().float() for part in embedded])[back]
+    def _gather(self, local: torch.Tensor, n: int) -> torch.Tensor:
+        """Gather the embeddings of all devices in the order of the batch."""
         n_processes = self.accelerator.num_processes
         if n_processes == 1:
             return local
@@ -142,6 +142,12 @@ class ChunkedGradient:
         for parameter, former in zip(parameters, before, strict=True):
             if parameter.grad is not None and former is not None:
                 parameter.grad += former
+
+
+def join_chunks(chunks: Sequence[np.ndarray], embedded: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Join the embeddings of chunks in the order of their names."""
+    order = torch.from_numpy(np.argsort(np.concatenate(chunks)))
+    return torch.cat(list(embedded))[order.to(embedded[0].device)]
 
 
 def find_autocast(precision: MixedPrecision, device: torch.device) -> torch.dtype | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import threading
 import time
 import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +27,11 @@ from .checkpoints import (
     separate_processes,
 )
 from .gradient import NotFiniteError, check_finite, list_devices
-from .method import Ending, Method, StepInterrupted
+from .method import Ending, Method
 from .settings import OptimizerSettings, refuse
 
 # Reasons to stop, in increasing precedence among processes.
 REASONS = ("interrupted", "max_minutes", "max_steps", "finished")
-# Metrics of steps that TensorBoard shows.
-SHOWN = {
-    "loss": "training/loss",
-    "term_loss": "training/loss of terms",
-    "relation_loss": "training/loss of relations",
-    "learning_rate": "training/learning rate",
-    "positives": "mined pairs/positive",
-    "negatives": "mined pairs/negative",
-}
 
 
 class TrainingLoop:
@@ -72,20 +65,15 @@ class TrainingLoop:
         self._resume()
         reason = self._find_end() or "finished"
         bar = show_progress(description="Training", total=self.n_steps, unit="steps", initial=self.step)
-        interruption = self.method.interruption
-        with bar as progress, interruption.watch(), self._open_board() as self.board:
+        with bar as progress, watch_signals() as interruption, self._open_board() as self.board:
             if self.evaluate and self.settings.run.evaluation_steps and self.step == 0:
                 self._evaluate()
             for batch in self.method.batches(self.step):
-                end = self._agree(self._find_end() or ("interrupted" if interruption.is_wanted else None))
+                end = self._agree(self._find_end() or ("interrupted" if interruption.is_set() else None))
                 if end:
                     reason = end
                     break
-                try:
-                    loss = self.take_step(batch)
-                except StepInterrupted:
-                    reason = "interrupted"
-                    break
+                loss = self.take_step(batch)
                 speed = f"{self.units / max(self.seconds, 1e-9):.4g}/s"
                 limit = self.settings.batch.max_minutes
                 # The time left is that of all steps, and training may have to end before.
@@ -111,7 +99,7 @@ class TrainingLoop:
             self.scaler.unscale_(self.optimizer)
             self._check_gradients()
         except NotFiniteError as error:
-            raise self._refuse(batch, error.what) from error
+            raise self._refuse(error.what, f"step {self.step + 1}") from error
         if self.settings.optimizer.max_grad_norm:
             torch.nn.utils.clip_grad_norm_(self.method.model.parameters(), self.settings.optimizer.max_grad_norm)
         self.scaler.step(self.optimizer)
@@ -157,21 +145,14 @@ class TrainingLoop:
         if self.step % run.checkpoint_steps == 0:
             self._save()
 
-    def _refuse(self, batch: Any, what: str) -> FloatingPointError:
-        """Save the batch of a step that is not taken, and describe the error."""
-        path = self.folder.failed_batch
-        if self.accelerator.is_main_process:
-            write_json(path, {"step": self.step + 1, "not_finite": what, **self.method.describe_batch(batch)})
-        return self._explain(what, f"step {self.step + 1}", f" The batch is in {path}.")
-
-    def _explain(self, what: str, where: str, batch: str = "") -> FloatingPointError:
+    def _refuse(self, what: str, where: str) -> FloatingPointError:
         kept = list_checkpoints(self.folder.checkpoints)
         last = str(kept[-1]) if kept else "none, because no step before was saved"
         return FloatingPointError(
             f"The {what} of {where} had infinite numbers or NaN, so the run was stopped before they reached its "
             "weights or checkpoints. The learning rate is probably too high, or half precision too coarse: train "
             "again in another output folder with a lower optimizer.learning_rate, a warm-up, optimizer.max_grad_norm "
-            f"= 1.0 or run.precision = 'fp32'.{batch} The last good checkpoint: {last}."
+            f"= 1.0 or run.precision = 'fp32'. The last good checkpoint: {last}."
         )
 
     def _evaluate(self) -> None:
@@ -185,31 +166,19 @@ class TrainingLoop:
     def _log(self, entry: dict[str, Any]) -> None:
         if self.accelerator.is_main_process:
             self.folder.log(entry)
-        if self.board is None:
-            return
-        scalars = {label: entry[name] for name, label in SHOWN.items() if name in entry}
-        unit = self.method.unit
-        # Seconds are rounded, and 0 in very short runs.
-        if entry.get("seconds") and unit in entry:
-            scalars[f"training/{unit} per second"] = entry[unit] / entry["seconds"]
-        for name, value in entry.get("evaluation", {}).items():
-            # Other values are counts, which never change.
-            if isinstance(value, float):
-                scalars[f"held-out names/{name}"] = value
-        for label, value in scalars.items():
-            self.board.add_scalar(label, value, entry["step"])
+        if self.board is not None:
+            group = "held-out names" if "evaluation" in entry else "training"
+            for name, value in entry.get("evaluation", entry).items():
+                if isinstance(value, (int, float)):
+                    self.board.add_scalar(f"{group}/{name}", value, entry["step"])
 
     def _open_board(self) -> AbstractContextManager[Any]:
-        """Open TensorBoard's metrics, which are written in addition to `metrics.jsonl`."""
         if not (self.settings.run.tensorboard and self.accelerator.is_main_process):
             return nullcontext()
         from torch.utils.tensorboard import SummaryWriter
 
         # Purged steps are repeated, as is an evaluation before the first step.
-        writer: AbstractContextManager[Any] = SummaryWriter(
-            str(self.folder.tensorboard), purge_step=self.step + 1 if self.step else 0
-        )
-        return writer
+        return SummaryWriter(str(self.folder.tensorboard), purge_step=self.step + 1 if self.step else 0)
 
     def _decisive(self) -> dict[str, Any]:
         """Return the data that must equal those of a checkpoint."""
@@ -234,7 +203,7 @@ class TrainingLoop:
         try:
             save_checkpoint(folder, model, self.optimizer, data, state, random)
         except NotFiniteError as error:
-            raise self._explain(error.what, f"the checkpoint of step {self.step}") from error
+            raise self._refuse(error.what, f"the checkpoint of step {self.step}") from error
 
     def _resume(self) -> None:
         """Resume from the newest complete checkpoint, and remove what was written after it."""
@@ -271,6 +240,26 @@ class TrainingLoop:
                 "Its weights are not those of a run that has ended there. Set batch.max_steps and batch.epochs back, "
                 "set another output folder, or delete its checkpoints."
             )
+
+
+@contextmanager
+def watch_signals() -> Iterator[threading.Event]:
+    """Set an event at Ctrl-C or a termination signal instead of stopping within a step. The second stops at once."""
+    wanted = threading.Event()
+
+    def ask(*_: Any) -> None:
+        if wanted.is_set():
+            raise KeyboardInterrupt
+        wanted.set()
+
+    # Only the main thread receives signals.
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM) if is_main}
+    try:
+        yield wanted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def learning_rate(settings: OptimizerSettings, step: int, n_steps: int) -> float:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import copy
-import signal
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -31,6 +28,7 @@ from .settings import TrainingSettings, read_config
 
 TOKENS_FOLDER = "tokens"
 SettingsT = TypeVar("SettingsT", bound=TrainingSettings)
+Weights = Mapping[str, torch.Tensor]
 
 
 class TrainingData(NamedTuple):
@@ -60,40 +58,13 @@ class Ending(NamedTuple):
 
 
 class Model(torch.nn.Module):
-    """A transformer. Methods subclass it to add weights."""
+    """A transformer, and other weights of a method by name, if there are some."""
 
-    def __init__(self, transformer: torch.nn.Module) -> None:
+    def __init__(self, transformer: torch.nn.Module, **others: torch.nn.Module | torch.nn.Parameter | None) -> None:
         super().__init__()
         self.transformer = transformer
-
-
-class StepInterrupted(Exception):
-    """Raised when the user interrupts a step that has not changed anything yet."""
-
-
-class Interruption:
-    """Whether the user has asked the run to end, by Ctrl-C or a termination signal."""
-
-    def __init__(self) -> None:
-        self.is_wanted = False
-
-    def ask(self, *_: Any) -> None:
-        """Ask the run to end. The second request stops it at once."""
-        if self.is_wanted:
-            raise KeyboardInterrupt
-        self.is_wanted = True
-
-    @contextmanager
-    def watch(self) -> Iterator[None]:
-        """Record signals instead of stopping within a step. Only the main thread receives signals."""
-        is_main = threading.current_thread() is threading.main_thread()
-        numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()
-        before = {number: signal.signal(number, self.ask) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        for name, weights in others.items():
+            setattr(self, name, weights)
 
 
 METHODS: dict[str, type[Method[Any]]] = {}
@@ -128,8 +99,6 @@ class Method(ABC, Generic[SettingsT]):
         self.folder = RunFolder(settings.paths.output)
         # Steps of the whole run; None if only time limits it. `build` may set it.
         self.n_steps: int | None = settings.batch.max_steps or None
-        # Says whether long work within a step has to end; then raise `StepInterrupted`.
-        self.interruption = Interruption()
 
     @abstractmethod
     def load(self) -> TrainingData:
@@ -156,10 +125,6 @@ class Method(ABC, Generic[SettingsT]):
         """
         return count(start)
 
-    def describe_batch(self, batch: Any) -> dict[str, Any]:
-        """Describe a batch whose loss is not a number, as JSON data."""
-        return {}
-
     def make_optimizer(self) -> torch.optim.Optimizer:
         """Make the optimizer. The `rate` of a group of parameters multiplies the learning rate."""
         how = self.settings.optimizer
@@ -174,20 +139,19 @@ class Method(ABC, Generic[SettingsT]):
         """Restore what `state` returned from a checkpoint."""
 
     @classmethod
+    def rebuild(cls, weights: Weights, base: EncoderShim, settings: Any) -> torch.nn.Module:
+        """Make the transformer to export, of the parameters of the model's transformer by name."""
+        return load_weights(copy_transformer(base.source), weights)
+
+    @classmethod
     def to_encoder(
-        cls,
-        weights: Mapping[str, torch.Tensor],
-        base: EncoderShim,
-        settings: Any,
-        *,
-        base_share: float = 0.0,
-        dtype: str = "",
+        cls, weights: Weights, base: EncoderShim, settings: Any, base_share: float = 0.0, dtype: str = ""
     ) -> EncoderShim:
-        """Make the encoder to measure or to export, of the parameters of the model's transformer by name. The type of
-        its weights is one of `dtypes`, empty for the first. It raises a FloatingPointError if a weight is infinite or
-        NaN, and a ValueError if the base has no such weights to average with.
+        """Make the encoder to measure or to export. The type of its weights is one of `dtypes`, empty for the first. It
+        raises a FloatingPointError if a weight is infinite or NaN, and a ValueError if the base has no such weights to
+        average with.
         """
-        transformer = load_weights(copy_transformer(base.source), weights)
+        transformer = cls.rebuild(weights, base, settings)
         return finish_encoder(transformer, base, base_share=base_share, dtype=dtype or cls.dtypes[0])
 
     def finish(self, trained: EncoderShim, ending: Ending) -> dict[str, Any]:

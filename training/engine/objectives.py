@@ -9,7 +9,7 @@ without pairs is 0 and can be backpropagated.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -204,23 +204,10 @@ LOSSES: dict[str, Callable[..., Loss]] = {
     "info_nce": make_info_nce,
     "circle": make_circle,
 }
-# The released code mentions the paper's constants in comments, but uses others.
-RELEASED: dict[str, Mapping[str, Any]] = {
-    "multi_similarity": {"alpha": 1.0, "beta": 60.0, "base": 0.5},
-    "triplet": {"margin": 0.05},
-    "nca": {"scale": 1.0},
-    "lifted_structure": {"margin": 1.0},
-    "info_nce": {"temperature": 0.07},
-    "circle": {"m": 0.4, "gamma": 80.0},
-}
 
 
-def make_loss(name: str, preset: str = "paper", **constants: Any) -> Loss:
-    """Make a loss of `LOSSES`: with the starred constants of table 6 ("paper"), or with those of the released code
-    ("released"), and with constants that override them.
-    """
-    if preset == "released" and name not in RELEASED:
-        raise ValueError(f'Set objective.preset to "paper": the released code has no loss {name}.')
+def make_loss(name: str, **constants: float) -> Loss:
+    """Make a loss of `LOSSES`: with the starred constants of table 6, or with others."""
     known = list(inspect.signature(LOSSES[name]).parameters)
     for constant, value in constants.items():
         is_margin = constant in ("m", "margin")
@@ -232,7 +219,7 @@ def make_loss(name: str, preset: str = "paper", **constants: Any) -> Loss:
         else:
             reason = f"{constant} is {value}, but has to be {'0 or more' if is_margin else 'more than 0'}"
         raise ValueError(f"The loss {name} can't be made: {reason}. Correct objective.constants.")
-    return LOSSES[name](**{**(RELEASED[name] if preset == "released" else {}), **constants})
+    return LOSSES[name](**constants)
 
 
 def _of_library(loss: torch.nn.Module) -> Loss:

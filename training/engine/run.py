@@ -6,9 +6,10 @@ import atexit
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -39,22 +40,14 @@ from .settings import TrainingSettings, refuse
 PACKAGES = ("accelerate", "pytorch-metric-learning", "scann", "scikit-learn")
 # The other processes wait while the main one encodes all names, measures or exports.
 WAIT = timedelta(hours=12)
-# A process that fails alone cannot wait for the main one, which waits for it.
-WAIT_AFTER_ERROR = timedelta(seconds=10)
 
 
 def train(settings: TrainingSettings) -> RunReport | None:
     """Train an encoder, and export it. A stopped run resumes from its last checkpoint. The report is the one saved in
     `report.json`; processes other than the main one return None.
     """
-    if settings.run.tensorboard:
-        try:
-            import torch.utils.tensorboard  # noqa: F401
-        except ImportError as error:
-            raise ImportError(
-                f"run.tensorboard is true, but tensorboard can't be imported ({error}). Install it: pip install "
-                "tensorboard."
-            ) from error
+    if settings.run.tensorboard and not find_spec("tensorboard"):
+        raise ImportError("run.tensorboard is true, but tensorboard is not installed: pip install tensorboard.")
     with open_processes() as accelerator:
         with lock_run(Path(settings.paths.output)) if accelerator.is_main_process else nullcontext():
             return _train(settings, accelerator)
@@ -255,23 +248,6 @@ def open_processes() -> Iterator[Accelerator]:
     if accelerator.num_processes > 1 and not was_connected:
         # At the end of the process, because its next run uses the same connections.
         atexit.register(accelerator.end_training)
-    try:
-        with use_device(accelerator.device):
-            yield accelerator
-    except BaseException:
-        if accelerator.num_processes > 1:
-            _wait_for_main_process(accelerator)
-        raise
+    with use_device(accelerator.device):
+        yield accelerator
     accelerator.wait_for_everyone()
-
-
-def _wait_for_main_process(accelerator: Accelerator) -> None:
-    """After an error, give the main process time for its own message and files."""
-    # No collective operation: the processes may have failed at different ones.
-    store, ended = torch.distributed.distributed_c10d._get_default_store(), "spacy_sapbert/ended"
-    # An error: the main process goes on, or the store has gone with it.
-    with suppress(RuntimeError):
-        if accelerator.is_main_process:
-            store.set(ended, "1")
-        else:
-            store.wait([ended], WAIT_AFTER_ERROR)

@@ -10,7 +10,7 @@ from thinc.api import Config
 
 from spacy_sapbert.settings import Settings
 
-from ..encoders.bases import EncoderChoice, Section
+from ..encoders.bases import EncoderChoice
 
 MixedPrecision = Literal["auto", "fp32", "bf16", "fp16"]
 Schedule = Literal["constant", "linear"]
@@ -22,7 +22,7 @@ MAY_CHANGE = {
 LENGTHS = {"max_steps", "epochs"}
 
 
-class PathSettings(Section):
+class PathSettings(Settings):
     """Paths of a run. Methods add the paths of their data."""
 
     encoder: str = Field(
@@ -34,7 +34,7 @@ class PathSettings(Section):
     held_out: str = Field(default="", description="The file of held-out names for evaluation; empty for none.")
 
 
-class OptimizerSettings(Section):
+class OptimizerSettings(Settings):
     """The optimizer: AdamW (Liu et al., NAACL 2021, appendix)."""
 
     learning_rate: float = Field(default=2e-5, gt=0, description="The highest learning rate.")
@@ -44,7 +44,7 @@ class OptimizerSettings(Section):
     max_grad_norm: float = Field(default=0.0, ge=0, description="The norm to clip gradients to; 0 for no clipping.")
 
 
-class BatchSettings(Section):
+class BatchSettings(Settings):
     """The computation of a step, and limits of the run. Methods add the size of a batch."""
 
     max_steps: int = Field(default=0, ge=0, description="Maximum number of steps; 0 for no limit.")
@@ -65,7 +65,7 @@ class BatchSettings(Section):
     )
 
 
-class RunSettings(Section):
+class RunSettings(Settings):
     """The method, and settings of the run."""
 
     method: str = Field(description="The method: sapbert, coder, coder_plusplus, biosyn or static.")

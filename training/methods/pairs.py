@@ -17,6 +17,7 @@ from typing_extensions import Self
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.files import save_array, write_whole
+from spacy_sapbert.settings import Settings
 from spacy_sapbert.terminology import Terminology
 
 from ..data.pairs import PairData, load_pairs
@@ -25,7 +26,7 @@ from ..data.tokens import alter_writing
 from ..engine.method import Method, TrainingData
 from ..engine.nearest import search_others
 from ..engine.objectives import Loss, PairMiner, list_pairs, make_loss, make_miner
-from ..engine.settings import BatchSettings, PathSettings, Section, TrainingSettings, refuse
+from ..engine.settings import BatchSettings, PathSettings, TrainingSettings, refuse
 
 # Concepts to look through for each neighbour that is wanted, where related ones are left out.
 LOOKED_THROUGH = 3
@@ -45,13 +46,12 @@ class PairPaths(PathSettings):
     )
 
 
-class ObjectiveSettings(Section):
+class ObjectiveSettings(Settings):
     """The loss and its pairs."""
 
     loss: LossName = Field(default="multi_similarity", description="The loss.")
-    preset: Literal["paper", "released"] = Field(default="paper", description="Constants of the paper or of its code.")
     miner: Literal["sapbert", "coder", "off"] = Field(default="sapbert", description="The miner of pairs.")
-    constants: dict[str, float] = Field(default={}, description="Constants of the loss that override the preset's.")
+    constants: dict[str, float] = Field(default={}, description="Constants of the loss that override the paper's.")
     margin: float | None = Field(default=None, description="The miner's margin; null for its default.")
     ignore_homonyms: bool = Field(
         default=False, description="Exclude homonyms, equal names of different concepts, from the negatives."
@@ -59,7 +59,7 @@ class ObjectiveSettings(Section):
 
     @model_validator(mode="after")
     def _check_constants(self) -> Self:
-        make_loss(self.loss, self.preset, **self.constants)
+        make_loss(self.loss, **self.constants)
         make_miner(self.miner, self.margin)
         return self
 
@@ -222,7 +222,7 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
         self.order = Batches(labels, batch.pairs, seed, batch.epochs, weights, neighbours, batch.neighbours)
         steps = self.order.epochs * self.order.per_epoch
         self.n_steps = min(steps, batch.max_steps or steps)
-        loss = make_loss(objective.loss, objective.preset, **objective.constants)
+        loss = make_loss(objective.loss, **objective.constants)
         self.objective = Objective(loss, make_miner(objective.miner, objective.margin))
 
     def tokenise(self, encoder: EncoderShim) -> None:
@@ -255,11 +255,6 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
     def batches(self, start: int) -> Iterator[Any]:
         """Iterate over rows of pairs. See `Method.batches`."""
         return self.order.iterate(start)
-
-    def describe_batch(self, batch: Any) -> dict[str, Any]:
-        """List names and labels. See `Method.describe_batch`."""
-        names, labels = self.list_names(batch)
-        return {"names": self.data.names.gather(names).to_list(), "labels": labels.tolist()}
 
     def find_neighbours(self) -> np.ndarray:
         """Find the most similar concepts of each concept, by the vector of one name each; shape (concepts, pool).

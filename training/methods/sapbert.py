@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -12,13 +11,13 @@ from typing_extensions import Self
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import EncoderSource
+from spacy_sapbert.settings import Settings
 
 from ..data.run_folder import RunReport
 from ..encoders.card import Making, describe_length
-from ..encoders.export import finish_encoder
 from ..engine.checkpoints import load_weights
-from ..engine.method import Model, copy_transformer
-from ..engine.settings import Section, refuse
+from ..engine.method import Model, Weights, copy_transformer
+from ..engine.settings import refuse
 from .pairs import PairMethod, PairSettings
 
 ADAPTER = "names"
@@ -26,7 +25,7 @@ ADAPTER = "names"
 LORA_SCALE = 16
 
 
-class AdapterSettings(Section):
+class AdapterSettings(Settings):
     """The trained weights (Liu et al., NAACL 2021, table 7)."""
 
     kind: Literal["bottleneck", "lora"] | None = Field(
@@ -70,27 +69,14 @@ class Sapbert(PairMethod[SapbertSettings]):
         return {"loss": loss, "pairs": len(batch), **counts}
 
     @classmethod
-    def to_encoder(
-        cls,
-        weights: Mapping[str, torch.Tensor],
-        base: EncoderShim,
-        settings: SapbertSettings,
-        *,
-        base_share: float = 0.0,
-        dtype: str = "",
-    ) -> EncoderShim:
-        """Merge low-rank updates into the weights. See `Method.to_encoder`."""
-        if base_share and settings.adapter.kind == "bottleneck":
-            raise ValueError(
-                f"The weights of the run {settings.paths.output} can't be averaged with those of its base: it trains a "
-                "bottleneck adapter, which the base does not have. Export it with the base share 0."
-            )
+    def rebuild(cls, weights: Weights, base: EncoderShim, settings: SapbertSettings) -> torch.nn.Module:
+        """Merge low-rank updates into the weights. See `Method.rebuild`."""
         transformer = load_weights(make_transformer(base.source, settings), weights)
         if settings.adapter.kind == "lora":
             transformer.merge_adapter(ADAPTER)  # type: ignore[operator]
             merged, transformer = transformer.state_dict(), copy_transformer(base.source)
             transformer.load_state_dict({name: merged[name] for name in transformer.state_dict()})
-        return finish_encoder(transformer, base, base_share=base_share, dtype=dtype or cls.dtypes[0])
+        return transformer
 
     @classmethod
     def describe(cls, report: RunReport) -> Making:
@@ -99,7 +85,7 @@ class Sapbert(PairMethod[SapbertSettings]):
         objective, batch, kind = settings["objective"], settings["batch"], settings["adapter"]["kind"]
         constants = "".join(f", {name} {value:g}" for name, value in objective["constants"].items())
         details = [
-            f"Objective: {objective['loss']} ({objective['preset']}{constants}), miner {objective['miner']}",
+            f"Objective: {objective['loss']}{constants}, miner {objective['miner']}",
             f"learning rate {settings['optimizer']['learning_rate']}",
             f"seed {settings['run']['seed']}",
         ]

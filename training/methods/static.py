@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,14 +24,15 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.files import hash_file, write_whole
 from spacy_sapbert.retrieval.encoding import TokenGroups, VectorStore, encode_groups, group_by_tokens, make_keys
+from spacy_sapbert.settings import Settings
 
 from ..data.run_folder import RunReport
 from ..encoders.card import Making, describe_length
 from ..encoders.export import quantise
 from ..engine.checkpoints import list_checkpoints, load_weights
 from ..engine.gradient import check_finite
-from ..engine.method import Model, TrainingData
-from ..engine.settings import OptimizerSettings, Section, refuse
+from ..engine.method import Model, TrainingData, Weights
+from ..engine.settings import OptimizerSettings, refuse
 from .pairs import ObjectiveSettings, PairBatch, PairMethod, PairPaths, PairSettings
 
 START_FILE = "start.safetensors"
@@ -50,7 +51,7 @@ WORD = re.compile(r"[a-z]{3,}")
 SAMPLE = 20_000
 
 
-class TokenTableSettings(Section):
+class TokenTableSettings(Settings):
     """The vocabulary and the table at its start."""
 
     width: int = Field(default=256, ge=1, description="Width of the vectors, at most that of the teacher's vectors.")
@@ -69,7 +70,7 @@ class StaticPaths(PairPaths):
     )
 
 
-class DistillationSettings(Section):
+class DistillationSettings(Settings):
     """Learning from the teacher's vectors."""
 
     names: float = Field(default=0.0, ge=0, description="Weight of the loss on names.")
@@ -360,24 +361,12 @@ class Static(PairMethod[StaticSettings]):
                 wanted = torch.from_numpy(targets[rows]).to(learned)
                 distance = (1.0 - (learned * wanted).sum(dim=1)).mean()
                 total, entry[f"{what}_distance"] = total + weight * distance, distance.item()
-        check_finite("loss", [total])
         (total * scale).backward()
         return {"loss": total.item(), **entry, "pairs": len(pairs), **counts}
 
-    def describe_batch(self, batch: StaticStep) -> dict[str, Any]:
-        """List names, labels and strings. See `Method.describe_batch`."""
-        pairs, texts = batch
-        return {**super().describe_batch(pairs), "texts": self.texts.gather(texts).to_list()}
-
     @classmethod
     def to_encoder(
-        cls,
-        weights: Mapping[str, torch.Tensor],
-        base: EncoderShim,
-        settings: StaticSettings,
-        *,
-        base_share: float = 0.0,
-        dtype: str = "",
+        cls, weights: Weights, base: EncoderShim, settings: StaticSettings, base_share: float = 0.0, dtype: str = ""
     ) -> EncoderShim:
         """Quantise the rows, averaged with the table before training, which the run has saved."""
         table = load_start(Path(settings.paths.output))

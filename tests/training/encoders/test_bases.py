@@ -93,15 +93,6 @@ def test_settings_of_a_run_go_before_those_of_the_table(table):
     assert (settings.pooling, settings.lower_case, settings.max_length) == ("cls", False, 12)
     table()
     assert load_base("tiny", EncoderChoice()).settings.lower_case is False
-    # A word would count as true.
-    with pytest.raises(ValueError, match="encoder.lower_case: .*, not 'no'"):
-        make_settings(
-            {
-                "paths": {"encoder": "", "pairs": "", "output": ""},
-                "encoder": {"lower_case": "no"},
-                "run": {"method": "sapbert"},
-            }
-        )
 
 
 def test_training_starts_from_transformers(static_folder, encoder_folder, tmp_path):

@@ -81,16 +81,6 @@ def test_vectors_in_bf16_take_half_of_the_space_and_stay_what_they_are(encoder_f
         assert all((again.take(strings, normalised=n) == f).all() for n, f in zip((True, False), found, strict=True))
 
 
-def test_a_view_reads_what_take_returns(encoder, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 2)
-    embeddings, strings = Embeddings(encoder), ["cold", "flu", "", "cold", "liver", "heart attack"]
-    for normalised in (True, False):
-        view = embeddings.view(strings, normalised)
-        expected = embeddings.take(strings, normalised=normalised)
-        assert len(view) == 6
-        assert (view[0:6] == expected).all() and (view[2:5] == expected[2:5]).all()
-
-
 def test_names_are_searched_without_an_array_of_all(encoder, monkeypatch):
     names, queries = ["cold", "flu", "common cold", "liver", "heart attack"], ["a cold", "heart"]
     expected = exact_search(encoder.encode(names), encoder.encode(queries), 3)

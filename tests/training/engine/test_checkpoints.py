@@ -11,8 +11,9 @@ from injection import Fault, count_operations, fault_at
 from training.engine.checkpoints import choose_checkpoint, list_checkpoints, read_checkpoint, read_step, save_checkpoint
 
 
-@pytest.mark.parametrize("is_killed", [False, True])
-def test_a_fault_or_kill_while_a_checkpoint_is_replaced_leaves_a_whole_one(tmp_path, is_killed):
+# Two ways to need room: another state of the same step, and a step more, which ends the oldest checkpoint.
+@pytest.mark.parametrize("is_killed, step, kept", [(True, 6, [4, 6]), (True, 8, [6, 8]), (False, 8, [6, 8])])
+def test_a_fault_or_kill_while_a_checkpoint_is_replaced_leaves_a_whole_one(tmp_path, is_killed, step, kept):
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters())
 
@@ -20,28 +21,26 @@ def test_a_fault_or_kill_while_a_checkpoint_is_replaced_leaves_a_whole_one(tmp_p
         save_checkpoint(folder, model, optimizer, {"step": step, "settings": {}, "mark": mark}, {}, {})
 
     old = tmp_path / "old"
-    for step in (2, 4, 6):
-        save(old, step, "old")
-    # Two ways to need room: another state of the same step, and a step more, which ends the oldest checkpoint.
-    for step, kept in ((6, [4, 6]), (8, [6, 8])):
-        outcomes = []
-        counted = shutil.copytree(old, tmp_path / f"{step}")
-        for number in range(count_operations(partial(save, counted, step, "new"), counted)):
-            folder = shutil.copytree(old, tmp_path / f"{step}-{number}")
-            has_failed = True
-            with suppress(Fault), fault_at(number, folder, lasting=is_killed):
-                save(folder, step, "new")
-                has_failed = False
-            # What a run that resumes here reads.
-            last, damaged = choose_checkpoint(folder)
-            assert not damaged, number
-            is_new = read_checkpoint(last)["mark"] == "new"
-            outcomes.append(is_new)
-            assert [read_step(path) for path in list_checkpoints(folder)] == (kept if is_new else [4, 6]), number
-            assert is_new or has_failed, number
-            save(folder, step, "newer")
-            assert read_checkpoint(folder / f"step-{step:08d}")["mark"] == "newer"
-            assert [path.name for path in folder.iterdir() if not path.name.startswith("step-")] == [], number
-        # A kill before the moment that decides leaves the old ones, and one after it the new ones.
-        assert outcomes == sorted(outcomes) or not is_killed
-        assert any(outcomes) and not all(outcomes)
+    for number in (2, 4, 6):
+        save(old, number, "old")
+    outcomes = []
+    counted = shutil.copytree(old, tmp_path / f"{step}")
+    for number in range(count_operations(partial(save, counted, step, "new"), counted)):
+        folder = shutil.copytree(old, tmp_path / f"{step}-{number}")
+        has_failed = True
+        with suppress(Fault), fault_at(number, folder, lasting=is_killed):
+            save(folder, step, "new")
+            has_failed = False
+        # What a run that resumes here reads.
+        last, damaged = choose_checkpoint(folder)
+        assert not damaged, number
+        is_new = read_checkpoint(last)["mark"] == "new"
+        outcomes.append(is_new)
+        assert [read_step(path) for path in list_checkpoints(folder)] == (kept if is_new else [4, 6]), number
+        assert is_new or has_failed, number
+        save(folder, step, "newer")
+        assert read_checkpoint(folder / f"step-{step:08d}")["mark"] == "newer"
+        assert [path.name for path in folder.iterdir() if not path.name.startswith("step-")] == [], number
+    # A kill before the moment that decides leaves the old ones, and one after it the new ones.
+    assert outcomes == sorted(outcomes) or not is_killed
+    assert any(outcomes) and not all(outcomes)

@@ -30,18 +30,18 @@ def make_any(make, encoder_folder, tmp_path, terminology):  # noqa: F811
     sections = {
         "coder_plusplus": {
             "paths": {"terminology": str(tmp_path / "terminology")},
-            "batch": {"groups": 2, "neighbours": 3, "synonyms": 2, "max_steps": 4, "refresh_steps": 2},
+            "batch": {"groups": 2, "neighbours": 3, "accumulation": 1, "max_steps": 2, "refresh_steps": 1},
         },
         "biosyn": {
             "paths": {"mentions": str(tmp_path / "mentions.jsonl"), "dictionary": str(tmp_path / "dictionary.tsv")},
             "candidates": {"total": 4, "sparse": 2},
-            "batch": {"mentions": 2, "epochs": 2},
+            "batch": {"mentions": 2, "epochs": 1},
         },
     }
 
     def make_run(method, output):
         if method == "sapbert":
-            return make(output, batch={"gradient_cache": True})
+            return make(output, batch={"gradient_cache": True, "max_steps": 2})
         paths = {"encoder": str(encoder_folder), "output": str(tmp_path / output), **sections[method]["paths"]}
         return make_settings({**sections[method], "paths": paths, "run": {"method": method, "precision": "fp32"}})
 

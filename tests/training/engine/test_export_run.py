@@ -11,8 +11,7 @@ import pytest
 import torch
 from conftest import make_encoder_folder
 from safetensors.torch import load_file
-from small_runs import held_out, make, make_run, pairs, stop_at, terminology
-from thinc.api import Config
+from small_runs import held_out, kill_at, make, make_run, pairs, terminology, write_config
 from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner
 
@@ -23,7 +22,6 @@ from training.cli import app
 from training.data.run_folder import RunFolder
 from training.engine.checkpoints import STATE_FILE
 from training.engine.run import export_run, find_checkpoint, measure_names, train
-from training.methods.registry import make_settings
 
 # Fixtures.
 __all__ = ["held_out", "make", "pairs", "terminology"]
@@ -61,7 +59,7 @@ def test_the_export_of_a_run_that_has_ended_is_the_run_s_own(run, tmp_path):
     assert "| after |" in card_of(tmp_path)
 
 
-@pytest.mark.parametrize("share, step", [(0.0, 4), (0.5, 6), (0.25, 4)])
+@pytest.mark.parametrize("share, step", [(0.0, 4), (0.25, 6)])
 def test_weights_are_those_of_the_checkpoint_and_of_the_base(run, encoder_folder, tmp_path, share, step):
     report = export_run(run, tmp_path, base_share=share, step=step)
     trained = load_file(find_checkpoint(run, step) / STATE_FILE)
@@ -97,8 +95,7 @@ def test_half_the_size_and_the_same_vectors_for_everybody(run, tmp_path):
 
 
 def test_the_command_draws_curves_and_ends_without_them(make, tmp_path, monkeypatch):
-    config = tmp_path / "run.cfg"
-    Config(make(batch={"max_steps": 1}).to_dict()).to_disk(config)
+    config = write_config(make(batch={"max_steps": 1}), tmp_path / "run.cfg")
     invoke = partial(CliRunner().invoke, app, ["train", str(config)], catch_exceptions=False)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "matplotlib", None)
@@ -111,9 +108,7 @@ def test_the_command_draws_curves_and_ends_without_them(make, tmp_path, monkeypa
 
 
 def test_a_run_that_was_killed_can_be_exported(make, tmp_path, monkeypatch):
-    stop_at(5, monkeypatch)
-    with pytest.raises(RuntimeError):
-        train(make(run={"base_share": 0.5}))
+    kill_at(monkeypatch, make(run={"base_share": 0.5}), 5)
     assert not (tmp_path / "run" / "report.json").exists()
     report = export_run(tmp_path / "run", tmp_path / "encoder")
     assert report.training["steps"] == 4 and report.export == {"base_share": 0.5, "dtype": "fp32"}
@@ -121,21 +116,9 @@ def test_a_run_that_was_killed_can_be_exported(make, tmp_path, monkeypatch):
     assert "4 steps of 8 pairs" in card_of(tmp_path / "encoder") and "ended" not in card_of(tmp_path / "encoder")
 
 
-def test_settings_are_written_before_the_first_step_unless_they_are_refused(make, tmp_path):
-    train(make())
-    description = tmp_path / "run" / "settings.json"
-    before = description.read_text()
-    assert make_settings(json.loads(before)["settings"]) == make()
-    with pytest.raises(ValueError, match="other settings"):
-        train(make(optimizer={"learning_rate": 0.5}))
-    assert description.read_text() == before
-    train(make(batch={"max_steps": 7}))
-    assert json.loads(description.read_text())["settings"]["batch"]["max_steps"] == 7
-
-
 def test_low_rank_updates_are_merged(make, encoder_folder, tmp_path):
     pytest.importorskip("adapters")
-    report = train(make(adapter={"kind": "lora", "rank": 2}))
+    report = train(make(adapter={"kind": "lora", "rank": 2}, batch={"max_steps": 2}))
     again = export_run(tmp_path / "run", tmp_path / "encoder")
     assert again.encoder["trained"] == report.encoder["trained"] != report.encoder["base"]
     assert "adapter lora, merged" in card_of(tmp_path / "encoder")
@@ -150,7 +133,7 @@ def test_low_rank_updates_are_merged(make, encoder_folder, tmp_path):
 
 def test_bottleneck_adapters_are_exported_beside_the_base(make, encoder_folder, tmp_path):
     pytest.importorskip("adapters")
-    report = train(make(adapter={"kind": "bottleneck", "reduction": 2}))
+    report = train(make(adapter={"kind": "bottleneck", "reduction": 2}, batch={"max_steps": 2}))
     again = export_run(tmp_path / "run", tmp_path / "again")
     half = export_run(tmp_path / "run", tmp_path / "half", dtype="bf16")
     encoders = [load(path) for path in (encoder_folder, tmp_path / "again", tmp_path / "half")]
@@ -161,7 +144,7 @@ def test_bottleneck_adapters_are_exported_beside_the_base(make, encoder_folder, 
     vectors = [encoder.encode(["heart"]) for encoder in encoders]
     assert abs(vectors[0] - vectors[1]).max() > 1e-4 and (vectors[1] * vectors[2]).sum() > 0.999
     assert "; adapter bottleneck." in card_of(tmp_path / "again")
-    with pytest.raises(ValueError, match="trains a bottleneck adapter"):
+    with pytest.raises(ValueError, match="bottleneck adapter"):
         export_run(tmp_path / "run", tmp_path / "mixed", base_share=0.5)
     assert not (tmp_path / "mixed").exists()
     # The weights would be those of a transformer without it.
@@ -264,7 +247,7 @@ def test_runs_that_have_changed_since_are_not_exported(make, held_out, tmp_path)
 
 
 def test_an_export_over_another_leaves_no_other_pooling(run, make, tmp_path):
-    train(make(encoder={"pooling": "mean_all_tok"}))
+    train(make(encoder={"pooling": "mean_all_tok"}, batch={"max_steps": 1}))
     for folder, is_expressed in ((run, True), (tmp_path / "run", False)):
         export_run(folder, tmp_path / "encoder")
         assert (tmp_path / "encoder" / "modules.json").is_file() == is_expressed

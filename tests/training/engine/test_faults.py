@@ -1,25 +1,24 @@
-"""Runs that diverge, share a folder, lose a checkpoint, are killed or are launched wrongly."""
+"""Runs that diverge, share a folder, lose a checkpoint, do not fit their checkpoints or are launched wrongly."""
 
 import json
 import os
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_runs import assert_same, final_weights, losses, make, pairs, start, terminology
+from small_runs import assert_same_course, copy, final_weights, losses, make, pairs, terminology, whole
 
 from spacy_sapbert.encoder.transformer import forward
 from training.data.run_folder import LOCK_FILE
-from training.engine.checkpoints import STATE_FILE, list_checkpoints
-from training.engine.gradient import NotFiniteError
+from training.engine.checkpoints import CHECKPOINT_FILE, FORMAT_VERSION, STATE_FILE, list_checkpoints
 from training.engine.loop import TrainingLoop
-from training.engine.run import train
+from training.engine.run import export_run, train
 from training.methods.sapbert import Sapbert
 
 # Fixtures.
-__all__ = ["make", "pairs", "terminology"]
+__all__ = ["copy", "make", "pairs", "terminology", "whole"]
 
 
 def list_steps(settings):
@@ -35,14 +34,14 @@ def assert_nothing_poisoned(settings):
     assert not (output / "encoder").exists() and not (output / "report.json").exists()
 
 
-def break_gradient(monkeypatch, step, value=float("nan")):
-    """Put one number into one gradient of a step."""
+def break_gradient(monkeypatch, step, value):
+    """Put one number into one gradient of a step, or of several."""
     compute = Sapbert.loss
 
     def loss(self, batch, scale):
         entry = compute(self, batch, scale)
         self.steps = getattr(self, "steps", 0) + 1
-        if self.steps == step:
+        if self.steps in (step if isinstance(step, range) else (step,)):
             next(p for p in self.model.parameters() if p.grad is not None).grad.view(-1)[0] = value
         return entry
 
@@ -50,112 +49,116 @@ def break_gradient(monkeypatch, step, value=float("nan")):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_one_number_in_one_gradient_stops_the_run_before_the_step(make, monkeypatch, value):
-    good = make("good", batch={"max_steps": 4})
-    train(good)
+def test_one_number_in_one_gradient_stops_the_run_before_the_step(whole, make, monkeypatch, value):
     settings = make()
     with monkeypatch.context() as patch:
         break_gradient(patch, 5, value)
         with pytest.raises(FloatingPointError, match=r"gradients of step 5 .*learning_rate.*step-00000004"):
             train(settings)
-    assert list_steps(settings) == ["step-00000002", "step-00000004"]
+    assert list_steps(settings) == ["step-00000002", "step-00000004"] and len(losses(settings)) == 4
     assert_nothing_poisoned(settings)
-    assert_same(final_weights(settings), final_weights(good))
-    assert len(losses(settings)) == 4
     # Nothing was harmed: without the fault, the run goes on.
     train(settings)
-    assert len(losses(settings)) == 6
+    assert_same_course(settings, whole)
 
 
-@pytest.mark.parametrize("rate", [1e3, 1e30])
-def test_a_learning_rate_that_is_too_high_poisons_nothing(make, rate):
-    settings = make(optimizer={"learning_rate": rate}, batch={"max_steps": 60})
+def test_a_learning_rate_that_is_too_high_poisons_nothing(make):
+    settings = make(optimizer={"learning_rate": 1e30}, batch={"max_steps": 60})
     with pytest.raises(FloatingPointError, match="learning_rate"):
         train(settings)
     assert len(losses(settings)) < 60
     assert_nothing_poisoned(settings)
 
 
-def test_numbers_that_are_none_stop_the_run_and_keep_the_batch(make, monkeypatch):
-    settings = make()
-    for what, place, broken in (
+@pytest.mark.parametrize(
+    "what, place, broken",
+    [
         # Not a loss of zero, which no pairs among NaN would give.
         ("embeddings", "engine.gradient.forward", lambda *given, **how: forward(*given, **how) * torch.nan),
         ("loss", "methods.pairs.Objective.__call__", lambda self, vectors, *_: (vectors.sum() * torch.nan, {})),
-    ):
-        with monkeypatch.context() as patch:
-            patch.setattr(f"training.{place}", broken)
-            with pytest.raises(FloatingPointError, match=f"{what} of step 1 "):
-                train(settings)
-        batch = json.loads((Path(settings.paths.output) / "failed_batch.json").read_text())
-        assert batch["not_finite"] == what and len(batch["names"]) == len(batch["labels"]) == 16
+    ],
+)
+def test_numbers_that_are_none_stop_the_run(make, monkeypatch, what, place, broken):
+    monkeypatch.setattr(f"training.{place}", broken)
+    with pytest.raises(FloatingPointError, match=f"{what} of step 1 "):
+        train(make())
 
 
-def test_half_precision_may_skip_steps_but_not_forever():
-    loop = TrainingLoop.__new__(TrainingLoop)
-    loop.method = SimpleNamespace(model=torch.nn.Linear(1, 1))
-    loop.method.model.weight.grad = torch.tensor([[torch.inf]])
-    loop.scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
-    loop._check_gradients()
-    for loop.scaler in (torch.amp.GradScaler("cpu", init_scale=1.0), torch.amp.GradScaler("cpu", enabled=False)):
-        loop.scaler.scale(torch.ones(()))
-        with pytest.raises(NotFiniteError):
-            loop._check_gradients()
-
-
-def test_a_run_in_half_precision_goes_on_after_a_gradient_that_overflows(make, monkeypatch):
+def test_half_precision_may_skip_steps_but_not_forever(make, monkeypatch):
     settings = make(run={"precision": "fp16"})
-    break_gradient(monkeypatch, 2, torch.inf)
-    assert train(settings).training["steps"] == 6
+    with monkeypatch.context() as patch:
+        break_gradient(patch, 2, torch.inf)
+        assert train(settings).training["steps"] == 6
     assert all(torch.isfinite(tensor).all() for tensor in final_weights(settings).values())
+    # Each overflow halves the scale, until it is 1.
+    scaler = partial(torch.amp.GradScaler, init_scale=4.0)
+    monkeypatch.setattr("training.engine.loop.torch.amp.GradScaler", scaler)
+    break_gradient(monkeypatch, range(1, 99), torch.inf)
+    with pytest.raises(FloatingPointError, match="gradients of step 3 "):
+        train(make("other", run={"precision": "fp16"}))
 
 
 def test_a_second_run_in_the_same_folder_is_refused(make, tmp_path, monkeypatch):
-    first, second = make(), make(run={"seed": 1})
+    first, second = make(batch={"max_steps": 1}), make(run={"seed": 1})
     take_step = TrainingLoop.take_step
     refused = []
 
     def start_another(self, batch):
-        if not refused:
-            refused.append(True)
-            with pytest.raises(RuntimeError, match=rf"{os.getpid()}.*{tmp_path / 'run'}"):
-                train(second)
+        with pytest.raises(RuntimeError, match=rf"{os.getpid()}.*{tmp_path / 'run'}"):
+            train(second)
+        refused.append(True)
         return take_step(self, batch)
 
     monkeypatch.setattr(TrainingLoop, "take_step", start_another)
-    assert train(first).settings["run"]["seed"] == 0
-    assert refused and len(losses(first)) == 6
+    assert train(first).settings["run"]["seed"] == 0 and refused
     # The lock ends with the run.
     assert not (tmp_path / "run" / LOCK_FILE).exists()
-    train(first)
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "no state", "no manifest"])
-def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(make, damage):
-    settings = make()
-    train(settings)
-    expected = losses(settings), final_weights(settings)
-    checkpoints = Path(settings.paths.output) / "checkpoints"
+@pytest.mark.parametrize("damage", ["changed", "no state", "no manifest"])
+def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(whole, copy, damage):
+    checkpoints = Path(copy.paths.output) / "checkpoints"
     state = checkpoints / "step-00000006" / STATE_FILE
-    if damage == "cut":
-        state.write_bytes(state.read_bytes()[:-100])
-    elif damage == "changed":
+    if damage == "changed":
         content = bytearray(state.read_bytes())
         content[-1] ^= 1
         state.write_bytes(content)
     else:
-        (state if damage == "no state" else state.with_name("checkpoint.json")).unlink()
+        (state if damage == "no state" else state.with_name(CHECKPOINT_FILE)).unlink()
     with pytest.warns(UserWarning, match="step-00000006.*step-00000004"):
-        train(settings)
-    assert list_steps(settings) == ["step-00000004", "step-00000006"]
-    assert losses(settings) == expected[0]
-    assert_same(final_weights(settings), expected[1])
-    # Damage to all is an error, and not a new run.
-    for path in list_checkpoints(checkpoints):
+        train(copy)
+    assert list_steps(copy) == ["step-00000004", "step-00000006"]
+    assert_same_course(copy, whole)
+
+
+def test_damage_to_all_checkpoints_is_an_error_and_not_a_new_run(copy):
+    for path in list_checkpoints(Path(copy.paths.output) / "checkpoints"):
         (path / STATE_FILE).write_bytes(b"")
     with pytest.raises(OSError, match="step-00000006"):
-        train(settings)
-    assert len(losses(settings)) == 6
+        train(copy)
+    assert len(losses(copy)) == 6
+
+
+def test_checkpoints_that_do_not_fit_are_refused_with_what_to_do(copy, make, tmp_path):
+    description = tmp_path / "run" / "settings.json"
+    before = description.read_text()
+    for changes, message in (
+        ({"optimizer": {"learning_rate": 0.5}}, r"other settings.*optimizer.learning_rate: 0.001, not 0.5"),
+        # What comes out of a run is an encoder to start from, with other weights.
+        ({"paths": {"encoder": str(tmp_path / "run" / "encoder")}}, "other settings.*base.fingerprint"),
+        ({"batch": {"max_steps": 5}}, "taken 6 steps.*ask for 5"),
+        ({"optimizer": {"warmup_steps": 7}}, "optimizer.warmup_steps is 7.*at most 6"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            train(make(**changes))
+    assert description.read_text() == before
+    train(make(batch={"max_steps": 7}))
+    assert json.loads(description.read_text())["settings"]["batch"]["max_steps"] == 7
+    last = list_checkpoints(tmp_path / "run" / "checkpoints")[-1] / CHECKPOINT_FILE
+    last.write_text(json.dumps({**json.loads(last.read_text()), "format": FORMAT_VERSION - 1}))
+    for use in (lambda: train(copy), lambda: export_run(tmp_path / "run", tmp_path / "encoder")):
+        with pytest.raises(ValueError, match="step-00000007.*another version"):
+            use()
 
 
 def test_processes_that_are_not_connected_are_refused(make, monkeypatch):
@@ -164,49 +167,3 @@ def test_processes_that_are_not_connected_are_refused(make, monkeypatch):
     with pytest.raises(RuntimeError, match="2 processes.*ACCELERATE_USE_CPU"):
         train(settings)
     assert not Path(settings.paths.output).exists()
-
-
-# Ends each process after the third step, as a kill would: the checkpoint of the second is the last.
-KILLED = """
-import os, runpy, sys
-sys.path.insert(0, os.getcwd())
-from training.engine.loop import TrainingLoop
-after_step = TrainingLoop._after_step
-
-def stop(self):
-    after_step(self)
-    if self.step == 3:
-        self.accelerator.wait_for_everyone()
-        os._exit(9)
-
-TrainingLoop._after_step = stop
-runpy.run_module("training", run_name="__main__")
-"""
-
-
-def test_two_processes_with_dropout_resume_bit_for_bit(make, tmp_path):
-    batch = {"pairs": 7, "dropout": 0.3, "max_steps": 6}
-    whole, killed = make("whole", batch=batch), make("killed", batch=batch)
-    script = tmp_path / "killed.py"
-    script.write_text(KILLED)
-    launcher = ("-m", "torch.distributed.run", "--nproc_per_node", "2")
-    (tmp_path / "b").mkdir()
-    undisturbed = start(whole, tmp_path / "b", *launcher, "-m", "training")
-    process = start(killed, tmp_path, *launcher, str(script))
-    for one, is_good in ((undisturbed, True), (process, False)):
-        output, _ = one.communicate(timeout=240)
-        assert (one.returncode == 0) == is_good, output.decode()
-    assert list_steps(killed) == ["step-00000002"]
-    states = final_weights(killed)
-    assert not torch.equal(states["random.cpu"], states["random.cpu.1"])
-    process = start(killed, tmp_path, *launcher, "-m", "training")
-    output, _ = process.communicate(timeout=240)
-    assert process.returncode == 0, output.decode()
-    assert losses(killed) == losses(whole)
-    first, second = final_weights(killed), final_weights(whole)
-    assert set(first) == set(second) and all(torch.equal(first[name], second[name]) for name in first)
-
-
-def test_a_warm_up_is_no_longer_than_the_run(make):
-    with pytest.raises(ValueError, match="optimizer.warmup_steps is 7.*at most 6"):
-        train(make(optimizer={"warmup_steps": 7}))

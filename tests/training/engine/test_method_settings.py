@@ -1,4 +1,6 @@
-"""Settings of runs: which of them decide a run's course, how they are listed, and defaults of each method."""
+"""Settings of runs: which of them decide a run's course, which are refused, and how they are listed."""
+
+import json
 
 import pytest
 from thinc.api import Config
@@ -6,8 +8,9 @@ from typer.testing import CliRunner
 
 from training.cli import app
 from training.cli.application import TRAINING
+from training.engine.run import export_run
 from training.engine.settings import describe_difference
-from training.methods.registry import make_settings, read_settings
+from training.methods.registry import METHODS, make_settings, read_settings
 
 PATHS = {
     "sapbert": {"pairs": "a"},
@@ -30,9 +33,6 @@ BESIDE = {
 }
 DECISIVE = {"run.seed": 3, "run.precision": "bf16", "optimizer.learning_rate": 0.5, "batch.chunk_names": 3}
 
-# Other tests register methods of their own.
-NAMES = ["biosyn", "coder", "coder_plusplus", "sapbert", "static"]
-
 
 def make(method, **changes):
     values = {"paths": {"encoder": "", "output": "o", **PATHS[method]}, "run": {"method": method}}
@@ -42,7 +42,7 @@ def make(method, **changes):
     return make_settings(values)
 
 
-@pytest.mark.parametrize("method", NAMES)
+@pytest.mark.parametrize("method", PATHS)
 @pytest.mark.parametrize("schedule", ["constant", "linear"])
 def test_a_checkpoint_depends_on_decisive_settings_only(method, schedule):
     def differs(**changes):
@@ -66,33 +66,102 @@ def test_a_checkpoint_depends_on_decisive_settings_only(method, schedule):
     assert "paths" not in make(method).decisive() and make(method).decisive()["run"]["method"] == method
 
 
-def test_each_method_has_its_own_defaults():
-    runs = {method: make(method) for method in NAMES}
-    lengths = {method: run.encoder.max_length for method, run in runs.items()}
-    assert lengths == {"sapbert": 25, "coder": 32, "coder_plusplus": 32, "biosyn": 25, "static": 25}
-    linear = {method for method, run in runs.items() if run.optimizer.schedule == "linear"}
-    assert linear == {"coder", "coder_plusplus"}
-    assert {method: run.encoder.pooling for method, run in runs.items() if run.encoder.pooling} == {"biosyn": "cls"}
-    assert runs["biosyn"].optimizer.learning_rate == 1e-5 and runs["coder"].batch.max_steps == 100_000
+@pytest.mark.parametrize(
+    "method, given, message",
+    [
+        ("sapbert", {"batch.pairs": 1}, "batch.pairs"),
+        ("sapbert", {"batch.size": 1}, "size.*pairs"),
+        ("sapbert", {"batch.pairs": 8.0}, "batch.pairs: .*valid integer, not 8.0"),
+        ("sapbert", {"batch.epochs": True}, "batch.epochs"),
+        ("sapbert", {"batch.neighbours": 256}, "batch.neighbours is 256"),
+        (
+            "sapbert",
+            {"batch.neighbours": 3, "batch.neighbour_pool": 2},
+            "pool is 2.*batch.neighbours or more",
+        ),
+        ("sapbert", {"batch.neighbour_pool": 2}, "neighbour_pool is 2.*0 without"),
+        ("sapbert", {"paths.terminology": "t"}, "paths.terminology.*empty without batch.neighbours"),
+        ("sapbert", {"encoder.lower_case": "no"}, "encoder.lower_case: .*, not 'no'"),
+        ("sapbert", {"objective.loss": "ms"}, "objective.loss"),
+        ("sapbert", {"objective.constants": {"alpha": "x"}}, "objective.constants"),
+        ("sapbert", {"objective.constants": {"alpha": -2.0}}, "alpha is -2.0.*more than 0"),
+        (
+            "sapbert",
+            {"objective.loss": "triplet", "objective.constants": {"margin": -0.1}},
+            "-0.1.*0 or more",
+        ),
+        (
+            "sapbert",
+            {"objective.loss": "triplet", "objective.constants": {"alpha": 1.0}},
+            "alpha, only margin",
+        ),
+        ("sapbert", {"objective.miner": "off", "objective.margin": 0.1}, "margin is 0.1, with the miner 'off'"),
+        ("sapbert", {"adapter.kind": "bottleneck", "run.base_share": 0.5}, "run.base_share is 0.5.*bottleneck"),
+        ("sapbert", {"optimizer.learning_rate": "high"}, "learning_rate: .*valid number, not 'high'"),
+        ("sapbert", {"optimizer.learning_rate": float("nan")}, "learning_rate"),
+        ("sapbert", {"run.precision": "fp8"}, "run.precision"),
+        ("sapbert", {"run.base_share": 1.0}, "run.base_share"),
+        ("sapbert", {"run.seed": 2**32}, "run.seed.*less than or equal to 4294967295"),
+        ("coder", {"batch.triplets": 127}, "batch.repetitions is 8.*For 127 triplets: none"),
+        ("coder", {"batch.repetitions": 1}, "For 128 triplets: 2, 4, 8"),
+        ("coder", {"batch.max_steps": 0}, "batch.max_steps is 0"),
+        ("coder", {"data.languages": " "}, "data.languages"),
+        ("coder", {"loss.relations": "distmult"}, "relations.*'none', 'diagonal', 'full', 'transe' or 'transe_margin'"),
+        ("coder", {"loss.relations": "none", "relations.weight": 0.5}, "relations.weight"),
+        ("coder_plusplus", {"batch.triplets": 4}, "triplets.*no such setting"),
+        ("coder_plusplus", {"relations.weight": 1.0}, "relations.*no such setting"),
+        ("biosyn", {"candidates.sparse": 21}, "candidates.sparse is 21"),
+        ("biosyn", {"paths.mentions": " , "}, "paths.mentions"),
+        ("biosyn", {"run.precision": "fp16"}, "run.precision"),
+        ("static", {"distillation.texts": 1.0}, "distillation.texts.*without paths.texts"),
+        ("static", {"batch.dropout": 0.1}, "batch.dropout"),
+        ("static", {"optimizer.weight_decay": 0.1}, "optimizer.weight_decay"),
+    ],
+)
+def test_settings_without_meaning_are_refused(method, given, message):
+    with pytest.raises(ValueError, match=message):
+        make(method, **given)
 
 
-def test_the_first_run_depends_on_no_clock_and_no_processor():
+def test_runs_without_a_method_are_refused_with_the_line_to_add(tmp_path):
+    values = make("sapbert").to_dict()
+    for run, message in (
+        ({}, r'the settings names no method.*`method = "\.\.\."` below \[run\].*biosyn, coder, coder_plusplus'),
+        ({"method": "coda"}, "run.method of the settings is 'coda'.*one of biosyn, coder"),
+        ({"method": ["coder"]}, r"run.method of the settings is \['coder'\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_settings({**values, "run": run})
+    description = {"settings": {**values, "run": {}}, "data": {}, "encoder": {}, "versions": {}}
+    (tmp_path / "settings.json").write_text(json.dumps(description))
+    with pytest.raises(ValueError, match="settings.json names no method"):
+        export_run(tmp_path, tmp_path / "again")
+
+
+def test_configs_that_come_with_it_can_be_read(tmp_path):
+    for path in (TRAINING / "configs").glob("*.cfg"):
+        settings = read_settings(path, {"run.seed": 7})
+        assert settings.run.seed == 7 and isinstance(settings, METHODS[settings.run.method].Settings)
     # Minutes and bf16 differ between machines, and so do the random numbers of dropout.
-    run = read_settings(TRAINING / "configs" / "quick.cfg")
-    assert run.batch.max_steps and not run.batch.max_minutes
-    assert (run.run.precision, run.batch.dropout) == ("fp32", 0.0)
+    first = read_settings(TRAINING / "configs" / "quick.cfg")
+    assert first.batch.max_steps and not first.batch.max_minutes
+    assert (first.run.precision, first.batch.dropout) == ("fp32", 0.0)
+    with pytest.raises(FileNotFoundError, match="There is no config"):
+        read_settings("nowhere.cfg")
+    (tmp_path / "run.cfg").write_text("paths = here")
+    with pytest.raises(ValueError, match="run.cfg"):
+        read_settings(tmp_path / "run.cfg")
 
 
 def test_the_command_lists_all_settings_of_a_method():
     def invoke(*arguments):
         return CliRunner().invoke(app, ["settings", *arguments], catch_exceptions=False).stdout
 
-    for method in NAMES:
+    for method in PATHS:
         listed = invoke(method)
         for section, values in make(method).to_dict().items():
             assert all(f"--{section}.{name}\n" in listed for name in values)
-        rate = "default 0.05" if method == "static" else "default 0.01"
-        assert rate in listed and "must be given" in listed and all(line.strip() for line in listed.splitlines())
+        assert "must be given" in listed and all(line.strip() for line in listed.splitlines())
     # With a config, all its values, which can be read as a config.
     printed = make_settings(Config().from_str(invoke("static", "static_quick", "--run.seed", "7")))
     assert printed == read_settings(TRAINING / "configs" / "static_quick.cfg", {"run.seed": 7})

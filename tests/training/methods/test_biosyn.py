@@ -11,10 +11,8 @@ from accelerate import Accelerator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_runs import assert_same_course
-from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from training.cli import app
 from training.encoders.embeddings import Embeddings
 from training.engine.run import train
 from training.methods.biosyn import method as biosyn_method
@@ -184,9 +182,9 @@ def test_scores_in_training_are_those_of_search(tmp_path, encoder_folder, encode
 
 
 def test_what_was_trained_is_loaded_and_learns(tmp_path, encoder_folder):
-    report = train(make(tmp_path, encoder_folder, batch={"epochs": 16}))
+    report = train(make(tmp_path, encoder_folder, batch={"epochs": 8}, optimizer={"learning_rate": 3e-3}))
     epochs = report.training["of_epochs"]
-    assert report.training["ended"] == "finished" and report.training["epochs"] == 16 == len(epochs)
+    assert report.training["ended"] == "finished" and report.training["epochs"] == 8 == len(epochs)
     assert epochs[-1]["loss"] < epochs[0]["loss"] / 2
     assert report.training["sparse_weight"] == epochs[-1]["sparse_weight"] != 0
     assert report.to_dict() == json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf8"))
@@ -197,18 +195,27 @@ def test_what_was_trained_is_loaded_and_learns(tmp_path, encoder_folder):
     rows, _ = system.search(data.names, data.mentions, 1)
     is_right = [gold <= data.ids[row] for gold, (row,) in zip(data.gold, rows.tolist(), strict=True)]
     assert sum(is_right) >= 5
+    # Folders of something else are refused.
+    with pytest.raises(FileNotFoundError, match="biosyn.json"):
+        BioSynScorer.from_disk(tmp_path)
+    path = tmp_path / "run" / "biosyn.json"
+    data = json.loads(path.read_text(encoding="utf8"))
+    path.write_text(json.dumps({**data, "encoder": "0"}), encoding="utf8")
+    with pytest.raises(ValueError, match="is not the one that its weight"):
+        BioSynScorer.from_disk(tmp_path / "run")
+    for bad in ("{", "[]", json.dumps({**data, "sparse": {"vocabulary": ["a"], "idf": []}})):
+        path.write_text(bad, encoding="utf8")
+        with pytest.raises(ValueError, match="is not what training of BioSyn writes"):
+            BioSynScorer.from_disk(tmp_path / "run")
 
 
 def test_a_run_goes_on_as_if_it_had_not_been_stopped(tmp_path, encoder_folder):
-    whole = train(make(tmp_path, encoder_folder, "whole"))
-    stopped = train(make(tmp_path, encoder_folder, "parts", batch={"max_minutes": 1e-9}))
-    assert stopped.training["ended"] == "max_minutes"
+    whole, parts = (make(tmp_path, encoder_folder, output, batch={"epochs": 2}) for output in ("whole", "parts"))
+    expected = train(whole)
+    stopped = train(make(tmp_path, encoder_folder, "parts", batch={"epochs": 2, "max_minutes": 1e-9}))
     assert stopped.training["epochs"] == 1 / 4 and stopped.training["of_epochs"][0]["steps"] == 1
-    train(make(tmp_path, encoder_folder, "parts", batch={"epochs": 2}))
-    ended = train(make(tmp_path, encoder_folder, "parts"))
-    assert ended.encoder["trained"] == whole.encoder["trained"]
-    assert ended.training["of_epochs"] == whole.training["of_epochs"]
-    assert_same_course(make(tmp_path, encoder_folder, "whole"), make(tmp_path, encoder_folder, "parts"))
+    assert train(parts).training["of_epochs"] == expected.training["of_epochs"]
+    assert_same_course(whole, parts)
 
 
 def test_nothing_to_learn_from_is_an_error(tmp_path, encoder_folder):
@@ -222,42 +229,3 @@ def test_nothing_to_learn_from_is_an_error(tmp_path, encoder_folder):
     write(tmp_path, mentions=MENTIONS[-1:])
     with pytest.raises(ValueError, match="nothing can be learned.*1 have an id that"):
         train(settings)
-
-
-def test_folders_of_something_else_are_refused(tmp_path, encoder_folder):
-    with pytest.raises(FileNotFoundError, match="biosyn.json"):
-        BioSynScorer.from_disk(tmp_path)
-    train(make(tmp_path, encoder_folder, batch={"max_minutes": 1e-9}))
-    path = tmp_path / "run" / "biosyn.json"
-    data = json.loads(path.read_text(encoding="utf8"))
-    path.write_text(json.dumps({**data, "encoder": "0"}), encoding="utf8")
-    with pytest.raises(ValueError, match="is not the one that its weight"):
-        BioSynScorer.from_disk(tmp_path / "run")
-    for bad in ("{", "[]", json.dumps({**data, "sparse": {"vocabulary": ["a"], "idf": []}})):
-        path.write_text(bad, encoding="utf8")
-        with pytest.raises(ValueError, match="is not what training of BioSyn writes"):
-            BioSynScorer.from_disk(tmp_path / "run")
-
-
-@pytest.mark.parametrize(
-    ("section", "values", "message"),
-    [
-        ("candidates", {"sparse": 21}, "candidates.sparse is 21"),
-        ("paths", {"mentions": " , "}, "paths.mentions"),
-        ("run", {"precision": "fp16"}, "run.precision"),
-    ],
-)
-def test_settings_without_meaning_are_refused(section, values, message):
-    paths = {"encoder": "", "mentions": "a", "dictionary": "b", "output": "c"}
-    complete = {"paths": paths, "run": {"method": "biosyn"}}
-    with pytest.raises(ValueError, match=message):
-        make_settings({**complete, section: {**complete.get(section, {}), **values}})
-
-
-def test_the_command_trains_by_the_config(tmp_path, encoder_folder):
-    values = {f"paths.{name}": value for name, value in write(tmp_path).items()}
-    values |= {"paths.encoder": str(encoder_folder), "paths.output": str(tmp_path / "run"), "batch.epochs": "1"}
-    arguments = [part for name, value in values.items() for part in (f"--{name}", value)]
-    result = CliRunner().invoke(app, ["train", "training/configs/biosyn.cfg", *arguments], catch_exceptions=False)
-    assert result.exit_code == 0 and "1 steps" in result.stdout and "1.00 epochs" in result.stdout
-    assert BioSynScorer.from_disk(tmp_path / "run").embeddings.encoder.settings.pooling == "cls"

@@ -18,13 +18,10 @@ from training.data.tokens import alter_writing, tokenise
 from training.encoders.bases import load_base
 from training.engine.run import train
 from training.methods.pairs import Batches, balance_sources
-from training.methods.registry import METHODS
 from training.methods.sapbert import Sapbert
 
 # Fixtures.
 __all__ = ["make", "pairs", "terminology"]
-
-OWN = {"sapbert": {}, "static": {"table": {"width": 8, "words": 3}, "batch": {"chunk_names": 64}}}
 
 
 def make_data(names, labels, sources=None):
@@ -178,48 +175,35 @@ def test_opposites_take_half_of_the_places(encoder, tmp_path):
         assert (found >= 0).all() and (found != np.arange(12)[:, None]).all()
 
 
-@pytest.fixture(params=list(OWN))
-def make_grouped(make, terminology, request, tmp_path):
+@pytest.fixture
+def make_grouped(make, terminology, tmp_path):
     """Make settings of a run whose batches have neighbours and names in other writing."""
     terminology.to_disk(tmp_path / "terminology")
-
-    def make_run(output="run", **batch):
-        own = dict(OWN[request.param])
-        groups = {"neighbours": 1, "neighbour_pool": 4, "altered": 0.5, **own.pop("batch", {}), **batch}
-        paths = {"terminology": str(tmp_path / "terminology")}
-        return make(output, run={"method": request.param}, batch=groups, paths=paths, **own)
-
-    return make_run
+    paths = {"terminology": str(tmp_path / "terminology")}
+    groups = {"neighbours": 1, "neighbour_pool": 4, "altered": 0.5}
+    return lambda output="run", **batch: make(output, batch={**groups, **batch}, paths=paths)
 
 
-def load(settings):
-    """Load the data of a run, as the runner does."""
-    base = load_base(settings.paths.encoder, settings.encoder)
-    method = METHODS[settings.run.method](settings, base, Accelerator(cpu=True))
-    method.learned = method.load()
-    return method
-
-
-def test_a_grouped_run_that_was_stopped_goes_on_bit_for_bit(make_grouped, monkeypatch):
+def test_a_grouped_run_that_was_stopped_goes_on_bit_for_bit(make_grouped, monkeypatch, tmp_path):
     whole, stopped = make_grouped("whole"), make_grouped("stopped")
     train(whole)
     kill_at(monkeypatch, stopped, 5)
     train(stopped)
     assert_same_course(whole, stopped)
-
-
-def test_a_run_is_refused_whose_terminology_is_another(make_grouped, tmp_path):
-    train(make_grouped())
+    # With another terminology, it does not.
     builder = TerminologyBuilder()
     builder.add_name("C000", "heart")
     builder.build().to_disk(tmp_path / "terminology")
     with pytest.raises(ValueError, match="terminology"):
-        train(make_grouped(max_steps=8))
+        train(make_grouped("whole", max_steps=8))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_a_share_of_names_is_in_other_writing(make_grouped, share):
-    method = load(make_grouped(altered=share))
+    settings = make_grouped(altered=share)
+    base = load_base(settings.paths.encoder, settings.encoder)
+    method = Sapbert(settings, base, Accelerator(cpu=True))
+    method.learned = method.load()
     method.tokenise(method.base)
     names = np.repeat(np.arange(len(method.data.names)), 20)
     found = method.take_tokens(names)
@@ -232,13 +216,3 @@ def test_a_share_of_names_is_in_other_writing(make_grouped, share):
         if forms[0] != forms[1]:
             is_altered.append(tokens.tolist() == forms[1])
     assert len(is_altered) > 300 and np.mean(is_altered) == pytest.approx(share, abs=0.1)
-
-
-def test_settings_that_do_not_fit_are_refused(make_grouped):
-    with pytest.raises(ValueError, match="batch.neighbour_pool"):
-        make_grouped(neighbours=5)
-    for batch, name in (({"neighbours": 0}, "neighbour_pool"), ({"neighbours": 0, "neighbour_pool": 0}, "terminology")):
-        with pytest.raises(ValueError, match=name):
-            make_grouped(**batch)
-    with pytest.raises(ValueError, match="batch.neighbours"):
-        make_grouped(neighbours=8, neighbour_pool=8, pairs=8)

@@ -88,19 +88,3 @@ def test_a_toy_method_is_trained_resumed_measured_exported_and_described(make, t
     assert train(make("parts")).encoder == report.encoder
     assert_same_course(make(), make("parts"))
     assert len([entry for entry in RunFolder(tmp_path / "run").read_metrics() if "evaluation" in entry]) == 3
-
-
-def test_runs_without_a_method_are_refused_with_the_line_to_add(make, tmp_path):
-    values = make().to_dict()
-    for run, message in (
-        ({}, r'the settings names no method.*`method = "\.\.\."` below \[run\].*biosyn, coder, coder_plusplus'),
-        ({"method": "coda"}, "run.method of the settings is 'coda'.*one of biosyn, coder"),
-        ({"method": ["coder"]}, r"run.method of the settings is \['coder'\]"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            make_settings({**values, "run": run})
-    train(make())
-    description = tmp_path / "run" / "settings.json"
-    description.write_text(description.read_text().replace('"method": "toy",', ""))
-    with pytest.raises(ValueError, match="settings.json names no method"):
-        export_run(tmp_path / "run", tmp_path / "again")

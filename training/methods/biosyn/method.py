@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,7 +18,8 @@ from typing_extensions import Self
 
 from spacy_sapbert.encoder.settings import Pooling, Precision
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.encoder.transformer import forward, resolve_device
+from spacy_sapbert.encoder.transformer import resolve_device
+from spacy_sapbert.settings import Settings
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
 from ...data.mentions import EQUAL_IDS, read_dictionary_rows, read_mentions
@@ -27,19 +27,10 @@ from ...data.protocols import group_by_name
 from ...data.run_folder import RunReport, write_json
 from ...encoders.bases import EncoderChoice
 from ...encoders.card import Making, describe_length
-from ...encoders.export import as_encoder
-from ...engine.gradient import check_finite, find_autocast
+from ...engine.gradient import join_chunks
 from ...engine.method import Ending, Method, Model, TrainingData, copy_transformer
 from ...engine.nearest import search_on_device
-from ...engine.settings import (
-    BatchSettings,
-    OptimizerSettings,
-    PathSettings,
-    RunSettings,
-    Section,
-    TrainingSettings,
-    refuse,
-)
+from ...engine.settings import BatchSettings, OptimizerSettings, PathSettings, RunSettings, TrainingSettings, refuse
 from .scorer import BIOSYN_FILE, FORMAT_VERSION, SparseEncoder, score_sparse, search_blocks
 
 if TYPE_CHECKING:
@@ -61,7 +52,7 @@ class BioSynEncoder(EncoderChoice):
     pooling: Pooling | None = "cls"
 
 
-class CandidateSettings(Section):
+class CandidateSettings(Settings):
     """The candidates of mentions in training."""
 
     total: int = Field(default=20, ge=2, description="Candidates of each mention.")
@@ -95,11 +86,8 @@ class BioSynBatch(BatchSettings):
 class BioSynRun(RunSettings):
     """The method, and settings of the run."""
 
-    precision: Precision = Field(
-        default="auto",
-        description='Precision of the forward pass, also of the search for candidates; "auto": bf16 where the '
-        "processor computes in it. Scores, loss and weights stay in single precision.",
-    )
+    # Without fp16: a step whose mentions have no right candidate has no gradient, and nothing to scale.
+    precision: Precision = "auto"
 
 
 class BioSynSettings(TrainingSettings):
@@ -186,14 +174,6 @@ def find_positives(gold: Sequence[frozenset[str]], ids: Sequence[frozenset[str]]
     ).reshape(candidates.shape)
 
 
-class BioSynModel(Model):
-    """A transformer, and the weight of sparse products."""
-
-    def __init__(self, transformer: torch.nn.Module) -> None:
-        super().__init__(transformer)
-        self.sparse_weight = torch.nn.Parameter(torch.zeros(()))
-
-
 def marginal_loss(scores: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
     """Compute the marginal negative log-likelihood of the right candidates (Sung et al., ACL 2020, section 3.3): the
     mean over mentions with a right candidate; 0 if there is none."""
@@ -211,7 +191,6 @@ class BioSyn(Method[BioSynSettings]):
     Settings = BioSynSettings
     unit = "mentions"
 
-    model: BioSynModel
     sparse_candidates: np.ndarray | None = None
 
     def load(self) -> TrainingData:
@@ -227,7 +206,7 @@ class BioSyn(Method[BioSynSettings]):
         concepts = set(chain.from_iterable([*self.data.gold, *self.data.ids]))
         return TrainingData(paths.dictionary, self.data.report, hashes, concepts)
 
-    def build(self) -> BioSynModel:
+    def build(self) -> Model:
         """Tokenise names, and make sparse vectors and the model. See `Method.build`."""
         self.epochs: list[dict[str, Any]] = []
         self.steps_per_epoch = math.ceil(len(self.data.mentions) / self.settings.batch.mentions)
@@ -238,13 +217,15 @@ class BioSyn(Method[BioSynSettings]):
         self.sparse = SparseEncoder.fit(self.data.names)
         self.sparse_mentions = self.sparse.encode(self.data.mentions)
         self.sparse_names = self.sparse.encode(self.data.names)
-        return BioSynModel(copy_transformer(self.base.source, self.settings.batch.dropout))
+        transformer = copy_transformer(self.base.source, self.settings.batch.dropout)
+        self.sparse_weight = torch.nn.Parameter(torch.zeros(()))
+        return Model(transformer, sparse_weight=self.sparse_weight)
 
     def make_optimizer(self) -> torch.optim.Adam:
         """Make the optimizer. Unlike AdamW's, the decay is part of the gradient. See `Method.make_optimizer`."""
         how = self.settings.optimizer
         rate = how.sparse_learning_rate / how.learning_rate
-        sparse = {"params": [self.model.sparse_weight], "rate": rate, "weight_decay": 0.0}
+        sparse = {"params": [self.sparse_weight], "rate": rate, "weight_decay": 0.0}
         dense: dict[str, Any] = {"params": list(self.model.transformer.parameters())}
         return torch.optim.Adam([dense, sparse], lr=how.learning_rate, weight_decay=how.weight_decay)
 
@@ -259,7 +240,7 @@ class BioSyn(Method[BioSynSettings]):
         epoch = self.epochs[-1]
         epoch["steps"] += 1
         epoch["loss"] += (loss - epoch["loss"]) / epoch["steps"]
-        return {"loss": loss, "mentions": len(rows), "sparse_weight": self.model.sparse_weight.item()}
+        return {"loss": loss, "mentions": len(rows), "sparse_weight": self.sparse_weight.item()}
 
     def _list_mentions(self, step: int) -> np.ndarray:
         """List the mentions of a step, in an order determined by the seed."""
@@ -270,7 +251,7 @@ class BioSyn(Method[BioSynSettings]):
 
     def _start_epoch(self) -> None:
         """Find candidates with the current weights."""
-        encoder = as_encoder(self.model.transformer, self.base)
+        encoder = self.take_snapshot()
         names = encoder.encode_unscaled(self.data.names)
         mentions = encoder.encode_unscaled(self.data.mentions)
         total = min(self.settings.candidates.total, len(self.data.names))
@@ -297,7 +278,7 @@ class BioSyn(Method[BioSynSettings]):
     def _note_weight(self) -> None:
         """Record the weight of sparse products after the last step of the current epoch."""
         if self.epochs:
-            self.epochs[-1]["sparse_weight"] = self.model.sparse_weight.item()
+            self.epochs[-1]["sparse_weight"] = self.sparse_weight.item()
 
     def _learn(self, rows: np.ndarray, scale: float) -> float:
         candidates, device = self.candidates[rows], self.accelerator.device
@@ -311,31 +292,13 @@ class BioSyn(Method[BioSynSettings]):
         left = self.sparse_mentions[np.repeat(rows, candidates.shape[1])]
         products = left.multiply(self.sparse_names[candidates.reshape(-1)]).sum(axis=1)
         shared = torch.from_numpy(np.asarray(products, dtype=np.float32).reshape(candidates.shape)).to(device)
-        vectors = self._embed([np.array(ids) for ids in tokens])[torch.tensor(places, device=device)]
+        chunks, embedded, _ = self.gradient.embed([np.array(ids) for ids in tokens])
+        vectors = join_chunks(chunks, embedded)[torch.tensor(places, device=device)]
         # One row of `vectors` per mention: first its own vector, then those of its candidates.
-        scores = self.model.sparse_weight * shared + (vectors[:, :1] * vectors[:, 1:]).sum(dim=2)
-        check_finite("scores", [scores])
+        scores = self.sparse_weight * shared + (vectors[:, :1] * vectors[:, 1:]).sum(dim=2)
         loss = marginal_loss(scores, torch.from_numpy(self.positives[rows]).to(device))
-        check_finite("loss", [loss])
         (loss * scale).backward()
         return loss.item()
-
-    def _embed(self, tokens: Sequence[np.ndarray]) -> torch.Tensor:
-        """Embed strings in chunks of similar length, which need little padding, and keep their activations."""
-        device, size = self.accelerator.device, self.settings.batch.chunk_names
-        order = np.argsort([len(ids) for ids in tokens], kind="stable")
-        chunks = [[tokens[row] for row in order[start : start + size]] for start in range(0, len(order), size)]
-        dtype, pad_id = find_autocast(self.settings.run.precision, device), self.base.source.tokenizer.pad_token_id or 0
-        with nullcontext() if dtype is None else torch.autocast(device.type, dtype=dtype):
-            embedded = [
-                forward(self.model.transformer, chunk, self.base.settings, pad_id=pad_id, device=device)
-                for chunk in chunks
-            ]
-        return torch.cat(embedded)[torch.from_numpy(np.argsort(order)).to(device)]
-
-    def describe_batch(self, batch: int) -> dict[str, Any]:
-        """List mentions. See `Method.describe_batch`."""
-        return {"mentions": [self.data.mentions[row] for row in self._list_mentions(batch)]}
 
     def state(self) -> dict[str, Any]:
         """Return epochs and candidates. Within an epoch, changed weights would give other candidates."""
@@ -352,7 +315,7 @@ class BioSyn(Method[BioSynSettings]):
     def finish(self, trained: EncoderShim, ending: Ending) -> dict[str, Any]:
         """Save the sparse encoder and its weight for `BioSynScorer.from_disk`, and describe the epochs."""
         self._note_weight()
-        weight = self.model.sparse_weight.item()
+        weight = self.sparse_weight.item()
         data = {
             "format": FORMAT_VERSION,
             "weight": weight,

@@ -20,13 +20,12 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.files import write_whole
 from spacy_sapbert.index import GB, find_available
-from spacy_sapbert.progress import show_progress
 
 from ...data.run_folder import RunReport
 from ...encoders.card import Making, describe_length
 from ...encoders.embeddings import Embeddings
 from ...engine.checkpoints import list_checkpoints, read_step
-from ...engine.method import Ending, Method, Model, StepInterrupted, TrainingData, copy_transformer
+from ...engine.method import Ending, Method, Model, TrainingData, copy_transformer
 from ...engine.nearest import search_others
 from ...engine.objectives import MultiSimilarityLoss, PairMiner, Pairs, cosines_between, list_pairs
 from .data import (
@@ -44,8 +43,6 @@ from .settings import CoderPlusPlusSettings, CoderSettings, FamilySettings, Rela
 FamilySettingsT = TypeVar("FamilySettingsT", bound=FamilySettings)
 RELATIONS_FILE = "relations.safetensors"
 TRANSLATIONS = ("transe", "transe_margin")
-# Names encoded between two checks for an interruption: half a minute of work on two cores.
-ENCODED_AT_ONCE = 32_768
 
 
 class Relations(torch.nn.Module):
@@ -169,19 +166,11 @@ class CoderLoss:
         return terms.loss + self.weight * relations.loss, (terms, relations)
 
 
-class CoderModel(Model):
-    """The transformer, and the relations if there are some."""
-
-    def __init__(self, transformer: torch.nn.Module, relations: Relations | None = None) -> None:
-        super().__init__(transformer)
-        self.relations = relations
-
-
 class CoderFamily(Method[FamilySettingsT], Generic[FamilySettingsT]):
     """What CODER and CODER++ have in common: updates of several batches, and an optimizer."""
 
-    model: CoderModel
     table: Any
+    relations: Relations | None = None
     tokens: TokenLists
 
     @abstractmethod
@@ -190,22 +179,13 @@ class CoderFamily(Method[FamilySettingsT], Generic[FamilySettingsT]):
     @abstractmethod
     def _learn(self, batch: Any, scale: float) -> dict[str, Any]: ...
 
-    def draw_update(self, update: int) -> list[Any]:
-        """Draw the batches of an update."""
-        n = self.settings.batch.accumulation
-        return [self._draw(update * n + i) for i in range(n)]
-
     def loss(self, batch: int, scale: float) -> dict[str, Any]:
         """Average the gradients of several batches, each with its own loss. See `Method.loss`."""
-        drawn = self.draw_update(batch)
-        entries = [self._learn(part, scale / len(drawn)) for part in drawn]
+        n = self.settings.batch.accumulation
+        entries = [self._learn(self._draw(batch * n + i), scale / n) for i in range(n)]
         totals = {name: sum(entry[name] for entry in entries) for name in entries[0]}
         # Counts are summed; losses and shares are averaged.
-        return {name: n if isinstance(n, int) else n / len(drawn) for name, n in totals.items()}
-
-    def describe_batch(self, batch: int) -> dict[str, Any]:
-        """List names. See `Method.describe_batch`."""
-        return {"names": [self.table.names.gather(part.names).to_list() for part in self.draw_update(batch)]}
+        return {name: total if isinstance(total, int) else total / n for name, total in totals.items()}
 
     def make_optimizer(self) -> torch.optim.AdamW:
         """Group parameters by decay. As in CODER's released code, biases and layer normalisation do not decay."""
@@ -217,9 +197,9 @@ class CoderFamily(Method[FamilySettingsT], Generic[FamilySettingsT]):
                 is_spared = name == "bias" or isinstance(module, torch.nn.LayerNorm)
                 (others if is_spared else decaying).append(parameter)
         groups: list[dict[str, Any]] = [{"params": decaying}, {"params": others, "weight_decay": 0.0}]
-        if self.model.relations is not None:
+        if self.relations is not None:
             rate = (getattr(how, "relation_learning_rate", None) or how.learning_rate) / how.learning_rate
-            groups.append({"params": list(self.model.relations.parameters()), "rate": rate})
+            groups.append({"params": list(self.relations.parameters()), "rate": rate})
         return torch.optim.AdamW(groups, lr=how.learning_rate, weight_decay=how.weight_decay)
 
 
@@ -244,7 +224,7 @@ class Coder(CoderFamily[CoderSettings]):
             )
         return TrainingData(paths.terminology, self.table.report, self.table.identity, self.table.concepts.to_list())
 
-    def build(self) -> CoderModel:
+    def build(self) -> Model:
         """Tokenise names, and make sampler, relations, loss and model. See `Method.build`."""
         settings, batch, n_labels = self.settings, self.settings.batch, len(self.table.labels)
         kind, width = settings.loss.relations, self.base.source.transformer.config.hidden_size
@@ -254,9 +234,9 @@ class Coder(CoderFamily[CoderSettings]):
             self.table, *sizes, settings.run.seed, batch.label_balance, random_concepts=kind == "transe_margin"
         )
         check_memory(kind, n_labels, width, self.accelerator.device)
-        relations = make_relations(kind, n_labels, width, start=settings.relations.start, seed=settings.run.seed)
-        self.objective = CoderLoss(settings, relations, width)
-        return CoderModel(copy_transformer(self.base.source, batch.dropout), relations)
+        self.relations = make_relations(kind, n_labels, width, start=settings.relations.start, seed=settings.run.seed)
+        self.objective = CoderLoss(settings, self.relations, width)
+        return Model(copy_transformer(self.base.source, batch.dropout), relations=self.relations)
 
     def _draw(self, number: int) -> TripletBatch:
         return self.sampler.draw(number)
@@ -276,16 +256,10 @@ class Coder(CoderFamily[CoderSettings]):
         counts = {"positives": terms.positives, "negatives": terms.negatives}
         return {**entry, "triplets": len(batch.relations), **counts}
 
-    def describe_batch(self, batch: int) -> dict[str, Any]:
-        """List relations too. See `Method.describe_batch`."""
-        drawn = [part.relations.tolist() for part in self.draw_update(batch)]
-        relations = [[self.table.labels[label] for label in labels] for labels in drawn]
-        return {**super().describe_batch(batch), "relations": relations}
-
     def finish(self, trained: EncoderShim, ending: Ending) -> dict[str, Any]:
         """Save relations. See `Method.finish`."""
-        if self.model.relations is not None:
-            self.model.relations.save(self.table.labels, trained.fingerprint, self.folder.path / RELATIONS_FILE)
+        if self.relations is not None:
+            self.relations.save(self.table.labels, trained.fingerprint, self.folder.path / RELATIONS_FILE)
         return {}
 
     @classmethod
@@ -330,13 +304,13 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
         self.table = load_synonyms(path, settings.data, settings.batch.neighbours)
         return TrainingData(path, self.table.report, self.table.identity, self.table.concepts.to_list())
 
-    def build(self) -> CoderModel:
+    def build(self) -> Model:
         """Tokenise names, and make sampler, loss and model. See `Method.build`."""
         batch = self.settings.batch
         self.tokens = self.make_tokens(self.table.names, self.base)
         self.constants = self.settings.terms.resolve("none", self.base.width)
         self.sampler = GroupSampler(self.table, batch.groups, batch.synonyms, seed=self.settings.run.seed)
-        return CoderModel(copy_transformer(self.base.source, batch.dropout))
+        return Model(copy_transformer(self.base.source, batch.dropout))
 
     def loss(self, batch: int, scale: float) -> dict[str, Any]:
         """Refresh the neighbours if it is time, and average the gradients of several batches. See `Method.loss`."""
@@ -381,21 +355,22 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
 
     def _search(self, path: Path, start: int) -> None:
         """Search for the neighbours of all anchors of a period, unless a run that was stopped has left them."""
-        batch, encoder, vectors = self.settings.batch, self.take_snapshot(), path.parent / "vectors"
+        batch, encoder, names = self.settings.batch, self.take_snapshot(), self.table.names.to_list()
         # Including updates after the last: a longer run may resume this one.
         updates = start * batch.accumulation, (start + batch.refresh_steps) * batch.accumulation
         anchors = np.unique(self.sampler.list_anchors(*updates))
         digest = hashlib.sha256(f"{encoder.fingerprint} {batch.neighbours} ".encode() + anchors.tobytes())
-        digest.update("\n".join(self.table.names).encode())
+        digest.update("\n".join(names).encode())
         identity = digest.hexdigest()
         if path.is_file():
             with np.load(path) as known:
                 if str(known["identity"]) == identity:
                     return
         began = time.perf_counter()
-        lists, found = search_neighbours(
-            encoder, self.table.names.to_list(), anchors, batch.neighbours, vectors, self._check
-        )
+        # A search that is killed goes on with the vectors that it has left.
+        vectors = path.parent / "vectors"
+        embedded = Embeddings(encoder, vectors).take(names)
+        lists, found = search_others(embedded, anchors, batch.neighbours, encoder.fingerprint)
         report = {"seconds": round(time.perf_counter() - began, 1), "anchors": len(anchors), **found}
         with write_whole(path) as temporary, temporary.open("wb") as file:
             np.savez(
@@ -412,11 +387,6 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
         for old in path.parent.glob("step-*"):
             if int(old.stem.removeprefix("step-")) + batch.refresh_steps <= oldest:
                 old.unlink()
-
-    def _check(self) -> None:
-        """Interrupt the search for neighbours: the step has changed nothing yet. Other processes wait for this one."""
-        if self.interruption.is_wanted and self.accelerator.num_processes == 1:
-            raise StepInterrupted
 
     def finish(self, trained: EncoderShim, ending: Ending) -> dict[str, Any]:
         """List the neighbour searches, including those before resuming. See `Method.finish`."""
@@ -442,17 +412,3 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
                 f"{settings['optimizer']['learning_rate']}; seed {settings['run']['seed']}.",
             ],
         )
-
-
-def search_neighbours(
-    encoder: EncoderShim, names: list[str], anchors: np.ndarray, wanted: int, folder: Path, check: Any = lambda: None
-) -> tuple[np.ndarray, dict[str, Any]]:
-    """Find the nearest other names of some, with an encoder whose vectors are kept in a folder until all are there."""
-    embeddings = Embeddings(encoder, folder)
-    with show_progress(description="Encoding names", total=len(names), unit="names") as progress:
-        for first in range(0, len(names), ENCODED_AT_ONCE):
-            check()
-            block = names[first : first + ENCODED_AT_ONCE]
-            embeddings.add(block)
-            progress.update(len(block))
-    return search_others(embeddings.take(names), anchors, wanted, encoder.fingerprint)

@@ -7,16 +7,10 @@ from typing import Literal
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
+from spacy_sapbert.settings import Settings
+
 from ...encoders.bases import EncoderChoice
-from ...engine.settings import (
-    BatchSettings,
-    OptimizerSettings,
-    PathSettings,
-    Schedule,
-    Section,
-    TrainingSettings,
-    refuse,
-)
+from ...engine.settings import BatchSettings, OptimizerSettings, PathSettings, Schedule, TrainingSettings, refuse
 
 RelationKind = Literal["none", "diagonal", "full", "transe", "transe_margin"]
 RelationStart = Literal["identity", "normal"]
@@ -34,7 +28,7 @@ class LongerNames(EncoderChoice):
     max_length: int | None = Field(default=32, ge=1)
 
 
-class NameData(Section):
+class NameData(Settings):
     """The training names."""
 
     languages: str = Field(
@@ -53,7 +47,7 @@ class NameData(Section):
         return None if found == ["all"] else found
 
 
-class SimilarityConstants(Section):
+class SimilarityConstants(Settings):
     """Constants of a Multi-Similarity loss and its miner (Yuan et al., JBI 2022, section 3)."""
 
     alpha: float | None = Field(default=None, gt=0, description="Weight of positive pairs; null: as published.")
@@ -133,7 +127,7 @@ class RelationSettings(SimilarityConstants):
     )
 
 
-class LossSettings(Section):
+class LossSettings(Settings):
     """The losses."""
 
     relations: RelationKind = Field(
