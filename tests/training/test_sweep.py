@@ -15,11 +15,10 @@ from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder, RunReport
 from training.data.task import LinkingTask
 from training.data.triples import index_triples, save_triples
-from training.encoders.bases import EncoderChoice, load_base
 from training.engine.checkpoints import load_transformer
 from training.engine.run import export_run
 from training.engine.settings import read_config
-from training.evaluation.config import Measurement, MeasureSettings, read_measurement
+from training.evaluation.config import Measurement, read_measurement
 from training.evaluation.frame import SCHEMA, read_results
 from training.evaluation.measure import measure
 from training.evaluation.systems.encoder import EncoderSystem
@@ -78,16 +77,15 @@ def tasks():
 
 def make_measurement(task, protocol="strict"):
     named = NamesTask(f"parts.{protocol}", protocol, task)
-    return Measurement(MeasureSettings(), {}, tasks={named.name: named})
+    return Measurement(tasks={named.name: named})
 
 
 def list_systems(table):
     return [line.split("|")[1].strip() for line in table.split("\n\n")[0].splitlines()[2:]]
 
 
-def measure_folder(folder, tasks):
-    system = EncoderSystem(load_base(str(folder), EncoderChoice(max_length=None)))
-    return measure({"encoder": system}, tasks.tasks)["value"].to_list()
+def measure_folder(folder, tasks, output):
+    return measure({"encoder": EncoderSystem(encoder=str(folder))}, tasks.tasks, output)["value"].to_list()
 
 
 def test_a_sweep_runs_measures_and_goes_on(config, tasks, tmp_path, monkeypatch):
@@ -105,7 +103,7 @@ def test_a_sweep_runs_measures_and_goes_on(config, tasks, tmp_path, monkeypatch)
             settings = folder.read_report().settings
             assert settings["batch"]["chunk_names"] == 5 and settings["run"]["seed"] == seed
             kept = frame.filter(system=name, seed=seed)["value"].to_list()
-            assert kept == pytest.approx(measure_folder(folder.encoder, tasks), abs=1e-6)
+            assert kept == pytest.approx(measure_folder(folder.encoder, tasks, tmp_path / "again"), abs=1e-6)
     # All is done: nothing is trained or measured again, and the table is the same.
     monkeypatch.setattr("training.sweep.train", None)
     monkeypatch.setattr(NamesTask, "measure", None)
@@ -173,7 +171,7 @@ def test_a_checkpoint_is_loaded_once_for_all_shares(config, tasks, tmp_path, mon
     for share in (0.25, 0.5):
         export_run(tmp_path / "out" / "slow" / "seed-0", tmp_path / f"share {share}", base_share=share)
         kept = frame.filter(system=f"slow, base share {share}")["value"].to_list()
-        assert kept == pytest.approx(measure_folder(tmp_path / f"share {share}", tasks), abs=1e-6)
+        assert kept == pytest.approx(measure_folder(tmp_path / f"share {share}", tasks, tmp_path / "again"), abs=1e-6)
 
 
 def test_seeds_and_settings_that_have_changed_are_run(config, tasks, tmp_path, monkeypatch):

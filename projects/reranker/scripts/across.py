@@ -65,7 +65,7 @@ def main(
         found = rows[f"{left_out.name}: reranker of the others"] = []
         for seed in numbers:
             left_out.reranker.model = train_across(others, epochs, mentions, seed).model
-            found.append(measure_system(PipelineSystem(left_out.nlp, {"linker": left_out.name}), left_out.test))
+            found.append(measure_system(PipelineSystem.of(left_out.nlp), left_out.test))
         typer.echo(format_figures(rows, "corpus left out"))
     write_text(output, format_figures(rows, "corpus left out"))
     if save:

@@ -38,7 +38,9 @@ def list_decisions(nlp: Language, documents: Path) -> list[list[str]]:
     """List document, mention, id, and the candidates with their probabilities."""
     decisions = []
     for mention in link_documents(nlp, DocumentTask("documents", documents).read()):
-        candidates = [f"{found.id} {found.probability or found.score:.{DIGITS}f}" for found in mention.found]
+        candidates = [
+            f"{found['id']} {found.get('probability') or found['score']:.{DIGITS}f}" for found in mention.found
+        ]
         decisions.append([mention.doc_id, mention.text, mention.kb_id, *candidates])
     return decisions
 

@@ -24,7 +24,7 @@ from spacy_sapbert.files import hash_file
 from training.corpora.gold import draw_mentions, split_documents
 from training.data.accuracy import name_figure
 from training.data.run_folder import write_json, write_text
-from training.evaluation.documents import DocumentTask, PipelineSettings, PipelineSystem, hash_folder, load_pipeline
+from training.evaluation.documents import DocumentTask, PipelineSystem, hash_folder
 from training.markup import format_rows, format_values
 
 PACKAGE_HASH = hash_folder(Path(spacy_sapbert.__file__).parent, "*.py")
@@ -92,7 +92,7 @@ def read_docs(path: Path) -> list[Doc]:
 
 def measure_linker(linker: Path, test: Path) -> Figures:
     """Measure a saved pipeline, such as the linker alone."""
-    return measure_system(load_pipeline(PipelineSettings(pipeline=str(linker))), test)
+    return measure_system(PipelineSystem(pipeline=str(linker)), test)
 
 
 def measure_system(system: PipelineSystem, test: Path) -> Figures:
