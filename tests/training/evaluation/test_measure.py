@@ -203,43 +203,39 @@ def test_nothing_is_measured_twice(done, tmp_path, monkeypatch):
     output = shutil.copytree(folder / "out", tmp_path / "out")
     monkeypatch.setattr(NamesTask, "measure", None)
     assert run(folder, output=output)[0].equals(frame)
-    key = results["exact", "small.strict"]["key"]
+    key = results["exact", "held_out.held_out"]["key"]
     (output / "predictions" / f"{key}.jsonl.gz").unlink()
+    measurement = read_measurement(folder / "all.cfg", {"measure.only": "exact", "tasks.corpora.folder": ""})
     with pytest.raises(TypeError):
-        run(folder, output=output)
+        measurement.run(output)
     # After an error, the list of the run before would not match the predictions.
     assert not (output / "measured.json").exists()
     for text in ("{}", "", "[]", '{"key": "", "identity": {}, "figures": [["acc", 1, "x", 3]]}'):
         (output / "cache" / f"{key}.json").write_text(text)
         with pytest.raises(ValueError, match=f"{key}.json holds no result"):
-            run(folder, "exact", output=output)
+            measurement.run(output)
 
 
-@pytest.fixture
-def asked(monkeypatch):
-    """The systems whose names were searched."""
+def test_what_changes_is_measured_again(folder, monkeypatch):
     asked, measure_names = [], NamesTask.measure
     monkeypatch.setattr(
         NamesTask, "measure", lambda task, system: asked.append(type(system).__name__) or measure_names(task, system)
     )
-    return asked
-
-
-def test_what_changes_is_measured_again(folder, monkeypatch, asked):
-    over = {"systems.backoff.over": "tfidf"}
-    _, _, before = run(folder, "exact", "backoff", **over)
-    write_lines(folder / "small" / "train.jsonl", TRAIN[2:])
+    given = {"systems.backoff.over": "tfidf", "tasks.corpora.protocols": "strict"}
+    before = run(folder, "exact", "backoff", **given)[2]
+    assert asked.count("ExactMatch") == 3 and asked.count("DictionaryBackoff") == 2
     asked.clear()
-    run(folder, "exact", "backoff", **over)
-    # Exact match knows nothing of the training part, but under two protocols the dictionary does.
-    assert asked.count("DictionaryBackoff") == 3 and asked.count("ExactMatch") <= 2
+    write_lines(folder / "small" / "train.jsonl", TRAIN[2:])
+    run(folder, "exact", "backoff", **given)
+    # Exact match knows nothing of the training part.
+    assert asked == ["DictionaryBackoff"]
     write_lines(folder / "small" / "train.jsonl", TRAIN)
-    after = run(folder, "exact", "backoff", **over)[2]
+    after = run(folder, "exact", "backoff", **given)[2]
     assert [entry["key"] for entry in after.values()] == [entry["key"] for entry in before.values()]
     monkeypatch.setattr(measure_module, "MEASUREMENT", 0)
     asked.clear()
-    run(folder, "exact")
-    assert len(asked) == 5
+    run(folder, "exact", **given)
+    assert len(asked) == 3
 
 
 def test_a_run_that_is_killed_goes_on(done, tmp_path, monkeypatch):
@@ -252,10 +248,11 @@ def test_a_run_that_is_killed_goes_on(done, tmp_path, monkeypatch):
         return measure_names(task, system)
 
     monkeypatch.setattr(NamesTask, "measure", stop)
+    measurement = read_measurement(folder / "all.cfg", {"measure.only": "exact,tfidf,encoder"})
     with pytest.raises(KeyboardInterrupt):
-        run(folder, "exact", "tfidf", "encoder", output=tmp_path)
+        measurement.run(tmp_path)
     monkeypatch.setattr(NamesTask, "measure", measure_names)
-    again = run(folder, "exact", "tfidf", "encoder", output=tmp_path)[0]
+    again = measurement.run(tmp_path)
     assert again.equals(frame.filter(pl.col("system").is_in(["exact", "tfidf", "encoder"])))
 
 
@@ -271,12 +268,13 @@ def test_a_result_counted_by_concepts_is_not_taken_for_one_of_names(tmp_path):
 
 
 def test_systems_without_files_are_listed_and_encoders_are_loaded_once(folder, monkeypatch):
-    frame, measured, _ = run(folder, "exact", "encoder", **{"systems.encoder.encoder": "a/b/c"})
+    few = {"tasks.corpora.protocols": "strict"}
+    frame, measured, _ = run(folder, "exact", "encoder", **{"systems.encoder.encoder": "a/b/c"}, **few)
     assert "a/b/c" in measured["missing"][1]["reason"] and frame["system"].unique().to_list() == ["exact"]
     loaded = []
     load = EncoderShim.load
     monkeypatch.setattr(EncoderShim, "load", lambda shim, name: loaded.append(name) or load(shim, name))
-    run(folder, "encoder", output="other")
+    run(folder, "encoder", output="other", **few)
     assert len(loaded) == 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple
 import numpy as np
 import polars as pl
 import spacy
+from spacy.tokenizer import Tokenizer
 from spacy.vectors import Vectors
 from spacy.vocab import Vocab
 
@@ -94,7 +95,7 @@ def _read_text(path: Path) -> VectorTable:
             skip_lines=int(bool(announced) or is_header),
             quote_char='"' if separator == "," else None,
             schema={**schema, "end": pl.String()} if not fields[-1] else schema,
-        ).select(schema)
+        ).select(schema.keys())
     frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
     numbers = frame.drop("key")
     is_short = numbers.select(pl.any_horizontal(pl.all().is_null())).to_series()
@@ -227,7 +228,7 @@ class WordVectorSystem(System):
 
     def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Encode strings as the means of their words' vectors. A mean of zeros has no direction, and is not known."""
-        tokenizer = spacy.blank("en").tokenizer
+        tokenizer = _make_tokenizer()
         words = [[token.text for token in tokenizer(string)] for string in strings]
         # Words of names repeat, and spaCy's look-up is slow.
         vector_of = {word: self._find(word) for word in dict.fromkeys(chain.from_iterable(words))}
@@ -252,6 +253,11 @@ class WordVectorSystem(System):
             for query, its_rows, its_scores in zip(np.flatnonzero(is_query), rows, scores, strict=True):
                 found[query] = rows_of_names[its_rows], its_scores
         return pad(found, k)
+
+
+@cache
+def _make_tokenizer() -> Tokenizer:
+    return spacy.blank("en").tokenizer
 
 
 def _hash_vectors(vectors: Vectors) -> str:
