@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from thinc.api import Config
 
 from spacy_sapbert.settings import Settings
 
+from ..engine.settings import read_config
 from .folds import check_folds
 from .measure import Result, fits, measure
 from .settings import Limits, Listed, Missing, System, Task
-from .tasks import TASKS_FOLDER, NamesTask
+from .tasks import NamesTask
 
+TASKS_FOLDER = "tasks"
 # The class of each kind, seen from `training.evaluation`, which is imported when it is needed.
 SYSTEM_KINDS = {
     "exact": "systems.lexical.ExactMatch",
@@ -70,7 +71,7 @@ class Measurement:
                     check_folds(system.path, task)
         for task in self.tasks.values():
             if isinstance(task, NamesTask):
-                task.to_disk(Path(output) / TASKS_FOLDER)
+                task.linking.to_disk(Path(output) / TASKS_FOLDER / f"{task.name}.json", share_dictionary=True)
         return measure(self.systems, self.tasks, output, missing=self.missing, config=self.config, show=show)
 
 
@@ -80,9 +81,9 @@ def read_measurement(
     """Read a config of systems and tasks, with other values by "section.name", and the tasks. A sweep has its own
     systems.
     """
-    config = read_config(path, overrides or {})
+    config = dict(read_config(path, dict(overrides or {})))
     with _name_section(path, "measure"):
-        settings = MeasureSettings.read(config.pop("measure"))
+        settings = MeasureSettings.read(config.pop("measure", {}))
     found = Measurement({**config, "measure": settings.to_dict()})
     if needs_systems:
         found.systems = _read_systems(config.get("systems", {}), settings, path)
@@ -106,23 +107,6 @@ def read_measurement(
             f"There is nothing to measure on in {path}: {reasons}. Give the folders or files of its tasks."
         )
     return found
-
-
-def read_config(path: str | Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the sections of a config, with other values for some of its settings."""
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"Can't find the config {path} (seen from {Path.cwd()}).")
-    config = Config().from_disk(path, interpolate=False)
-    config.setdefault("measure", {})
-    for name, value in overrides.items():
-        *sections, key = name.split(".")
-        place: Any = config
-        for section in sections:
-            if section not in place:
-                raise ValueError(f"--{name}: {path} has no section [{'.'.join(sections)}]. Correct the name.")
-            place = place[section]
-        place[key] = value
-    return dict(config.interpolate())
 
 
 @contextmanager

@@ -147,8 +147,9 @@ def _measure(system: System, task: Task, folder: Path) -> Result:
     measured = task.measure(bound)
     seconds = round(time.perf_counter() - begin, 2)
     # Before the result: one that is there has its predictions.
-    has_predictions = write_predictions(predictions, measured.predictions)
-    result = Result(key, identity, measured.figures, measured.details, seconds, has_predictions)
+    if measured.predictions:
+        write_predictions(predictions, measured.predictions)
+    result = Result(key, identity, measured.figures, measured.details, seconds, bool(measured.predictions))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, asdict(result))
     return result

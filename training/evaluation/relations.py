@@ -271,7 +271,6 @@ def choose_triples(
     """Choose triples, and split them with the same shares of all labels."""
     ids, triples = terminology.concepts["id"], read_triples(settings.triples)
     left_out: dict[str, int] = {}
-    report: dict[str, Any] = {"triples_read": len(triples), "labels_read": len(triples.labels)}
 
     def keep(frame: pl.DataFrame, condition: pl.Expr, reason: str) -> pl.DataFrame:
         kept = frame.filter(condition)
@@ -285,17 +284,12 @@ def choose_triples(
     inverses = find_inverses(frame)
     frame = keep(frame, ~pl.col("relation").is_in(list(inverses)), "inverse_label")
     # Of a pair of concepts under several relations, no answer would be right.
-    n_pairs = frame.select("head", "tail").n_unique()
     frame = keep(frame, pl.len().over("head", "tail") == 1, "pair_of_several_labels")
-    report["pairs_of_several_labels"] = n_pairs - frame.height
     if seen is not None:
         # Only now: which labels are inverses, and which pairs have several, does not depend on what was trained on.
         is_seen = pl.col("head", "tail").is_in(np.flatnonzero(find_rows(ids, seen.concepts["id"]) >= 0))
         frame = keep(frame, ~pl.all_horizontal(is_seen), "seen")
-        report["seen"] = seen.fingerprint
-    is_frequent = pl.len().over("relation") >= settings.min_triples
-    report["rare_labels"] = frame.filter(~is_frequent)["relation"].n_unique()
-    frame = keep(frame, is_frequent, "rare_label")
+    frame = keep(frame, pl.len().over("relation") >= settings.min_triples, "rare_label")
     # An order that is random, but the same whatever order they came in.
     frame = frame.sort("relation", "head", "tail")
     frame = frame[np.random.default_rng(SPLIT_SEED).permutation(frame.height)]
@@ -313,7 +307,8 @@ def choose_triples(
     n_test = np.maximum(1, np.round(TEST_SHARE * counts))
     is_test = frame.select(place).to_series().to_numpy() < n_test[labels]
     concepts, ends = np.unique(frame.select("head", "tail").to_numpy(), return_inverse=True)
-    report |= {
+    report = {
+        "triples_read": len(triples),
         "triples": frame.height,
         "train": int((~is_test).sum()),
         "test": int(is_test.sum()),

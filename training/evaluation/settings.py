@@ -171,31 +171,25 @@ class Task(Protocol):
     @property
     def name(self) -> str:
         """Its name in results: corpus.protocol."""
-        ...
 
     @property
     def protocol(self) -> str:
         """Its protocol."""
-        ...
 
     @property
     def needs(self) -> frozenset[str]:
         """What it asks a system for: entries of `System.gives`, any of which will do."""
-        ...
 
     def hash(self) -> str:
         """Hash everything that determines the figures, except for the system."""
-        ...
 
     def describe(self) -> dict[str, Any]:
         """Describe the task for reports, as JSON data: `title`, `corpus`, `counts`, and what else there is."""
-        ...
 
     def measure(self, system: Any) -> Measured:
         """Measure what `System.bind` has returned. If a file is missing, a FileNotFoundError says so, and the task is
         listed as not measured.
         """
-        ...
 
 
 @dataclass(frozen=True)

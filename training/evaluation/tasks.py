@@ -15,7 +15,6 @@ from spacy_sapbert.terminology import Terminology
 from ..corpora.listing import SPELLINGS, Corpus, read_corpora, read_seen, read_task
 from ..data.accuracy import judge, summarise
 from ..data.protocols import get_protocol, process_mentions
-from ..data.run_folder import write_text
 from ..data.splits import list_all_sources, make_source_task, read_held_out
 from ..data.task import LinkingTask, limit_names, sample_mentions
 from .predictions import make_predictions
@@ -24,7 +23,6 @@ from .settings import Limits, Listed, Measured, Missing, Named, TaskSettings
 HELD_OUT, SOURCES = "held_out", "sources"
 # The papers publish ranks 1 and 5, or 1 and 3, and the error analysis uses rank 5.
 EVALUATION_RANKS = {1, 3, 5}
-TASKS_FOLDER, SEEN_ENDING = "tasks", ".seen_ids.json"
 LISTS = Path(__file__).parents[1] / "corpora"
 
 
@@ -92,20 +90,6 @@ class NamesTask:
             "hash": task.hash(),
             "note": " ".join(filter(None, remarks)),
         }
-
-    def to_disk(self, folder: Path) -> None:
-        """Write the task and the concepts that training may see, unless they are there: some are large."""
-        path, mark = folder / f"{self.name}.json", folder / f"{self.name}.sha256"
-        digest = self.linking.hash()
-        if not (path.is_file() and mark.is_file() and mark.read_text() == digest):
-            mark.unlink(missing_ok=True)
-            self.linking.to_disk(path, share_dictionary=True)
-            mark.write_text(digest)
-        seen_path = folder / f"{self.name}{SEEN_ENDING}"
-        seen_path.unlink(missing_ok=True)
-        if self.corpus is not None and self.corpus.seen:
-            processed = process_mentions(read_seen(self.corpus), get_protocol("strict"))
-            write_text(seen_path, json.dumps(sorted({single for _, ids in processed for single in ids})))
 
 
 def make_task(name: str, protocol: str, task: LinkingTask, limits: Limits, **about: Any) -> NamesTask:

@@ -80,9 +80,9 @@ def test_what_is_left_out_is_counted(tmp_path, names):
     data = choose(folder, names, min_triples=10)
     left_out = {reason: n for reason, n in data.report["left_out"].items() if n}
     assert left_out == {"unknown_concept": 1, "inverse_label": n_even, "pair_of_several_labels": 2, "rare_label": 2}
-    assert data.report["inverse_of"] == {"inverse_R00": "R00"} and data.report["pairs_of_several_labels"] == 1
+    assert data.report["inverse_of"] == {"inverse_R00": "R00"}
     assert data.report["triples_read"] == len(rows) == len(data.labels) + sum(left_out.values())
-    assert data.names == ["R00", "R01", "R10", "R11"] and data.report["rare_labels"] == 1
+    assert data.names == ["R00", "R01", "R10", "R11"]
     # The labels still belong to their triples.
     for head, tail, label in zip(*data.ends.T, data.labels, strict=True):
         assert (data.concepts[head], data.names[label], data.concepts[tail]) in rows
@@ -225,7 +225,7 @@ def test_unseen_triples_have_an_end_outside_of_training(tmp_path, names):
         builder.add_name(concept, concept)
     seen, chosen = builder.build(), RelationTaskSettings(triples=str(folder), unseen="x", min_triples=10)
     data = choose_triples(names, chosen, seen=seen)
-    assert data.report["left_out"]["seen"] == 20 * 19 // 2 and data.report["seen"] == seen.fingerprint
+    assert data.report["left_out"]["seen"] == 20 * 19 // 2
     task = RelationTask("unseen", data, names, chosen)
     task.check_unseen(set(CONCEPTS[:20]), "here")
     with pytest.raises(ValueError, match="both concepts are in here, as C"):

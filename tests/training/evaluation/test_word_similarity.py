@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
-from spacy.vectors import Vectors
-from spacy.vocab import Vocab
 
 from training.evaluation.settings import Limits
 from training.evaluation.systems.vectors import ConceptVectors, VectorTable, WordVectorSystem
@@ -40,10 +38,7 @@ def measure(vectors, pairs):
 
 
 def make_words(table):
-    vocab = Vocab()
-    data = np.array(list(table.values()), dtype=np.float32)
-    vocab.vectors = Vectors(strings=vocab.strings, data=data, keys=list(table))
-    return WordVectorSystem.of(vocab)
+    return WordVectorSystem.of(VectorTable(list(table), np.array(list(table.values()), dtype=np.float32)))
 
 
 def at_angle(degrees):

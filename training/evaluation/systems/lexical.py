@@ -42,10 +42,8 @@ class ExactMatch(System):
 class CharacterTfidf(System):
     """Finds the names that share characters with the query: one or two in a row, weighted by rarity (TF-IDF).
 
-    The sparse half of BioSyn, but fitted on the dictionary that is searched. The last fit is kept for other queries.
+    The sparse half of BioSyn, but fitted on the dictionary that is searched.
     """
-
-    _names: list[str] = PrivateAttr(default_factory=list)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -53,11 +51,8 @@ class CharacterTfidf(System):
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the names with the highest cosine, without those that share no character."""
-        if self._loaded is None or self._names != list(names):
-            encoder = SparseEncoder.fit(names)
-            self._names, self._loaded = list(names), (encoder, encoder.encode(names))
-        encoder, encoded = self._loaded
-        score = score_sparse(encoder.encode(queries), encoded)
+        encoder = SparseEncoder.fit(names)
+        score = score_sparse(encoder.encode(queries), encoder.encode(names))
         sizes = {"query_block": QUERY_BLOCK, "name_block": NAME_BLOCK}
         return search_blocks(score, len(queries), len(names), k, above=0.0, **sizes)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Sequence
 from functools import cache, cached_property
@@ -14,8 +13,6 @@ import numpy as np
 import polars as pl
 import spacy
 from spacy.tokenizer import Tokenizer
-from spacy.vectors import Vectors
-from spacy.vocab import Vocab
 
 from spacy_sapbert.files import hash_file
 from spacy_sapbert.index import exact_search
@@ -146,10 +143,8 @@ def _read_word(content: BinaryIO) -> bytes:
     return bytes(word).lstrip(b"\n")
 
 
-class ConceptVectors(System):
-    """A table of vectors by concept, see `read_vector_table`."""
-
-    gives: ClassVar[frozenset[str]] = frozenset({"take"})
+class VectorFile(System):
+    """A file of vectors as `read_vector_table` reads it."""
 
     vectors: str
 
@@ -158,7 +153,13 @@ class ConceptVectors(System):
 
     @cached_property
     def identity(self) -> dict[str, Any]:  # type: ignore[override]
-        return {"kind": "concept_vectors", "vectors": hash_file(Path(self.vectors))}
+        return {"kind": self.kind, "vectors": hash_file(Path(self.vectors))}
+
+
+class ConceptVectors(VectorFile):
+    """A table of vectors by concept."""
+
+    gives: ClassVar[frozenset[str]] = frozenset({"take"})
 
     def take(self, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Find the vectors of concepts, zeros for those that the table lacks; and tell which it has.
@@ -192,55 +193,28 @@ def scale_to_unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.where(lengths > 0, lengths, 1).astype(np.float32)
 
 
-class WordVectorSystem(System):
+class WordVectorSystem(VectorFile):
     """Finds the names whose mean word vectors are the most similar to that of the query, by cosine and exact search.
 
     spaCy's English tokenizer splits strings. A word without a vector is looked up in lower case; unknown words are left
-    out of the mean, and a string without known words is not found. The vectors are read when they are first searched:
-    large ones take minutes.
-
-    vectors (str): A file as `read_vector_table` reads it; or the name or the folder of a pipeline.
+    out of the mean, and a string without known words is not found.
     """
 
     gives: ClassVar[frozenset[str]] = frozenset({"search", "encode"})
 
-    vectors: str
-
-    def load(self) -> Vocab:
-        path = Path(self.vectors)
-        if path.is_file() or path.suffix or not self.vectors:
-            table, vocab = read_vector_table(path), Vocab()
-            vocab.vectors = Vectors(strings=vocab.strings, data=table.vectors, keys=table.keys)
-            return vocab
-        vocab = spacy.load(self.vectors).vocab
-        if not vocab.vectors.size:
-            raise ValueError(
-                f"{self.vectors} has no word vectors. Small spaCy pipelines are without them: take one whose name ends "
-                "in md or lg, or a file of word vectors as word2vec writes it."
-            )
-        return vocab
-
-    @cached_property
-    def identity(self) -> dict[str, Any]:  # type: ignore[override]
-        path = Path(self.vectors)
-        vectors = hash_file(path) if path.is_file() else _hash_vectors(self.loaded.vectors)
-        return {"kind": "word_vectors", "vectors": vectors}
-
     def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Encode strings as the means of their words' vectors. A mean of zeros has no direction, and is not known."""
-        tokenizer = _make_tokenizer()
+        tokenizer, (keys, vectors) = _make_tokenizer(), self.loaded
         words = [[token.text for token in tokenizer(string)] for string in strings]
-        # Words of names repeat, and spaCy's look-up is slow.
-        vector_of = {word: self._find(word) for word in dict.fromkeys(chain.from_iterable(words))}
-        means = np.zeros((len(strings), self.loaded.vectors_length), dtype=np.float32)
-        for row, of_string in enumerate(words):
-            if found := [vector_of[word] for word in of_string if vector_of[word] is not None]:
-                means[row] = np.mean(found, axis=0)
+        distinct = pl.Series(list(dict.fromkeys(chain.from_iterable(words))), dtype=pl.String())
+        known = pl.Series(keys, dtype=pl.String())
+        rows, lower = find_rows(distinct, known), find_rows(distinct.str.to_lowercase(), known)
+        row_of = dict(zip(distinct, np.where(rows >= 0, rows, lower).tolist(), strict=True))
+        means = np.zeros((len(strings), vectors.shape[1]), dtype=np.float32)
+        for number, of_string in enumerate(words):
+            if found := [row_of[word] for word in of_string if row_of[word] >= 0]:
+                means[number] = vectors[found].mean(axis=0)
         return means, np.asarray(means.any(axis=1))
-
-    def _find(self, word: str) -> np.ndarray | None:
-        known = next((form for form in (word, word.lower()) if self.loaded.has_vector(form)), None)
-        return None if known is None else np.asarray(self.loaded.get_vector(known))
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the names with the highest cosine. Unknown strings are not found."""
@@ -258,13 +232,3 @@ class WordVectorSystem(System):
 @cache
 def _make_tokenizer() -> Tokenizer:
     return spacy.blank("en").tokenizer
-
-
-def _hash_vectors(vectors: Vectors) -> str:
-    digest = hashlib.sha256(np.ascontiguousarray(vectors.data).data)
-    # Of vectors that are not made of subwords, saving forgets these settings, which mean nothing.
-    subwords = (vectors.minn, vectors.maxn, vectors.hash_count, vectors.hash_seed) if vectors.mode == "floret" else ()
-    # Plain numbers: those of numpy, which some ways of loading leave, are written otherwise.
-    rows = sorted((int(key), int(row)) for key, row in vectors.key2row.items())
-    digest.update(repr([subwords, tuple(map(int, vectors.data.shape)), rows]).encode())
-    return digest.hexdigest()
