@@ -93,7 +93,8 @@ class PipelineSystem(System):
         if not self.terminology:
             # Projects give empty variables: the system is then listed as missing.
             raise FileNotFoundError("A system of the kind pipeline needs a saved `pipeline`, or a `terminology`.")
-        nlp, config = spacy.blank("en"), {"k": max(RANKS)}
+        nlp = spacy.blank("en")
+        config: dict[str, Any] = {"k": max(RANKS)}
         if self.abbreviations != "off":
             nlp.add_pipe("schwartz_hearst")
             config["abbreviations"] = self.abbreviations

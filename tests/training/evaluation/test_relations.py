@@ -134,7 +134,7 @@ def quick(monkeypatch):
 
 
 def test_what_vectors_tell_is_learned(data, names, quick):
-    result = measure(parity_vectors(), names, data, seeds=(1, 2))
+    result = measure(parity_vectors(), names, data, seeds=(1, 2), epochs=15)
     assert result["accuracy"] > 0.95 and result["macro_f1"] > 0.95 and result["accuracy_sd"] >= 0
     assert result["accuracy"] == pytest.approx(np.mean([run["accuracy"] for run in result["runs"]]))
     most = int(np.bincount(data.labels[~data.is_test]).argmax())
@@ -147,7 +147,7 @@ def test_what_vectors_tell_is_learned(data, names, quick):
 
 def test_what_vectors_do_not_tell_is_not_learned(data, names, quick):
     vectors = ConceptVectors.of(VectorTable(CONCEPTS, np.ones((N, 4), "f4")))
-    result = measure(vectors, names, data)
+    result = measure(vectors, names, data, epochs=5)
     # An equal vector for all leaves nothing but the most frequent label.
     assert result["accuracy"] == result["majority_accuracy"] == result["accuracy_of_all"]
 
@@ -155,7 +155,7 @@ def test_what_vectors_do_not_tell_is_not_learned(data, names, quick):
 def test_a_linear_head_cannot_learn_a_product(tmp_path, names, quick):
     rows = [(head, "same" if label in ("R00", "R11") else "other", tail) for head, label, tail in parity_triples()]
     data = choose(write(tmp_path / "xor", rows), names)
-    assert measure(parity_vectors(1), names, data)["accuracy"] < 0.7
+    assert measure(parity_vectors(1), names, data, epochs=15)["accuracy"] < 0.7
 
 
 def test_runs_repeat_and_leave_the_random_state_alone(data, names, quick):
@@ -190,7 +190,7 @@ def test_the_head_equals_plain_softmax_regression(data, names, monkeypatch):
 def test_concepts_without_vectors_are_counted(data, names, quick):
     table = parity_vectors().loaded
     part = ConceptVectors.of(VectorTable(CONCEPTS[:30], table.vectors[:30]))
-    result = measure(part, names, data)
+    result = measure(part, names, data, epochs=2)
     assert result["train"] + result["test"] == 30 * 29 // 2
     assert result["accuracy_of_all"] == pytest.approx(result["accuracy"] * result["test"] / data.report["test"])
     with pytest.raises(ValueError, match="vectors at both ends"):

@@ -97,9 +97,10 @@ def _read_text(path: Path) -> VectorTable:
     numbers = frame.drop("key")
     is_short = numbers.select(pl.any_horizontal(pl.all().is_null())).to_series()
     if is_short.any():
-        raise ValueError(f"row {is_short.arg_max() + 1}: it has fewer than {width} numbers")
-    if not frame.height or frame.height != (announced or [frame.height])[0]:
-        raise ValueError(f"the last line: it has {frame.height} rows, and should have {(announced or ['some'])[0]}")
+        raise ValueError(f"row {int(is_short.arg_true()[0]) + 1}: it has fewer than {width} numbers")
+    if not frame.height or announced[:1] not in ([], [frame.height]):
+        wanted = announced[0] if announced else "some"
+        raise ValueError(f"the last line: it has {frame.height} rows, and should have {wanted}")
     with np.errstate(over="ignore"):
         return VectorTable(frame["key"].fill_null("").to_list(), numbers.to_numpy().astype(np.float32))
 
@@ -152,7 +153,7 @@ class VectorFile(System):
         return read_vector_table(self.vectors)
 
     @cached_property
-    def identity(self) -> dict[str, Any]:  # type: ignore[override]
+    def identity(self) -> dict[str, Any]:
         return {"kind": self.kind, "vectors": hash_file(Path(self.vectors))}
 
 
