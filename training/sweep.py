@@ -24,16 +24,18 @@ from .data.accuracy import label_figure, list_headlines
 from .data.run_folder import RunFolder, RunReport, write_text
 from .data.splits import check_held_out
 from .encoders.bases import EncoderChoice, load_base
+from .encoders.embeddings import Embeddings
 from .engine.checkpoints import load_transformer
 from .engine.method import TrainingData
 from .engine.run import find_checkpoint, read_data, train
 from .engine.settings import TrainingSettings, read_config
 from .evaluation.config import Measurement
+from .evaluation.folds import list_mentions, read_learned, refuse_leaks
 from .evaluation.frame import write_results
-from .evaluation.measure import MEASURED_FILE, SystemInfo, Task, measure
+from .evaluation.measure import MEASURED_FILE, measure
 from .evaluation.relations import RelationTask
+from .evaluation.settings import Task
 from .evaluation.systems.encoder import EncoderSystem
-from .evaluation.systems.models import list_mentions, read_learned, refuse_leaks
 from .evaluation.tasks import HELD_OUT, NamesTask
 from .figures.curves import try_to_draw
 from .markup import format_rows, format_values
@@ -261,8 +263,7 @@ def _load_trained(
 def _measure(
     label: str, seed: int | None, encoder: EncoderShim, measurement: Measurement, output: Path
 ) -> pl.DataFrame:
-    system = EncoderSystem(encoder)
-    system.info = SystemInfo(kind="encoder", title=label, seed=seed)
+    system = EncoderSystem.of(Embeddings(encoder), kind="encoder", title=label, seed=seed)
     return measure({label: system}, measurement.tasks, output, missing=measurement.missing)
 
 

@@ -87,14 +87,14 @@ def probe(workspace: Workspace, folder: Path) -> dict[str, Any]:
     corpus, tiny = workspace.corpus, workspace.encoder
     both, terminology = f"{tiny},{workspace.runs / 'coder/encoder'}", json.dumps(str(corpus / "terminology"))
     relations = f'kind = "relations"\nterminology = {terminology}\ntriples = "{corpus / "triples"}"\nepochs = '
-    unseen = f'min_triples = 5\nstandardise = true\nunseen = "{corpus / "split/terminology"}"'
+    unseen = f'min_triples = 5\nunseen = "{corpus / "split/terminology"}"'
     tasks = {
         "mcsm": f'kind = "mcsm"\nterminology = {terminology}',
         "relations": f"{relations}4\nmin_triples = 20\nseeds = [72, 73]",
         "word_similarity": f'kind = "word_similarity"\nfiles = "{workspace.mentions / "pairs.csv"}"',
     }
     single = {
-        "mcsm drawn": f"{tasks['mcsm']}\nall_types = true\nmax_concepts = 150",
+        "mcsm drawn": f"{tasks['mcsm']}\nmax_concepts = 150",
         "relations unseen": f"{relations}4\nseeds = [72, 73]\n{unseen}",
         "relations tuned": f"{relations}1\nmin_triples = 20\nfine_tune = true",
     }

@@ -15,10 +15,9 @@ from training.cli.application import parse_numbers
 from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder, RunReport
 from training.data.task import LinkingTask
-from training.encoders.bases import EncoderChoice, load_base
 from training.engine.run import export_run
 from training.engine.settings import read_config
-from training.evaluation.config import Measurement, MeasureSettings, read_measurement
+from training.evaluation.config import Measurement, read_measurement
 from training.evaluation.frame import SCHEMA, read_results
 from training.evaluation.measure import measure
 from training.evaluation.systems.encoder import EncoderSystem
@@ -77,16 +76,15 @@ def tasks():
 
 def make_measurement(task, protocol="strict"):
     named = NamesTask(f"parts.{protocol}", protocol, task)
-    return Measurement(MeasureSettings(), {}, tasks={named.name: named})
+    return Measurement(tasks={named.name: named})
 
 
 def list_systems(table):
     return [line.split("|")[1].strip() for line in table.split("\n\n")[0].splitlines()[2:]]
 
 
-def measure_folder(folder, tasks):
-    system = EncoderSystem(load_base(str(folder), EncoderChoice(max_length=None)))
-    return measure({"encoder": system}, tasks.tasks)["value"].to_list()
+def measure_folder(folder, tasks, output):
+    return measure({"encoder": EncoderSystem(encoder=str(folder))}, tasks.tasks, output)["value"].to_list()
 
 
 def test_a_sweep_runs_measures_and_goes_on(config, tasks, tmp_path, monkeypatch):
@@ -104,7 +102,7 @@ def test_a_sweep_runs_measures_and_goes_on(config, tasks, tmp_path, monkeypatch)
             settings = folder.read_report().settings
             assert settings["batch"]["chunk_names"] == 5 and settings["run"]["seed"] == seed
             kept = frame.filter(system=name, seed=seed)["value"].to_list()
-            assert kept == pytest.approx(measure_folder(folder.encoder, tasks), abs=1e-6)
+            assert kept == pytest.approx(measure_folder(folder.encoder, tasks, tmp_path / "again"), abs=1e-6)
     # All is done: nothing is trained or measured again, and the table is the same.
     with monkeypatch.context() as patch:
         patch.setattr("training.sweep.train", None)
@@ -120,7 +118,7 @@ def test_a_sweep_runs_measures_and_goes_on(config, tasks, tmp_path, monkeypatch)
     # Each share is that of `export`.
     export_run(folder, tmp_path / "half", base_share=0.5)
     kept = frame.filter(system="slow, base share 0.5", seed=0)["value"].to_list()
-    assert kept == pytest.approx(measure_folder(tmp_path / "half", tasks), abs=1e-6)
+    assert kept == pytest.approx(measure_folder(tmp_path / "half", tasks, tmp_path / "again"), abs=1e-6)
     shorter = read_sweep(config, tmp_path / "out", {"batch.chunk_names": 5, "batch.max_steps": 2})
     with pytest.raises(ValueError, match="taken 3 steps.*ask for 2"):
         run_sweep(shorter, tasks, tmp_path / "out")

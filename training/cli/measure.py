@@ -45,7 +45,7 @@ def measure(
 
     measurement = read_measurement(config, read_overrides(context.args))
     for system in measurement.systems.values():
-        check_published(system.info.published, system.info.published_pooling)
+        check_published(system.published, system.published_pooling)
     described = {name: task.describe() for name, task in measurement.tasks.items()}
     for name, about in described.items():
         typer.echo(f"{name}: {list_counts(about.get('counts', {}))}.")

@@ -129,8 +129,11 @@ def read_config(path: str | Path, overrides: dict[str, Any] | None = None) -> Co
         # Not by spaCy's overrides, which have to be in the file.
         config = Config().from_disk(path, interpolate=False)
         for name, value in overrides.items():
-            section, _, key = name.partition(".")
-            config.setdefault(section, {})[key] = value
+            *sections, key = name.split(".")
+            place: Any = config
+            for section in sections:
+                place = place.setdefault(section, {})
+            place[key] = value
         return config.interpolate()
     except ValueError as error:
         raise ValueError(f"{path} can't be read as a config: {' '.join(str(error).split())}") from error

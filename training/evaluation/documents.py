@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import spacy
-from pydantic import model_validator
+from pydantic import PrivateAttr, model_validator
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 from spacy.util import is_package
@@ -34,10 +33,8 @@ from spacy_sapbert.terminology import Terminology
 
 from ..corpora.gold import list_gold_spans, name_document
 from ..corpora.reading import cut_window
-from ..data.accuracy import find_hits
-from .frame import Figure
-from .measure import LazySystem, Measured, Missing, System, Task
-from .settings import Limits, Listed, SystemSettings, TaskSettings
+from ..data.accuracy import Figure, find_hits
+from .settings import Limits, Listed, Measured, Missing, System, TaskSettings
 
 PROTOCOL = "documents"
 # Raise it if the figures of the same pipeline on the same documents change.
@@ -47,8 +44,10 @@ RANKS = (1, 5)
 POINTS = 50
 
 
-class PipelineSettings(SystemSettings):
-    """A section [systems.NAME] with kind = "pipeline": a saved one, or one of an encoder and a terminology."""
+class PipelineSystem(System):
+    """A pipeline that links mentions: a saved one, or one that finds abbreviations and has a linker of an encoder and a
+    terminology.
+    """
 
     gives: ClassVar[frozenset[str]] = frozenset({"nlp"})
     trained: ClassVar[str] = "pipeline"
@@ -58,16 +57,65 @@ class PipelineSettings(SystemSettings):
     encoder: str = ""  # A folder or a name on the hub; empty for the encoder of the package.
     abbreviations: Literal["both", "long_form", "short_form", "off"] = "both"  # What is looked up for an abbreviation.
 
+    _files: str = PrivateAttr("")
+
     @model_validator(mode="after")
     def check(self) -> Self:
-        """Refuse two pipelines in one section."""
         if self.pipeline and self.terminology:
             raise ValueError("give a saved `pipeline` or a `terminology`, not both")
         return self
 
-    def make(self, cache: Path | None) -> System:
-        """Make the system, which is loaded when it is measured."""
-        return LazySystem(partial(load_pipeline, self), self.gives)
+    @property
+    def nlp(self) -> Language:
+        return self.loaded
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Name the pipeline by its files or settings, and the code of the package: its results are measured again if
+        the code changes.
+        """
+        nlp = self.nlp
+        package = hash_folder(Path(spacy_sapbert.__file__).parent, "*.py")
+        found: dict[str, Any] = {"files": self._files, "name": nlp.meta.get("name", "")}
+        if self.terminology:
+            linker: Any = nlp.get_pipe("sapbert_linker")
+            found = {"encoder": linker.encoder.fingerprint, "terminology": linker.terminology.fingerprint}
+            found["abbreviations"] = self.abbreviations
+        return {**found, "kind": "pipeline", "package": package}
+
+    def load(self) -> Language:
+        if self.pipeline:
+            if not Path(self.pipeline).exists() and not is_package(self.pipeline):
+                raise FileNotFoundError(f"There is no pipeline {self.pipeline}, neither a folder nor a package.")
+            nlp = spacy.load(self.pipeline)
+            self._files = hash_folder(Path(nlp.path or self.pipeline))
+            return nlp
+        if not self.terminology:
+            # Projects give empty variables: the system is then listed as missing.
+            raise FileNotFoundError("A system of the kind pipeline needs a saved `pipeline`, or a `terminology`.")
+        nlp = spacy.blank("en")
+        config: dict[str, Any] = {"k": max(RANKS)}
+        if self.abbreviations != "off":
+            nlp.add_pipe("schwartz_hearst")
+            config["abbreviations"] = self.abbreviations
+        linker: Any = nlp.add_pipe("sapbert_linker", config=config)
+        linker.initialize(terminology=Terminology.from_disk(self.terminology), encoder=self.encoder or None)
+        return nlp
+
+    def name_concept(self, id_: str) -> str:
+        """Name a concept; empty if the linkers of the pipeline do not know it."""
+        for _, component in self.nlp.pipeline:
+            terminology = getattr(component, "terminology", None)
+            if isinstance(terminology, Terminology) and id_ in terminology:
+                return terminology[id_].canonical_name
+        return ""
+
+
+def hash_folder(folder: Path, pattern: str = "*") -> str:
+    """Hash the files of a folder, at any depth, with their names."""
+    files = sorted(path for path in folder.rglob(pattern) if path.is_file())
+    listed = "".join(f"{hash_file(path)}  {path.relative_to(folder).as_posix()}\n" for path in files)
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 class DocumentSettings(TaskSettings):
@@ -78,85 +126,16 @@ class DocumentSettings(TaskSettings):
 
     files: Listed = ()
 
-    def make(self, name: str, limits: Limits) -> tuple[dict[str, Task], list[Missing]]:
+    def make(self, name: str, limits: Limits) -> Iterator[DocumentTask | Missing]:
         """Make the tasks of the files that are there."""
-        tasks: dict[str, Task] = {}
-        missing = []
         for entry in self.files:
             label, _, path = ("", "", entry) if Path(entry).exists() else entry.rpartition("=")
             for file in sorted(Path(path).glob("*.spacy")) or [Path(path)]:
                 title = label or file.name.removesuffix(".spacy")
-                if not file.is_file():
-                    missing.append(Missing(f"no {file}", title=title, task=name, obtain="`convert --documents`"))
-                elif f"{title}.{PROTOCOL}" in tasks:
-                    raise ValueError(f"Two files of documents are called {title!r}. Give NAME=FILE for one of them.")
+                if file.is_file():
+                    yield DocumentTask(f"{title}.{PROTOCOL}", file)
                 else:
-                    tasks[f"{title}.{PROTOCOL}"] = DocumentTask(f"{title}.{PROTOCOL}", file)
-        return tasks, missing
-
-
-class PipelineSystem(System):
-    """A pipeline that links mentions."""
-
-    gives = frozenset({"nlp"})
-
-    def __init__(self, nlp: Language, identity: dict[str, Any]) -> None:
-        self.nlp = nlp
-        # Results of other code are measured again.
-        package = hash_folder(Path(spacy_sapbert.__file__).parent, "*.py")
-        self._identity = {**identity, "kind": "pipeline", "package": package}
-        found = [getattr(component, "terminology", None) for _, component in nlp.pipeline]
-        self._terminologies = [terminology for terminology in found if isinstance(terminology, Terminology)]
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Name the pipeline by its files or settings, and the code of the package. See `System.identity`."""
-        return self._identity
-
-    def name_concept(self, id_: str) -> str:
-        """Name a concept; empty if the linkers of the pipeline do not know it."""
-        known = next((terminology for terminology in self._terminologies if id_ in terminology), None)
-        return known[id_].canonical_name if known else ""
-
-
-def hash_folder(folder: Path, pattern: str = "*") -> str:
-    """Hash the files of a folder, at any depth, with their names."""
-    files = sorted(path for path in folder.rglob(pattern) if path.is_file())
-    listed = "".join(f"{hash_file(path)}  {path.relative_to(folder).as_posix()}\n" for path in files)
-    return hashlib.sha256(listed.encode()).hexdigest()
-
-
-def load_pipeline(settings: PipelineSettings) -> PipelineSystem:
-    """Load a saved pipeline, or make one that finds abbreviations and links mentions."""
-    if settings.pipeline:
-        if not Path(settings.pipeline).exists() and not is_package(settings.pipeline):
-            raise FileNotFoundError(f"There is no pipeline {settings.pipeline}, neither a folder nor a package.")
-        nlp = spacy.load(settings.pipeline)
-        name = nlp.meta.get("name", "")
-        return PipelineSystem(nlp, {"files": hash_folder(Path(nlp.path or settings.pipeline)), "name": name})
-    if not settings.terminology:
-        # Projects give empty variables: the system is then listed as missing.
-        raise FileNotFoundError("A system of the kind pipeline needs a saved `pipeline`, or a `terminology`.")
-    terminology, mode = Terminology.from_disk(settings.terminology), settings.abbreviations
-    nlp = spacy.blank("en")
-    config: dict[str, Any] = {"k": max(RANKS)}
-    if mode != "off":
-        nlp.add_pipe("schwartz_hearst")
-        config["abbreviations"] = mode
-    linker: Any = nlp.add_pipe("sapbert_linker", config=config)
-    linker.initialize(terminology=terminology, encoder=settings.encoder or None)
-    identity = {"encoder": linker.encoder.fingerprint, "terminology": terminology.fingerprint, "abbreviations": mode}
-    return PipelineSystem(nlp, identity)
-
-
-class LinkedConcept(NamedTuple):
-    """A proposed concept."""
-
-    id: str
-    name: str = ""  # Its canonical name, if the pipeline gives one.
-    score: float = 0.0
-    probability: float | None = None  # That it is right, if the pipeline gives one.
-    concept_id: str = ""  # Its id in the linker's terminology, where `id` may be a code.
+                    yield Missing(f"no {file}", title=title, task=name, obtain="`convert --documents`")
 
 
 class LinkedMention(NamedTuple):
@@ -167,7 +146,7 @@ class LinkedMention(NamedTuple):
     label: str
     context: str  # The text around it, with the mention in double brackets.
     gold: list[str]  # The gold ids, any of which is right; none for NIL.
-    found: list[LinkedConcept]  # Best first.
+    found: list[dict[str, Any]]  # Candidates as the linker writes them, best first; id and score at least.
     kb_id: str  # The id that the pipeline has set; empty for NIL.
 
     def is_right(self, id_: str) -> bool:
@@ -190,12 +169,10 @@ class DocumentTask:
         self.name, self.path = name, Path(path)
 
     def hash(self) -> str:
-        """Hash documents, ranks and protocol."""
         parts = f"{PROTOCOL} {VERSION} {hash_file(self.path)} {list(RANKS)}"
         return hashlib.sha256(parts.encode()).hexdigest()
 
     def describe(self) -> dict[str, Any]:
-        """Describe the task for reports."""
         corpus = self.name.removesuffix(f".{PROTOCOL}")
         return {"title": corpus, "corpus": corpus, "ranks": list(RANKS), "is_published": True, "counts": {}}
 
@@ -240,8 +217,8 @@ def link_documents(nlp: Language, golds: Iterable[Doc]) -> list[LinkedMention]:
         )
     # Gold ids of another kind than those of candidates: every link would count as wrong.
     gold_ids = {id_ for mention in linked for id_ in mention.gold}
-    ids = {part for each in found for part in each.id.split(ID_SEPARATOR)}
-    same = sorted(gold_ids & {part for each in found for part in each.concept_id.split(ID_SEPARATOR)})
+    ids = {part for each in found for part in each["id"].split(ID_SEPARATOR)}
+    same = sorted(gold_ids & {part for each in found for part in each.get("concept_id", "").split(ID_SEPARATOR)})
     if same and gold_ids.isdisjoint(ids):
         reason = f"the gold ids ({same[0]}) are those of concepts, and the linker's `output_source` gives codes instead"
         raise ValueError(f"This pipeline can't be measured: {reason}.")
@@ -280,16 +257,11 @@ def _read_link(doc_id: str, gold: Span, span: Span) -> LinkedMention:
     return LinkedMention(doc_id, span.text, gold.label_, " ".join(marked.split()), ids, _list_found(span), kb_id)
 
 
-def _list_found(span: Span) -> list[LinkedConcept]:
-    if not span.has_extension("kb_candidates"):
-        scored = span._.get("kb_ents") if span.has_extension("kb_ents") else ()
-        return [LinkedConcept(id_, score=score) for id_, score in scored]
-    return [
-        LinkedConcept(
-            entry["id"], entry["canonical_name"], entry["score"], entry.get("probability"), entry.get("concept_id", "")
-        )
-        for entry in span._.get("kb_candidates") or ()
-    ]
+def _list_found(span: Span) -> list[dict[str, Any]]:
+    if span.has_extension("kb_candidates"):
+        return span._.get("kb_candidates") or []
+    scored = span._.get("kb_ents") if span.has_extension("kb_ents") else ()
+    return [{"id": id_, "score": score} for id_, score in scored]
 
 
 def summarise_links(linked: Sequence[LinkedMention]) -> tuple[list[Figure], dict[str, Any]]:
@@ -301,13 +273,13 @@ def summarise_links(linked: Sequence[LinkedMention]) -> tuple[list[Figure], dict
     `ece` and `reliability`. With NIL: `nil_p`, `nil_r` and `nil_f`.
     """
     n = len(linked)
-    hits = [find_hits([found.id for found in m.found], m.gold, RANKS)[: len(RANKS)] for m in linked if m.gold]
+    hits = [find_hits([found["id"] for found in m.found], m.gold, RANKS)[: len(RANKS)] for m in linked if m.gold]
     is_nil = np.array([not mention.gold for mention in linked])
     firsts = [mention.found[0] if mention.found else None for mention in linked]
-    is_right = np.array([mention.is_right(mention.found[0].id if mention.found else "") for mention in linked])
-    probabilities = [0.0 if first is None else first.probability for first in firsts]
+    is_right = np.array([bool(mention.found) and mention.is_right(mention.found[0]["id"]) for mention in linked])
+    probabilities = [first.get("probability") if first else 0.0 for first in firsts]
     has_probabilities = None not in probabilities and any(firsts)
-    scores = probabilities if has_probabilities else [first.score if first else -1.0 for first in firsts]
+    scores = probabilities if has_probabilities else [first["score"] if first else -1.0 for first in firsts]
     confidence = np.array(scores, dtype=float)
     values = {
         "right": float(np.mean([mention.is_decided_right for mention in linked])),
@@ -331,8 +303,9 @@ def summarise_links(linked: Sequence[LinkedMention]) -> tuple[list[Figure], dict
 
 def describe_error(mention: LinkedMention, system: PipelineSystem) -> dict[str, Any]:
     """Describe a wrong decision for a list of errors: values by column."""
-    rank = next((n for n, found in enumerate(mention.found, 1) if mention.is_right(found.id)), 0)
-    chosen = next((found for found in mention.found if found.id == mention.kb_id), None)
+    rank = next((n for n, found in enumerate(mention.found, 1) if mention.is_right(found["id"])), 0)
+    chosen = next((found for found in mention.found if found["id"] == mention.kb_id), {})
+    numbers = {key: chosen.get(key) for key in ("score", "probability")}
     kind = "not among the candidates" if not rank else f"right one at rank {rank}"
     if not mention.gold:
         kind = "NIL expected"
@@ -345,9 +318,8 @@ def describe_error(mention: LinkedMention, system: PipelineSystem) -> dict[str, 
         "gold": "|".join(mention.gold) or "NIL",
         "gold_name": "|".join(map(system.name_concept, mention.gold)),
         "chosen": mention.kb_id or "NIL",
-        "chosen_name": chosen.name if chosen else "",
-        "score": round(chosen.score, 4) if chosen else None,
-        "probability": round(chosen.probability, 4) if chosen and chosen.probability is not None else None,
+        "chosen_name": chosen.get("canonical_name", ""),
+        **{key: None if value is None else round(value, 4) for key, value in numbers.items()},
         "label": mention.label,
         "document": mention.doc_id,
     }

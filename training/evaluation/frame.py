@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import polars as pl
 
 from spacy_sapbert.files import write_whole
-
-from ..data.accuracy import Figure as Figure
 
 RESULTS_FILE, TABLE_FILE = "results.parquet", "results.tsv"
 SCHEMA: dict[str, pl.DataType] = {
@@ -28,13 +25,10 @@ SCHEMA: dict[str, pl.DataType] = {
 def write_results(frame: pl.DataFrame, folder: str | Path) -> None:
     """Write results.parquet, and results.tsv to look at."""
     Path(folder).mkdir(parents=True, exist_ok=True)
-    for name, write in ((TABLE_FILE, _write_table), (RESULTS_FILE, pl.DataFrame.write_parquet)):
-        with write_whole(Path(folder) / name) as temporary:
-            write(frame, temporary)
-
-
-def _write_table(frame: pl.DataFrame, path: Path) -> None:
-    frame.write_csv(path, separator="\t")
+    with write_whole(Path(folder) / TABLE_FILE) as temporary:
+        frame.write_csv(temporary, separator="\t")
+    with write_whole(Path(folder) / RESULTS_FILE) as temporary:
+        frame.write_parquet(temporary)
 
 
 def read_results(folder: str | Path) -> pl.DataFrame:
@@ -55,20 +49,3 @@ def read_results(folder: str | Path) -> pl.DataFrame:
     if dict(frame.schema) != SCHEMA:
         raise ValueError(f"{path} has other columns than {', '.join(SCHEMA)}. Write it anew with `measure`.")
     return frame
-
-
-def pivot(
-    frame: pl.DataFrame,
-    rows: str | Sequence[str],
-    columns: str,
-    value: str = "value",
-    form: Callable[[float], str] = "{:.1%}".format,
-) -> pl.DataFrame:
-    """Make a table for readers: rows and columns in the order in which they come, and "–" where there is no figure.
-
-    Several values of one cell are those of seeds: they are averaged.
-    """
-    keys = [rows] if isinstance(rows, str) else list(rows)
-    wide = frame.pivot(on=columns, index=keys, values=value, aggregate_function="mean", maintain_order=True)
-    cells = pl.all().exclude(keys).map_elements(form, return_dtype=pl.String, skip_nulls=True).fill_null("–")
-    return wide.with_columns(cells)

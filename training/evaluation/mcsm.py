@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,11 +18,10 @@ from spacy_sapbert.progress import show_progress
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 
+from ..data.accuracy import Figure
 from ..engine.nearest import search_on_device
-from .frame import Figure
-from .measure import Measured, Missing, Task
-from .settings import Limits, TaskSettings
-from .systems.vectors import VectorSource, find_vectors, scale_to_unit
+from .settings import Limits, Measured, Missing, TaskSettings
+from .systems.vectors import find_vectors, scale_to_unit
 
 # Yuan et al., JBI 2022, table 3.
 SEMANTIC_TYPES = {
@@ -45,27 +44,25 @@ class McsmSettings(TaskSettings):
     terminology: str = ""
     # The source (SAB) that concepts must have a name of; empty for all.
     source: str = ""
-    # Search neighbours among concepts of all types, not only of the six. As published they are searched among the six,
-    # where a neighbour of the right type is often found by chance.
-    all_types: bool = False
     # Draw so many concepts; 0 for all. Fewer concepts have other neighbours: compare scores of equal settings only.
     max_concepts: int = Field(default=0, ge=0)
-    seed: int = Field(default=0, ge=0)
 
-    def make(self, name: str, limits: Limits) -> tuple[dict[str, Task], list[Missing]]:
+    def make(self, name: str, limits: Limits) -> Iterator[McsmTask | Missing]:
         """Make the task, unless there are too few concepts of the types: an ontology may well have none."""
-        task = McsmTask(name, Terminology.from_disk(Path(self.terminology)), self)
+        terminology = Terminology.from_disk(self.terminology)
+        task = McsmTask(name, terminology, self.source, self.max_concepts, limits.seed)
         if task.concepts.height > NEIGHBOURS:
-            return {name: task}, []
-        reason = f"{task.concepts.height} concepts are to be compared, with {NEIGHBOURS} neighbours each"
-        obtain = "Use a terminology with semantic types, another source, or all_types"
-        return {}, [Missing(reason, title="MCSM", task=name, obtain=obtain)]
+            yield task
+        else:
+            reason = f"{task.concepts.height} concepts are to be compared, with {NEIGHBOURS} neighbours each"
+            obtain = "Use a terminology with semantic types, or another source"
+            yield Missing(reason, title="MCSM", task=name, obtain=obtain)
 
 
 @dataclass(frozen=True)
 class McsmTask:
     """How far the neighbours of concepts share their semantic type (Choi et al., AMIA 2016; as Yuan et al., JBI 2022,
-    table 3: cosine, 40 neighbours, six types).
+    table 3: cosine, 40 neighbours, six types, and neighbours that are among the six as well).
 
     For a type T, it is the mean over concepts of T of the sum over their nearest other concepts of 1 / log2(rank + 1)
     where the neighbour is of T. A concept of several types counts for each of them, and has one string: its canonical
@@ -74,7 +71,9 @@ class McsmTask:
 
     name: str
     terminology: Terminology
-    settings: McsmSettings = McsmSettings()
+    source: str = ""
+    max_concepts: int = 0
+    seed: int = 0
     k: int = NEIGHBOURS
     protocol = "mcsm"
     needs = frozenset({"encode", "take"})
@@ -82,19 +81,26 @@ class McsmTask:
     @cached_property
     def concepts(self) -> pl.DataFrame:
         """The concepts that are compared: the columns id and types, in the order of the terminology."""
-        return _choose_concepts(self.terminology, self.settings)
+        concepts = self.terminology.concepts.select("id", "types").with_row_index("row")
+        if self.source:
+            names = self.terminology.names
+            has_source = names["source"].str.split(SOURCE_SEPARATOR).list.contains(self.source)
+            concepts = concepts.filter(pl.col("row").is_in(names["concept"].filter(has_source).unique().implode()))
+        concepts = concepts.filter(pl.col("types").list.set_intersection(list(SEMANTIC_TYPES)).list.len() > 0)
+        if 0 < self.max_concepts < concepts.height:
+            rng = np.random.default_rng(self.seed)
+            concepts = concepts[np.sort(rng.choice(concepts.height, self.max_concepts, replace=False))]
+        return concepts.drop("row")
 
     def hash(self) -> str:
-        """Hash terminology and settings."""
-        settings = self.settings.model_dump(exclude={"terminology", "kind"})
+        settings = {"source": self.source, "max_concepts": self.max_concepts, "seed": self.seed}
         parts = ["MCSM", self.terminology.fingerprint, settings, self.k]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def describe(self) -> dict[str, Any]:
-        """Describe the task for reports."""
         return {"title": "MCSM", "counts": {"concepts": self.concepts.height}}
 
-    def measure(self, system: VectorSource) -> Measured:
+    def measure(self, system: Any) -> Measured:
         """Measure vectors. Concepts that they do not have are left out; in `mcsm_of_all` they count 0.
 
         `mcsm_chance` is what is expected of random neighbours. Each is a mean over types, and stands for each type.
@@ -127,22 +133,6 @@ class McsmTask:
 def discounts(k: int) -> np.ndarray:
     """Make the weights of the ranks from 1 to k. Their sum is the highest score there is: 11.09 for 40."""
     return 1 / np.log2(np.arange(2, k + 2))
-
-
-def _choose_concepts(terminology: Terminology, settings: McsmSettings) -> pl.DataFrame:
-    concepts = terminology.concepts.select("id", "types")
-    is_chosen = pl.Series(np.ones(len(terminology), dtype=bool))
-    if settings.source:
-        names = terminology.names
-        has_source = names["source"].str.split(SOURCE_SEPARATOR).list.contains(settings.source)
-        is_chosen = pl.Series(np.isin(np.arange(len(terminology)), names["concept"].filter(has_source).to_numpy()))
-    if not settings.all_types:
-        is_chosen &= concepts["types"].list.eval(pl.element().is_in(list(SEMANTIC_TYPES))).list.any()
-    concepts = concepts.filter(is_chosen)
-    if not 0 < settings.max_concepts < concepts.height:
-        return concepts
-    rows = np.random.default_rng(settings.seed).choice(concepts.height, settings.max_concepts, replace=False)
-    return concepts[np.sort(rows)]
 
 
 def _add_up(vectors: np.ndarray, is_of_type: np.ndarray, k: int) -> np.ndarray:

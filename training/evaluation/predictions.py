@@ -7,7 +7,6 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -40,11 +39,6 @@ class Prediction:
     hits: dict[str, bool]  # Whether the mention is right, by figure: acc_at_1, row_acc_at_5.
     fold: int = 0
 
-    def __post_init__(self) -> None:
-        """Refuse queries without candidates of their own."""
-        if not self.queries or len(self.candidates) != len(self.queries):
-            raise ValueError(f"{len(self.queries)} queries have {len(self.candidates)} lists of candidates")
-
 
 LINES = TypeAdapter(Prediction)
 
@@ -52,29 +46,25 @@ LINES = TypeAdapter(Prediction)
 def make_predictions(task: LinkingTask, found: NearestNames, hits: Hits) -> Iterator[Prediction]:
     """Make the prediction of each mention, with the best names of each of its queries."""
     names = [name_figure(*label) for label in hits.labels]
+    rows, scores = (part[:, :KEPT_NAMES].tolist() for part in found)
     for mention, queries in enumerate(task.group_queries()):
         strings = [task.queries[query] for query in queries]
+        best = [zip(rows[query], scores[query], strict=True) for query in queries]
         yield Prediction(
             mention=task.texts[queries[0]] if task.texts else strings[0],
             queries=strings,
             gold=task.gold[queries[0]],
-            candidates=[_list_candidates(task, found, query) for query in queries],
+            candidates=[
+                [RankedConcept(task.ids[row], task.names[row], round(score, 6)) for row, score in pairs if row >= 0]
+                for pairs in best
+            ],
             hits=dict(zip(names, hits.is_hit[mention].tolist(), strict=True)),
             fold=int(hits.folds[mention]),
         )
 
 
-def _list_candidates(task: LinkingTask, found: NearestNames, query: int) -> list[RankedConcept]:
-    best = zip(found.rows[query, :KEPT_NAMES].tolist(), found.scores[query, :KEPT_NAMES].tolist(), strict=True)
-    return [RankedConcept(task.ids[row], task.names[row], round(score, 6)) for row, score in best if row >= 0]
-
-
-def write_predictions(path: Path, predictions: Iterable[Prediction]) -> bool:
-    """Write predictions (.jsonl.gz), equal ones as equal bytes. Return whether there are any; otherwise no file is."""
-    rest = iter(predictions)
-    first = next(rest, None)
-    if first is None:
-        return False
+def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
+    """Write predictions (.jsonl.gz), equal ones as equal bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         write_whole(path) as temporary,
@@ -82,9 +72,8 @@ def write_predictions(path: Path, predictions: Iterable[Prediction]) -> bool:
         # Without the time, so that the bytes do not depend on it.
         gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0, compresslevel=3) as file,
     ):
-        for prediction in chain([first], rest):
+        for prediction in predictions:
             file.write((json.dumps(asdict(prediction), ensure_ascii=False) + "\n").encode())
-    return True
 
 
 def read_predictions(path: str | Path) -> list[Prediction]:

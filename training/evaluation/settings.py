@@ -1,20 +1,24 @@
-"""What sections of a config of `measure` have in common: [systems.NAME] and [tasks.NAME]."""
+"""What a system and a task are. Both are sections of a config of `measure`: [systems.NAME] and [tasks.NAME]."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, cast
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, PrivateAttr
 from typing_extensions import Self
 
-from spacy_sapbert.settings import Settings, as_tuple
+from spacy_sapbert.settings import Settings, Strings, as_tuple
 
-from .measure import Missing, System, SystemInfo, Task
+from ..data.accuracy import Figure, NearestNames, Searcher, find
+from ..data.task import LinkingTask
+from .folds import FOLD, ModelsOfFolds, list_models
+from .predictions import Prediction
 
-# What stands for a seed, a corpus, a fold or a source in the path of a trained model.
-SEED, CORPUS, FOLD, SOURCE = "{seed}", "{corpus}", "{fold}", "{source}"
+# What stands for a seed in the path of a trained model.
+SEED = "{seed}"
 
 
 def split_list(value: Any) -> Any:
@@ -40,22 +44,16 @@ Named = Annotated[dict[str, str], BeforeValidator(split_named)]
 Seeds = Annotated[tuple[int, ...], BeforeValidator(as_tuple)]
 
 
-# Tasks by name, and what is missing.
-Made = tuple[Mapping[str, Task], list[Missing]]
+class System(Settings):
+    """A system to measure: a section [systems.NAME] whose `kind` is listed in `config.SYSTEM_KINDS`.
 
+    What it can do stands in `gives`; each of these is a method or an attribute of it:
 
-class Limits(NamedTuple):
-    """The size of tasks."""
+    search: finds names for queries, see `training.data.accuracy.Searcher`.
+    encode: encodes strings: vectors of any length, float32, zeros for unknown ones; and which of them are known.
+    take: finds the vectors of concepts, zeros for unknown ones; and tells which of them are known.
+    nlp: a pipeline that links mentions in documents.
 
-    max_names: int = 0  # Names of a dictionary, roughly; those of gold concepts are all kept. 0 for all.
-    max_queries: int = 0  # Queries of a task. 0 for all.
-    seed: int = 0  # Of all draws.
-
-
-class SystemSettings(SystemInfo):
-    """A section [systems.NAME]. A kind of systems extends it, and is listed in `config.SYSTEM_KINDS`.
-
-    gives (frozenset[str]): What its systems give, see `System.gives`.
     trained (str): The field with the path of a trained model; empty if there is none. "{corpus}", "{source}", "{fold}"
         and "{seed}" in that path are filled in.
     """
@@ -63,11 +61,72 @@ class SystemSettings(SystemInfo):
     gives: ClassVar[frozenset[str]] = frozenset({"search"})
     trained: ClassVar[str] = ""
 
+    kind: str = ""
+    title: str = ""  # Its name in reports.
+    description: str = ""
+    published: str = ""  # The system of the literature to compare with.
+    published_pooling: str = ""  # The pooling of its figures, as the literature's table has it; empty for any.
+    group: str = ""  # Systems of one group differ only in their seed, and are averaged.
+    seed: int | None = None  # Of its training.
+    tasks: Strings = ("*",)  # Patterns of the tasks that it is measured on.
     seeds: Seeds = ()
+    cache: str = ""  # A folder for vectors of strings; by default that of [measure].
 
-    def make(self, cache: Path | None) -> System:
-        """Make the system, which may keep vectors of strings in `cache`. What takes time is left to its `load`."""
+    _loaded: Any = PrivateAttr(None)
+    _models: dict[str, System] = PrivateAttr(default_factory=dict)
+    _task: Any = PrivateAttr(None)
+
+    @classmethod
+    def of(cls, loaded: Any, **settings: Any) -> Self:
+        """Make a system of what it would load."""
+        system = cls.model_construct(**settings)
+        system._loaded = loaded
+        return system
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Everything that determines the results but for the task, as JSON data: they are cached under a hash of it.
+
+        `encoder` begins with the fingerprint of the encoder, if there is one. An OSError says that a file is missing.
+        """
         raise NotImplementedError
+
+    @property
+    def loaded(self) -> Any:
+        """What `load` returns, which is called once."""
+        if self._loaded is None:
+            self._loaded = self.load()
+        return self._loaded
+
+    def load(self) -> Any:
+        """Load encoders, vectors and files. An OSError says that one is missing."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Free the memory of what was loaded. It is loaded again on demand."""
+        self._loaded = None
+        self._models = {}
+
+    def bind(self, task: Any) -> Any:
+        """Return what to ask about a task: the system itself, or its model for the task's corpus or source, or its
+        models for the task's folds. An OSError says that a file is missing.
+        """
+        paths = list_models(self.path, task)
+        if paths == [self.path]:
+            self._task = task
+            return self
+        if list(self._models) != paths:
+            self._models = {path: self.at(path) for path in paths}
+        models = list(self._models.values())
+        return ModelsOfFolds(models, task) if FOLD in self.path else models[0].bind(task)
+
+    def find(self, task: LinkingTask) -> NearestNames:
+        """Search the queries of a linking task."""
+        return find(cast(Searcher, self), task)
+
+    def describe_search(self) -> dict[str, Any]:
+        """Describe the last search for a report."""
+        return {"similarity": "", "search": "exact"}
 
     @property
     def path(self) -> str:
@@ -77,6 +136,9 @@ class SystemSettings(SystemInfo):
     def at(self, path: str) -> Self:
         """Put another path in the place of the trained model's."""
         return self.changed(**{self.trained: path})
+
+    def connect(self, others: Mapping[str, System]) -> None:
+        """Find the systems of the config that this one asks."""
 
     def expand(self, name: str) -> dict[str, Self]:
         """List the systems that the section stands for: one, or one for each seed."""
@@ -94,10 +156,65 @@ class SystemSettings(SystemInfo):
             for seed in self.seeds
         }
 
-    def inform(self, name: str) -> SystemInfo:
-        """Say about the system what reports say."""
-        values = {key: getattr(self, key) for key in SystemInfo.model_fields}
-        return SystemInfo(**{**values, "title": self.title or name, "group": self.group or name})
+
+class Measured(NamedTuple):
+    """What a measurement has found out."""
+
+    figures: list[Figure]
+    details: dict[str, Any] = {}  # JSON data for reports: the search, a curve, a list of errors.
+    predictions: Iterable[Prediction] = ()  # Of linked mentions, written to a file of their own.
+
+
+class Task(Protocol):
+    """A task to measure systems on."""
+
+    @property
+    def name(self) -> str:
+        """Its name in results: corpus.protocol."""
+
+    @property
+    def protocol(self) -> str:
+        """Its protocol."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it asks a system for: entries of `System.gives`, any of which will do."""
+
+    def hash(self) -> str:
+        """Hash everything that determines the figures, except for the system."""
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the task for reports, as JSON data: `title`, `corpus`, `counts`, and what else there is."""
+
+    def measure(self, system: Any) -> Measured:
+        """Measure what `System.bind` has returned. If a file is missing, a FileNotFoundError says so, and the task is
+        listed as not measured.
+        """
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What could not be measured, and why."""
+
+    reason: str
+    title: str = ""  # Its name in reports.
+    corpus: str = ""
+    system: str = ""
+    task: str = ""
+    obtain: str = ""  # The place to get a corpus.
+
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+        return self.corpus or (f"{self.system} on {self.task}" if self.system else self.task)
+
+
+class Limits(NamedTuple):
+    """The size of tasks."""
+
+    max_names: int = 0  # Names of a dictionary, roughly; those of gold concepts are all kept. 0 for all.
+    max_queries: int = 0  # Queries of a task. 0 for all.
+    seed: int = 0  # Of all draws.
 
 
 class TaskSettings(Settings):
@@ -111,16 +228,16 @@ class TaskSettings(Settings):
 
     kind: str = ""
 
-    def make(self, name: str, limits: Limits) -> Made:
+    def make(self, name: str, limits: Limits) -> Iterable[Task | Missing]:
         """Make the tasks of a section."""
         raise NotImplementedError
 
-    def make_available(self, name: str, limits: Limits) -> Made:
+    def make_available(self, name: str, limits: Limits) -> Iterable[Task | Missing]:
         """Make the tasks unless an input is empty or missing."""
         given = [getattr(self, field) for field in self.inputs]
         if not all(given):
-            return {}, []
+            return []
         paths = [path for value in given for path in ([value] if isinstance(value, str) else value)]
         if lacking := [path for path in paths if not Path(path).exists()]:
-            return {}, [Missing(f"no {', no '.join(lacking)}", title=name, task=name)]
+            return [Missing(f"no {', no '.join(lacking)}", title=name, task=name)]
         return self.make(name, limits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,17 +15,14 @@ from spacy_sapbert.terminology import Terminology
 from ..corpora.listing import Corpus, read_corpora, read_seen, read_task
 from ..data.accuracy import judge, summarise
 from ..data.protocols import get_protocol, process_mentions
-from ..data.run_folder import write_text
 from ..data.splits import list_all_sources, make_source_task, read_held_out
 from ..data.task import LinkingTask, limit_names, sample_mentions
-from .measure import Measured, Missing, System
 from .predictions import make_predictions
-from .settings import Limits, Listed, Made, Named, TaskSettings
+from .settings import Limits, Listed, Measured, Missing, Named, TaskSettings
 
 HELD_OUT, SOURCES = "held_out", "sources"
 # The papers publish ranks 1 and 5, or 1 and 3, and the error analysis uses rank 5.
 EVALUATION_RANKS = {1, 3, 5}
-TASKS_FOLDER, SEEN_ENDING = "tasks", ".seen_ids.json"
 LISTS = Path(__file__).parents[1] / "corpora"
 
 
@@ -47,18 +44,16 @@ class NamesTask:
         return "" if self.source else self.name.rpartition(".")[0]
 
     def hash(self) -> str:
-        """Hash everything that determines the figures, ranks and level included. See `Task.hash`."""
         parts = [self.linking.hash(), self.linking.ranks, self.linking.level]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def measure(self, system: System) -> Measured:
-        """Search the names, and count hits. See `Task.measure`."""
+    def measure(self, system: Any) -> Measured:
+        """Search the names, and count hits."""
         task = self.linking
         with show_phase(f"Searching {len(task.names):,} names for {self.name}"):
             found = system.find(task)
         hits = judge(task, found)
-        details = {"similarity": system.similarity, **system.describe_search()}
-        return Measured(summarise(task, hits), details, make_predictions(task, found, hits))
+        return Measured(summarise(task, hits), system.describe_search(), make_predictions(task, found, hits))
 
     def list_seen(self) -> list[tuple[str, list[str]]]:
         """List the strings of the training part, as the protocol leaves them, with their ids; without mentions of
@@ -70,7 +65,7 @@ class NamesTask:
         return [(mention.parts[0], mention.ids) for mention in processed if len(mention.parts) == 1]
 
     def describe(self) -> dict[str, Any]:
-        """Describe the task for a report: its dictionary, what its protocol does, and counts. See `Task.describe`."""
+        """Describe the task for a report: its dictionary, what its protocol does, and counts."""
         task, rules = self.linking, get_protocol(self.protocol) if self.corpus else None
         corpus = self.corpus or Corpus([], Path(), title=self.title, names_from="the terminology")
         n_folds, limit = len(set(task.folds)), task.report.get("limited_to")
@@ -96,20 +91,6 @@ class NamesTask:
             "note": " ".join(filter(None, remarks)),
         }
 
-    def to_disk(self, folder: Path) -> None:
-        """Write the task and the concepts that training may see, unless they are there: some are large."""
-        path, mark = folder / f"{self.name}.json", folder / f"{self.name}.sha256"
-        digest = self.linking.hash()
-        if not (path.is_file() and mark.is_file() and mark.read_text() == digest):
-            mark.unlink(missing_ok=True)
-            self.linking.to_disk(path, share_dictionary=True)
-            mark.write_text(digest)
-        seen_path = folder / f"{self.name}{SEEN_ENDING}"
-        seen_path.unlink(missing_ok=True)
-        if self.corpus is not None and self.corpus.seen:
-            processed = process_mentions(read_seen(self.corpus), get_protocol("strict"), {})
-            write_text(seen_path, json.dumps(sorted({single for mention in processed for single in mention.ids})))
-
 
 def make_task(name: str, protocol: str, task: LinkingTask, limits: Limits, **about: Any) -> NamesTask:
     """Make a task of no more than the given size, counted at the ranks of evaluations as well; `about` are the other
@@ -130,26 +111,20 @@ class HeldOutSettings(TaskSettings):
 
     files: Listed
 
-    def make(self, name: str, limits: Limits) -> Made:
+    def make(self, name: str, limits: Limits) -> Iterator[NamesTask]:
         """Make a task of each file, called like it."""
-        paths: list[Path] = []
-        for path in map(Path, self.files):
-            paths += sorted(path.glob("held_out_*.json")) or [path / "held_out.json"] if path.is_dir() else [path]
-        twice = [stem for stem, n in Counter(path.stem for path in paths).items() if n > 1]
-        if twice:
-            raise ValueError(f"Two files of held-out names are called {twice[0]!r}, and so their tasks: rename one.")
         # The whole dictionary is searched: it was drawn when the names were held out.
         limits = limits._replace(max_names=0)
-        tasks = [make_task(path.stem, HELD_OUT, read_held_out(path), limits) for path in paths]
-        return {task.name: task for task in tasks}, []
+        for path in map(Path, self.files):
+            found = sorted(path.glob("held_out_*.json")) or [path / "held_out.json"] if path.is_dir() else [path]
+            for file in found:
+                yield make_task(file.stem, HELD_OUT, read_held_out(file), limits)
 
 
 class CorporaSettings(TaskSettings):
     """Corpora of a list, each under each of its protocols."""
 
-    inputs: ClassVar[tuple[str, ...]] = ("folder",)
-
-    folder: str
+    folder: str  # Empty for no tasks. If it is not there, each corpus of the list is missing.
     list: str = "corpora"  # A config file, or the name of one that comes with the package.
     terminology: str = ""  # For corpora without a dictionary: a terminology, or a table of ids, names and sources.
     dictionaries: Named = {}  # By corpus, in place of the listed ones.
@@ -157,32 +132,21 @@ class CorporaSettings(TaskSettings):
     sources: Listed = ()  # SAB of the terminology's names to search in place of the listed ones, or all.
     protocols: Listed = ()  # In place of the listed ones.
 
-    def make(self, name: str, limits: Limits) -> Made:
+    def make(self, name: str, limits: Limits) -> Iterator[NamesTask | Missing]:
         """Make a task of each corpus and protocol."""
+        if not self.folder:
+            return
         path = Path(self.list) if Path(self.list).suffix else LISTS / f"{self.list}.cfg"
         if not path.is_file():
             names = ", ".join(sorted(file.stem for file in LISTS.glob("corpora*.cfg")))
             raise FileNotFoundError(f"There is no list of corpora {self.list}: give a file, or one of {names}.")
-        given: dict[str, Any] = {
-            "dictionaries": self.dictionaries,
-            "releases": self.releases,
-            "sources": self.sources,
-        }
+        given = {key: getattr(self, key) for key in ("dictionaries", "releases", "sources")}
         found, lacking = read_corpora(path, self.folder, terminology=self.terminology or None, **given)
-        missing = [
-            Missing(reason, title=corpus.title, corpus=corpus_name, obtain=corpus.obtain)
-            for corpus_name, (corpus, reason) in lacking.items()
-        ]
-        tasks = [
-            make_task(corpus_name, protocol, read_task(corpus, protocol=protocol), limits, corpus=corpus)
-            for corpus_name, corpus in found.items()
-            for protocol in self.protocols or corpus.protocols
-        ]
-        return {task.name: task for task in tasks}, missing
-
-    def make_available(self, name: str, limits: Limits) -> Made:
-        """Make the tasks. If there is no such folder, each corpus of the list is missing."""
-        return self.make(name, limits) if self.folder else ({}, [])
+        for corpus_name, (corpus, reason) in lacking.items():
+            yield Missing(reason, title=corpus.title, corpus=corpus_name, obtain=corpus.obtain)
+        for corpus_name, corpus in found.items():
+            for protocol in self.protocols or corpus.protocols:
+                yield make_task(corpus_name, protocol, read_task(corpus, protocol=protocol), limits, corpus=corpus)
 
 
 class SourcesSettings(TaskSettings):
@@ -193,12 +157,9 @@ class SourcesSettings(TaskSettings):
     terminology: str
     sources: Listed = ()  # SAB; empty for all.
 
-    def make(self, name: str, limits: Limits) -> Made:
+    def make(self, name: str, limits: Limits) -> Iterator[NamesTask]:
         """Make a task of each source."""
         terminology = Terminology.from_disk(self.terminology)
-        tasks = {}
         for source in self.sources or list_all_sources(terminology):
             task, _ = make_source_task(terminology, source, seed=limits.seed)
-            made = make_task(source, SOURCES, task, limits, source=source, title=f"Names of {source}")
-            tasks[made.name] = made
-        return tasks, []
+            yield make_task(source, SOURCES, task, limits, source=source, title=f"Names of {source}")

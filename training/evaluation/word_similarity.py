@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,14 +13,12 @@ import polars as pl
 
 from spacy_sapbert.files import hash_file
 
-from .frame import Figure
-from .measure import Measured, Missing, Task
-from .settings import Limits, Listed, TaskSettings
-from .systems.vectors import ConceptVectors, VectorSource, scale_to_unit
+from ..data.accuracy import Figure
+from .settings import Limits, Listed, Measured, TaskSettings
+from .systems.vectors import scale_to_unit
 
 RATINGS = ("mean", "physicians", "coders")
-TERMS = ("term1", "term2")
-CONCEPTS = ("cui1", "cui2")
+TERMS, CONCEPTS = ("term1", "term2"), ("cui1", "cui2")
 
 
 class WordSimilaritySettings(TaskSettings):
@@ -34,21 +33,11 @@ class WordSimilaritySettings(TaskSettings):
 
     files: Listed = ()
 
-    def make(self, name: str, limits: Limits) -> tuple[dict[str, Task], list[Missing]]:
+    def make(self, name: str, limits: Limits) -> Iterator[WordSimilarityTask]:
         """Make the tasks."""
-        sets = [read_rated_pairs(file) for file in self.files]
-        return {f"{name}.{pairs.name}": WordSimilarityTask(f"{name}.{pairs.name}", pairs) for pairs in sets}, []
-
-
-@dataclass(frozen=True)
-class RatedPairs:
-    """Pairs of terms that people have rated."""
-
-    name: str
-    terms: list[tuple[str, str]]
-    concepts: list[tuple[str, str]]  # Their CUIs; empty if the file has none.
-    ratings: dict[str, list[float]]  # Of all pairs, by the name of the column.
-    sha256: str  # Of the file.
+        for file in self.files:
+            set_name = Path(file).name.removesuffix(".gz").removesuffix(".csv")
+            yield WordSimilarityTask(f"{name}.{set_name}", set_name, read_rated_pairs(file), hash_file(Path(file)))
 
 
 @dataclass(frozen=True)
@@ -56,45 +45,43 @@ class WordSimilarityTask:
     """The correlation (Spearman) of cosines with ratings."""
 
     name: str
-    pairs: RatedPairs
+    set: str
+    pairs: pl.DataFrame  # See `read_rated_pairs`.
+    sha256: str  # Of the file.
     protocol = "word_similarity"
     needs = frozenset({"encode", "take"})
 
     def hash(self) -> str:
-        """Name the file of the pairs."""
-        return f"word similarity {self.pairs.sha256}"
+        return f"word similarity {self.sha256}"
 
     def describe(self) -> dict[str, Any]:
         """Describe the task for reports. Repeated pairs count as often as they are there, as in published figures."""
-        pairs = self.pairs.terms
-        repeated = len(pairs) - len({tuple(sorted(map(str.lower, pair))) for pair in pairs})
-        return {"title": f"Word similarity, {self.pairs.name}", "counts": {"pairs": len(pairs), "repeated": repeated}}
+        distinct = {tuple(sorted(map(str.lower, pair))) for pair in self.pairs.select(TERMS).rows()}
+        counts = {"pairs": self.pairs.height, "repeated": self.pairs.height - len(distinct)}
+        return {"title": f"Word similarity, {self.set}", "counts": counts}
 
-    def measure(self, system: VectorSource) -> Measured:
-        """Correlate the pairs whose terms are known; and all, where pairs that are not known have the similarity 0."""
-        cosines, is_known = self._compare(system)
-        figures = []
-        for name, ratings in self.pairs.ratings.items():
-            values = np.array(ratings)
-            known = correlate(cosines[is_known], values[is_known])
-            figures.append(Figure(f"spearman.{name}", None, known, int(is_known.sum())))
-            figures.append(Figure(f"spearman_of_all.{name}", None, correlate(cosines, values), len(values)))
-        details = {"set": self.pairs.name, "known": int(is_known.sum()), "coverage": float(is_known.mean())}
-        return Measured(figures, details)
+    def measure(self, system: Any) -> Measured:
+        """Correlate the pairs whose terms are known; and all, where pairs that are not known have the similarity 0.
 
-    def _compare(self, vectors: VectorSource) -> tuple[np.ndarray, np.ndarray]:
-        """Compute cosines, 0 where a side is not known, and tell where both are. Tables of concepts know CUIs."""
-        asked, find = self.pairs.terms, getattr(vectors, "encode", None)
-        if isinstance(vectors, ConceptVectors):
-            asked, find = self.pairs.concepts, vectors.take
-        assert find is not None
-        (left, is_left), (right, is_right) = (find([pair[side] for pair in asked]) for side in (0, 1))
+        Tables of concepts know CUIs.
+        """
+        find, columns = (system.take, CONCEPTS) if "take" in system.gives else (system.encode, TERMS)
+        sides = [self.pairs[column].to_list() for column in columns if column in self.pairs.columns]
+        if len(sides) < 2:
+            raise ValueError(f"The pairs of {self.name} have no CUIs, which a table of concepts needs.")
+        (left, is_left), (right, is_right) = map(find, sides)
         is_known = is_left & is_right
         if not is_known.any():
-            examples = f"as {' and '.join(asked[0])}" if asked else "which have no CUIs"
-            raise ValueError(f"The vectors have none of the {len(self.pairs.terms)} pairs of {self.name}, {examples}.")
-        products = np.einsum("nw,nw->n", scale_to_unit(left), scale_to_unit(right))
-        return np.where(is_known, products, 0.0), is_known
+            pair = " and ".join(side[0] for side in sides)
+            raise ValueError(f"The vectors have none of the {len(is_known)} pairs of {self.name}, as {pair}.")
+        cosines = np.where(is_known, np.einsum("nw,nw->n", scale_to_unit(left), scale_to_unit(right)), 0.0)
+        figures = []
+        for name in filter(self.pairs.columns.__contains__, RATINGS):
+            ratings = self.pairs[name].to_numpy()
+            known = correlate(cosines[is_known], ratings[is_known])
+            figures.append(Figure(f"spearman.{name}", None, known, int(is_known.sum())))
+            figures.append(Figure(f"spearman_of_all.{name}", None, correlate(cosines, ratings), len(ratings)))
+        return Measured(figures, {"set": self.set, "known": int(is_known.sum()), "coverage": float(is_known.mean())})
 
 
 def correlate(left: np.ndarray, right: np.ndarray) -> float:
@@ -106,36 +93,29 @@ def correlate(left: np.ndarray, right: np.ndarray) -> float:
     return float(spearmanr(left, right).statistic)
 
 
-def read_rated_pairs(path: str | Path) -> RatedPairs:
-    """Read a set of pairs as its authors publish it.
+def read_rated_pairs(path: str | Path) -> pl.DataFrame:
+    """Read a set of pairs as its authors publish it: the columns term1 and term2, cui1 and cui2 if it has them, and
+    ratings (mean; physicians and coders in MiniMayoSRS).
 
-    It is CSV, gzipped or not, whose header has TERM1 and TERM2, ratings (Mean; Physicians and Coders in MiniMayoSRS),
-    and CUI1 and CUI2, in any order and with any others.
+    It is CSV, gzipped or not, whose header has them in any order, with any others, and in any case.
     """
-    path = Path(path)
     try:
-        frame = pl.read_csv(path, infer_schema=False).with_columns(pl.all().fill_null("").str.strip_chars())
+        frame = pl.read_csv(path, infer_schema=False).with_columns(pl.all().str.strip_chars())
         frame = frame.rename(lambda name: "".join(name.lower().split()))
         ratings = [name for name in RATINGS if name in frame.columns]
-        # What polars makes of a name that stands twice.
-        if twice := [name.partition("_duplicated_")[0] for name in frame.columns if "_duplicated_" in name]:
-            raise ValueError(f"the header has {twice[0].upper()} twice")
-        if missing := [name.upper() for name in TERMS if name not in frame.columns]:
-            raise ValueError(f"the header has no {' and no '.join(missing)}")
         if not ratings:
             raise ValueError(f"the header has no rating, but {', '.join(frame.columns)}")
-        numbers = frame.select(pl.col(ratings).cast(pl.Float64(), strict=False))
-        is_number = numbers.select(pl.all_horizontal(pl.all().is_finite().fill_null(value=False))).to_series()
-        is_bad = ~is_number | frame.select(pl.any_horizontal(pl.col(TERMS) == "")).to_series()
-        if row := int(is_bad.arg_true()[0]) + 1 if is_bad.any() else 0:
+        frame = frame.with_columns(pl.col(ratings).cast(pl.Float64()))
+        is_whole = (pl.col(TERMS).fill_null("") != "", pl.col(ratings).is_finite().fill_null(value=False))
+        is_bad = ~frame.select(pl.all_horizontal(*is_whole)).to_series()
+        if is_bad.any():
+            row = int(is_bad.arg_true()[0])
             raise ValueError(
-                f"pair {row} has an empty term, or a rating that is no finite number: {frame.row(row - 1)}"
+                f"pair {row + 1} has an empty term, or a rating that is no finite number: {frame.row(row)}"
             )
         if not frame.height:
             raise ValueError("there is no pair")
     except (ValueError, pl.exceptions.PolarsError) as error:
-        needed = "TERM1, TERM2 and a rating (Mean, Physicians or Coders) in each line"
+        needed = "TERM1, TERM2 and a rating (Mean, Physicians or Coders) in each line, and each column once"
         raise ValueError(f"{path}: {error}. A file of rated pairs has {needed}.") from error
-    concepts = frame.select(CONCEPTS).rows() if set(CONCEPTS) <= set(frame.columns) else []
-    name = path.name.removesuffix(".gz").removesuffix(".csv")
-    return RatedPairs(name, frame.select(TERMS).rows(), concepts, numbers.to_dict(as_series=False), hash_file(path))
+    return frame

@@ -35,14 +35,7 @@ from spacy_sapbert.reranker.network import ListInput, Lists, start_network
 from training.corpora.gold import draw_mentions, split_documents
 from training.data.accuracy import name_figure
 from training.data.run_folder import write_json, write_text
-from training.evaluation.documents import (
-    DocumentTask,
-    PipelineSettings,
-    PipelineSystem,
-    hash_folder,
-    link_documents,
-    load_pipeline,
-)
+from training.evaluation.documents import DocumentTask, PipelineSystem, hash_folder, link_documents
 from training.markup import format_rows, format_values
 
 CONFIG = Path(__file__).parents[1] / "configs" / "reranker.cfg"
@@ -144,7 +137,7 @@ def read_docs(path: Path) -> list[Doc]:
 
 def measure_linker(linker: Path, test: Path) -> Figures:
     """Measure a saved pipeline, such as the linker alone."""
-    return measure_system(load_pipeline(PipelineSettings(pipeline=str(linker))), test)
+    return measure_system(PipelineSystem(pipeline=str(linker)), test)
 
 
 def measure_system(system: PipelineSystem, test: Path) -> Figures:
@@ -267,7 +260,7 @@ def measure_across(
         found = rows[f"{left_out.name}: reranker of the others"] = []
         for seed in numbers:
             left_out.reranker.model = train_across(others, seed).model
-            found.append(measure_system(PipelineSystem(left_out.nlp, {"linker": left_out.name}), left_out.test))
+            found.append(measure_system(PipelineSystem.of(left_out.nlp), left_out.test))
         msg.text(f"{left_out.name}: acc@1 {alone['acc_at_1']:.3f}, {found[0]['acc_at_1']:.3f}")
     show_figures(rows, "corpus left out", output)
     if save:
@@ -358,7 +351,9 @@ def list_decisions(nlp: Language, documents: Path) -> list[list[str]]:
     """List document, mention, id, and the candidates with their probabilities."""
     decisions = []
     for mention in link_documents(nlp, DocumentTask("documents", documents).read()):
-        candidates = [f"{found.id} {found.probability or found.score:.{DIGITS}f}" for found in mention.found]
+        candidates = [
+            f"{found['id']} {found.get('probability') or found['score']:.{DIGITS}f}" for found in mention.found
+        ]
         decisions.append([mention.doc_id, mention.text, mention.kb_id, *candidates])
     return decisions
 

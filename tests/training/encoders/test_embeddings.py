@@ -85,11 +85,10 @@ def test_names_are_searched_without_an_array_of_all(encoder, monkeypatch):
     names, queries = ["cold", "flu", "common cold", "liver", "heart attack"], ["a cold", "heart"]
     expected = exact_search(encoder.encode(names), encoder.encode(queries), 3)
     monkeypatch.setattr("spacy_sapbert.index.base.ROW_BLOCK", 2)
-    system, sizes = EncoderSystem(encoder), []
-    read = system.embeddings._read_rows
-    monkeypatch.setattr(
-        system.embeddings, "_read_rows", lambda rows, **how: sizes.append(len(rows)) or read(rows, **how)
-    )
+    embeddings, sizes = Embeddings(encoder), []
+    read = embeddings._read_rows
+    monkeypatch.setattr(embeddings, "_read_rows", lambda rows, **how: sizes.append(len(rows)) or read(rows, **how))
+    system = EncoderSystem.of(embeddings)
     rows, scores = system.search(names, queries, 3)
     assert (rows == expected[0]).all() and np.allclose(scores, expected[1], atol=1e-5)
     assert sizes == [2, 2, 2, 1]

@@ -15,14 +15,13 @@ from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.encoders.export import write_static_encoder
+from training.evaluation.config import read_measurement
 from training.evaluation.documents import (
     DocumentSettings,
     DocumentTask,
-    LinkedConcept,
     LinkedMention,
-    PipelineSettings,
+    PipelineSystem,
     link_documents,
-    load_pipeline,
     summarise_links,
 )
 from training.evaluation.frame import read_results
@@ -65,7 +64,7 @@ def folder(tmp_path):
 
 def load(folder, abbreviations="both"):
     given = {"terminology": str(folder / "names"), "encoder": str(folder / "encoder")}
-    return load_pipeline(PipelineSettings(**given, abbreviations=abbreviations))
+    return PipelineSystem(**given, abbreviations=abbreviations)
 
 
 def save(folder, *components, first=None):
@@ -74,7 +73,7 @@ def save(folder, *components, first=None):
     for name in components:
         nlp.add_pipe(name, first=True if name == first else None)
     nlp.to_disk(folder / "saved")
-    return load_pipeline(PipelineSettings(pipeline=str(folder / "saved")))
+    return PipelineSystem(pipeline=str(folder / "saved"))
 
 
 def by_name(figures):
@@ -82,8 +81,8 @@ def by_name(figures):
 
 
 def test_documents_are_measured_with_their_long_forms(folder):
-    ((name, task),) = DocumentSettings(files=str(folder)).make("documents", Limits())[0].items()
-    assert name == "part.documents" and task.describe()["corpus"] == "part"
+    (task,) = DocumentSettings(files=str(folder)).make("documents", Limits())
+    assert task.name == "part.documents" and task.describe()["corpus"] == "part"
     # The short form is itself a name, of another concept.
     for mode, share in (("both", 1.0), ("long_form", 1.0), ("short_form", 0.5), ("off", 0.5)):
         system = load(folder, mode)
@@ -152,8 +151,9 @@ def test_saved_pipelines_are_measured_on_given_mentions(folder):
 
 
 def linked(gold, found, kb_id=None):
-    found = [LinkedConcept(id_, "", *rest) for id_, *rest in found]
-    return LinkedMention("1", "x", "", "[[x]]", gold, found, found[0].id if kb_id is None and found else kb_id or "")
+    found = [dict(zip(("id", "score", "probability"), values, strict=False)) for values in found]
+    best = found[0]["id"] if found else ""
+    return LinkedMention("1", "x", "", "[[x]]", gold, found, best if kb_id is None else kb_id)
 
 
 def test_figures_of_links():
@@ -181,21 +181,22 @@ def test_nothing_to_measure_is_explained(folder):
         link_documents(blank, docs)
     with pytest.raises(ValueError, match="no mention with a gold id"):
         link_documents(blank, [blank("nothing")])
-    tasks, (missing,) = DocumentSettings(files=f"{folder},a={folder / 'no.spacy'}").make("documents", Limits())
-    assert list(tasks) == ["part.documents"] and missing.title == "a" and "no.spacy" in missing.reason
-    assert DocumentSettings().make("documents", Limits()) == ({}, [])
-    with pytest.raises(ValueError, match="'part'.*NAME=FILE"):
-        DocumentSettings(files=(str(folder), f"part={folder / 'part.spacy'}")).make("documents", Limits())
+    task, missing = DocumentSettings(files=f"{folder},a={folder / 'no.spacy'}").make("documents", Limits())
+    assert task.name == "part.documents" and missing.title == "a" and "no.spacy" in missing.reason
+    twice = f'[tasks]\n\n[tasks.documents]\nkind = "documents"\nfiles = "{folder},part={folder / "part.spacy"}"\n'
+    (folder / "twice.cfg").write_text(twice)
+    with pytest.raises(ValueError, match="'part.documents'.*NAME=FILE"):
+        read_measurement(folder / "twice.cfg", needs_systems=False)
     for wrong, reason in (
         ({"pipeline": "x", "terminology": "y"}, "not both"),
         ({"terminology": "y", "abbreviations": "never"}, "long_form"),
     ):
         with pytest.raises(ValueError, match=reason):
-            PipelineSettings.read(wrong)
+            PipelineSystem.read(wrong)
     with pytest.raises(FileNotFoundError, match="needs a saved `pipeline`, or a `terminology`"):
-        load_pipeline(PipelineSettings())
+        PipelineSystem().load()
     with pytest.raises(FileNotFoundError, match="no pipeline nowhere"):
-        load_pipeline(PipelineSettings(pipeline="nowhere"))
+        PipelineSystem(pipeline="nowhere").load()
 
 
 def test_the_command_measures_pipelines_and_lists_those_that_are_missing(folder):

@@ -1,6 +1,8 @@
 """Systems on tasks of a config: figures, predictions, what is not done twice, and what is refused."""
 
 import json
+import shutil
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -9,15 +11,16 @@ from conftest import make_encoder_folder
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
+from training.data.accuracy import Figure
 from training.data.task import LinkingTask
 from training.evaluation import measure as measure_module
 from training.evaluation.config import TASK_KINDS, read_measurement
-from training.evaluation.frame import SCHEMA, Figure, pivot, read_results, write_results
-from training.evaluation.measure import System, measure
+from training.evaluation.frame import SCHEMA, read_results, write_results
+from training.evaluation.measure import measure
 from training.evaluation.predictions import read_predictions
-from training.evaluation.settings import Limits, TaskSettings
+from training.evaluation.settings import Limits, Measured, System, TaskSettings
 from training.evaluation.systems.lexical import ExactMatch
-from training.evaluation.tasks import SourcesSettings, make_task
+from training.evaluation.tasks import NamesTask, SourcesSettings, make_task
 
 NAMES = "C1\theart attack\nC1\tmyocardial infarction\nC2\tcold\nC3\tfever\nC4|OMIM:4\tlip fever\nC5\tLip Fever\n"
 TEST = [
@@ -107,21 +110,32 @@ def write_lines(path, records):
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
+def write_world(folder, encoder):
+    write_lines(folder / "small" / "test.jsonl", TEST)
+    write_lines(folder / "small" / "train.jsonl", TRAIN)
+    (folder / "small" / "names.tsv").write_text(NAMES)
+    for fold in range(2):
+        write_lines(folder / "folds" / f"{fold}.jsonl", TEST[: fold + 1])
+    (folder / "corpora.cfg").write_text(CORPORA)
+    (folder / "all.cfg").write_text(CONFIG.format(encoder=encoder, folder=folder))
+    LinkingTask(["cold"], [["C2"]], ["fever", "colds"], ["C3", "C2"]).to_disk(folder / "held_out.json")
+    return folder
+
+
 @pytest.fixture
 def folder(tmp_path, encoder_folder):
-    write_lines(tmp_path / "small" / "test.jsonl", TEST)
-    write_lines(tmp_path / "small" / "train.jsonl", TRAIN)
-    (tmp_path / "small" / "names.tsv").write_text(NAMES)
-    for fold in range(2):
-        write_lines(tmp_path / "folds" / f"{fold}.jsonl", TEST[: fold + 1])
-    (tmp_path / "corpora.cfg").write_text(CORPORA)
-    (tmp_path / "all.cfg").write_text(CONFIG.format(encoder=encoder_folder, folder=tmp_path))
-    LinkingTask(["cold"], [["C2"]], ["fever", "colds"], ["C3", "C2"]).to_disk(tmp_path / "held_out.json")
-    return tmp_path
+    return write_world(tmp_path, encoder_folder)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory, encoder_folder):
+    """A folder where all is measured, and what `run` returns."""
+    folder = write_world(tmp_path_factory.mktemp("measured"), encoder_folder)
+    return folder, *run(folder, **{"measure.cache": str(folder / "cache")})
 
 
 def run(folder, *only, output="out", **overrides):
-    """Measure, and give the frame, `measured.json` and the keys of results."""
+    """Measure, and give the frame, `measured.json` and the results."""
     measurement = read_measurement(folder / "all.cfg", {"measure.only": list(only), **overrides})
     frame = measurement.run(folder / output)
     measured = json.loads((folder / output / "measured.json").read_text())
@@ -134,8 +148,8 @@ def value(frame, system, task, metric="acc", rank=1):
     return rows["value"].item()
 
 
-def test_figures_are_those_of_the_predictions(folder):
-    frame, measured, results = run(folder, **{"measure.cache": str(folder / "cache")})
+def test_figures_are_those_of_the_predictions(done):
+    folder, frame, measured, results = done
     assert len(results) == 5 + 2 + 5 + 3 + 1 + 4 and dict(frame.schema) == SCHEMA
     assert frame.equals(read_results(folder / "out")) and (folder / "out" / "results.tsv").is_file()
     for (system, task), entry in results.items():
@@ -161,20 +175,18 @@ def test_figures_are_those_of_the_predictions(folder):
     assert fingerprints.to_list() == [measured["systems"]["encoder"]["fingerprint"]]
 
 
-def test_tasks_and_what_is_missing_are_described(folder):
-    frame, measured, _ = run(folder, "exact")
-    assert frame["system"].unique().to_list() == list(measured["systems"]) == ["exact"]
-    assert [(entry["corpus"], entry["obtain"]) for entry in measured["missing"]] == [("absent", "nowhere")]
+def test_tasks_and_what_is_missing_are_described(done):
+    folder, _, measured, _ = done
+    assert list(measured["systems"]) == ["exact", "tfidf", "encoder", "mean", "linker", "backoff"]
+    absent, biosyn = measured["missing"]
+    assert (absent["corpus"], absent["obtain"], biosyn["system"]) == ("absent", "nowhere", "biosyn")
+    assert biosyn["task"] == "small.strict" and "small/model" in biosyn["reason"]
     published, strict = measured["tasks"]["small.published"], measured["tasks"]["small.strict"]
     assert (published["level"], published["is_published"], published["augmented"]) == ("row", True, True)
     assert (strict["level"], strict["is_published"], strict["augmented"]) == ("concept", False, False)
     assert strict["counts"] == {"mentions": 4, "queries": 4, "names": 6, "unanswerable": 1}
     assert measured["tasks"]["folds.strict"]["aggregation"] == "macro over 2 folds"
     assert measured["tasks"]["held_out.held_out"]["title"] == "Held-out names"
-    assert {task["kind"] for task in measured["tasks"].values()} == {"held_out", "corpora"}
-    tasks = folder / "out" / "tasks"
-    assert json.loads((tasks / "small.strict.seen_ids.json").read_text()) == ["C2", "C3"]
-    assert not (tasks / "folds.strict.seen_ids.json").exists()
     limited = read_measurement(folder / "all.cfg", {"measure.max_names": 4}).tasks
     described = {name: task.describe() for name, task in limited.items()}
     assert not any(entry["is_published"] or entry["is_comparable"] for entry in described.values())
@@ -183,52 +195,62 @@ def test_tasks_and_what_is_missing_are_described(folder):
     assert [len(task.linking.queries) for task in few.values()] == [1, 1, 1]
 
 
-def test_nothing_is_measured_twice(folder, monkeypatch):
-    first, _, results = run(folder)
-    monkeypatch.setattr(measure_module, "find", None)
-    assert run(folder)[0].equals(first)
-    key = results["exact", "small.strict"]["key"]
-    (folder / "out" / "predictions" / f"{key}.jsonl.gz").unlink()
+def test_nothing_is_measured_twice(done, tmp_path, monkeypatch):
+    folder, frame, _, results = done
+    output = shutil.copytree(folder / "out", tmp_path / "out")
+    monkeypatch.setattr(NamesTask, "measure", None)
+    assert run(folder, output=output)[0].equals(frame)
+    key = results["exact", "held_out.held_out"]["key"]
+    (output / "predictions" / f"{key}.jsonl.gz").unlink()
+    measurement = read_measurement(folder / "all.cfg", {"measure.only": "exact", "tasks.corpora.folder": ""})
     with pytest.raises(TypeError):
-        run(folder)
+        measurement.run(output)
     # After an error, the list of the run before would not match the predictions.
-    assert not (folder / "out" / "measured.json").exists()
+    assert not (output / "measured.json").exists()
+    for text in ("{}", "", "[]", '{"key": "", "identity": {}, "figures": [["acc", 1, "x", 3]]}'):
+        (output / "cache" / f"{key}.json").write_text(text)
+        with pytest.raises(ValueError, match=f"{key}.json holds no result"):
+            measurement.run(output)
 
 
 def test_what_changes_is_measured_again(folder, monkeypatch):
-    _, _, before = run(folder, "exact", "backoff")
+    asked, measure_names = [], NamesTask.measure
+    monkeypatch.setattr(
+        NamesTask, "measure", lambda task, system: asked.append(type(system).__name__) or measure_names(task, system)
+    )
+    given = {"systems.backoff.over": "tfidf", "tasks.corpora.protocols": "strict"}
+    before = run(folder, "exact", "backoff", **given)[2]
+    assert asked.count("ExactMatch") == 3 and asked.count("DictionaryBackoff") == 2
+    asked.clear()
     write_lines(folder / "small" / "train.jsonl", TRAIN[2:])
-    asked = []
-    find = measure_module.find
-    monkeypatch.setattr(measure_module, "find", lambda system, task: asked.append(type(system)) or find(system, task))
-    run(folder, "exact", "backoff")
-    # Exact match knows nothing of the training part, but under two protocols the dictionary does.
-    assert [kind.__name__ for kind in asked].count("DictionaryBackoff") == 3 and asked.count(ExactMatch) <= 2
+    run(folder, "exact", "backoff", **given)
+    # Exact match knows nothing of the training part.
+    assert asked == ["DictionaryBackoff"]
     write_lines(folder / "small" / "train.jsonl", TRAIN)
-    assert run(folder, "exact", "backoff")[2].keys() == before.keys()
-    assert {key: entry["key"] for key, entry in run(folder, "exact", "backoff")[2].items()} == {
-        key: entry["key"] for key, entry in before.items()
-    }
+    after = run(folder, "exact", "backoff", **given)[2]
+    assert [entry["key"] for entry in after.values()] == [entry["key"] for entry in before.values()]
     monkeypatch.setattr(measure_module, "MEASUREMENT", 0)
     asked.clear()
-    run(folder, "exact")
-    assert len(asked) == 5
+    run(folder, "exact", **given)
+    assert len(asked) == 3
 
 
-def test_a_run_that_is_killed_goes_on(folder, monkeypatch):
-    expected = run(folder, output="whole")[0]
-    find, n = measure_module.find, iter(range(7))
+def test_a_run_that_is_killed_goes_on(done, tmp_path, monkeypatch):
+    folder, frame, _, _ = done
+    measure_names, n = NamesTask.measure, iter(range(7))
 
-    def stop(system, task):
+    def stop(task, system):
         if next(n) == 6:
             raise KeyboardInterrupt
-        return find(system, task)
+        return measure_names(task, system)
 
-    monkeypatch.setattr(measure_module, "find", stop)
+    monkeypatch.setattr(NamesTask, "measure", stop)
+    measurement = read_measurement(folder / "all.cfg", {"measure.only": "exact,tfidf,encoder"})
     with pytest.raises(KeyboardInterrupt):
-        run(folder)
-    monkeypatch.setattr(measure_module, "find", find)
-    assert run(folder)[0].equals(expected)
+        measurement.run(tmp_path)
+    monkeypatch.setattr(NamesTask, "measure", measure_names)
+    again = measurement.run(tmp_path)
+    assert again.equals(frame.filter(pl.col("system").is_in(["exact", "tfidf", "encoder"])))
 
 
 def test_a_result_counted_by_concepts_is_not_taken_for_one_of_names(tmp_path):
@@ -243,39 +265,21 @@ def test_a_result_counted_by_concepts_is_not_taken_for_one_of_names(tmp_path):
 
 
 def test_systems_without_files_are_listed_and_encoders_are_loaded_once(folder, monkeypatch):
-    (missing,) = run(folder, "biosyn")[1]["missing"][1:]
-    assert (missing["system"], missing["task"]) == ("biosyn", "small.strict") and "small/model" in missing["reason"]
-    frame, measured, _ = run(folder, "exact", "encoder", **{"systems.encoder.encoder": "a/b/c"})
+    few = {"tasks.corpora.protocols": "strict"}
+    frame, measured, _ = run(folder, "exact", "encoder", **{"systems.encoder.encoder": "a/b/c"}, **few)
     assert "a/b/c" in measured["missing"][1]["reason"] and frame["system"].unique().to_list() == ["exact"]
-    with pytest.raises(FileNotFoundError, match="a/b/c"):
-        measurement = read_measurement(folder / "all.cfg", {"systems.encoder.encoder": "a/b/c"})
-        measure(measurement.systems, measurement.tasks)
     loaded = []
     load = EncoderShim.load
     monkeypatch.setattr(EncoderShim, "load", lambda shim, name: loaded.append(name) or load(shim, name))
-    run(folder, "encoder", output="other")
+    run(folder, "encoder", output="other", **few)
     assert len(loaded) == 1
 
 
-@pytest.mark.parametrize("text", ["{}", "", "[]", '{"key": "", "identity": {}, "figures": [["acc", 1, "x", 3]]}'])
-def test_damaged_results_are_refused(folder, text):
-    key = run(folder, "exact")[2]["exact", "small.strict"]["key"]
-    (folder / "out" / "cache" / f"{key}.json").write_text(text)
-    with pytest.raises(ValueError, match=f"{key}.json holds no result"):
-        run(folder, "exact")
-
-
-def test_frames_are_read_and_pivoted(tmp_path):
-    rows = [("a", "t", "strict", "acc", rank, 0.1 * rank, 9, seed, "f") for rank in (1, 5) for seed in (0, 1)]
-    frame = pl.DataFrame([*rows, ("b", "u", "strict", "f1", None, 1.0, 9, None, "g")], schema=SCHEMA, orient="row")
+def test_frames_are_read_and_others_are_refused(tmp_path):
+    rows = [("a", "t", "strict", "acc", rank, 0.5, 9, seed, "f") for rank in (1, None) for seed in (0, None)]
+    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     write_results(frame, tmp_path)
     assert read_results(tmp_path).equals(frame) and read_results(tmp_path / "results.parquet").equals(frame)
-    table = pivot(frame, ["task", "metric", "rank"], "system")
-    assert table.rows() == [
-        ("t", "acc", 1, "10.0%", "–"),
-        ("t", "acc", 5, "50.0%", "–"),
-        ("u", "f1", None, "–", "100.0%"),
-    ]
     with pytest.raises(FileNotFoundError, match="no results"):
         read_results(tmp_path / "no")
     frame.drop("n").write_parquet(tmp_path / "results.parquet")
@@ -327,23 +331,23 @@ def test_malformed_systems_are_refused(tmp_path, lines, reason):
 def test_a_section_may_stand_for_several_systems(tmp_path):
     lines = ['kind = "biosyn"', 'model = "runs/{corpus}/seed-{seed}"', "seeds = [3, 0]", "", *EXACT]
     found = read(tmp_path, "[systems.a]", *lines)
-    assert list(found.systems) == ["a_3", "a_0", "exact"] and found.paths["a_3"] == "runs/{corpus}/seed-3"
-    info = found.systems["a_0"].info
-    assert (info.title, info.group, info.seed, info.kind) == ("a", "a", 0, "biosyn")
+    assert list(found.systems) == ["a_3", "a_0", "exact"] and found.systems["a_3"].path == "runs/{corpus}/seed-3"
+    system = found.systems["a_0"]
+    assert (system.title, system.group, system.seed, system.kind) == ("a", "a", 0, "biosyn")
     assert list(read(tmp_path, "[systems.a]", *lines, **{"measure.only": "a"}).systems) == ["a_3", "a_0"]
     found = read(tmp_path, "[systems.a]", 'kind = "encoder"', 'encoders = ",x=b/c,d/e"')
-    assert list(found.systems) == ["minilm", "x", "d/e"] and found.paths["x"] == "b/c"
+    assert list(found.systems) == ["minilm", "x", "d/e"] and found.systems["x"].path == "b/c"
 
 
 @pytest.mark.parametrize(
     "overrides, reason",
     [
         ({"measure.only": "exact,b"}, "Unknown system b.*exact"),
-        ({"tasks.other.x": 1}, r"--tasks.other.x.*no section \[tasks.other\]"),
+        ({"tasks.other.x": 1}, r"\[tasks.other\].*kind = None"),
         ({"measure.max_nams": 1}, "max_nams"),
         ({"tasks.names.files": ""}, "nothing to measure on.*no section has its files"),
         ({"tasks.names.files": "gone.json"}, "nothing to measure on.*names: no gone.json"),
-        ({"tasks.names.files": "a/names.json,b/names.json"}, "'names'.*rename"),
+        ({"tasks.names.files": "a/names.json,b/names.json"}, "'names.held_out'.*rename"),
         ({"tasks.names": {"kind": "corpora", "folder": "x", "releases": "a"}}, "NAME=VALUE"),
     ],
 )
@@ -362,7 +366,7 @@ def test_each_source_and_corpus_may_have_its_own_model(folder):
             builder.add_name(f"C{number:02d}", name, source="NEAR" if number < 8 else "FAR")
     builder.build().to_disk(folder / "names")
     with pytest.raises(ValueError, match="MISSING"):
-        SourcesSettings(terminology=str(folder / "names"), sources=("MISSING",)).make("sources", Limits())
+        list(SourcesSettings(terminology=str(folder / "names"), sources=("MISSING",)).make("sources", Limits()))
     for seed, name in enumerate(("NEAR-none", "FAR-none", "none-folds")):
         make_encoder_folder(folder / name, seed=seed)
     each = f'[systems]\n\n[systems.each]\nkind = "encoder"\nencoder = "{folder}/{{source}}-{{corpus}}"\n'
@@ -370,10 +374,10 @@ def test_each_source_and_corpus_may_have_its_own_model(folder):
     tasks = f'\n[tasks]\n\n[tasks.sources]\nkind = "sources"\nterminology = "{folder}/names"\n'
     corpora = f'\n[tasks.corpora]\nkind = "corpora"\nfolder = "{folder}"\nlist = "{folder}/corpora.cfg"\n'
     (folder / "all.cfg").write_text(each + tasks + corpora)
-    frame, measured, results = run(folder, **{"measure.max_queries": 3})
+    frame, measured, results = run(folder, **{"measure.max_queries": 3, "tasks.corpora.protocols": "strict"})
     assert {task for system, task in results if system == "each"} == {"NEAR.sources", "FAR.sources", "folds.strict"}
     lacking = [entry for entry in measured["missing"] if entry["system"] == "each"]
-    assert {entry["task"] for entry in lacking} == {f"small.{name}" for name in ("published", "strict", "refined")}
+    assert [entry["task"] for entry in lacking] == ["small.strict"]
     assert "no model" in lacking[0]["reason"] and "none-small" in lacking[0]["reason"]
     assert results["each", "NEAR.sources"]["key"] == results["near", "NEAR.sources"]["key"]
     assert results["each", "FAR.sources"]["key"] != results["near", "FAR.sources"]["key"]
@@ -397,19 +401,19 @@ class LengthTask:
         return {"title": "Length of words", "counts": {"words": len(self.words)}}
 
     def measure(self, system):
-        return [Figure("known", None, float(system.encode(self.words)[1].mean()), len(self.words))]
+        return Measured([Figure("known", None, float(system.encode(self.words)[1].mean()), len(self.words))])
 
 
 class LengthSettings(TaskSettings):
     words: tuple[str, ...] = ("heart", "fever")
 
     def make(self, name, limits):
-        return {LengthTask.name: LengthTask(self.words)}, []
+        return [LengthTask(self.words)]
 
 
 class Reader(System):
-    gives = frozenset({"encode"})
-    identity = {"kind": "reader"}
+    gives: ClassVar = frozenset({"encode"})
+    identity: ClassVar = {"kind": "reader"}
 
     def encode(self, strings):
         return np.ones((len(strings), 2), np.float32), np.array([len(string) == 5 for string in strings])
@@ -420,14 +424,14 @@ def test_a_new_benchmark_is_a_class_with_settings(tmp_path, monkeypatch):
     monkeypatch.setattr("training.evaluation.config.import_module", lambda name: __import__(__name__, fromlist=["x"]))
     (tmp_path / "config.cfg").write_text('[tasks]\n\n[tasks.words]\nkind = "length"\n')
     measurement = read_measurement(tmp_path / "config.cfg", needs_systems=False)
-    measurement.systems, measurement.paths = {"reader": Reader(), "exact": ExactMatch()}, {"reader": "", "exact": ""}
+    measurement.systems = {"reader": Reader(), "exact": ExactMatch()}
     frame = measurement.run(tmp_path / "out")
     # A system that gives nothing of what the task needs is not measured on it.
     assert frame.select("system", "task", "metric", "value", "n").rows() == [
         ("reader", "words.length", "known", 1.0, 2)
     ]
     with pytest.raises(ValueError, match="None of the systems.*exact.*words.length"):
-        measure({"exact": ExactMatch()}, measurement.tasks)
+        measure({"exact": ExactMatch()}, measurement.tasks, tmp_path)
 
 
 def test_a_new_corpus_is_a_section_of_a_list(tmp_path):

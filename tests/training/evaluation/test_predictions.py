@@ -30,8 +30,6 @@ def test_predictions_are_read(tmp_path):
     [
         "{",
         "[]",
-        json.dumps({**LINE, "candidates": []}),
-        json.dumps({**LINE, "queries": [], "candidates": []}),
         json.dumps({key: value for key, value in LINE.items() if key != "gold"}),
         json.dumps({**LINE, "candidates": [[{"ids": None, "name": "a", "score": 0.5}]]}),
         json.dumps({**LINE, "queries": "a"}),

@@ -19,7 +19,7 @@ from training.evaluation.relations import (
 )
 from training.evaluation.settings import Limits
 from training.evaluation.systems.encoder import EncoderSystem
-from training.evaluation.systems.vectors import ConceptVectors
+from training.evaluation.systems.vectors import ConceptVectors, VectorTable
 
 N = 40
 CONCEPTS = [f"C{number:02}" for number in range(N)]
@@ -60,7 +60,7 @@ def parity_triples():
 def parity_vectors(width=6, seed=0):
     noise = np.random.default_rng(seed).normal(size=(N, width)).astype("f4")
     noise[:, 0] = np.where(np.arange(N) % 2, 3, -3)
-    return ConceptVectors(CONCEPTS, noise, fingerprint="parity")
+    return ConceptVectors.of(VectorTable(CONCEPTS, noise))
 
 
 def test_inverse_labels_are_found(names):
@@ -79,11 +79,11 @@ def test_what_is_left_out_is_counted(tmp_path, names):
     data = choose(folder, names, min_triples=10)
     left_out = {reason: n for reason, n in data.report["left_out"].items() if n}
     assert left_out == {"unknown_concept": 1, "inverse_label": n_even, "pair_of_several_labels": 2, "rare_label": 2}
-    assert data.report["inverse_of"] == {"inverse_R00": "R00"} and data.report["pairs_of_several_labels"] == 1
+    assert data.report["inverse_of"] == {"inverse_R00": "R00"}
     assert data.report["triples_read"] == len(rows) == len(data.labels) + sum(left_out.values())
-    assert data.names == ["R00", "R01", "R10", "R11"] and data.report["rare_labels"] == 1
+    assert data.names == ["R00", "R01", "R10", "R11"]
     # The labels still belong to their triples.
-    for head, tail, label in zip(data.heads, data.tails, data.labels, strict=True):
+    for head, tail, label in zip(*data.ends.T, data.labels, strict=True):
         assert (data.concepts[head], data.names[label], data.concepts[tail]) in rows
 
 
@@ -109,28 +109,22 @@ def test_what_leaves_one_label_is_refused(tmp_path, names):
         choose(folder, names, min_triples=1000)
     names.to_disk(tmp_path / "names")
     chosen = RelationTaskSettings(terminology=str(tmp_path / "names"), triples=str(folder))
-    tasks, (missing,) = chosen.make("relations", Limits())
-    assert not tasks and "1 of the relations" in missing.reason
+    (missing,) = chosen.make("relations", Limits())
+    assert "1 of the relations" in missing.reason
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"min_triples": 1},
-        {"max_triples": 1},
-        {"seeds": ()},
-        {"seeds": (-1,)},
-        {"standardise": True, "fine_tune": True},
-    ],
+    [{"min_triples": 1}, {"max_triples": -1}, {"seeds": ()}],
 )
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         RelationTaskSettings.read(wrong)
 
 
-@pytest.fixture
-def data(tmp_path, names):
-    return choose(write(tmp_path / "triples", parity_triples()), names)
+@pytest.fixture(scope="module")
+def data(tmp_path_factory, names):
+    return choose(write(tmp_path_factory.mktemp("triples"), parity_triples()), names)
 
 
 @pytest.fixture
@@ -138,9 +132,8 @@ def quick(monkeypatch):
     monkeypatch.setattr(module, "RATES", {False: (64, 0.02), True: (96, 2e-3)})
 
 
-@pytest.mark.parametrize("standardise", [False, True])
-def test_what_vectors_tell_is_learned(data, names, standardise, quick):
-    result = measure(parity_vectors(), names, data, standardise=standardise, seeds=(1, 2))
+def test_what_vectors_tell_is_learned(data, names, quick):
+    result = measure(parity_vectors(), names, data, seeds=(1, 2), epochs=15)
     assert result["accuracy"] > 0.95 and result["macro_f1"] > 0.95 and result["accuracy_sd"] >= 0
     assert result["accuracy"] == pytest.approx(np.mean([run["accuracy"] for run in result["runs"]]))
     most = int(np.bincount(data.labels[~data.is_test]).argmax())
@@ -152,8 +145,8 @@ def test_what_vectors_tell_is_learned(data, names, standardise, quick):
 
 
 def test_what_vectors_do_not_tell_is_not_learned(data, names, quick):
-    vectors = ConceptVectors(CONCEPTS, np.ones((N, 4), "f4"), fingerprint="x")
-    result = measure(vectors, names, data)
+    vectors = ConceptVectors.of(VectorTable(CONCEPTS, np.ones((N, 4), "f4")))
+    result = measure(vectors, names, data, epochs=5)
     # An equal vector for all leaves nothing but the most frequent label.
     assert result["accuracy"] == result["majority_accuracy"] == result["accuracy_of_all"]
 
@@ -161,7 +154,7 @@ def test_what_vectors_do_not_tell_is_not_learned(data, names, quick):
 def test_a_linear_head_cannot_learn_a_product(tmp_path, names, quick):
     rows = [(head, "same" if label in ("R00", "R11") else "other", tail) for head, label, tail in parity_triples()]
     data = choose(write(tmp_path / "xor", rows), names)
-    assert measure(parity_vectors(1), names, data)["accuracy"] < 0.7
+    assert measure(parity_vectors(1), names, data, epochs=15)["accuracy"] < 0.7
 
 
 def test_runs_repeat_and_leave_the_random_state_alone(data, names, quick):
@@ -182,10 +175,8 @@ def test_the_head_equals_plain_softmax_regression(data, names, monkeypatch):
         torch.manual_seed(72)
         layer = torch.nn.Linear(12, 4)
     weight, bias = layer.weight.detach().double().numpy(), layer.bias.detach().double().numpy()
-    table = dict(zip(vectors.ids, vectors.vectors.astype(float), strict=True))
-    x = np.array(
-        [[*table[data.concepts[h]], *table[data.concepts[t]]] for h, t in zip(data.heads, data.tails, strict=True)]
-    )
+    table = dict(zip(vectors.loaded.keys, vectors.loaded.vectors.astype(float), strict=True))
+    x = np.array([[*table[data.concepts[h]], *table[data.concepts[t]]] for h, t in data.ends])
     logits = x[~data.is_test] @ weight.T + bias
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     error = shares - np.eye(4)[data.labels[~data.is_test]]
@@ -196,13 +187,13 @@ def test_the_head_equals_plain_softmax_regression(data, names, monkeypatch):
 
 
 def test_concepts_without_vectors_are_counted(data, names, quick):
-    table = parity_vectors()
-    part = ConceptVectors(CONCEPTS[:30], table.vectors[:30], fingerprint="part")
-    result = measure(part, names, data)
+    table = parity_vectors().loaded
+    part = ConceptVectors.of(VectorTable(CONCEPTS[:30], table.vectors[:30]))
+    result = measure(part, names, data, epochs=2)
     assert result["train"] + result["test"] == 30 * 29 // 2
     assert result["accuracy_of_all"] == pytest.approx(result["accuracy"] * result["test"] / data.report["test"])
     with pytest.raises(ValueError, match="vectors at both ends"):
-        measure(ConceptVectors(CONCEPTS[:1], table.vectors[:1], fingerprint="x"), names, data)
+        measure(ConceptVectors.of(VectorTable(CONCEPTS[:1], table.vectors[:1])), names, data)
 
 
 def test_the_learning_rate_rises_and_falls():
@@ -217,9 +208,9 @@ def test_an_encoder_learns_more_than_its_frozen_vectors_tell(data, names, encode
     encoder.load(encoder_folder)
     before = encoder.encode_unscaled(["cold"])
     settings = {"fine_tune": True, "epochs": 4}
-    result, again = (measure(EncoderSystem(encoder), names, data, **settings) for _ in range(2))
+    result, again = (measure(EncoderSystem.of(Embeddings(encoder)), names, data, **settings) for _ in range(2))
     assert result == again and result["mode"] == "fine-tune"
-    frozen = measure(EncoderSystem(encoder), names, data, epochs=4)
+    frozen = measure(EncoderSystem.of(Embeddings(encoder)), names, data, epochs=4)
     assert result["accuracy"] > max(0.9, frozen["accuracy"])
     np.testing.assert_array_equal(encoder.encode_unscaled(["cold"]), before)
     with pytest.raises(ValueError, match="other vectors"):
@@ -233,7 +224,7 @@ def test_unseen_triples_have_an_end_outside_of_training(tmp_path, names):
         builder.add_name(concept, concept)
     seen, chosen = builder.build(), RelationTaskSettings(triples=str(folder), unseen="x", min_triples=10)
     data = choose_triples(names, chosen, seen=seen)
-    assert data.report["left_out"]["seen"] == 20 * 19 // 2 and data.report["seen"] == seen.fingerprint
+    assert data.report["left_out"]["seen"] == 20 * 19 // 2
     task = RelationTask("unseen", data, names, chosen)
     task.check_unseen(set(CONCEPTS[:20]), "here")
     with pytest.raises(ValueError, match="both concepts are in here, as C"):

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
-from spacy.vectors import Vectors
-from spacy.vocab import Vocab
 
 from training.evaluation.settings import Limits
-from training.evaluation.systems.vectors import ConceptVectors, WordVectorSystem
+from training.evaluation.systems.vectors import ConceptVectors, VectorTable, WordVectorSystem
 from training.evaluation.word_similarity import (
     WordSimilaritySettings,
     WordSimilarityTask,
@@ -35,15 +33,12 @@ def read(tmp_path, text, name="set.csv"):
 
 def measure(vectors, pairs):
     """Measure, and return values by metric, and the other facts."""
-    measured = WordSimilarityTask("similarity", pairs).measure(vectors)
+    measured = WordSimilarityTask("similarity", "set", pairs, "").measure(vectors)
     return {figure.metric: figure.value for figure in measured.figures} | measured.details
 
 
 def make_words(table):
-    vocab = Vocab()
-    data = np.array(list(table.values()), dtype=np.float32)
-    vocab.vectors = Vectors(strings=vocab.strings, data=data, keys=list(table))
-    return WordVectorSystem(vocab)
+    return WordVectorSystem.of(VectorTable(list(table), np.array(list(table.values()), dtype=np.float32)))
 
 
 def at_angle(degrees):
@@ -51,27 +46,27 @@ def at_angle(degrees):
 
 
 def test_the_files_of_all_sets_are_read(tmp_path):
-    mayo = read(tmp_path, MAYO, "MayoSRS.csv")
-    assert mayo.name == "MayoSRS" and mayo.ratings == {"mean": [9.5, 4.25, 1]}
-    assert mayo.terms == [("heart", "myocardium"), ("heart", "pain, chest"), ("Myocardium", "pain")]
-    assert mayo.concepts == [("C1", "C2"), ("C1", "C3"), ("C2", "C3")]
-    assert read(tmp_path, MINI_MAYO).ratings == {"physicians": [4, 1], "coders": [3.5, 2]}
+    mayo = read(tmp_path, MAYO)
+    assert mayo["mean"].to_list() == [9.5, 4.25, 1]
+    assert mayo.select("term1", "term2").row(1) == ("heart", "pain, chest")
+    assert mayo.select("cui1", "cui2").rows() == [("C1", "C2"), ("C1", "C3"), ("C2", "C3")]
+    mini = read(tmp_path, MINI_MAYO)
+    assert mini["physicians"].to_list() == [4, 1] and mini["coders"].to_list() == [3.5, 2]
     umnsrs = read(tmp_path, UMNSRS)
-    assert umnsrs.ratings == {"mean": [1200.5, 800]} and umnsrs.concepts == [("C1", "C2"), ("C2", "C1")]
-    assert read(tmp_path, "TERM2,mean,TERM1\nb,1,a\n").terms == [("a", "b")]
+    assert umnsrs["mean"].to_list() == [1200.5, 800] and umnsrs["cui2"].to_list() == ["C2", "C1"]
+    assert read(tmp_path, "TERM2,mean,TERM1\nb,1,a\n").select("term1", "term2").rows() == [("a", "b")]
 
 
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("Mean,TERM1\n1,a\n", "the header has no TERM2"),
+        ("Mean,TERM1\n1,a\n", "term2"),
         ("TERM1,TERM2\na,b\n", "the header has no rating"),
-        ("Mean,TERM1,TERM2,TERM1\n1,a,b,c\n", "TERM1 twice"),
         ("Mean,TERM1,TERM2\n1,a\n", "pair 1 has an empty term"),
         ("Mean,TERM1,TERM2\n1,a,b,c\n", "more fields"),
         ("Mean,TERM1,TERM2\n1,a,b\n1,a,\n", "pair 2 has an empty term"),
-        ("Mean,TERM1,TERM2\nhigh,a,b\n", "no finite number: .'high'"),
-        ("Mean,TERM1,TERM2\nnan,a,b\n", "'nan'"),
+        ("Mean,TERM1,TERM2\nhigh,a,b\n", "high"),
+        ("Mean,TERM1,TERM2\nnan,a,b\n", "no finite number.*nan"),
         ("Mean,TERM1,TERM2\n,a,b\n", "pair 1"),
         ("Mean,TERM1,TERM2\n1,a,\udce9\n", "utf-?8"),
         ("Mean,TERM1,TERM2\n", "there is no pair"),
@@ -95,10 +90,13 @@ def test_unknown_pairs_are_left_out_or_count_0(tmp_path):
 
 def test_tables_are_asked_for_cuis(tmp_path):
     vectors = np.array([at_angle(0), at_angle(30), at_angle(100)], dtype=np.float32)
-    table = ConceptVectors(["C1", "C2", "C3"], vectors, fingerprint="x")
+    table = ConceptVectors.of(VectorTable(["C1", "C2", "C3"], vectors))
     result = measure(table, read(tmp_path, MAYO))
     assert result["known"] == 3 and result["spearman.mean"] == pytest.approx(0.5)
-    assert WordSimilarityTask("x", read(tmp_path, UMNSRS)).describe()["counts"] == {"pairs": 2, "repeated": 1}
+    assert WordSimilarityTask("x", "set", read(tmp_path, UMNSRS), "").describe()["counts"] == {
+        "pairs": 2,
+        "repeated": 1,
+    }
     with pytest.raises(ValueError, match="have no CUIs"):
         measure(table, read(tmp_path, "Mean,TERM1,TERM2\n1,a,b\n"))
 
@@ -129,12 +127,8 @@ def test_each_file_is_a_task(tmp_path):
     files = [tmp_path / name for name in ("MayoSRS.csv", "MiniMayoSRS.csv")]
     for file, text in zip(files, (MAYO, MINI_MAYO), strict=True):
         file.write_text(text)
-    tasks, _ = WordSimilaritySettings(files=",".join(map(str, files))).make("similarity", Limits())
-    assert list(tasks) == ["similarity.MayoSRS", "similarity.MiniMayoSRS"]
-    metrics = [
-        figure.metric
-        for figure in tasks["similarity.MiniMayoSRS"]
-        .measure(make_words({"heart": [1, 0], "myocardium": [0, 1], "pain": [1, 1]}))
-        .figures
-    ]
+    mayo, mini = WordSimilaritySettings(files=",".join(map(str, files))).make("similarity", Limits())
+    assert (mayo.name, mini.name) == ("similarity.MayoSRS", "similarity.MiniMayoSRS") and mayo.hash() != mini.hash()
+    measured = mini.measure(make_words({"heart": [1, 0], "myocardium": [0, 1], "pain": [1, 1]}))
+    metrics = [figure.metric for figure in measured.figures]
     assert metrics == ["spearman.physicians", "spearman_of_all.physicians", "spearman.coders", "spearman_of_all.coders"]

@@ -1,4 +1,4 @@
-"""Look-up by vectors of an encoder."""
+"""Systems with an encoder: look-up by its vectors, the pipeline `sapbert_linker`, and BioSyn."""
 
 from __future__ import annotations
 
@@ -7,82 +7,43 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import spacy
+from pydantic import PrivateAttr
+from spacy.tokens import Span
 from typing_extensions import Self
 
 from spacy_sapbert.encoder.settings import Pooling
-from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
 from spacy_sapbert.encoder.transformer import resolve_device
+from spacy_sapbert.files import hash_file
+from spacy_sapbert.terminology import TerminologyBuilder
 
-from ...encoders.bases import SMALL, EncoderChoice, load_base
+from ...encoders.bases import SMALL, EncoderChoice, find_encoder, load_base
 from ...encoders.embeddings import Embeddings
 from ...engine.nearest import search_on_device
-from ..measure import LazySystem, System
-from ..settings import SystemSettings
+from ...methods.biosyn.scorer import BIOSYN_FILE, BioSynScorer, pad
+from ..settings import System
 
-Similarity = Literal["cosine", "dot"]
+MENTIONS = "mentions"
+# Concepts that the linker proposes for a query.
+LINKED = 10
 
 
 class EncoderSystem(System):
     """Finds the names whose vectors are the most similar to that of the query, by exact search.
 
-    The similarity "dot" is the inner product of vectors as they are, as SapBERT was measured.
-    """
-
-    gives = frozenset({"search", "encode"})
-
-    def __init__(self, encoder: EncoderShim | Embeddings, *, similarity: Similarity = "cosine") -> None:
-        self.embeddings = encoder if isinstance(encoder, Embeddings) else Embeddings(encoder)
-        self.similarity = similarity
-
-    @property
-    def encoder(self) -> EncoderShim:
-        """The encoder."""
-        return self.embeddings.encoder
-
-    @property
-    def fingerprint(self) -> str:
-        """The encoder's fingerprint and its precision, which changes rounding."""
-        return f"{self.encoder.fingerprint} {self.encoder.dtype}"
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Name encoder and similarity. See `System.identity`."""
-        return {"kind": "encoder", "encoder": self.fingerprint, "similarity": self.similarity}
-
-    def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the names with the most similar vectors. See `Searcher.search`."""
-        self.embeddings.add([*names, *queries])
-        normalised = self.similarity == "cosine"
-        # Names are read in blocks: their vectors may not fit into memory.
-        left, right = self.embeddings.take(queries, normalised=normalised), self.embeddings.view(names, normalised)
-        return search_on_device(right, left, k, resolve_device("auto"))
-
-    def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Encode strings. A string of unknown tokens only is not known. See `NameVectors.encode`."""
-        row_of = {string: row for row, string in enumerate(dict.fromkeys(strings))}
-        is_known = np.array([self.encoder.is_informative(ids) for ids in self.encoder.tokenize(list(row_of))], bool)
-        vectors = np.zeros((len(row_of), self.encoder.width), dtype=np.float32)
-        known = [string for string, row in row_of.items() if is_known[row]]
-        if known:
-            vectors[is_known] = self.embeddings.take(known, normalised=False)
-        rows = [row_of[string] for string in strings]
-        return vectors[rows], is_known[rows]
-
-
-class EncoderSystemSettings(SystemSettings):
-    """Settings of `EncoderSystem`.
-
     encoder (str): A folder, hub name or short name; empty for the small encoder.
     encoders (str | None): Several in place of one, with commas between them: NAME=FOLDER, or a folder, which is then
         the name as well.
+    similarity (str): "dot" is the inner product of vectors as they are, as SapBERT was measured.
     """
 
-    gives: ClassVar[frozenset[str]] = EncoderSystem.gives
+    gives: ClassVar[frozenset[str]] = frozenset({"search", "encode"})
     trained: ClassVar[str] = "encoder"
 
     encoder: str = ""
     encoders: str | None = None
-    similarity: Similarity = "cosine"
+    similarity: Literal["cosine", "dot"] = "cosine"
     pooling: Pooling | None = None
     max_length: int | None = None
     lower_case: bool | None = None
@@ -90,7 +51,6 @@ class EncoderSystemSettings(SystemSettings):
     attention_mask: bool | None = None
 
     def expand(self, name: str) -> dict[str, Self]:
-        """List the systems of all encoders and seeds."""
         if self.encoders is None:
             return super().expand(name)
         systems: dict[str, Self] = {}
@@ -102,10 +62,108 @@ class EncoderSystemSettings(SystemSettings):
             systems[label] = self.changed(encoder=folder, encoders=None)
         return systems
 
-    def make(self, cache: Path | None) -> System:
-        """Make the system, which loads its encoder when it is asked."""
+    def load(self) -> Embeddings:
         choice = EncoderChoice(**{name: getattr(self, name) for name in EncoderChoice.model_fields})
-        path, similarity = self.encoder, self.similarity
-        return LazySystem(
-            lambda: EncoderSystem(Embeddings(load_base(path, choice), cache), similarity=similarity), self.gives
-        )
+        return Embeddings(load_base(self.encoder, choice), self.cache or None)
+
+    @property
+    def shim(self) -> EncoderShim:
+        return self.loaded.encoder
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        # The precision changes rounding.
+        encoder = f"{self.shim.fingerprint} {self.shim.dtype}"
+        return {"kind": "encoder", "encoder": encoder, "similarity": self.similarity}
+
+    def describe_search(self) -> dict[str, Any]:
+        return {"similarity": self.similarity, "search": "exact"}
+
+    def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+        embeddings, normalised = self.loaded, self.similarity == "cosine"
+        embeddings.add([*names, *queries])
+        # Names are read in blocks: their vectors may not fit into memory.
+        left, right = embeddings.take(queries, normalised=normalised), embeddings.view(names, normalised)
+        return search_on_device(right, left, k, resolve_device("auto"))
+
+    def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Encode strings. A string of unknown tokens only is not known."""
+        row_of = {string: row for row, string in enumerate(dict.fromkeys(strings))}
+        is_known = np.array([self.shim.is_informative(ids) for ids in self.shim.tokenize(list(row_of))], bool)
+        vectors = np.zeros((len(row_of), self.shim.width), dtype=np.float32)
+        known = [string for string, row in row_of.items() if is_known[row]]
+        if known:
+            vectors[is_known] = self.loaded.take(known, normalised=False)
+        rows = [row_of[string] for string in strings]
+        return vectors[rows], is_known[rows]
+
+
+class LinkerSystem(System):
+    """The pipeline `sapbert_linker` over a terminology of the dictionary, with its approximate search.
+
+    Each query is a document and its only mention. The linker returns one name of each concept, so names and concepts
+    have the same ranks.
+    """
+
+    trained: ClassVar[str] = "encoder"
+
+    encoder: str = ""
+
+    _index: Any = PrivateAttr(None)
+
+    def load(self) -> tuple[str, str]:
+        shim, folder = EncoderShim({}, "auto"), find_encoder(self.encoder)
+        shim.load(folder)
+        return folder, f"{shim.fingerprint} {shim.dtype}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"kind": "linker", "encoder": self.loaded[1], "k": LINKED}
+
+    def describe_search(self) -> dict[str, Any]:
+        """Describe the index, with its recall as measured when it was built."""
+        scoring, recall = self._index.configuration["scoring"], self._index.recall.get("at_1")
+        return {"similarity": "", "search": scoring, "recall": recall}
+
+    def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Find names with a pipeline that is built for them."""
+        builder = TerminologyBuilder()
+        row_of: dict[tuple[str, str], int] = {}
+        for row, (concept, name) in enumerate(zip(self._task.linking.ids, names, strict=True)):
+            builder.add_name(concept, name)
+            row_of.setdefault((concept, name), row)
+        nlp = spacy.blank("en")
+        linker: Any = nlp.add_pipe("sapbert_linker", config={"k": min(LINKED, k), "spans_key": MENTIONS})
+        linker.initialize(terminology=builder.build(), encoder=make_huggingface_loader(self.loaded[0]))
+        self._index = linker.index
+        docs = [nlp.make_doc(query) for query in queries]
+        for doc in docs:
+            doc.spans[MENTIONS] = [Span(doc, 0, len(doc))] if len(doc) else []
+        found = []
+        for doc in nlp.pipe(docs):
+            candidates = [entry for span in doc.spans[MENTIONS] for entry in linker.get_candidates(span)][:k]
+            rows = [row_of[entry["concept_id"], entry["name"]] for entry in candidates]
+            scores = [entry["score"] for entry in candidates]
+            found.append((np.array(rows, dtype=np.int64), np.array(scores, dtype=np.float32)))
+        return pad(found, k)
+
+
+class TrainedBioSyn(System):
+    """BioSyn (Sung et al., ACL 2020): look-up by vectors and by shared characters at once.
+
+    model (str): The output folder of its training.
+    """
+
+    trained: ClassVar[str] = "model"
+
+    model: str
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"kind": "biosyn", "model": hash_file(Path(self.model) / BIOSYN_FILE)}
+
+    def load(self) -> BioSynScorer:
+        return BioSynScorer.from_disk(self.model, cache=self.cache or None)
+
+    def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.loaded.search(names, queries, k)

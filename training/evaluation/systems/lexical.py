@@ -5,35 +5,30 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from pydantic import PrivateAttr
 
-from ...data.accuracy import Searcher
+from ...data.accuracy import NearestNames, find
 from ...data.mentions import EQUAL_IDS
+from ...data.task import LinkingTask
 from ...methods.biosyn.scorer import NAME_BLOCK, QUERY_BLOCK, SparseEncoder, pad, score_sparse, search_blocks
-from ..measure import System
-from ..settings import SystemSettings
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
+from ..folds import FOLD
+from ..settings import System
 
 
 class ExactMatch(System):
     """Finds the names that are equal to the query: the floor for any other system."""
 
-    def __init__(self, *, lower_case: bool = True) -> None:
-        self.lower_case = lower_case
+    lower_case: bool = True
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Name the setting. See `System.identity`."""
         return {"kind": "exact", "lower_case": self.lower_case}
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the names that equal a query. See `Searcher.search`; all scores are 1."""
         rows_of: dict[str, list[int]] = {}
         for row, name in enumerate(names):
             rows_of.setdefault(self._fold(name), []).append(row)
@@ -44,55 +39,52 @@ class ExactMatch(System):
         return text.lower() if self.lower_case else text
 
 
-class ExactSettings(SystemSettings):
-    """Settings of `ExactMatch`."""
-
-    lower_case: bool = True
-
-    def make(self, cache: Path | None) -> System:
-        """Make the system."""
-        return ExactMatch(lower_case=self.lower_case)
-
-
 class CharacterTfidf(System):
     """Finds the names that share characters with the query: one or two in a row, weighted by rarity (TF-IDF).
 
-    The sparse half of BioSyn, but fitted on the dictionary that is searched. The last fit is kept for other queries.
+    The sparse half of BioSyn, but fitted on the dictionary that is searched.
     """
-
-    def __init__(self) -> None:
-        self._names: list[str] = []
-        self._fitted: tuple[SparseEncoder, csr_matrix] | None = None
 
     @property
     def identity(self) -> dict[str, Any]:
-        """There is only one. See `System.identity`."""
         return {"kind": "tfidf"}
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the names with the highest cosine, without those that share no character. See `Searcher.search`."""
-        if self._fitted is None or self._names != list(names):
-            encoder = SparseEncoder.fit(names)
-            self._names, self._fitted = list(names), (encoder, encoder.encode(names))
-        encoder, encoded = self._fitted
-        score = score_sparse(encoder.encode(queries), encoded)
+        """Find the names with the highest cosine, without those that share no character."""
+        encoder = SparseEncoder.fit(names)
+        score = score_sparse(encoder.encode(queries), encoder.encode(names))
         sizes = {"query_block": QUERY_BLOCK, "name_block": NAME_BLOCK}
         return search_blocks(score, len(queries), len(names), k, above=0.0, **sizes)
 
+
+class BackoffSystem(System):
+    """A section with kind = "backoff": dictionary and training part before another system of the config."""
+
+    over: str
+
+    _system: Any = PrivateAttr(None)
+
+    @property
+    def path(self) -> str:
+        return self._system.path if self._system else ""
+
+    def connect(self, others: Mapping[str, System]) -> None:
+        self._system = others.get(self.over)
+        if self._system is None or isinstance(self._system, BackoffSystem):
+            raise ValueError(f"over = {self.over!r} is no other system of the file.")
+        if FOLD in self._system.path:
+            raise ValueError(
+                f"over = {self.over!r} has a model for each fold, and folds have no training part in common."
+            )
+
+    def bind(self, task: Any) -> DictionaryBackoff:
+        return DictionaryBackoff(self._system.bind(task), task.linking.ids, task.list_seen())
+
     def release(self) -> None:
-        """Forget the last fit. See `System.release`."""
-        self._names, self._fitted = [], None
+        self._system.release()
 
 
-class TfidfSettings(SystemSettings):
-    """Settings of `CharacterTfidf`: it has none."""
-
-    def make(self, cache: Path | None) -> System:
-        """Make the system."""
-        return CharacterTfidf()
-
-
-class DictionaryBackoff(System):
+class DictionaryBackoff:
     """Looks up known strings, and passes the others to another system.
 
     In this order, ignoring case: the most frequent concept of the string in the training part; the concept with the
@@ -101,7 +93,7 @@ class DictionaryBackoff(System):
     "|" between equal ids, and `seen` are the strings of the training part with their ids.
     """
 
-    def __init__(self, system: System, ids: Sequence[str] = (), seen: Iterable[tuple[str, Sequence[str]]] = ()) -> None:
+    def __init__(self, system: Any, ids: Sequence[str], seen: Iterable[tuple[str, Sequence[str]]]) -> None:
         self.system = system
         row_of_id: dict[str, int] = {}
         # The row with the fewest ids: a name of several concepts would be right for all of them.
@@ -118,24 +110,18 @@ class DictionaryBackoff(System):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Identify the wrapped system and the training part. See `System.identity`."""
         known = hashlib.sha256(json.dumps(sorted(self._known.items())).encode()).hexdigest()
         return {"kind": "backoff", "over": self.system.identity, "known": known}
 
-    def bind(self, task: Any) -> System:
-        """Give the system the task's ids and training mentions. See `System.bind`."""
-        return DictionaryBackoff(self.system.load().bind(task), task.linking.ids, task.list_seen())
-
-    def release(self) -> None:
-        """Free the memory of the wrapped system. See `System.release`."""
-        self.system.release()
+    def find(self, task: LinkingTask) -> NearestNames:
+        return find(self, task)
 
     def describe_search(self) -> dict[str, Any]:
-        """Say how many queries each step has answered. See `System.describe_search`."""
-        return {"search": "exact", "decided": dict(self.decided)}
+        """Say how many queries each step has answered."""
+        return {"similarity": "", "search": "exact", "decided": dict(self.decided)}
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find names, see `Searcher.search`. Those that are found without the system have a score of 1.
+        """Find names. Those that are found without the system have a score of 1.
 
         `decided` counts the queries that the training part, the dictionary and the system have answered.
         """
@@ -147,15 +133,8 @@ class DictionaryBackoff(System):
         is_decided = decided >= 0
         left = np.flatnonzero(~is_decided).tolist()
         if left:
-            system = cast(Searcher, self.system)
-            rows[left], scores[left] = system.search(names, [queries[number] for number in left], k)
+            rows[left], scores[left] = self.system.search(names, [queries[number] for number in left], k)
         rows[is_decided, 0], scores[is_decided, 0] = decided[is_decided], 1.0
         known = sum(query.lower() in self._known for query in queries)
         self.decided = Counter(training=known, dictionary=int(is_decided.sum()) - known, system=len(left))
         return rows, scores
-
-
-class BackoffSettings(SystemSettings):
-    """Settings of `DictionaryBackoff`: the name of another system of the config."""
-
-    over: str

@@ -15,11 +15,10 @@ from spacy_sapbert.files import hash_file
 from training.data.accuracy import find, judge
 from training.data.further_pairs import write_finetuning_pairs
 from training.data.run_folder import RunDescription, RunFolder
-from training.encoders.bases import EncoderChoice, load_base
 from training.engine.method import TrainingData
 from training.evaluation.config import read_measurement
+from training.evaluation.folds import ModelsOfFolds
 from training.evaluation.systems.encoder import EncoderSystem
-from training.evaluation.systems.models import ModelsOfFolds
 from training.sweep import check_data
 
 NAMES = ["Heart attack", "Cold", "Liver failure", "Pain"]
@@ -114,21 +113,21 @@ def test_each_fold_is_measured_with_its_own_model(suite, monkeypatch):
     search = EncoderSystem.search
 
     def spy(system, names, queries, k):
-        asked.append((system.encoder.fingerprint, list(queries)))
+        asked.append((system.shim.fingerprint, list(queries)))
         return search(system, names, queries, k)
 
     monkeypatch.setattr(EncoderSystem, "search", spy)
     frame, measured = run(suite)
     (entry,) = measured["results"]
-    systems = [EncoderSystem(load_base(str(suite / f"runs/toy-{n}/encoder"), EncoderChoice())) for n in range(3)]
-    assert len({system.encoder.fingerprint for system in systems}) == 3
+    systems = [EncoderSystem(encoder=str(suite / f"runs/toy-{n}/encoder")) for n in range(3)]
+    assert len({system.shim.fingerprint for system in systems}) == 3
     # No model sees a mention of another fold, not even to look for it.
-    assert asked == [(system.encoder.fingerprint, texts) for system, texts in zip(systems, TESTS, strict=True)]
+    assert asked == [(system.shim.fingerprint, texts) for system, texts in zip(systems, TESTS, strict=True)]
     identity = measured["systems"]["by_fold"]["identity"]
     assert identity["kind"] == "folds" and len(identity["folds"]) == 3
     means = []
     for system, texts in zip(systems, TESTS, strict=True):
-        vectors, names = system.encoder.encode(texts), system.encoder.encode(NAMES)
+        vectors, names = system.shim.encode(texts), system.shim.encode(NAMES)
         best = (vectors @ names.T).argmax(axis=1)
         means.append(np.mean([nearest == len(text) % 4 for nearest, text in zip(best, texts, strict=True)]))
     (figure,) = frame.filter(pl.col("metric") == "acc", pl.col("rank") == 1).rows(named=True)
@@ -147,7 +146,7 @@ def test_models_of_folds_find_what_one_model_finds(suite):
         shutil.copytree(suite / "runs" / "toy-0" / "encoder", suite / "runs" / f"toy-{fold}" / "encoder")
     frame, _ = run(suite)
     task = read_measurement(suite / "systems.cfg").tasks["toy.strict"].linking
-    one = EncoderSystem(load_base(str(suite / "runs/toy-0/encoder"), EncoderChoice(max_length=None)))
+    one = EncoderSystem(encoder=str(suite / "runs/toy-0/encoder"))
     means = judge(task, find(one, task)).means()
     figures = {(row["metric"], row["rank"]): row["value"] for row in frame.iter_rows(named=True)}
     assert figures == pytest.approx(means)

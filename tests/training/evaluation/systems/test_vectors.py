@@ -4,17 +4,15 @@ import gzip
 
 import numpy as np
 import pytest
-import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spacy.vectors import Vectors
-from spacy.vocab import Vocab
 
 from spacy_sapbert.encoder.shim import EncoderShim
+from training.encoders.embeddings import Embeddings
 from training.evaluation.systems.encoder import EncoderSystem
 from training.evaluation.systems.vectors import (
-    LONGEST_WORD,
     ConceptVectors,
+    VectorTable,
     WordVectorSystem,
     find_vectors,
     read_vector_table,
@@ -26,10 +24,7 @@ WORDS = {"heart": [1, 0, 0], "attack": [0, 2, 0], "cold": [0, 0, 3], "Cold": [1,
 
 @pytest.fixture(scope="module")
 def words():
-    data = np.array(list(WORDS.values()), dtype=np.float32)
-    vocab = Vocab()
-    vocab.vectors = Vectors(strings=vocab.strings, data=data, keys=list(WORDS))
-    return WordVectorSystem(vocab)
+    return WordVectorSystem.of(VectorTable(list(WORDS), np.array(list(WORDS.values()), dtype=np.float32)))
 
 
 def write(path, text):
@@ -109,11 +104,14 @@ BAD = {
     "cut in a vector": (GOOD[:-4], "row 2: the file ends"),
     "fewer rows": (to_bytes({"heart": [1, 0], "attack": [0, 2]}, announced=4), "the file ends"),
     "more rows": (to_bytes({"heart": [1, 0], "attack": [0, 2]}, announced=1), "row 1: the file goes on"),
-    "a row twice": (b"2 1\n" + 2 * (b"heart " + np.float32(1).tobytes()), "row 2: 'heart' is there already"),
-    "an infinite number": (to_bytes({"heart": [np.inf, 0]}), "row 1: a number is not finite"),
-    "no word": (to_bytes({"": [1, 0]}), "row 1: there is no id or word"),
+    "a row twice": (
+        b"2 1\n" + 2 * (b"heart " + np.float32(1).tobytes()),
+        "row 2, 'heart': .* is there already",
+    ),
+    "an infinite number": (to_bytes({"heart": [np.inf, 0]}), "row 1, 'heart': a number is not finite"),
+    "no word": (to_bytes({"": [1, 0]}), "row 1, '': there is no id or word"),
     "too many rows for memory": (b"1000000000000 300\nheart ", "the file ends before it"),
-    "a word without an end": (b"2 1\n" + b"x" * (LONGEST_WORD + 100), "no space among"),
+    "a word without an end": (b"2 1\n" + b"x" * 99, "row 1: the file ends"),
 }
 
 
@@ -128,16 +126,18 @@ def test_damaged_binary_files_are_refused(tmp_path, case):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("C1 1 2\nC2 1\n", "line 2: 1 numbers instead of 2"),
-        ("C1\n", "line 1: 0 numbers"),
-        ("C1 1 2\nC2 1 nan\n", "line 2: a number is not finite"),
-        ("C1 1 2\nC2 1e39 2\n", "line 2: a number is not finite"),
-        ("C1 1 2\nC2 1 x\n", "line 2:.*'x'"),
-        ("C1 1  2\n", "line 1:.*''"),
-        ("C1 1 2\nC2 1 2\nC1 3 4\n", "line 3: 'C1' is there already"),
+        ("C1 1 2\nC2 1\n", "row 2: it has fewer than 2 numbers"),
+        ("C1 1 2\nC2 1 2 3\n", "found more fields"),
+        ("C1\n", "line 1: it has no numbers"),
+        ("C1 1 2\nC2 1 nan\n", "row 2, 'C2': a number is not finite"),
+        ("C1 1 2\nC2 1e39 2\n", "row 2, 'C2': a number is not finite"),
+        ("C1 1 2\nC2 1 x\n", "could not parse `x`"),
+        ("C1 1  2\n", "fewer than 3 numbers"),
+        ("C1 1 2\nC2 1 2\nC1 3 4\n", "row 3, 'C1': its id or word is there already"),
         ("3 2\nC1 1 2\nC2 1 2\n", "it has 2 rows, and should have 3"),
-        (" 1 2\n 3 4\n", "line 1: there is no id"),
-        ('"","V1"\n', "it has 0 rows"),
+        (" 1 2\n 3 4\n", "row 1, '': there is no id"),
+        ('"","V1"\n', "it has 0 rows|empty"),
+        ("", "it has 0 rows"),
     ],
 )
 def test_malformed_tables_are_refused(tmp_path, text, message):
@@ -147,7 +147,7 @@ def test_malformed_tables_are_refused(tmp_path, text, message):
 
 def test_ids_that_are_not_utf8_and_missing_files_are_refused(tmp_path):
     (tmp_path / "vectors.txt").write_bytes(b"C\xff 1 2\n")
-    with pytest.raises(ValueError, match="line 1.*0xff"):
+    with pytest.raises(ValueError, match="(?i)utf-?8"):
         read_vector_table(tmp_path / "vectors.txt")
     with pytest.raises(FileNotFoundError, match="Can't find the file of vectors"):
         read_vector_table(tmp_path / "none.txt")
@@ -155,7 +155,7 @@ def test_ids_that_are_not_utf8_and_missing_files_are_refused(tmp_path):
 
 def test_concepts_without_a_vector_are_zeros(tmp_path, terminology):
     path = write(tmp_path / "vectors.txt", "C0009443 3 4\nC0020538 0 0\nC9 1 1\n")
-    table = ConceptVectors.from_file(path)
+    table = ConceptVectors(vectors=str(path))
     vectors, is_known = table.take(["C9", "C0020538", "C7", "C0009443"])
     assert vectors.tolist() == [[1, 1], [0, 0], [0, 0], [3, 4]] and is_known.tolist() == [True, False, False, True]
     found, is_known = find_vectors(table, terminology, ["C0009264", "C0009443"])
@@ -168,10 +168,10 @@ def test_concepts_without_a_vector_are_zeros(tmp_path, terminology):
 def test_an_encoder_gives_concepts_the_vectors_of_their_canonical_names(encoder_folder, terminology):
     encoder = EncoderShim({}, "fp32")
     encoder.load(encoder_folder)
-    found, is_known = find_vectors(EncoderSystem(encoder), terminology, ["C0020538", "C0009443"])
+    found, is_known = find_vectors(EncoderSystem.of(Embeddings(encoder)), terminology, ["C0020538", "C0009443"])
     np.testing.assert_allclose(found, encoder.encode_unscaled(["Hypertensive disease", "Common Cold"]), atol=1e-5)
     assert is_known.all()
-    vectors, is_known = EncoderSystem(encoder).encode(["cold", "頭痛", "cold"])
+    vectors, is_known = EncoderSystem.of(Embeddings(encoder)).encode(["cold", "頭痛", "cold"])
     assert is_known.tolist() == [True, False, True] and not vectors[1].any()
     np.testing.assert_array_equal(vectors[0], vectors[2])
 
@@ -210,20 +210,13 @@ def test_search_by_word_vectors_equals_a_naive_loop(words, names, queries, data)
         np.testing.assert_allclose(its_scores[:n_found], best, atol=1e-6)
 
 
-def test_word_vectors_come_from_pipelines_and_text(tmp_path, words):
+def test_word_vectors_are_read_again_after_they_were_released(tmp_path, words):
     lines = [f"{len(WORDS)} 3", *(f"{word} {' '.join(map(str, row))} " for word, row in WORDS.items())]
-    read = WordVectorSystem(write(tmp_path / "words.txt.gz", "\n".join(lines)))
-    nlp = spacy.blank("en")
-    nlp.vocab.vectors = words.vocab.vectors
-    nlp.to_disk(tmp_path / "pipeline")
-    for other in (read, WordVectorSystem(tmp_path / "pipeline")):
-        np.testing.assert_array_equal(
-            other.encode(["heart attack", "xyz"])[0], words.encode(["heart attack", "xyz"])[0]
-        )
-    with pytest.raises(ValueError, match="no word vectors"):
-        WordVectorSystem(Vocab()).encode(["heart"])
-    assert WordVectorSystem(tmp_path / "pipeline").identity == words.identity != read.identity
-    read.release()
-    assert read.encode(["heart"])[0].tolist() == [[1, 0, 0]]
+    read = WordVectorSystem(vectors=str(write(tmp_path / "words.txt.gz", "\n".join(lines))))
+    for _ in range(2):
+        np.testing.assert_array_equal(read.encode(["heart attack", "xyz"])[0], words.encode(["heart attack", "xyz"])[0])
+        read.release()
+    other = WordVectorSystem(vectors=str(write(tmp_path / "more.txt", "\n".join([*lines[1:], "more 1 1 1"]))))
+    assert other.identity != read.identity
     with pytest.raises(FileNotFoundError, match="none.bin"):
-        WordVectorSystem(tmp_path / "none.bin").encode(["heart"])
+        WordVectorSystem(vectors=str(tmp_path / "none.bin")).encode(["heart"])
