@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
-from test_linker import assert_same, links
+from linked import assert_same, links
 
 TEXTS = [
     "A heart attack .",
