@@ -5,7 +5,7 @@ from spacy.tokens import Doc, Span
 
 
 def make_doc(vocab, text, *ents):
-    """Make a document of the words of a text, with entities from (start, end, label, id), of which two may be missing."""
+    """Make a document of the words of a text, with entities from (start, end, label, id), the last two optional."""
     doc = Doc(vocab, words=text.split())
     doc.ents = [make_span(doc, *ent) for ent in ents]
     return doc
