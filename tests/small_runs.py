@@ -71,13 +71,13 @@ def held_out(terminology, tmp_path_factory):
     return task, {"pairs": str(folder / "pairs"), "held_out": str(folder / "held_out.json")}
 
 
-def stop_at(step, monkeypatch):
+def stop_at(step, monkeypatch, error=RuntimeError):
     """Let runs fail before a step, from 0."""
     take_step = TrainingLoop.take_step
 
     def fail(self, batch):
         if self.step == step:
-            raise RuntimeError("power cut")
+            raise error("power cut")
         return take_step(self, batch)
 
     monkeypatch.setattr(TrainingLoop, "take_step", fail)
@@ -105,15 +105,8 @@ def assert_same_course(first, second):
 
 def kill_at(monkeypatch, settings, step):
     """End a run at a step without a checkpoint, as `kill -9` does."""
-    take_step = TrainingLoop.take_step
-
-    def fail(self, batch):
-        if self.step == step:
-            raise KeyboardInterrupt
-        return take_step(self, batch)
-
     with monkeypatch.context() as patch:
-        patch.setattr(TrainingLoop, "take_step", fail)
+        stop_at(step, patch, KeyboardInterrupt)
         with pytest.raises(KeyboardInterrupt):
             train(settings)
 

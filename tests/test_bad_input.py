@@ -107,13 +107,12 @@ BAD_SETTINGS = [
 def test_settings_without_meaning_or_of_the_wrong_type_are_refused_by_name_wherever_they_are_given(linker):
     before, nlp = linker.settings, spacy.blank("xx")
     for name, value in BAD_SETTINGS:
-        for give in (
-            lambda: nlp.add_pipe("sapbert_linker", config={name: value}),  # noqa: B023 - called at once
-            lambda: SapbertLinker(linker.vocab, linker.model, Index(), **{name: value}),  # noqa: B023
-            lambda: setattr(linker, name, value),  # noqa: B023
-        ):
-            with pytest.raises(ValueError, match=name):
-                give()
+        with pytest.raises(ValueError, match=name):
+            nlp.add_pipe("sapbert_linker", config={name: value})
+        with pytest.raises(ValueError, match=name):
+            SapbertLinker(linker.vocab, linker.model, Index(), **{name: value})
+        with pytest.raises(ValueError, match=name):
+            setattr(linker, name, value)
     with pytest.raises(ValueError, match=r"k of the linker 'sapbert_linker': .*, not 0"):
         linker.k = 0
     for refused in ({"cache_size": -1}, {"threshold": float("nan")}):
