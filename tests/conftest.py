@@ -134,9 +134,9 @@ def terminology() -> Terminology:
 def make_nlp(encoder_folder: Path, terminology: Terminology) -> Callable[..., Language]:
     """Return a function that makes a pipeline: an entity ruler for all names, abbreviations, an initialized linker."""
 
-    def make(**settings: Any) -> Language:
-        # Not English, whose tokenizer has so many exceptions that it takes longer to make than all the rest.
-        nlp = spacy.blank("xx")
+    # Not English by default, whose tokenizer has so many exceptions that it takes longer to make than all the rest.
+    def make(lang: str = "xx", **settings: Any) -> Language:
+        nlp = spacy.blank(lang)
         linker = nlp.add_pipe("sapbert_linker", config=settings)
         assert isinstance(linker, SapbertLinker)
         linker.initialize(terminology=terminology, encoder=make_huggingface_loader(str(encoder_folder)))
