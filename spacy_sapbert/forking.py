@@ -20,7 +20,7 @@ def free_in_children(lock: AnyLock) -> AnyLock:
     """Free a lock in forked processes, even if another thread held it, and return it. What it protects must be usable
     wherever the other thread stopped."""
     _locks.add(lock)
-    _watch_forks()
+    watch_forks()
     return lock
 
 
@@ -41,18 +41,14 @@ class EditLock:
         return type(self), ()
 
 
-def limit_threads() -> None:
-    """Let processes that are forked from now on compute with one thread. Their parent's threads do not exist there."""
-    _watch_forks()
-
-
 def is_forked() -> bool:
     """Tell whether this process was forked after the plugin was imported, so that it may start no threads."""
     return os.getpid() != _parent
 
 
 @cache
-def _watch_forks() -> None:
+def watch_forks() -> None:
+    """Let processes that are forked from now on compute with one thread. Their parent's threads do not exist there."""
     # Windows has no forks.
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_prepare_child)

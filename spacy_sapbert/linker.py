@@ -373,11 +373,6 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
 
         self.get_snapshot()  # refuses a linker that can't be edited before anything is read
         if not isinstance(names, Terminology):
-            if not isinstance(names, Iterable):
-                raise TypeError(
-                    f"{names!r:.80} was given, but names have to be a list of pairs of the concept's id and the name, "
-                    'as in [("C0009443", "head cold")], or a Terminology.'
-                )
             names = collect_names(names, language=language, source=source, term_type=term_type)
         with self._edits:
             present = self.get_snapshot()

@@ -55,13 +55,19 @@ def linker_score(
         # A found id with "|" in it is one id, also where the terminology is not known.
         found = ranked if ent is None else [ent.kb_id_, *ranked]
         is_one = gold.kb_id_ in found or (is_id is not None and is_id(gold.kb_id_))
-        gold_ids = {gold.kb_id_} - negatives if is_one else _split_ids(gold.kb_id_, negatives)
+        named = [gold.kb_id_] if is_one else gold.kb_id_.split(ID_SEPARATOR)
+        gold_ids = {id_.strip() for id_ in named} - negatives
         if resolve is not None and gold_ids:
             gold_ids = {*resolve(gold.kb_id_)} or gold_ids
         n_gold += bool(gold_ids)
         if ent is None:
             continue
-        _count(prf, gold_ids, ent.kb_id_, negatives)
+        # A wrong id is a false positive and a false negative; no link in both is neither.
+        if ent.kb_id_ in gold_ids:
+            prf.tp += 1
+        else:
+            prf.fp += ent.kb_id_ not in negatives
+            prf.fn += bool(gold_ids)
         if gold_ids:
             n_covered += 1
             for k in RANKS:
@@ -87,19 +93,6 @@ def iter_entities(examples: Iterable[Example]) -> Iterator[tuple[Span, Span | No
         by_offsets = {(ent.start_char, ent.end_char): ent for ent in eg.predicted.ents}
         for gold in eg.reference.ents:
             yield gold, by_offsets.get((gold.start_char, gold.end_char))
-
-
-def _split_ids(gold: str, negatives: frozenset[str]) -> set[str]:
-    return {id_.strip() for id_ in gold.split(ID_SEPARATOR)} - negatives
-
-
-def _count(prf: PRFScore, gold_ids: set[str], predicted: str, negatives: frozenset[str]) -> None:
-    # A wrong id is a false positive and a false negative; no link in both is neither.
-    if predicted in gold_ids:
-        prf.tp += 1
-        return
-    prf.fp += predicted not in negatives
-    prf.fn += bool(gold_ids)
 
 
 def _candidate_ids(ent: Span, linker: str | None) -> list[str]:

@@ -48,9 +48,8 @@ def name_type(type_: str) -> str:
 
 def find_types(wanted: Collection[str], known: Collection[str]) -> frozenset[str]:
     """Find the types of a terminology that are meant, by identifier or by name; what it has in neither form stays."""
-    return frozenset(_find_type(type_, known) for type_ in wanted)
-
-
-def _find_type(type_: str, known: Collection[str]) -> str:
-    forms = (type_, IDS.get(type_, type_), NAMES.get(type_, type_))
-    return next((form for form in forms if form in known), type_)
+    found = set()
+    for type_ in wanted:
+        forms = (type_, IDS.get(type_, type_), NAMES.get(type_, type_))
+        found.add(next((form for form in forms if form in known), type_))
+    return frozenset(found)

@@ -113,6 +113,12 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def other_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder that differs from that of `encoder_folder` in its weights only."""
+    return make_encoder_folder(tmp_path_factory.mktemp("other"), seed=7)
+
+
+@pytest.fixture(scope="session")
 def static_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A static encoder with random vectors for the tokens of `make_tokenizer`."""
     path = tmp_path_factory.mktemp("static") / "encoder"
@@ -134,8 +140,9 @@ def terminology() -> Terminology:
 def make_nlp(encoder_folder: Path, terminology: Terminology) -> Callable[..., Language]:
     """Return a function that makes a pipeline: an entity ruler for all names, abbreviations, an initialized linker."""
 
-    def make(**settings: Any) -> Language:
-        nlp = spacy.blank("en")
+    # Not English by default, whose tokenizer has so many exceptions that it takes longer to make than all the rest.
+    def make(lang: str = "xx", **settings: Any) -> Language:
+        nlp = spacy.blank(lang)
         linker = nlp.add_pipe("sapbert_linker", config=settings)
         assert isinstance(linker, SapbertLinker)
         linker.initialize(terminology=terminology, encoder=make_huggingface_loader(str(encoder_folder)))

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-# Audit events, with the position of their paths. Removing a tree opens folders by descriptor, which cannot be told.
 # What messages say of files and bytes that are damaged, missing or of another kind.
 DAMAGE = r"Can't read '|is missing\.|is not the file that was saved|Can't unpack these bytes|has format "
+# Audit events, with the position of their paths. Removing a tree opens folders by descriptor, which cannot be told.
 EVENTS = {
     **dict.fromkeys(("open", "os.mkdir", "os.remove", "os.rmdir", "os.listdir", "os.scandir", "os.chmod"), (0,)),
     **dict.fromkeys(("os.rename", "os.link", "os.symlink"), (0, 1)),

@@ -1,5 +1,6 @@
 """Pipelines built from a config alone, with `spacy assemble` and `nlp.initialize`."""
 
+import json
 import shutil
 
 import pytest
@@ -9,70 +10,34 @@ from spacy.util import load_model_from_config
 from thinc.api import Config
 from typer.testing import CliRunner
 
-CONFIG = """
-[nlp]
-lang = "en"
-pipeline = ["entity_ruler", "schwartz_hearst", "sapbert_linker"]
-
-[components]
-
-[components.entity_ruler]
-factory = "entity_ruler"
-phrase_matcher_attr = "LOWER"
-
-[components.schwartz_hearst]
-factory = "schwartz_hearst"
-
-[components.sapbert_linker]
-factory = "sapbert_linker"
-k = 2
-
-[initialize]
-
-[initialize.components]
-
-[initialize.components.entity_ruler]
-
-[initialize.components.entity_ruler.patterns]
-@readers = "srsly.read_json.v1"
-path = "PATTERNS"
-
-[initialize.components.sapbert_linker]
-
-[initialize.components.sapbert_linker.terminology]
-@misc = "spacy-sapbert.TableTerminology.v1"
-path = "TABLE"
-types_column = "types"
-
-[initialize.components.sapbert_linker.encoder]
-@misc = "spacy-sapbert.HuggingFaceEncoder.v1"
-name = "ENCODER"
-"""
-TABLE = """id\tname\ttypes
-D1\theart attack\tT047
-D1\tmyocardial infarction\tT047
-D2\tcold\tT047|T184
-"""
+TABLE = "id\tname\ttypes\nD1\theart attack\tT047\nD1\tmyocardial infarction\tT047\nD2\tcold\tT047|T184\n"
 
 
 @pytest.fixture
 def builder_folder(tmp_path, encoder_folder):
     """A folder with everything that a pipeline is built from."""
     folder = tmp_path / "the_builders_own_folder"
-    folder.mkdir()
     shutil.copytree(encoder_folder, folder / "encoder")
     (folder / "names.tsv").write_text(TABLE, encoding="utf8")
-    (folder / "patterns.json").write_text(
-        '[{"label": "DISORDER", "pattern": "heart attack"}, {"label": "DISORDER", "pattern": "cold"}]', encoding="utf8"
-    )
-    config = CONFIG.replace("PATTERNS", str(folder / "patterns.json"))
-    config = config.replace("TABLE", str(folder / "names.tsv")).replace("ENCODER", str(folder / "encoder"))
-    (folder / "config.cfg").write_text(config, encoding="utf8")
+    patterns = [{"label": "DISORDER", "pattern": name} for name in ("heart attack", "cold")]
+    (folder / "patterns.json").write_text(json.dumps(patterns), encoding="utf8")
+    table = {"@misc": "spacy-sapbert.TableTerminology.v1", "path": str(folder / "names.tsv"), "types_column": "types"}
+    encoder = {"@misc": "spacy-sapbert.HuggingFaceEncoder.v1", "name": str(folder / "encoder")}
+    patterns = {"@readers": "srsly.read_json.v1", "path": str(folder / "patterns.json")}
+    names = ["entity_ruler", "schwartz_hearst", "sapbert_linker"]
+    config = {
+        "nlp": {"lang": "en", "pipeline": names},
+        "components": {name: {"factory": name} for name in names},
+        "initialize": {
+            "components": {
+                "entity_ruler": {"patterns": patterns},
+                "sapbert_linker": {"terminology": table, "encoder": encoder},
+            }
+        },
+    }
+    config["components"]["sapbert_linker"]["k"] = 2
+    Config(config).to_disk(folder / "config.cfg")
     return folder
-
-
-def assemble(config, output, *overrides):
-    return CliRunner().invoke(app, ["assemble", str(config), str(output), *overrides])
 
 
 def links(doc):
@@ -80,7 +45,7 @@ def links(doc):
 
 
 def test_spacy_assemble_builds_a_pipeline_that_links_without_its_sources(builder_folder, tmp_path):
-    done = assemble(builder_folder / "config.cfg", tmp_path / "out")
+    done = CliRunner().invoke(app, ["assemble", str(builder_folder / "config.cfg"), str(tmp_path / "out")])
     assert done.exit_code == 0, done.output + repr(done.exception)
     assert "The linker 'sapbert_linker' has 2 concepts with 3 names" in done.output
     # Nothing but the [initialize] block tells where it was built.
@@ -99,20 +64,21 @@ def test_spacy_assemble_builds_a_pipeline_that_links_without_its_sources(builder
 def test_initialize_again_reads_a_changed_terminology(builder_folder):
     nlp = load_model_from_config(Config().from_disk(builder_folder / "config.cfg"), auto_fill=True)
     assert not nlp.get_pipe("sapbert_linker").is_ready
-    nlp.initialize()
-    assert links(nlp("A cold .")) == [("cold", "D2", 2)]
-    (builder_folder / "names.tsv").write_text(TABLE.replace("D2", "E2"), encoding="utf8")
-    nlp.initialize()
-    assert links(nlp("A cold .")) == [("cold", "E2", 2)]
+    for concept in ("D2", "E2"):
+        (builder_folder / "names.tsv").write_text(TABLE.replace("D2", concept), encoding="utf8")
+        nlp.initialize()
+        assert links(nlp("A cold .")) == [("cold", concept, 2)]
 
 
 @pytest.mark.parametrize(
-    "key, broken, code", [("path", "gone.tsv", "Can't find the file"), ("name", "./gone", "can't read an encoder")]
+    "section, key, broken, message",
+    [
+        ("terminology", "path", "gone.tsv", "Can't find the file"),
+        ("encoder", "name", "./gone", "can't read an encoder"),
+    ],
 )
-def test_paths_that_lead_nowhere_are_named(builder_folder, key, broken, code):
+def test_paths_that_lead_nowhere_are_named(builder_folder, section, key, broken, message):
     config = Config().from_disk(builder_folder / "config.cfg")
-    block = config["initialize"]["components"]["sapbert_linker"]
-    block["terminology" if key == "path" else "encoder"][key] = broken
-    nlp = load_model_from_config(config, auto_fill=True)
-    with pytest.raises(OSError, match=f"{code}.*{broken}"):
-        nlp.initialize()
+    config["initialize"]["components"]["sapbert_linker"][section][key] = broken
+    with pytest.raises(OSError, match=f"{message}.*{broken}"):
+        load_model_from_config(config, auto_fill=True).initialize()

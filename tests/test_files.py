@@ -37,6 +37,14 @@ def folder(tmp_path):
     return path
 
 
+def rewrite(path, **changes):
+    """Change a manifest by hand, checksum and all."""
+    manifest = {**json.loads(path.read_text(encoding="utf8")), **changes}
+    del manifest["checksum"]
+    checksum = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    path.write_text(json.dumps({**manifest, "checksum": checksum}), encoding="utf8")
+
+
 def test_manifest_gives_back_its_data_and_lists_the_files_below_subfolders_if_asked_to(folder, monkeypatch):
     monkeypatch.setattr("spacy_sapbert.files.CHUNK", 10)
     data = read_manifest(folder / "m.json", 1)
@@ -51,18 +59,25 @@ def test_manifest_gives_back_its_data_and_lists_the_files_below_subfolders_if_as
         read_manifest(folder / "m.json", 2)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "3", '"text"', "null", "{}", '{"format": 1}', '{"checksum": "x"}', "{"])
-def test_manifest_that_is_no_manifest_is_refused(folder, content):
-    (folder / "m.json").write_text(content)
-    with pytest.raises(OSError, match=r"Can't read"):
-        read_manifest(folder / "m.json", 1)
+OUTSIDE = ["../outside", "/etc/hosts", "sub/../../outside", r"..\outside", r"C:\outside", "C:outside", r"\outside"]
 
 
-@pytest.mark.parametrize("files", [None, [], "a.bin", 3])
-def test_a_manifest_without_a_list_of_files_is_refused(folder, files):
-    rewrite(folder / "m.json", files=files)
-    with pytest.raises(OSError, match=r"Can't read.*no list of files"):
-        read_manifest(folder / "m.json", 1)
+def test_what_is_no_manifest_lists_no_files_or_paths_outside_is_refused(folder):
+    path = folder / "m.json"
+    for files in (None, [], "a.bin", 3):
+        rewrite(path, files=files)
+        with pytest.raises(OSError, match=r"Can't read.*no list of files"):
+            read_manifest(path, 1)
+    (folder.parent / "outside").write_bytes(b"x")
+    for name in (*OUTSIDE, "", "a\0b"):
+        rewrite(path, files={name: hash_file(folder.parent / "outside")})
+        for check_files in (True, False):
+            with pytest.raises(OSError, match=r"Can't read.*no path in its folder"):
+                read_manifest(path, 1, check_files=check_files)
+    for content in ("", "[]", "3", '"text"', "null", "{}", '{"format": 1}', '{"checksum": "x"}', "{"):
+        path.write_text(content)
+        with pytest.raises(OSError, match=r"Can't read"):
+            read_manifest(path, 1)
 
 
 def test_every_flipped_bit_of_the_manifest_is_noticed(folder):
@@ -88,36 +103,15 @@ def test_changed_truncated_and_missing_files_are_noticed(folder):
         read_manifest(folder / "m.json", 1)
 
 
-def rewrite(path, **changes):
-    """Change a manifest by hand, checksum and all."""
-    manifest = {**json.loads(path.read_text(encoding="utf8")), **changes}
-    del manifest["checksum"]
-    checksum = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-    path.write_text(json.dumps({**manifest, "checksum": checksum}), encoding="utf8")
-
-
-OUTSIDE = ["../outside", "/etc/hosts", "sub/../../outside", r"..\outside", r"C:\outside", "C:outside", r"\outside"]
-
-
-@pytest.mark.parametrize("name", [*OUTSIDE, "", "a\0b"])
-@pytest.mark.parametrize("check_files", [True, False])
-def test_manifests_that_name_paths_outside_of_their_folder_are_refused(folder, name, check_files):
-    outside = folder.parent / "outside"
-    outside.write_bytes(b"x")
-    rewrite(folder / "m.json", files={name: hash_file(outside)})
-    with pytest.raises(OSError, match=r"Can't read.*no path in its folder"):
-        read_manifest(folder / "m.json", 1, check_files=check_files)
-
-
-@pytest.mark.parametrize("used", ["a.bin", "*.bin", "never there.bin"])
-def test_files_that_are_used_have_to_be_listed(folder, used):
-    if used != "never there.bin":
-        assert read_manifest(folder / "m.json", 1, used=[used, "*.npy"])
+def test_files_that_are_used_have_to_be_listed(folder):
+    path, used = folder / "m.json", (["a.bin"], ["*.bin"], ["never there.bin"])
+    assert all(read_manifest(path, 1, used=[*names, "*.npy"]) for names in used[:2])
     (folder / "b.txt").write_text("a note of the user")
-    rewrite(folder / "m.json", files={})
-    assert read_manifest(folder / "m.json", 1) and read_manifest(folder / "m.json", 1, used=["*.npy"])
-    with pytest.raises(OSError, match=r"Can't read.*does not list"):
-        read_manifest(folder / "m.json", 1, used=[used])
+    rewrite(path, files={})
+    assert read_manifest(path, 1) and read_manifest(path, 1, used=["*.npy"])
+    for names in used:
+        with pytest.raises(OSError, match=r"Can't read.*does not list"):
+            read_manifest(path, 1, used=names)
 
 
 def pack_folder(folder):
@@ -131,37 +125,24 @@ names = st.lists(st.sampled_from("abcé"), min_size=1, max_size=3).map("/".join)
 @given(st.dictionaries(names, st.binary(max_size=40), max_size=6))
 def test_packing_round_trips(tmp_path_factory, files):
     root = tmp_path_factory.mktemp("pack")
-    written = {}
+    files = {f"{name}.f": content for name, content in files.items()}
+    for name in ("in", "out"):
+        (root / name).mkdir()
     for name, content in files.items():
-        path = root / "in" / (name + ".f")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        written[name + ".f"] = content
-    (root / "in").mkdir(exist_ok=True)
-    (root / "out").mkdir()
+        (root / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "in" / name).write_bytes(content)
     unpack_folder(pack_folder(root / "in"), root / "out")
-    assert {name: (root / "out" / name).read_bytes() for name in list_files(root / "out")} == written
+    assert {name: (root / "out" / name).read_bytes() for name in list_files(root / "out")} == files
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"garbage",
-        srsly.msgpack_dumps([1, 2]),
-        srsly.msgpack_dumps({"a": "text"}),
-        srsly.msgpack_dumps({"a": None}),
-        srsly.msgpack_dumps({"a\0b": b"x"}),
-        srsly.msgpack_dumps({"../out_of_it": b"x"}),
-        srsly.msgpack_dumps({"/out_of_it": b"x"}),
-        srsly.msgpack_dumps({"a": b"x" * 100})[:-1],
-    ],
-)
-def test_bytes_that_are_no_packed_folder_are_refused(tmp_path, data):
+def test_bytes_that_are_no_packed_folder_are_refused(tmp_path):
     target = tmp_path / "target"
     target.mkdir()
-    with pytest.raises(ValueError, match=r"Can't unpack these bytes:"):
-        unpack_folder(data, target)
+    foreign = [[1, 2], {"a": "text"}, {"a": None}, {"a\0b": b"x"}, {"../out_of_it": b"x"}, {"/out_of_it": b"x"}]
+    packed = srsly.msgpack_dumps({"a": b"x" * 100})
+    for data in (b"", b"garbage", packed[:-1], *map(srsly.msgpack_dumps, foreign)):
+        with pytest.raises(ValueError, match=r"Can't unpack these bytes:"):
+            unpack_folder(data, target)
     assert list_files(tmp_path) == []
 
 
@@ -192,14 +173,11 @@ def test_a_filled_folder_keeps_what_is_not_replaced_and_a_failed_one_everything(
     # As readable as any new folder.
     (tmp_path / "plain").mkdir()
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
-
-
-@pytest.mark.parametrize("name", ["file", "file/folder"])
-def test_a_file_in_the_way_of_a_folder_is_named_and_kept(tmp_path, name):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises((FileExistsError, NotADirectoryError), match=rf"{name}'.*a file is in the way"):
-        with fill_folder(tmp_path / name):
-            pytest.fail("nothing can be filled")
+    for name in ("file", "file/folder"):
+        with pytest.raises((FileExistsError, NotADirectoryError), match=rf"{name}'.*a file is in the way"):
+            with fill_folder(tmp_path / name):
+                pytest.fail("nothing can be filled")
     assert (tmp_path / "file").read_text() == "mine"
 
 

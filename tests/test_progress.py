@@ -34,28 +34,21 @@ def test_short_work_says_nothing(capsys):
     assert capsys.readouterr().err.strip() == ""
 
 
-def test_a_log_gets_lines(soon, capsys):
+def test_a_log_gets_lines_and_a_terminal_a_bar(soon, monkeypatch, capsys):
     work(initial=100)
     lines = capsys.readouterr().err.split("\n")
     assert 2 <= len(lines) <= 8
     assert lines[0].startswith("Encoding: ") and "/1000" in lines[0] and lines[0].endswith("names/s, loss=0.5]")
-
-
-def test_a_terminal_gets_a_bar(soon, monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(sys, "stderr", Terminal())
     work()
-    assert "Encoding: 100%" in terminal.getvalue() and "1000/1000" in terminal.getvalue()
+    assert "Encoding: 100%" in sys.stderr.getvalue() and "1000/1000" in sys.stderr.getvalue()
 
 
-def test_a_long_phase_is_named_while_it_lasts(soon, capsys):
+def test_a_long_phase_is_named_while_it_lasts_and_the_environment_silences_it(soon, monkeypatch, capsys):
     with show_phase("Arranging"):
         time.sleep(0.1)
         assert capsys.readouterr().err == "Arranging …\n"
     assert capsys.readouterr().err == "Arranging: 00:00\n"
-
-
-def test_the_environment_can_silence_progress(soon, monkeypatch, capsys):
     monkeypatch.setenv("TQDM_DISABLE", "1")
     work()
     with show_phase("Arranging"):

@@ -15,17 +15,13 @@ OLD = {"a/one": "old", "a/two": "old", "b": "old", "gone/x": "old", MANIFEST: No
 NEW = {"a/one": "new", "b": "new", "c/deep/x": "new", MANIFEST: None, "mine": "mine"}
 
 
-def write(folder, files):
-    for name, content in files.items():
-        if name not in ("mine", MANIFEST):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(content)
-    write_manifest(folder / MANIFEST, 1, {})
-
-
 def save(path, files):
     with fill_folder(path, last=MANIFEST, remove=["gone", "c"]) as folder:
-        write(folder, files)
+        for name, content in files.items():
+            if name not in ("mine", MANIFEST):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_text(content)
+        write_manifest(folder / MANIFEST, 1, {})
 
 
 def make_old(path):
@@ -40,14 +36,15 @@ def read(path):
     return {n: None if n == MANIFEST else (path / n).read_text() for n in names if not n.startswith(".")}
 
 
-def count(tmp_path):
+@pytest.fixture
+def n_operations(tmp_path):
     path = make_old(tmp_path / "counted")
     return count_operations(lambda: save(path, NEW), path)
 
 
 @pytest.mark.parametrize("error", [Fault, KeyboardInterrupt])
-def test_a_fault_at_any_file_operation_leaves_the_old_parts_or_the_new_ones(tmp_path, error):
-    n_old = n_operations = count(tmp_path)
+def test_a_fault_at_any_file_operation_leaves_the_old_parts_or_the_new_ones(tmp_path, n_operations, error):
+    n_old = n_operations
     assert n_operations > 20
     for number in range(n_operations):
         path = make_old(tmp_path / str(number))
@@ -62,12 +59,18 @@ def test_a_fault_at_any_file_operation_leaves_the_old_parts_or_the_new_ones(tmp_
     assert n_old > n_operations / 2
 
 
-def test_a_kill_at_any_file_operation_leaves_the_old_parts_or_the_new_ones_to_the_next_reader(tmp_path):
-    outcomes = []
-    for number in range(count(tmp_path)):
+def test_a_kill_at_any_file_operation_leaves_the_old_parts_or_the_new_ones_to_the_next_reader(tmp_path, n_operations):
+    outcomes, n_unfinished = [], 0
+    for number in range(n_operations):
         path = make_old(tmp_path / str(number))
         with suppress(Fault), fault_at(number, path, lasting=True):
             save(path, NEW)
+        # All parts are found before the save is finished. The manifest lists the files; each is in the part that its
+        # path starts with.
+        n_unfinished += (path / SAVED).is_dir()
+        names = json.loads(find_part(path, MANIFEST).read_text())["files"]
+        found = {name: (find_part(path, name.split("/")[0]).parent / name).read_text() for name in names}
+        assert found in ({n: c for n, c in files.items() if c in ("old", "new")} for files in (OLD, NEW)), number
         read_manifest(path / MANIFEST, 1)
         assert read(path) in (OLD, NEW), number
         outcomes.append(read(path) == NEW)
@@ -76,21 +79,7 @@ def test_a_kill_at_any_file_operation_leaves_the_old_parts_or_the_new_ones_to_th
         assert read(path) == OLD, number
         assert [p.name for p in path.iterdir() if p.name.startswith(".")] == [], number
     # There is one moment that decides.
-    assert outcomes == sorted(outcomes) and not all(outcomes) and any(outcomes)
-
-
-def test_before_a_killed_save_is_finished_all_of_its_parts_are_found(tmp_path):
-    n_unfinished = 0
-    for number in range(count(tmp_path)):
-        path = make_old(tmp_path / str(number))
-        with suppress(Fault), fault_at(number, path, lasting=True):
-            save(path, NEW)
-        n_unfinished += (path / SAVED).is_dir()
-        # The manifest lists the files; each is in the part that its path starts with.
-        names = json.loads(find_part(path, MANIFEST).read_text())["files"]
-        found = {name: (find_part(path, name.split("/")[0]).parent / name).read_text() for name in names}
-        assert found in ({n: c for n, c in files.items() if c in ("old", "new")} for files in (OLD, NEW)), number
-    assert n_unfinished > 5
+    assert outcomes == sorted(outcomes) and not all(outcomes) and any(outcomes) and n_unfinished > 5
 
 
 def test_links_among_the_parts_to_remove_and_dangling_ones_are_removed(tmp_path):

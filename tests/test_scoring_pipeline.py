@@ -1,10 +1,10 @@
 """Scores from `nlp.evaluate` and from `spacy evaluate`."""
 
 import pytest
-import spacy
 import srsly
+from linked import make_doc
 from spacy.cli.evaluate import evaluate
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import DocBin, Span
 from spacy.training import Example
 
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -12,42 +12,22 @@ from spacy_sapbert.terminology import TerminologyBuilder
 KEYS = {"nel_micro_p", "nel_micro_r", "nel_micro_f", "nel_acc_at_1", "nel_acc_at_5", "nel_coverage"}
 
 
-def gold_doc(vocab, words, *ents):
-    """Make a gold document with entities from (start, end, kb_id)."""
-    doc = Doc(vocab, words=words)
-    doc.ents = [Span(doc, start, end, label="DISORDER", kb_id=kb_id) for start, end, kb_id in ents]
-    return doc
+def make_examples(nlp, *golds):
+    """Make examples of texts, each with gold entities from (start, end, id)."""
+    examples = []
+    for text, *ents in golds:
+        gold = make_doc(nlp.vocab, text, *((start, end, "DISORDER", kb_id) for start, end, kb_id in ents))
+        examples.append(Example(nlp.make_doc(gold.text), gold))
+    return examples
 
 
-def examples_for(nlp, *golds):
-    return [Example(nlp.make_doc(gold.text), gold) for gold in golds]
-
-
-@pytest.fixture
-def without_ner(make_nlp):
-    """Return a function that makes a pipeline of nothing but the linker."""
-
-    def make(**settings):
-        nlp = make_nlp(**settings)
-        for name in ("entity_ruler", "schwartz_hearst"):
-            nlp.remove_pipe(name)
-        return nlp
-
-    return make
-
-
-def right(vocab):
-    return gold_doc(vocab, ["heart", "attack", "and", "hypertension"], (0, 2, "C0027051"), (3, 4, "C0020538"))
-
-
-def wrong(vocab):
-    return gold_doc(vocab, ["heart", "attack", "and", "hypertension"], (0, 2, "WRONG"), (3, 4, "WORSE"))
+RIGHT = ("heart attack and hypertension", (0, 2, "C0027051"), (3, 4, "C0020538"))
+WRONG = ("heart attack and hypertension", (0, 2, "WRONG"), (3, 4, "WORSE"))
 
 
 def test_without_gold_entities_only_those_found_are_scored(make_nlp):
     nlp = make_nlp(use_gold_ents=False)
-    gold = gold_doc(nlp.vocab, ["heart", "attack", "or", "flu"], (0, 2, "C0027051"), (3, 4, "C0021400"))
-    scores = nlp.evaluate(examples_for(nlp, gold))
+    scores = nlp.evaluate(make_examples(nlp, ("heart attack or flu", (0, 2, "C0027051"), (3, 4, "C0021400"))))
     assert scores["nel_coverage"] == 0.5 and scores["nel_acc_at_1"] == scores["nel_micro_p"] == 1.0
 
 
@@ -55,59 +35,51 @@ def test_without_gold_entities_only_those_found_are_scored(make_nlp):
 @pytest.mark.parametrize("use_gold_ents", [True, False])
 def test_gold_ids_never_become_predictions(make_nlp, overwrite, use_gold_ents):
     nlp = make_nlp(overwrite=overwrite, use_gold_ents=use_gold_ents)
-    scores = nlp.evaluate(examples_for(nlp, wrong(nlp.vocab)))
-    assert {key: scores[key] for key in KEYS - {"nel_coverage"}} == dict.fromkeys(KEYS - {"nel_coverage"}, 0.0)
-    assert scores["nel_coverage"] == 1.0
+    scores = nlp.evaluate(make_examples(nlp, WRONG))
+    assert {key: scores[key] for key in KEYS} == {**dict.fromkeys(KEYS, 0.0), "nel_coverage": 1.0}
 
 
 def test_scoring_leaves_predicted_and_gold_documents_as_they_are(make_nlp):
     nlp = make_nlp()
-    gold = gold_doc(nlp.vocab, ["heart", "attack", "or", "flu"], (3, 4, "C0021400"))
-    (example,) = examples_for(nlp, gold)
+    (example,) = make_examples(nlp, ("heart attack or flu", (3, 4, "C0021400")))
     example.predicted = nlp(example.predicted)
     before = (example.predicted.to_bytes(), example.reference.to_bytes())
-    scores = nlp.get_pipe("sapbert_linker").score([example])
-    assert set(scores) == KEYS
+    assert set(nlp.get_pipe("sapbert_linker").score([example])) == KEYS
     assert (example.predicted.to_bytes(), example.reference.to_bytes()) == before
     assert [ent.text for ent in example.predicted.ents] == ["heart attack"]
-
-
-def test_a_linker_without_scorer_gives_no_scores(without_ner):
-    nlp = without_ner(scorer=None)
-    assert nlp.get_pipe("sapbert_linker").score(examples_for(nlp, right(nlp.vocab))) == {}
+    assert make_nlp(scorer=None).get_pipe("sapbert_linker").score([example]) == {}
 
 
 @pytest.mark.parametrize("with_ner", [True, False])
-def test_spacy_evaluate_writes_the_scores_to_its_output(make_nlp, without_ner, tmp_path, with_ner):
-    nlp = make_nlp() if with_ner else without_ner()
+def test_spacy_evaluate_writes_the_scores_to_its_output(make_nlp, tmp_path, with_ner):
+    nlp = make_nlp()
+    for name in () if with_ner else ("entity_ruler", "schwartz_hearst"):
+        nlp.remove_pipe(name)
     nlp.to_disk(tmp_path / "model")
-    docs = [right(nlp.vocab), gold_doc(nlp.vocab, ["heart", "attack"], (0, 2, "WRONG"))]
-    DocBin(docs=docs).to_disk(tmp_path / "data.spacy")
+    examples = make_examples(nlp, RIGHT, ("heart attack", (0, 2, "WRONG")))
+    DocBin(docs=[example.reference for example in examples]).to_disk(tmp_path / "data.spacy")
     evaluate(str(tmp_path / "model"), tmp_path / "data.spacy", output=tmp_path / "m.json", silent=True)
     scores = srsly.read_json(tmp_path / "m.json")
     assert KEYS <= set(scores)
     assert scores["nel_micro_p"] == scores["nel_acc_at_1"] == pytest.approx(2 / 3)
-    loaded = spacy.load(tmp_path / "model")
-    assert loaded.evaluate(examples_for(loaded, *docs))["nel_micro_f"] == pytest.approx(scores["nel_micro_f"])
+    assert nlp.evaluate(examples)["nel_micro_f"] == pytest.approx(scores["nel_micro_f"])
 
 
 @pytest.mark.parametrize("use_gold_ents", [True, False])
 def test_candidates_of_a_span_with_the_same_boundaries_do_not_count_for_the_entity(make_nlp, use_gold_ents):
     labels = {"DISORDER": ["T047"], "WEATHER": ["T070"]}
     nlp = make_nlp(use_gold_ents=use_gold_ents, spans_key="sc", label_types=labels)
-    gold = gold_doc(nlp.vocab, ["cold"], (0, 1, "C0009443"))
-    predicted = nlp.make_doc("cold")
-    predicted.spans["sc"] = [Span(predicted, 0, 1, label="WEATHER")]
-    scores = nlp.evaluate([Example(predicted, gold)])
+    (example,) = make_examples(nlp, ("cold", (0, 1, "C0009443")))
+    example.predicted.spans["sc"] = [Span(example.predicted, 0, 1, label="WEATHER")]
+    scores = nlp.evaluate([example])
     assert scores["nel_micro_f"] == scores["nel_acc_at_1"] == 1.0
 
 
 def test_ids_with_a_pipe_are_scored_as_one_id(make_nlp):
-    builder = TerminologyBuilder()
-    for concept in ("D1", "D1|D2"):
-        builder.add_name(concept, "cold" if concept == "D1" else "heart attack")
-    nlp = make_nlp()
+    builder, nlp = TerminologyBuilder(), make_nlp()
+    for concept, name in (("D1", "cold"), ("D1|D2", "heart attack")):
+        builder.add_name(concept, name)
     nlp.get_pipe("sapbert_linker").initialize(terminology=builder.build())
-    for words, expected in ((["cold"], 0.0), (["heart", "attack"], 1.0)):
-        scores = nlp.evaluate(examples_for(nlp, gold_doc(nlp.vocab, words, (0, len(words), "D1|D2"))))
+    for gold, expected in ((("cold", (0, 1, "D1|D2")), 0.0), (("heart attack", (0, 2, "D1|D2")), 1.0)):
+        scores = nlp.evaluate(make_examples(nlp, gold))
         assert scores["nel_micro_f"] == scores["nel_acc_at_1"] == expected

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from linked import make_doc
 from reranker.reranking import add_reranker, make_examples
-from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
 import spacy_sapbert
@@ -29,14 +29,7 @@ TO_CANDIDATES = [
     "index/base.py",
     "annotations.py",
 ]
-TO_A_DECISION = [
-    "component.py",
-    "table.py",
-    "features.py",
-    "memory.py",
-    "network.py",
-    "calibration.py",
-]
+TO_A_DECISION = ["component.py", "table.py", "features.py", "memory.py", "network.py", "calibration.py"]
 
 
 def trace(function, *arguments):
@@ -58,8 +51,7 @@ def trace(function, *arguments):
 def test_a_document_reaches_its_candidates_through_few_files(encoder_folder, static_folder, terminology, kind):
     linker = SapbertLinker(Vocab(), build_name_encoder_v1(), Index())
     linker.initialize(terminology=terminology, encoder=str(static_folder if kind == "static" else encoder_folder))
-    doc = Doc(linker.vocab, words=["She", "had", "a", "heart", "attack"])
-    doc.ents = [Span(doc, 3, 5, label="DISEASE")]
+    doc = make_doc(linker.vocab, "She had a heart attack", (3, 5))
     found = trace(linker, doc)
     assert doc.ents[0].kb_id_ == "C0027051"
     assert found == {name.replace("transformer", kind) for name in TO_CANDIDATES}

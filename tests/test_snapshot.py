@@ -5,18 +5,20 @@ from threading import Barrier, Event, Thread
 
 import pytest
 import spacy
-from conftest import CONCEPTS, make_encoder_folder
+from conftest import CONCEPTS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from linked import ids
 
-from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
+from spacy_sapbert import saving
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.retrieval.retriever import Retriever
-from spacy_sapbert.terminology import TerminologyBuilder, edits
+from spacy_sapbert.snapshot import LRUCache
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder, edits
 
-NAMES = [name for _, names, _ in CONCEPTS.values() for name in names]
-
-
-@pytest.fixture(scope="module")
-def other_encoder(tmp_path_factory):
-    return make_encoder_folder(tmp_path_factory.mktemp("other"), seed=7)
+NAMES = sorted({name for _, names, _ in CONCEPTS.values() for name in names})
+# No names.
+TEXTS = ["heart atack", "hypertensive", "coryza", "sleepless"]
 
 
 @pytest.fixture
@@ -27,13 +29,13 @@ def linker(make_nlp):
 def make_other_terminology():
     """The same names under other ids."""
     builder = TerminologyBuilder()
-    for row, name in enumerate(sorted(set(NAMES))):
+    for row, name in enumerate(NAMES):
         builder.add_name(f"X{row:02}", name)
     return builder.build()
 
 
-def ids(linker, text):
-    return {candidate["concept_id"] for candidate in linker.find([text])[0]}
+def find_ids(linker, text):
+    return set(ids(linker.find([text])[0]))
 
 
 def in_another_thread(action):
@@ -42,73 +44,67 @@ def in_another_thread(action):
         return pool.submit(action).result(timeout=60)
 
 
-def test_a_terminology_that_comes_during_a_search_leaves_no_old_answers_in_the_cache(linker, monkeypatch):
-    search = Retriever.search
+@pytest.fixture
+def before_next(monkeypatch):
+    """Return a function that lets something happen before the next call of a method."""
 
-    def initialize_meanwhile(self, *args):
-        monkeypatch.setattr(Retriever, "search", search)
+    def happen(owner, name, action):
+        method = getattr(owner, name)
+
+        def act_first(self, *args):
+            monkeypatch.setattr(owner, name, method)
+            action()
+            return method(self, *args)
+
+        monkeypatch.setattr(owner, name, act_first)
+
+    return happen
+
+
+def test_a_terminology_that_comes_during_a_search_leaves_no_old_answers_in_the_cache(linker, before_next):
+    def initialize():
         in_another_thread(lambda: linker.initialize(terminology=make_other_terminology()))
-        return search(self, *args)
 
-    monkeypatch.setattr(Retriever, "search", initialize_meanwhile)
-    assert ids(linker, "cold") == {"C0009443", "C0009264"}
-    assert f"X{sorted(set(NAMES)).index('cold'):02}" in ids(linker, "cold")
-    assert all(concept_id in linker.terminology for name in NAMES for concept_id in ids(linker, name))
+    before_next(Retriever, "search", initialize)
+    assert find_ids(linker, "cold") == {"C0009443", "C0009264"}
+    assert f"X{NAMES.index('cold'):02}" in find_ids(linker, "cold")
+    assert all(concept_id in linker.terminology for name in NAMES for concept_id in find_ids(linker, name))
 
 
-def test_an_encoder_that_comes_during_a_search_does_not_change_its_answers(linker, monkeypatch, other_encoder):
-    texts = ["heart atack", "hypertensive", "coryza", "sleepless"]
-    expected = linker.find(texts)
+def test_an_encoder_that_comes_during_a_search_does_not_change_its_answers(linker, before_next, other_encoder):
+    expected = linker.find(TEXTS)
     linker.set_retriever(linker.retriever)  # nothing is cached
-    tokenize = EncoderShim.tokenize
-
-    def initialize_meanwhile(self, *args):
-        monkeypatch.setattr(EncoderShim, "tokenize", tokenize)
-        in_another_thread(lambda: linker.initialize(encoder=str(other_encoder)))
-        return tokenize(self, *args)
-
-    monkeypatch.setattr(EncoderShim, "tokenize", initialize_meanwhile)
-    assert linker.find(texts) == expected
-    assert linker.find(texts) != expected
-
-
-def test_searches_go_on_with_the_old_encoder_while_a_new_one_is_put_in_place(linker, monkeypatch, other_encoder):
-    build = Retriever.build.__func__
-    expected = linker.find(["heart atack", "coryza"])
-    linker.set_retriever(linker.retriever)
     found = []
 
-    def search_meanwhile(cls, *args, **kwargs):
-        found.append(in_another_thread(lambda: linker.find(["heart atack", "coryza"])))
-        return build(cls, *args, **kwargs)
+    def initialize():
+        # Searches go on with the old encoder until the new one is put in place.
+        before_next(EncoderShim, "fixed", lambda: found.append(in_another_thread(lambda: linker.find(TEXTS))))
+        in_another_thread(lambda: linker.initialize(encoder=str(other_encoder)))
 
-    monkeypatch.setattr(Retriever, "build", classmethod(search_meanwhile))
-    linker.initialize(encoder=make_huggingface_loader(str(other_encoder)))
-    assert found == [expected] and linker.find(["heart atack", "coryza"]) != expected
+    before_next(EncoderShim, "tokenize", initialize)
+    assert linker.find(TEXTS) == expected
+    assert found == [expected] and linker.find(TEXTS) != expected
 
 
-def test_weights_that_are_loaded_into_the_encoder_during_a_search_do_not_change_its_answers(
-    linker, monkeypatch, other_encoder
+def test_weights_that_are_loaded_during_a_search_do_not_change_its_answers_and_are_refused_by_the_next_and_by_saving(
+    linker, before_next, encoder_folder, other_encoder, tmp_path
 ):
-    texts = ["heart atack", "hypertensive"]
-    expected = linker.find(texts)
-    linker.set_retriever(linker.retriever)
-    tokenize = EncoderShim.tokenize
-
-    def load_meanwhile(self, *args):
-        monkeypatch.setattr(EncoderShim, "tokenize", tokenize)
-        linker.encoder.load(other_encoder)
-        return tokenize(self, *args)
-
-    monkeypatch.setattr(EncoderShim, "tokenize", load_meanwhile)
-    assert linker.find(texts) == expected
-    with pytest.raises(ValueError, match="built with another encoder"):
-        linker.find(texts)
+    linker.to_disk(tmp_path / "saved")
+    expected = linker.find(TEXTS)
+    linker.set_retriever(linker.retriever)  # nothing is cached
+    before_next(EncoderShim, "tokenize", lambda: linker.encoder.load(other_encoder))
+    assert linker.find(TEXTS) == expected
+    for use in (lambda: linker.find(TEXTS), lambda: linker.to_disk(tmp_path / "saved"), linker.to_bytes):
+        with pytest.raises(ValueError, match="built with another encoder"):
+            use()
+    twin = spacy.blank("xx").add_pipe("sapbert_linker", config={"k": 2}).from_disk(tmp_path / "saved")
+    linker.encoder.load(encoder_folder)
+    assert linker.find(TEXTS) == twin.find(TEXTS) == expected
 
 
 @pytest.mark.parametrize("fails_at", ["terminology", "build", "sources"])
-def test_an_initialize_that_fails_leaves_the_linker_as_it_was(linker, monkeypatch, other_encoder, tmp_path, fails_at):
-    before, expected = linker.to_bytes(), linker.find(["heart atack"])
+def test_an_initialize_that_fails_leaves_the_linker_as_it_was(linker, monkeypatch, other_encoder, fails_at):
+    before, expected = linker.to_bytes(), linker.find(TEXTS)
 
     def fail(*args, **kwargs):
         raise RuntimeError("half-way")
@@ -119,18 +115,14 @@ def test_an_initialize_that_fails_leaves_the_linker_as_it_was(linker, monkeypatc
     if fails_at == "sources":
         monkeypatch.setattr("spacy_sapbert.terminology.licences.add_sources", fail)
     with pytest.raises(RuntimeError, match="half-way"):
-        linker.initialize(nlp=spacy.blank("en"), terminology=terminology, encoder=str(other_encoder))
+        linker.initialize(nlp=spacy.blank("xx"), terminology=terminology, encoder=str(other_encoder))
     monkeypatch.undo()
-    assert linker.find(["heart atack"]) == expected and linker.to_bytes() == before
-    linker.to_disk(tmp_path / "saved")
-    twin = spacy.blank("en").add_pipe("sapbert_linker", config={"k": 2}).from_disk(tmp_path / "saved")
-    assert twin.find(["heart atack"]) == expected
+    assert linker.find(TEXTS) == expected and linker.to_bytes() == before
 
 
 def test_edits_of_several_threads_are_all_there(linker, monkeypatch):
     """All threads read the linker before any of them has changed it, if nothing stops them."""
-    barrier = Barrier(4)
-    add = edits.add_terminology
+    barrier, add = Barrier(4), edits.add_terminology
 
     def wait_for_others(*args):
         try:
@@ -142,73 +134,83 @@ def test_edits_of_several_threads_are_all_there(linker, monkeypatch):
     monkeypatch.setattr("spacy_sapbert.retrieval.edits.add_terminology", wait_for_others)
 
     def add_names(thread):
-        return sum(linker.add_names([(f"T{thread}{i:02}", f"odd name {thread} {i}")]) for i in range(20))
+        return sum(linker.add_names([(f"T{thread}{i}", f"odd name {thread} {i}")]) for i in range(5))
 
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(add_names, range(4))) == [20] * 4
-    added = {f"T{thread}{i:02}" for thread in range(4) for i in range(20)}
+        assert list(pool.map(add_names, range(4))) == [5] * 4
+    added = {f"T{thread}{i}" for thread in range(4) for i in range(5)}
     assert set(linker.terminology.concepts["id"]) == set(CONCEPTS) | added
-    assert [candidate["id"] for candidate in linker.find(["odd name 2 17"])[0]][:1] == ["T217"]
+    assert ids(linker.find(["odd name 2 4"])[0])[:1] == ["T24"]
 
 
-def test_loading_and_initialize_wait_for_edits(linker, monkeypatch):
-    data = linker.to_bytes()
-    order = []
-    for change in (lambda: linker.from_bytes(data), lambda: linker.initialize(terminology=make_other_terminology())):
-        add, threads, started = edits.add_terminology, [], Event()
+@pytest.mark.parametrize("change", ["load", "initialize"])
+def test_loading_and_initialize_wait_for_edits(linker, monkeypatch, change):
+    data, order, started = linker.to_bytes(), [], Event()
 
-        def run(change=change, started=started):
-            started.set()
-            change()
-            order.append("changed")
+    def run():
+        started.set()
+        if change == "load":
+            linker.from_bytes(data)
+        else:
+            linker.initialize(terminology=make_other_terminology())
+        order.append("changed")
 
-        def change_meanwhile(*args, add=add, run=run, threads=threads, started=started):
-            monkeypatch.setattr("spacy_sapbert.retrieval.edits.add_terminology", add)
-            threads.append(Thread(target=run))
-            threads[0].start()
-            started.wait()
-            threads[0].join(timeout=0.5)
-            return add(*args)
+    add, thread = edits.add_terminology, Thread(target=run)
 
-        monkeypatch.setattr("spacy_sapbert.retrieval.edits.add_terminology", change_meanwhile)
-        linker.add_names([("T1", "odd name")])
-        order.append("added")
-        threads[0].join(timeout=60)
-        assert "T1" not in linker.terminology
-    assert order in (["added", "changed"] * 2, ["changed", "added"] * 2)
+    def change_meanwhile(*args):
+        thread.start()
+        started.wait()
+        thread.join(timeout=0.3)
+        return add(*args)
+
+    monkeypatch.setattr("spacy_sapbert.retrieval.edits.add_terminology", change_meanwhile)
+    linker.add_names([("T1", "odd name")])
+    order.append("added")
+    thread.join(timeout=60)
+    assert "T1" not in linker.terminology and sorted(order) == ["added", "changed"]
 
 
 def test_a_folder_has_one_state_of_a_linker_that_is_edited_while_it_is_saved(linker, monkeypatch, tmp_path):
-    """Names come before each part is written."""
-    from spacy_sapbert import saving
+    before, names = linker.terminology, []
 
-    count = 0
+    def edit_before(owner, name):
+        write = getattr(owner, name)
 
-    def edited(write):
         def edit_and_write(*args):
-            nonlocal count
-            count += 1
-            in_another_thread(lambda: linker.add_names([(f"T{count}", f"odd name {count}")]))
+            names.append(name)
+            in_another_thread(lambda: linker.add_names([(f"T{len(names)}", f"odd name {len(names)}")]))
             return write(*args)
 
-        return edit_and_write
+        monkeypatch.setattr(owner, name, edit_and_write)
 
-    for owner, name in ((saving, "write_encoder"), (Retriever, "to_disk"), (saving, "write_manifest")):
-        monkeypatch.setattr(owner, name, edited(getattr(owner, name)))
-    monkeypatch.setattr("spacy_sapbert.terminology.Terminology.to_disk", edited(type(linker.terminology).to_disk))
-    before = linker.terminology
+    edit_before(saving, "write_encoder")
+    edit_before(saving, "write_manifest")
+    edit_before(Retriever, "to_disk")
+    edit_before(Terminology, "to_disk")
     linker.to_disk(tmp_path / "saved")
-    assert count == 4 and len(linker.terminology) == len(before) + 4
-    loaded = spacy.blank("en").add_pipe("sapbert_linker").from_disk(tmp_path / "saved")
+    assert len(names) == 4 and len(linker.terminology) == len(before) + 4
+    loaded = spacy.blank("xx").add_pipe("sapbert_linker").from_disk(tmp_path / "saved")
     assert loaded.terminology == before
 
 
-def test_an_exchanged_encoder_is_not_saved_beside_an_index_of_another(linker, other_encoder, tmp_path):
-    linker.to_disk(tmp_path / "saved")
-    expected = linker.find(["coryza"])
-    linker.encoder.load(other_encoder)
-    for save in (lambda: linker.to_disk(tmp_path / "saved"), linker.to_bytes):
-        with pytest.raises(ValueError, match=r"built with another encoder"):
-            save()
-    loaded = spacy.blank("en").add_pipe("sapbert_linker", config={"k": 2}).from_disk(tmp_path / "saved")
-    assert loaded.find(["coryza"]) == expected
+operation = st.tuples(st.sampled_from(["get", "put"]), st.integers(0, 6), st.integers())
+
+
+@settings(deadline=None)
+@given(st.integers(0, 5), st.lists(operation, max_size=60))
+def test_the_cache_behaves_like_a_list_ordered_by_use(size, operations):
+    cache = LRUCache(size)
+    model: list[tuple[int, int]] = []  # least recently used first
+    for kind, key, value in operations:
+        held = dict(model)
+        if kind == "get":
+            assert cache.get(key) == held.get(key)
+            if key in held:
+                model = [pair for pair in model if pair[0] != key] + [(key, held[key])]
+        else:
+            cache.put(key, value)
+            model = [pair for pair in model if pair[0] != key] + [(key, value)]
+            model = model[-size:] if size else []
+        assert len(cache._values) == len(model)
+    for key, value in model:
+        assert cache.get(key) == value

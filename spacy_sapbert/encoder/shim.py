@@ -14,7 +14,7 @@ from thinc.types import Floats2d
 from typing_extensions import Self
 
 from ..errors import NO_LIST
-from ..forking import limit_threads
+from ..forking import watch_forks
 from ..settings import explain_unknown, with_settings
 from ..text import normalize_writing
 from .folder import AnySource, pack_encoder, read_encoder, unpack_encoder
@@ -123,7 +123,7 @@ class EncoderShim(Shim):
         """
         if self.kind not in (None, source.kind):
             raise ValueError(f"this is a {source.kind} encoder, but a {self.kind} encoder is needed here")
-        limit_threads()
+        watch_forks()
         if self.device_name not in (AUTO, "cpu"):
             # For a static encoder as well: whoever names a device expects to be told if there is none.
             require_transformers(f"The device '{self.device_name}'")

@@ -32,13 +32,7 @@ BUNDLED_ENCODER = ROOT / "spacy_sapbert/bundled/encoder"
 
 
 def call(command: str, *arguments: Any, **options: Any) -> None:
-    """Run a command in this process, as the command line would.
-
-    command (str): The command.
-    arguments (Any): Its arguments, and options as they are.
-    options (Any): More options; `_` stands for a hyphen.
-    RAISES (RuntimeError): If the command fails.
-    """
+    """Run a command in this process, as the command line would. In names of options, `_` stands for a hyphen."""
     given = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
     before, printed = sys.argv, io.StringIO()
     sys.argv = [MODULE, command, *(str(argument) for argument in (*arguments, *given))]

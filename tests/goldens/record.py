@@ -37,13 +37,7 @@ TOLERANCE = 1e-6
 
 
 def record(output: Path, data: Path | None, parts: list[str], vectors: Path | None = None) -> None:
-    """Record parts of what the project computes.
-
-    output (Path): The file. It keeps the parts that are not recorded now.
-    data (Path | None): A folder with real data.
-    parts (list[str]): The parts.
-    vectors (Path | None): A folder that keeps vectors of names.
-    """
+    """Record parts of what the project computes. A file keeps the parts that are not recorded now."""
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     # "auto" then means fp32 on every processor.

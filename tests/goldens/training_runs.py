@@ -84,15 +84,7 @@ def train_biosyn(workspace: Workspace) -> dict[str, Any]:
 
 
 def train(workspace: Workspace, method: str, name: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Train an encoder.
-
-    workspace (Workspace): Shared inputs.
-    method (str): One of `CONFIGS`.
-    name (str): Name of the run.
-    settings (dict[str, Any]): Values by "section.name".
-    RETURNS (dict[str, Any]): The logged values, a list for each that changes, and figures of the report.
-    RAISES (KeyboardInterrupt): If a signal stopped the run.
-    """
+    """Train an encoder, and list the logged values, a list for each that changes, and figures of the report."""
     output = workspace.runs / name
     paths = {"paths.encoder": workspace.encoder, "paths.output": output}
     call("train", CONFIGS[method], *list_settings({**settings, **paths}))

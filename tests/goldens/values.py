@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import Any
 
 # Keys with these words hold times, versions, hashes of files and places, which differ from run to run.
-LEFT_OUT = ("second", "version", "sha256", "fingerprint", "path", "file", "terminology", "vectors", "hash", "key")
-LEFT_OUT += ("first",)
+LEFT_OUT = "second version sha256 fingerprint path file terminology vectors hash key first".split()
 
 
 def read_json(path: Path) -> Any:
-    """Read a file of JSON."""
     return json.loads(path.read_text(encoding="utf8"))
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Read lines of JSON, gzipped or not."""
     data = path.read_bytes()
     text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
     return [json.loads(line) for line in text.splitlines() if line.strip()]
@@ -54,14 +51,7 @@ def format_record(record: dict[str, dict[str, Any]]) -> str:
 
 
 def compare(left: Any, right: Any, tolerance: float, path: str = "") -> Iterator[str]:
-    """Yield a line for each difference of two JSON values.
-
-    left (Any): JSON value.
-    right (Any): JSON value.
-    tolerance (float): Relative or absolute difference that floats may have. Whole numbers must be equal.
-    path (str): Where the values stand.
-    YIELDS (str): The place and both values.
-    """
+    """Yield a line for each difference of two JSON values. Floats may differ by a relative or absolute tolerance."""
     if isinstance(left, dict) and isinstance(right, dict):
         for key in dict.fromkeys([*left, *right]):
             place = f"{path}/{key}"

@@ -25,12 +25,7 @@ EXACT = {"@misc": "spacy-sapbert.ExactIndex.v1"}
 
 
 class Workspace:
-    """Shared inputs.
-
-    folder (Path): An empty folder.
-    data (Path | None): A folder with real data: `rrf_mini`, `benchmarks` and `raw`.
-    vectors (Path | None): A folder that keeps vectors of large terminologies from one call to the next.
-    """
+    """Shared inputs in an empty folder, and real data: the folders `rrf_mini`, `benchmarks` and `raw`."""
 
     def __init__(self, folder: Path, data: Path | None, vectors: Path | None = None) -> None:
         self.folder = folder
@@ -40,17 +35,14 @@ class Workspace:
 
     @cached_property
     def encoder(self) -> Path:
-        """A tiny random encoder."""
         return make_encoder_folder(self.folder / "encoder")
 
     @cached_property
     def other_encoder(self) -> Path:
-        """Another tiny random encoder."""
         return make_encoder_folder(self.folder / "other_encoder", seed=1)
 
     @cached_property
     def release(self) -> Path:
-        """The made-up release."""
         return write_release(self.folder / "release")
 
     @cached_property
@@ -101,14 +93,7 @@ class Workspace:
 
 
 def make_training_data(release: Path, folder: Path, *, held_out: int, **options: Any) -> Path:
-    """Make terminologies, splits, pairs and triples from a release.
-
-    release (Path): The release.
-    folder (Path): The folder to write to.
-    held_out (int): Number of concepts to hold out.
-    options (Any): More options of `split`.
-    RETURNS (Path): The folder.
-    """
+    """Make terminologies, splits, pairs and triples from a release."""
     call("preprocess", release, folder / "terminology")
     call("preprocess", release, folder / "all", languages="all", suppressed="drop")
     call("split", folder / "terminology", folder / "split", held_out=held_out, **options)

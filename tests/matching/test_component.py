@@ -17,7 +17,7 @@ def make_matching(make_nlp):
     """Return a function that makes a pipeline with a matcher in the place of the entity ruler."""
 
     def make(**settings):
-        nlp = make_nlp()
+        nlp = make_nlp("en")
         nlp.remove_pipe("entity_ruler")
         nlp.add_pipe("terminology_matcher", after="schwartz_hearst", config=settings)
         return nlp

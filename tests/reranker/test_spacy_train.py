@@ -67,7 +67,7 @@ def run(nlp, folder, name):
 
 
 def test_a_trained_pipeline_decides_better_than_its_linker(make_nlp, tmp_path):
-    nlp = make_nlp()
+    nlp = make_nlp("en")
     best = run(nlp, tmp_path, "first")
     scores = evaluate(str(best), tmp_path / "docs.spacy", silent=True)
     assert scores["nel_micro_f"] == 1.0 and scores["nel_nil_f"] == 1.0

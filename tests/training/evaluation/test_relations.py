@@ -8,6 +8,7 @@ from pair_rows import save_triple_rows
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
+from training.encoders.embeddings import Embeddings
 from training.evaluation import relations as module
 from training.evaluation.relations import (
     RelationTask,
