@@ -92,7 +92,7 @@ def test_one_command_makes_the_encoder(folder):
         "...: third, a run that has started from first\n",
         "  - Weights: 0.3 of the base and 0.7 of what was trained, stored as fp32.",
         "miner off; learning rate 0.0001; seed 0; neighbours of a pair in its batch: 1; 0.1 of the names in other",
-        "info_nce (temperature 0.07)",
+        "info_nce, temperature 0.07",
         "| held_out.held_out |",
         "```bash\npython -m spacy project run all --vars.second_steps 4\n```",
         "Names of an ontology, CC BY 4.0.",
