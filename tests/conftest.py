@@ -114,7 +114,7 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def other_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An encoder that differs from that of `encoder_folder` in its weights only."""
+    """The encoder of `encoder_folder`, with other weights."""
     return make_encoder_folder(tmp_path_factory.mktemp("other"), seed=7)
 
 

@@ -90,7 +90,7 @@ CARRIERS = {
 
 
 @pytest.mark.parametrize("carry", CARRIERS.values(), ids=CARRIERS)
-def test_links_survive_whatever_documents_go_through(linker, carry):
+def test_links_survive_copying_and_storing(linker, carry):
     doc = linker(make_doc(linker.vocab, "DISEASE", ["WEATHER"]))
     carried = carry(doc)
     (ent,) = carried.ents

@@ -153,7 +153,7 @@ def test_concepts_types_health_and_the_page_are_served(client):
     assert (
         style.status_code == 200 and "page/page.js" in page.text and "http" not in page.text.replace("http-equiv", "")
     )
-    # Whatever comes from a text goes into the page as text, and nothing of a text stays in the browser.
+    # The page shows a text as plain text, and the browser stores none of it.
     unwanted = {"innerHTML", "insertAdjacentHTML", "localStorage", "sessionStorage", "indexedDB", "cookie"}
     assert script.status_code == 200 and not unwanted.intersection(re.findall(r"\w+", script.text))
 

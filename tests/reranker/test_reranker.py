@@ -113,7 +113,7 @@ def test_nil_is_decided_by_the_threshold(trained):
     assert ent.kb_id_ == "C0917801" and ent._.kb_probability == best
     reranker.nil_threshold = min(best * 1.001, 1.0)
     ent = trained("insomnia").ents[0]
-    # The candidates stay, and the probability is that of NIL.
+    # The candidates stay, and NIL has the probability.
     assert ent.kb_id_ == "" and ent._.kb_probability < 0.5 and ent._.kb_candidates[0]["probability"] == best
     reranker.set_nil = True
     assert trained("insomnia").ents[0].kb_id_ == "NIL"

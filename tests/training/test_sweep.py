@@ -115,7 +115,7 @@ def test_a_sweep_runs_measures_and_goes_on(config, tasks, tmp_path, monkeypatch)
     export_run(folder, folder / "encoder", base_share=0.9)
     run_sweep(sweep, tasks, tmp_path / "out")
     assert read_results(tmp_path / "out").equals(frame)
-    # Each share is that of `export`.
+    # `export` gives the same weights for each share.
     export_run(folder, tmp_path / "half", base_share=0.5)
     kept = frame.filter(system="slow, base share 0.5", seed=0)["value"].to_list()
     assert kept == pytest.approx(measure_folder(tmp_path / "half", tasks, tmp_path / "again"), abs=1e-6)

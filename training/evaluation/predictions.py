@@ -39,6 +39,11 @@ class Prediction:
     hits: dict[str, bool]  # Whether the mention is right, by figure: acc_at_1, row_acc_at_5.
     fold: int = 0
 
+    def __post_init__(self) -> None:
+        """Refuse queries without candidates of their own."""
+        if not self.queries or len(self.candidates) != len(self.queries):
+            raise ValueError(f"{len(self.queries)} queries have {len(self.candidates)} lists of candidates")
+
 
 LINES = TypeAdapter(Prediction)
 

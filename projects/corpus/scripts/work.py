@@ -132,7 +132,7 @@ def link_with_ray(job: Job, output: str, blocks: Sequence[Block], actors: int = 
     address = os.environ.get("RAY_ADDRESS")
     # A new cluster of this machine gets a processor for each actor, and one for Ray Data's own tasks.
     local = {} if address else {"num_cpus": max(actors, 1) + 1, "object_store_memory": STORE_BYTES}
-    # Actors import this folder's modules, on whatever machine they are.
+    # Actors on any machine import this folder's modules.
     environment = {"working_dir": str(Path(__file__).parent)}
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
     ray.init(address=address, runtime_env=environment, **quiet, **local)

@@ -36,7 +36,7 @@ SEED = 2
 VECTORS = OUTPUT / "vectors"
 # Products of queries and rows held at once, in bytes.
 MEMORY = 4 * 1024**3
-# Mentions of filtered searches; and with encoding, which takes most of the time whatever the filter.
+# Mentions for filtered searches, and for searches with encoding, which takes most of the time.
 MENTIONS, FIND_MENTIONS = 2000, 100
 # Shares of the concepts that filters by id allow.
 SHARES = (0.5, 0.05, 0.005)

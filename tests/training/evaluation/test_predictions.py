@@ -33,6 +33,8 @@ def test_predictions_are_read(tmp_path):
         json.dumps({key: value for key, value in LINE.items() if key != "gold"}),
         json.dumps({**LINE, "candidates": [[{"ids": None, "name": "a", "score": 0.5}]]}),
         json.dumps({**LINE, "queries": "a"}),
+        json.dumps({**LINE, "queries": []}),
+        json.dumps({**LINE, "candidates": [*LINE["candidates"], []]}),
     ],
 )
 def test_bad_predictions_are_refused_with_their_line(tmp_path, line):

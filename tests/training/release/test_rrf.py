@@ -206,7 +206,7 @@ records = st.lists(
 
 @settings(deadline=None, max_examples=20)
 @given(records)
-def test_whatever_is_written_reads_back_unchanged(records):
+def test_what_is_written_reads_back_unchanged(records):
     builder = TerminologyBuilder()
     builder.add_name("C0000001", "a name")
     for id_, name, language, source, kind, preferred, codes, parents, definition, canonical, types in records:
