@@ -56,6 +56,7 @@ def test_small_index_is_searched_exactly(index):
 
 @pytest.mark.parametrize("cls", [ScannIndex, UsearchIndex])
 def test_recall_targets_that_are_no_shares_are_refused_and_those_out_of_reach_warned_of(cls, monkeypatch):
+    pytest.importorskip(cls.kind)
     for target in (0.0, 1.01, float("nan")):
         with pytest.raises(ValueError, match=r"recall_target"):
             cls(recall_target=target)
