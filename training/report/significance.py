@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from scipy.stats import binomtest, ttest_1samp, ttest_ind_from_stats
-
 # Deviations below it are rounding.
 NO_VARIANCE = 1e-9
 
@@ -48,6 +46,8 @@ def compare_hits(first: Sequence[bool], second: Sequence[bool]) -> Comparison:
 
     Mentions count as independent, which repeated ones are not: a small p value says less than it seems to.
     """
+    from scipy.stats import binomtest  # here and below, because it takes seconds to import, and few reports need it
+
     only_first = sum(left and not right for left, right in zip(first, second, strict=True))
     only_second = sum(right and not left for left, right in zip(first, second, strict=True))
     sizes, n = f"{only_first} mentions right only in the one, {only_second} only in the other", only_first + only_second
@@ -56,6 +56,8 @@ def compare_hits(first: Sequence[bool], second: Sequence[bool]) -> Comparison:
 
 def _test(test: str, *samples: Sequence[float]) -> Comparison:
     """Compare two samples, or one with zero."""
+    from scipy.stats import ttest_1samp, ttest_ind_from_stats
+
     sizes = " and ".join(str(len(scores)) for scores in samples)
     sizes += " seed" if sizes == "1" else " seeds"
     if min(map(len, samples)) < 2:
