@@ -28,6 +28,8 @@ _WORD = rf"[^\W_]+(?:[{list_marks()}{_INVISIBLE}]+[^\W_]*)*(?:['’´′＇][sS�
 # one before a digit, in brackets, and behind a capital or a digit where no word goes on.
 _SIGN = r"[+<>≤≥±]|[-−–](?:(?<=[A-Z0-9].)(?!\w)|(?<!\w.)(?=\d)|(?<=[(\[].)(?=[)\]]))|['’′](?<=\d.)"
 _PART = re.compile(f"(?P<word>{_WORD})|{_SIGN}")
+# Splits a text into gaps and words or signs.
+PART = re.compile(f"({_WORD}|{_SIGN})")
 # Where spaCy finds no punctuation behind such characters, it is in the word's token.
 INVISIBLE = re.compile(rf"[{_INVISIBLE}]+[^\w\s]*")
 # What names are written with or without. Anything else between two words has to be in the name as well.
