@@ -62,6 +62,8 @@ class ConceptFilter:
     coded_in: str | None = None
     # Ids of concepts: the concept is one of them, or has one among its ancestors.
     below: Collection[str] | None = None
+    # The same, for concepts that are left out.
+    not_below: Collection[str] | None = None
 
     def __post_init__(self) -> None:
         for item in fields(self):

@@ -72,6 +72,9 @@ class LinkerSettings(Settings):
     below: Strings | None = Field(
         default=None, description="Ids of concepts, to link to these and their descendants only; null for all."
     )
+    not_below: Strings | None = Field(
+        default=None, description="Ids of concepts, to link to neither these nor their descendants; null for none."
+    )
     label_types: dict[str, Strings] = Field(
         default={}, description="For entity labels: semantic types to link to, in addition to `types`."
     )
@@ -88,7 +91,13 @@ class LinkerSettings(Settings):
     def make_filter(self) -> ConceptFilter:
         """Make the filter for mentions of any label. A concept without a code in the output source can't be written."""
         return ConceptFilter(
-            self.types, self.sources, self.languages, self.ids, coded_in=self.output_source, below=self.below
+            self.types,
+            self.sources,
+            self.languages,
+            self.ids,
+            coded_in=self.output_source,
+            below=self.below,
+            not_below=self.not_below,
         )
 
 

@@ -186,6 +186,9 @@ def test_a_branch_leaves_modifiers_and_history_out(hpo):
     assert [found[0]["score"] for found in linker.find(texts)] == [1.0] * 4
     phenotypes = linker.find(texts, below=["HP:0000118"])
     assert [found[0]["score"] == 1.0 for found in phenotypes] == [False, False, False, True]
+    # HP:0012823 is the branch of clinical modifiers.
+    others = linker.find(texts, not_below=["HP:0012823"])
+    assert [found[0]["score"] == 1.0 for found in others] == [False, False, False, True]
     linker.below = ["HP:0000118"]
 
     def find_texts():
@@ -198,5 +201,8 @@ def test_a_branch_leaves_modifiers_and_history_out(hpo):
         assert "bilateral" in find_texts()
         hpo.get_pipe("terminology_matcher").below = ["HP:0000118"]
         assert find_texts() == ["asthma"]
+        hpo.get_pipe("terminology_matcher").not_below = ["HP:0002099"]
+        assert find_texts() == []
     finally:
         linker.below = hpo.get_pipe("terminology_matcher").below = None
+        hpo.get_pipe("terminology_matcher").not_below = None

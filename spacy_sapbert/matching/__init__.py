@@ -28,6 +28,9 @@ class MatcherSettings(Settings):
     below: Strings | None = Field(
         default=None, description="Ids of concepts, to find these and their descendants only; null for all."
     )
+    not_below: Strings | None = Field(
+        default=None, description="Ids of concepts, to find neither these nor their descendants; null for none."
+    )
     skip_names: Strings = Field(default=(), description="Names not to look for.")
     min_length: int = Field(default=2, ge=1, description="Characters that a name has at least.")
     own_case_length: int = Field(

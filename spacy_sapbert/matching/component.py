@@ -13,6 +13,7 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from ..annotations import register_match
 from ..settings import SettingsAttributes, with_settings
 from . import MatcherSettings
 
@@ -57,6 +58,7 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         """
         self._set_up(nlp.vocab, None, name, scorer, settings)
         self._nlp = nlp
+        register_match()
 
     @property
     def labels(self) -> tuple[str, ...]:
