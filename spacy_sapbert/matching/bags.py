@@ -1,15 +1,17 @@
-"""The names of a terminology as bags of word classes, and the windows of a text that have the same."""
+"""The names of a terminology as bags of word classes, and the words of a text that are one of these bags."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..progress import show_progress
-from .classes import choose_pairs, count_pairs, join_classes
+from ..text import normal_words
+from .classes import find_places, learn_classes
 from .reading import Reading, read
 
 if TYPE_CHECKING:
@@ -19,40 +21,33 @@ if TYPE_CHECKING:
 MOST_WORDS = 8
 # Names that are read at once.
 CHUNK = 8192
-# One-word names that so many concepts have in their names say nothing by themselves: "disease".
+# Words that say nothing by themselves, such as "disease": so many concepts have them in their names.
 GENERIC_SHARE, LEAST_GENERIC = 0.02, 20
-# What stands for an abnormality, whatever it is called, at the end of a name: "heart defect", "heart malformation".
-ABNORMALITIES = np.sort(
-    np.array(
-        [
-            hash_string(word)
-            for word in (
-                "abnormality anomaly defect malformation deformity abnormal disturbance impairment alteration "
-                "aberration irregularity dysfunction problem deficit change finding"
-            ).split()
-        ],
-        dtype=np.uint64,
-    )
+# What any abnormality is called, where the word ends a name: "heart defect" is "heart malformation".
+_ABNORMALITIES = (
+    "abnormality anomaly defect malformation deformity abnormal disturbance impairment alteration aberration "
+    "irregularity dysfunction problem deficit change finding manifestation disorder"
 )
+ABNORMALITIES = np.sort(np.array([*map(hash_string, _ABNORMALITIES.split())], dtype=np.uint64))
 ANY_ABNORMALITY = np.uint64(hash_string("any abnormality"))
-# Words of "hand and foot deformities", "deformities of hand and foot": of each part so many at most.
-MOST_JOINED = 3
+# "hand and foot deformities", "deformities of hand and foot": words of each part, and items of a list.
+MOST_JOINED, MOST_ITEMS = 3, 4
+_SIZES = np.indices((MOST_JOINED,) * 3).reshape(3, 1, -1) + 1
 
 
-MOST_ITEMS=1; MAXSKIP=2; CONTIG=False
 class Found(NamedTuple):
-    """Words of a text that are the bag of a name: two pieces of the text, or one and an empty one."""
+    """Words of a text that are the bag of a name: from `start` to `end`, and from `then` to `until`, or none there."""
 
     start: np.ndarray
     end: np.ndarray
     then: np.ndarray
     until: np.ndarray
-    entries: np.ndarray
-    is_loose: np.ndarray  # whether it needs one word for an abnormality to be as good as another
+    entry: np.ndarray  # of the table
+    is_loose: np.ndarray  # whether the name has another word for an abnormality
 
 
 class BagTable(NamedTuple):
-    """The keys of names, which are the sums of the hashes of their words' classes, sorted."""
+    """The keys of names, which are the sums of the hashes of their words' classes, sorted; and what belongs to it."""
 
     keys: np.ndarray  # distinct; uint64
     offsets: np.ndarray  # where the names of each start in `rows`
@@ -63,107 +58,110 @@ class BagTable(NamedTuple):
     generic: np.ndarray  # words that are no name by themselves, sorted
 
     @classmethod
-    def build(cls, names: pl.Series, concept: np.ndarray, pairs: Iterable[tuple[str, str]] | None) -> BagTable:
-        """Make the table of names, given the concept of each. Without `pairs`, each word is a class of its own."""
+    def build(cls, names: pl.Series, concept: np.ndarray, pairs: Iterable[tuple[str, str]]) -> BagTable:
+        """Make the table of names, given the concept of each, and pairs of words that may stand for one another."""
         hashes, name = _read_names(names)
-        vocabulary = np.unique(hashes)
-        class_of: dict[int, int] = {}
-        if pairs is not None:
-            class_of = _learn(names, concept, hashes, name, pairs)
-        members = np.array(sorted(class_of), dtype=np.uint64)
-        classes = np.array([class_of[word] for word in members.tolist()], dtype=np.uint64)
+        vocabulary, first = np.unique(hashes, return_index=True)
+        example = dict(zip(vocabulary.tolist(), name[first].tolist(), strict=True))
+
+        def spell(word: int) -> str:
+            text = names[example[word]]
+            parts = normal_words(text) + normal_words(text.replace("-", ""))
+            return next((part for part in parts if hash_string(part) == word), "")
+
+        members, classes = learn_classes(hashes, name, concept, spell, pairs)
+        table = cls(
+            *(np.empty(0, dtype=np.uint64),) * 3, members, classes, vocabulary, _find_generic(hashes, concept[name])
+        )
         lengths = np.bincount(name, minlength=len(names))
-        of_words = _replace(hashes, members, classes)
+        of_words = table.classify(hashes)
         keys = np.zeros(len(names), dtype=np.uint64)
         np.add.at(keys, name, of_words)
-        is_whole = (lengths > 0) & (lengths <= MOST_WORDS)
-        loose = _find(ABNORMALITIES, hashes) >= 0
-        n_loose = np.bincount(name[loose], minlength=len(names))
-        once = loose & (n_loose[name] == 1) & (lengths[name] > 1) & is_whole[name]
-        loose_rows = name[once]
-        loose_keys = keys[loose_rows] - of_words[once] + ANY_ABNORMALITY
-        whole = np.flatnonzero(is_whole)
-        arranged = _arrange(np.concatenate([keys[whole], loose_keys]), np.concatenate([whole, loose_rows]))
-        return cls(*arranged, members, classes, vocabulary, _find_generic(hashes, concept[name], len(set(concept.tolist()))))
+        is_kept = (lengths > 0) & (lengths <= MOST_WORDS)
+        is_loose = find_places(ABNORMALITIES, hashes) >= 0
+        once = (
+            is_loose & (np.bincount(name[is_loose], minlength=len(names)) == 1)[name] & (is_kept & (lengths > 1))[name]
+        )
+        loose_keys = keys[name[once]] - of_words[once] + ANY_ABNORMALITY
+        rows = np.concatenate([np.flatnonzero(is_kept), name[once]])
+        distinct, entry = np.unique(np.concatenate([keys[is_kept], loose_keys]), return_inverse=True)
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(entry, minlength=len(distinct)))]).astype(np.uint32)
+        return table._replace(keys=distinct, offsets=offsets, rows=rows[np.lexsort((rows, entry))].astype(np.uint32))
 
     def read(self, text: str) -> Reading:
-        """Read a text. Words with a hyphen are one where a name has them as one."""
+        """Read a text. Words with a hyphen between them are one where a name has that."""
         return read(text, self.vocabulary)
 
+    def classify(self, hashes: np.ndarray) -> np.ndarray:
+        """Put the word that stands for its class in the place of each word."""
+        places = find_places(self.members, hashes)
+        return np.where(places >= 0, self.classes[places], hashes) if len(self.members) else hashes
+
     def make_filter(self) -> tuple[np.ndarray, np.uint64]:
-        """Make a table by which nearly all keys that the table lacks are told by their first bits."""
-        bits = max(int(len(self.keys)).bit_length() + 4, 8)
+        """Make a table of the first bits of keys, and by how much to shift a key for it. Most others are not in it."""
+        bits = max(len(self.keys).bit_length() + 4, 8)
         shift = np.uint64(64 - bits)
         known = np.zeros(1 << bits, dtype=bool)
         known[self.keys >> shift] = True
         return known, shift
 
+    def find(self, reading: Reading, known: np.ndarray, shift: np.uint64) -> Found:
+        """Find the bags of names in a text, in one piece, or in two beside "and" and "or"."""
+        classes = self.classify(reading.hashes)
+        sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(classes)])
+        parts = [_list_windows(reading), *_list_joined(reading)]
+        start, end, then, until = (np.concatenate(column) for column in zip(*parts, strict=True))
+        keys = sums[end] - sums[start] + sums[until] - sums[then]
+        last = np.where(until > then, until, end) - 1
+        is_loose = (find_places(ABNORMALITIES, reading.hashes) >= 0)[last] & (until - then + end - start > 1)
+        loose = np.flatnonzero(is_loose)
+        places = np.concatenate([np.arange(len(keys)), loose])
+        keys = np.concatenate([keys, keys[loose] - classes[last[loose]] + ANY_ABNORMALITY])
+        may_be = np.flatnonzero(known[keys >> shift])
+        entry = find_places(self.keys, keys[may_be])
+        hits, entry = may_be[entry >= 0], entry[entry >= 0]
+        at = places[hits]
+        return Found(start[at], end[at], then[at], until[at], entry, hits >= len(start))
 
-def find(table: BagTable, reading: Reading, known: np.ndarray, shift: np.uint64) -> Found:
-    """Find the bags of names in a text, in one piece or beside "and", "or" and commas."""
+
+def _list_windows(reading: Reading) -> tuple[np.ndarray, ...]:
     n = len(reading.hashes)
-    classes = _replace(reading.hashes, table.members, table.classes)
-    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(classes)])
-    is_loose = _find(ABNORMALITIES, reading.hashes) >= 0
-    parts = [_list_windows(n, reading), _list_joined(n, reading)]
-    start, end, then, until = (np.concatenate(column) for column in zip(*parts, strict=True))
-    keys = sums[end] - sums[start] + sums[until] - sums[then]
-    last = np.where(until > then, until, end) - 1
-    loose = np.flatnonzero(is_loose[last] & (until - then + end - start > 1))
-    loose_keys = keys[loose] - classes[last[loose]] + ANY_ABNORMALITY
-    places, keys = np.concatenate([np.arange(len(keys)), loose]), np.concatenate([keys, loose_keys])
-    may_be = np.flatnonzero(known[keys >> shift])
-    entries = _find(table.keys, keys[may_be])
-    hits = may_be[entries >= 0]
-    at = places[hits]
-    return Found(start[at], end[at], then[at], until[at], entries[entries >= 0], hits >= len(start))
-
-
-def _list_windows(n: int, reading: Reading) -> tuple[np.ndarray, ...]:
     starts = np.tile(np.arange(n), MOST_WORDS)
     ends = starts + np.repeat(np.arange(1, MOST_WORDS + 1), n)
-    inside = ends <= n
-    starts, ends = starts[inside], ends[inside]
-    whole = reading.segment[starts] == reading.segment[ends - 1]
-    starts, ends = starts[whole], ends[whole]
+    starts, ends = starts[ends <= n], ends[ends <= n]
+    is_whole = reading.segment[starts] == reading.segment[ends - 1]
+    starts, ends = starts[is_whole], ends[is_whole]
     return starts, ends, ends, ends
 
 
-def _list_joined(n: int, reading: Reading) -> tuple[np.ndarray, ...]:
-    """List "A C" of "A, B and D C", and "C B" of "C of A, B and D"."""
-    segment, links, joins, skipped = reading[3:]
-    lists = _list_lists(reading)
-    sizes = np.indices((MOST_JOINED,) * 3).reshape(3, -1) + 1
-    outer = np.array([place for *_, place in lists], dtype=np.int64)  # the last item's first word
-    found = []
-
-    def add(start: np.ndarray, end: np.ndarray, then: np.ndarray, until: np.ndarray, last: np.ndarray) -> None:
-        """Add those whose parts lie in the text, in one stretch of it, each without a link inside."""
-        fits = (start >= 0) & (until <= n)
-        start, end, then, until, last = (part[fits] for part in (start, end, then, until, last))
-        fits = segment[start] == segment[until - 1]
-        for first, behind in ((start, end), (last, until)):
-            fits &= (links[first] == links[behind - 1]) & (skipped[first] == skipped[behind - 1])
-        found.append(tuple(part[fits] for part in (start, end, then, until)))
-
-    pairs = np.array([(place, of_list[-1]) for of_list in lists for place in of_list], dtype=np.int64).reshape(-1, 2)
-    (here, last), (a, b, c) = pairs.T[:, :, None], sizes[:, None]
-    add(*(part.ravel() for part in np.broadcast_arrays(here - a, here, last + b, last + b + c, last)))
-    pairs = np.array([(of_list[0], place) for of_list in lists for place in of_list], dtype=np.int64).reshape(-1, 2)
-    (first, here), (a, b, c) = pairs.T[:, :, None], sizes[:, None]
-    start, end, then, until = (part.ravel() for part in np.broadcast_arrays(first - a - c, first - a, here, here + b))
-    fits = (start >= 0) & (end > 0)
-    fits[fits] = skipped[end[fits]] != skipped[end[fits] - 1]
-    add(*(part[fits] for part in (start, end, then, until, then)))
-    return tuple(np.concatenate(column) for column in zip(*found, strict=True))
+def _list_joined(reading: Reading) -> list[tuple[np.ndarray, ...]]:
+    """List "A C" of "A, B and D C", and "C B" of "C of A, B and D", in as many words as there may be."""
+    lists = _list_items(reading)
+    if not lists:
+        return []
+    skipped, n = reading.skipped, len(reading.hashes)
+    a, b, c = _SIZES
+    # The first words of the first item but one, of any of the others, and of the last one.
+    second, here, last = np.array([(items[0], item, items[-1]) for items in lists for item in items]).T[:, :, None]
+    before = np.stack(np.broadcast_arrays(here - a, here, last + b, last + b + c, last)).reshape(5, -1)
+    behind = np.stack(np.broadcast_arrays(second - a - c, second - a, here, here + b, here)).reshape(5, -1)
+    behind = behind[:, behind[0] >= 0]
+    behind = behind[:, skipped[behind[1]] != skipped[behind[1] - 1]]
+    start, end, then, until, item = np.concatenate([before, behind], axis=1)
+    fits = (start >= 0) & (until <= n)
+    start, end, then, until, item = (part[fits] for part in (start, end, then, until, item))
+    fits = reading.segment[start] == reading.segment[until - 1]
+    for first, stop in ((start, end), (item, until)):
+        fits &= (reading.links[first] == reading.links[stop - 1]) & (skipped[first] == skipped[stop - 1])
+    return [(start[fits], end[fits], then[fits], until[fits])]
 
 
-def _list_lists(reading: Reading) -> list[list[int]]:
+def _list_items(reading: Reading) -> list[list[int]]:
     """List the items of each "A, B and C" but for the first: the places of their first words."""
     segment, links, joins, skipped = np.diff(reading[3:], axis=1)
     is_comma = (segment == 0) & (links > 0) & (joins == 0) & (skipped == 0)
     lists = []
-    for place in (1 + np.flatnonzero((segment == 0) & (joins > 0) & (links <= joins + 1) & (skipped <= MAXSKIP))).tolist():
+    for place in (1 + np.flatnonzero((segment == 0) & (joins > 0) & (links <= joins + 1) & (skipped <= 1))).tolist():
         items = [place]
         for before in range(place - 1, max(place - MOST_ITEMS * MOST_JOINED, 0), -1):
             if items[0] - before > MOST_JOINED or segment[before - 1]:
@@ -174,76 +172,40 @@ def _list_lists(reading: Reading) -> list[list[int]]:
     return lists
 
 
-def _find(sorted_values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Find values in a sorted array; -1 where there is none."""
-    if not len(sorted_values):
-        return np.full(len(wanted), -1)
-    places = np.minimum(np.searchsorted(sorted_values, wanted), len(sorted_values) - 1)
-    return np.where(sorted_values[places] == wanted, places, -1)
-
-
-def _replace(hashes: np.ndarray, members: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    places = _find(members, hashes)
-    return np.where(places >= 0, classes[places], hashes) if len(members) else hashes
-
-
 def _read_names(names: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     """Read the words of names: their hashes, and the number of the name that each is of."""
     hashes, name = _read_rows(names, np.arange(len(names)), None)
-    hyphened = np.flatnonzero(names.str.contains("[-‐‑]").to_numpy())
-    again, of_name = _read_rows(names, hyphened, np.unique(hashes))
-    kept = np.ones(len(names), dtype=bool)
-    kept[hyphened] = False
-    hashes, name = np.concatenate([hashes[kept[name]], again]), np.concatenate([name[kept[name]], of_name])
+    is_hyphened = names.str.contains("[-‐‑]").to_numpy()
+    again, of_name = _read_rows(names, np.flatnonzero(is_hyphened), np.unique(hashes))
+    kept = ~is_hyphened[name]
+    hashes, name = np.concatenate([hashes[kept], again]), np.concatenate([name[kept], of_name])
     order = np.argsort(name, kind="stable")
     return hashes[order], name[order]
 
 
-def _read_rows(names: pl.Series, rows: np.ndarray, joined: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _read_rows(names: pl.Series, rows: np.ndarray, vocabulary: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     hashes, of_name = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.int64)]
     with show_progress(total=len(rows), description="Reading the words of names", unit="names") as progress:
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
             texts = names.gather(chunk).to_list()
             first = np.cumsum([0, *(len(text) + 2 for text in texts)])
-            reading = read("\n\n".join(texts), joined)
+            reading = read("\n\n".join(texts), vocabulary)
             hashes.append(reading.hashes)
             of_name.append(chunk[np.searchsorted(first, reading.starts, side="right") - 1])
             progress.update(len(chunk))
     return np.concatenate(hashes), np.concatenate(of_name)
 
 
-def _learn(
-    names: pl.Series, concept: np.ndarray, hashes: np.ndarray, name: np.ndarray, pairs: Iterable[tuple[str, str]]
-) -> dict[int, int]:
-    """Learn the classes of words from names, and from pairs unless the names speak against them."""
-    from ..text import normal_words
-
-    counts = count_pairs(hashes, name, concept)
-    words = {word for pair in counts for word in pair}
-    spelled: dict[int, str] = {}
-    order = np.unique(hashes, return_index=True)
-    example = dict(zip(order[0].tolist(), name[order[1]].tolist(), strict=True))
-    for row in sorted({example[word] for word in words}):
-        for piece in normal_words(names[row]) + normal_words(names[row].replace("-", "")):
-            spelled[hash_string(piece)] = piece
-    chosen = choose_pairs(counts, lambda word: spelled.get(word, ""))
-    for pair in pairs:
-        first, second = sorted(map(hash_string, pair))
-        n_same, n_both = counts.get((first, second), (0, 0))
-        if n_same >= 0.5 * n_both:
-            chosen[first, second] = max(chosen.get((first, second), 0), 5)
-    return join_classes(chosen)
+def _find_generic(hashes: np.ndarray, concept: np.ndarray) -> np.ndarray:
+    order = np.lexsort((concept, hashes))
+    hashes, concept = hashes[order], concept[order]
+    is_new = (np.diff(hashes, prepend=0) > 0) | (np.diff(concept, prepend=-1) != 0)
+    distinct, n = np.unique(hashes[is_new], return_counts=True)
+    return distinct[n >= max(GENERIC_SHARE * (concept.max(initial=0) + 1), LEAST_GENERIC)]
 
 
-def _find_generic(hashes: np.ndarray, concept: np.ndarray, n_concepts: int) -> np.ndarray:
-    words = np.unique(np.rec.fromarrays([hashes, concept], names="word,concept"))["word"]
-    distinct, n = np.unique(words, return_counts=True)
-    return distinct[n >= max(GENERIC_SHARE * n_concepts, LEAST_GENERIC)]
-
-
-def _arrange(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    distinct, entries = np.unique(keys, return_inverse=True)
-    order = np.lexsort((rows, entries))
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(entries, minlength=len(distinct)))])
-    return distinct, offsets.astype(np.uint32), rows[order].astype(np.uint32)
+def read_pairs() -> list[tuple[str, str]]:
+    """Read the pairs that come with the package."""
+    lines = (Path(__file__).parent / "word_pairs.txt").read_text(encoding="utf8").splitlines()
+    return [(first, second) for first, second in (line.split() for line in lines if not line.startswith("#"))]

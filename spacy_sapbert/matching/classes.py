@@ -1,68 +1,96 @@
-"""Word classes: words that names use for one another, "hearing loss" and "hearing impairment", learned from the names
-of a terminology and from a list of pairs."""
+"""Word classes: words that names use for one another, as "hearing loss" and "hearing impairment", learned from the
+names of a terminology and from a list of pairs."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 import numpy as np
+from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-# Names of so many words are compared, and concepts that have so many names but for one word.
+# Names of so many words are compared, and those of a concept that differ in one word, if there are not more.
 LENGTHS = (2, 8)
 MOST_ALTERNATIVES = 30
-# How often two words have to stand for one another: related forms ("cardiac", "cardio"), and any others.
-LEAST_RELATED, LEAST = 1, 3
-# The share of the contexts that both words have, in which they stand for one another.
-SHARE = 0.8
-# Letters that related forms have in common at their beginning.
-STEM = 4
+# How often two words have to stand for one another: those with the same stem ("cardiac", "cardio"), and any others.
+STEM, LEAST_RELATED, LEAST = 4, 1, 3
+# The share of the contexts of both words in which they stand for one another; and below which a given pair is none.
+SHARE, LEAST_SHARE = 0.8, 0.5
+# Contexts that a given pair counts as having been found in.
+GIVEN = 5
+Counts = dict[tuple[int, int], tuple[int, int]]
 
 
-def count_pairs(hashes: np.ndarray, name: np.ndarray, concept: np.ndarray) -> dict[tuple[int, int], tuple[int, int]]:
-    """Count in how many contexts two words stand for one another, and in how many both occur.
+def learn_classes(
+    hashes: np.ndarray,
+    name: np.ndarray,
+    concept: np.ndarray,
+    spell: Callable[[int], str],
+    given: Iterable[tuple[str, str]],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Learn the classes of words from names, and from given pairs unless the names speak against them.
 
-    A context is a name but for one of its words, in any order. Given are the words of all names, the number of the name
-    that each is of, and the concept of each name.
+    hashes (np.ndarray): The words of all names.
+    name (np.ndarray): The number of the name that each is of.
+    concept (np.ndarray): The concept of each name.
+    spell (Callable[[int], str]): Spells a hash of a word.
+    given (Iterable[tuple[str, str]]): Pairs of words.
+    RETURNS (tuple[np.ndarray, np.ndarray]): Words, sorted, and the word that stands for the class of each.
     """
-    lengths = np.bincount(name, minlength=len(concept))
+    counts = count_pairs(hashes, name, concept)
+    pairs = choose_pairs(counts, spell)
+    for words in given:
+        first, second = sorted(map(hash_string, words))
+        n_same, n_both = counts.get((first, second), (0, 0))
+        if n_same >= LEAST_SHARE * n_both:
+            pairs[first, second] = max(pairs.get((first, second), 0), GIVEN)
+    class_of = sorted(join_classes(pairs).items())
+    return tuple(np.array([row[k] for row in class_of], dtype=np.uint64) for k in (0, 1))  # type: ignore[return-value]
+
+
+def count_pairs(hashes: np.ndarray, name: np.ndarray, concept: np.ndarray) -> Counts:
+    """Count the contexts in which two words stand for one another, and those that both have. A context is a name but
+    for one of its words, in any order."""
+    lengths = np.bincount(name, minlength=len(concept))[name]
     sums = np.zeros(len(concept), dtype=np.uint64)
     np.add.at(sums, name, hashes)
-    used = (lengths[name] >= LENGTHS[0]) & (lengths[name] <= LENGTHS[1])
-    rows = np.rec.fromarrays([(sums[name] - hashes)[used], concept[name][used], hashes[used]], names="context,concept,word")
-    rows = np.unique(rows)
-    context, word = rows["context"], rows["word"]
-    _, group, sizes = np.unique(rows[["context", "concept"]], return_inverse=True, return_counts=True)
-    few = sizes[group] < MOST_ALTERNATIVES
-    same = []
+    used = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1])
+    context = np.unique(sums[name[used]] - hashes[used], return_inverse=True)[1]
+    distinct, word = np.unique(hashes[used], return_inverse=True)
+    rows = np.stack([word, concept[name[used]], context])
+    rows = rows[:, np.lexsort(rows)]
+    is_new = (np.diff(rows, prepend=-1) != 0).any(axis=0)
+    word, _, context = rows[:, is_new]
+    starts = np.flatnonzero((np.diff(rows[1:, is_new], prepend=-1) != 0).any(axis=0))
+    sizes = np.diff(starts, append=len(word))
+    group, is_few = np.repeat(np.arange(len(starts)), sizes), np.repeat(sizes < MOST_ALTERNATIVES, sizes)
+    n, found = len(distinct), [np.empty((2, 0), dtype=np.int64)]
     for step in range(1, MOST_ALTERNATIVES - 1):
-        first = np.flatnonzero((group[step:] == group[:-step]) & few[step:])
-        if not len(first):
-            break
-        same.append(np.rec.fromarrays([context[first], word[first], word[first + step]], names="context,first,second"))
-    if not same:
-        return {}
-    pairs, n_same = np.unique(np.unique(np.concatenate(same))[["first", "second"]], return_counts=True)
-    wanted = np.isin(word, np.concatenate([pairs["first"], pairs["second"]]))
-    contexts: dict[int, set[int]] = defaultdict(set)
-    for of_word, of_context in zip(word[wanted].tolist(), context[wanted].tolist(), strict=True):
-        contexts[of_word].add(of_context)
-    counted = zip(pairs["first"].tolist(), pairs["second"].tolist(), n_same.tolist(), strict=True)
-    return {(first, second): (n, len(contexts[first] & contexts[second])) for first, second, n in counted}
+        first = np.flatnonzero((group[step:] == group[:-step]) & is_few[step:])
+        found.append(np.stack([context[first], word[first] * n + word[first + step]]))
+    of_pair, pair = np.concatenate(found, axis=1)
+    pairs, pair = np.unique(pair, return_inverse=True)
+    # Several concepts may have a pair in one context.
+    n_same = np.bincount(np.unique(of_pair * len(pairs) + pair) % max(len(pairs), 1), minlength=len(pairs))
+    contexts: dict[int, set[int]] = {number: set() for number in np.unique([pairs // n, pairs % n]).tolist()}
+    for of_word, of_context in zip(word.tolist(), context.tolist(), strict=True):
+        if of_word in contexts:
+            contexts[of_word].add(of_context)
+    counts: Counts = {}
+    for code, same in zip(pairs.tolist(), n_same.tolist(), strict=True):
+        first, second = divmod(code, n)
+        counts[int(distinct[first]), int(distinct[second])] = same, len(contexts[first] & contexts[second])
+    return counts
 
 
-def choose_pairs(
-    counts: dict[tuple[int, int], tuple[int, int]], spell: Callable[[int], str], least: int = LEAST
-) -> dict[tuple[int, int], int]:
+def choose_pairs(counts: Counts, spell: Callable[[int], str], least: int = LEAST) -> dict[tuple[int, int], int]:
     """Choose the pairs that may stand for one another in any name, with the number of their contexts."""
     chosen = {}
-    for (first, second), (n_same, n_both) in counts.items():
-        if n_same < SHARE * n_both:
-            continue
-        words = spell(first), spell(second)
-        is_related = words[0][:STEM] == words[1][:STEM]
-        if n_same >= (LEAST_RELATED if is_related else least) and all(w.isalpha() and len(w) > 2 for w in words):
-            chosen[first, second] = n_same
+    for pair, (n_same, n_both) in counts.items():
+        if n_same >= SHARE * n_both:
+            first, second = map(spell, pair)
+            enough = LEAST_RELATED if first[:STEM] == second[:STEM] else least
+            if n_same >= enough and all(word.isalpha() and len(word) > 2 for word in (first, second)):
+                chosen[pair] = n_same
     return chosen
 
 
@@ -79,3 +107,11 @@ def join_classes(pairs: dict[tuple[int, int], int]) -> dict[int, int]:
             members.pop(second, None)
             class_of.update(dict.fromkeys(members[first], first))
     return class_of
+
+
+def find_places(sorted_values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Find the places of values in a sorted array; -1 where there is none."""
+    if not len(sorted_values):
+        return np.full(len(wanted), -1)
+    places = np.minimum(np.searchsorted(sorted_values, wanted), len(sorted_values) - 1)
+    return np.where(sorted_values[places] == wanted, places, -1)

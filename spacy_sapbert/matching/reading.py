@@ -1,4 +1,4 @@
-"""Texts and names as arrays of words: what the look-up of bags works on."""
+"""Texts and names as arrays of content words, which bags are made of."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 from ..retrieval.name_table import PART
 from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words, normalize_writing
 
-# Words that a name has or has not without meaning another concept.
-FUNCTION_WORDS = frozenset("a an the of in on at to for from by due as is are was were be been".split())
-FUNCTION_WORDS |= frozenset("nos unspecified other".split())
-# Words between two phrases: a name that crosses one has it as well. The first two join what goes with one word.
-JOINING_WORDS = frozenset("and or".split())
-LINKING_WORDS = frozenset("nor with without".split())
+# What a word is: words of content make names; others are left out of them.
+CONTENT, FUNCTION, LINKING, JOINING = range(4)
+_KINDS = {
+    **dict.fromkeys("a an the of in on at to for from by due nos unspecified other".split(), FUNCTION),
+    # A name that crosses one of these has it as well; the last two also join what goes with one word.
+    **dict.fromkeys("nor with without".split(), LINKING),
+    **dict.fromkeys("and or".split(), JOINING),
+}
 # Behind these, "A" is no article.
 _LETTERED = frozenset("type class group grade hepatitis hemophilia haemophilia vitamin".split())
-# Where no name goes on, where one goes on that has the same punctuation, and what may be left out.
+# What stands between two words: the end of what a name may cover, what the name has as well, and what joins.
+END, LINK, HYPHEN, JOIN = 1, 2, 4, 8
 _END = re.compile(r"[.:;!?](?:\s|$)|[()\[\]{}]|\n\s*\n")
 _WEAK = re.compile(r"[\s'’\-‐‑–]*")
 _HYPHENS = frozenset("-‐‑")
 _JOINING = re.compile(r"\s*[/&]\s*")
-END, LINK, HYPHEN, JOIN = 1, 2, 4, 8
-CONTENT, FUNCTION, LINKING, JOINING = 0, 1, 2, 3
+# The hashes of a word's normal forms, and its kind.
+Word = tuple[tuple[int, ...], int]
 
 
 class Reading(NamedTuple):
-    """The content words of a text, one row each."""
+    """The content words of a text, one row each. The last four columns only grow: where two words have the same number,
+    there is nothing of the kind between them."""
 
     hashes: np.ndarray  # of normal forms; uint64
     starts: np.ndarray  # in characters
     ends: np.ndarray
-    segment: np.ndarray  # number of the stretch of text that a name may not leave
-    links: np.ndarray  # how many linking words and commas stand before it
-    joins: np.ndarray  # how many of these are "and", "or" or a slash
-    skipped: np.ndarray  # how many words that are no content stand before it
-
-    def take(self, rows: np.ndarray) -> Reading:
-        """Take some rows."""
-        return Reading(*(column[rows] for column in self))
+    segment: np.ndarray  # brackets and ends of sentences
+    links: np.ndarray  # commas, "with", and joins
+    joins: np.ndarray  # "and", "or", slashes
+    skipped: np.ndarray  # words that are no content
 
 
-def read(text: str, joined: np.ndarray | None = None) -> Reading:
-    """Read a text. Two words with a hyphen between them are one if `joined`, sorted hashes, has it."""
+def read(text: str, vocabulary: np.ndarray | None = None) -> Reading:
+    """Read a text. Two words with a hyphen between them are one word if `vocabulary`, sorted hashes, has that."""
     pieces = PART.split(text)
     words, gaps = pieces[1::2], pieces[:-1:2]
     ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))[1::2]
@@ -54,44 +54,34 @@ def read(text: str, joined: np.ndarray | None = None) -> Reading:
     parts = [*map(_read_word, words)]
     _read_letters(words, parts)
     gap = np.fromiter(map(_read_gap, gaps), np.int64, len(gaps))
-    if joined is not None and len(joined):
-        _join_hyphens(words, parts, gap, ends, joined)
-    lengths = np.fromiter((len(part[0]) for part in parts), np.int64, len(parts))
-    hashes = np.array([part[0][0] if part[0] else 0 for part in parts], dtype=np.uint64)
-    kind = np.fromiter((part[1] for part in parts), np.int64, len(parts))
-    if (lengths > 1).any():
-        place = np.repeat(np.arange(len(parts)), lengths)
-        hashes = np.array([one for part in parts for one in part[0]], dtype=np.uint64)
-        is_first = np.diff(place, prepend=-1) > 0
-        starts, ends, kind, gap = starts[place], ends[place], kind[place], np.where(is_first, gap[place], 0)
-        lengths = np.ones(len(place), dtype=np.int64)
-    segment = np.cumsum(gap & END)
+    if vocabulary is not None and len(vocabulary):
+        _join_hyphens(words, parts, gap, ends, vocabulary)
+    place = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+    hashes = np.array([one for part in parts for one in part[0]], dtype=np.uint64)
+    kind = np.array([part[1] for part in parts], dtype=np.int64)
     joins = np.cumsum(((gap & JOIN) > 0) | (kind == JOINING))
     links = np.cumsum(((gap & LINK) > 0) | (kind == LINKING)) + joins
-    skipped = np.cumsum(kind != CONTENT)
-    return Reading(hashes, starts, ends, segment, links, joins, skipped).take((kind == CONTENT) & (lengths > 0))
+    columns = starts, ends, np.cumsum(gap & END), links, joins, np.cumsum(kind != CONTENT)
+    place = place[kind[place] == CONTENT] if len(place) else place
+    return Reading(hashes, *(column[place] for column in columns))
 
 
 @lru_cache(CACHED)
-def _read_word(word: str) -> tuple[tuple[int, ...], int]:
-    """Hash the normal forms of a word or a sign, and tell what kind it is."""
-    lowered = word.lower()
-    if lowered in JOINING_WORDS or lowered in LINKING_WORDS:
-        return (1,), JOINING if lowered in JOINING_WORDS else LINKING
-    if lowered in FUNCTION_WORDS:
-        return (1,), FUNCTION
-    parts = normal_words(word) or (normalize_writing(word),)
-    return tuple(hash_string(part) for part in parts), CONTENT
+def _read_word(word: str) -> Word:
+    kind = _KINDS.get(word.lower(), CONTENT)
+    if kind != CONTENT:
+        return (), kind
+    return tuple(map(hash_string, normal_words(word) or (normalize_writing(word),))), CONTENT
 
 
-def _read_letters(words: list[str], parts: list[tuple[tuple[int, ...], int]]) -> None:
-    """Read single letters again, which may be numerals or names of types by the word before them."""
+def _read_letters(words: list[str], parts: list[Word]) -> None:
+    """Read short words again that are numerals or names of types behind others: "factor V", "type A"."""
     for place, word in enumerate(words):
         if len(word) < 3 and place:
-            lowered, before = word.lower(), words[place - 1].lower()
-            if lowered in NUMERALS_AFTER_WORDS:
+            small, before = word.lower(), words[place - 1].lower()
+            if small in NUMERALS_AFTER_WORDS:
                 parts[place] = tuple(map(hash_string, normal_words(word, before))), CONTENT
-            elif lowered == "a" and (before in _LETTERED or word == "A"):
+            elif small == "a" and (before in _LETTERED or word == "A"):
                 parts[place] = (hash_string("a"),), CONTENT
 
 
@@ -108,20 +98,18 @@ def _read_gap(gap: str) -> int:
     return 0 if _WEAK.fullmatch(gap) else LINK
 
 
-@lru_cache(CACHED)
-def _hash_joined(first: str, second: str) -> int:
-    normal = normal_words(first + second)
-    return int(hash_string(normal[0])) if len(normal) == 1 and len(first) > 1 and len(second) > 2 else 0
-
-
 def _join_hyphens(
-    words: list[str], parts: list[tuple[tuple[int, ...], int]], gap: np.ndarray, ends: np.ndarray, joined: np.ndarray
+    words: list[str], parts: list[Word], gap: np.ndarray, ends: np.ndarray, vocabulary: np.ndarray
 ) -> None:
     for place in np.flatnonzero(gap == HYPHEN).tolist():
-        key = _hash_joined(words[place - 1], words[place])
-        if not place or not key or not parts[place - 1][0]:
-            continue
-        found = min(int(np.searchsorted(joined, np.uint64(key))), len(joined) - 1)
-        if int(joined[found]) == key:
+        key = _hash_joined(words[place - 1], words[place]) if place else 0
+        found = min(int(np.searchsorted(vocabulary, np.uint64(key))), len(vocabulary) - 1)
+        if key and int(vocabulary[found]) == key and parts[place - 1][0]:
             parts[place - 1], parts[place] = ((key,), CONTENT), ((), CONTENT)
             ends[place - 1] = ends[place]
+
+
+@lru_cache(CACHED)
+def _hash_joined(first: str, second: str) -> int:
+    normal = normal_words(first + second) if len(first) > 1 and len(second) > 2 else ()
+    return int(hash_string(normal[0])) if len(normal) == 1 else 0
