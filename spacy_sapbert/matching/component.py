@@ -4,12 +4,13 @@ a pipeline: nothing heavy may be imported here."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from spacy import util
 from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 BAGS_FILE = "bags.json"
 FORMAT_VERSION = 1
+# Documents that are read as one text: more take more memory, and are no faster.
+MOST_DOCS = 64
 
 NO_NAMES = (
     "The matcher '{name}' finds no names: {reason}. It takes them from a linker in the same pipeline, which its "
@@ -87,12 +90,28 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         RETURNS (Doc): The same document, with its entities or spans set.
         RAISES (ValueError): If the pipeline has no linker of the name that is set, or it has no concepts yet.
         """
-        found = self._find(doc)
-        self.set_annotations(doc, [span for span, _ in found])
-        fingerprint = self._bags[0]
-        for span, hit in found:
-            write_match(span, _describe(hit, span.label_, fingerprint))
-        return doc
+        return self._annotate([doc])[0]
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Find the names in documents, several at once, which is faster.
+
+        stream (Iterable[Doc]): The documents.
+        batch_size (int): Documents that are looked at together, at most.
+        YIELDS (Doc): The same documents, in their order, with their entities or spans set.
+        """
+        handle = self.get_error_handler()
+        for docs in util.minibatch(stream, min(batch_size, MOST_DOCS)):  # type: ignore[no-untyped-call]
+            try:
+                yield from self._annotate(docs)
+            except Exception as error:  # as spaCy's components do
+                handle(self.name, self, docs, error)
+
+    def _annotate(self, docs: list[Doc]) -> list[Doc]:
+        for doc, found in zip(docs, self._find(docs), strict=True):
+            self.set_annotations(doc, [span for span, _ in found])
+            for span, hit in found:
+                write_match(span, _describe(hit, span.label_, self._bags[0]))
+        return docs
 
     def match(self, doc: Doc) -> list[Span]:
         """Find the names in a document, without changing it.
@@ -101,13 +120,16 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         RETURNS (list[Span]): In the order of the text; overlapping ones only with matches = "longest+" or "all".
         RAISES (ValueError): If the pipeline has no linker of the name that is set, or it has no concepts yet.
         """
-        return [span for span, _ in self._find(doc)]
+        return [span for span, _ in next(self._find([doc]))]
 
-    def _find(self, doc: Doc) -> list[tuple[Span, Hit]]:
-        found = [(Span(doc, start, end, label), hit) for start, end, label, hit in self._compile(doc).find(doc)]
-        if self._settings.matches != "all":
-            found = _keep_longest(found, inside=self._settings.matches == "longest+")
-        return sorted(found, key=lambda pair: (pair[0].start, pair[0].end))
+    def _find(self, docs: list[Doc]) -> Iterator[list[tuple[Span, Hit]]]:
+        """Find the mentions of documents, in the order of the text."""
+        matches = self._settings.matches
+        for doc, mentions in zip(docs, self._compile(docs[0]).find(docs), strict=True):
+            found = [(Span(doc, start, end, label), hit) for start, end, label, hit in mentions]
+            if matches != "all":
+                found = _keep_longest(found, inside=matches == "longest+")
+            yield sorted(found, key=lambda pair: (pair[0].start, pair[0].end))
 
     def set_annotations(self, doc: Doc, spans: Iterable[Span]) -> None:
         """Write spans to a document.
