@@ -45,7 +45,7 @@ class NamePhrases:
     def __init__(self, nlp: Language, name: str, terminology: str) -> None:
         self.terminology = read_terminology(terminology)
         self._matcher = PhraseMatcher(nlp.vocab, attr="LOWER")
-        phrases = nlp.tokenizer.pipe(self.terminology.names["name"].to_list())
+        phrases = map(nlp.make_doc, self.terminology.names["name"].to_list())
         for concept, phrase in zip(self.terminology.name_concept.tolist(), phrases, strict=True):
             self._matcher.add(str(concept), [phrase])
 
