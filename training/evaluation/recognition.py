@@ -163,9 +163,13 @@ class ConceptIds:
     def read_found(self, doc: Doc, spans_key: str | None = None) -> Found:
         """Read what a pipeline has found that counts."""
         spans = doc.ents if spans_key is None else doc.spans.get(spans_key, ())
-        linked = [span for span in spans if span.kb_id_ not in ("", NIL)]
-        found = {(span.start_char, span.end_char, id_) for span in linked for id_ in self.resolve([span.kb_id_])}
-        return {one for one in found if self._counted is None or one[2] in self._counted}
+        return self.keep((span.start_char, span.end_char, span.kb_id_) for span in spans)
+
+    def keep(self, found: Iterable[tuple[int, int, str]]) -> Found:
+        """Keep what has a concept that counts, with the ids of these."""
+        linked = ((start, end, id_) for start, end, id_ in found if id_ not in ("", NIL))
+        resolved = {(start, end, concept) for start, end, id_ in linked for concept in self.resolve([id_])}
+        return {one for one in resolved if self._counted is None or one[2] in self._counted}
 
 
 def _list_below(terminology: Terminology, below: Sequence[str]) -> frozenset[str]:
