@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -60,19 +60,11 @@ class BagTable(NamedTuple):
     @classmethod
     def build(cls, names: pl.Series, concept: np.ndarray, pairs: Iterable[tuple[str, str]]) -> BagTable:
         """Make the table of names, given the concept of each, and pairs of words that may stand for one another."""
-        hashes, name = _read_names(names)
-        vocabulary, first = np.unique(hashes, return_index=True)
-        example = dict(zip(vocabulary.tolist(), name[first].tolist(), strict=True))
-
-        def spell(word: int) -> str:
-            text = names[example[word]]
-            parts = normal_words(text) + normal_words(text.replace("-", ""))
-            return next((part for part in parts if hash_string(part) == word), "")
-
-        members, classes = learn_classes(hashes, name, concept, spell, pairs)
-        table = cls(
-            *(np.empty(0, dtype=np.uint64),) * 3, members, classes, vocabulary, _find_generic(hashes, concept[name])
-        )
+        hashes, name = read_names(names)
+        vocabulary = np.unique(hashes)
+        members, classes = learn_classes(hashes, name, concept, make_speller(names, hashes, name), pairs)
+        empty = np.empty(0, dtype=np.uint64)
+        table = cls(empty, empty, empty, members, classes, vocabulary, _find_generic(hashes, concept[name]))
         lengths = np.bincount(name, minlength=len(names))
         of_words = table.classify(hashes)
         keys = np.zeros(len(names), dtype=np.uint64)
@@ -172,7 +164,7 @@ def _list_items(reading: Reading) -> list[list[int]]:
     return lists
 
 
-def _read_names(names: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+def read_names(names: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     """Read the words of names: their hashes, and the number of the name that each is of."""
     hashes, name = _read_rows(names, np.arange(len(names)), None)
     is_hyphened = names.str.contains("[-‐‑]").to_numpy()
@@ -181,6 +173,19 @@ def _read_names(names: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     hashes, name = np.concatenate([hashes[kept], again]), np.concatenate([name[kept], of_name])
     order = np.argsort(name, kind="stable")
     return hashes[order], name[order]
+
+
+def make_speller(names: pl.Series, hashes: np.ndarray, name: np.ndarray) -> Callable[[int], str]:
+    """Make a function that spells the hash of a word of names, which `read_names` has read."""
+    words, first = np.unique(hashes, return_index=True)
+    example = dict(zip(words.tolist(), name[first].tolist(), strict=True))
+
+    def spell(word: int) -> str:
+        text = names[example[word]]
+        parts = normal_words(text) + normal_words(text.replace("-", ""))
+        return next((part for part in parts if hash_string(part) == word), "")
+
+    return spell
 
 
 def _read_rows(names: pl.Series, rows: np.ndarray, vocabulary: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
