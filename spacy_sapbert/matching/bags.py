@@ -84,6 +84,16 @@ class BagTable(NamedTuple):
         """Read a text. Words with a hyphen between them are one where a name has that."""
         return read(text, self.vocabulary)
 
+    def rows_of(self, entry: int) -> np.ndarray:
+        """Return the names of an entry."""
+        return self.rows[self.offsets[entry] : self.offsets[entry + 1]]
+
+    def find_whole(self, text: str) -> np.ndarray:
+        """Find the names that have the bag of a whole text."""
+        key = self.classify(self.read(text).hashes).sum(dtype=np.uint64)
+        (entry,) = find_places(self.keys, np.array([key])).tolist()
+        return self.rows_of(entry) if entry >= 0 else self.rows[:0]
+
     def classify(self, hashes: np.ndarray) -> np.ndarray:
         """Put the word that stands for its class in the place of each word."""
         places = find_places(self.members, hashes)

@@ -22,7 +22,7 @@ from .bags import BagTable
 from .reading import Reading
 
 if TYPE_CHECKING:
-    from ..retrieval.retriever import Retriever
+    from ..terminology.table import Terminology
 
 # Words, names and labels that are remembered.
 KEPT = 1 << 16
@@ -73,11 +73,10 @@ class CompiledMatcher:
     """Find the names of a table in documents, but for those that the linker may not link to."""
 
     def __init__(
-        self, table: BagTable, retriever: Retriever, settings: MatcherSettings, linker_filter: ConceptFilter
+        self, table: BagTable, terminology: Terminology, settings: MatcherSettings, linker_filter: ConceptFilter
     ) -> None:
-        self._made_of = table, retriever, settings, linker_filter
-        self.settings, self._table = settings, table
-        self._terminology = terminology = retriever.terminology
+        self._made_of = table, terminology, settings, linker_filter
+        self.settings, self._table, self._terminology = settings, table, terminology
         self._known, self._shift = table.make_filter()
         # Single columns, because getting one from its table takes longer than reading a value.
         self._name_column, self._types = terminology.names["name"], terminology.concepts["types"]
@@ -93,14 +92,14 @@ class CompiledMatcher:
         for allowed in (own, linker_filter):
             if not allowed.is_open:
                 self._names &= filters.match(allowed)
-        for entry in retriever.table.find_whole(settings.skip_names).tolist():
-            if entry >= 0:
-                self._names[retriever.table.rows_of(entry)] = False
+        self._read_name = lru_cache(KEPT)(lambda row: _Name(table.read(self._name_column[row])))
+        for name in settings.skip_names:
+            words = _Name(table.read(name)).words
+            self._names[[row for row in table.find_whole(name).tolist() if self._read_name(row).words == words]] = False
         before = np.concatenate([[0], np.cumsum(self._names[table.rows])])
         self._is_wanted = before[table.offsets[1:]] > before[table.offsets[:-1]]
         self._generic = frozenset(table.generic.tolist())
         self._choose = lru_cache(KEPT)(self._choose_names)
-        self._read_name = lru_cache(KEPT)(lambda row: _Name(table.read(self._name_column[row])))
         self._get_label = lru_cache(KEPT)(self._choose_label)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -212,7 +211,7 @@ class CompiledMatcher:
             return None
         counted = Counter(words)
         best, chosen = (0 if len(words) == 1 else -1, True), []
-        rows = self._table.rows[self._table.offsets[entry] : self._table.offsets[entry + 1]]
+        rows = self._table.rows_of(entry)
         for row in rows[self._names[rows]].tolist():
             name = self._read_name(row)
             n_same = sum((counted & name.counted).values())
@@ -277,7 +276,7 @@ class _Name:
     def __init__(self, reading: Reading) -> None:
         self.words: tuple[int, ...] = tuple(reading.hashes.tolist())
         self.counted = Counter(self.words)
-        self.crossed = tuple(int(column[-1] - column[0]) for column in (reading.links, reading.joins))
+        self.crossed = tuple(int(np.ptp(column)) if len(column) else 0 for column in (reading.links, reading.joins))
 
 
 def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:

@@ -176,7 +176,8 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
                 )
             allowed = linker.settings.make_filter()
             try:
-                compiled = CompiledMatcher(self._make_bags(retriever.terminology), retriever, self._settings, allowed)
+                terminology = retriever.terminology
+                compiled = CompiledMatcher(self._make_bags(terminology), terminology, self._settings, allowed)
             except ValueError as error:
                 raise ValueError(NO_NAMES.format(name=self.name, reason=error, found=", ".join(names))) from error
             self._compiled = used, compiled
