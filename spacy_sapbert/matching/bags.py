@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 # Content words of the longest names that are found.
-MOST_WORDS = 8
+MOST_WORDS = 12
 # Names that are read at once.
 CHUNK = 8192
 # Words that say nothing by themselves, such as "disease": so many concepts have them in their names.
@@ -60,22 +60,23 @@ class BagTable(NamedTuple):
     @classmethod
     def build(cls, names: pl.Series, concept: np.ndarray, pairs: Iterable[tuple[str, str]]) -> BagTable:
         """Make the table of names, given the concept of each, and pairs of words that may stand for one another."""
-        hashes, name = read_names(names)
+        hashes, reading, name = read_names(names)
+        concept = concept[name]
         vocabulary = np.unique(hashes)
-        members, classes = learn_classes(hashes, name, concept, make_speller(names, hashes, name), pairs)
+        spell = make_speller(names, hashes, name[reading])
+        members, classes = learn_classes(hashes, reading, concept, spell, pairs)
         empty = np.empty(0, dtype=np.uint64)
-        table = cls(empty, empty, empty, members, classes, vocabulary, _find_generic(hashes, concept[name]))
-        lengths = np.bincount(name, minlength=len(names))
+        table = cls(empty, empty, empty, members, classes, vocabulary, _find_generic(hashes, concept[reading]))
+        lengths = np.bincount(reading, minlength=len(name))
         of_words = table.classify(hashes)
-        keys = np.zeros(len(names), dtype=np.uint64)
-        np.add.at(keys, name, of_words)
+        keys = np.zeros(len(name), dtype=np.uint64)
+        np.add.at(keys, reading, of_words)
         is_kept = (lengths > 0) & (lengths <= MOST_WORDS)
         is_loose = find_places(ABNORMALITIES, hashes) >= 0
-        once = (
-            is_loose & (np.bincount(name[is_loose], minlength=len(names)) == 1)[name] & (is_kept & (lengths > 1))[name]
-        )
-        loose_keys = keys[name[once]] - of_words[once] + ANY_ABNORMALITY
-        rows = np.concatenate([np.flatnonzero(is_kept), name[once]])
+        is_single = np.bincount(reading[is_loose], minlength=len(name)) == 1
+        once = is_loose & (is_single & is_kept & (lengths > 1))[reading]
+        loose_keys = keys[reading[once]] - of_words[once] + ANY_ABNORMALITY
+        rows = np.concatenate([name[is_kept], name[reading[once]]])
         distinct, entry = np.unique(np.concatenate([keys[is_kept], loose_keys]), return_inverse=True)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(entry, minlength=len(distinct)))]).astype(np.uint32)
         return table._replace(keys=distinct, offsets=offsets, rows=rows[np.lexsort((rows, entry))].astype(np.uint32))
@@ -174,15 +175,18 @@ def _list_items(reading: Reading) -> list[list[int]]:
     return lists
 
 
-def read_names(names: pl.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Read the words of names: their hashes, and the number of the name that each is of."""
-    hashes, name = _read_rows(names, np.arange(len(names)), None)
-    is_hyphened = names.str.contains("[-‐‑]").to_numpy()
-    again, of_name = _read_rows(names, np.flatnonzero(is_hyphened), np.unique(hashes))
-    kept = ~is_hyphened[name]
-    hashes, name = np.concatenate([hashes[kept], again]), np.concatenate([name[kept], of_name])
-    order = np.argsort(name, kind="stable")
-    return hashes[order], name[order]
+def read_names(names: pl.Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read the words of names: their hashes, the number of the reading that each is of, and the name of each reading.
+    A name has two where it has words with a hyphen between them that are one word in another name."""
+    hashes, reading = _read_rows(names, np.arange(len(names)), None)
+    hyphened = np.flatnonzero(names.str.contains("[-‐‑]").to_numpy())
+    again, place = _read_rows(names, hyphened, np.unique(hashes))
+    lengths = np.bincount(reading, minlength=len(names))[hyphened]
+    is_other = np.bincount(place, minlength=len(hyphened)) < lengths
+    numbers = np.cumsum(is_other) - 1 + len(names)
+    kept = is_other[place]
+    name = np.concatenate([np.arange(len(names)), hyphened[is_other]])
+    return np.concatenate([hashes, again[kept]]), np.concatenate([reading, numbers[place[kept]]]), name
 
 
 def make_speller(names: pl.Series, hashes: np.ndarray, name: np.ndarray) -> Callable[[int], str]:
@@ -199,6 +203,7 @@ def make_speller(names: pl.Series, hashes: np.ndarray, name: np.ndarray) -> Call
 
 
 def _read_rows(names: pl.Series, rows: np.ndarray, vocabulary: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Read names by their rows: the hashes of words, and the place of each one's name among the rows."""
     hashes, of_name = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.int64)]
     with show_progress(total=len(rows), description="Reading the words of names", unit="names") as progress:
         for start in range(0, len(rows), CHUNK):
@@ -207,7 +212,7 @@ def _read_rows(names: pl.Series, rows: np.ndarray, vocabulary: np.ndarray | None
             first = np.cumsum([0, *(len(text) + 2 for text in texts)])
             reading = read("\n\n".join(texts), vocabulary)
             hashes.append(reading.hashes)
-            of_name.append(chunk[np.searchsorted(first, reading.starts, side="right") - 1])
+            of_name.append(start + np.searchsorted(first, reading.starts, side="right") - 1)
             progress.update(len(chunk))
     return np.concatenate(hashes), np.concatenate(of_name)
 

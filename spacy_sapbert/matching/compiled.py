@@ -19,7 +19,7 @@ from ..retrieval.filters import FilterTable
 from ..retrieval.name_table import INVISIBLE, own_case_forms
 from . import MatcherSettings
 from .bags import BagTable
-from .reading import Reading
+from .reading import Reading, read
 
 if TYPE_CHECKING:
     from ..terminology.table import Terminology
@@ -92,10 +92,11 @@ class CompiledMatcher:
         for allowed in (own, linker_filter):
             if not allowed.is_open:
                 self._names &= filters.match(allowed)
-        self._read_name = lru_cache(KEPT)(lambda row: _Name(table.read(self._name_column[row])))
+        self._read_name = lru_cache(KEPT)(lambda row: self._read_text(self._name_column[row]))
         for name in settings.skip_names:
-            words = _Name(table.read(name)).words
-            self._names[[row for row in table.find_whole(name).tolist() if self._read_name(row).words == words]] = False
+            skipped = self._read_text(name)[-1].words
+            for row in table.find_whole(name).tolist():
+                self._names[row] &= all(reading.words != skipped for reading in self._read_name(row))
         before = np.concatenate([[0], np.cumsum(self._names[table.rows])])
         self._is_wanted = before[table.offsets[1:]] > before[table.offsets[:-1]]
         self._generic = frozenset(table.generic.tolist())
@@ -213,24 +214,28 @@ class CompiledMatcher:
         best, chosen = (0 if len(words) == 1 else -1, True), []
         rows = self._table.rows_of(entry)
         for row in rows[self._names[rows]].tolist():
-            name = self._read_name(row)
-            n_same = sum((counted & name.counted).values())
-            fit = n_same, name.words == words
-            # Over commas and "and", a name has to go on as the text does; and a last word that the phrase goes on from,
-            # as "heart" in "heart defect", does not stand for another one.
-            if fit < best or (crossed[0] and (name.words != words or name.crossed != crossed)):
-                continue
-            if goes_on and n_same < len(words) and words[-1] not in name.counted:
-                continue
-            if (
-                short
-                and n_same == len(words)
-                and own_case_forms(short).isdisjoint(own_case_forms(self._name_column[row]))
-            ):
-                continue
-            chosen = [*chosen, row] if fit == best else [row]
-            best = fit
+            for name in self._read_name(row):
+                n_same = sum((counted & name.counted).values())
+                fit = n_same, name.words == words
+                # Over commas and "and", a name has to go on as the text does; and a last word that the phrase goes on
+                # from, as "heart" in "heart defect", does not stand for another one.
+                if fit < best or (crossed[0] and (name.words != words or name.crossed != crossed)):
+                    continue
+                if goes_on and n_same < len(words) and words[-1] not in name.counted:
+                    continue
+                if short and n_same == len(words) and own_case_forms(short).isdisjoint(self._get_forms(row)):
+                    continue
+                chosen = [*chosen, row] if fit == best else [row]
+                best = fit
         return Choice(self._order(chosen), *best) if chosen else None
+
+    def _read_text(self, text: str) -> list[_Name]:
+        """Read a name with its words as they are, and with those joined that have hyphens between them."""
+        readings = [_Name(read(text)), _Name(self._table.read(text))]
+        return readings[: 1 if readings[0].words == readings[1].words else 2]
+
+    def _get_forms(self, row: int) -> frozenset[str]:
+        return own_case_forms(self._name_column[row])
 
     def _order(self, rows: Iterable[int]) -> tuple[int, ...]:
         """Keep the first name of each concept. Concepts whose canonical name it is come first, then those with more

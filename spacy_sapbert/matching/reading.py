@@ -10,21 +10,22 @@ import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..retrieval.name_table import PART
-from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words, normalize_writing
+from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words, normalize_name, normalize_writing
 
 # What a word is: words of content make names; others are left out of them.
 CONTENT, FUNCTION, LINKING, JOINING = range(4)
 _KINDS = {
     **dict.fromkeys("a an the of in on at to for from by due nos unspecified other".split(), FUNCTION),
-    # A name that crosses one of these has it as well; the last two also join what goes with one word.
-    **dict.fromkeys("nor with without".split(), LINKING),
+    # A name that crosses one of these has it as well; the last two also join what goes with one word. "Without" and
+    # "no" are content: they make the opposite.
+    **dict.fromkeys("nor with".split(), LINKING),
     **dict.fromkeys("and or".split(), JOINING),
 }
 # Behind these, "A" is no article.
 _LETTERED = frozenset("type class group grade hepatitis hemophilia haemophilia vitamin".split())
 # What stands between two words: the end of what a name may cover, what the name has as well, and what joins.
 END, LINK, HYPHEN, JOIN = 1, 2, 4, 8
-_END = re.compile(r"[.:;!?](?:\s|$)|[()\[\]{}]|\n\s*\n")
+_END = re.compile(r"[.:;!?]\s|[()\[\]{}]|\n\s*\n")
 _WEAK = re.compile(r"[\s'’\-‐‑–]*")
 _HYPHENS = frozenset("-‐‑")
 _JOINING = re.compile(r"\s*[/&]\s*")
@@ -68,17 +69,21 @@ def read(text: str, vocabulary: np.ndarray | None = None) -> Reading:
 
 @lru_cache(CACHED)
 def _read_word(word: str) -> Word:
-    kind = _KINDS.get(word.lower(), CONTENT)
+    kind = _KINDS.get(_plain(word).lower(), CONTENT)
     if kind != CONTENT:
         return (), kind
     return tuple(map(hash_string, normal_words(word) or (normalize_writing(word),))), CONTENT
+
+
+def _plain(text: str) -> str:
+    return text if text.isascii() else normalize_writing(normalize_name(text))
 
 
 def _read_letters(words: list[str], parts: list[Word]) -> None:
     """Read short words again that are numerals or names of types behind others: "factor V", "type A"."""
     for place, word in enumerate(words):
         if len(word) < 3 and place:
-            small, before = word.lower(), words[place - 1].lower()
+            small, before = _plain(word).lower(), words[place - 1].lower()
             if small in NUMERALS_AFTER_WORDS:
                 parts[place] = tuple(map(hash_string, normal_words(word, before))), CONTENT
             elif small == "a" and (before in _LETTERED or word == "A"):
@@ -89,6 +94,8 @@ def _read_letters(words: list[str], parts: list[Word]) -> None:
 def _read_gap(gap: str) -> int:
     if gap == " ":
         return 0
+    if not gap.isascii() and not _END.search(gap):
+        gap = _plain(gap)
     if _END.search(gap):
         return END
     if gap in _HYPHENS:

@@ -173,6 +173,7 @@ def test_short_forms_of_names_are_found_where_the_document_defines_them(make_mat
         ("hand malformations", [("hand malformations", "classes")]),
         ("hand and foot deformities", [("hand and foot deformities", "coordination"), ("foot deformities", "exact")]),
         ("hearing impairment, memory impairment", [("hearing impairment", "exact"), ("memory impairment", "classes")]),
+        ("hand deformity without memory loss", [("hand deformity", "exact"), ("memory loss", "exact")]),
         # Nothing goes on over a comma, unless the name has one there as well.
         ("memory, loss", []),
         ("cyst and renal, cysts, renal", [("cysts, renal", "form")]),
@@ -197,6 +198,16 @@ def test_what_is_found_says_how(make_matching, text, expected):
     matcher.words, matcher.matches = "classes", "longest"
     doc = nlp("no hand and foot deformities")
     assert [span._.match_pieces for span in doc.spans["names"]] == [[(3, 7), (17, 28)]]
+
+
+def test_the_opposite_is_another_name(make_matching):
+    nlp = use_names(make_matching(), ["migraine with aura", "migraine without aura", "hearing loss"])
+    doc = nlp("Migraine without aura, migraine with aura. Migraine; aura. No loss of hearing")
+    assert [(ent.text, ent.kb_id_) for ent in doc.ents][:2] == [
+        ("Migraine without aura", "C0000001"),
+        ("migraine with aura", "C0000000"),
+    ]
+    assert [ent.text for ent in doc.ents][2:] == ["loss of hearing"]
 
 
 def test_the_linker_takes_what_the_matcher_found(make_matching, monkeypatch):

@@ -23,9 +23,9 @@ def main(rrf: Path, output: Path) -> None:
     """Learn pairs from a release in Rich Release Format: a text file, two words on a line."""
     terminology = read_rrf(rrf, languages=["ENG"])
     names, concept = terminology.names["name"], terminology.name_concept
-    hashes, name = read_names(names)
-    spell = make_speller(names, hashes, name)
-    chosen = choose_pairs(count_pairs(hashes, name, concept), spell, LEAST)
+    hashes, reading, name = read_names(names)
+    spell = make_speller(names, hashes, name[reading])
+    chosen = choose_pairs(count_pairs(hashes, reading, concept[name]), spell, LEAST)
     class_of = join_classes(chosen)
     # Pairs that are in no class would be in none when they are read either.
     pairs = [sorted(map(spell, pair)) for pair in chosen if len({class_of.get(word, word) for word in pair}) == 1]

@@ -152,14 +152,14 @@ def load(folder, **matcher):
 def test_the_matcher_finds_mentions_in_texts_alone(folder):
     task = RecognitionTask("toy.recognition", folder / "toy.spacy")
     figures, details, _ = task.measure(load(folder, matches="longest"))
-    # Found are muscle pain, head cold, colds, cold and mild.
+    # Found are muscle pain, head cold, colds, cold and mild; "cold" is of two concepts, of which D2 has more names.
     assert by_name(figures) == {
         **{"mention_p": 0.4, "mention_r": 0.6667, "mention_f": 0.5},
-        **{"document_p": 0.75, "document_r": 1.0, "document_f": 0.8571},
+        **{"document_p": 0.6, "document_r": 1.0, "document_f": 0.75},
     }
     assert {figure.n for figure in figures} == {3} and details["documents"] == 2 and details["words_per_second"] > 0
     rows = [(error["kind"], error["mention"], error["gold"], error["chosen"]) for error in details["errors"]]
-    assert rows[:2] == [("false negative", "Severe muscle pain", "D3", ""), ("false positive", "colds", "", "D1")]
+    assert rows[:2] == [("false negative", "Severe muscle pain", "D3", ""), ("false positive", "colds", "", "D2")]
     assert details["errors"][0]["context"].startswith("[[Severe muscle pain]] and head cold")
     assert details["errors"][0]["gold_name"] == "muscle pain"
     # All names, in a group of spans that the linker reads as well.
