@@ -222,7 +222,8 @@ def _find_generic(hashes: np.ndarray, concept: np.ndarray) -> np.ndarray:
     hashes, concept = hashes[order], concept[order]
     is_new = (np.diff(hashes, prepend=0) > 0) | (np.diff(concept, prepend=-1) != 0)
     distinct, n = np.unique(hashes[is_new], return_counts=True)
-    return distinct[n >= max(GENERIC_SHARE * (concept.max(initial=0) + 1), LEAST_GENERIC)]
+    generic: np.ndarray = distinct[n >= max(GENERIC_SHARE * (concept.max(initial=0) + 1), LEAST_GENERIC)]
+    return generic
 
 
 def read_pairs() -> list[tuple[str, str]]:

@@ -60,7 +60,7 @@ class Hit(NamedTuple):
         return self._replace(start=self.start + by, end=self.end + by, pieces=pieces)
 
 
-class Mention(NamedTuple):
+class Placed(NamedTuple):
     """A hit with its first token, the token behind its last one, and a label."""
 
     start: int
@@ -107,7 +107,7 @@ class CompiledMatcher:
         # A copy can fill its own caches.
         return CompiledMatcher, self._made_of
 
-    def find(self, docs: Sequence[Doc]) -> list[list[Mention]]:
+    def find(self, docs: Sequence[Doc]) -> list[list[Placed]]:
         """Find names, which may overlap, in each of several documents."""
         texts = [doc.text for doc in docs]
         brackets = [(n, *found.span()) for n, text in enumerate(texts) for found in _BRACKET.finditer(text)]
@@ -121,14 +121,12 @@ class CompiledMatcher:
         for (n, first, start, end), found in zip(around, hits[len(texts) :], strict=False):
             hits[n] += [hit.moved(first) for hit in found if hit.start < start - first and hit.end > end - first]
         whole = dict(zip(long_forms, map(_find_at_end, long_forms, hits[len(texts) + len(parts) :]), strict=True))
-        return [
-            self._place(doc, text, *of_doc, whole)
-            for doc, text, *of_doc in zip(docs, texts, hits[: len(docs)], defined, strict=True)
-        ]
+        of_docs = zip(docs, texts, hits[: len(docs)], defined, strict=True)
+        return [self._place(doc, text, found, known, whole) for doc, text, found, known in of_docs]
 
     def _place(
         self, doc: Doc, text: str, hits: list[Hit], defined: Abbreviations, whole: dict[str, Hit | None]
-    ) -> list[Mention]:
+    ) -> list[Placed]:
         """Find the tokens of plausible hits, and what short forms stand for."""
         first, last = _read_bounds(doc, text)
         found: dict[tuple[int, int], Hit] = {}
@@ -143,7 +141,7 @@ class CompiledMatcher:
             if named is not None:
                 place = doc[start].idx, doc[end - 1].idx + len(doc[end - 1])
                 found[start, end] = named._replace(start=place[0], end=place[1], how="definition", pieces=(place,))
-        return [Mention(*tokens, self._get_label(hit.rows), hit) for tokens, hit in found.items()]
+        return [Placed(*tokens, self._get_label(hit.rows), hit) for tokens, hit in found.items()]
 
     def _find_in(self, texts: Sequence[str]) -> list[list[Hit]]:
         """Find names in texts. All are read as one, which is faster, with blank lines that no name crosses."""
@@ -211,7 +209,8 @@ class CompiledMatcher:
         if len(words) == 1 and words[0] in self._generic:
             return None
         counted = Counter(words)
-        best, chosen = (0 if len(words) == 1 else -1, True), []
+        best = 0 if len(words) == 1 else -1, True
+        chosen: list[int] = []
         rows = self._table.rows_of(entry)
         for row in rows[self._names[rows]].tolist():
             for name in self._read_name(row):

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from spacy import util
@@ -224,7 +224,7 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         """
         return self._load(Path(path))
 
-    def _load(self, path: Path, mmap_mode: str | None = "r") -> Self:
+    def _load(self, path: Path, mmap_mode: Literal["r"] | None = "r") -> Self:
         from .bags import BagTable
 
         if find_part(path, BAGS_FILE).is_file():
