@@ -1,4 +1,5 @@
-"""What components have written to documents: candidates, chosen id and probability, by component, boundaries and label.
+"""What components have written to documents: candidates, chosen id and probability, by component, boundaries and label;
+and how the matcher found a mention, by boundaries and label.
 
 spaCy stores extension attributes of spans by their boundaries only, so an entity and a span there would overwrite each
 other's candidates. Here all links are one value for the boundaries, with a key of spaCy's own form, so they survive
@@ -10,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 from spacy.tokens import Doc, Span, SpanGroup
 from typing_extensions import NotRequired
@@ -21,9 +22,9 @@ from .errors import TAKEN_ATTRIBUTE
 NIL = "NIL"
 ATTRIBUTE = "kb_candidates"
 PROBABILITY = "kb_probability"
-LINKS = "spacy_sapbert.links"
-# What `span._` has of its own, and the pairs of ids and scores, which are computed from the candidates.
-TAKEN = frozenset({"get", "has", "set", "kb_ents"})
+LINKS, MATCH = "spacy_sapbert.links", "spacy_sapbert.match"
+# What `span._` has of its own, and attributes that are computed from candidates and matches.
+TAKEN = frozenset({"get", "has", "set", "kb_ents", "match", "match_pieces"})
 
 
 class Link(TypedDict):
@@ -42,6 +43,23 @@ class Link(TypedDict):
     reranks: NotRequired[str]
 
 
+class Match(TypedDict):
+    """How the matcher found a span with one label, as plain data."""
+
+    label: str
+    # How: empty for a span that somebody else has marked, of which only the pieces are known.
+    how: str
+    # Starts and ends in characters from the span's start, so that a part of the document can take them along.
+    pieces: list[list[int]]
+    # The fingerprint of a terminology, and the rows of its names that were found, best first.
+    terminology: str
+    names: list[int]
+    score: float
+
+
+Stored = TypeVar("Stored", Link, Match)
+
+
 def check_attribute(name: str) -> str:
     """Refuse the name of an extension attribute that spans can't have."""
     if not name.isidentifier() or name.startswith("_") or name in TAKEN:
@@ -50,7 +68,8 @@ def check_attribute(name: str) -> str:
 
 
 def register_extensions(attribute: str = ATTRIBUTE) -> None:
-    """Register `span._.kb_candidates`, `span._.kb_probability` and, for those who come from scispaCy, `span._.kb_ents`.
+    """Register `span._.kb_candidates`, `span._.kb_probability`, `span._.match`, `span._.match_pieces` and, for those
+    who come from scispaCy, `span._.kb_ents`.
 
     Call it to read the candidates of saved documents in a process without the linker.
 
@@ -65,6 +84,14 @@ def register_extensions(attribute: str = ATTRIBUTE) -> None:
         warnings.warn(message, stacklevel=3)
     # Computed on access: stored tuples would come back from a saved Doc as lists.
     for name, compute in (("kb_ents", get_kb_ents), (PROBABILITY, get_probability)):
+        if not Span.has_extension(name):
+            Span.set_extension(name, getter=compute)
+    register_match()
+
+
+def register_match() -> None:
+    """Register `span._.match`, which says how the matcher found a span, and `span._.match_pieces`."""
+    for name, compute in (("match", _get_match), ("match_pieces", get_pieces)):
         if not Span.has_extension(name):
             Span.set_extension(name, getter=compute)
 
@@ -102,18 +129,51 @@ def _assign(span: Span, value: list[Candidate], attribute: str = ATTRIBUTE) -> N
 
 
 def _find_links(span: Span) -> list[Link]:
-    """Find the links of a span with its label. Without one it stands for the entity, or for the only span there."""
-    links, label = get_links(span), span.label_
-    if links and not label:
-        labels = {link["label"] for link in links}
+    return _of_label(span, get_links(span))
+
+
+def _of_label(span: Span, stored: Sequence[Stored]) -> list[Stored]:
+    """Choose what has a span's label. A span without one stands for the entity, or for the only span there."""
+    label = span.label_
+    if stored and not label:
+        labels = {entry["label"] for entry in stored}
         label = labels.pop() if len(labels) == 1 else next((token.ent_type_ for token in span), "")
-    return [link for link in links if link["label"] == label]
+    return [entry for entry in stored if entry["label"] == label]
 
 
 def get_links(span: Span) -> Sequence[Link]:
     """Get all links with the boundaries of a span, in the order in which they were written."""
     links: Sequence[Link] = get_user_data(span).get(make_key(span, LINKS), ())
     return links
+
+
+def write_match(span: Span, match: Match) -> None:
+    """Store how a span was found, in place of what is stored for its boundaries and the same label."""
+    kept = [other for other in _get_matches(span) if other["label"] != match["label"]]
+    # A new list, because copies of the document share the old one.
+    get_user_data(span)[make_key(span, MATCH)] = [*kept, match]
+
+
+def read_match(span: Span) -> Match | None:
+    """Get how a span with its label was found. Without one it stands for the entity, or for the only span there."""
+    return next(iter(_of_label(span, _get_matches(span))), None)
+
+
+def _get_matches(span: Span) -> Sequence[Match]:
+    matches: Sequence[Match] = get_user_data(span).get(make_key(span, MATCH), ())
+    return matches
+
+
+def _get_match(span: Span) -> str:
+    match = read_match(span)
+    return match["how"] if match else ""
+
+
+def get_pieces(span: Span) -> list[tuple[int, int]]:
+    """Get where the pieces of a span start and end in the document, in characters; one piece if it is continuous."""
+    match, start = read_match(span), span.start_char
+    pieces = match["pieces"] if match else ()
+    return [(start + first, start + last) for first, last in pieces] or [(start, span.end_char)]
 
 
 def get_user_data(span: Span) -> dict[Any, Any]:

@@ -25,6 +25,10 @@ COLUMNS = ("concept", "name", "form", "score")
 # The longest names in clinical terminologies have a few hundred characters.
 MAX_LENGTH = 1000
 
+# What the matcher has found for a mention: rows of names, of each concept one and the best concept first; their score.
+Matched = tuple[tuple[int, ...], float]
+NO_MATCH: Matched = (), 0.0
+
 
 class Candidate(TypedDict):
     """One concept proposed for a mention, as stored in `span._.kb_candidates`: plain data for any serialiser."""
@@ -62,6 +66,8 @@ class ConceptFilter:
     coded_in: str | None = None
     # Ids of concepts: the concept is one of them, or has one among its ancestors.
     below: Collection[str] | None = None
+    # The same, for concepts that are left out.
+    not_below: Collection[str] | None = None
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -87,6 +93,7 @@ class Mentions:
     forms: list[tuple[str, ...]] = field(default_factory=list)
     # What each may be linked to.
     filters: list[ConceptFilter] = field(default_factory=list)
+    matches: list[Matched] = field(default_factory=list)
     # Where each is: the number of its document in the batch, whether it is in `doc.ents` or in the group of spans, and
     # its place there.
     document: list[int] = field(default_factory=list)
@@ -97,11 +104,18 @@ class Mentions:
         return len(self.forms)
 
     def add(
-        self, forms: tuple[str, ...], allowed: ConceptFilter, document: int = 0, is_ent: bool = True, place: int = 0
+        self,
+        forms: tuple[str, ...],
+        allowed: ConceptFilter,
+        match: Matched = NO_MATCH,
+        document: int = 0,
+        is_ent: bool = True,
+        place: int = 0,
     ) -> None:
         """Add a mention; one that is looked up without a document has no place."""
         self.forms.append(forms)
         self.filters.append(allowed)
+        self.matches.append(match)
         self.document.append(document)
         self.is_ent.append(is_ent)
         self.place.append(place)

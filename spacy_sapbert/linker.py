@@ -223,6 +223,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         languages: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
         below: Sequence[str] | None = None,
+        not_below: Sequence[str] | None = None,
     ) -> list[list[Candidate]]:
         """Find the candidates of strings, without documents. What is given replaces the linker's setting for this call.
         As strings have no label, `label_types` does not apply.
@@ -234,10 +235,12 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         languages (Sequence[str] | None): Languages whose names to find.
         ids (Sequence[str] | None): Ids of the concepts to find.
         below (Sequence[str] | None): Ids of concepts, to find these and their descendants.
+        not_below (Sequence[str] | None): Ids of concepts, to find neither these nor their descendants.
         RETURNS (list[list[Candidate]]): The candidates of each string, best first.
         RAISES (ValueError): If the linker has not been initialized, or an argument has no meaning.
         """
-        given = {"k": k, "types": types, "sources": sources, "languages": languages, "ids": ids, "below": below}
+        filters = {"types": types, "sources": sources, "languages": languages, "ids": ids}
+        given = {"k": k, **filters, "below": below, "not_below": not_below}
         changes = {key: value for key, value in given.items() if value is not None}
         settings, texts = self._settings.changed("`find`", **changes, label_types={}), check_texts(texts)
         now = FixedLinker(settings, self.get_snapshot(), self._depth.find())
@@ -426,7 +429,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
             FixedLinker(self._settings, Snapshot.create(self.name, self.encoder, edited, 0))
         except ValueError as error:
             n = len(present.terminology) - len(edited.terminology)
-            reason = f"a setting of the linker '{self.name}' asks for them. Change the setting first. {error}"
+            reason = f"a setting of the linker '{self.name}' names them. Change the setting first. {error}"
             raise ValueError(f"Can't remove these {f'{n} concepts' if n else 'names'}: {reason}") from error
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:

@@ -15,12 +15,15 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from .abbreviations.component import Abbreviations, abbreviations_by_start
-from .annotations import ATTRIBUTE, check_attribute
+from .annotations import ATTRIBUTE, check_attribute, read_match
 from .candidates import (
+    DIGITS,
+    NO_MATCH,
     AbbreviationForms,
     Candidate,
     Candidates,
     ConceptFilter,
+    Matched,
     Mentions,
     is_linkable,
     mention_forms,
@@ -72,6 +75,9 @@ class LinkerSettings(Settings):
     below: Strings | None = Field(
         default=None, description="Ids of concepts, to link to these and their descendants only; null for all."
     )
+    not_below: Strings | None = Field(
+        default=None, description="Ids of concepts, to link to neither these nor their descendants; null for none."
+    )
     label_types: dict[str, Strings] = Field(
         default={}, description="For entity labels: semantic types to link to, in addition to `types`."
     )
@@ -88,7 +94,13 @@ class LinkerSettings(Settings):
     def make_filter(self) -> ConceptFilter:
         """Make the filter for mentions of any label. A concept without a code in the output source can't be written."""
         return ConceptFilter(
-            self.types, self.sources, self.languages, self.ids, coded_in=self.output_source, below=self.below
+            self.types,
+            self.sources,
+            self.languages,
+            self.ids,
+            coded_in=self.output_source,
+            below=self.below,
+            not_below=self.not_below,
         )
 
 
@@ -240,6 +252,7 @@ class FixedLinker:
     def __init__(self, settings: LinkerSettings, snapshot: Snapshot, depth: int = 0) -> None:
         self.settings, self.snapshot, self._depth = settings, snapshot, depth
         retriever, allowed = snapshot.retriever, settings.make_filter()
+        self._terminology = retriever.terminology.fingerprint
         # Reuse the retriever's own filter where it has an equal one, because comparing long lists of ids takes time.
         self._filter = allowed if allowed.is_open else retriever.allow(allowed).filter
         self._by_label = {
@@ -257,7 +270,7 @@ class FixedLinker:
             for is_ent, group in ((True, doc.ents), (False, doc.spans[key] if key and key in doc.spans else ())):
                 for place, span in enumerate(group):
                     if self.links(span.label_):
-                        mentions.add(*self._read(span, known), document, is_ent, place)
+                        mentions.add(*self._read(span, known), self._read_match(span), document, is_ent, place)
         return mentions
 
     def list_spans(self, spans: Iterable[Span]) -> Mentions:
@@ -267,7 +280,8 @@ class FixedLinker:
             if span.doc is not doc:
                 doc, known = span.doc, self._read_abbreviations(span.doc)
             forms, allowed = self._read(span, known)
-            mentions.add(forms if self.links(span.label_) else (), allowed)
+            linked = self.links(span.label_)
+            mentions.add(forms if linked else (), allowed, self._read_match(span) if linked else NO_MATCH)
         return mentions
 
     def list_texts(self, texts: Iterable[str]) -> Mentions:
@@ -284,16 +298,43 @@ class FixedLinker:
 
     def look_up(self, mentions: Mentions, k: int | None = None) -> Candidates:
         """Find the `k` best candidates of mentions, and those with the score of the last one. Equal mentions are looked
-        up once."""
+        up once. What the matcher has found is among the candidates, and there are no others unless a reranker asks."""
         k = self.settings.k if k is None else k
-        numbers: dict[tuple[tuple[str, ...], ConceptFilter], int] = {}
-        place = [numbers.setdefault(key, len(numbers)) for key in zip(mentions.forms, mentions.filters, strict=True)]
+        numbers: dict[tuple[tuple[str, ...], ConceptFilter, Matched], int] = {}
+        keys = zip(mentions.forms, mentions.filters, map(self._allow, mentions.matches, mentions.filters), strict=True)
+        place = [numbers.setdefault(key, len(numbers)) for key in keys]
         queries: dict[tuple[str, ConceptFilter], int] = {}
-        asked = [queries.setdefault((form, key[1]), len(queries)) for key in numbers for form in key[0]]
+        searched = [forms if self._depth or match == NO_MATCH else () for forms, _, match in numbers]
+        asked = [
+            queries.setdefault((form, allowed), len(queries))
+            for forms, (_, allowed, _) in zip(searched, numbers, strict=True)
+            for form in forms
+        ]
         # As deep as a reranker will ask: it shall not search again.
         found = self.snapshot.find([*queries], max(k, self._depth), self.settings.batch_size)
-        found = self._join_forms(found.take_mentions(np.array(asked, dtype=np.int64)), [forms for forms, _ in numbers])
+        found = self._join_forms(found.take_mentions(np.array(asked, dtype=np.int64)), searched)
+        found = self._add_matches(
+            replace(found, forms=[forms for forms, *_ in numbers]), [match for *_, match in numbers]
+        )
         return found.cut(k).take_mentions(np.array(place, dtype=np.int64))
+
+    def _add_matches(self, found: Candidates, matches: list[Matched]) -> Candidates:
+        """Put what the matcher has found among the candidates, before those with the same score."""
+        names = np.array([row for rows, _ in matches for row in rows], dtype=np.int64)
+        if not len(names):
+            return found
+        lengths = [len(rows) for rows, _ in matches]
+        mention = np.concatenate([np.repeat(np.arange(len(matches)), lengths), found.mention])
+        concept = np.concatenate([self.snapshot.retriever.terminology.name_concept[names], found.concept]).astype(
+            np.int64
+        )
+        name = np.concatenate([names, found.name])
+        form = np.concatenate([np.zeros(len(names), dtype=np.int64), found.form])
+        score = np.concatenate([np.repeat([score for _, score in matches], lengths), found.score])
+        order = np.lexsort((-score.round(DIGITS), mention))
+        columns = (column[order] for column in (mention, concept, name, score, form))
+        joined = Candidates.of_rows(found.forms, *columns)
+        return joined.distinct(self.snapshot.retriever.number_ids(joined.concept, self.settings.output_source))
 
     def _join_forms(self, found: Candidates, forms: list[tuple[str, ...]]) -> Candidates:
         lengths = np.array([len(of_mention) for of_mention in forms], dtype=np.int64)
@@ -315,6 +356,22 @@ class FixedLinker:
 
     def _read(self, span: Span, known: Abbreviations) -> tuple[tuple[str, ...], ConceptFilter]:
         return mention_forms(span, known, self.settings.abbreviations), self._by_label.get(span.label_, self._filter)
+
+    def _read_match(self, span: Span) -> Matched:
+        match = read_match(span)
+        if match is None or match["terminology"] != self._terminology:
+            return NO_MATCH
+        if match["how"] == "definition" and self.settings.abbreviations == "short_form":
+            return NO_MATCH
+        return tuple(match["names"]), match["score"]
+
+    def _allow(self, match: Matched, allowed: ConceptFilter) -> Matched:
+        """Take those that a filter allows: the matcher knows nothing of labels."""
+        if match == NO_MATCH or allowed.is_open:
+            return match
+        names = self.snapshot.retriever.allow(allowed).names
+        rows = tuple(row for row in match[0] if names[row])
+        return (rows, match[1]) if rows else NO_MATCH
 
     def _read_abbreviations(self, doc: Doc) -> Abbreviations:
         return abbreviations_by_start(doc) if self.settings.abbreviations != "short_form" else {}

@@ -13,7 +13,16 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from spacy_sapbert import get_candidates
-from spacy_sapbert.annotations import LINKS, get_links, register_extensions, write
+from spacy_sapbert.annotations import (
+    LINKS,
+    MATCH,
+    Match,
+    get_links,
+    read_match,
+    register_extensions,
+    write,
+    write_match,
+)
 from spacy_sapbert.candidates import Mentions
 
 # "cold" is a disease and a temperature; the label says which.
@@ -106,6 +115,42 @@ def test_links_survive_copying_and_storing(linker, carry):
     write_ent(carried, "sapbert_linker", "C1")
     assert ids(linker.get_candidates(ent)) == ids(ent._.kb_candidates) == ["C1"]
     assert doc.to_bytes() == before
+
+
+def make_match(label, how="words", pieces=((0, 1), (3, 4))):
+    return Match(label=label, how=how, pieces=[*map(list, pieces)], terminology="f", names=[3, 1], score=0.5)
+
+
+@pytest.mark.parametrize("carry", CARRIERS.values(), ids=CARRIERS)
+def test_matches_survive_copying_and_storing(carry):
+    register_extensions()
+    doc = make_doc(Vocab(), "DISEASE", ["WEATHER"])
+    write_match(doc.ents[0], make_match("DISEASE"))
+    write_match(doc.spans["sc"][0], make_match("WEATHER", "exact", []))
+    before = doc.to_bytes()
+    carried = carry(doc)
+    (ent,), other = carried.ents, Span(carried, 0, len(carried), label="DISEASE")
+    start = ent.start_char
+    assert ent._.match == "words" and ent._.match_pieces == [(start, start + 1), (start + 3, start + 4)]
+    span = Span(carried, ent.start, ent.end, label="WEATHER")
+    assert span._.match == "exact" and span._.match_pieces == [(start, start + 4)]
+    assert other._.match == "" and other._.match_pieces == [(0, other.end_char)] and read_match(other) is None
+    # Writing to a copy leaves the first document alone.
+    write_match(ent, make_match("DISEASE", "again"))
+    assert read_match(ent)["how"] == "again" and span._.match == "exact" and doc.to_bytes() == before
+
+
+def test_a_match_is_that_of_a_label_and_plain_data():
+    doc = make_doc(Vocab(), "DISEASE", ["WEATHER"])
+    entity, span = doc.ents[0], doc.spans["sc"][0]
+    write_match(span, make_match("WEATHER"))
+    # Without a label, a span stands for the only one that was found there, or for the entity.
+    assert read_match(doc[1:2]) == make_match("WEATHER") and read_match(entity) is None
+    write_match(entity, make_match("DISEASE"))
+    write_match(entity, make_match("DISEASE", "exact"))
+    assert read_match(doc[1:2]) == read_match(entity) == make_match("DISEASE", "exact")
+    stored = doc.user_data["._.", MATCH, 2, 6]
+    assert json.loads(json.dumps(stored)) == [make_match("WEATHER"), make_match("DISEASE", "exact")]
 
 
 def test_assigning_to_the_attribute_replaces_the_candidates_of_that_label(linker):

@@ -114,6 +114,7 @@ def test_filters_can_be_changed_at_run_time_and_back(make_linker):
         ({"ids": ["C1"]}, r"The filter.*ids allows 'C1'.*6 ids: 'C0009264'"),
         ({"below": ["C1"]}, r"The filter.*below allows 'C1'.*6 ids: 'C0009264'"),
         ({"below": ["C0009264"]}, r"`below` asks for.*none of the terminology's 6 concepts has a parent"),
+        ({"not_below": ["C0009264"]}, r"`not_below` asks for.*has a parent.*take the concepts out of"),
         ({"label_types": {"RARE": ["Disease"]}}, r"The filter.*label_types allows 'Disease'"),
         ({"output_source": "ICD10"}, r"has a code in.*'ICD10'.*'HPO', 'MSH', 'OMIM'"),
     ],

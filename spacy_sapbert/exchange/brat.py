@@ -9,11 +9,11 @@ from itertools import count
 from pathlib import Path
 
 from ..context import MentionContext
-from .documents import AnnotatedText, Annotation, ExchangeReport
-from .fields import ID_SEPARATOR, name_files, plain_text, read_lines, read_text
+from .documents import AnnotatedText, Annotation, ExchangeReport, tidy_pieces
+from .fields import ID_SEPARATOR, PIECES, name_files, plain_text, read_lines, read_pieces, read_text, write_pieces
 
 FORM = "T1, tab, type start end, tab, mention; and N1, tab, Reference T1 id, tab, name"
-SPANS = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
+SPANS = re.compile(rf"(\S+) ({PIECES})")
 REFERENCE = re.compile(r"\S+ (T\S+) (\S+)")
 # The attributes of mentions that stand for the fields of a context: A1, tab, Negated T1.
 ATTRIBUTE = re.compile(rf"A\S*\t({'|'.join(word.title() for word in MentionContext._fields)}) (T\S+)")
@@ -51,7 +51,7 @@ def parse_brat(text: str, lines: Iterable[tuple[int, str]], label: str, report: 
         spans = SPANS.fullmatch(fields[1]) if line.startswith("T") and len(fields) == 3 else None
         reference = REFERENCE.match(fields[1]) if line.startswith("N") and len(fields) > 1 else None
         if spans and fields[0] not in mentions:
-            places = [(int(start), int(end)) for start, end in (span.split(" ") for span in spans[2].split(";"))]
+            places = read_pieces(spans[2])
             found = " ".join(text[start:end] for start, end in places)
             if not fields[2].strip():
                 report.refuse(place, "an empty mention", FORM)
@@ -92,13 +92,11 @@ def read_brat(folder: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
             continue
         annotations = []
         for mention in parse_brat(text, read_lines(ann, report), ann.relative_to(folder).as_posix(), report):
-            if mention.is_in_pieces(text):
-                report.leave_out("mentions in several pieces", f"{mention.place}: {mention.text!r:.60}")
-                continue
             ids = ID_SEPARATOR.join(mention.ids)
             context = MentionContext(**dict.fromkeys(mention.words, True)) if mention.words else None
-            start, end = mention.places[0][0], mention.places[-1][1]
-            annotations.append(Annotation(start, end, mention.type, ids, mention.place, context=context))
+            start, end, pieces = mention.places[0][0], mention.places[-1][1], tuple(mention.places)
+            found = Annotation(start, end, mention.type, ids, mention.place, context=context, pieces=pieces)
+            annotations.append(tidy_pieces(text, found))
         yield AnnotatedText(name.as_posix(), text, annotations)
 
 
@@ -107,12 +105,13 @@ def dump_brat(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Ite
     for name, document in name_files(documents, report):
         lines, references, attributes = [], count(1), count(1)
         for number, annotation in enumerate(document.annotations, 1):
-            start, pieces = annotation.start, []
-            for line in document.cut(annotation).split("\n"):
-                pieces += [f"{start} {start + len(line)}"] if line else []
-                start += len(line) + 1
-            mention = plain_text(" ".join(line for line in document.cut(annotation).split("\n") if line))
-            lines.append(f"T{number}\t{annotation.label} {';'.join(pieces)}\t{mention}\n")
+            pieces = []
+            for start, end in annotation.pieces or [(annotation.start, annotation.end)]:
+                for line in document.text[start:end].split("\n"):
+                    pieces += [(start, start + len(line))] if line else []
+                    start += len(line) + 1
+            mention = plain_text(" ".join(document.text[start:end] for start, end in pieces))
+            lines.append(f"T{number}\t{annotation.label} {write_pieces(pieces)}\t{mention}\n")
             for id_ in filter(None, annotation.kb_id.split(ID_SEPARATOR)):
                 if not RESOURCE.fullmatch(id_):
                     place = f"document {document.doc_id}: {document.cut(annotation)!r:.60}: {id_}"

@@ -4,8 +4,8 @@ Offsets are counted in code points, as Python and spaCy do. Formats that count o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,15 +13,15 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
 from spacy.util import filter_spans
 
-from ..annotations import ATTRIBUTE, read_attribute
+from ..annotations import ATTRIBUTE, Match, get_pieces, read_attribute, write_match
 from ..candidates import Candidate
 from ..context import ATTRIBUTES, Attributes, MentionContext, has_context, list_attributes, read_context, write_context
 from ..errors import BAD_SETTING, NO_FILE
 from ..files import write_whole
 from ..settings import OnMalformed
 
-# The document's id in `Doc.user_data`, and the span group of mentions that overlap an entity.
-DOC_ID, OVERLAPPING = "doc_id", "overlapping"
+# The document's id in `Doc.user_data`, and the span groups of mentions that overlap an entity or are in several pieces.
+DOC_ID, OVERLAPPING, DISCONTINUOUS = "doc_id", "overlapping", "discontinuous"
 # The label of mentions without one: spaCy drops entities that have none.
 LABEL = "MENTION"
 UNKNOWN = (
@@ -89,6 +89,7 @@ class Annotation:
     place (str): The file and line, for messages.
     span (Span | None): The span of spaCy, if it comes from one.
     context (MentionContext | None): Whether it is negated, and such; None where nobody has said.
+    pieces (tuple[tuple[int, int], ...]): Starts and ends of its pieces, in order; empty if it is in one piece.
     """
 
     start: int
@@ -98,6 +99,7 @@ class Annotation:
     place: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False)
     context: MentionContext | None = None
+    pieces: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,23 @@ class AnnotatedText:
     def cut(self, annotation: Annotation) -> str:
         """Cut a mention out of the text."""
         return self.text[annotation.start : annotation.end]
+
+    def cut_pieces(self, annotation: Annotation) -> str:
+        """Cut the pieces of a mention out of the text, and put spaces between them."""
+        pieces = annotation.pieces or ((annotation.start, annotation.end),)
+        return " ".join(self.text[start:end] for start, end in pieces)
+
+
+def tidy_pieces(text: str, annotation: Annotation) -> Annotation:
+    """Sort the pieces of a mention, and join those with nothing but white space between them. None are left of one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(piece for piece in annotation.pieces if text[slice(*piece)].strip()):
+        if joined and not text[joined[-1][1] : start].strip():
+            start, end = joined[-1][0], max(joined.pop()[1], end)
+        joined.append((start, end))
+    if len(joined) < 2:
+        return replace(annotation, pieces=())
+    return replace(annotation, start=joined[0][0], end=joined[-1][1], pieces=tuple(joined))
 
 
 def write_file(path: Path, content: str | bytes) -> None:
@@ -153,8 +172,9 @@ def number_name(name: str, taken: set[str], number: int = 2) -> str:
 
 
 def list_mentions(doc: Doc, spans_keys: Sequence[str] = ()) -> list[Span]:
-    """List entities, those that overlap them, and the spans of further groups, each with its label and id once."""
-    groups = [doc.spans[key] for key in dict.fromkeys((OVERLAPPING, *spans_keys)) if key in doc.spans]
+    """List entities, what could not be one, and the spans of further groups, each with its label and id once."""
+    keys = dict.fromkeys((OVERLAPPING, DISCONTINUOUS, *spans_keys))
+    groups = [doc.spans[key] for key in keys if key in doc.spans]
     spans = [*doc.ents, *(span for group in groups for span in group)]
     return list({(span.start_char, span.end_char, span.label_, span.kb_id_): span for span in spans}.values())
 
@@ -187,7 +207,8 @@ def annotate(
         for span in list_mentions(doc, spans_keys):
             context = read_context(span, attributes, is_known=is_known)
             values = span.start_char, span.end_char, span.label_, span.kb_id_
-            text.annotations.append(Annotation(*values, span=span, context=context))
+            found = Annotation(*values, span=span, context=context, pieces=tuple(get_pieces(span)))
+            text.annotations.append(tidy_pieces(doc.text, found))
         texts.append(text)
     return texts
 
@@ -202,23 +223,49 @@ def make_doc(
 ) -> Doc:
     """Make a document of spaCy, with the mentions as entities and their ids in `kb_id_`.
 
-    Of mentions that overlap, the longest is an entity; the others are in the span group "overlapping".
+    Of mentions that overlap, the longest is an entity; the others are in the span group "overlapping". Mentions in
+    several pieces are in the span group "discontinuous", and `span._.match_pieces` has the pieces.
 
     document (AnnotatedText): Text and mentions.
     tokenize (Callable): Makes a document of a text, as `nlp.make_doc` does.
-    report (ExchangeReport): Counts overlapping mentions, and those that begin or end inside of tokens.
+    report (ExchangeReport): Counts mentions that overlap, are in several pieces, or begin or end inside of tokens.
     inside_tokens (str): "leave_out" such mentions, or "expand" them to whole tokens.
     RETURNS (Doc): The document, with its name in `user_data`.
     """
     doc = tokenize(document.text)
     doc.user_data[DOC_ID] = document.doc_id
-    made = (_make_span(doc, document, annotation, report, inside_tokens) for annotation in document.annotations)
-    doc.ents, others = split_overlapping(span for span in made if span is not None)
+    made: list[tuple[Span, Annotation]] = []
+    for annotation in document.annotations:
+        span = _make_span(doc, document, annotation, report, inside_tokens)
+        made += [] if span is None else [(span, annotation)]
+    doc.ents, others = split_overlapping(span for span, annotation in made if not annotation.pieces)
     for span in others:
         report.note_odd("mentions that overlap a longer one", f"document {document.doc_id}: {span.text!r:.60}")
     if others:
         doc.spans[OVERLAPPING] = SpanGroup(doc, name=OVERLAPPING, spans=others)
+    if in_pieces := list(_keep_pieces(made, f"document {document.doc_id}", report)):
+        doc.spans[DISCONTINUOUS] = SpanGroup(doc, name=DISCONTINUOUS, spans=in_pieces)
     return doc
+
+
+def _keep_pieces(made: Sequence[tuple[Span, Annotation]], place: str, report: ExchangeReport) -> Iterator[Span]:
+    """Store the pieces of mentions in several. A document has those of one mention for each label and boundaries."""
+    known: dict[tuple[int, int, int], list[list[int]]] = {}
+    known.update(((span.start, span.end, span.label), []) for span, annotation in made if not annotation.pieces)
+    for span, annotation in made:
+        if not annotation.pieces:
+            continue
+        where = f"{place}: {span.text!r:.60}"
+        at = [point - span.start_char for piece in annotation.pieces for point in piece]
+        # At its ends, white space was perhaps left off, or it was extended to whole tokens.
+        at[0], at[-1] = 0, span.end_char - span.start_char
+        pieces = [list(piece) for piece in zip(at[::2], at[1::2], strict=True)]
+        if known.setdefault((span.start, span.end, span.label), pieces) != pieces:
+            report.leave_out("mentions in several pieces with the ends and the label of another one", where)
+            continue
+        report.note_odd(f"mentions in several pieces, in the span group {DISCONTINUOUS!r}", where)
+        write_match(span, Match(label=span.label_, how="", pieces=pieces, terminology="", names=[], score=0.0))
+        yield span
 
 
 def _make_span(

@@ -233,8 +233,8 @@ class CodeableConcepts:
         return CONTROL.sub(" ", text)
 
     def list_rows(self, documents: Iterable[AnnotatedText]) -> Iterator[dict[str, Any]]:
-        """List `document`, `start` and `end` in code points, `label`, `context`, `resource`, `verificationStatus` if it
-        is negated or uncertain, and `codeableConcept` of each mention."""
+        """List `document`, `start` and `end` in code points, `label`, `pieces` if there are several, `context`,
+        `resource`, `verificationStatus` if it is negated or uncertain, and `codeableConcept` of each mention."""
         for document in documents:
             place = f"document {document.doc_id}"
             for found in document.annotations:
@@ -242,6 +242,7 @@ class CodeableConcepts:
                     self.report.leave_out("mentions of white space, which are no text in FHIR", place)
                     continue
                 row = {"document": document.doc_id, "start": found.start, "end": found.end, "label": found.label}
+                row |= {"pieces": found.pieces} if found.pieces else {}
                 concept = self.make(found.span, place)
                 yield {**row, **describe_context(found.context), "codeableConcept": concept}
 

@@ -24,6 +24,8 @@ ANY_ID_SEPARATOR = re.compile(r"[|+,;\s]")
 PREFIX = re.compile(r"^(?:MESH|OMIM|UMLS):", re.IGNORECASE)
 # Signs of NIL in corpora.
 NIL_SIGNS = frozenset({"", "-1", "-", "nil", "none", "null", "cui-less", "cuiless", "concept_less"})
+# Starts and ends of the pieces of a mention.
+PIECES = r"\d+ \d+(?:;\d+ \d+)*"
 BREAK = re.compile(r"[\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -54,6 +56,16 @@ def read_flags(values: Mapping[str, Any]) -> MentionContext | None:
     return MentionContext(**{word: flag == "true" for word, flag in flags.items()})
 
 
+def write_pieces(pieces: Iterable[tuple[int, int]]) -> str:
+    """Write starts and ends of pieces as brat does: "0 4;13 25"."""
+    return ";".join(f"{start} {end}" for start, end in pieces)
+
+
+def read_pieces(written: str) -> list[tuple[int, int]]:
+    """Read what has the form of `PIECES`."""
+    return [(int(start), int(end)) for start, end in (piece.split(" ") for piece in written.split(";"))]
+
+
 def plain_text(text: str) -> str:
     """Replace each tab and line end by a space, so that offsets stay as they are."""
     return BREAK.sub(" ", text)
@@ -67,6 +79,15 @@ def find_misfit(text: str, start: int, end: int, mention: str) -> str | None:
     return None
 
 
+def _find_misfit(text: str, found: Annotation, mention: str) -> str | None:
+    """The same for an annotation. The mention of one in pieces has perhaps dots or all of the text between them."""
+    if len(found.pieces) > 1 and found.start >= 0:
+        written = " ".join(text[start:end] for start, end in found.pieces)
+        if mention.replace("...", " ").split() == written.split():
+            return None
+    return find_misfit(text, found.start, found.end, mention)
+
+
 def count_utf16(text: str) -> list[int]:
     """Count the units of UTF-16 before each character and at the end: those beyond U+FFFF, such as emojis, have two."""
     return [0, *accumulate(2 if ord(character) > 0xFFFF else 1 for character in text)]
@@ -77,19 +98,24 @@ def place_mentions(
 ) -> list[Annotation]:
     """Keep the annotations of a document whose offsets fit the mentions that are written beside them. Offsets become
     code points if all mentions fit as units of UTF-16, and not all fit as code points."""
-    faults = [find_misfit(text, found.start, found.end, mention) for found, mention in written]
+    faults = [_find_misfit(text, found, mention) for found, mention in written]
     if any(faults) and max(text, default="") > "\uffff":
         points = {unit: point for point, unit in enumerate(count_utf16(text))}
-        places = [(points.get(found.start, -1), points.get(found.end, -1)) for found, _ in written]
-        decoded = [replace(found, start=at[0], end=at[1]) for (found, _), at in zip(written, places, strict=True)]
+        decoded = [_decode(found, points) for found, _ in written]
         pairs = zip(decoded, written, strict=True)
-        if not any(find_misfit(text, found.start, found.end, mention) for found, (_, mention) in pairs):
+        if not any(_find_misfit(text, found, mention) for found, (_, mention) in pairs):
             report.note_odd("documents with offsets in units of UTF-16, which are converted", place)
             return decoded
     for (found, _), fault in zip(written, faults, strict=True):
         if fault:
             report.refuse(found.place, fault, form)
     return [found for (found, _), fault in zip(written, faults, strict=True) if not fault]
+
+
+def _decode(found: Annotation, points: Mapping[int, int]) -> Annotation:
+    start, end = points.get(found.start, -1), points.get(found.end, -1)
+    pieces = tuple((points.get(first, -1), points.get(last, -1)) for first, last in found.pieces)
+    return replace(found, start=start, end=end, pieces=pieces)
 
 
 def name_files(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, AnnotatedText]]:

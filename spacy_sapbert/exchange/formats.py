@@ -30,6 +30,7 @@ from .documents import (
     list_mentions,
     make_doc,
     number_name,
+    tidy_pieces,
     write_docs,
 )
 
@@ -48,6 +49,7 @@ _FEATURES = {name: {"%NAME": name, "%RANGE": "uima.cas.String"} for name in ("va
 TYPES = {NAMED_ENTITY: {"%NAME": NAMED_ENTITY, "%SUPER_TYPE": "uima.tcas.Annotation", **_FEATURES}}
 TEXTS, DELIMITERS = "texts.jsonl", {"csv": ",", "tsv": "\t"}
 READ = ("document", "start", "end", "label", "id", "mention")
+PIECES = "pieces"
 OF_CANDIDATE = ("name", "canonical_name", "score", "probability")
 FLAGS = MentionContext._fields
 # Programs for tables take a cell that begins with one of these for a formula. With the mark before it, it is text.
@@ -117,17 +119,18 @@ def read_bioc(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
             continue
         place, written = f"{place} ({name})", []
         for places, mention, infons in rows:
-            if len(places) != 1:
-                report.leave_out("mentions in several pieces", f"{place}: {mention!r:.60}")
+            if not places:
+                report.leave_out("annotations without a place", f"{place}: {mention!r:.60}")
                 continue
-            [at], flags = places, fields.read_flags(infons)
+            start, end, pieces = min(places)[0], max(end for _, end in places), tuple(sorted(places))
             label, ids = str(infons.get("type") or ""), str(infons.get("identifier") or "")
-            annotation = Annotation(at.start, at.stop, label, ids, place, context=flags)
-            written.append((annotation, mention or text[at.start : at.stop]))
-        yield AnnotatedText(name, text, fields.place_mentions(text, written, place, report, BIOC_FORM))
+            annotation = Annotation(start, end, label, ids, place, context=fields.read_flags(infons), pieces=pieces)
+            written.append((annotation, mention or text[start:end]))
+        annotations = fields.place_mentions(text, written, place, report, BIOC_FORM)
+        yield AnnotatedText(name, text, [tidy_pieces(text, found) for found in annotations])
 
 
-def _parse_passages(passages: Any) -> tuple[str, list[tuple[list[range], str, dict[str, Any]]]]:
+def _parse_passages(passages: Any) -> tuple[str, list[tuple[list[tuple[int, int]], str, dict[str, Any]]]]:
     """Join the texts of passages, and list the places, the text and the `infons` of each annotation."""
     text, rows = "", []
     # Some have sentences instead of a text.
@@ -137,7 +140,7 @@ def _parse_passages(passages: Any) -> tuple[str, list[tuple[list[range], str, di
             raise ValueError("a passage begins before the one above it has ended")
         text += " " * (offset - len(text)) + own if own else ""
         for annotation in part.get("annotations", []):
-            places = [range(at["offset"], at["offset"] + at["length"]) for at in annotation["locations"]]
+            places = [(at["offset"], at["offset"] + at["length"]) for at in annotation["locations"]]
             rows.append((places, str(annotation.get("text") or ""), dict(annotation.get("infons", {}))))
     return text, rows
 
@@ -150,9 +153,9 @@ def dump_bioc(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Ite
         for number, annotation in enumerate(document.annotations, 1):
             infons = {"type": annotation.label, **({"identifier": annotation.kb_id} if annotation.kb_id else {})}
             infons |= fields.write_flags(annotation.context)
-            place = {"offset": annotation.start, "length": annotation.end - annotation.start}
-            row = {"id": str(number), "infons": infons, "text": document.cut(annotation), "locations": [place]}
-            rows.append(row)
+            pieces = annotation.pieces or [(annotation.start, annotation.end)]
+            row = {"id": str(number), "infons": infons, "text": document.cut_pieces(annotation)}
+            rows.append(row | {"locations": [{"offset": start, "length": end - start} for start, end in pieces]})
         passage = {"offset": 0, "infons": {}, "text": document.text, "sentences": [], "annotations": rows}
         passages = [{**passage, "relations": []}]
         made.append({"id": document.doc_id, "infons": {}, "passages": passages, "relations": []})
@@ -227,7 +230,7 @@ def dump_table(
 ) -> Iterator[tuple[str, str]]:
     """Make mentions.csv or mentions.tsv, and the texts as lines of JSON."""
     table, texts = io.StringIO(), []
-    columns = [*READ, *OF_CANDIDATE, *FLAGS, *([MARKED] if escape_formulas else [])]
+    columns = [*READ, *OF_CANDIDATE, *FLAGS, PIECES, *([MARKED] if escape_formulas else [])]
     # Texts in quotation marks: a carriage return in a mention would otherwise end its row.
     form: dict[str, Any] = {"delimiter": DELIMITERS[ending], "lineterminator": "\n", "quoting": csv.QUOTE_NONNUMERIC}
     writer = csv.DictWriter(table, columns, extrasaction="ignore", **form)
@@ -238,7 +241,7 @@ def dump_table(
             mention = annotation.start, annotation.end, annotation.label, annotation.kb_id, document.cut(annotation)
             candidate = find_candidate(annotation.span) if annotation.span else None
             cells = {**(candidate or {}), **dict(zip(READ, (document.doc_id, *mention), strict=True))}
-            cells |= fields.write_flags(annotation.context)
+            cells |= fields.write_flags(annotation.context) | {PIECES: fields.write_pieces(annotation.pieces)}
             if any("\0" in str(cells[column]) for column in READ):
                 report.refuse(f"document {document.doc_id}: {mention[-1]!r:.60}", "a null character", TABLE_FORM)
                 continue
@@ -266,7 +269,7 @@ def read_table(folder: Path, report: ExchangeReport, *, ending: str) -> Iterator
             documents[name] = AnnotatedText(name, record["text"], [])
     for place, cells in _read_rows(folder / f"mentions.{ending}", DELIMITERS[ending], report):
         name, start, end, label, ids, mention = (cells[column] for column in READ)
-        flags = [cells.get(word, "").lower() for word in FLAGS]
+        flags, pieces = [cells.get(word, "").lower() for word in FLAGS], cells.get(PIECES, "")
         if name not in documents or not (start.isdecimal() and end.isdecimal()):
             report.refuse(place, f"no such document as {name!r:.40}, or offsets that are no numbers", TABLE_FORM)
         elif (found := documents[name].text[int(start) : int(end)]) != mention:
@@ -274,9 +277,14 @@ def read_table(folder: Path, report: ExchangeReport, *, ending: str) -> Iterator
             report.refuse(place, fault, TABLE_FORM)
         elif not {"", "true", "false"}.issuperset(flags):
             report.refuse(place, f"{', '.join(FLAGS)} are {flags!r:.80}, not all true or false", TABLE_FORM)
+        elif pieces and not re.fullmatch(rf"(?={start} ){fields.PIECES}(?<= {end})", pieces):
+            fault = f"the pieces {pieces!r:.80} are not '{start} END;...;START {end}'"
+            report.refuse(place, fault, TABLE_FORM)
         else:
-            annotation = Annotation(int(start), int(end), label, ids, place, context=fields.read_flags(cells))
-            documents[name].annotations.append(annotation)
+            places = tuple(fields.read_pieces(pieces)) if pieces else ()
+            annotation = Annotation(int(start), int(end), label, ids, place, pieces=places)
+            annotation = replace(annotation, context=fields.read_flags(cells))
+            documents[name].annotations.append(tidy_pieces(documents[name].text, annotation))
     yield from documents.values()
 
 
@@ -318,6 +326,8 @@ class ExchangeFormat(NamedTuple):
     is_folder: bool = False
     # Whether it can say that a mention is negated, and such.
     has_context: bool = True
+    # Whether it can say where the pieces of a mention are.
+    has_pieces: bool = True
     # Whether ids may have any characters, so that only "|" is between them.
     has_any_id: bool = False
 
@@ -332,11 +342,13 @@ FORMATS = {
     "brat": ExchangeFormat(brat.FORM, brat.read_brat, brat.dump_brat, *brat.HOLDS, is_folder=True),
     "csv": _make_table("csv"),
     "inception": ExchangeFormat(
-        INCEPTION_FORM, read_inception, dump_inception, ".+", is_folder=True, has_context=False
+        INCEPTION_FORM, read_inception, dump_inception, ".+", is_folder=True, has_context=False, has_pieces=False
     ),
     "prodigy": ExchangeFormat(PRODIGY_FORM, read_prodigy),
     "pubtator": ExchangeFormat(
-        pubtator.FORM, pubtator.read_pubtator, pubtator.dump_pubtator, *pubtator.HOLDS, has_context=False
+        *(pubtator.FORM, pubtator.read_pubtator, pubtator.dump_pubtator, *pubtator.HOLDS),
+        has_context=False,
+        has_pieces=False,
     ),
     "tsv": _make_table("tsv"),
 }
@@ -383,6 +395,8 @@ def _list_writable(
             place = f"document {document.doc_id}: {mention!r:.60}"
             for word in annotation.context.words if annotation.context and not format_.has_context else ():
                 report.note_odd(f"{word} mentions, which {name} cannot mark as such", place)
+            if annotation.pieces and not format_.has_pieces:
+                report.note_odd(f"mentions in several pieces, which {name} joins", place)
             if reason := _find_fault(format_, annotation, mention):
                 report.refuse(place, reason, format_.form)
                 continue

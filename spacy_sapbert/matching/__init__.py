@@ -12,8 +12,14 @@ class MatcherSettings(Settings):
     """Which names a matcher looks for, and what it makes of them. All can be changed on a loaded matcher."""
 
     linker: str = Field(default="sapbert_linker", description="The linker whose terminology has the names.")
-    matches: Literal["longest", "all"] = Field(
-        default="longest", description="Keep the longest of overlapping names, or all, which needs `spans_key`."
+    matches: Literal["longest", "longest+", "all"] = Field(
+        default="longest",
+        description='Keep the longest of overlapping names; with "longest+" also names inside of coordinated ones '
+        '("foot deformities" in "hand and foot deformities"); or all. The latter two need `spans_key`.',
+    )
+    words: Literal["classes", "exact"] = Field(
+        default="classes",
+        description='Find names in other words that stand for theirs, and in coordination; "exact" for neither.',
     )
     spans_key: str | None = Field(default=None, description="A group of `doc.spans` to write to; null for `doc.ents`.")
     overwrite: bool = Field(default=False, description="Replace entities that overlap a name.")
@@ -28,6 +34,9 @@ class MatcherSettings(Settings):
     below: Strings | None = Field(
         default=None, description="Ids of concepts, to find these and their descendants only; null for all."
     )
+    not_below: Strings | None = Field(
+        default=None, description="Ids of concepts, to find neither these nor their descendants; null for none."
+    )
     skip_names: Strings = Field(default=(), description="Names not to look for.")
     min_length: int = Field(default=2, ge=1, description="Characters that a name has at least.")
     own_case_length: int = Field(
@@ -36,8 +45,8 @@ class MatcherSettings(Settings):
     define_length: int = Field(
         default=3,
         ge=0,
-        description='Short forms of up to so many letters ("RA", "CP") match only where the document defines them, '
-        "because many are ambiguous; 0 to match all. Needs `schwartz_hearst` before the matcher.",
+        description='Short forms of up to so many letters ("RA", "CP") match only where the document defines '
+        "them, because many are ambiguous; 0 to match all. Needs `schwartz_hearst` before the matcher.",
     )
     skip_stop_words: bool = Field(
         default=True, description="Leave out single words that are stop words, unless they are written in capitals."
@@ -48,9 +57,9 @@ class MatcherSettings(Settings):
 
     @model_validator(mode="after")
     def _check_overlaps(self) -> Self:
-        if self.matches == "all" and self.spans_key is None:
+        if self.matches != "longest" and self.spans_key is None:
             raise ValueError(
-                "With matches = 'all', names may overlap, which entities can't. Set `spans_key` as well, to write "
-                "them to a group of `doc.spans`, or keep 'longest'."
+                f"With matches = '{self.matches}', names may overlap, which entities can't. Set `spans_key` as well, "
+                "to write them to a group of `doc.spans`, or keep 'longest'."
             )
         return self

@@ -3,87 +3,257 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from spacy.tokens import Doc
 
-from ..abbreviations.component import abbreviations_by_start, get_bounds
+from ..abbreviations.component import Abbreviations, abbreviations_by_start, get_bounds
 from ..candidates import ConceptFilter
 from ..retrieval.filters import FilterTable
-from ..retrieval.name_table import INVISIBLE, Matches, NameTable, own_case_forms, read_words
-from ..snapshot import LRUCache
+from ..retrieval.name_table import INVISIBLE, own_case_forms
 from . import MatcherSettings
+from .bags import BagTable
+from .reading import Reading, read
 
 if TYPE_CHECKING:
     from ..terminology.table import Terminology
 
-# Entries whose label and forms are remembered.
-KEPT_ENTRIES = 1 << 16
-NO_FILTER = ConceptFilter()
+# Words, names and labels that are remembered.
+KEPT = 1 << 16
 # Before a name, these stand for something else: "non-Hodgkin lymphoma".
 _OPPOSITE = re.compile(r"\b(?:non|anti)[\s\-‐‑–]*$", re.IGNORECASE)
+# A short form inside of a name, "breast (BRCA) cancer", and the characters around it in which the name may be.
+_BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
+# The share of a long form that a name covers, up to its end, for the short form to stand for it.
+COVERED = 0.5
+# The score of a name none of whose words is in the text as it is. One with all words there has the score 1.
+LEAST_SCORE = 0.9
+
+
+class Choice(NamedTuple):
+    """The names that fit words of a text best: of each concept one, the best concept first."""
+
+    rows: tuple[int, ...]
+    n_same: int  # words that are in the text as they are
+    in_order: bool
+
+
+class Hit(NamedTuple):
+    """A mention, by characters."""
+
+    start: int
+    end: int
+    how: str
+    rows: tuple[int, ...]  # of the terminology's names
+    score: float
+    pieces: tuple[tuple[int, int], ...]
+
+    def moved(self, by: int) -> Hit:
+        """Move it by some characters."""
+        pieces = tuple((start + by, end + by) for start, end in self.pieces)
+        return self._replace(start=self.start + by, end=self.end + by, pieces=pieces)
+
+
+class Placed(NamedTuple):
+    """A hit with its first token, the token behind its last one, and a label."""
+
+    start: int
+    end: int
+    label: str
+    hit: Hit
 
 
 class CompiledMatcher:
     """Find the names of a table in documents, but for those that the linker may not link to."""
 
     def __init__(
-        self,
-        table: NameTable,
-        terminology: Terminology,
-        settings: MatcherSettings,
-        linker_filter: ConceptFilter = NO_FILTER,
+        self, table: BagTable, terminology: Terminology, settings: MatcherSettings, linker_filter: ConceptFilter
     ) -> None:
+        self._made_of = table, terminology, settings, linker_filter
         self.settings, self._table, self._terminology = settings, table, terminology
+        self._known, self._shift = table.make_filter()
         # Single columns, because getting one from its table takes longer than reading a value.
         self._name_column, self._types = terminology.names["name"], terminology.concepts["types"]
+        self._canonical_names = terminology.concepts["canonical_name"]
+        self._sizes = np.bincount(terminology.name_concept, minlength=len(terminology))
         filters = FilterTable(terminology)
         # All values, so that a misspelled type does not mean a label that no name gets.
         filters.check(ConceptFilter(types={type_ for types in settings.label_types.values() for type_ in types}))
         self._label_types = {label: filters.find_types(types) for label, types in settings.label_types.items()}
-        own = ConceptFilter(settings.types, settings.sources, settings.languages, settings.ids, below=settings.below)
+        fields = settings.types, settings.sources, settings.languages, settings.ids
+        own = ConceptFilter(*fields, below=settings.below, not_below=settings.not_below)
         self._names = np.ones(terminology.n_names, dtype=bool)
         for allowed in (own, linker_filter):
             if not allowed.is_open:
                 self._names &= filters.match(allowed)
-        self._is_wanted = self._table.mark(self._names)
-        skipped = self._table.find_whole(settings.skip_names)
-        self._is_wanted[skipped[skipped >= 0]] = False
-        self._labels: LRUCache[str] = LRUCache(KEPT_ENTRIES)
-        self._forms: LRUCache[frozenset[str]] = LRUCache(KEPT_ENTRIES)
+        self._read_name = lru_cache(KEPT)(lambda row: self._read_text(self._name_column[row]))
+        for name in settings.skip_names:
+            skipped = self._read_text(name)[-1].words
+            for row in table.find_whole(name).tolist():
+                self._names[row] &= all(reading.words != skipped for reading in self._read_name(row))
+        before = np.concatenate([[0], np.cumsum(self._names[table.rows])])
+        self._is_wanted = before[table.offsets[1:]] > before[table.offsets[:-1]]
+        self._generic = frozenset(table.generic.tolist())
+        self._choose = lru_cache(KEPT)(self._choose_names)
+        self._get_label = lru_cache(KEPT)(self._choose_label)
 
-    def find(self, doc: Doc) -> list[tuple[int, int, str]]:
-        """Find names, which may overlap, as (first token, token behind the last one, label)."""
-        text = doc.text
-        first, last = _read_bounds(doc)
-        labels: dict[tuple[int, int], str] = {}
-        for start, end, entry in self._find_wanted(text):
-            is_whole = start in first and end in last and not _OPPOSITE.search(text, max(start - 6, 0), start)
-            if is_whole and self._is_plausible(doc, text[start:end], entry):
-                labels[first[start], last[end] + 1] = self._get_label(entry)
-        if self.settings.abbreviations:
-            defined = abbreviations_by_start(doc)
-            entries = self._table.find_whole(long_form for _, long_form in defined.values()).tolist()
-            for (start, (end, _)), entry in zip(defined.items(), entries, strict=True):
-                labels.pop((start, end), None)
-                if entry >= 0 and self._is_wanted[entry]:
-                    labels[start, end] = self._get_label(entry)
-        return [(start, end, label) for (start, end), label in labels.items()]
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy can fill its own caches.
+        return CompiledMatcher, self._made_of
 
-    def _find_wanted(self, text: str) -> list[tuple[int, int, int]]:
-        starts, ends, entries = self._table.find(read_words(text))
-        is_kept = self._is_wanted[entries] & (ends - starts >= self.settings.min_length)
-        kept = Matches(starts[is_kept], ends[is_kept], entries[is_kept])
-        return list(zip(*(column.tolist() for column in kept), strict=True))
+    def find(self, docs: Sequence[Doc]) -> list[list[Placed]]:
+        """Find names, which may overlap, in each of several documents."""
+        texts = [doc.text for doc in docs]
+        brackets = [(n, *found.span()) for n, text in enumerate(texts) for found in _BRACKET.finditer(text)]
+        around = [(n, max(start - REACH, 0), start, end) for n, start, end in brackets]
+        defined = [abbreviations_by_start(doc) if self.settings.abbreviations else {} for doc in docs]
+        long_forms = [*dict.fromkeys(long_form for of_doc in defined for _, long_form in of_doc.values())]
+        parts = [
+            texts[n][first:start] + " " * (end - start) + texts[n][end : end + REACH] for n, first, start, end in around
+        ]
+        hits = self._find_in([*texts, *parts, *long_forms])
+        for (n, first, start, end), found in zip(around, hits[len(texts) :], strict=False):
+            hits[n] += [hit.moved(first) for hit in found if hit.start < start - first and hit.end > end - first]
+        whole = dict(zip(long_forms, map(_find_at_end, long_forms, hits[len(texts) + len(parts) :]), strict=True))
+        of_docs = zip(docs, texts, hits[: len(docs)], defined, strict=True)
+        return [self._place(doc, text, found, known, whole) for doc, text, found, known in of_docs]
 
-    def _is_plausible(self, doc: Doc, text: str, entry: int) -> bool:
+    def _place(
+        self, doc: Doc, text: str, hits: list[Hit], defined: Abbreviations, whole: dict[str, Hit | None]
+    ) -> list[Placed]:
+        """Find the tokens of plausible hits, and what short forms stand for."""
+        first, last = _read_bounds(doc, text)
+        found: dict[tuple[int, int], Hit] = {}
+        for hit in hits:
+            is_whole = hit.start in first and hit.end in last
+            if is_whole and self._is_plausible(doc, text[hit.start : hit.end]):
+                if not _OPPOSITE.search(text, max(hit.start - 6, 0), hit.start):
+                    found.setdefault((first[hit.start], last[hit.end] + 1), hit)
+        for start, (end, long_form) in defined.items():
+            found.pop((start, end), None)
+            named = whole[long_form]
+            if named is not None:
+                place = doc[start].idx, doc[end - 1].idx + len(doc[end - 1])
+                found[start, end] = named._replace(start=place[0], end=place[1], how="definition", pieces=(place,))
+        return [Placed(*tokens, self._get_label(hit.rows), hit) for tokens, hit in found.items()]
+
+    def _find_in(self, texts: Sequence[str]) -> list[list[Hit]]:
+        """Find names in texts. All are read as one, which is faster, with blank lines that no name crosses."""
+        text = "\n\n".join(texts)
+        reading = self._table.read(text)
+        hashes, links, joins = (column.tolist() for column in (reading.hashes, reading.links, reading.joins))
+        starts, ends = reading.starts.tolist(), reading.ends.tolist()
+        goes_on = np.append(~np.diff(reading[3:], axis=1).any(axis=0), False).tolist()
+        found = self._table.find(reading, self._known, self._shift)
+        is_wanted = self._is_wanted[found.entry]
+        best: dict[tuple[int, int], tuple[tuple[bool, bool], Hit]] = {}
+        for row in zip(*(column[is_wanted].tolist() for column in found), strict=True):
+            start, end, then, until, entry, is_loose = row
+            is_joined = until > then
+            stop, rank = until if is_joined else end, (is_joined, is_loose)
+            place = starts[start], ends[stop - 1]
+            if place in best and best[place][0] <= rank:
+                continue
+            words = tuple(hashes[start:end] + hashes[then:until])
+            crossed = (0, 0) if is_joined else (links[end - 1] - links[start], joins[end - 1] - joins[start])
+            covered = text[place[0] : place[1]]
+            short = covered if len(covered) <= self.settings.own_case_length else ""
+            choice = self._choose(words, entry, goes_on[stop - 1], crossed, short)
+            if choice is None:
+                continue
+            how = self._name_way(choice, len(words), is_joined, covered)
+            if self.settings.words == "exact" and (how not in ("exact", "form") or not choice.in_order):
+                continue
+            score = LEAST_SCORE + (1 - LEAST_SCORE) * choice.n_same / len(words)
+            pieces = ((place[0], ends[end - 1]), (starts[then], place[1])) if is_joined else (place,)
+            best[place] = rank, Hit(*place, how, choice.rows, score, pieces)
+        of_texts: list[list[Hit]] = [[] for _ in texts]
+        first = [0, *accumulate(len(part) + 2 for part in texts)]
+        for hit in self._drop_joined([hit for _, hit in best.values()]):
+            n = bisect_right(first, hit.start) - 1
+            of_texts[n].append(hit.moved(-first[n]))
+        return of_texts
+
+    def _name_way(self, choice: Choice, n_words: int, is_joined: bool, text: str) -> str:
+        if is_joined or choice.n_same < n_words:
+            return "coordination" if is_joined else "classes"
+        return "exact" if text.lower() in (self._name_column[row].lower() for row in choice.rows) else "form"
+
+    def _drop_joined(self, hits: list[Hit]) -> list[Hit]:
+        """Drop what was put together of two pieces if a name inside of it already is one of the concept."""
+        concepts = self._terminology.name_concept
+        inside: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for hit in hits:
+            if hit.how != "coordination":
+                inside[int(concepts[hit.rows[0]])].append((hit.start, hit.end))
+        for places in inside.values():
+            places.sort()
+
+        def is_new(hit: Hit) -> bool:
+            places = inside.get(int(concepts[hit.rows[0]]), [])
+            at = bisect_left(places, (hit.start, 0))
+            return at == len(places) or places[at][1] > hit.end
+
+        return [hit for hit in hits if hit.how != "coordination" or is_new(hit)]
+
+    def _choose_names(
+        self, words: tuple[int, ...], entry: int, goes_on: bool, crossed: tuple[int, int], short: str
+    ) -> Choice | None:
+        """Choose the names of an entry with the most words as they are written, and of these those in their order."""
+        if len(words) == 1 and words[0] in self._generic:
+            return None
+        counted = Counter(words)
+        best = 0 if len(words) == 1 else -1, True
+        chosen: list[int] = []
+        rows = self._table.rows_of(entry)
+        for row in rows[self._names[rows]].tolist():
+            for name in self._read_name(row):
+                n_same = sum((counted & name.counted).values())
+                fit = n_same, name.words == words
+                # Over commas and "and", a name has to go on as the text does; and a last word that the phrase goes on
+                # from, as "heart" in "heart defect", does not stand for another one.
+                if fit < best or (crossed[0] and (name.words != words or name.crossed != crossed)):
+                    continue
+                if goes_on and n_same < len(words) and words[-1] not in name.counted:
+                    continue
+                if short and n_same == len(words) and own_case_forms(short).isdisjoint(self._get_forms(row)):
+                    continue
+                chosen = [*chosen, row] if fit == best else [row]
+                best = fit
+        return Choice(self._order(chosen), *best) if chosen else None
+
+    def _read_text(self, text: str) -> list[_Name]:
+        """Read a name with its words as they are, and with those joined that have hyphens between them."""
+        readings = [_Name(read(text)), _Name(self._table.read(text))]
+        return readings[: 1 if readings[0].words == readings[1].words else 2]
+
+    def _get_forms(self, row: int) -> frozenset[str]:
+        return own_case_forms(self._name_column[row])
+
+    def _order(self, rows: Iterable[int]) -> tuple[int, ...]:
+        """Keep the first name of each concept. Concepts whose canonical name it is come first, then those with more
+        names."""
+        first: dict[int, int] = {}
+        for row in rows:
+            first.setdefault(int(self._terminology.name_concept[row]), row)
+        if len(first) == 1:
+            return tuple(first.values())
+
+        def key(item: tuple[int, int]) -> tuple[bool, int, int]:
+            concept, row = item
+            return self._name_column[row] != self._canonical_names[concept], -int(self._sizes[concept]), concept
+
+        return tuple(row for _, row in sorted(first.items(), key=key))
+
+    def _is_plausible(self, doc: Doc, text: str) -> bool:
         """Leave out what is more probably an ordinary word, a number, or a short form of something else."""
-        if self._is_short_form(text):
-            return False
-        if len(text) <= self.settings.own_case_length and self._get_forms(entry).isdisjoint(own_case_forms(text)):
-            return False
-        if not any(map(str.isalpha, text)):
+        if len(text) < self.settings.min_length or self._is_short_form(text) or not any(map(str.isalpha, text)):
             return False
         return text.isupper() or not (self.settings.skip_stop_words and doc.vocab[text.lower()].is_stop)
 
@@ -91,39 +261,33 @@ class CompiledMatcher:
         form = text.removesuffix("s")
         return form.isalpha() and len(form) <= self.settings.define_length and sum(map(str.isupper, form)) > 1
 
-    def _get_forms(self, entry: int) -> frozenset[str]:
-        """Return the forms of an entry's names in which they match in their own case."""
-        forms = self._forms.get(entry)
-        if forms is None:
-            rows = self._wanted_rows(entry)
-            forms = frozenset[str]().union(*(own_case_forms(self._name_column[row]) for row in rows))
-            self._forms.put(entry, forms)
-        return forms
-
-    def _get_label(self, entry: int) -> str:
-        label = self._labels.get(entry) if self.settings.label_types else self.settings.label
-        if label is None:
-            label = self._choose_label(entry)
-            self._labels.put(entry, label)
-        return label
-
-    def _choose_label(self, entry: int) -> str:
-        concepts = self._terminology.name_concept[self._wanted_rows(entry)].tolist()
+    def _choose_label(self, rows: tuple[int, ...]) -> str:
+        concepts = self._terminology.name_concept[[*rows]].tolist() if self._label_types else ()
         found = {type_ for concept in concepts for type_ in self._types[concept].to_list()}
         fitting = (label for label, wanted in self._label_types.items() if not found.isdisjoint(wanted))
         return next(fitting, self.settings.label)
 
-    def _wanted_rows(self, entry: int) -> list[int]:
-        rows = self._table.rows_of(entry)
-        wanted: list[int] = rows[self._names[rows]].tolist()
-        return wanted
+
+def _find_at_end(long_form: str, hits: Iterable[Hit]) -> Hit | None:
+    """Find the longest name that a long form ends with, if that is most of it."""
+    longest = min((hit for hit in hits if hit.end == len(long_form)), key=lambda hit: hit.start, default=None)
+    return longest if longest and longest.end - longest.start >= COVERED * len(long_form) else None
 
 
-def _read_bounds(doc: Doc) -> tuple[dict[int, int], dict[int, int]]:
+class _Name:
+    """The words of a name, and how many commas and "and" are between them."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.words: tuple[int, ...] = tuple(reading.hashes.tolist())
+        self.counted = Counter(self.words)
+        self.crossed = tuple(int(np.ptp(column)) if len(column) else 0 for column in (reading.links, reading.joins))
+
+
+def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:
     """Get the token that starts, and the one that ends, at each place, with or without invisible characters."""
     starts, ends = get_bounds(doc) if len(doc) else ([], [])
     first, last = ({place: token for token, place in enumerate(places)} for places in (starts, ends))
-    for found in INVISIBLE.finditer(doc.text):
+    for found in INVISIBLE.finditer(text):
         if found.start() in first:
             first.setdefault(found.end(), first[found.start()])
         if found.end() in last:

@@ -4,20 +4,34 @@ a pipeline: nothing heavy may be imported here."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from spacy import util
 from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+from typing_extensions import Self
 
+from ..annotations import Match, register_match, write_match
+from ..files import fill_folder, find_part, pack_with, read_manifest, save_array, unpack_with, write_manifest
 from ..settings import SettingsAttributes, with_settings
 from . import MatcherSettings
 
 if TYPE_CHECKING:
-    from .compiled import CompiledMatcher
+    from ..linker import SapbertLinker
+    from ..terminology.table import Terminology
+    from .bags import BagTable
+    from .compiled import CompiledMatcher, Hit
+
+BAGS_FILE = "bags.json"
+FORMAT_VERSION = 1
+# Documents that are read as one text: more take more memory, and are no faster.
+MOST_DOCS = 64
 
 NO_NAMES = (
     "The matcher '{name}' finds no names: {reason}. It takes them from a linker in the same pipeline, which its "
@@ -30,13 +44,18 @@ DEFAULT_CONFIG = {**MatcherSettings().to_dict(), "scorer": {"@scorers": "spacy.e
 class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
     """Find the names of a linker's terminology in texts, for pipelines without an entity recogniser.
 
-    Sets `doc.ents`, or a group of `doc.spans`. The linker has the names, so there is nothing to save.
+    Sets `doc.ents`, or a group of `doc.spans`, and `span._.match`, which says how each was found: "exact", "form"
+    (another case, number, spelling or order), "classes" (words that stand for those of the name), "coordination"
+    ("hand deformities" in "hand and foot deformities"; `span._.match_pieces` has its pieces) or "definition" (a short
+    form that the document defines). The linker takes over the concepts of what was found.
     """
 
     settings_class = MatcherSettings
     kind = "matcher"
     # What it was made of, and the matcher: replaced as a whole when the linker or a setting has changed.
     _compiled: tuple[tuple[Any, ...], CompiledMatcher | None] = ((), None)
+    # The fingerprint of a terminology, and its names as bags: replaced when the terminology has changed.
+    _bags: tuple[str, BagTable | None] = ("", None)
 
     @with_settings(MatcherSettings)
     def __init__(
@@ -57,6 +76,7 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         """
         self._set_up(nlp.vocab, None, name, scorer, settings)
         self._nlp = nlp
+        register_match()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -70,20 +90,46 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         RETURNS (Doc): The same document, with its entities or spans set.
         RAISES (ValueError): If the pipeline has no linker of the name that is set, or it has no concepts yet.
         """
-        self.set_annotations(doc, self.match(doc))
-        return doc
+        return self._annotate([doc])[0]
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Find the names in documents, several at once, which is faster.
+
+        stream (Iterable[Doc]): The documents.
+        batch_size (int): Documents that are looked at together, at most.
+        YIELDS (Doc): The same documents, in their order, with their entities or spans set.
+        """
+        handle = self.get_error_handler()
+        for docs in util.minibatch(stream, min(batch_size, MOST_DOCS)):  # type: ignore[no-untyped-call]
+            try:
+                yield from self._annotate(docs)
+            except Exception as error:  # as spaCy's components do
+                handle(self.name, self, docs, error)
+
+    def _annotate(self, docs: list[Doc]) -> list[Doc]:
+        for doc, found in zip(docs, self._find(docs), strict=True):
+            self.set_annotations(doc, [span for span, _ in found])
+            for span, hit in found:
+                write_match(span, _describe(hit, span.label_, self._bags[0]))
+        return docs
 
     def match(self, doc: Doc) -> list[Span]:
         """Find the names in a document, without changing it.
 
         doc (Doc): The document.
-        RETURNS (list[Span]): In the order of the text; overlapping ones only with matches = "all".
+        RETURNS (list[Span]): In the order of the text; overlapping ones only with matches = "longest+" or "all".
         RAISES (ValueError): If the pipeline has no linker of the name that is set, or it has no concepts yet.
         """
-        spans = [Span(doc, *found) for found in self._compile(doc).find(doc)]
-        if self._settings.matches == "longest":
-            return util.filter_spans(spans)
-        return sorted(spans)
+        return [span for span, _ in next(self._find([doc]))]
+
+    def _find(self, docs: list[Doc]) -> Iterator[list[tuple[Span, Hit]]]:
+        """Find the mentions of documents, in the order of the text."""
+        matches = self._settings.matches
+        for doc, mentions in zip(docs, self._compile(docs[0]).find(docs), strict=True):
+            found = [(Span(doc, start, end, label), hit) for start, end, label, hit in mentions]
+            if matches != "all":
+                found = _keep_longest(found, inside=matches == "longest+")
+            yield sorted(found, key=lambda pair: (pair[0].start, pair[0].end))
 
     def set_annotations(self, doc: Doc, spans: Iterable[Span]) -> None:
         """Write spans to a document.
@@ -109,14 +155,12 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         return {} if self.scorer is None else self.scorer(examples, **kwargs)
 
     def _compile(self, doc: Doc) -> CompiledMatcher:
-        from ..linker import SapbertLinker
         from ..snapshot import find_pipeline
         from .compiled import CompiledMatcher
 
         self._nlp = find_pipeline(self._nlp, doc)
-        names = self._nlp.component_names
-        linker = dict(self._nlp.components).get(self._settings.linker)
-        if not isinstance(linker, SapbertLinker):
+        names, linker = self._nlp.component_names, self._get_linker()
+        if linker is None:
             reason = f"the pipeline has no linker '{self._settings.linker}'"
             raise ValueError(NO_NAMES.format(name=self.name, reason=reason, found=", ".join(names)))
         retriever = linker.retriever
@@ -132,11 +176,96 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
                 )
             allowed = linker.settings.make_filter()
             try:
-                compiled = CompiledMatcher(retriever.table, retriever.terminology, self._settings, allowed)
+                terminology = retriever.terminology
+                compiled = CompiledMatcher(self._make_bags(terminology), terminology, self._settings, allowed)
             except ValueError as error:
                 raise ValueError(NO_NAMES.format(name=self.name, reason=error, found=", ".join(names))) from error
             self._compiled = used, compiled
         return compiled
+
+    def _get_linker(self) -> SapbertLinker | None:
+        from ..linker import SapbertLinker
+
+        linker = dict(self._nlp.components).get(self._settings.linker)
+        return linker if isinstance(linker, SapbertLinker) else None
+
+    def _make_bags(self, terminology: Terminology) -> BagTable:
+        from .bags import BagTable, read_pairs
+
+        fingerprint, table = self._bags
+        if table is None or fingerprint != terminology.fingerprint:
+            table = BagTable.build(terminology.names["name"], terminology.name_concept, read_pairs())
+            self._bags = terminology.fingerprint, table
+        return table
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Save the linker's names as the matcher looks for them, which takes seconds to make of large terminologies.
+
+        path (str | Path): The folder.
+        exclude (Iterable[str]): Not used.
+        """
+        linker = self._get_linker()
+        table = self._make_bags(linker.terminology)._asdict() if linker is not None and linker.is_ready else {}
+        with fill_folder(Path(path), last=BAGS_FILE, remove=[BAGS_FILE]) as folder:
+            for name, array in table.items():
+                with (folder / f"{name}.npy").open("wb") as file:
+                    save_array(file, array)
+            if table:
+                write_manifest(folder / BAGS_FILE, FORMAT_VERSION, {"terminology": self._bags[0]})
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
+        """Load what `to_disk` saved, if it saved anything. Without it, or if the linker has other names by now, the
+        first document waits until it is made.
+
+        path (str | Path): The folder.
+        exclude (Iterable[str]): Not used.
+        RETURNS (TerminologyMatcher): The component itself.
+        RAISES (OSError): If a file is missing or damaged.
+        """
+        return self._load(Path(path))
+
+    def _load(self, path: Path, mmap_mode: Literal["r"] | None = "r") -> Self:
+        from .bags import BagTable
+
+        if find_part(path, BAGS_FILE).is_file():
+            used = [f"{name}.npy" for name in BagTable._fields]
+            data = read_manifest(find_part(path, BAGS_FILE), FORMAT_VERSION, used=used)
+            arrays = [np.asarray(np.load(find_part(path, name), mmap_mode=mmap_mode)) for name in used]
+            self._bags = data["terminology"], BagTable(*arrays)
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Serialise what `to_disk` saves."""
+        return pack_with(self.to_disk)
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> Self:
+        """Load what `to_bytes` returned."""
+        return unpack_with(partial(self._load, mmap_mode=None), bytes_data)
+
+
+def _keep_longest(found: list[tuple[Span, Hit]], inside: bool) -> list[tuple[Span, Hit]]:
+    """Keep the longest of overlapping mentions, the first of equally long ones; and those `inside` of coordinated ones
+    if that is wanted."""
+    kept = []
+    taken: dict[int, bool] = {}  # tokens, and whether a coordinated mention has them
+    for span, hit in sorted(found, key=lambda pair: (pair[0].start - pair[0].end, pair[0].start)):
+        tokens, is_joined = range(span.start, span.end), hit.how == "coordination"
+        if all(token not in taken or (inside and taken[token] and not is_joined) for token in tokens):
+            taken.update(dict.fromkeys(tokens, is_joined))
+            kept.append((span, hit))
+    return kept
+
+
+def _describe(hit: Hit, label: str, fingerprint: str) -> Match:
+    pieces = [[start - hit.start, end - hit.start] for start, end in hit.pieces]
+    return {
+        "label": label,
+        "how": hit.how,
+        "pieces": pieces if len(pieces) > 1 else [],
+        "terminology": fingerprint,
+        "names": [*hit.rows],
+        "score": hit.score,
+    }
 
 
 @Language.factory(

@@ -92,7 +92,10 @@ class FilterTable:
         if allowed.ids is not None:
             concepts &= self._match_ids(allowed.ids, "ids")
         if allowed.below is not None:
-            concepts &= self._match_below(allowed.below)
+            concepts &= self._match_below(allowed.below, "below")
+        # No ids leave nothing out, which needs no hierarchy.
+        if allowed.not_below:
+            concepts &= ~self._match_below(allowed.not_below, "not_below")
         if allowed.coded_in is not None:
             concepts &= self._match_codes(allowed.coded_in)
         names: np.ndarray = concepts[self._terminology.name_concept]
@@ -108,14 +111,15 @@ class FilterTable:
         rows = self._find_rows([values[0] for values in column.values])
         return rows[column.codes], column.offsets
 
-    def _match_below(self, wanted: Collection[str]) -> np.ndarray:
-        matched = self._match_ids(wanted, "below")
+    def _match_below(self, wanted: Collection[str], key: str) -> np.ndarray:
+        matched = self._match_ids(wanted, key)
         parents, offsets = self._parents
         if not (parents >= 0).any():
+            instead = "use `ids`" if key == "below" else "take the concepts out of the terminology"
             raise ValueError(
-                f"`below` asks for the descendants of concepts, but none of the terminology's {len(self._terminology)} "
-                "concepts has a parent there. Read it from a source with a hierarchy (OBO, or RRF with MRREL), or use "
-                "`ids`."
+                f"`{key}` asks for the descendants of concepts, but none of the terminology's {len(self._terminology)} "
+                "concepts has a parent there. Read it from a source with a hierarchy (OBO, or RRF with MRREL), or "
+                f"{instead}."
             )
         n_matched = 0
         while n_matched < matched.sum():
@@ -213,8 +217,9 @@ def _any_in_list(matched: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 def _check_known(key: str, what: str, unknown: Collection[str], known: Collection[str], total: int = 0) -> None:
     if unknown:
+        does = "leaves out" if key == "not_below" else "allows"
         raise ValueError(
-            f"The filter {key} allows {_list_some(unknown)}, which no concept or name of the terminology has. Values "
+            f"The filter {key} {does} {_list_some(unknown)}, which no concept or name of the terminology has. Values "
             f"are compared exactly, case included. There are {total or len(known)} {what}: {_list_some(known)}."
         )
 

@@ -10,7 +10,7 @@ from fhir.resources.R4B.codeableconcept import CodeableConcept as CodeableConcep
 from hypothesis import given
 from spacy.tokens import Span
 
-from spacy_sapbert.annotations import register_extensions
+from spacy_sapbert.annotations import Match, register_extensions, write_match
 from spacy_sapbert.exchange.documents import ExchangeReport, annotate, make_doc
 from spacy_sapbert.exchange.fhir import CodeableConcepts, CodeFinder, export_concepts
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -54,6 +54,17 @@ def test_all_codes_of_a_concept(terminology):
         {"system": "https://www.omim.org", "code": "100"},
     ]
     assert counts == {"codes of FOO, whose URI is not known": 1}
+
+
+def test_pieces_of_a_mention_are_beside_its_concept(terminology):
+    doc = nlp("a head and chest cold")
+    doc.ents = [Span(doc, 1, 5, "DISEASE", kb_id="C0009443")]
+    match = Match(label="DISEASE", how="", pieces=[[0, 4], [15, 19]], terminology="", names=[], score=0.0)
+    write_match(doc.ents[0], match)
+    report = ExchangeReport()
+    [row] = CodeableConcepts(CodeFinder(terminology), report).list_rows(annotate([doc], report))
+    assert json.loads(json.dumps(row["pieces"])) == [[2, 6], [17, 21]]
+    assert row["codeableConcept"]["text"] == "head and chest cold"
 
 
 def test_wanted_sources_in_their_order_and_what_is_missing(terminology):

@@ -2,16 +2,25 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 import spacy
 from annotated_texts import annotated_texts, check_refused, count_kinds, count_refused, take, tokenize, ways
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Span
 
 from spacy_sapbert.annotations import register_extensions
-from spacy_sapbert.exchange.documents import AnnotatedText, Annotation, ExchangeReport, annotate, make_doc
+from spacy_sapbert.exchange.documents import (
+    DISCONTINUOUS,
+    AnnotatedText,
+    Annotation,
+    ExchangeReport,
+    annotate,
+    make_doc,
+    tidy_pieces,
+)
 from spacy_sapbert.exchange.fields import count_utf16, place_mentions, plain_text
 from spacy_sapbert.exchange.formats import IDENTIFIER, NAMED_ENTITY, SOFA, export_docs
 
@@ -115,6 +124,9 @@ def make_table(*rows, texts='{"document": "a", "text": "ab"}\n'):
     return {"texts.jsonl": texts, "mentions.csv": "".join(f"{row}\n" for row in (header, *rows))}
 
 
+IN_PIECES = "document,start,end,label,id,mention,pieces\na,0,2,D,C1,ab,0 1;1 3\n"
+
+
 def write_files(folder, files):
     """Write the files of a folder, or a single file; return the path to read."""
     for file, text in (files if isinstance(files, dict) else {"file": files}).items():
@@ -157,6 +169,7 @@ def write_files(folder, files):
         ("csv", make_table("a,0,1,D,C1,b"), "row 2.*the text from 0 to 1 is 'a'"),
         ("csv", make_table("a,0"), "row 2.*offsets that are no numbers"),
         ("csv", make_table("a,0,1,D\r,C1,a"), "mentions.csv: new-line character"),
+        ("csv", {**make_table(), "mentions.csv": IN_PIECES}, "row 2.*the pieces '0 1;1 3' are not '0 END"),
         (
             "csv",
             make_table(texts='{"document": 1, "text": "ab"}\n{"document": "1", "text": "b"}\n'),
@@ -204,6 +217,8 @@ def test_what_is_no_matter_of_one_record_is_refused_in_any_case(tmp_path):
 
 
 PIECES = {"text": "Sore it", "infons": {}, "locations": [{"offset": 3, "length": 4}, {"offset": 8, "length": 2}]}
+APART = {"text": "Sore toe", "infons": {}, "locations": [{"offset": 12, "length": 3}, {"offset": 3, "length": 4}]}
+NOWHERE = {**APART, "locations": []}
 TOE = make_row("toe", 5, 3, type="Part", identifier="D1;D2")
 SENTENCE = {"offset": 12, "text": "It hurts.", "annotations": [make_row("hurts", 15, 5, type="Sign")]}
 IN_UTF_16 = "documents with offsets in units of UTF-16, which are converted"
@@ -234,8 +249,16 @@ BY_NUMBER = {
                 "a.ann": "T1\tSign 0 4\tSore\nT2\tSign 10 15;0 4\twings Sore\nT3\tSign 5 9;10 15\ttoes wings\n"
                 "N1\tReference T9 X:1\tx\n",
             },
-            AnnotatedText("a", "Sore toes\nwings", [Annotation(0, 4, "Sign"), Annotation(5, 15, "Sign")]),
-            {"mentions in several pieces": 1, "normalizations of no mention": 1},
+            AnnotatedText(
+                "a",
+                "Sore toes\nwings",
+                [
+                    Annotation(0, 4, "Sign"),
+                    Annotation(0, 15, "Sign", pieces=((0, 4), (10, 15))),
+                    Annotation(5, 15, "Sign"),
+                ],
+            ),
+            {"normalizations of no mention": 1},
         ),
         (
             "pubtator",
@@ -257,8 +280,14 @@ BY_NUMBER = {
         (
             "bioc",
             make_bioc(make_passage("😀 Sore it", make_row("Sore", 3, 4), PIECES)),
-            AnnotatedText("7", "😀 Sore it", [Annotation(2, 6)]),
-            {IN_UTF_16: 1, "mentions in several pieces": 1},
+            AnnotatedText("7", "😀 Sore it", [Annotation(2, 6), Annotation(2, 9)]),
+            {IN_UTF_16: 1},
+        ),
+        (
+            "bioc",
+            make_bioc(make_passage("😀 Sore big toe", APART, {**APART, "text": "Sore...toe"}, NOWHERE)),
+            AnnotatedText("7", "😀 Sore big toe", [Annotation(2, 14, pieces=((2, 6), (11, 14)))] * 2),
+            {IN_UTF_16: 1, "annotations without a place": 1},
         ),
         (
             "bioc",
@@ -307,6 +336,90 @@ def test_files_of_others_are_read_without_the_prefix_of_ids(tmp_path, name, file
     assert count_kinds(report) == counts
 
 
+HANDS = "Hand and foot deformities,\ncold and\nhot flushes"
+APIECE = [
+    Annotation(0, 25, "Sign", "C1", pieces=((0, 4), (14, 25))),
+    Annotation(9, 25, "Sign", "C2"),
+    # Over several lines, with several pieces in one of them.
+    Annotation(14, 47, "Sign", "NIL", pieces=((14, 25), (27, 31), (32, 47))),
+    Annotation(27, 47, "Part", "C1|C2", pieces=((27, 31), (40, 47))),
+]
+
+
+@pytest.mark.parametrize("name", ["brat", "bioc", "csv", "tsv"])
+def test_pieces_of_mentions_go_out_and_come_back(tmp_path, name):
+    (read, write), report = ways(name), ExchangeReport()
+    document = AnnotatedText("a", HANDS, APIECE)
+    write([document], tmp_path / "first", ExchangeReport())
+    [found] = read(tmp_path / "first", report)
+    expected = [tidy_pieces(HANDS, annotation) for annotation in APIECE]
+    assert found == AnnotatedText("a", HANDS, expected) and count_kinds(report) == {}
+    assert expected[2].pieces == ((14, 25), (27, 47)) and expected[3] == APIECE[3]
+    # By way of a document of spaCy, in which they are no entities.
+    doc = make_doc(found, tokenize, report)
+    assert [(ent.start_char, ent.end_char) for ent in doc.ents] == [(9, 25)]
+    assert count_kinds(report) == {"mentions in several pieces, in the span group 'discontinuous'": 3}
+    [back] = annotate([doc], ExchangeReport())
+    assert set(back.annotations) == set(expected)
+    write([back], tmp_path / "second", ExchangeReport())
+    assert set(next(iter(read(tmp_path / "second", ExchangeReport()))).annotations) == set(expected)
+
+
+@pytest.mark.parametrize("name", ["inception", "pubtator"])
+def test_formats_without_pieces_have_the_whole_extent(tmp_path, name):
+    (read, write), report = ways(name), ExchangeReport()
+    write([AnnotatedText("a", HANDS, APIECE)], tmp_path / "out", report)
+    assert count_kinds(report)[f"mentions in several pieces, which {name} joins"] == 3
+    [found] = read(tmp_path / "out", ExchangeReport())
+    assert found.annotations == [replace(annotation, pieces=()) for annotation in APIECE]
+
+
+@settings(max_examples=25)
+@given(st.sampled_from(["brat", "bioc", "csv"]), st.text("ab \n😀", min_size=2, max_size=25), st.data())
+def test_any_pieces_are_stable_once_written(tmp_path_factory, name, text, data):
+    place = st.tuples(st.integers(0, len(text) - 1), st.integers(1, 5)).map(lambda at: (at[0], min(sum(at), len(text))))
+    pieces = data.draw(st.lists(place, min_size=1, max_size=4))
+    start, end = min(pieces)[0], max(end for _, end in pieces)
+    before = tidy_pieces(text, Annotation(start, end, "D", "C1", pieces=tuple(pieces)))
+    folder, (read, write) = tmp_path_factory.mktemp(name), ways(name)
+    for number in range(2):
+        report = ExchangeReport("skip")
+        write([AnnotatedText("a", text, [before])], folder / f"{number}", report)
+        [found] = read(folder / f"{number}", ExchangeReport())
+        if count_refused(report):
+            assert name == "brat"
+            break
+        assert number == 0 or found.annotations == [before]
+        assert name == "brat" or found.annotations == [before]
+        [before] = found.annotations
+
+
+def test_pieces_fit_the_span_that_is_made_and_are_those_of_one_mention(tmp_path):
+    text = "Sore and big toes, sore and wet toes."
+    annotations = [
+        Annotation(0, 18, "D", "C1", pieces=((0, 4), (13, 18))),
+        Annotation(0, 17, "D", "C2", pieces=((0, 8), (13, 17))),
+        Annotation(19, 36, "D", "C3"),
+        Annotation(19, 36, "D", "C4", pieces=((19, 23), (32, 36))),
+        Annotation(20, 35, "E", "C5", pieces=((20, 23), (32, 35))),
+    ]
+    report, tokenizer = ExchangeReport(), spacy.blank("en")
+    doc = make_doc(AnnotatedText("a", text, annotations), tokenizer.make_doc, report, inside_tokens="expand")
+    register_extensions()
+    found = [(span.label_, span.kb_id_, span.text, span._.match_pieces) for span in doc.spans[DISCONTINUOUS]]
+    assert found == [
+        ("D", "C1", "Sore and big toes,", [(0, 4), (13, 18)]),
+        ("D", "C2", "Sore and big toes", [(0, 8), (13, 17)]),
+        ("E", "C5", "sore and wet toes", [(19, 23), (32, 36)]),
+    ]
+    assert doc.ents[0].kb_id_ == "C3" and doc.ents[0]._.match_pieces == [(19, 36)]
+    assert count_kinds(report) == {
+        "mentions extended to whole tokens": 1,
+        "mentions in several pieces, in the span group 'discontinuous'": 3,
+        "mentions in several pieces with the ends and the label of another one": 1,
+    }
+
+
 def test_brat_has_prefixes_and_names_of_files(tmp_path):
     document = AnnotatedText("x/1", "a head cold", [Annotation(2, 11, "D", "C1|C2"), Annotation(0, 1, "D", "NIL")])
     report = ExchangeReport()
@@ -343,4 +456,4 @@ def test_tables_have_candidates_and_long_mentions(tmp_path):
     assert csv.field_size_limit() == limit
     _, row, *_ = (tmp_path / "mentions.csv").read_text(encoding="utf8").splitlines()
     of_mention, of_candidate = '"n",2,6,"D","UMLS:C1","cold"', '"cold, common","Common Cold",0.5,0.25'
-    assert row == ",".join([of_mention, of_candidate, *['""'] * 5])
+    assert row == ",".join([of_mention, of_candidate, *['""'] * 6])

@@ -7,6 +7,7 @@ import spacy
 from spacy.tokens import Span
 from spacy.training import Example
 
+from spacy_sapbert.matching.bags import BagTable
 from spacy_sapbert.terminology import TerminologyBuilder
 
 TEXT = "Insomnia and high-blood pressure after heart attacks; a common cold."
@@ -164,6 +165,106 @@ def test_short_forms_of_names_are_found_where_the_document_defines_them(make_mat
     assert len(nlp(text).ents) == 1
 
 
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("Hand deformity", [("Hand deformity", "exact")]),
+        ("deformities of the hand", [("deformities of the hand", "form")]),
+        ("hand malformations", [("hand malformations", "classes")]),
+        ("hand and foot deformities", [("hand and foot deformities", "coordination"), ("foot deformities", "exact")]),
+        ("hearing impairment, memory impairment", [("hearing impairment", "exact"), ("memory impairment", "classes")]),
+        ("hand deformity without memory loss", [("hand deformity", "exact"), ("memory loss", "exact")]),
+        # Nothing goes on over a comma, unless the name has one there as well.
+        ("memory, loss", []),
+        ("cyst and renal, cysts, renal", [("cysts, renal", "form")]),
+        ("a hand deformities clinic; non-foot deformity", [("hand deformities", "form")]),
+        ("breast (BRCA) cancer", [("breast (BRCA) cancer", "form")]),
+        ("Breast cancer (BC). BC", [("Breast cancer", "exact"), ("BC", "definition"), ("BC", "definition")]),
+        ("Breast cancer cells (BCC). BCC", [("Breast cancer", "exact")]),
+    ],
+)
+def test_what_is_found_says_how(make_matching, text, expected):
+    names = ["hand deformity", "foot deformities", "hearing loss", "memory loss", "cyst, renal", "breast cancer"]
+    nlp = use_names(make_matching(matches="longest+", spans_key="names"), names)
+    nlp.get_pipe("sapbert_linker").add_names([("C0000002", "hearing impairment")])
+    doc = nlp(text)
+    spans = doc.spans["names"]
+    assert sorted((span.text, span._.match) for span in spans) == sorted(expected)
+    matcher = nlp.get_pipe("terminology_matcher")
+    matcher.words = "exact"
+    kept = [(span, how) for span, how in expected if how in ("exact", "form", "definition")]
+    doc = nlp(text)
+    assert {span.text for span in doc.spans["names"]} <= {span for span, _ in kept}
+    matcher.words, matcher.matches = "classes", "longest"
+    doc = nlp("no hand and foot deformities")
+    assert [span._.match_pieces for span in doc.spans["names"]] == [[(3, 7), (17, 28)]]
+
+
+def test_the_opposite_is_another_name(make_matching):
+    nlp = use_names(make_matching(), ["migraine with aura", "migraine without aura", "hearing loss"])
+    doc = nlp("Migraine without aura, migraine with aura. Migraine; aura. No loss of hearing")
+    assert [(ent.text, ent.kb_id_) for ent in doc.ents][:2] == [
+        ("Migraine without aura", "C0000001"),
+        ("migraine with aura", "C0000000"),
+    ]
+    assert [ent.text for ent in doc.ents][2:] == ["loss of hearing"]
+
+
+def test_the_linker_takes_what_the_matcher_found(make_matching, monkeypatch):
+    nlp = use_names(make_matching(), ["hand deformity", "gout", "Zebra fever"])
+    linker = nlp.get_pipe("sapbert_linker")
+    linker.add_names([("C0000000", "ZEBRA fever")])
+    asked = []
+    search = type(linker.retriever).find
+    monkeypatch.setattr(
+        type(linker.retriever), "find", lambda self, texts, *rest: asked.extend(texts) or search(self, texts, *rest)
+    )
+    doc = nlp("Hand malformations, zebra fever")
+    first, second = (
+        [(found["id"], found["name"], round(found["score"], 2)) for found in ent._.kb_candidates] for ent in doc.ents
+    )
+    assert first == [("C0000000", "hand deformity", 0.95)] and not asked
+    # Both concepts have the name; the one of which it is the canonical name comes first.
+    assert second == [("C0000002", "Zebra fever", 1.0), ("C0000000", "ZEBRA fever", 1.0)]
+    # Entities of others are looked up, and so is what another terminology has found.
+    doc.ents = [Span(doc, 0, 2, "OTHER")]
+    assert linker(doc).ents[0].kb_id_ and asked == ["Hand malformations"]
+    found = nlp.get_pipe("terminology_matcher")(nlp.make_doc("Zebra fever"))
+    linker.remove_concepts(["C0000001"])
+    assert linker(found).ents[0].kb_id_ == "C0000002" and asked[1:] == ["Zebra fever"]
+
+
+def test_what_a_filter_for_labels_leaves_out_is_no_candidate(make_matching):
+    nlp = make_matching(label="SYMPTOM")
+    nlp.get_pipe("sapbert_linker").label_types = {"SYMPTOM": ["T184"]}
+    doc = nlp("heart attack")
+    assert [ent.text for ent in doc.ents] == ["heart attack"]
+    assert "C0027051" not in [found["id"] for found in doc.ents[0]._.kb_candidates]
+
+
+def test_texts_and_names_of_any_length_are_read(make_matching):
+    nlp = use_names(make_matching(), ["gout " * 300, "gout", "hand and foot " * 100])
+    assert len(nlp("gout and hand, " * 5000).ents) == 5000
+    assert len(nlp(" ".join(["gout"] * 2000)).ents) == 2000
+
+
+def test_documents_in_a_stream_get_what_single_ones_get(make_matching):
+    nlp = make_matching()
+    texts = [
+        TEXT,
+        "",
+        "Duchenne muscular dystrophy (DMD).",
+        "DMD",
+        "heart",
+        "attack",
+        *[f"{TEXT} {n}" for n in range(70)],
+    ]
+    assert [read_ents(doc) for doc in nlp.pipe(texts, batch_size=100)] == [read_ents(nlp(text)) for text in texts]
+    nlp.get_pipe("terminology_matcher").types = ["T999"]
+    nlp.set_error_handler(lambda name, component, docs, error: None)
+    assert list(nlp.pipe(texts[:2])) == []
+
+
 def test_odd_texts_have_the_names_that_are_there(make_matching):
     nlp = make_matching()
     for text in ("", " ", "\n\n", "...", "no names 😀"):
@@ -172,17 +273,26 @@ def test_odd_texts_have_the_names_that_are_there(make_matching):
     assert [ent.text for ent in nlp("😀 İ ﬁ heart attack").ents] == ["heart attack"]
 
 
-def test_a_saved_pipeline_finds_the_same(make_matching, tmp_path):
+def test_a_saved_pipeline_finds_the_same(make_matching, tmp_path, monkeypatch):
     nlp = make_matching(label_types={"SYMPTOM": ["T184"]})
     expected = read_ents(nlp(TEXT))
     nlp.to_disk(tmp_path / "pipeline")
+    build, built = BagTable.build, []
+    monkeypatch.setattr(BagTable, "build", lambda *names: built.append(names) or build(*names))
     loaded = spacy.load(tmp_path / "pipeline")
     assert read_ents(loaded(TEXT)) == expected
     copied = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
     assert read_ents(copied(TEXT)) == expected
     assert read_ents(pickle.loads(pickle.dumps(loaded))(TEXT)) == expected
+    assert not built
+    # Made anew, once, for an edited terminology.
     loaded.get_pipe("sapbert_linker").remove_concepts(["C0027051"])
-    assert [text for text, _ in read_ents(loaded(TEXT))] == ["Insomnia", "high-blood pressure", "common cold"]
+    for _ in range(2):
+        assert [text for text, _ in read_ents(loaded(TEXT))] == ["Insomnia", "high-blood pressure", "common cold"]
+    assert len(built) == 1
+    (tmp_path / "pipeline" / "terminology_matcher" / "keys.npy").write_bytes(b"")
+    with pytest.raises(OSError, match="keys.npy"):
+        spacy.load(tmp_path / "pipeline")
 
 
 def test_a_matcher_from_another_pipeline_takes_the_names_of_the_linker_beside_it(make_matching):

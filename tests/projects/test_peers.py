@@ -8,14 +8,20 @@ from collections import namedtuple
 from pathlib import Path
 
 import pytest
+import spacy
 import srsly
 from project_scripts import find_scripts, import_scripts
+from spacy.tokens import DocBin, Span
 
+from training.bench import Contestant, Step, Turns
 from training.data.task import LinkingTask
+from training.evaluation.documents import read_terminology
+from training.evaluation.recognition import ConceptIds
 
 with import_scripts("peers"):
     import foreign
     import peers
+    import recognise
 
 PROJECT = Path(__file__).parents[2] / "projects" / "peers"
 NAMES = [("C1", "common cold"), ("C1", "cold"), ("C2|D2", "cold"), ("C2|D2", "cold temperature"), ("C3", "fever")]
@@ -122,3 +128,53 @@ def test_a_run_gives_one_flat_row_for_each_system_and_task(files, request, tmp_p
     lines = [line for line in table.splitlines() if line.startswith("|")]
     assert len({line.count("|") for line in lines}) == 1
     assert "one: protocol strict, 5 mentions, 1 without their concept among 5 names." in table
+
+
+def test_what_is_found_in_texts_is_kept_and_counted(files, tmp_path):
+    doc = spacy.blank("en")("A common cold and fever.")
+    doc.ents = [Span(doc, 1, 3, label="X", kb_id="C1"), Span(doc, 4, 5, label="X", kb_id="C3")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "toy.spacy")
+    tasks = recognise.read_tasks(f"mine={tmp_path / 'toy.spacy'}", "")
+    (tmp_path / "texts.json").write_text(json.dumps({"mine": [doc.text]}))
+    given = {"run": str(tmp_path), "key": "x", "repeats": 2, "below": []}
+    steps = list(
+        foreign.annotate_texts(given, lambda texts: [[(2, 13, "C1"), (9, 13, "D2"), (0, 1, "")] for _ in texts])
+    )
+    assert steps == ["warm", "annotate mine", "annotate mine"]
+    ids = ConceptIds([read_terminology(files[1])])
+    taken = [Step("build", 2.0, 10**6, {"versions": {}}), Step("annotate mine", 0.5, 2 * 10**6, {})]
+    contestants = {"x": Contestant("X", "", "", {})}
+    (peer,) = recognise.make_peers(tmp_path, tasks, ids, contestants, Turns({"X": taken}))
+    assert (peer["mention_p"], peer["mention_r"], peer["document_f"]) == (0.5, 0.5, 0.5)
+    assert "| X | 2.0 | 2 | 50.0/50.0/50.0 | 50.0/50.0/50.0 | 10 |" in recognise.make_table([peer])
+    for documents, reason in (("", "which is empty"), (f"a={tmp_path / 'no.spacy'}", "with distinct names")):
+        with pytest.raises(ValueError, match=reason):
+            recognise.read_tasks(documents, "")
+
+
+def test_who_finds_mentions_in_texts(files, tmp_path):
+    (tmp_path / "hp.obo").write_text("")
+    given = {"run": "", "repeats": 1, "below": ["HP:0000118"]}
+    found = recognise.make_contestants(given, tmp_path / "hp.obo", "", tmp_path, "fast", "gilda")
+    assert [*found] == ["phrases", "longest", "all", "gilda", "fast_longest", "fast_all"]
+    assert found["all"].inputs["matcher"] == {"matches": "all", "spans_key": "concepts", "below": ["HP:0000118"]}
+    assert found["fast_all"].python == "fast" and not found["fast_all"].inputs["is_longest"]
+    # It has no use for a dictionary.
+    assert [*recognise.make_contestants(given, Path(files[1]), "", tmp_path, "fast", "")] == [
+        "phrases",
+        "longest",
+        "all",
+    ]
+
+
+@pytest.mark.slow
+def test_texts_are_annotated_side_by_side(files, static_folder, tmp_path):
+    doc = spacy.blank("en")("A common cold and fever.")
+    doc.ents = [Span(doc, 1, 3, label="X", kb_id="C1"), Span(doc, 4, 5, label="X", kb_id="C3")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "toy.spacy")
+    documents, encoder = str(tmp_path / "toy.spacy"), str(static_folder)
+    recognise.main(tmp_path / "out", documents, files[1], encoder=encoder, repeats=1, threads=1)
+    written = json.loads((tmp_path / "out" / "recognition.json").read_text(encoding="utf8"))
+    assert {peer["system"]: peer["mention_f"] for peer in written["peers"]} == {
+        **{"PhraseMatcher": 1.0, "ours, longest names": 1.0, "ours, all names": 0.8}
+    }

@@ -27,6 +27,7 @@ wanted = {
     "languages": st.none() | st.sets(st.sampled_from(LANGUAGES)),
     "ids": st.none() | st.sets(st.sampled_from(["C0", "C1", "C2"])),
     "below": st.none() | st.sets(st.sampled_from(["C0", "C1", "C2"])),
+    "not_below": st.none() | st.sets(st.sampled_from(["C0", "C1", "C2"])),
     "coded_in": st.none() | st.sampled_from(["A", "B", "AB"]),
 }
 
@@ -66,6 +67,7 @@ def naive_match(terminology: Terminology, allowed: ConceptFilter):
             and (allowed.label_types is None or any(kind in allowed.label_types for kind in concept.types))
             and (allowed.ids is None or concept.id in allowed.ids)
             and (allowed.below is None or not allowed.below.isdisjoint(list_above(terminology, concept.id)))
+            and (allowed.not_below is None or allowed.not_below.isdisjoint(list_above(terminology, concept.id)))
             and (allowed.coded_in is None or has_code)
             and (allowed.sources is None or any(source in allowed.sources for source in name["source"].split("|")))
             and (allowed.languages is None or name["language"] in allowed.languages)
@@ -96,6 +98,7 @@ def test_equal_filters_are_one_key_whatever_order_and_kind_of_list():
         ({"sources": ["A|B"]}, r"The filter.*sources allows 'A\|B', .*'AB', 'B'"),
         ({"languages": ["EN"]}, r"The filter.*languages allows 'EN', .* 2 languages: 'ENG', 'FRE'\."),
         ({"ids": ["C0", "D1", "C"]}, r"The filter.*ids allows 'C', 'D1', .* 1 ids: 'C0'\."),
+        ({"not_below": ["C0", "D1"]}, r"The filter not_below leaves out 'D1', .* 1 ids: 'C0'\."),
         ({"coded_in": "C"}, r"has a code in.*'C'.* 4 sources: 'A', 'AB', 'B', 'C'\."),
         ({"coded_in": "B:A"}, r"has a code in.*'B:A'"),
     ],
@@ -133,7 +136,7 @@ def test_codes_of_one_source_come_without_it_and_those_of_all_as_stored():
         terminology.codes("C9", "MSH")
 
 
-@pytest.mark.parametrize("key", ["ids", "types", "sources", "languages", "label_types"])
+@pytest.mark.parametrize("key", ["ids", "types", "sources", "languages", "label_types", "not_below"])
 def test_filters_take_lists_of_strings_only(key):
     for value in ([None], ["C1", 5], "C1", [b"C1"]):
         with pytest.raises(ValueError, match=rf"{key}.*a list of strings"):

@@ -1,11 +1,11 @@
-"""The table of names finds what a search through a plain dictionary finds."""
+"""The table of names has each name, with those that are written like it."""
 
 import numpy as np
 import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.retrieval.name_table import NameTable, read_words
+from spacy_sapbert.retrieval.name_table import NameTable, read_hashes
 from spacy_sapbert.terminology import TerminologyBuilder
 
 WORDS = "renal failure acute type ii of , / kidney".split()
@@ -19,25 +19,6 @@ def make_terminology(names):
     return builder.build()
 
 
-def find_plainly(names, text):
-    """All pairs of words, looked up one after the other."""
-    words = read_words(text)
-    keys = {tuple(read_words(name).hashes.tolist()) for name in names} - {()}
-    hashes = words.hashes.tolist()
-    places = [(i, j) for i in range(len(hashes)) for j in range(i, len(hashes)) if tuple(hashes[i : j + 1]) in keys]
-    found = [(int(words.starts[i]), int(words.ends[j])) for i, j in places]
-    return sorted(place for place in found if -1 not in place)
-
-
-@given(NAMES, st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
-def test_all_names_are_found_and_nothing_else(names, text):
-    table = NameTable.build(make_terminology(names).names["name"])
-    starts, ends, entries = table.find(read_words(text))
-    assert sorted(zip(starts.tolist(), ends.tolist(), strict=True)) == find_plainly(names, text)
-    for start, end, entry in zip(starts, ends, entries, strict=True):
-        assert table.find_whole([text[start:end]]) == [entry]
-
-
 @given(NAMES)
 def test_every_name_has_its_rows(names):
     terminology = make_terminology(names)
@@ -45,14 +26,13 @@ def test_every_name_has_its_rows(names):
     listed = terminology.names["name"].to_list()
     for row, name in enumerate(listed):
         (entry,) = table.find_whole([name])
-        if not len(read_words(name).hashes):
+        if not read_hashes(name):
             assert entry == -1
             continue
         assert row in table.rows_of(entry)
-        alike = {other for other in listed if read_words(other).hashes.tolist() == read_words(name).hashes.tolist()}
+        alike = {other for other in listed if read_hashes(other) == read_hashes(name)}
         assert {listed[other] for other in table.rows_of(entry)} == alike
-    marked = table.mark(np.arange(len(listed)) == 0)
-    assert marked.sum() == (table.find_whole(listed[:1]) >= 0).sum()
+    assert table.find_whole(["", "gout"]).tolist() == [-1, -1]
 
 
 @given(NAMES, NAMES, st.data())

@@ -51,8 +51,8 @@ def convert(
     from ..corpora.convert import Conversion, convert_corpus, convert_documents
 
     if format_name == ALL:
-        refuse_options(context, "all corpora", {"errors"})
-        _convert_all(source, output, errors)
+        refuse_options(context, "all corpora", {"errors", "documents"})
+        _convert_all(source, output, errors, documents=documents)
         return
     if documents:
         refuse_options(context, "documents", set(context.params) - {"keep_nil"})
@@ -85,24 +85,31 @@ def convert(
     typer.echo(f"Written to {output}; the counts are in {report}.")
 
 
-def _convert_all(assets: Path, output: Path, errors: str) -> None:
-    """Convert all corpora whose files are there, and list the missing ones."""
+def _convert_all(assets: Path, output: Path, errors: str, *, documents: bool) -> None:
+    """Convert all corpora whose files are there, and list the missing ones. `documents`: those with whole texts."""
     from thinc.api import Config
 
-    from ..corpora.convert import convert_corpus
+    from ..corpora.convert import Conversion, convert_corpus, convert_documents
+    from ..corpora.documents import FORMATS
 
     sections: dict[str, dict[str, Any]] = Config().from_disk(ORIGINALS)["originals"]
+    if documents:
+        sections = {name: section for name, section in sections.items() if section["format"] in FORMATS}
     inputs = {name: assets / section["input"] for name, section in sections.items()}
     there = [name for name, path in inputs.items() if path.is_file() or (path.is_dir() and any(path.iterdir()))]
     for name in show_progress(there, description="Converting corpora", unit="corpora"):
         folder, format_name = output / sections[name]["output"], sections[name]["format"]
-        data = convert_corpus(format_name, inputs[name], folder, errors=errors)
+        if documents:
+            data = convert_documents(format_name, inputs[name], folder, Conversion(errors=errors))
+        else:
+            data = convert_corpus(format_name, inputs[name], folder, errors=errors)
         counts = {
             "mentions": sum(part["mentions"] for part in data["parts"].values()),
-            "names": sum(part["names"] for part in data["dictionaries"].values()),
+            "names": sum(part["names"] for part in data.get("dictionaries", {}).values()),
             "left out": sum(entry["count"] for entry in data["left_out"].values()),
         }
-        typer.echo(f"{name}: {list_counts(counts)}; see {folder / format_name}.json.")
+        report = "documents" if documents else format_name
+        typer.echo(f"{name}: {list_counts(counts)}; see {folder / report}.json.")
     for name in [name for name in inputs if name not in there]:
         typer.echo(f"{name}: not there ({inputs[name]}).")
     typer.echo(f"{len(there)} of {len(sections)} corpora and dictionaries are written to {output}.")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 
 from spacy_sapbert.exchange.brat import FORM as BRAT_FORM
 from spacy_sapbert.exchange.brat import parse_brat
@@ -24,6 +25,8 @@ from ..data.mentions import Mention, parse_mention
 from .reading import PART_NAMES, CorpusParts, Format, InputFile, Originals, locate
 
 MEDMENTIONS = r"(?:.*/)?corpus_pubtator(?:_pmids_(?P<part>trng|train|dev|test))?\.txt"
+GSC = r"(?:.*/)?GSCplus_(?P<part>train|dev|test)_gold\.tsv"
+GSC_FORM = "a PMID, a text, and lines of start, end, mention and id, with tabs between; an empty line ends a document"
 BRAT = r"(?:(?P<part>.+)/)?(?P<doc>[^/]+)\.(?P<kind>txt|ann)"
 MANTRA = r"(?:.*/)?(?P<language>English|German|French|Spanish|Dutch)/(?P<set>[^/]+)/(?P<doc>[^/]+)\.(?P<kind>txt|ann)"
 LANGUAGES = {"english": "en", "german": "de", "french": "fr", "spanish": "es", "dutch": "nl"}
@@ -42,6 +45,31 @@ def read_pubtator(originals: Originals, *, pattern: str, types: Sequence[str] = 
         corpus.mentions[part] = []
         for document in parse_pubtator(file.lines(), file.label, file.report):
             _add_pubtator(corpus, part, document, file, types)
+    return corpus
+
+
+def read_gsc(originals: Originals) -> CorpusParts:
+    """Read GSC+ as PhenoTagger has it: blocks of a PMID, a text, and mentions with terms of HPO."""
+    corpus, report = CorpusParts(), originals.report
+    for part, file in originals.find_parts(GSC).items():
+        blocks = groupby(file.lines(), key=lambda numbered: bool(numbered[1].strip()))
+        for (number, doc_id), *rest in (list(lines) for is_block, lines in blocks if is_block):
+            text, mentions = rest[0][1] if rest else "", []
+            if not text or "\t" in text:
+                report.refuse(f"{file.label}, line {number}", "a PMID without a text", GSC_FORM)
+                continue
+            for place, fields in ((f"{file.label}, line {row}", line.split("\t")) for row, line in rest[1:]):
+                start, end, written, raw_id = fields if len(fields) == 4 else ("", "", "", "")
+                fault = "not four fields, the first two of them numbers"
+                if start.isdecimal() and end.isdecimal():
+                    fault = find_misfit(text, int(start), int(end), written) or ""
+                if fault:
+                    report.refuse(place, fault, GSC_FORM)
+                    continue
+                ids = split_ids(raw_id, keep_prefixes=True)
+                mention = Mention(written, ids, doc_id, type="Phenotype", raw_id=raw_id, place=place)
+                mentions.append(locate(mention, text, (int(start), int(end))))
+            corpus.add(part, doc_id.strip(), text, mentions)
     return corpus
 
 
@@ -237,6 +265,7 @@ FORMATS = {
     "bc5cdr-disease": Format(partial(read_pubtator, pattern=BC5CDR, types=["Disease"]), "CDR_TestSet.PubTator.txt"),
     "brat": Format(read_brat, "<document>.txt and <document>.ann of your own, in a folder or in one for each part"),
     "docbin": Format(read_docbin, "a file .spacy for each part"),
+    "gsc": Format(read_gsc, "GSCplus_dev_gold.tsv of PhenoTagger's corpus.zip"),
     "jsonl": Format(read_uniform, "a file .jsonl for each part, as this command writes it"),
     "mantra-brat": Format(read_mantra, "Mantra-GSC-brat.zip"),
     "medmentions": Format(read_medmentions, "corpus_pubtator.txt and the lists corpus_pubtator_pmids_test.txt"),

@@ -79,15 +79,18 @@ def _stand_alone(mention: Mention) -> tuple[str, list[Mention]]:
 
 
 class KnownIds:
-    """The ids of a terminology, with and without prefixes. Codes of its concepts are other ids of them."""
+    """The ids of a terminology, with and without prefixes. Codes of its concepts are other ids of them.
 
-    def __init__(self, terminology: Terminology) -> None:
+    joined (bool): Concepts with several equal ids keep all of them in one, as the linker writes them.
+    """
+
+    def __init__(self, terminology: Terminology, *, joined: bool = False) -> None:
         self._exact: dict[str, dict[str, None]] = {}
         self._plain: dict[str, dict[str, None]] = {}
         for id_, codes in terminology.concepts.select("id", "codes").iter_rows():
             # A dictionary writes the equal ids of a concept as one; an id with a bar in it would look like two.
             for written in (id_, *id_.split(EQUAL_IDS), *codes):
-                own = {written if EQUAL_IDS in id_ else id_: None}
+                own = {written if EQUAL_IDS in id_ and not joined else id_: None}
                 self._exact.setdefault(written, {}).update(own)
                 self._plain.setdefault(_take_prefix_off(written), {}).update(own)
 

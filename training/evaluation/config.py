@@ -31,6 +31,7 @@ SYSTEM_KINDS = {
     "word_vectors": "systems.vectors.WordVectorSystem",
     "concept_vectors": "systems.vectors.ConceptVectors",
     "pipeline": "documents.PipelineSystem",
+    "phrase_matcher": "recognition.PhraseMatcherSystem",
 }
 TASK_KINDS = {
     "held_out": "tasks.HeldOutSettings",
@@ -40,6 +41,7 @@ TASK_KINDS = {
     "relations": "relations.RelationTaskSettings",
     "word_similarity": "word_similarity.WordSimilaritySettings",
     "documents": "documents.DocumentSettings",
+    "recognition": "recognition.RecognitionSettings",
 }
 
 

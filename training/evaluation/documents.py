@@ -29,11 +29,12 @@ from spacy_sapbert.reranker.calibration import (
     nil_scores,
     risk_coverage,
 )
-from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology import Terminology, read_obo
 
 from ..corpora.gold import list_gold_spans, name_document
 from ..corpora.reading import cut_window
 from ..data.accuracy import Figure, find_hits
+from ..data.dictionary import make_dictionary_terminology
 from .settings import Limits, Listed, Measured, Missing, System, TaskSettings
 
 PROTOCOL = "documents"
@@ -44,18 +45,38 @@ RANKS = (1, 5)
 POINTS = 50
 
 
-class PipelineSystem(System):
-    """A pipeline that links mentions: a saved one, or one that finds abbreviations and has a linker of an encoder and a
-    terminology.
-    """
+class DocumentSystem(System):
+    """A system that is a pipeline of spaCy."""
 
     gives: ClassVar[frozenset[str]] = frozenset({"nlp"})
+
+    @property
+    def nlp(self) -> Language:
+        return self.loaded
+
+    @property
+    def terminologies(self) -> list[Terminology]:
+        """The terminologies of the components."""
+        found = [getattr(component, "terminology", None) for _, component in self.nlp.pipeline]
+        return [terminology for terminology in found if isinstance(terminology, Terminology)]
+
+    def name_concept(self, id_: str) -> str:
+        """Name a concept; empty if the pipeline does not know it."""
+        return next((known[id_].canonical_name for known in self.terminologies if id_ in known), "")
+
+
+class PipelineSystem(DocumentSystem):
+    """A pipeline that links mentions: a saved one, or one that finds abbreviations, and names if it has a matcher, and
+    has a linker of an encoder and a terminology.
+    """
+
     trained: ClassVar[str] = "pipeline"
 
     pipeline: str = ""  # A folder, or the name of an installed package.
-    terminology: str = ""  # A folder: a linker of it and the encoder is measured.
+    terminology: str = ""  # See `read_terminology`: a linker of it and the encoder is measured.
     encoder: str = ""  # A folder or a name on the hub; empty for the encoder of the package.
     abbreviations: Literal["both", "long_form", "short_form", "off"] = "both"  # What is looked up for an abbreviation.
+    matcher: dict[str, Any] | None = None  # Settings of a `terminology_matcher` before the linker; null for none.
 
     _files: str = PrivateAttr("")
 
@@ -63,11 +84,9 @@ class PipelineSystem(System):
     def check(self) -> Self:
         if self.pipeline and self.terminology:
             raise ValueError("give a saved `pipeline` or a `terminology`, not both")
+        if self.pipeline and self.matcher is not None:
+            raise ValueError("a saved `pipeline` has its own components: give `matcher` with a `terminology` only")
         return self
-
-    @property
-    def nlp(self) -> Language:
-        return self.loaded
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -81,6 +100,7 @@ class PipelineSystem(System):
             linker: Any = nlp.get_pipe("sapbert_linker")
             found = {"encoder": linker.encoder.fingerprint, "terminology": linker.terminology.fingerprint}
             found["abbreviations"] = self.abbreviations
+            found |= {} if self.matcher is None else {"matcher": self.matcher}
         return {**found, "kind": "pipeline", "package": package}
 
     def load(self) -> Language:
@@ -94,21 +114,26 @@ class PipelineSystem(System):
             # Projects give empty variables: the system is then listed as missing.
             raise FileNotFoundError("A system of the kind pipeline needs a saved `pipeline`, or a `terminology`.")
         nlp = spacy.blank("en")
-        config: dict[str, Any] = {"k": max(RANKS)}
-        if self.abbreviations != "off":
+        is_off = self.abbreviations == "off"
+        config: dict[str, Any] = {"k": max(RANKS), "abbreviations": "short_form" if is_off else self.abbreviations}
+        if not is_off or self.matcher is not None:
             nlp.add_pipe("schwartz_hearst")
-            config["abbreviations"] = self.abbreviations
+        if self.matcher is not None:
+            nlp.add_pipe("terminology_matcher", config=self.matcher)
+            config["spans_key"] = self.matcher.get("spans_key")
         linker: Any = nlp.add_pipe("sapbert_linker", config=config)
-        linker.initialize(terminology=Terminology.from_disk(self.terminology), encoder=self.encoder or None)
+        linker.initialize(terminology=read_terminology(self.terminology), encoder=self.encoder or None)
         return nlp
 
-    def name_concept(self, id_: str) -> str:
-        """Name a concept; empty if the linkers of the pipeline do not know it."""
-        for _, component in self.nlp.pipeline:
-            terminology = getattr(component, "terminology", None)
-            if isinstance(terminology, Terminology) and id_ in terminology:
-                return terminology[id_].canonical_name
-        return ""
+
+def read_terminology(path: str) -> Terminology:
+    """Read a saved terminology, an ontology (.obo) with synonyms of all scopes, or the dictionary of a corpus."""
+    file = Path(path)
+    if not file.is_file():
+        return Terminology.from_disk(file)
+    if ".obo" in file.suffixes:
+        return read_obo(file, synonym_scopes=("EXACT", "RELATED", "BROAD", "NARROW"))
+    return make_dictionary_terminology(file)
 
 
 def hash_folder(folder: Path, pattern: str = "*") -> str:
@@ -133,9 +158,13 @@ class DocumentSettings(TaskSettings):
             for file in sorted(Path(path).glob("*.spacy")) or [Path(path)]:
                 title = label or file.name.removesuffix(".spacy")
                 if file.is_file():
-                    yield DocumentTask(f"{title}.{PROTOCOL}", file)
+                    yield self.make_task(title, file)
                 else:
                     yield Missing(f"no {file}", title=title, task=name, obtain="`convert --documents`")
+
+    def make_task(self, title: str, file: Path) -> DocumentTask:
+        """Make the task of a file."""
+        return DocumentTask(f"{title}.{PROTOCOL}", file)
 
 
 class LinkedMention(NamedTuple):
@@ -173,7 +202,7 @@ class DocumentTask:
         return hashlib.sha256(parts.encode()).hexdigest()
 
     def describe(self) -> dict[str, Any]:
-        corpus = self.name.removesuffix(f".{PROTOCOL}")
+        corpus = self.name.removesuffix(f".{self.protocol}")
         return {"title": corpus, "corpus": corpus, "ranks": list(RANKS), "is_published": True, "counts": {}}
 
     def read(self) -> list[Doc]:
@@ -249,12 +278,16 @@ def _find_span(doc: Doc, gold: Span) -> Span:
 
 
 def _read_link(doc_id: str, gold: Span, span: Span) -> LinkedMention:
-    text, start, end = span.doc.text, span.start_char, span.end_char
-    window, first = cut_window(text, start, end)
-    marked = f"{window[: start - first]}[[{span.text}]]{window[end - first :]}"
     ids = [] if gold.kb_id_ == NIL else gold.kb_id_.split(ID_SEPARATOR)
     kb_id = "" if span.kb_id_ == NIL else span.kb_id_
-    return LinkedMention(doc_id, span.text, gold.label_, " ".join(marked.split()), ids, _list_found(span), kb_id)
+    context = mark_mention(span.doc.text, span.start_char, span.end_char)
+    return LinkedMention(doc_id, span.text, gold.label_, context, ids, _list_found(span), kb_id)
+
+
+def mark_mention(text: str, start: int, end: int) -> str:
+    """Cut out the text around a mention, which is put in double brackets."""
+    window, first = cut_window(text, start, end)
+    return " ".join(f"{window[: start - first]}[[{text[start:end]}]]{window[end - first :]}".split())
 
 
 def _list_found(span: Span) -> list[dict[str, Any]]:

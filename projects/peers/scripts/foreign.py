@@ -14,6 +14,8 @@ from typing import Any
 # The ids found for a mention, best first, and their scores.
 Ranking = tuple[list[str], list[float]]
 Search = Callable[[Sequence[str]], list[Ranking]]
+# The first character of a mention in a text, the one behind its last, and its concept.
+Found = tuple[int, int, str]
 
 
 def read_dictionary(given: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -44,6 +46,19 @@ def look_up(given: dict[str, Any], search: Search, *, at_once: bool = False) -> 
             found = [ranking for batch in batches for ranking in search(batch)]
             yield f"search {task}"
             kept[task] = dict(zip(queries, found, strict=True))
+    Path(given["run"], f"found_{given['key']}.json").write_text(json.dumps(kept), encoding="utf8")
+
+
+def annotate_texts(given: dict[str, Any], annotate: Callable[[Sequence[str]], list[list[Found]]]) -> Iterator[Any]:
+    """Annotate the texts of each task, in several passes, and keep what was found."""
+    tasks = json.loads(Path(given["run"], "texts.json").read_text(encoding="utf8"))
+    kept = {}
+    annotate(next(iter(tasks.values()))[:1])
+    yield "warm"
+    for _ in range(given["repeats"]):
+        for task, texts in tasks.items():
+            kept[task] = annotate(texts)
+            yield f"annotate {task}"
     Path(given["run"], f"found_{given['key']}.json").write_text(json.dumps(kept), encoding="utf8")
 
 
@@ -114,20 +129,25 @@ def rank_candidates(generator: Any, queries: Sequence[str], k: int) -> list[Rank
     return rankings
 
 
-def gilda(given: dict[str, Any]) -> Iterator[Any]:
-    """gilda's grounder of the dictionary's terms."""
+def make_gilda_grounder(names: Sequence[str], ids: Sequence[str]) -> Any:
+    """Make gilda's grounder of the dictionary's terms."""
     from gilda import Term, make_grounder
     from gilda.process import normalize
 
-    names, ids = read_dictionary(given)
-    yield "read", describe("gilda")
     terms = [
         Term(normalize(name), name, "dictionary", concept_id, first, "synonym" if others else "name", "dictionary")
         for concept_id, distinct in group_names(names, ids).items()
         for first in distinct[:1]
         for others, name in enumerate(distinct)
     ]
-    grounder = make_grounder(terms)
+    return make_grounder(terms)
+
+
+def gilda(given: dict[str, Any]) -> Iterator[Any]:
+    """gilda's grounder of the dictionary's terms."""
+    names, ids = read_dictionary(given)
+    yield "read", describe("gilda")
+    grounder = make_gilda_grounder(names, ids)
     yield "build"
 
     def search(queries: Sequence[str]) -> list[Ranking]:
@@ -135,3 +155,43 @@ def gilda(given: dict[str, Any]) -> Iterator[Any]:
         return [([one.term.id for one in matches], [float(one.score) for one in matches]) for matches in found]
 
     yield from look_up(given, search)
+
+
+def gilda_texts(given: dict[str, Any]) -> Iterator[Any]:
+    """gilda's recogniser of the dictionary's terms, with the best concept of each mention."""
+    from gilda.ner import annotate
+
+    names, ids = read_dictionary(given)
+    yield "read", describe("gilda")
+    grounder = make_gilda_grounder(names, ids)
+    yield "build"
+
+    def annotate_all(texts: Sequence[str]) -> list[list[Found]]:
+        # With a context, it fetches models for other terms than these.
+        found = [annotate(text, grounder=grounder, context_text="") for text in texts]
+        return [[(one.start, one.end, one.matches[0].term.id) for one in of_text] for of_text in found]
+
+    yield from annotate_texts(given, annotate_all)
+
+
+def fasthpocr(given: dict[str, Any]) -> Iterator[Any]:
+    """FastHPOCR's recogniser of the Human Phenotype Ontology. Its index takes minutes to make, and is kept."""
+    from FastHPOCR.HPOAnnotator import HPOAnnotator
+    from FastHPOCR.IndexHPO import IndexHPO
+
+    yield "read", describe("FastHPOCR", "pronto")
+    index = Path(given["index"], "hp.index")
+    is_kept = index.is_file()
+    if not is_kept:
+        index.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=index.parent) as folder:
+            IndexHPO(given["ontology"], folder).index()
+            Path(folder, index.name).replace(index)
+    annotator = HPOAnnotator(str(index))
+    yield "build", {"index_was_kept": is_kept}
+
+    def annotate_all(texts: Sequence[str]) -> list[list[Found]]:
+        found = [annotator.annotate(text, longestMatch=given["is_longest"]) for text in texts]
+        return [[(one.startOffset, one.endOffset, one.hpoUri) for one in of_text] for of_text in found]
+
+    yield from annotate_texts(given, annotate_all)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from foreign import Ranking, describe, look_up, read_dictionary
+from foreign import Found, Ranking, annotate_texts, describe, look_up, read_dictionary
 
 PACKAGES = ("spacy-sapbert", "torch", "transformers", "tokenizers", "scann", "scikit-learn", "scipy", "numpy")
 
@@ -111,3 +111,24 @@ def plugin(given: dict[str, Any]) -> Iterator[Any]:
         encoder.unloaded().load(Path(folder, "encoder"))
         read_index(Path(folder, "index"))
         yield "loaded", {"load": time.perf_counter() - begin}
+
+
+def recognise(given: dict[str, Any]) -> Iterator[Any]:
+    """A pipeline of raw texts: the plugin's matcher and linker, or spaCy's PhraseMatcher if no matcher is given."""
+    from training.evaluation.documents import PipelineSystem
+    from training.evaluation.recognition import PhraseMatcherSystem, find_spans_key
+
+    terminology, matcher = given["terminology"], given["matcher"]
+    yield "read", describe(*PACKAGES)
+    if matcher is None:
+        nlp = PhraseMatcherSystem(terminology=terminology).nlp
+    else:
+        nlp = PipelineSystem(terminology=terminology, encoder=given["encoder"], matcher=matcher).nlp
+    yield "build"
+    key = find_spans_key(nlp)
+
+    def annotate(texts: Sequence[str]) -> list[list[Found]]:
+        docs = ((doc, doc.ents if key is None else doc.spans[key]) for doc in nlp.pipe(texts))
+        return [[(span.start_char, span.end_char, span.kb_id_) for span in spans] for _, spans in docs]
+
+    yield from annotate_texts(given, annotate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
@@ -14,11 +14,14 @@ import spacy
 from inputs import OUTPUT, PACKAGES, compare, report
 from spacy.matcher import PhraseMatcher
 from spacy.tokens import Doc
+from spacy.util import minibatch
 
 from spacy_sapbert.abbreviations.component import get_bounds
+from spacy_sapbert.candidates import ConceptFilter
 from spacy_sapbert.matching import MatcherSettings
+from spacy_sapbert.matching.bags import BagTable, read_pairs
 from spacy_sapbert.matching.compiled import CompiledMatcher
-from spacy_sapbert.retrieval.name_table import NameTable
+from spacy_sapbert.matching.component import MOST_DOCS
 from spacy_sapbert.terminology import Terminology, read_table
 from spacy_sapbert.terminology.readers.lines import SourceFile
 from training.bench import MB, Entry, describe
@@ -29,37 +32,42 @@ TURNS, BLOCK = 3, 500
 TEXTS, TABLE = "matcher_texts.json", "matcher_table.npz"
 
 
-def make_matcher(terminology: Terminology, table: NameTable | None = None) -> CompiledMatcher:
+def make_table(terminology: Terminology) -> BagTable:
+    """Make the table of all names."""
+    return BagTable.build(terminology.names["name"], terminology.name_concept, read_pairs())
+
+
+def make_matcher(terminology: Terminology, table: BagTable | None = None) -> CompiledMatcher:
     """Make the plugin's matcher with all matches, so that each way does the same work; of a saved table, if given."""
-    found = table or NameTable.build(terminology.names["name"])
-    return CompiledMatcher(found, terminology, MatcherSettings(matches="all", spans_key="names", define_length=0))
+    settings = MatcherSettings(matches="all", spans_key="names", define_length=0)
+    return CompiledMatcher(table or make_table(terminology), terminology, settings, ConceptFilter())
 
 
-def make_find(way: str, terminology: Terminology, table: Path) -> Callable[[Doc], Any]:
-    """Make a function that finds the names in a document."""
+def make_find(way: str, terminology: Terminology, table: Path) -> Callable[[Sequence[Doc]], list[Any]]:
+    """Make a function that finds the names in documents."""
     names = terminology.names["name"]
     if way.startswith("matcher"):
         if way == "matcher, made":
-            np.savez(table, **NameTable.build(names)._asdict())
-        return make_matcher(terminology, NameTable(**np.load(table))).find
+            np.savez(table, **make_table(terminology)._asdict())
+        return make_matcher(terminology, BagTable(**np.load(table))).find
     if way == "PhraseMatcher":
         nlp = spacy.blank("en")
         matcher = PhraseMatcher(nlp.vocab, attr="LOWER")
         for start in range(0, len(names), 10_000):
             matcher.add("NAME", list(nlp.tokenizer.pipe(names[start : start + 10_000].to_list())))
-        return lambda doc: matcher(nlp.make_doc(doc.text))
+        return lambda docs: [matcher(nlp.make_doc(doc.text)) for doc in docs]
     from ahocorasick_rs import AhoCorasick, MatchKind
 
     distinct = names.str.to_lowercase().unique(maintain_order=True).to_list()
     automaton = AhoCorasick(distinct, matchkind=MatchKind.Standard)
 
-    def find(doc: Doc) -> list[Any]:
+    def find_in(doc: Doc) -> list[Any]:
         # A match starts and ends where tokens do.
         starts, ends = map(set, get_bounds(doc))
         found = automaton.find_matches_as_indexes(doc.text.lower(), overlapping=True)
         return [place for _, *place in found if place[0] in starts and place[1] in ends]
 
-    return find
+    return lambda docs: [find_in(doc) for doc in docs]
 
 
 def match(given: dict[str, Any]) -> Iterator[Any]:
@@ -76,7 +84,7 @@ def match(given: dict[str, Any]) -> Iterator[Any]:
         for start in range(0, len(texts), BLOCK):
             docs = [nlp.make_doc(text) for text in texts[start : start + BLOCK]]
             yield "tokenise"
-            matches += sum(len(find(doc)) for doc in docs)
+            matches += sum(len(found) for batch in minibatch(docs, MOST_DOCS) for found in find(batch))
             words += sum(len(doc.text.split()) for doc in docs)
             yield "find", {"matches": matches, "words": words}
 
@@ -91,7 +99,7 @@ def measure_recall(path: Path) -> dict[str, float]:
     mentions = (mention for mention in read_mentions(SourceFile(path)) if mention.text.lower() in names)
     for window, group in groupby(mentions, key=lambda mention: mention.window):
         doc = nlp.make_doc(window)
-        matches = [doc[start:end] for start, end, _ in matcher.find(doc)]
+        matches = [doc[start:end] for start, end, *_ in matcher.find([doc])[0]]
         places = {(span.start_char, span.end_char) for span in matches}
         chosen = {(span.start_char, span.end_char) for span in spacy.util.filter_spans(matches)}
         for mention in group:

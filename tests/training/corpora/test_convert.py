@@ -90,6 +90,11 @@ def test_all_corpora_that_are_there_are_converted_and_missing_ones_are_named(tmp
     assert "other: not there" in shown and "2 of 3 corpora and dictionaries" in shown
     written = {path.name for path in (tmp_path / "out" / "mine").iterdir()}
     assert written == {"test.jsonl.gz", "pubtator.json", "dictionary.tsv.gz", "medic.json"}
+    # Those with whole texts, as documents.
+    shown = run("all", tmp_path / "in", tmp_path / "documents", "--documents")
+    assert "mine: 6 mentions" in shown and "1 of 2 corpora" in shown and "medic" not in shown
+    written = {path.name for path in (tmp_path / "documents" / "mine").iterdir()}
+    assert written == {"test.spacy", "documents.json"}
 
 
 @pytest.mark.parametrize(

@@ -270,3 +270,20 @@ def test_faults_are_refused_or_counted(tmp_path, form, files, fault):
         read(tmp_path, form, files)
     with pytest.raises(ValueError, match="no mention.*'malformed': .'count': 1,"):
         read(tmp_path, form, files, errors="skip")
+
+
+def test_gsc_has_blocks_of_a_text_and_its_mentions(tmp_path):
+    rows = "0\t9\tSore toes\tHP:0000001\n16\t25\thead cold\tHP:0000002\n"
+    text = f"11\nSore toes and a head cold\n{rows}\n12\nNothing.\n\n"
+    corpus, report = read(tmp_path, "gsc", {"GSCplus_dev_gold.tsv": text, "README.md": "x"})
+    found = [(mention.doc_id, mention.text, mention.ids, mention.start) for mention in corpus.mentions["dev"]]
+    assert found == [("11", "Sore toes", ["HP:0000001"], 0), ("11", "head cold", ["HP:0000002"], 16)]
+    assert [*corpus.texts["dev"]] == ["11", "12"] and "stray files, not read" in report.odd
+    for block, reason in (
+        ("13", "line 9: a PMID without a text"),
+        ("13\ntoe\n0\t3\tear\tHP:1", "line 11: the text from 0 to 3 is 'toe'"),
+        ("13\ntoe\n0\t3\ttoe", "line 11: not four fields"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            read(tmp_path, "gsc", {"GSCplus_dev_gold.tsv": text + block})
+        assert len(read(tmp_path, "gsc", {}, errors="skip")[0].mentions["dev"]) == 2

@@ -1,0 +1,138 @@
+"""Find mentions and their concepts in the same raw texts with all systems, in one run: accuracy, speed, memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import srsly
+import typer
+from peers import SCRIPTS, split_list
+
+from spacy_sapbert.files import fill_folder, hash_file
+from training.bench import MB, Contestant, Turns, describe, measure, write_report
+from training.data.run_folder import write_json
+from training.evaluation.documents import read_terminology
+from training.evaluation.recognition import ConceptIds, RecognitionSettings, RecognitionTask, score
+from training.evaluation.settings import Limits
+from training.markup import format_rows
+
+
+def read_tasks(documents: str, below: str) -> dict[str, RecognitionTask]:
+    """Read the documents, as a section of `measure` does: files .spacy, NAME=FILE for another name."""
+    settings = RecognitionSettings.read({"files": documents, "below": below})
+    found = list(settings.make("recognition", Limits()))
+    tasks = {task.describe()["title"]: task for task in found if isinstance(task, RecognitionTask)}
+    if not tasks or len(tasks) < len(found):
+        raise ValueError(
+            f"All files of {documents or 'the variable `documents`, which is empty,'} must be there, with distinct "
+            "names: give files that `python -m training convert --documents` has written, as NAME=FILE."
+        )
+    return tasks
+
+
+def make_contestants(
+    given: dict[str, Any], terminology: Path, encoder: str, index: Path, fasthpocr: str, gilda: str
+) -> dict[str, Contestant]:
+    """Make all contestants by their keys; those of other packages only if their Pythons are given. FastHPOCR knows
+    ontologies only.
+    """
+    own = {**given, "terminology": str(terminology), "encoder": encoder}
+    every = {"matches": "all", "spans_key": "concepts"}
+    below = {"below": given["below"]} if given["below"] else {}
+    ours = {"phrases": ("PhraseMatcher", None), "longest": ("ours, longest names", {"matches": "longest", **below})}
+    ours["all"] = "ours, all names", {**every, **below}
+    found = {
+        key: Contestant(name, SCRIPTS / "ours.py", "recognise", {**own, "key": key, "matcher": matcher})
+        for key, (name, matcher) in ours.items()
+    }
+    if gilda:
+        found["gilda"] = Contestant("gilda", SCRIPTS / "foreign.py", "gilda_texts", {**given, "key": "gilda"}, gilda)
+    if fasthpocr and ".obo" in terminology.suffixes:
+        # Of each ontology, an index of its own.
+        kept = {"ontology": str(terminology), "index": str(index / hash_file(terminology)[:16])}
+        for key, name, is_longest in (("fast_longest", "longest names", True), ("fast_all", "all names", False)):
+            inputs = {**given, **kept, "key": key, "is_longest": is_longest}
+            found[key] = Contestant(f"FastHPOCR, {name}", SCRIPTS / "foreign.py", "fasthpocr", inputs, fasthpocr)
+    return found
+
+
+def make_peers(
+    run: Path, tasks: dict[str, RecognitionTask], ids: ConceptIds, contestants: dict[str, Contestant], measured: Turns
+) -> list[dict[str, Any]]:
+    """Make a flat dict for each system and task."""
+    peers = []
+    for key, (name, *_) in contestants.items():
+        kept = srsly.read_json(run / f"found_{key}.json")
+        for task_name, task in tasks.items():
+            docs = task.read()
+            founds = [ids.keep((start, end, id_) for start, end, id_ in found) for found in kept[task_name]]
+            figures = {figure.metric: figure.value for figure in score([ids.read_gold(doc) for doc in docs], founds)}
+            words = sum(len(doc.text.split()) for doc in docs)
+            peers.append(
+                {
+                    **{"system": name, "task": task_name, **figures},
+                    "words_per_second": words / measured.median(name, f"annotate {task_name}"),
+                    "build_seconds": measured.median(name, "build"),
+                    "peak_bytes": measured.peak(name),
+                    "versions": measured.figures(name)["versions"],
+                }
+            )
+    return peers
+
+
+def make_table(peers: list[dict[str, Any]]) -> str:
+    """Write the table: a row for each system, three columns for each task."""
+    columns = ["system", "build, s", "peak memory, MB"]
+    for task in dict.fromkeys(peer["task"] for peer in peers):
+        columns += [f"{task}, mentions P/R/F1", f"{task}, documents P/R/F1", "words/s"]
+    rows: dict[str, list[str]] = {}
+    for peer in peers:
+        first = [peer["system"], f"{peer['build_seconds']:,.1f}", f"{peer['peak_bytes'] / MB:,.0f}"]
+        levels = [
+            "/".join(f"{100 * peer[f'{level}_{what}']:.1f}" for what in "prf") for level in ("mention", "document")
+        ]
+        rows.setdefault(peer["system"], first).extend([*levels, f"{peer['words_per_second']:,.0f}"])
+    return format_rows(columns, list(rows.values()), n_text_columns=1).rstrip("\n")
+
+
+def main(
+    output: Path,
+    documents: str = "",
+    terminology: str = "",
+    below: str = "",
+    encoder: str = "",
+    fasthpocr: str = "",
+    gilda: str = "",
+    repeats: int = 3,
+    threads: int = 0,
+) -> None:
+    """Measure all systems, and write recognition.md and recognition.json. `documents` have commas between them;
+    `terminology` is an ontology or a dictionary; `fasthpocr` and `gilda` are the Pythons of their environments, empty
+    to leave them out."""
+    tasks = read_tasks(documents, below)
+    known, path = read_terminology(terminology), Path(terminology).resolve()
+    described = describe([], [path, *(task.path for task in tasks.values())], threads)
+    run = output.resolve() / "run_texts"
+    with fill_folder(run) as folder:
+        texts = {name: [doc.text for doc in task.read()] for name, task in tasks.items()}
+        write_json(folder / "texts.json", texts)
+        ids = known.concepts["id"].gather(known.names["concept"]).to_list()
+        write_json(folder / "dictionary.json", {"names": known.names["name"].to_list(), "ids": ids})
+    given = {"run": str(run), "repeats": repeats, "below": split_list(below)}
+    pythons = (str(Path(python).absolute()) if python else "" for python in (fasthpocr, gilda))
+    contestants = make_contestants(given, path, encoder, output.resolve() / "fasthpocr_index", *pythons)
+    measured = measure(list(contestants.values()), threads=threads)
+    peers = make_peers(run, tasks, ConceptIds([known], split_list(below)), contestants, measured)
+    counted = f"only {below} with descendants counts" if below else "all concepts count"
+    facts = [f"{len(known):,} concepts with {known.n_names:,} names; {counted}. Median of {repeats} passes."]
+    if any(measured.figures(name).get("index_was_kept") for name, *_ in contestants.values()):
+        facts.append("FastHPOCR's index was kept from an earlier run: `build` is the time to load it.")
+    for peer in {peer["system"].split(",")[0]: peer for peer in peers}.values():
+        facts.append(f"{peer['system'].split(',')[0]}: {', '.join(f'{k} {v}' for k, v in peer['versions'].items())}.")
+    data = {"peers": peers, "measured": measured.to_dict()}
+    write_report(output / "recognition", make_table(peers), facts, described, data)
+
+
+if __name__ == "__main__":
+    typer.run(main)

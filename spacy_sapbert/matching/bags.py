@@ -1,0 +1,232 @@
+"""The names of a terminology as bags of word classes, and the words of a text that are one of these bags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
+
+from ..progress import show_progress
+from ..text import normal_words
+from .classes import find_places, learn_classes
+from .reading import Reading, read
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# Content words of the longest names that are found.
+MOST_WORDS = 12
+# Names that are read at once.
+CHUNK = 8192
+# Words that say nothing by themselves, such as "disease": so many concepts have them in their names.
+GENERIC_SHARE, LEAST_GENERIC = 0.02, 20
+# What any abnormality is called, where the word ends a name: "heart defect" is "heart malformation".
+_ABNORMALITIES = (
+    "abnormality anomaly defect malformation deformity abnormal disturbance impairment alteration aberration "
+    "irregularity dysfunction problem deficit change finding manifestation disorder"
+)
+ABNORMALITIES = np.sort(np.array([*map(hash_string, _ABNORMALITIES.split())], dtype=np.uint64))
+ANY_ABNORMALITY = np.uint64(hash_string("any abnormality"))
+# "hand and foot deformities", "deformities of hand and foot": words of each part, and items of a list.
+MOST_JOINED, MOST_ITEMS = 3, 4
+_SIZES = np.indices((MOST_JOINED,) * 3).reshape(3, 1, -1) + 1
+
+
+class Found(NamedTuple):
+    """Words of a text that are the bag of a name: from `start` to `end`, and from `then` to `until`, or none there."""
+
+    start: np.ndarray
+    end: np.ndarray
+    then: np.ndarray
+    until: np.ndarray
+    entry: np.ndarray  # of the table
+    is_loose: np.ndarray  # whether the name has another word for an abnormality
+
+
+class BagTable(NamedTuple):
+    """The keys of names, which are the sums of the hashes of their words' classes, sorted; and what belongs to it."""
+
+    keys: np.ndarray  # distinct; uint64
+    offsets: np.ndarray  # where the names of each start in `rows`
+    rows: np.ndarray  # of the terminology's names
+    members: np.ndarray  # words that are in a class with others, sorted
+    classes: np.ndarray  # the word that stands for the class of each
+    vocabulary: np.ndarray  # all words of names, sorted
+    generic: np.ndarray  # words that are no name by themselves, sorted
+
+    @classmethod
+    def build(cls, names: pl.Series, concept: np.ndarray, pairs: Iterable[tuple[str, str]]) -> BagTable:
+        """Make the table of names, given the concept of each, and pairs of words that may stand for one another."""
+        hashes, reading, name = read_names(names)
+        concept = concept[name]
+        vocabulary = np.unique(hashes)
+        spell = make_speller(names, hashes, name[reading])
+        members, classes = learn_classes(hashes, reading, concept, spell, pairs)
+        empty = np.empty(0, dtype=np.uint64)
+        table = cls(empty, empty, empty, members, classes, vocabulary, _find_generic(hashes, concept[reading]))
+        lengths = np.bincount(reading, minlength=len(name))
+        of_words = table.classify(hashes)
+        keys = np.zeros(len(name), dtype=np.uint64)
+        np.add.at(keys, reading, of_words)
+        is_kept = (lengths > 0) & (lengths <= MOST_WORDS)
+        is_loose = find_places(ABNORMALITIES, hashes) >= 0
+        is_single = np.bincount(reading[is_loose], minlength=len(name)) == 1
+        once = is_loose & (is_single & is_kept & (lengths > 1))[reading]
+        loose_keys = keys[reading[once]] - of_words[once] + ANY_ABNORMALITY
+        rows = np.concatenate([name[is_kept], name[reading[once]]])
+        distinct, entry = np.unique(np.concatenate([keys[is_kept], loose_keys]), return_inverse=True)
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(entry, minlength=len(distinct)))]).astype(np.uint32)
+        return table._replace(keys=distinct, offsets=offsets, rows=rows[np.lexsort((rows, entry))].astype(np.uint32))
+
+    def read(self, text: str) -> Reading:
+        """Read a text. Words with a hyphen between them are one where a name has that."""
+        return read(text, self.vocabulary)
+
+    def rows_of(self, entry: int) -> np.ndarray:
+        """Return the names of an entry."""
+        return self.rows[self.offsets[entry] : self.offsets[entry + 1]]
+
+    def find_whole(self, text: str) -> np.ndarray:
+        """Find the names that have the bag of a whole text."""
+        key = self.classify(self.read(text).hashes).sum(dtype=np.uint64)
+        (entry,) = find_places(self.keys, np.array([key])).tolist()
+        return self.rows_of(entry) if entry >= 0 else self.rows[:0]
+
+    def classify(self, hashes: np.ndarray) -> np.ndarray:
+        """Put the word that stands for its class in the place of each word."""
+        places = find_places(self.members, hashes)
+        return np.where(places >= 0, self.classes[places], hashes) if len(self.members) else hashes
+
+    def make_filter(self) -> tuple[np.ndarray, np.uint64]:
+        """Make a table of the first bits of keys, and by how much to shift a key for it. Most others are not in it."""
+        bits = max(len(self.keys).bit_length() + 4, 8)
+        shift = np.uint64(64 - bits)
+        known = np.zeros(1 << bits, dtype=bool)
+        known[self.keys >> shift] = True
+        return known, shift
+
+    def find(self, reading: Reading, known: np.ndarray, shift: np.uint64) -> Found:
+        """Find the bags of names in a text, in one piece, or in two beside "and" and "or"."""
+        classes = self.classify(reading.hashes)
+        sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(classes)])
+        parts = [_list_windows(reading), *_list_joined(reading)]
+        start, end, then, until = (np.concatenate(column) for column in zip(*parts, strict=True))
+        keys = sums[end] - sums[start] + sums[until] - sums[then]
+        last = np.where(until > then, until, end) - 1
+        is_loose = (find_places(ABNORMALITIES, reading.hashes) >= 0)[last] & (until - then + end - start > 1)
+        loose = np.flatnonzero(is_loose)
+        places = np.concatenate([np.arange(len(keys)), loose])
+        keys = np.concatenate([keys, keys[loose] - classes[last[loose]] + ANY_ABNORMALITY])
+        may_be = np.flatnonzero(known[keys >> shift])
+        entry = find_places(self.keys, keys[may_be])
+        hits, entry = may_be[entry >= 0], entry[entry >= 0]
+        at = places[hits]
+        return Found(start[at], end[at], then[at], until[at], entry, hits >= len(start))
+
+
+def _list_windows(reading: Reading) -> tuple[np.ndarray, ...]:
+    n = len(reading.hashes)
+    starts = np.tile(np.arange(n), MOST_WORDS)
+    ends = starts + np.repeat(np.arange(1, MOST_WORDS + 1), n)
+    starts, ends = starts[ends <= n], ends[ends <= n]
+    is_whole = reading.segment[starts] == reading.segment[ends - 1]
+    starts, ends = starts[is_whole], ends[is_whole]
+    return starts, ends, ends, ends
+
+
+def _list_joined(reading: Reading) -> list[tuple[np.ndarray, ...]]:
+    """List "A C" of "A, B and D C", and "C B" of "C of A, B and D", in as many words as there may be."""
+    lists = _list_items(reading)
+    if not lists:
+        return []
+    skipped, n = reading.skipped, len(reading.hashes)
+    a, b, c = _SIZES
+    # The first words of the first item but one, of any of the others, and of the last one.
+    second, here, last = np.array([(items[0], item, items[-1]) for items in lists for item in items]).T[:, :, None]
+    before = np.stack(np.broadcast_arrays(here - a, here, last + b, last + b + c, last)).reshape(5, -1)
+    behind = np.stack(np.broadcast_arrays(second - a - c, second - a, here, here + b, here)).reshape(5, -1)
+    behind = behind[:, behind[0] >= 0]
+    behind = behind[:, skipped[behind[1]] != skipped[behind[1] - 1]]
+    start, end, then, until, item = np.concatenate([before, behind], axis=1)
+    fits = (start >= 0) & (until <= n)
+    start, end, then, until, item = (part[fits] for part in (start, end, then, until, item))
+    fits = reading.segment[start] == reading.segment[until - 1]
+    for first, stop in ((start, end), (item, until)):
+        fits &= (reading.links[first] == reading.links[stop - 1]) & (skipped[first] == skipped[stop - 1])
+    return [(start[fits], end[fits], then[fits], until[fits])]
+
+
+def _list_items(reading: Reading) -> list[list[int]]:
+    """List the items of each "A, B and C" but for the first: the places of their first words."""
+    segment, links, joins, skipped = np.diff(reading[3:], axis=1)
+    is_comma = (segment == 0) & (links > 0) & (joins == 0) & (skipped == 0)
+    lists = []
+    for place in (1 + np.flatnonzero((segment == 0) & (joins > 0) & (links <= joins + 1) & (skipped <= 1))).tolist():
+        items = [place]
+        for before in range(place - 1, max(place - MOST_ITEMS * MOST_JOINED, 0), -1):
+            if items[0] - before > MOST_JOINED or segment[before - 1]:
+                break
+            if is_comma[before - 1]:
+                items.insert(0, before)
+        lists.append(items)
+    return lists
+
+
+def read_names(names: pl.Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read the words of names: their hashes, the number of the reading that each is of, and the name of each reading.
+    A name has two where it has words with a hyphen between them that are one word in another name."""
+    hashes, reading = _read_rows(names, np.arange(len(names)), None)
+    hyphened = np.flatnonzero(names.str.contains("[-‐‑]").to_numpy())
+    again, place = _read_rows(names, hyphened, np.unique(hashes))
+    lengths = np.bincount(reading, minlength=len(names))[hyphened]
+    is_other = np.bincount(place, minlength=len(hyphened)) < lengths
+    numbers = np.cumsum(is_other) - 1 + len(names)
+    kept = is_other[place]
+    name = np.concatenate([np.arange(len(names)), hyphened[is_other]])
+    return np.concatenate([hashes, again[kept]]), np.concatenate([reading, numbers[place[kept]]]), name
+
+
+def make_speller(names: pl.Series, hashes: np.ndarray, name: np.ndarray) -> Callable[[int], str]:
+    """Make a function that spells the hash of a word of names, which `read_names` has read."""
+    words, first = np.unique(hashes, return_index=True)
+    example = dict(zip(words.tolist(), name[first].tolist(), strict=True))
+
+    def spell(word: int) -> str:
+        text = names[example[word]]
+        parts = normal_words(text) + normal_words(text.replace("-", ""))
+        return next((part for part in parts if hash_string(part) == word), "")
+
+    return spell
+
+
+def _read_rows(names: pl.Series, rows: np.ndarray, vocabulary: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Read names by their rows: the hashes of words, and the place of each one's name among the rows."""
+    hashes, of_name = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.int64)]
+    with show_progress(total=len(rows), description="Reading the words of names", unit="names") as progress:
+        for start in range(0, len(rows), CHUNK):
+            chunk = rows[start : start + CHUNK]
+            texts = names.gather(chunk).to_list()
+            first = np.cumsum([0, *(len(text) + 2 for text in texts)])
+            reading = read("\n\n".join(texts), vocabulary)
+            hashes.append(reading.hashes)
+            of_name.append(start + np.searchsorted(first, reading.starts, side="right") - 1)
+            progress.update(len(chunk))
+    return np.concatenate(hashes), np.concatenate(of_name)
+
+
+def _find_generic(hashes: np.ndarray, concept: np.ndarray) -> np.ndarray:
+    order = np.lexsort((concept, hashes))
+    hashes, concept = hashes[order], concept[order]
+    is_new = (np.diff(hashes, prepend=0) > 0) | (np.diff(concept, prepend=-1) != 0)
+    distinct, n = np.unique(hashes[is_new], return_counts=True)
+    generic: np.ndarray = distinct[n >= max(GENERIC_SHARE * (concept.max(initial=0) + 1), LEAST_GENERIC)]
+    return generic
+
+
+def read_pairs() -> list[tuple[str, str]]:
+    """Read the pairs that come with the package."""
+    lines = (Path(__file__).parent / "word_pairs.txt").read_text(encoding="utf8").splitlines()
+    return [(first, second) for first, second in (line.split() for line in lines if not line.startswith("#"))]

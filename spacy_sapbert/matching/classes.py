@@ -1,0 +1,117 @@
+"""Word classes: words that names use for one another, as "hearing loss" and "hearing impairment", learned from the
+names of a terminology and from a list of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
+
+# Names of so many words are compared, and those of a concept that differ in one word, if there are not more.
+LENGTHS = (2, 8)
+MOST_ALTERNATIVES = 30
+# How often two words have to stand for one another: those with the same stem ("cardiac", "cardio"), and any others.
+STEM, LEAST_RELATED, LEAST = 4, 1, 3
+# The share of the contexts of both words in which they stand for one another; and below which a given pair is none.
+SHARE, LEAST_SHARE = 0.8, 0.5
+# Contexts that a given pair counts as having been found in.
+GIVEN = 5
+Counts = dict[tuple[int, int], tuple[int, int]]
+
+
+def learn_classes(
+    hashes: np.ndarray,
+    name: np.ndarray,
+    concept: np.ndarray,
+    spell: Callable[[int], str],
+    given: Iterable[tuple[str, str]],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Learn the classes of words from names, and from given pairs unless the names speak against them.
+
+    hashes (np.ndarray): The words of all names.
+    name (np.ndarray): The number of the name that each is of.
+    concept (np.ndarray): The concept of each name.
+    spell (Callable[[int], str]): Spells a hash of a word.
+    given (Iterable[tuple[str, str]]): Pairs of words.
+    RETURNS (tuple[np.ndarray, np.ndarray]): Words, sorted, and the word that stands for the class of each.
+    """
+    counts = count_pairs(hashes, name, concept)
+    pairs = choose_pairs(counts, spell)
+    for words in given:
+        first, second = sorted(map(hash_string, words))
+        n_same, n_both = counts.get((first, second), (0, 0))
+        if n_same >= LEAST_SHARE * n_both:
+            pairs[first, second] = max(pairs.get((first, second), 0), GIVEN)
+    class_of = sorted(join_classes(pairs).items())
+    return tuple(np.array([row[k] for row in class_of], dtype=np.uint64) for k in (0, 1))  # type: ignore[return-value]
+
+
+def count_pairs(hashes: np.ndarray, name: np.ndarray, concept: np.ndarray) -> Counts:
+    """Count the contexts in which two words stand for one another, and those that both have. A context is a name but
+    for one of its words, in any order."""
+    lengths = np.bincount(name, minlength=len(concept))[name]
+    sums = np.zeros(len(concept), dtype=np.uint64)
+    np.add.at(sums, name, hashes)
+    used = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1])
+    context = np.unique(sums[name[used]] - hashes[used], return_inverse=True)[1]
+    distinct, word = np.unique(hashes[used], return_inverse=True)
+    rows = np.stack([word, concept[name[used]], context])
+    rows = rows[:, np.lexsort(rows)]
+    is_new = (np.diff(rows, prepend=-1) != 0).any(axis=0)
+    word, _, context = rows[:, is_new]
+    starts = np.flatnonzero((np.diff(rows[1:, is_new], prepend=-1) != 0).any(axis=0))
+    sizes = np.diff(starts, append=len(word))
+    group, is_few = np.repeat(np.arange(len(starts)), sizes), np.repeat(sizes < MOST_ALTERNATIVES, sizes)
+    n, found = len(distinct), [np.empty((2, 0), dtype=np.int64)]
+    for step in range(1, MOST_ALTERNATIVES - 1):
+        first = np.flatnonzero((group[step:] == group[:-step]) & is_few[step:])
+        found.append(np.stack([context[first], word[first] * n + word[first + step]]))
+    of_pair, pair = np.concatenate(found, axis=1)
+    pairs, pair = np.unique(pair, return_inverse=True)
+    # Several concepts may have a pair in one context.
+    n_same = np.bincount(np.unique(of_pair * len(pairs) + pair) % max(len(pairs), 1), minlength=len(pairs))
+    contexts: dict[int, set[int]] = {number: set() for number in np.unique([pairs // n, pairs % n]).tolist()}
+    for of_word, of_context in zip(word.tolist(), context.tolist(), strict=True):
+        if of_word in contexts:
+            contexts[of_word].add(of_context)
+    counts: Counts = {}
+    for code, same in zip(pairs.tolist(), n_same.tolist(), strict=True):
+        first, second = divmod(code, n)
+        counts[int(distinct[first]), int(distinct[second])] = same, len(contexts[first] & contexts[second])
+    return counts
+
+
+def choose_pairs(counts: Counts, spell: Callable[[int], str], least: int = LEAST) -> dict[tuple[int, int], int]:
+    """Choose the pairs that may stand for one another in any name, with the number of their contexts."""
+    chosen = {}
+    for pair, (n_same, n_both) in counts.items():
+        if n_same >= SHARE * n_both:
+            first, second = map(spell, pair)
+            enough = LEAST_RELATED if first[:STEM] == second[:STEM] else least
+            if n_same >= enough and all(word.isalpha() and len(word) > 2 for word in (first, second)):
+                chosen[pair] = n_same
+    return chosen
+
+
+def join_classes(pairs: dict[tuple[int, int], int]) -> dict[int, int]:
+    """Join pairs to classes, of which each two words are a pair, and give each word the one that stands for its class.
+    Pairs with more contexts come first."""
+    members: dict[int, list[int]] = {}
+    class_of: dict[int, int] = {}
+    for pair, _ in sorted(pairs.items(), key=lambda item: (-item[1], item[0])):
+        first, second = (class_of.get(word, word) for word in pair)
+        ours, others = members.get(first, [first]), members.get(second, [second])
+        if first != second and all((min(a, b), max(a, b)) in pairs for a in ours for b in others):
+            members[first] = ours + others
+            members.pop(second, None)
+            class_of.update(dict.fromkeys(members[first], first))
+    return class_of
+
+
+def find_places(sorted_values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Find the places of values in a sorted array; -1 where there is none."""
+    if not len(sorted_values):
+        return np.full(len(wanted), -1)
+    places = np.minimum(np.searchsorted(sorted_values, wanted), len(sorted_values) - 1)
+    return np.where(sorted_values[places] == wanted, places, -1)

@@ -1,0 +1,122 @@
+"""Texts and names as arrays of content words, which bags are made of."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
+
+from ..retrieval.name_table import PART
+from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words, normalize_name, normalize_writing
+
+# What a word is: words of content make names; others are left out of them.
+CONTENT, FUNCTION, LINKING, JOINING = range(4)
+_KINDS = {
+    **dict.fromkeys("a an the of in on at to for from by due nos unspecified other".split(), FUNCTION),
+    # A name that crosses one of these has it as well; the last two also join what goes with one word. "Without" and
+    # "no" are content: they make the opposite.
+    **dict.fromkeys("nor with".split(), LINKING),
+    **dict.fromkeys("and or".split(), JOINING),
+}
+# Behind these, "A" is no article.
+_LETTERED = frozenset("type class group grade hepatitis hemophilia haemophilia vitamin".split())
+# What stands between two words: the end of what a name may cover, what the name has as well, and what joins.
+END, LINK, HYPHEN, JOIN = 1, 2, 4, 8
+_END = re.compile(r"[.:;!?]\s|[()\[\]{}]|\n\s*\n")
+_WEAK = re.compile(r"[\s'’\-‐‑–]*")
+_HYPHENS = frozenset("-‐‑")
+_JOINING = re.compile(r"\s*[/&]\s*")
+# The hashes of a word's normal forms, and its kind.
+Word = tuple[tuple[int, ...], int]
+
+
+class Reading(NamedTuple):
+    """The content words of a text, one row each. The last four columns only grow: where two words have the same number,
+    there is nothing of the kind between them."""
+
+    hashes: np.ndarray  # of normal forms; uint64
+    starts: np.ndarray  # in characters
+    ends: np.ndarray
+    segment: np.ndarray  # brackets and ends of sentences
+    links: np.ndarray  # commas, "with", and joins
+    joins: np.ndarray  # "and", "or", slashes
+    skipped: np.ndarray  # words that are no content
+
+
+def read(text: str, vocabulary: np.ndarray | None = None) -> Reading:
+    """Read a text. Two words with a hyphen between them are one word if `vocabulary`, sorted hashes, has that."""
+    pieces = PART.split(text)
+    words, gaps = pieces[1::2], pieces[:-1:2]
+    ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))[1::2]
+    starts = ends - np.fromiter(map(len, words), np.int64, len(words))
+    parts = [*map(_read_word, words)]
+    _read_letters(words, parts)
+    gap = np.fromiter(map(_read_gap, gaps), np.int64, len(gaps))
+    if vocabulary is not None and len(vocabulary):
+        _join_hyphens(words, parts, gap, ends, vocabulary)
+    place = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+    hashes = np.array([one for part in parts for one in part[0]], dtype=np.uint64)
+    kind = np.array([part[1] for part in parts], dtype=np.int64)
+    joins = np.cumsum(((gap & JOIN) > 0) | (kind == JOINING))
+    links = np.cumsum(((gap & LINK) > 0) | (kind == LINKING)) + joins
+    columns = starts, ends, np.cumsum(gap & END), links, joins, np.cumsum(kind != CONTENT)
+    place = place[kind[place] == CONTENT] if len(place) else place
+    return Reading(hashes, *(column[place] for column in columns))
+
+
+@lru_cache(CACHED)
+def _read_word(word: str) -> Word:
+    kind = _KINDS.get(_plain(word).lower(), CONTENT)
+    if kind != CONTENT:
+        return (), kind
+    return tuple(map(hash_string, normal_words(word) or (normalize_writing(word),))), CONTENT
+
+
+def _plain(text: str) -> str:
+    return text if text.isascii() else normalize_writing(normalize_name(text))
+
+
+def _read_letters(words: list[str], parts: list[Word]) -> None:
+    """Read short words again that are numerals or names of types behind others: "factor V", "type A"."""
+    for place, word in enumerate(words):
+        if len(word) < 3 and place:
+            small, before = _plain(word).lower(), words[place - 1].lower()
+            if small in NUMERALS_AFTER_WORDS:
+                parts[place] = tuple(map(hash_string, normal_words(word, before))), CONTENT
+            elif small == "a" and (before in _LETTERED or word == "A"):
+                parts[place] = (hash_string("a"),), CONTENT
+
+
+@lru_cache(CACHED)
+def _read_gap(gap: str) -> int:
+    if gap == " ":
+        return 0
+    if not gap.isascii() and not _END.search(gap):
+        gap = _plain(gap)
+    if _END.search(gap):
+        return END
+    if gap in _HYPHENS:
+        return HYPHEN
+    if _JOINING.fullmatch(gap):
+        return JOIN
+    return 0 if _WEAK.fullmatch(gap) else LINK
+
+
+def _join_hyphens(
+    words: list[str], parts: list[Word], gap: np.ndarray, ends: np.ndarray, vocabulary: np.ndarray
+) -> None:
+    for place in np.flatnonzero(gap == HYPHEN).tolist():
+        key = _hash_joined(words[place - 1], words[place]) if place else 0
+        found = min(int(np.searchsorted(vocabulary, np.uint64(key))), len(vocabulary) - 1)
+        if key and int(vocabulary[found]) == key and parts[place - 1][0]:
+            parts[place - 1], parts[place] = ((key,), CONTENT), ((), CONTENT)
+            ends[place - 1] = ends[place]
+
+
+@lru_cache(CACHED)
+def _hash_joined(first: str, second: str) -> int:
+    normal = normal_words(first + second) if len(first) > 1 and len(second) > 2 else ()
+    return int(hash_string(normal[0])) if len(normal) == 1 else 0

@@ -1,0 +1,130 @@
+"""The look-up of bags: what it finds, beside a naive loop; word classes, coordination and what stops a name."""
+
+from collections import Counter
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.matching.bags import MOST_WORDS, BagTable, read_pairs
+from spacy_sapbert.matching.classes import MOST_ALTERNATIVES, count_pairs, join_classes
+from spacy_sapbert.matching.reading import read
+from spacy_sapbert.text import normal_words
+
+WORDS = "renal failure acute tumours of the hand".split()
+PHRASES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+
+
+def make_table(names, pairs=()):
+    """Make the table of names, each of a concept of its own, or of concepts with several names."""
+    listed = [[entry] if isinstance(entry, str) else entry for entry in names]
+    concept = np.repeat(np.arange(len(listed)), [*map(len, listed)])
+    return BagTable.build(pl.Series([name for entry in listed for name in entry], dtype=pl.String), concept, pairs)
+
+
+def find(table, text):
+    """Find bags: the texts from the first word to the last, sorted."""
+    reading = table.read(text)
+    start, end, then, until, *_ = table.find(reading, *table.make_filter())
+    stop = np.where(until > then, until, end)
+    return sorted(
+        text[reading.starts[i] : reading.ends[j - 1]] for i, j in {*zip(start.tolist(), stop.tolist(), strict=True)}
+    )
+
+
+@given(st.lists(PHRASES, min_size=1, max_size=8), st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
+def test_windows_with_the_words_of_a_name_are_found_and_nothing_else(names, text):
+    def read_bag(phrase):
+        return frozenset(Counter(w for w in normal_words(phrase) if w not in ("of", "the")).items())
+
+    words = [word for word in text.split() if word not in ("of", "the")]
+    bags = {read_bag(name) for name in names} - {frozenset()}
+    windows = [words[i:j] for i in range(len(words)) for j in range(i + 1, len(words) + 1)]
+    expected = [window for window in windows if read_bag(" ".join(window)) in bags]
+    found = find(make_table(names), text)
+    assert Counter(map(read_bag, found)) == Counter(read_bag(" ".join(window)) for window in expected)
+
+
+@given(st.text(max_size=80))
+def test_every_word_is_where_its_offsets_say(text):
+    reading = read(text)
+    places = sorted({*zip(reading.starts.tolist(), reading.ends.tolist(), strict=True)})
+    assert places == [*dict.fromkeys(zip(reading.starts.tolist(), reading.ends.tolist(), strict=True))]
+    for (_, before), (start, end) in zip([(0, 0), *places], places, strict=False):
+        assert before <= start < end <= len(text)
+    assert all((np.diff(column) >= 0).all() for column in reading[3:])
+
+
+@pytest.mark.parametrize(
+    "names, text, expected",
+    [
+        (["heart failure"], "failure of the heart; heart. Failure (heart) failure", ["failure of the heart"]),
+        (["preauricular pit", "pre-axial pit"], "Pre-auricular pits; pre-axial", ["Pre-auricular pits"]),
+        (["hepatitis A", "factor V"], "a hepatitis A: factor 5", ["factor 5", "hepatitis A"]),
+        (["hand deformity"], "hand and foot deformities", ["hand and foot deformities"]),
+        (["hand deformity"], "deformities of foot, leg and hand", ["deformities of foot, leg and hand"]),
+        (["hand deformity"], "hands and, in men, deformities", []),
+        (["otic anomaly"], "branchial, otic and renal anomalies", ["otic and renal anomalies"]),
+        (["heart malformation"], "a heart defect; heart failure", ["heart defect"]),
+        ([" ".join("bcdefghijklmnop"[:MOST_WORDS])], " ".join("bcdefghijklmnop"), ["b c d e f g h i j k l m"]),
+        (["x " * 300], "x " * 400, []),
+        (["of the", "+"], "of the +", ["+"]),
+    ],
+)  # fmt: skip
+def test_what_stands_between_words_and_what_joins_them(names, text, expected):
+    assert find(make_table(names), text) == expected
+
+
+def test_words_that_concepts_use_for_one_another_are_one_class():
+    concepts = [[f"{organ} loss", f"{organ} impairment"] for organ in ("hearing", "vision", "memory")]
+    table = make_table(
+        [*concepts, "smell loss", ["renal cyst", "renals cysts"], ["cardiac arrest", "cardiacal arrest"]]
+    )
+    assert find(table, "impairment of smell, smells loss") == ["impairment of smell", "smells loss"]
+    # Where they tell concepts apart, they are none, even if they are given.
+    concepts += [[f"{name} loss"] for name in ("a b", "c d", "e f", "g h")] + [
+        [f"{name} impairment"] for name in ("a b", "c d", "e f", "g h")
+    ]
+    assert find(make_table([*concepts, "smell loss"], [("loss", "impairment")]), "impairment of smell") == []
+    assert find(make_table(["kidney stone"], [("kidney", "renal")]), "renal stones") == ["renal stones"]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd"), st.integers(0, 3)), min_size=1, max_size=20)
+)
+def test_pairs_are_counted_as_a_loop_counts_them(names):
+    names = [(sorted(map(ord, words)), concept) for *words, concept in names]
+    hashes = np.array([word for words, _ in names for word in words], dtype=np.uint64)
+    concept = np.array([concept for _, concept in names])
+    contexts = {}
+    for words, of_concept in names:
+        for place in (0, 1):
+            contexts.setdefault(words[1 - place], {}).setdefault(words[place], set()).add(of_concept)
+    expected = {}
+    for at in contexts.values():
+        for a in at:
+            for b in at:
+                if a < b:
+                    same, both = expected.get((a, b), (0, 0))
+                    expected[a, b] = same + bool(at[a] & at[b]), both + 1
+    counted = count_pairs(hashes, np.repeat(np.arange(len(names)), 2), concept)
+    assert counted == {pair: counts for pair, counts in expected.items() if counts[0]}
+    assert MOST_ALTERNATIVES > 4
+
+
+def test_all_words_of_a_class_are_pairs():
+    classes = join_classes({(1, 2): 9, (2, 3): 5, (3, 4): 4, (1, 3): 1})
+    assert classes[1] == classes[2] == classes[3] and 4 not in classes
+    assert join_classes({(1, 2): 2, (2, 3): 1}) == {1: 1, 2: 1}
+
+
+def test_shipped_pairs_are_words_of_which_each_two_of_a_class_are_a_pair():
+    pairs = read_pairs()
+    assert len(pairs) > 3000 and all(first < second for first, second in pairs) and len(set(pairs)) == len(pairs)
+    assert all(normal_words(word) == (word,) for pair in pairs for word in pair)
+
+
+def test_a_table_of_no_names_finds_nothing():
+    assert find(make_table([]), "renal failure") == [] and find(make_table(["renal failure"]), "") == []

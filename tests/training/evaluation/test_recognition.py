@@ -1,0 +1,199 @@
+"""Recognition: what is found in raw texts, counted beside a naive loop; ids, branches, the matchers and the command."""
+
+import json
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc, DocBin, Span
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from typer.testing import CliRunner
+
+from spacy_sapbert.terminology import TerminologyBuilder
+from training.cli import app
+from training.encoders.export import write_static_encoder
+from training.evaluation.documents import PipelineSystem, read_terminology
+from training.evaluation.frame import read_results
+from training.evaluation.recognition import ConceptIds, PhraseMatcherSystem, RecognitionTask, list_errors, score
+
+TEXT = "Severe muscle pain and head cold in colds. The cold was mild."
+# Ids of several concepts, of which any is right; none; a code of a concept; and one of another branch.
+GOLD = [("Severe muscle pain", "D3"), ("muscle pain", "MESH:D9|D3"), ("head cold", "OLD:7"), ("colds", "NIL")]
+NAMES = {"D1": ["cold", "head cold"], "D2": ["cold", "low temperature", "Chill"], "D3": ["muscle pain"], "D4": ["mild"]}
+CODES, PARENTS = {"D1": ["OLD:7"]}, {"D1": ["D0"], "D3": ["D0"], "D4": ["D9"]}
+
+
+def build_terminology():
+    builder = TerminologyBuilder()
+    for concept, names in {"D0": ["disease"], "D9": ["severity"], **NAMES}.items():
+        codes, parents = CODES.get(concept, []), PARENTS.get(concept, [])
+        builder.add_concept(concept, canonical_name=names[0], codes=codes, parents=parents)
+        for name in names:
+            builder.add_name(concept, name)
+    return builder.build()
+
+
+def annotate(text, gold):
+    doc = spacy.blank("en")(text)
+    spans = []
+    for mention, id_ in gold:
+        start = text.index(mention)
+        spans.append(doc.char_span(start, start + len(mention), label="X", kb_id=id_))
+    doc.ents, doc.spans["overlapping"] = spacy.util.filter_spans(spans), []
+    doc.spans["overlapping"] = [span for span in spans if span not in doc.ents]
+    return doc
+
+
+@pytest.fixture
+def folder(tmp_path):
+    words = "[UNK] disease severity cold head muscle pain mild low temperature chill".split()
+    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
+    write_static_encoder(tmp_path / "encoder", tokenizer, np.eye(len(words), dtype=np.float32))
+    build_terminology().to_disk(tmp_path / "names")
+    docs = [annotate(TEXT, GOLD), annotate("Nothing", [])]
+    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "toy.spacy")
+    return tmp_path
+
+
+def by_name(figures):
+    return {figure.metric: round(figure.value, 4) for figure in figures}
+
+
+def count_naively(golds, founds):
+    """Count single mentions and single concepts, one after the other, as one would by hand."""
+    counts = {"mention": [0, 0, 0], "document": [0, 0, 0]}
+    for gold, found in zip(golds, founds, strict=True):
+        hit = set()
+        for start, end, id_ in found:
+            if (start, end) in gold and id_ in gold[start, end]:
+                hit.add((start, end))
+            else:
+                counts["mention"][1] += 1
+        counts["mention"][0] += len(hit)
+        counts["mention"][2] += len(gold) - len(hit)
+        ids = {id_ for _, _, id_ in found}
+        single = {min(one) for one in gold.values() if len(one) == 1}
+        composite = {one for one in gold.values() if len(one) > 1}
+        met = {one for one in composite if one & ids}
+        counts["document"][0] += len(ids & single) + len(met)
+        counts["document"][1] += len(ids - single - {id_ for one in composite for id_ in one})
+        counts["document"][2] += len(single - ids) + len(composite - met)
+    figures = {}
+    for level, (right, wrong, missed) in counts.items():
+        p, r = (right / n if n else 0.0 for n in (right + wrong, right + missed))
+        figures |= {f"{level}_p": p, f"{level}_r": r, f"{level}_f": 2 * p * r / (p + r) if p + r else 0.0}
+    return figures
+
+
+places, ids = st.tuples(st.integers(0, 3), st.integers(4, 6)), st.sampled_from("ABCD")
+documents = st.tuples(
+    st.dictionaries(places, st.frozensets(ids, min_size=1, max_size=2), max_size=5),
+    st.sets(st.tuples(places, ids).map(lambda found: (*found[0], found[1])), max_size=6),
+)
+
+
+@given(st.lists(documents, max_size=4))
+def test_figures_are_those_of_a_naive_loop(corpus):
+    golds, founds = [gold for gold, _ in corpus], [found for _, found in corpus]
+    found = {figure.metric: figure.value for figure in score(golds, founds)}
+    assert found == pytest.approx(count_naively(golds, founds))
+
+
+def test_ids_stand_for_concepts_and_those_below_others_count():
+    doc = annotate(TEXT, GOLD)
+    every = ConceptIds([build_terminology()]).read_gold(doc)
+    # An alternative id is that of its concept, prefixes do not matter, and NIL is left out.
+    assert every == {(0, 18): {"D3"}, (7, 18): {"D9", "D3"}, (23, 32): {"D1"}}
+    below = ConceptIds([build_terminology()], ["D9"])
+    assert below.read_gold(doc) == {(7, 18): {"D9", "D3"}}
+    doc.ents = [Span(doc, 12, 13, label="X", kb_id="D4"), Span(doc, 0, 1, label="X", kb_id="D3")]
+    doc.spans["more"] = [Span(doc, 4, 6, label="X", kb_id="OLD:7"), Span(doc, 4, 5, label="X", kb_id="NIL")]
+    assert {id_ for _, _, id_ in below.read_found(doc)} == {"D4"}
+    assert ConceptIds([build_terminology()], ["D0"]).read_found(doc, "more") == {(23, 32, "D1")}
+    # Equal ids of a concept in one, as a table gives them; and ids that nobody knows.
+    builder = TerminologyBuilder()
+    builder.add_concept("A|B", canonical_name="a")
+    builder.add_name("A|B", "a")
+    joined = ConceptIds([builder.build()])
+    assert joined.resolve(["B"]) == joined.resolve(["A|B"]) == {"A|B"} and joined.resolve(["C"]) == {"C"}
+    with pytest.raises(ValueError, match="no terminology with parents"):
+        ConceptIds([], ["D0"])
+    assert ConceptIds([]).read_found(Doc(doc.vocab)) == set()
+
+
+def test_the_phrase_matcher_takes_the_longest_name_and_the_concept_with_the_most(folder):
+    nlp = PhraseMatcherSystem(terminology=str(folder / "names")).nlp
+    found = [(ent.text, ent.kb_id_) for ent in nlp("A Head Cold is COLD, no chills")[:].ents]
+    assert found == [("Head Cold", "D1"), ("COLD", "D2")]
+    with pytest.raises(FileNotFoundError, match="needs a `terminology`"):
+        PhraseMatcherSystem().load()
+
+
+def test_terminologies_are_folders_ontologies_and_dictionaries(folder):
+    (folder / "hp.obo").write_text(
+        'ontology: hp\n\n[Term]\nid: HP:1\nname: deafness\nalt_id: HP:9\nsynonym: "hearing loss" RELATED []\n'
+    )
+    (folder / "names.tsv").write_text("D5|77\tgout\n")
+    assert read_terminology(str(folder / "hp.obo"))["HP:1"].names == ("deafness", "hearing loss")
+    assert read_terminology(str(folder / "names.tsv"))["D5"].codes == ("OTHER:77",)
+    assert read_terminology(str(folder / "names")) == build_terminology()
+    with pytest.raises(FileNotFoundError):
+        read_terminology(str(folder / "gone"))
+
+
+def load(folder, **matcher):
+    given = {"terminology": str(folder / "names"), "encoder": str(folder / "encoder")}
+    return PipelineSystem(**given, abbreviations="off", matcher=matcher)
+
+
+def test_the_matcher_finds_mentions_in_texts_alone(folder):
+    task = RecognitionTask("toy.recognition", folder / "toy.spacy")
+    figures, details, _ = task.measure(load(folder, matches="longest"))
+    # Found are muscle pain, head cold, colds, cold and mild; "cold" is of two concepts, of which D2 has more names.
+    assert by_name(figures) == {
+        **{"mention_p": 0.4, "mention_r": 0.6667, "mention_f": 0.5},
+        **{"document_p": 0.6, "document_r": 1.0, "document_f": 0.75},
+    }
+    assert {figure.n for figure in figures} == {3} and details["documents"] == 2 and details["words_per_second"] > 0
+    rows = [(error["kind"], error["mention"], error["gold"], error["chosen"]) for error in details["errors"]]
+    assert rows[:2] == [("false negative", "Severe muscle pain", "D3", ""), ("false positive", "colds", "", "D2")]
+    assert details["errors"][0]["context"].startswith("[[Severe muscle pain]] and head cold")
+    assert details["errors"][0]["gold_name"] == "muscle pain"
+    # All names, in a group of spans that the linker reads as well.
+    system = load(folder, matches="all", spans_key="found")
+    more = by_name(task.measure(system).figures)
+    assert more["mention_p"] < 0.4 and more["mention_r"] == 0.6667
+    assert system.identity["matcher"] == {"matches": "all", "spans_key": "found"}
+    other = {(23, 32, "D2")}
+    (error,) = list_errors(annotate(TEXT, []), {(23, 32): frozenset({"D1"})}, other, system)
+    assert (error["kind"], error["gold"], error["chosen_name"]) == ("wrong concept", "D1", "cold")
+
+
+def test_a_pipeline_that_finds_nothing_is_refused(folder):
+    system = PipelineSystem(terminology=str(folder / "names"), encoder=str(folder / "encoder"))
+    with pytest.raises(ValueError, match="find no mention with an id.*needs a `matcher`"):
+        RecognitionTask("toy.recognition", folder / "toy.spacy").measure(system)
+    with pytest.raises(ValueError, match="give `matcher` with a `terminology` only"):
+        PipelineSystem.read({"pipeline": "x", "matcher": {}})
+
+
+def test_the_command_measures_recognition(folder):
+    sections = {
+        "systems.phrases": f'kind = "phrase_matcher"\nterminology = "{folder / "names"}"',
+        "systems.empty": 'kind = "phrase_matcher"',
+        "tasks.raw": f'kind = "recognition"\nfiles = "{folder},gone={folder / "gone.spacy"}"\nbelow = ["D0"]',
+    }
+    parts = ["[systems]\n\n[tasks]\n", *(f"[{name}]\n{section}\n" for name, section in sections.items())]
+    (folder / "measure.cfg").write_text("\n".join(parts))
+    result = CliRunner().invoke(app, ["measure", str(folder / "measure.cfg"), str(folder / "out")])
+    assert result.exit_code == 0, result.exception
+    frame = read_results(folder / "out").filter(metric="mention_f")
+    assert frame.select("system", "task", "protocol", "n").rows() == [("phrases", "toy.recognition", "recognition", 3)]
+    assert "empty on toy.recognition: A system" in result.output and "gone.spacy" in result.output
+    result = CliRunner().invoke(app, ["report", str(folder / "out")])
+    assert result.exit_code == 0, result.exception
+    kept = json.loads((folder / "out" / "measured.json").read_text())["results"][0]["details"]
+    assert kept["errors"] and kept["documents_per_second"] > 0
