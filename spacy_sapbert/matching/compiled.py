@@ -77,6 +77,7 @@ class CompiledMatcher:
     ) -> None:
         self._made_of = table, terminology, settings, linker_filter
         self.settings, self._table, self._terminology = settings, table, terminology
+        self.fingerprint = terminology.fingerprint
         self._known, self._shift = table.make_filter()
         # Single columns, because getting one from its table takes longer than reading a value.
         self._name_column, self._types = terminology.names["name"], terminology.concepts["types"]

@@ -107,10 +107,11 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
                 handle(self.name, self, docs, error)
 
     def _annotate(self, docs: list[Doc]) -> list[Doc]:
-        for doc, found in zip(docs, self._find(docs), strict=True):
+        matcher = self._compile(docs[0])
+        for doc, found in zip(docs, self._find(docs, matcher), strict=True):
             self.set_annotations(doc, [span for span, _ in found])
             for span, hit in found:
-                write_match(span, _describe(hit, span.label_, self._bags[0]))
+                write_match(span, _describe(hit, span.label_, matcher.fingerprint))
         return docs
 
     def match(self, doc: Doc) -> list[Span]:
@@ -120,12 +121,12 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         RETURNS (list[Span]): In the order of the text; overlapping ones only with matches = "longest+" or "all".
         RAISES (ValueError): If the pipeline has no linker of the name that is set, or it has no concepts yet.
         """
-        return [span for span, _ in next(self._find([doc]))]
+        return [span for span, _ in next(self._find([doc], self._compile(doc)))]
 
-    def _find(self, docs: list[Doc]) -> Iterator[list[tuple[Span, Hit]]]:
+    def _find(self, docs: list[Doc], matcher: CompiledMatcher) -> Iterator[list[tuple[Span, Hit]]]:
         """Find the mentions of documents, in the order of the text."""
-        matches = self._settings.matches
-        for doc, mentions in zip(docs, self._compile(docs[0]).find(docs), strict=True):
+        matches = matcher.settings.matches
+        for doc, mentions in zip(docs, matcher.find(docs), strict=True):
             found = [(Span(doc, start, end, label), hit) for start, end, label, hit in mentions]
             if matches != "all":
                 found = _keep_longest(found, inside=matches == "longest+")
