@@ -174,7 +174,7 @@ def test_what_the_matcher_finds_is_linked(hpo, kind):
     n_found = 0
     for doc, (form, name) in zip(hpo.pipe(f"Known {form} today." for form, _ in changed), changed, strict=True):
         for span in doc.spans["sc"]:
-            # What is written like a name has that name's concept; other words that are found have that of another one.
+            # If the text is written like a name, it gets the concept of this name.
             assert span.kb_id_ in (list_ids(retriever, span.text) or {span.kb_id_}), (name, span.text)
             assert span._.match in ("exact", "form") or not list_ids(retriever, span.text), (name, span.text)
         n_found += any(span.text == form for span in doc.spans["sc"])

@@ -285,7 +285,7 @@ def test_a_saved_pipeline_finds_the_same(make_matching, tmp_path, monkeypatch):
     assert read_ents(copied(TEXT)) == expected
     assert read_ents(pickle.loads(pickle.dumps(loaded))(TEXT)) == expected
     assert not built
-    # Made anew, once, for an edited terminology.
+    # An edited terminology gets another table, once.
     loaded.get_pipe("sapbert_linker").remove_concepts(["C0027051"])
     for _ in range(2):
         assert [text for text, _ in read_ents(loaded(TEXT))] == ["Insomnia", "high-blood pressure", "common cold"]

@@ -67,7 +67,7 @@ class ModelsOfFolds:
 
 
 def list_models(path: str, task: Any) -> list[str]:
-    """List the models that a path stands for: that of the task's corpus or source, or those of its folds."""
+    """List the models that a path stands for: one for the task's corpus or source, or one for each of its folds."""
     if not any(sign in path for sign in (CORPUS, SOURCE, FOLD)):
         return [path]
     folds = _list_folds(path, task) if FOLD in path else [0]

@@ -70,7 +70,7 @@ class System(Settings):
     seed: int | None = None  # Of its training.
     tasks: Strings = ("*",)  # Patterns of the tasks that it is measured on.
     seeds: Seeds = ()
-    cache: str = ""  # A folder for vectors of strings; by default that of [measure].
+    cache: str = ""  # A folder for vectors of strings. Without one, [measure] has it.
 
     _loaded: Any = PrivateAttr(None)
     _models: dict[str, System] = PrivateAttr(default_factory=dict)

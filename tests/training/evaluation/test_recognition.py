@@ -19,7 +19,7 @@ from training.evaluation.frame import read_results
 from training.evaluation.recognition import ConceptIds, PhraseMatcherSystem, RecognitionTask, list_errors, score
 
 TEXT = "Severe muscle pain and head cold in colds. The cold was mild."
-# Ids of several concepts, of which any is right; none; a code of a concept; and one of another branch.
+# One mention has two ids, either of which is right; one has a code of its concept, and one has none.
 GOLD = [("Severe muscle pain", "D3"), ("muscle pain", "MESH:D9|D3"), ("head cold", "OLD:7"), ("colds", "NIL")]
 NAMES = {"D1": ["cold", "head cold"], "D2": ["cold", "low temperature", "Chill"], "D3": ["muscle pain"], "D4": ["mild"]}
 CODES, PARENTS = {"D1": ["OLD:7"]}, {"D1": ["D0"], "D3": ["D0"], "D4": ["D9"]}
@@ -105,7 +105,7 @@ def test_figures_are_those_of_a_naive_loop(corpus):
 def test_ids_stand_for_concepts_and_those_below_others_count():
     doc = annotate(TEXT, GOLD)
     every = ConceptIds([build_terminology()]).read_gold(doc)
-    # An alternative id is that of its concept, prefixes do not matter, and NIL is left out.
+    # An alternative id stands for its concept. Prefixes do not matter, and NIL is left out.
     assert every == {(0, 18): {"D3"}, (7, 18): {"D9", "D3"}, (23, 32): {"D1"}}
     below = ConceptIds([build_terminology()], ["D9"])
     assert below.read_gold(doc) == {(7, 18): {"D9", "D3"}}
