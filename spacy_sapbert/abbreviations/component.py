@@ -277,6 +277,8 @@ def _define_before(text: str, bracket: Bracket, words: list[int], sentences: lis
     floor = max(bracket.floor, sentence, _window_start(words, end, short), end - MAX_LONG_LENGTH)
     start = _match_start(text, short, floor, end)
     if start is None:
+        start = _match_initials(text, short, floor, end)
+    if start is None:
         return None
     start, _ = _trim(text, max(floor, words[bisect_right(words, start) - 1]), end)
     return Definition(short_start, short_end, start, end) if _is_valid_long(text[start:end], short) else None
@@ -322,6 +324,14 @@ def _match_start(text: str, short: str, start: int, end: int, *, within: int | N
             return None
     places = range(at - 1, start - 1, -1) if within is None else range(start, min(at, within))
     return next((place for place in places if _matches(text, place, first, initial=True)), None)
+
+
+def _match_initials(text: str, short: str, start: int, end: int) -> int | None:
+    """Match the letters of a short form with the initials of the words before it in any order, as those of "myotonic
+    dystrophy (DM)", one letter a word. Returns the offset of the first of these words."""
+    words = list(re.finditer(r"[^\W_]+", text[start:end]))[-len(short) :]
+    initials = sorted(word[0][0].lower() for word in words)
+    return start + words[0].start() if short.isupper() and initials == sorted(short.lower()) else None
 
 
 def _matches(text: str, at: int, char: str, *, initial: bool) -> bool:

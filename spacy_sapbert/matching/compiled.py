@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from ..candidates import ConceptFilter
 from ..retrieval.filters import FilterTable
 from ..retrieval.name_table import INVISIBLE, own_case_forms
 from . import MatcherSettings
-from .bags import BagTable
+from .bags import ABNORMALITIES, BagTable
 from .reading import Reading, read
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _OPPOSITE = re.compile(r"\b(?:non|anti)[\s\-‐‑–]*$", re.IGNORECASE)
 _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
 # The share of a long form that a name covers, up to its end, for the short form to stand for it.
 COVERED = 0.5
+HEADS = ("", " disease", " syndrome")
 # The score of a name none of whose words is in the text as it is. One with all words there has the score 1.
 LEAST_SCORE = 0.9
 
@@ -101,6 +102,8 @@ class CompiledMatcher:
         before = np.concatenate([[0], np.cumsum(self._names[table.rows])])
         self._is_wanted = before[table.offsets[1:]] > before[table.offsets[:-1]]
         self._generic = frozenset(table.generic.tolist())
+        self._abnormalities = frozenset(ABNORMALITIES.tolist())
+        self._class_of = dict(zip(table.members.tolist(), table.classes.tolist(), strict=True))
         self._choose = lru_cache(KEPT)(self._choose_names)
         self._get_label = lru_cache(KEPT)(self._choose_label)
 
@@ -118,10 +121,15 @@ class CompiledMatcher:
         parts = [
             texts[n][first:start] + " " * (end - start) + texts[n][end : end + REACH] for n, first, start, end in around
         ]
-        hits = self._find_in([*texts, *parts, *long_forms])
+        headed = [f"{long_form}{head}" for long_form in long_forms for head in HEADS]
+        hits = self._find_in([*texts, *parts, *headed])
         for (n, first, start, end), found in zip(around, hits[len(texts) :], strict=False):
             hits[n] += [hit.moved(first) for hit in found if hit.start < start - first and hit.end > end - first]
-        whole = dict(zip(long_forms, map(_find_at_end, long_forms, hits[len(texts) + len(parts) :]), strict=True))
+        at_end = map(_find_at_end, headed, hits[len(texts) + len(parts) :], cycle((COVERED, 1, 1)))
+        whole = {
+            long_form: next(filter(None, found[: None if long_form.split()[-1].istitle() else 1]), None)
+            for long_form, *found in zip(long_forms, *[at_end] * len(HEADS), strict=True)
+        }
         of_docs = zip(docs, texts, hits[: len(docs)], defined, strict=True)
         return [self._place(doc, text, found, known, whole) for doc, text, found, known in of_docs]
 
@@ -162,10 +170,15 @@ class CompiledMatcher:
             if place in best and best[place][0] <= rank:
                 continue
             words = tuple(hashes[start:end] + hashes[then:until])
+            # "A and B C" has something between the first piece and what follows it, "C of A and B" has not.
+            is_before = is_joined and links[end] > links[end - 1]
+            if is_before and (starts[start], ends[end - 1]) in best:
+                continue
             crossed = (0, 0) if is_joined else (links[end - 1] - links[start], joins[end - 1] - joins[start])
+            head = hashes[(stop if is_before else end) - 1] if is_joined else None
             covered = text[place[0] : place[1]]
             short = covered if len(covered) <= self.settings.own_case_length else ""
-            choice = self._choose(words, entry, goes_on[stop - 1], crossed, short)
+            choice = self._choose(words, entry, goes_on[stop - 1], crossed, short, head)
             if choice is None:
                 continue
             how = self._name_way(choice, len(words), is_joined, covered)
@@ -204,7 +217,7 @@ class CompiledMatcher:
         return [hit for hit in hits if hit.how != "coordination" or is_new(hit)]
 
     def _choose_names(
-        self, words: tuple[int, ...], entry: int, goes_on: bool, crossed: tuple[int, int], short: str
+        self, words: tuple[int, ...], entry: int, goes_on: bool, crossed: tuple[int, int], short: str, head: int | None
     ) -> Choice | None:
         """Choose the names of an entry with the most words as they are written, and of these those in their order."""
         if len(words) == 1 and words[0] in self._generic:
@@ -221,6 +234,8 @@ class CompiledMatcher:
                 # from, as "heart" in "heart defect", does not stand for another one.
                 if fit < best or (crossed[0] and (name.words != words or name.crossed != crossed)):
                     continue
+                if head is not None and not self._stand_for(head, name.head):
+                    continue
                 if goes_on and n_same < len(words) and words[-1] not in name.counted:
                     continue
                 if short and n_same == len(words) and own_case_forms(short).isdisjoint(self._get_forms(row)):
@@ -228,6 +243,10 @@ class CompiledMatcher:
                 chosen = [*chosen, row] if fit == best else [row]
                 best = fit
         return Choice(self._order(chosen), *best) if chosen else None
+
+    def _stand_for(self, word: int, other: int) -> bool:
+        same_class = self._class_of.get(word, word) == self._class_of.get(other, other)
+        return same_class or self._abnormalities.issuperset((word, other))
 
     def _read_text(self, text: str) -> list[_Name]:
         """Read a name with its words as they are, and with those joined that have hyphens between them."""
@@ -260,7 +279,8 @@ class CompiledMatcher:
 
     def _is_short_form(self, text: str) -> bool:
         form = text.removesuffix("s")
-        return form.isalpha() and len(form) <= self.settings.define_length and sum(map(str.isupper, form)) > 1
+        n_letters = sum(map(str.isalpha, form))
+        return form.isalnum() and n_letters <= self.settings.define_length and sum(map(str.isupper, form)) > 1
 
     def _choose_label(self, rows: tuple[int, ...]) -> str:
         concepts = self._terminology.name_concept[[*rows]].tolist() if self._label_types else ()
@@ -269,10 +289,10 @@ class CompiledMatcher:
         return next(fitting, self.settings.label)
 
 
-def _find_at_end(long_form: str, hits: Iterable[Hit]) -> Hit | None:
+def _find_at_end(long_form: str, hits: Iterable[Hit], covered: float) -> Hit | None:
     """Find the longest name that a long form ends with, if that is most of it."""
     longest = min((hit for hit in hits if hit.end == len(long_form)), key=lambda hit: hit.start, default=None)
-    return longest if longest and longest.end - longest.start >= COVERED * len(long_form) else None
+    return longest if longest and longest.end - longest.start >= covered * len(long_form) else None
 
 
 class _Name:
@@ -281,6 +301,8 @@ class _Name:
     def __init__(self, reading: Reading) -> None:
         self.words: tuple[int, ...] = tuple(reading.hashes.tolist())
         self.counted = Counter(self.words)
+        breaks = np.flatnonzero(np.diff(reading.links) + np.diff(reading.skipped))
+        self.head = self.words[int(breaks[0]) if len(breaks) else -1] if self.words else None
         self.crossed = tuple(int(np.ptp(column)) if len(column) else 0 for column in (reading.links, reading.joins))
 
 
