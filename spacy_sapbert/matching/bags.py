@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,6 +31,9 @@ _ABNORMALITIES = (
 )
 ABNORMALITIES = np.sort(np.array([*map(hash_string, _ABNORMALITIES.split())], dtype=np.uint64))
 ANY_ABNORMALITY = np.uint64(hash_string("any abnormality"))
+# Adjectives of names of one word: "hypertensive", "epileptic", "anemic".
+_ADJECTIVES = {"sion": "sive", "psy": "ptic", "ia": "ic"}
+_WITH_ADJECTIVE = f"(?i)^[a-z]{{4,}}(?:{'|'.join(_ADJECTIVES)})$"
 # "hand and foot deformities", "deformities of hand and foot": words of each part, and items of a list.
 MOST_JOINED, MOST_ITEMS = 3, 4
 _SIZES = np.indices((MOST_JOINED,) * 3).reshape(3, 1, -1) + 1
@@ -186,7 +190,17 @@ def read_names(names: pl.Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     numbers = np.cumsum(is_other) - 1 + len(names)
     kept = is_other[place]
     name = np.concatenate([np.arange(len(names)), hyphened[is_other]])
-    return np.concatenate([hashes, again[kept]]), np.concatenate([reading, numbers[place[kept]]]), name
+    nouns = np.flatnonzero(names.str.contains(_WITH_ADJECTIVE).to_numpy())
+    adjectives = [hash_string(normal_words(make_adjective(noun))[0]) for noun in names.gather(nouns)]
+    hashes = np.concatenate([hashes, again[kept], np.array(adjectives, dtype=np.uint64)])
+    reading = np.concatenate([reading, numbers[place[kept]], len(name) + np.arange(len(nouns))])
+    return hashes, reading, np.concatenate([name, nouns])
+
+
+def make_adjective(name: str) -> str:
+    """Make the adjective of a name; empty if it has none."""
+    ending = next((ending for ending in _ADJECTIVES if re.search(_WITH_ADJECTIVE, name) and name.lower().endswith(ending)), None)
+    return name[: -len(ending)] + _ADJECTIVES[ending] if ending else ""
 
 
 def make_speller(names: pl.Series, hashes: np.ndarray, name: np.ndarray) -> Callable[[int], str]:

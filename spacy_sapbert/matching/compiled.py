@@ -18,7 +18,7 @@ from ..candidates import ConceptFilter
 from ..retrieval.filters import FilterTable
 from ..retrieval.name_table import INVISIBLE, own_case_forms
 from . import MatcherSettings
-from .bags import ABNORMALITIES, BagTable
+from .bags import ABNORMALITIES, BagTable, make_adjective
 from .reading import Reading, read
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class CompiledMatcher:
         for allowed in (own, linker_filter):
             if not allowed.is_open:
                 self._names &= filters.match(allowed)
-        self._read_name = lru_cache(KEPT)(lambda row: self._read_text(self._name_column[row]))
+        self._read_name = lru_cache(KEPT)(self._read_name_at)
         for name in settings.skip_names:
             skipped = self._read_text(name)[-1].words
             for row in table.find_whole(name).tolist():
@@ -252,6 +252,11 @@ class CompiledMatcher:
         """Read a name with its words as they are, and with those joined that have hyphens between them."""
         readings = [_Name(read(text)), _Name(self._table.read(text))]
         return readings[: 1 if readings[0].words == readings[1].words else 2]
+
+    def _read_name_at(self, row: int) -> list[_Name]:
+        name = self._name_column[row]
+        adjective = make_adjective(name)
+        return self._read_text(name) + ([_Name(read(adjective))] if adjective else [])
 
     def _get_forms(self, row: int) -> frozenset[str]:
         return own_case_forms(self._name_column[row])
