@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -60,17 +60,33 @@ class BagTable(NamedTuple):
     classes: np.ndarray  # the word that stands for the class of each
     vocabulary: np.ndarray  # all words of names, sorted
     generic: np.ndarray  # words that are no name by themselves, sorted
+    other_rows: np.ndarray  # of names with other words for the whole, sorted
+    other_offsets: np.ndarray  # where the words of each start
+    other_words: np.ndarray
 
     @classmethod
-    def build(cls, names: pl.Series, concept: np.ndarray, pairs: Iterable[tuple[str, str]]) -> BagTable:
-        """Make the table of names, given the concept of each, and pairs of words that may stand for one another."""
+    def build(
+        cls,
+        names: pl.Series,
+        concept: np.ndarray,
+        pairs: Iterable[tuple[str, str]],
+        synonyms: Iterable[Sequence[str]] = (),
+    ) -> BagTable:
+        """Make the table of names, given the concept of each, pairs of words that may stand for one another, and names
+        that do."""
         hashes, reading, name = read_names(names)
-        concept = concept[name]
         vocabulary = np.unique(hashes)
         spell = make_speller(names, hashes, name[reading])
-        members, classes = learn_classes(hashes, reading, concept, spell, pairs)
-        empty = np.empty(0, dtype=np.uint64)
-        table = cls(empty, empty, empty, members, classes, vocabulary, _find_generic(hashes, concept[reading]))
+        members, classes = learn_classes(hashes, reading, concept[name], spell, pairs)
+        generic = _find_generic(hashes, concept[name[reading]])
+        others = _find_others(names, concept, _find_bags(hashes, reading, name, concept), synonyms)
+        rows = np.array([row for row, _ in others], dtype=np.uint32)
+        lengths = [len(words) for _, words in others]
+        words = np.array([word for _, words in others for word in words], dtype=np.uint64)
+        reading = np.concatenate([reading, len(name) + np.repeat(np.arange(len(others)), lengths)])
+        hashes, name = np.concatenate([hashes, words]), np.concatenate([name, rows])
+        empty, offsets = np.empty(0, dtype=np.uint64), np.cumsum([0, *lengths])
+        table = cls(empty, empty, empty, members, classes, vocabulary, generic, rows, offsets, words)
         lengths = np.bincount(reading, minlength=len(name))
         of_words = table.classify(hashes)
         keys = np.zeros(len(name), dtype=np.uint64)
@@ -92,6 +108,12 @@ class BagTable(NamedTuple):
     def rows_of(self, entry: int) -> np.ndarray:
         """Return the names of an entry."""
         return self.rows[self.offsets[entry] : self.offsets[entry + 1]]
+
+    def others_of(self, row: int) -> list[tuple[int, ...]]:
+        """Return the other words for a name."""
+        first, last = np.searchsorted(self.other_rows, [row, row + 1]).tolist()
+        bounds = self.other_offsets[first : last + 1].tolist()
+        return [tuple(self.other_words[start:end].tolist()) for start, end in pairwise(bounds)]
 
     def find_whole(self, text: str) -> np.ndarray:
         """Find the names that have the bag of a whole text."""
@@ -190,17 +212,52 @@ def read_names(names: pl.Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     numbers = np.cumsum(is_other) - 1 + len(names)
     kept = is_other[place]
     name = np.concatenate([np.arange(len(names)), hyphened[is_other]])
-    nouns = np.flatnonzero(names.str.contains(_WITH_ADJECTIVE).to_numpy())
-    adjectives = [hash_string(normal_words(make_adjective(noun))[0]) for noun in names.gather(nouns)]
-    hashes = np.concatenate([hashes, again[kept], np.array(adjectives, dtype=np.uint64)])
-    reading = np.concatenate([reading, numbers[place[kept]], len(name) + np.arange(len(nouns))])
-    return hashes, reading, np.concatenate([name, nouns])
+    return np.concatenate([hashes, again[kept]]), np.concatenate([reading, numbers[place[kept]]]), name
 
 
-def make_adjective(name: str) -> str:
-    """Make the adjective of a name; empty if it has none."""
-    ending = next((ending for ending in _ADJECTIVES if re.search(_WITH_ADJECTIVE, name) and name.lower().endswith(ending)), None)
-    return name[: -len(ending)] + _ADJECTIVES[ending] if ending else ""
+def _find_bags(
+    hashes: np.ndarray, reading: np.ndarray, name: np.ndarray, concept: np.ndarray
+) -> dict[int, int | None]:
+    """Find the first name with each bag of words as they are, or None if several concepts have it."""
+    sums = np.zeros(len(name), dtype=np.uint64)
+    np.add.at(sums, reading, hashes)
+    order = np.lexsort((name, concept[name], sums))
+    sums, rows = sums[order], name[order]
+    first = np.flatnonzero(np.diff(sums, prepend=~sums[:1]))
+    is_one = concept[rows[first]] == concept[rows[np.append(first[1:], len(sums)) - 1]]
+    return dict(zip(sums[first].tolist(), np.where(is_one, rows[first], None).tolist(), strict=True))
+
+
+def _find_others(
+    names: pl.Series, concept: np.ndarray, known: dict[int, int | None], synonyms: Iterable[Sequence[str]]
+) -> list[tuple[int, tuple[int, ...]]]:
+    """Find other words for names, unless these words are a name: adjectives, and synonyms of those of one concept."""
+    nouns = np.flatnonzero(names.str.contains(_WITH_ADJECTIVE).to_numpy()).tolist()
+    found: dict[tuple[int, ...], set[int]] = {_hash_words(_make_adjective(names[row])): {row} for row in nouns}
+    for group in synonyms:
+        words = [*map(_hash_words, group)]
+        rows = {known[key] for key in map(_add_up, words) if key in known} - {None}
+        if len({concept[row] for row in rows}) == 1:
+            for of_name in words:
+                found.setdefault(of_name, set()).add(min(rows))
+    return sorted(
+        (min(rows), words)
+        for words, rows in found.items()
+        if _add_up(words) not in known and len({concept[row] for row in rows}) == 1
+    )
+
+
+def _add_up(words: tuple[int, ...]) -> int:
+    return sum(words) % (1 << 64)
+
+
+def _hash_words(name: str) -> tuple[int, ...]:
+    return tuple(read(name).hashes.tolist())
+
+
+def _make_adjective(noun: str) -> str:
+    ending = next(ending for ending in _ADJECTIVES if noun.lower().endswith(ending))
+    return noun[: -len(ending)] + _ADJECTIVES[ending]
 
 
 def make_speller(names: pl.Series, hashes: np.ndarray, name: np.ndarray) -> Callable[[int], str]:
@@ -240,7 +297,7 @@ def _find_generic(hashes: np.ndarray, concept: np.ndarray) -> np.ndarray:
     return generic
 
 
-def read_pairs() -> list[tuple[str, str]]:
-    """Read the pairs that come with the package."""
-    lines = (Path(__file__).parent / "word_pairs.txt").read_text(encoding="utf8").splitlines()
-    return [(first, second) for first, second in (line.split() for line in lines if not line.startswith("#"))]
+def read_list(name: str) -> list[list[str]]:
+    """Read one of the lists that come with the package: the words, or names, of each line."""
+    lines = (Path(__file__).parent / name).read_text(encoding="utf8").splitlines()
+    return [line.split("\t") for line in lines if not line.startswith("#")]

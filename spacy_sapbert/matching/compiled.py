@@ -18,7 +18,7 @@ from ..candidates import ConceptFilter
 from ..retrieval.filters import FilterTable
 from ..retrieval.name_table import INVISIBLE, own_case_forms
 from . import MatcherSettings
-from .bags import ABNORMALITIES, BagTable, make_adjective
+from .bags import ABNORMALITIES, BagTable
 from .reading import Reading, read
 
 if TYPE_CHECKING:
@@ -223,13 +223,13 @@ class CompiledMatcher:
         if len(words) == 1 and words[0] in self._generic:
             return None
         counted = Counter(words)
-        best = 0 if len(words) == 1 else -1, True
+        best = 0 if len(words) == 1 else -1, True, False
         chosen: list[int] = []
         rows = self._table.rows_of(entry)
         for row in rows[self._names[rows]].tolist():
             for name in self._read_name(row):
                 n_same = sum((counted & name.counted).values())
-                fit = n_same, name.words == words
+                fit = n_same, name.words == words, name.is_own
                 # Over commas and "and", a name has to go on as the text does; and a last word that the phrase goes on
                 # from, as "heart" in "heart defect", does not stand for another one.
                 if fit < best or (crossed[0] and (name.words != words or name.crossed != crossed)):
@@ -242,7 +242,8 @@ class CompiledMatcher:
                     continue
                 chosen = [*chosen, row] if fit == best else [row]
                 best = fit
-        return Choice(self._order(chosen), *best) if chosen else None
+        n_same, in_order, is_own = best
+        return Choice(self._order(chosen), n_same if is_own else 0, in_order) if chosen else None
 
     def _stand_for(self, word: int, other: int) -> bool:
         same_class = self._class_of.get(word, word) == self._class_of.get(other, other)
@@ -250,13 +251,12 @@ class CompiledMatcher:
 
     def _read_text(self, text: str) -> list[_Name]:
         """Read a name with its words as they are, and with those joined that have hyphens between them."""
-        readings = [_Name(read(text)), _Name(self._table.read(text))]
+        readings = [_Name.make(read(text)), _Name.make(self._table.read(text))]
         return readings[: 1 if readings[0].words == readings[1].words else 2]
 
     def _read_name_at(self, row: int) -> list[_Name]:
-        name = self._name_column[row]
-        adjective = make_adjective(name)
-        return self._read_text(name) + ([_Name(read(adjective))] if adjective else [])
+        others = (_Name(words, is_own=False) for words in self._table.others_of(row))
+        return [*self._read_text(self._name_column[row]), *others]
 
     def _get_forms(self, row: int) -> frozenset[str]:
         return own_case_forms(self._name_column[row])
@@ -301,14 +301,21 @@ def _find_at_end(long_form: str, hits: Iterable[Hit], covered: float) -> Hit | N
 
 
 class _Name:
-    """The words of a name, and how many commas and "and" are between them."""
+    """The words of a name, how many commas and "and" are between them, and the word that says what it is."""
 
-    def __init__(self, reading: Reading) -> None:
-        self.words: tuple[int, ...] = tuple(reading.hashes.tolist())
-        self.counted = Counter(self.words)
+    def __init__(
+        self, words: tuple[int, ...], crossed: tuple[int, int] = (0, 0), n_head: int = 0, is_own: bool = True
+    ) -> None:
+        self.words, self.crossed, self.is_own = words, crossed, is_own
+        self.counted = Counter(words)
+        self.head = words[n_head - 1] if words else 0
+
+    @classmethod
+    def make(cls, reading: Reading) -> _Name:
+        columns = reading.links, reading.joins
         breaks = np.flatnonzero(np.diff(reading.links) + np.diff(reading.skipped))
-        self.head = self.words[int(breaks[0]) if len(breaks) else -1] if self.words else None
-        self.crossed = tuple(int(np.ptp(column)) if len(column) else 0 for column in (reading.links, reading.joins))
+        crossed = tuple(int(np.ptp(column)) if len(column) else 0 for column in columns)
+        return cls(tuple(reading.hashes.tolist()), crossed, int(breaks[0]) + 1 if len(breaks) else 0)
 
 
 def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:

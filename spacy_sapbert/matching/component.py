@@ -191,11 +191,12 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         return linker if isinstance(linker, SapbertLinker) else None
 
     def _make_bags(self, terminology: Terminology) -> BagTable:
-        from .bags import BagTable, read_pairs
+        from .bags import BagTable, read_list
 
         fingerprint, table = self._bags
         if table is None or fingerprint != terminology.fingerprint:
-            table = BagTable.build(terminology.names["name"], terminology.name_concept, read_pairs())
+            lists = read_list("word_pairs.txt"), read_list("synonyms.txt")
+            table = BagTable.build(terminology.names["name"], terminology.name_concept, *lists)
             self._bags = terminology.fingerprint, table
         return table
 

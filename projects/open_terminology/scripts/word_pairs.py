@@ -1,5 +1,7 @@
-"""Learn which words names use for one another, for the list that the matcher comes with."""
+"""Learn which words and which whole names stand for one another, for the lists that the matcher comes with."""
 
+from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 import typer
@@ -10,17 +12,34 @@ from spacy_sapbert.matching.classes import choose_pairs, count_pairs, join_class
 from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.text import normal_words
 
+# Names of so many sources, with so many words at most, and so many characters at least, stand for one another.
+LEAST_SOURCES, MOST_WORDS, LEAST_LENGTH = 3, 3, 6
 # More than for the names of a single terminology, because the pairs are for all.
 LEAST = 4
-HEADER = """# Words that names of one concept use for one another, learned from the English names of open sources:
+HEADER = """# {what}, learned from the English names of open sources:
 # {sources}.
-# Single words, and no names. Each source has its own licence; whoever passes this list on names them with their
-# versions. Made by `python -m spacy project run word-pairs projects/open_terminology`.
+# Each source has its own licence; whoever passes this list on names them with their versions. Made by `python -m spacy project run word-pairs projects/open_terminology`.
 """
 
 
+def list_synonyms(rrf: Path, sources: Iterable[str]) -> list[list[str]]:
+    """List the names of each concept that several sources have, if there are at least two."""
+    found: dict[str, dict[tuple[str, ...], list[str]]] = defaultdict(lambda: defaultdict(list))
+    for source in sources:
+        terminology = read_rrf(rrf, languages=["ENG"], sources=[source])
+        ids = terminology.concepts["id"].gather(terminology.names["concept"])
+        of_source = {(id_, tuple(sorted(normal_words(name)))): name for id_, name in zip(ids, terminology.names["name"])}
+        for (id_, words), name in of_source.items():
+            if len(words) <= MOST_WORDS and all(word.isalpha() and len(word) > 1 for word in words):
+                found[id_][words].append(name)
+    groups = ([names[0] for names in of_words.values() if len(names) >= LEAST_SOURCES] for of_words in found.values())
+    long = ([name for name in names if len(name) >= LEAST_LENGTH and not name.isupper()] for names in groups)
+    return sorted(sorted(names) for names in long if len(names) > 1)
+
+
 def main(rrf: Path, output: Path) -> None:
-    """Learn pairs from a release in Rich Release Format: a text file, two words on a line."""
+    """Learn both from a release in Rich Release Format: word_pairs.txt with two words on a line, and synonyms.txt with
+    the names of a concept on a line."""
     terminology = read_rrf(rrf, languages=["ENG"])
     names, concept = terminology.names["name"], terminology.name_concept
     hashes, reading, name = read_names(names)
@@ -32,10 +51,15 @@ def main(rrf: Path, output: Path) -> None:
     kept = sorted(pair for pair in pairs if all(normal_words(word) == (word,) for word in pair))
     sources = terminology.report["sources"]
     listed = "; ".join(sorted(filter(None, (facts.get("name", "") for facts in sources.values()))))
-    with write_whole(output) as file:
-        lines = "".join(f"{first} {second}\n" for first, second in kept)
-        file.write_text(HEADER.format(sources=listed) + lines, encoding="utf8")
-    print(f"{len(kept):,} pairs of {len(class_of):,} words: {output}")
+    synonyms = list_synonyms(rrf, sources)
+    lists = (
+        ("word_pairs.txt", "Words that names of one concept use for one another, and no names", map("\t".join, kept)),
+        ("synonyms.txt", f"Names that {LEAST_SOURCES} sources have for one concept", map("\t".join, synonyms)),
+    )
+    for name, what, lines in lists:
+        with write_whole(output / name) as file:
+            file.write_text(HEADER.format(what=what, sources=listed) + "".join(f"{line}\n" for line in lines), "utf8")
+    print(f"{len(kept):,} pairs of {len(class_of):,} words, and the names of {len(synonyms):,} concepts: {output}")
 
 
 if __name__ == "__main__":
