@@ -151,9 +151,10 @@ _BRITISH = {
     **{"coelia": "celia", "(?<=[pc])aed(?=i|o)": "ed", "gynaec": "gynec", "an?aesth": "anesth", "(?<=[fc])aec": "ec"},
     **{"aetio": "etio", "sulph": "sulf", "(?<=[abdilmv])our(?=s?$|al|ed|less)": "or", "(?<=[bt])re(?=s?$)": "er"},
     **{"(?<=[clmnrt])is(?=ation|ed$|ing$)": "iz", "lyse(?=[ds]?$)": "lyze", "aluminium": "aluminum"},
+    **{"^leuc(?=[ao])": "leuk", "phaeo": "pheo", "paraesth": "paresth", "^naev": "nev"},
 }
 # Nearly all words have none of these, and are not looked at any further.
-_MAYBE_BRITISH = re.compile("ae|oe|our|re|is[aei]|lyse|sulph|alumin")
+_MAYBE_BRITISH = re.compile("ae|oe|our|re|is[aei]|leuc|lyse|sulph|alumin")
 _NUMERAL = re.compile("(x{0,3})(ix|iv|v?i{0,3})([a-c]?)")
 # A single letter is a numeral only after one of these.
 _NUMBERED = frozenset("class degree factor grade group level phase stage type".split())
