@@ -11,6 +11,7 @@ from itertools import accumulate, cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 from spacy.tokens import Doc
 
 from ..abbreviations.component import Abbreviations, abbreviations_by_start, get_bounds
@@ -103,6 +104,7 @@ class CompiledMatcher:
         self._is_wanted = before[table.offsets[1:]] > before[table.offsets[:-1]]
         self._generic = frozenset(table.generic.tolist())
         self._abnormalities = frozenset(ABNORMALITIES.tolist())
+        self._heads = (self._generic | self._abnormalities) - {hash_string("abnormal")}
         self._class_of = dict(zip(table.members.tolist(), table.classes.tolist(), strict=True))
         self._choose = lru_cache(KEPT)(self._choose_names)
         self._get_label = lru_cache(KEPT)(self._choose_label)
@@ -156,7 +158,7 @@ class CompiledMatcher:
         """Find names in texts. All are read as one, which is faster, with blank lines that no name crosses."""
         text = "\n\n".join(texts)
         reading = self._table.read(text)
-        hashes, links, joins = (column.tolist() for column in (reading.hashes, reading.links, reading.joins))
+        hashes, _, _, _, links, joins, skipped = (column.tolist() for column in reading)
         starts, ends = reading.starts.tolist(), reading.ends.tolist()
         goes_on = np.append(~np.diff(reading[3:], axis=1).any(axis=0), False).tolist()
         found = self._table.find(reading, self._known, self._shift)
@@ -178,7 +180,12 @@ class CompiledMatcher:
             head = hashes[(stop if is_before else end) - 1] if is_joined else None
             covered = text[place[0] : place[1]]
             short = covered if len(covered) <= self.settings.own_case_length else ""
-            choice = self._choose(words, entry, goes_on[stop - 1], crossed, short, head)
+            # A last word that the phrase goes on from, as "heart" in "heart defect", does not stand for another one, nor
+            # does a first word such as "disease", unless it is the disease "of" something.
+            fixed = (words[-1],) if goes_on[stop - 1] else ()
+            if words[0] in self._heads and not is_joined and end > start + 1 and skipped[start] == skipped[start + 1]:
+                fixed = (*fixed, words[0])
+            choice = self._choose(words, entry, fixed, crossed, short, head)
             if choice is None:
                 continue
             how = self._name_way(choice, len(words), is_joined, covered)
@@ -217,7 +224,7 @@ class CompiledMatcher:
         return [hit for hit in hits if hit.how != "coordination" or is_new(hit)]
 
     def _choose_names(
-        self, words: tuple[int, ...], entry: int, goes_on: bool, crossed: tuple[int, int], short: str, head: int | None
+        self, words: tuple[int, ...], entry: int, fixed: tuple[int, ...], crossed: tuple[int, int], short: str, head: int | None
     ) -> Choice | None:
         """Choose the names of an entry with the most words as they are written, and of these those in their order."""
         if len(words) == 1 and words[0] in self._generic:
@@ -230,13 +237,12 @@ class CompiledMatcher:
             for name in self._read_name(row):
                 n_same = sum((counted & name.counted).values())
                 fit = n_same, name.words == words, name.is_own
-                # Over commas and "and", a name has to go on as the text does; and a last word that the phrase goes on
-                # from, as "heart" in "heart defect", does not stand for another one.
+                # Over commas and "and", a name has to go on as the text does.
                 if fit < best or (crossed[0] and (name.words != words or name.crossed != crossed)):
                     continue
                 if head is not None and not self._stand_for(head, name.head):
                     continue
-                if goes_on and n_same < len(words) and words[-1] not in name.counted:
+                if n_same < len(words) and not name.counted.keys() >= {*fixed}:
                     continue
                 if short and n_same == len(words) and own_case_forms(short).isdisjoint(self._get_forms(row)):
                     continue
