@@ -21,6 +21,8 @@ _KINDS = {
     **dict.fromkeys("nor with".split(), LINKING),
     **dict.fromkeys("and or".split(), JOINING),
 }
+# "C5-deficient" is what has a deficiency of C5.
+_NOUNS = {"deficient": "deficiency"}
 # Behind these, "A" is no article.
 _LETTERED = frozenset("type class group grade hepatitis hemophilia haemophilia vitamin".split())
 # What stands between two words: the end of what a name may cover, what the name has as well, and what joins.
@@ -72,7 +74,7 @@ def _read_word(word: str) -> Word:
     kind = _KINDS.get(_plain(word).lower(), CONTENT)
     if kind != CONTENT:
         return (), kind
-    return tuple(map(hash_string, normal_words(word) or (normalize_writing(word),))), CONTENT
+    return tuple(hash_string(_NOUNS.get(part, part)) for part in normal_words(word) or (normalize_writing(word),)), CONTENT
 
 
 def _plain(text: str) -> str:
