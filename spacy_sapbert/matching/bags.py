@@ -69,7 +69,7 @@ class BagTable(NamedTuple):
         cls,
         names: pl.Series,
         concept: np.ndarray,
-        pairs: Iterable[tuple[str, str]],
+        pairs: Iterable[Sequence[str]],
         synonyms: Iterable[Sequence[str]] = (),
     ) -> BagTable:
         """Make the table of names, given the concept of each, pairs of words that may stand for one another, and names
@@ -81,11 +81,11 @@ class BagTable(NamedTuple):
         generic = _find_generic(hashes, concept[name[reading]])
         others = _find_others(names, concept, _find_bags(hashes, reading, name, concept), synonyms)
         rows = np.array([row for row, _ in others], dtype=np.uint32)
-        lengths = [len(words) for _, words in others]
+        n_words = [len(words) for _, words in others]
         words = np.array([word for _, words in others for word in words], dtype=np.uint64)
-        reading = np.concatenate([reading, len(name) + np.repeat(np.arange(len(others)), lengths)])
+        reading = np.concatenate([reading, len(name) + np.repeat(np.arange(len(others)), n_words)])
         hashes, name = np.concatenate([hashes, words]), np.concatenate([name, rows])
-        empty, offsets = np.empty(0, dtype=np.uint64), np.cumsum([0, *lengths])
+        empty, offsets = np.empty(0, dtype=np.uint64), np.cumsum([0, *n_words])
         table = cls(empty, empty, empty, members, classes, vocabulary, generic, rows, offsets, words)
         lengths = np.bincount(reading, minlength=len(name))
         of_words = table.classify(hashes)
@@ -215,28 +215,26 @@ def read_names(names: pl.Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.concatenate([hashes, again[kept]]), np.concatenate([reading, numbers[place[kept]]]), name
 
 
-def _find_bags(
-    hashes: np.ndarray, reading: np.ndarray, name: np.ndarray, concept: np.ndarray
-) -> dict[int, int | None]:
-    """Find the first name with each bag of words as they are, or None if several concepts have it."""
+def _find_bags(hashes: np.ndarray, reading: np.ndarray, name: np.ndarray, concept: np.ndarray) -> dict[int, int]:
+    """Find the first name with each bag of words as they are, or -1 if several concepts have it."""
     sums = np.zeros(len(name), dtype=np.uint64)
     np.add.at(sums, reading, hashes)
     order = np.lexsort((name, concept[name], sums))
     sums, rows = sums[order], name[order]
     first = np.flatnonzero(np.diff(sums, prepend=~sums[:1]))
-    is_one = concept[rows[first]] == concept[rows[np.append(first[1:], len(sums)) - 1]]
-    return dict(zip(sums[first].tolist(), np.where(is_one, rows[first], None).tolist(), strict=True))
+    is_one = concept[rows[first]] == concept[rows[np.append(first, len(sums))[1:] - 1]]
+    return dict(zip(sums[first].tolist(), np.where(is_one, rows[first], -1).tolist(), strict=True))
 
 
 def _find_others(
-    names: pl.Series, concept: np.ndarray, known: dict[int, int | None], synonyms: Iterable[Sequence[str]]
+    names: pl.Series, concept: np.ndarray, known: dict[int, int], synonyms: Iterable[Sequence[str]]
 ) -> list[tuple[int, tuple[int, ...]]]:
     """Find other words for names, unless these words are a name: adjectives, and synonyms of those of one concept."""
     nouns = np.flatnonzero(names.str.contains(_WITH_ADJECTIVE).to_numpy()).tolist()
     found: dict[tuple[int, ...], set[int]] = {_hash_words(_make_adjective(names[row])): {row} for row in nouns}
     for group in synonyms:
         words = [*map(_hash_words, group)]
-        rows = {known[key] for key in map(_add_up, words) if key in known} - {None}
+        rows = {row for row in map(known.get, map(_add_up, words)) if row is not None and row >= 0}
         if len({concept[row] for row in rows}) == 1:
             for of_name in words:
                 found.setdefault(of_name, set()).add(min(rows))

@@ -3,7 +3,7 @@ names of a terminology and from a list of pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
@@ -25,7 +25,7 @@ def learn_classes(
     name: np.ndarray,
     concept: np.ndarray,
     spell: Callable[[int], str],
-    given: Iterable[tuple[str, str]],
+    given: Iterable[Sequence[str]],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Learn the classes of words from names, and from given pairs unless the names speak against them.
 
@@ -33,7 +33,7 @@ def learn_classes(
     name (np.ndarray): The number of the name that each is of.
     concept (np.ndarray): The concept of each name.
     spell (Callable[[int], str]): Spells a hash of a word.
-    given (Iterable[tuple[str, str]]): Pairs of words.
+    given (Iterable[Sequence[str]]): Pairs of words.
     RETURNS (tuple[np.ndarray, np.ndarray]): Words, sorted, and the word that stands for the class of each.
     """
     counts = count_pairs(hashes, name, concept)

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import accumulate, cycle
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,9 +31,8 @@ KEPT = 1 << 16
 _OPPOSITE = re.compile(r"\b(?:non|anti)[\s\-‐‑–]*$", re.IGNORECASE)
 # A short form inside of a name, "breast (BRCA) cancer", and the characters around it in which the name may be.
 _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
-# The share of a long form that a name covers, up to its end, for the short form to stand for it.
-COVERED = 0.5
-HEADS = ("", " disease", " syndrome")
+# What a long form may lack of a name, and the share that the name covers, up to the end, for the short form to have it.
+HEADS = (("", 0.5), (" disease", 1.0), (" syndrome", 1.0))
 # The score of a name none of whose words is in the text as it is. One with all words there has the score 1.
 LEAST_SCORE = 0.9
 
@@ -96,10 +95,9 @@ class CompiledMatcher:
             if not allowed.is_open:
                 self._names &= filters.match(allowed)
         self._read_name = lru_cache(KEPT)(self._read_name_at)
-        for name in settings.skip_names:
-            skipped = self._read_text(name)[-1].words
-            for row in table.find_whole(name).tolist():
-                self._names[row] &= all(reading.words != skipped for reading in self._read_name(row))
+        self._skipped = {self._read_text(name)[-1].words for name in settings.skip_names}
+        for row in (row for name in settings.skip_names for row in table.find_whole(name).tolist()):
+            self._names[row] &= self._skipped.isdisjoint(name.words for name in self._read_name(row) if name.is_own)
         before = np.concatenate([[0], np.cumsum(self._names[table.rows])])
         self._is_wanted = before[table.offsets[1:]] > before[table.offsets[:-1]]
         self._generic = frozenset(table.generic.tolist())
@@ -123,15 +121,18 @@ class CompiledMatcher:
         parts = [
             texts[n][first:start] + " " * (end - start) + texts[n][end : end + REACH] for n, first, start, end in around
         ]
-        headed = [f"{long_form}{head}" for long_form in long_forms for head in HEADS]
-        hits = self._find_in([*texts, *parts, *headed])
+        # "von Hippel-Lindau (VHL) gene" defines a short form for what is called "von Hippel-Lindau disease".
+        names = [
+            (long_form, long_form + head, covered)
+            for long_form in long_forms
+            for head, covered in (HEADS if long_form.split()[-1].istitle() else HEADS[:1])
+        ]
+        hits = self._find_in([*texts, *parts, *(name for _, name, _ in names)])
         for (n, first, start, end), found in zip(around, hits[len(texts) :], strict=False):
             hits[n] += [hit.moved(first) for hit in found if hit.start < start - first and hit.end > end - first]
-        at_end = map(_find_at_end, headed, hits[len(texts) + len(parts) :], cycle((COVERED, 1, 1)))
-        whole = {
-            long_form: next(filter(None, found[: None if long_form.split()[-1].istitle() else 1]), None)
-            for long_form, *found in zip(long_forms, *[at_end] * len(HEADS), strict=True)
-        }
+        whole: dict[str, Hit | None] = {}
+        for (long_form, name, covered), found in zip(names, hits[len(texts) + len(parts) :], strict=True):
+            whole[long_form] = whole.get(long_form) or _find_at_end(name, found, covered)
         of_docs = zip(docs, texts, hits[: len(docs)], defined, strict=True)
         return [self._place(doc, text, found, known, whole) for doc, text, found, known in of_docs]
 
@@ -167,24 +168,28 @@ class CompiledMatcher:
         for row in zip(*(column[is_wanted].tolist() for column in found), strict=True):
             start, end, then, until, entry, is_loose = row
             is_joined = until > then
-            stop, rank = until if is_joined else end, (is_joined, is_loose)
-            place = starts[start], ends[stop - 1]
+            last, rank = (until if is_joined else end) - 1, (is_joined, is_loose)
+            place = starts[start], ends[last]
             if place in best and best[place][0] <= rank:
                 continue
             words = tuple(hashes[start:end] + hashes[then:until])
-            # "A and B C" has something between the first piece and what follows it, "C of A and B" has not.
-            is_before = is_joined and links[end] > links[end - 1]
-            if is_before and (starts[start], ends[end - 1]) in best:
+            crossed, head = (0, 0), None
+            fixed = (words[-1],) if goes_on[last] else ()
+            if not is_joined:
+                crossed = links[last] - links[start], joins[last] - joins[start]
+                if words[0] in self._heads and last > start and skipped[start] == skipped[start + 1]:
+                    fixed = (*fixed, words[0])
+            elif links[end] == links[end - 1]:  # "C of A and B"
+                head = words[end - start - 1]
+            elif (
+                starts[start],
+                ends[end - 1],
+            ) in best:  # "A and B C"; a name by itself says nothing about what comes later
                 continue
-            crossed = (0, 0) if is_joined else (links[end - 1] - links[start], joins[end - 1] - joins[start])
-            head = hashes[(stop if is_before else end) - 1] if is_joined else None
+            else:
+                head = words[-1]
             covered = text[place[0] : place[1]]
             short = covered if len(covered) <= self.settings.own_case_length else ""
-            # A last word that the phrase goes on from, as "heart" in "heart defect", does not stand for another one, nor
-            # does a first word such as "disease", unless it is the disease "of" something.
-            fixed = (words[-1],) if goes_on[stop - 1] else ()
-            if words[0] in self._heads and not is_joined and end > start + 1 and skipped[start] == skipped[start + 1]:
-                fixed = (*fixed, words[0])
             choice = self._choose(words, entry, fixed, crossed, short, head)
             if choice is None:
                 continue
@@ -224,9 +229,20 @@ class CompiledMatcher:
         return [hit for hit in hits if hit.how != "coordination" or is_new(hit)]
 
     def _choose_names(
-        self, words: tuple[int, ...], entry: int, fixed: tuple[int, ...], crossed: tuple[int, int], short: str, head: int | None
+        self,
+        words: tuple[int, ...],
+        entry: int,
+        fixed: tuple[int, ...],
+        crossed: tuple[int, int],
+        short: str,
+        head: int | None,
     ) -> Choice | None:
-        """Choose the names of an entry with the most words as they are written, and of these those in their order."""
+        """Choose the names of an entry with the most words as they are written, and of these those in their order.
+
+        `fixed` are words that don't stand for others: a last one that the phrase goes on from, as "heart" in "heart
+        defect", and a first one such as "disease", unless it is the disease "of" something. `crossed` are the links and
+        joins between the words. `head` says what a coordinated mention is, and has to be what the name says it is.
+        """
         if len(words) == 1 and words[0] in self._generic:
             return None
         counted = Counter(words)
@@ -261,8 +277,8 @@ class CompiledMatcher:
         return readings[: 1 if readings[0].words == readings[1].words else 2]
 
     def _read_name_at(self, row: int) -> list[_Name]:
-        others = (_Name(words, is_own=False) for words in self._table.others_of(row))
-        return [*self._read_text(self._name_column[row]), *others]
+        others = (words for words in self._table.others_of(row) if words not in self._skipped)
+        return [*self._read_text(self._name_column[row]), *(_Name(words, is_own=False) for words in others)]
 
     def _get_forms(self, row: int) -> frozenset[str]:
         return own_case_forms(self._name_column[row])
@@ -300,10 +316,10 @@ class CompiledMatcher:
         return next(fitting, self.settings.label)
 
 
-def _find_at_end(long_form: str, hits: Iterable[Hit], covered: float) -> Hit | None:
-    """Find the longest name that a long form ends with, if that is most of it."""
-    longest = min((hit for hit in hits if hit.end == len(long_form)), key=lambda hit: hit.start, default=None)
-    return longest if longest and longest.end - longest.start >= covered * len(long_form) else None
+def _find_at_end(text: str, hits: Iterable[Hit], covered: float) -> Hit | None:
+    """Find the longest name that a text ends with, if that covers so much of it."""
+    longest = min((hit for hit in hits if hit.end == len(text)), key=lambda hit: hit.start, default=None)
+    return longest if longest and longest.end - longest.start >= covered * len(text) else None
 
 
 class _Name:
@@ -320,8 +336,8 @@ class _Name:
     def make(cls, reading: Reading) -> _Name:
         columns = reading.links, reading.joins
         breaks = np.flatnonzero(np.diff(reading.links) + np.diff(reading.skipped))
-        crossed = tuple(int(np.ptp(column)) if len(column) else 0 for column in columns)
-        return cls(tuple(reading.hashes.tolist()), crossed, int(breaks[0]) + 1 if len(breaks) else 0)
+        n_links, n_joins = (int(np.ptp(column)) if len(column) else 0 for column in columns)
+        return cls(tuple(reading.hashes.tolist()), (n_links, n_joins), int(breaks[0]) + 1 if len(breaks) else 0)
 
 
 def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:

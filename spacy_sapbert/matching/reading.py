@@ -74,7 +74,9 @@ def _read_word(word: str) -> Word:
     kind = _KINDS.get(_plain(word).lower(), CONTENT)
     if kind != CONTENT:
         return (), kind
-    return tuple(hash_string(_NOUNS.get(part, part)) for part in normal_words(word) or (normalize_writing(word),)), CONTENT
+    return tuple(
+        hash_string(_NOUNS.get(part, part)) for part in normal_words(word) or (normalize_writing(word),)
+    ), CONTENT
 
 
 def _plain(text: str) -> str:

@@ -65,6 +65,8 @@ def expand(doc):
         ("the samples had permanent wave solution (WS)", "WS", "wave solution"),
         ("heat and heat shock protein (HSP)", "HSP", "heat shock protein"),
         ("рассеянный склероз (РС)", "РС", "рассеянный склероз"),
+        # Initials in another order, one of each word.
+        ("a family with myotonic dystrophy (DM)", "DM", "myotonic dystrophy"),
     ],
 )
 def test_definition(nlp, text, short, long_form):
@@ -85,6 +87,8 @@ def test_definition(nlp, text, short, long_form):
         "ab cd ef gh ij kl mn op qr st uv (ACEGIKMOQSU)",
         "the hsp (HSP)",
         "the tumour necrosis (UN)",
+        "a family with myotonic dystrophy (DMF)",
+        "myotonic dystrophy (dm)",
         "poly(vinyl alcohol) extract (AE)",
         "which is (in serum) low",
         "heart (H)",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.matching.bags import MOST_WORDS, BagTable, read_pairs
+from spacy_sapbert.matching.bags import MOST_WORDS, BagTable, read_list
 from spacy_sapbert.matching.classes import MOST_ALTERNATIVES, count_pairs, join_classes
 from spacy_sapbert.matching.reading import read
 from spacy_sapbert.text import normal_words
@@ -121,9 +121,25 @@ def test_all_words_of_a_class_are_pairs():
 
 
 def test_shipped_pairs_are_words_of_which_each_two_of_a_class_are_a_pair():
-    pairs = read_pairs()
-    assert len(pairs) > 3000 and all(first < second for first, second in pairs) and len(set(pairs)) == len(pairs)
+    pairs = read_list("word_pairs.txt")
+    assert (
+        len(pairs) > 3000 and all(first < second for first, second in pairs) and len({*map(tuple, pairs)}) == len(pairs)
+    )
     assert all(normal_words(word) == (word,) for pair in pairs for word in pair)
+
+
+def test_shipped_synonyms_are_several_names_of_each_concept():
+    groups = read_list("synonyms.txt")
+    assert len(groups) > 1000 and all(len({*map(normal_words, names)}) == len(names) > 1 for names in groups)
+
+
+def test_other_words_for_a_whole_name_are_no_name_of_another_concept():
+    synonyms = [["nephropathy", "kidney disease", "renal disease"], ["wasting", "tabes"], ["gout attack", "podagra"]]
+    names = [["kidney disease", "renal disease"], "tabes", "wasting", "gout attack", "attack, gout"]
+    table = BagTable.build(pl.Series([*names[0], *names[1:]]), np.array([0, 0, 1, 2, 3, 4]), [], synonyms)
+    assert table.others_of(0) == [tuple(read("nephropathy").hashes.tolist())]
+    # What two concepts are called, and what one is called that has another name of the list, stay as they are.
+    assert len(table.other_rows) == 1 and find(table, "podagra, nephropathy, wasting") == ["nephropathy", "wasting"]
 
 
 def test_a_table_of_no_names_finds_nothing():

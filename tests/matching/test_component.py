@@ -134,6 +134,8 @@ def test_short_forms_match_only_where_the_document_defines_them(make_matching):
 
 def test_a_document_that_defines_a_short_form_decides_what_it_is(make_matching):
     nlp = use_names(make_matching(), ["ARDS", "CO2", "Hodgkin lymphoma", "ER+"])
+    assert [ent.text for ent in nlp("ARDS, CO2").ents] == ["ARDS"]
+    nlp.get_pipe("terminology_matcher").define_length = 0
     assert [ent.text for ent in nlp("ARDS, CO2").ents] == ["ARDS", "CO2"]
     assert not nlp("An allergic rash or dry skin (ARDS). ARDS again.").ents
     # The opposite is another name.
@@ -181,10 +183,23 @@ def test_short_forms_of_names_are_found_where_the_document_defines_them(make_mat
         ("breast (BRCA) cancer", [("breast (BRCA) cancer", "form")]),
         ("Breast cancer (BC). BC", [("Breast cancer", "exact"), ("BC", "definition"), ("BC", "definition")]),
         ("Breast cancer cells (BCC). BCC", [("Breast cancer", "exact")]),
+        ("Memory loss (LM). LM", [("Memory loss", "exact"), ("LM", "definition"), ("LM", "definition")]),
+        ("the von Hippel-Lindau (VHL) gene", [("VHL", "definition")]),
+        ("the central line (CL)", []),
+        # An adjective, and what three sources have for one concept.
+        ("hypertensive, with nephropathy", [("hypertensive", "classes"), ("nephropathy", "classes")]),
+        ("iron deficient", [("iron deficient", "form")]),
+        # What is coordinated has to be what the name is, and no name by itself.
+        ("losses, or no hearing", []),
+        ("deformity of foot or hand", [("deformity of foot", "form"), ("deformity of foot or hand", "coordination")]),
+        ("hypertension and heart disease", [("hypertension", "exact")]),
+        ("a disorder memory", []),
     ],
 )
 def test_what_is_found_says_how(make_matching, text, expected):
     names = ["hand deformity", "foot deformities", "hearing loss", "memory loss", "cyst, renal", "breast cancer"]
+    names += ["von Hippel-Lindau disease", "hypertension", "kidney disease", "iron deficiency", "memory disease"]
+    names += ["hypertension disease", "central line disease"]
     nlp = use_names(make_matching(matches="longest+", spans_key="names"), names)
     nlp.get_pipe("sapbert_linker").add_names([("C0000002", "hearing impairment")])
     doc = nlp(text)

@@ -18,7 +18,8 @@ LEAST_SOURCES, MOST_WORDS, LEAST_LENGTH = 3, 3, 6
 LEAST = 4
 HEADER = """# {what}, learned from the English names of open sources:
 # {sources}.
-# Each source has its own licence; whoever passes this list on names them with their versions. Made by `python -m spacy project run word-pairs projects/open_terminology`.
+# Each source has its own licence; whoever passes this list on names them with their versions. Made by
+# `python -m spacy project run word-pairs projects/open_terminology`.
 """
 
 
@@ -28,7 +29,9 @@ def list_synonyms(rrf: Path, sources: Iterable[str]) -> list[list[str]]:
     for source in sources:
         terminology = read_rrf(rrf, languages=["ENG"], sources=[source])
         ids = terminology.concepts["id"].gather(terminology.names["concept"])
-        of_source = {(id_, tuple(sorted(normal_words(name)))): name for id_, name in zip(ids, terminology.names["name"])}
+        of_source: dict[tuple[str, tuple[str, ...]], str] = {}
+        for id_, name in zip(ids, terminology.names["name"], strict=True):
+            of_source.setdefault((id_, tuple(sorted(normal_words(name)))), name)
         for (id_, words), name in of_source.items():
             if len(words) <= MOST_WORDS and all(word.isalpha() and len(word) > 1 for word in words):
                 found[id_][words].append(name)

@@ -64,7 +64,7 @@ def path(tmp_path):
 
 def test_terms_by_their_own_id(path, capsys):
     terminology = make_obo_reader(str(path))()
-    said = 'dropped synonyms: 1 of the scope BROAD. synonym_scopes = ["EXACT", "BROAD"] keeps them.'
+    said = 'dropped synonyms: 1 of the scope BROAD. synonym_scopes = ["EXACT", "RELATED", "BROAD"] keeps them.'
     assert said in capsys.readouterr().err
     assert terminology.concepts["id"].to_list() == ["HP:0000002", "HP:0001250", "HP:0012638"]
     seizure = terminology["HP:0001250"]
