@@ -76,7 +76,7 @@ class SchwartzHearst:
         RETURNS (Doc): The same document, with its abbreviations set.
         """
         # spaCy joins the tokens anew each time it is asked for the text, which takes longer than all the rest.
-        text = doc.text
+        text = doc.text_with_ws
         definitions = list(find_definitions(doc, text))
         doc._.abbreviation_offsets = _find_occurrences(doc, text, definitions) if definitions else []
         return doc

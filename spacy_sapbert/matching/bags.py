@@ -18,6 +18,7 @@ from .reading import Reading, read
 if TYPE_CHECKING:
     import polars as pl
 
+FOLDER = Path(__file__).parent
 # Content words of the longest names that are found.
 MOST_WORDS = 12
 # Names that are read at once.
@@ -295,7 +296,10 @@ def _find_generic(hashes: np.ndarray, concept: np.ndarray) -> np.ndarray:
     return generic
 
 
-def read_list(name: str) -> list[list[str]]:
-    """Read one of the lists that come with the package: the words, or names, of each line."""
-    lines = (Path(__file__).parent / name).read_text(encoding="utf8").splitlines()
-    return [line.split("\t") for line in lines if not line.startswith("#")]
+def read_lists() -> tuple[list[list[str]], list[list[str]]]:
+    """Read the lists that come with the package: pairs of words, and the synonyms of each of many concepts."""
+    pairs, synonyms = (
+        [line.split("\t") for line in (FOLDER / name).read_text(encoding="utf8").splitlines() if line[0] != "#"]
+        for name in ("word_pairs.txt", "synonyms.txt")
+    )
+    return pairs, synonyms

@@ -113,7 +113,8 @@ class CompiledMatcher:
 
     def find(self, docs: Sequence[Doc]) -> list[list[Placed]]:
         """Find names, which may overlap, in each of several documents."""
-        texts = [doc.text for doc in docs]
+        # As `doc.text`, in half the time.
+        texts = [doc.text_with_ws for doc in docs]
         brackets = [(n, *found.span()) for n, text in enumerate(texts) for found in _BRACKET.finditer(text)]
         around = [(n, max(start - REACH, 0), start, end) for n, start, end in brackets]
         defined = [abbreviations_by_start(doc) if self.settings.abbreviations else {} for doc in docs]
@@ -161,7 +162,6 @@ class CompiledMatcher:
         reading = self._table.read(text)
         hashes, _, _, _, links, joins, skipped = (column.tolist() for column in reading)
         starts, ends = reading.starts.tolist(), reading.ends.tolist()
-        goes_on = np.append(~np.diff(reading[3:], axis=1).any(axis=0), False).tolist()
         found = self._table.find(reading, self._known, self._shift)
         is_wanted = self._is_wanted[found.entry]
         best: dict[tuple[int, int], tuple[tuple[bool, bool], Hit]] = {}
@@ -173,12 +173,11 @@ class CompiledMatcher:
             if place in best and best[place][0] <= rank:
                 continue
             words = tuple(hashes[start:end] + hashes[then:until])
-            crossed, head = (0, 0), None
-            fixed = (words[-1],) if goes_on[last] else ()
+            crossed, fixed, head = (0, 0), None, None
             if not is_joined:
                 crossed = links[last] - links[start], joins[last] - joins[start]
                 if words[0] in self._heads and last > start and skipped[start] == skipped[start + 1]:
-                    fixed = (*fixed, words[0])
+                    fixed = words[0]
             elif links[end] == links[end - 1]:  # "C of A and B"
                 head = words[end - start - 1]
             elif (
@@ -232,16 +231,16 @@ class CompiledMatcher:
         self,
         words: tuple[int, ...],
         entry: int,
-        fixed: tuple[int, ...],
+        fixed: int | None,
         crossed: tuple[int, int],
         short: str,
         head: int | None,
     ) -> Choice | None:
         """Choose the names of an entry with the most words as they are written, and of these those in their order.
 
-        `fixed` are words that don't stand for others: a last one that the phrase goes on from, as "heart" in "heart
-        defect", and a first one such as "disease", unless it is the disease "of" something. `crossed` are the links and
-        joins between the words. `head` says what a coordinated mention is, and has to be what the name says it is.
+        `fixed` is a word that doesn't stand for another one: the first one if it is like "disease", but not the disease
+        "of" something. `crossed` are the links and joins between the words. `head` says what a coordinated mention is,
+        and has to be what the name says it is.
         """
         if len(words) == 1 and words[0] in self._generic:
             return None
@@ -258,7 +257,7 @@ class CompiledMatcher:
                     continue
                 if head is not None and not self._stand_for(head, name.head):
                     continue
-                if n_same < len(words) and not name.counted.keys() >= {*fixed}:
+                if fixed is not None and fixed not in name.counted:
                     continue
                 if short and n_same == len(words) and own_case_forms(short).isdisjoint(self._get_forms(row)):
                     continue

@@ -191,12 +191,11 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         return linker if isinstance(linker, SapbertLinker) else None
 
     def _make_bags(self, terminology: Terminology) -> BagTable:
-        from .bags import BagTable, read_list
+        from .bags import BagTable, read_lists
 
         fingerprint, table = self._bags
         if table is None or fingerprint != terminology.fingerprint:
-            lists = read_list("word_pairs.txt"), read_list("synonyms.txt")
-            table = BagTable.build(terminology.names["name"], terminology.name_concept, *lists)
+            table = BagTable.build(terminology.names["name"], terminology.name_concept, *read_lists())
             self._bags = terminology.fingerprint, table
         return table
 

@@ -85,13 +85,12 @@ def _plain(text: str) -> str:
 
 def _read_letters(words: list[str], parts: list[Word]) -> None:
     """Read short words again that are numerals or names of types behind others: "factor V", "type A"."""
-    for place, word in enumerate(words):
-        if len(word) < 3 and place:
-            small, before = _plain(word).lower(), words[place - 1].lower()
-            if small in NUMERALS_AFTER_WORDS:
-                parts[place] = tuple(map(hash_string, normal_words(word, before))), CONTENT
-            elif small == "a" and (before in _LETTERED or word == "A"):
-                parts[place] = (hash_string("a"),), CONTENT
+    for place in [place for place, word in enumerate(words) if len(word) < 3 and place]:
+        small, before = _plain(words[place]).lower(), words[place - 1].lower()
+        if small in NUMERALS_AFTER_WORDS:
+            parts[place] = tuple(map(hash_string, normal_words(words[place], before))), CONTENT
+        elif small == "a" and (before in _LETTERED or words[place] == "A"):
+            parts[place] = (hash_string("a"),), CONTENT
 
 
 @lru_cache(CACHED)

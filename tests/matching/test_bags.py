@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.matching.bags import MOST_WORDS, BagTable, read_list
+from spacy_sapbert.matching.bags import MOST_WORDS, BagTable, read_lists
 from spacy_sapbert.matching.classes import MOST_ALTERNATIVES, count_pairs, join_classes
 from spacy_sapbert.matching.reading import read
 from spacy_sapbert.text import normal_words
@@ -121,7 +121,7 @@ def test_all_words_of_a_class_are_pairs():
 
 
 def test_shipped_pairs_are_words_of_which_each_two_of_a_class_are_a_pair():
-    pairs = read_list("word_pairs.txt")
+    pairs = read_lists()[0]
     assert (
         len(pairs) > 3000 and all(first < second for first, second in pairs) and len({*map(tuple, pairs)}) == len(pairs)
     )
@@ -129,7 +129,7 @@ def test_shipped_pairs_are_words_of_which_each_two_of_a_class_are_a_pair():
 
 
 def test_shipped_synonyms_are_several_names_of_each_concept():
-    groups = read_list("synonyms.txt")
+    groups = read_lists()[1]
     assert len(groups) > 1000 and all(len({*map(normal_words, names)}) == len(names) > 1 for names in groups)
 
 

@@ -19,7 +19,7 @@ from spacy.util import minibatch
 from spacy_sapbert.abbreviations.component import get_bounds
 from spacy_sapbert.candidates import ConceptFilter
 from spacy_sapbert.matching import MatcherSettings
-from spacy_sapbert.matching.bags import BagTable, read_pairs
+from spacy_sapbert.matching.bags import BagTable, read_lists
 from spacy_sapbert.matching.compiled import CompiledMatcher
 from spacy_sapbert.matching.component import MOST_DOCS
 from spacy_sapbert.terminology import Terminology, read_table
@@ -34,7 +34,7 @@ TEXTS, TABLE = "matcher_texts.json", "matcher_table.npz"
 
 def make_table(terminology: Terminology) -> BagTable:
     """Make the table of all names."""
-    return BagTable.build(terminology.names["name"], terminology.name_concept, read_pairs())
+    return BagTable.build(terminology.names["name"], terminology.name_concept, *read_lists())
 
 
 def make_matcher(terminology: Terminology, table: BagTable | None = None) -> CompiledMatcher:
