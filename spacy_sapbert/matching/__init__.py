@@ -45,7 +45,7 @@ class MatcherSettings(Settings):
     define_length: int = Field(
         default=3,
         ge=0,
-        description='Short forms of up to so many letters ("RA", "CP") match only where the document defines '
+        description='Short forms of up to so many letters ("RA", "RB1") match only where the document defines '
         "them, because many are ambiguous; 0 to match all. Needs `schwartz_hearst` before the matcher.",
     )
     skip_stop_words: bool = Field(
