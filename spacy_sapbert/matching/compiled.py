@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
 # Words, names and labels that are remembered.
 KEPT = 1 << 16
-# Before a name, these stand for something else: "non-Hodgkin lymphoma".
-_OPPOSITE = re.compile(r"\b(?:non|anti)[\s\-‐‑–]*$", re.IGNORECASE)
+# Before a name, and behind it, these stand for something else: "non-Hodgkin lymphoma", "seizure-free".
+_OPPOSITE = re.compile(r"\b(?:(?:non|anti)[\s\-‐‑–]*|pre[\-‐‑–])$", re.IGNORECASE)
+_FREE = re.compile(r"[\-‐‑–]free\b", re.IGNORECASE)
+# Behind an adjective: "oral hypoglycemic agents" are no hypoglycemia.
+_REMEDY = re.compile(r"\s+(?:agent|drug|medication)s?\b", re.IGNORECASE)
 # A short form inside of a name, "breast (BRCA) cancer", and the characters around it in which the name may be.
 _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
 # What a long form may lack of a name, and the share that the name covers, up to the end, for the short form to have it.
@@ -95,9 +98,8 @@ class CompiledMatcher:
             if not allowed.is_open:
                 self._names &= filters.match(allowed)
         self._read_name = lru_cache(KEPT)(self._read_name_at)
-        self._skipped = {self._read_text(name)[-1].words for name in settings.skip_names}
-        for row in (row for name in settings.skip_names for row in table.find_whole(name).tolist()):
-            self._names[row] &= self._skipped.isdisjoint(name.words for name in self._read_name(row) if name.is_own)
+        # The words of each, in any order.
+        self._skipped = {tuple(sorted(name.words)) for text in settings.skip_names for name in self._read_text(text)}
         before = np.concatenate([[0], np.cumsum(self._names[table.rows])])
         self._is_wanted = before[table.offsets[1:]] > before[table.offsets[:-1]]
         self._generic = frozenset(table.generic.tolist())
@@ -145,14 +147,13 @@ class CompiledMatcher:
         found: dict[tuple[int, int], Hit] = {}
         for hit in hits:
             is_whole = hit.start in first and hit.end in last
-            if is_whole and self._is_plausible(doc, text[hit.start : hit.end]):
-                if not _OPPOSITE.search(text, max(hit.start - 6, 0), hit.start):
-                    found.setdefault((first[hit.start], last[hit.end] + 1), hit)
+            if is_whole and self._is_plausible(doc, text[hit.start : hit.end]) and not _is_other(text, hit):
+                found.setdefault((first[hit.start], last[hit.end] + 1), hit)
         for start, (end, long_form) in defined.items():
             found.pop((start, end), None)
             named = whole[long_form]
-            if named is not None:
-                place = doc[start].idx, doc[end - 1].idx + len(doc[end - 1])
+            place = doc[start].idx, doc[end - 1].idx + len(doc[end - 1])
+            if named is not None and not self._is_skipped(read(text[slice(*place)]).hashes.tolist()):
                 found[start, end] = named._replace(start=place[0], end=place[1], how="definition", pieces=(place,))
         return [Placed(*tokens, self._get_label(hit.rows), hit) for tokens, hit in found.items()]
 
@@ -162,9 +163,11 @@ class CompiledMatcher:
         reading = self._table.read(text)
         hashes, _, _, _, links, joins, skipped = (column.tolist() for column in reading)
         starts, ends = reading.starts.tolist(), reading.ends.tolist()
+        goes_on = np.append(~np.diff(reading[3:], axis=1).any(axis=0), False).tolist()
         found = self._table.find(reading, self._known, self._shift)
         is_wanted = self._is_wanted[found.entry]
         best: dict[tuple[int, int], tuple[tuple[bool, bool], Hit]] = {}
+        ended: set[int] = set()
         for row in zip(*(column[is_wanted].tolist() for column in found), strict=True):
             start, end, then, until, entry, is_loose = row
             is_joined = until > then
@@ -173,17 +176,18 @@ class CompiledMatcher:
             if place in best and best[place][0] <= rank:
                 continue
             words = tuple(hashes[start:end] + hashes[then:until])
+            if self._is_skipped(words):
+                continue
             crossed, fixed, head = (0, 0), None, None
             if not is_joined:
                 crossed = links[last] - links[start], joins[last] - joins[start]
                 if words[0] in self._heads and last > start and skipped[start] == skipped[start + 1]:
                     fixed = words[0]
-            elif links[end] == links[end - 1]:  # "C of A and B"
+            elif links[end] == links[end - 1]:  # "C of A and B", but not "loss of appetite and weight gain"
                 head = words[end - start - 1]
-            elif (
-                starts[start],
-                ends[end - 1],
-            ) in best:  # "A and B C"; a name by itself says nothing about what comes later
+                if goes_on[last]:
+                    continue
+            elif ends[end - 1] in ended:  # "A and B C"; what ends a name says nothing about what comes later
                 continue
             else:
                 head = words[-1]
@@ -198,6 +202,8 @@ class CompiledMatcher:
             score = LEAST_SCORE + (1 - LEAST_SCORE) * choice.n_same / len(words)
             pieces = ((place[0], ends[end - 1]), (starts[then], place[1])) if is_joined else (place,)
             best[place] = rank, Hit(*place, how, choice.rows, score, pieces)
+            if not is_joined:
+                ended.add(place[1])
         of_texts: list[list[Hit]] = [[] for _ in texts]
         first = [0, *accumulate(len(part) + 2 for part in texts)]
         for hit in self._drop_joined([hit for _, hit in best.values()]):
@@ -276,8 +282,11 @@ class CompiledMatcher:
         return readings[: 1 if readings[0].words == readings[1].words else 2]
 
     def _read_name_at(self, row: int) -> list[_Name]:
-        others = (words for words in self._table.others_of(row) if words not in self._skipped)
-        return [*self._read_text(self._name_column[row]), *(_Name(words, is_own=False) for words in others)]
+        others = (_Name(words, is_own=False) for words in self._table.others_of(row))
+        return [*self._read_text(self._name_column[row]), *others]
+
+    def _is_skipped(self, words: Sequence[int]) -> bool:
+        return bool(self._skipped) and tuple(sorted(words)) in self._skipped
 
     def _get_forms(self, row: int) -> frozenset[str]:
         return own_case_forms(self._name_column[row])
@@ -315,9 +324,16 @@ class CompiledMatcher:
         return next(fitting, self.settings.label)
 
 
+def _is_other(text: str, hit: Hit) -> bool:
+    """Tell whether what stands before or behind a mention makes it something else."""
+    is_opposite = _OPPOSITE.search(text, max(hit.start - 6, 0), hit.start) or _FREE.match(text, hit.end)
+    return bool(is_opposite or (hit.how == "classes" and _REMEDY.match(text, hit.end)))
+
+
 def _find_at_end(text: str, hits: Iterable[Hit], covered: float) -> Hit | None:
     """Find the longest name that a text ends with, if that covers so much of it."""
-    longest = min((hit for hit in hits if hit.end == len(text)), key=lambda hit: hit.start, default=None)
+    at_end = (hit for hit in hits if hit.end == len(text) and not _is_other(text, hit))
+    longest = min(at_end, key=lambda hit: hit.start, default=None)
     return longest if longest and longest.end - longest.start >= covered * len(text) else None
 
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from .compiled import CompiledMatcher, Hit
 
 BAGS_FILE = "bags.json"
-FORMAT_VERSION = 1
+# Raise it with the lists of words and names as well, so that saved tables are made anew.
+FORMAT_VERSION = 2
 # Documents that are read as one text: more take more memory, and are no faster.
 MOST_DOCS = 64
 

@@ -27,7 +27,7 @@ _NOUNS = {"deficient": "deficiency"}
 _LETTERED = frozenset("type class group grade hepatitis hemophilia haemophilia vitamin".split())
 # What stands between two words: the end of what a name may cover, what the name has as well, and what joins.
 END, LINK, HYPHEN, JOIN = 1, 2, 4, 8
-_END = re.compile(r"[.:;!?]\s|[()\[\]{}]|\n\s*\n")
+_END = re.compile(r"[.:;!?]\s|[()\[\]{}\t]|\n\s*\n|\n\s*[-*•–]")
 _WEAK = re.compile(r"[\s'’\-‐‑–]*")
 _HYPHENS = frozenset("-‐‑")
 _JOINING = re.compile(r"\s*[/&]\s*")
@@ -57,6 +57,8 @@ def read(text: str, vocabulary: np.ndarray | None = None) -> Reading:
     parts = [*map(_read_word, words)]
     _read_letters(words, parts)
     gap = np.fromiter(map(_read_gap, gaps), np.int64, len(gaps))
+    # A line that starts with a capital is another one of a list more probably than the same sentence.
+    gap[[place for place, between in enumerate(gaps) if "\n" in between and words[place][0].isupper()]] = END
     if vocabulary is not None and len(vocabulary):
         _join_hyphens(words, parts, gap, ends, vocabulary)
     place = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
