@@ -28,13 +28,17 @@ GENERIC_SHARE, LEAST_GENERIC = 0.02, 20
 # What any abnormality is called, where the word ends a name: "heart defect" is "heart malformation".
 _ABNORMALITIES = (
     "abnormality anomaly defect malformation deformity abnormal disturbance impairment alteration aberration "
-    "irregularity dysfunction problem deficit change finding manifestation disorder"
+    "irregularity dysfunction problem deficit manifestation disorder"
 )
 ABNORMALITIES = np.sort(np.array([*map(hash_string, _ABNORMALITIES.split())], dtype=np.uint64))
 ANY_ABNORMALITY = np.uint64(hash_string("any abnormality"))
-# Adjectives of names of one word: "hypertensive", "epileptic", "anemic".
-_ADJECTIVES = {"sion": "sive", "psy": "ptic", "ia": "ic"}
-_WITH_ADJECTIVE = f"(?i)^[a-z]{{4,}}(?:{'|'.join(_ADJECTIVES)})$"
+# Adjectives of names of one word: "hypertensive", "epileptic", "anemic". Others, such as "aggressive" and "ophthalmic", mean
+# something else too often.
+_ADJECTIVES = {
+    **{"tension": "tensive", "psy": "ptic", "plegia": "plegic", "cardia": "cardic", "rhythmia": "rhythmic"},
+    **{"emia": "emic", "penia": "penic", "phrenia": "phrenic", "uria": "uric", "xia": "xic"},
+}
+_WITH_ADJECTIVE = f"(?i)^[a-z]{{2,}}(?:{'|'.join(_ADJECTIVES)})$"
 # "hand and foot deformities", "deformities of hand and foot": words of each part, and items of a list.
 MOST_JOINED, MOST_ITEMS = 3, 4
 _SIZES = np.indices((MOST_JOINED,) * 3).reshape(3, 1, -1) + 1

@@ -4,6 +4,7 @@ names of a terminology and from a list of pairs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from os.path import commonprefix
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
@@ -11,7 +12,8 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 # Names of so many words are compared, and those of a concept that differ in one word, if there are not more.
 LENGTHS = (2, 8)
 MOST_ALTERNATIVES = 30
-# How often two words have to stand for one another: those with the same stem ("cardiac", "cardio"), and any others.
+# How often two words have to stand for one another: those that share half of their letters at the start, and so many at
+# least ("cardiac", "cardio"), and any others.
 STEM, LEAST_RELATED, LEAST = 4, 1, 3
 # The share of the contexts of both words in which they stand for one another; and below which a given pair is none.
 SHARE, LEAST_SHARE = 0.8, 0.5
@@ -87,9 +89,12 @@ def choose_pairs(counts: Counts, spell: Callable[[int], str], least: int = LEAST
     chosen = {}
     for pair, (n_same, n_both) in counts.items():
         if n_same >= SHARE * n_both:
-            first, second = map(spell, pair)
-            enough = LEAST_RELATED if first[:STEM] == second[:STEM] else least
-            if n_same >= enough and all(word.isalpha() and len(word) > 2 for word in (first, second)):
+            words = first, second = tuple(map(spell, pair))
+            n_shared = len(commonprefix(words))
+            enough = LEAST_RELATED if n_shared >= max(STEM, len(max(words, key=len)) / 2) else least
+            # "Fertility" and "infertility" are the opposite, though genes of both have names that differ in them alone.
+            is_prefixed = first.endswith(second) or second.endswith(first)
+            if n_same >= enough and not is_prefixed and all(word.isalpha() and len(word) > 2 for word in words):
                 chosen[pair] = n_same
     return chosen
 

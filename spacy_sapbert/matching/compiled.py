@@ -197,6 +197,9 @@ class CompiledMatcher:
             if choice is None:
                 continue
             how = self._name_way(choice, len(words), is_joined, covered)
+            # "Absence of kidney" in "absence of kidney disease": the last word belongs to what comes behind it.
+            if not choice.in_order and not is_joined and goes_on[last] and skipped[last] > skipped[start]:
+                continue
             if self.settings.words == "exact" and (how not in ("exact", "form") or not choice.in_order):
                 continue
             score = LEAST_SCORE + (1 - LEAST_SCORE) * choice.n_same / len(words)

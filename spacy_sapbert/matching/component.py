@@ -181,7 +181,7 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
                 terminology = retriever.terminology
                 compiled = CompiledMatcher(self._make_bags(terminology), terminology, self._settings, allowed)
             except ValueError as error:
-                raise ValueError(NO_NAMES.format(name=self.name, reason=error, found=", ".join(names))) from error
+                raise ValueError(f"The matcher '{self.name}' finds no names: {error}") from error
             self._compiled = used, compiled
         return compiled
 

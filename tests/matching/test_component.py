@@ -60,7 +60,7 @@ def test_labels_go_by_semantic_type(make_matching):
         ({"types": ["T184"]}, ["Insomnia"]),
         ({"sources": ["CHV"]}, []),
         ({"ids": ["C0027051", "C0009443"]}, ["heart attacks", "common cold"]),
-        ({"skip_names": ["Heart Attack", "not there"]}, ["Insomnia", "high-blood pressure", "common cold"]),
+        ({"skip_names": ["Attack Heart", "not there"]}, ["Insomnia", "high-blood pressure", "common cold"]),
         ({"min_length": 9}, ["high-blood pressure", "heart attacks", "common cold"]),
     ],
 )
@@ -155,6 +155,13 @@ def test_names_that_the_linker_may_not_link_to_are_not_looked_for(make_matching)
     assert [text for text, _ in read_ents(nlp(TEXT))] == fewer
 
 
+def test_skipped_names_are_not_found_in_other_words_or_short_forms(make_matching):
+    names = ["hearing loss", "hearing impairment", "hypertension", "kidney disease"]
+    nlp = use_names(make_matching(skip_names=["hearing loss", "hypertensive", "KD", "nephropathy"]), names)
+    doc = nlp("Hypertensive, hypertension, nephropathy. Kidney disease (KD): KD. Hearing loss, hearing impairment")
+    assert [ent.text for ent in doc.ents] == ["hypertension", "Kidney disease", "hearing impairment"]
+
+
 def test_short_forms_of_names_are_found_where_the_document_defines_them(make_matching):
     text = "Duchenne muscular dystrophy (DMD). He had DMD."
     nlp = make_matching()
@@ -194,6 +201,13 @@ def test_short_forms_of_names_are_found_where_the_document_defines_them(make_mat
         ("deformity of foot or hand", [("deformity of foot", "form"), ("deformity of foot or hand", "coordination")]),
         ("hypertension and heart disease", [("hypertension", "exact")]),
         ("a disorder memory", []),
+        ("loss of memory and hearing gain", [("loss of memory", "form")]),
+        ("losses of appetite and hearing losses", [("hearing losses", "form")]),
+        ("deformity of foot pain, deformity of the foot", [("deformity of the foot", "form")]),
+        # Other words around a name, and lines of lists.
+        ("non-hypertension (NHT). NHT, pre-hypertension, hypertension-free", []),
+        ("antihypertensive, hypertensive agents", []),
+        ("memory\nloss; Memory\nLoss; memory\n- loss; memory\tloss", [("memory\nloss", "form")]),
     ],
 )
 def test_what_is_found_says_how(make_matching, text, expected):

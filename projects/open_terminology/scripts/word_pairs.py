@@ -15,7 +15,7 @@ from spacy_sapbert.text import normal_words
 # Names of so many sources, with so many words at most, and so many characters at least, stand for one another.
 LEAST_SOURCES, MOST_WORDS, LEAST_LENGTH = 3, 3, 6
 # More than for the names of a single terminology, because the pairs are for all.
-LEAST = 4
+LEAST = 9
 HEADER = """# {what}, learned from the English names of open sources:
 # {sources}.
 # Each source has its own licence; whoever passes this list on names them with their versions. Made by
@@ -44,7 +44,9 @@ def main(rrf: Path, output: Path) -> None:
     """Learn both from a release in Rich Release Format: word_pairs.txt with two words on a line, and synonyms.txt with
     the names of a concept on a line."""
     terminology = read_rrf(rrf, languages=["ENG"])
-    names, concept = terminology.names["name"], terminology.name_concept
+    # Series of numbered names would count as many contexts.
+    is_used = ~terminology.names["name"].str.contains(r"\d").to_numpy()
+    names, concept = terminology.names["name"].filter(is_used), terminology.name_concept[is_used]
     hashes, reading, name = read_names(names)
     spell = make_speller(names, hashes, name[reading])
     chosen = choose_pairs(count_pairs(hashes, reading, concept[name]), spell, LEAST)
