@@ -37,7 +37,7 @@ class MatcherSettings(Settings):
     not_below: Strings | None = Field(
         default=None, description="Ids of concepts, to find neither these nor their descendants; null for none."
     )
-    skip_names: Strings = Field(default=(), description="Names not to look for.")
+    skip_names: Strings = Field(default=(), description="Names that are no mention, in any order of their words.")
     min_length: int = Field(default=2, ge=1, description="Characters that a name has at least.")
     own_case_length: int = Field(
         default=5, ge=0, description='Names of up to so many characters match in their own case only: "ALL", not "all".'

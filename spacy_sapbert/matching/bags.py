@@ -32,7 +32,7 @@ _ABNORMALITIES = (
 )
 ABNORMALITIES = np.sort(np.array([*map(hash_string, _ABNORMALITIES.split())], dtype=np.uint64))
 ANY_ABNORMALITY = np.uint64(hash_string("any abnormality"))
-# Adjectives of names of one word: "hypertensive", "epileptic", "anemic". Others, such as "aggressive" and "ophthalmic", mean
+# Adjectives of names of one word: "hypertensive", "epileptic", "anemic". Others, as "aggressive" and "ophthalmic", mean
 # something else too often.
 _ADJECTIVES = {
     **{"tension": "tensive", "psy": "ptic", "plegia": "plegic", "cardia": "cardic", "rhythmia": "rhythmic"},
