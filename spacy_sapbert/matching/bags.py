@@ -120,12 +120,6 @@ class BagTable(NamedTuple):
         bounds = self.other_offsets[first : last + 1].tolist()
         return [tuple(self.other_words[start:end].tolist()) for start, end in pairwise(bounds)]
 
-    def find_whole(self, text: str) -> np.ndarray:
-        """Find the names that have the bag of a whole text."""
-        key = self.classify(self.read(text).hashes).sum(dtype=np.uint64)
-        (entry,) = find_places(self.keys, np.array([key])).tolist()
-        return self.rows_of(entry) if entry >= 0 else self.rows[:0]
-
     def classify(self, hashes: np.ndarray) -> np.ndarray:
         """Put the word that stands for its class in the place of each word."""
         places = find_places(self.members, hashes)

@@ -36,6 +36,8 @@ _REMEDY = re.compile(r"\s+(?:agent|drug|medication)s?\b", re.IGNORECASE)
 _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
 # What a long form may lack of a name, and the share that the name covers, up to the end, for the short form to have it.
 HEADS = (("", 0.5), (" disease", 1.0), (" syndrome", 1.0))
+# Characters on both sides that say whether a text is in capitals.
+NEAR = 20
 # The score of a name none of whose words is in the text as it is. One with all words there has the score 1.
 LEAST_SCORE = 0.9
 
@@ -124,12 +126,7 @@ class CompiledMatcher:
         parts = [
             texts[n][first:start] + " " * (end - start) + texts[n][end : end + REACH] for n, first, start, end in around
         ]
-        # "von Hippel-Lindau (VHL) gene" defines a short form for what is called "von Hippel-Lindau disease".
-        names = [
-            (long_form, long_form + head, covered)
-            for long_form in long_forms
-            for head, covered in (HEADS if long_form.split()[-1].istitle() else HEADS[:1])
-        ]
+        names = [(one, one + head, covered) for one in long_forms for head, covered in _list_heads(one)]
         hits = self._find_in([*texts, *parts, *(name for _, name, _ in names)])
         for (n, first, start, end), found in zip(around, hits[len(texts) :], strict=False):
             hits[n] += [hit.moved(first) for hit in found if hit.start < start - first and hit.end > end - first]
@@ -192,7 +189,9 @@ class CompiledMatcher:
             else:
                 head = words[-1]
             covered = text[place[0] : place[1]]
-            short = covered if len(covered) <= self.settings.own_case_length else ""
+            # Case says nothing in a text in capitals.
+            is_short = len(covered) <= self.settings.own_case_length
+            short = covered if is_short and not text[max(place[0] - NEAR, 0) : place[1] + NEAR].isupper() else ""
             choice = self._choose(words, entry, fixed, crossed, short, head)
             if choice is None:
                 continue
@@ -331,6 +330,13 @@ def _is_other(text: str, hit: Hit) -> bool:
     """Tell whether what stands before or behind a mention makes it something else."""
     is_opposite = _OPPOSITE.search(text, max(hit.start - 6, 0), hit.start) or _FREE.match(text, hit.end)
     return bool(is_opposite or (hit.how == "classes" and _REMEDY.match(text, hit.end)))
+
+
+def _list_heads(long_form: str) -> tuple[tuple[str, float], ...]:
+    """List what may be missing behind a long form: "von Hippel-Lindau (VHL) gene" is about von Hippel-Lindau disease.
+    The name of a single person may be that of a place."""
+    is_eponym = " ".join(long_form.split()[-1:]).istitle() and not long_form.isalpha()
+    return HEADS if is_eponym else HEADS[:1]
 
 
 def _find_at_end(text: str, hits: Iterable[Hit], covered: float) -> Hit | None:

@@ -117,6 +117,10 @@ def test_short_names_match_in_their_own_case(short_names):
     matcher.define_length = 0
     doc = short_names("All have gout, who had ALL. The WHO says: 12 ECGs, ecg; however, RENAL FAILURE. Gout.")
     assert [ent.text for ent in doc.ents] == ["gout", "ALL", "WHO", "ECGs", "RENAL FAILURE", "Gout"]
+    assert [ent.text for ent in short_names("SEVERE RENAL FAILURE AND CHRONIC GOUT NOW.").ents] == [
+        "RENAL FAILURE",
+        "GOUT",
+    ]
     matcher.own_case_length = 0
     matcher.skip_stop_words = False
     assert [ent.text for ent in short_names("All 12, who had ecg.").ents] == ["All", "who", "ecg"]
