@@ -327,14 +327,14 @@ class CompiledMatcher:
 
 
 def _is_other(text: str, hit: Hit) -> bool:
-    """Tell whether what stands before or behind a mention makes it something else."""
+    """Tell whether the words around a mention give it another meaning."""
     is_opposite = _OPPOSITE.search(text, max(hit.start - 6, 0), hit.start) or _FREE.match(text, hit.end)
     return bool(is_opposite or (hit.how == "classes" and _REMEDY.match(text, hit.end)))
 
 
 def _list_heads(long_form: str) -> tuple[tuple[str, float], ...]:
     """List what may be missing behind a long form: "von Hippel-Lindau (VHL) gene" is about von Hippel-Lindau disease.
-    The name of a single person may be that of a place."""
+    A single name is left alone, because it may be a place."""
     is_eponym = " ".join(long_form.split()[-1:]).istitle() and not long_form.isalpha()
     return HEADS if is_eponym else HEADS[:1]
 

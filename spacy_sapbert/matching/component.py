@@ -29,15 +29,10 @@ if TYPE_CHECKING:
     from .compiled import CompiledMatcher, Hit
 
 BAGS_FILE = "bags.json"
-# Raise it with the lists of words and names as well, so that saved tables are made anew.
+# Raise it when the shipped lists change, too: the matcher then refuses tables that were saved with other lists.
 FORMAT_VERSION = 2
 # Documents that are read as one text: more take more memory, and are no faster.
 MOST_DOCS = 64
-
-NO_NAMES = (
-    "The matcher '{name}' finds no names: {reason}. It takes them from a linker in the same pipeline, which its "
-    "setting `linker` names. The pipeline has: {found}."
-)
 
 DEFAULT_CONFIG = {**MatcherSettings().to_dict(), "scorer": {"@scorers": "spacy.entity_ruler_scorer.v1"}}
 
@@ -163,8 +158,10 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         self._nlp = find_pipeline(self._nlp, doc)
         names, linker = self._nlp.component_names, self._get_linker()
         if linker is None:
-            reason = f"the pipeline has no linker '{self._settings.linker}'"
-            raise ValueError(NO_NAMES.format(name=self.name, reason=reason, found=", ".join(names)))
+            raise ValueError(
+                f"The matcher '{self.name}' takes its names from a linker called '{self._settings.linker}', which this "
+                f"pipeline lacks. It has: {', '.join(names)}. Add that linker, or set `linker` to another name."
+            )
         retriever = linker.retriever
         used = (retriever, self._settings, linker.settings)
         known, compiled = self._compiled
