@@ -13,7 +13,7 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 from ..progress import show_progress
 from ..text import normal_words
 from .classes import find_places, learn_classes
-from .reading import Reading, read
+from .reading import Reading, read, read_many
 
 if TYPE_CHECKING:
     import polars as pl
@@ -276,11 +276,9 @@ def _read_rows(names: pl.Series, rows: np.ndarray, vocabulary: np.ndarray | None
     with show_progress(total=len(rows), description="Reading the words of names", unit="names") as progress:
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
-            texts = names.gather(chunk).to_list()
-            first = np.cumsum([0, *(len(text) + 2 for text in texts)])
-            reading = read("\n\n".join(texts), vocabulary)
-            hashes.append(reading.hashes)
-            of_name.append(start + np.searchsorted(first, reading.starts, side="right") - 1)
+            words, place = read_many(names.gather(chunk).to_list(), vocabulary)
+            hashes.append(words)
+            of_name.append(start + place)
             progress.update(len(chunk))
     return np.concatenate(hashes), np.concatenate(of_name)
 

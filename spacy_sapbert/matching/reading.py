@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -69,6 +70,14 @@ def read(text: str, vocabulary: np.ndarray | None = None) -> Reading:
     columns = starts, ends, np.cumsum(gap & END), links, joins, np.cumsum(kind != CONTENT)
     place = place[kind[place] == CONTENT] if len(place) else place
     return Reading(hashes, *(column[place] for column in columns))
+
+
+def read_many(texts: Sequence[str], vocabulary: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Read texts, each by itself: the hashes of their words, and the place of the text that each word is of."""
+    # Each in a paragraph of its own.
+    first = np.cumsum([0, *(len(text) + 2 for text in texts)])
+    reading = read("\n\n".join(texts), vocabulary)
+    return reading.hashes, np.searchsorted(first, reading.starts, side="right") - 1
 
 
 @lru_cache(CACHED)

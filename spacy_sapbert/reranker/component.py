@@ -31,10 +31,11 @@ from ..scorer import with_gold_ents
 from ..settings import Settings, SettingsAttributes, with_settings
 from ..snapshot import find_pipeline
 from .calibration import Calibration, Threshold, calibration_error, choose_threshold, fit_curve
-from .features import FEATURES
+from .features import FEATURES, QUERY
 from .gold import AnnotatedMentions, GoldBatch, GoldIds, find_gold, run_before, warn_of_missing, with_abbreviations
 from .memory import CANT_DECIDE, Learned, load_learned, save_learned
 from .network import ListInput, Lists, NetworkModel, get_start, listwise_loss, start_network
+from .prior import MIN_CHANCE, NAMED
 from .table import CandidateTable, list_rows
 
 if TYPE_CHECKING:
@@ -42,10 +43,12 @@ if TYPE_CHECKING:
     from ..snapshot import FixedLinker
 
 NOT_READY = (
-    "The reranker '{name}' has nothing to learn or decide from: {reason}. Call `nlp.initialize(get_examples)` "
-    "with documents whose entities have `kb_id_`, use `spacy train`, or load a saved pipeline."
+    "The reranker '{name}' has nothing to learn from: {reason}. Call `nlp.initialize(get_examples)` with documents "
+    "whose entities have `kb_id_`, or use `spacy train`."
 )
 
+# The place of the probability before training.
+CHANCE = [*QUERY].index("chance")
 # Mentions whose features are in memory together.
 MENTIONS_AT_ONCE = 2048
 # Annotated mentions whose features give mean and deviation.
@@ -83,12 +86,12 @@ class RerankerSettings(Settings):
         description="Weight of the squared distance to the linker's scores in the loss: more keeps the order closer to "
         "its own.",
     )
-    nil_threshold: float | None = Field(
+    min_probability: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="Probability that the best concept needs; null for the chosen threshold, or else whichever of it "
-        "and NIL is more probable.",
+        description=f"Probability that the best concept needs for an id; null for the chosen threshold, or else "
+        f"{MIN_CHANCE} before training, and the probability of NIL after it.",
     )
     precision: float | None = Field(
         default=None,
@@ -196,7 +199,8 @@ class _Context:
 class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # type: ignore[misc]  # compiled, without types
     """Decide which of a linker's candidates is right, how probable that is, and whether any is (NIL).
 
-    It learns from documents with `ent.kb_id_`. Writes `token.ent_kb_id_`, `span._.kb_candidates` with a probability
+    Without training it decides by what open ontologies say of names and concepts. It learns from documents with
+    `ent.kb_id_`. Writes `token.ent_kb_id_`, `span._.kb_candidates` with a probability
     for each candidate, and `span._.kb_probability`.
     """
 
@@ -204,7 +208,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
     kind = "reranker"
     model: NetworkModel
     # What it has learned, and what it works with at the moment. Both are replaced as a whole.
-    _learned: Learned | None = None
+    _learned = Learned()
     _context: _Context | None = None
 
     @with_settings(RerankerSettings)
@@ -231,22 +235,13 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         register_extensions(self.attribute)
 
     @property
-    def is_ready(self) -> bool:
-        """Tell whether the reranker has been initialized or loaded.
-
-        RETURNS (bool): False before.
-        """
-        return self._learned is not None
+    def is_trained(self) -> bool:
+        """Whether it decides by a network that has learned from annotations; false before `initialize`."""
+        return bool(self._learned.features)
 
     @property
     def learned(self) -> Learned:
-        """Return what the reranker has learned apart from the network's weights.
-
-        RETURNS (Learned): Annotated mentions, calibration, fingerprints.
-        RAISES (ValueError): If it has not been initialized.
-        """
-        if self._learned is None:
-            raise ValueError(NOT_READY.format(name=self.name, reason="it has not been initialized"))
+        """What it has learned apart from the network's weights: annotated mentions, calibration, fingerprints."""
         return self._learned
 
     def initialize(
@@ -254,10 +249,10 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
     ) -> None:
         """Collect the annotated mentions, and start the network as a copy of the linker.
 
-        get_examples (Callable | None): Gives the training documents. Without any, a reranker that has learned something
-            is left alone.
+        get_examples (Callable | None): Gives the training documents. Without any annotated mention, the reranker is
+            left as it is, and decides without training if it has learned nothing yet.
         nlp (Language | None): The pipeline, which has the linker; None for the one that the reranker was made for.
-        RAISES (ValueError): If there is nothing to learn from, or the linker is missing.
+        RAISES (ValueError): If the linker links none of the annotated mentions, or is missing.
         """
         self._nlp = nlp or self._nlp
         settings, linker = self._settings, self._find_linker().fixed()
@@ -265,10 +260,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         copies = with_abbreviations(examples, self._nlp)
         documents = [gold for eg in copies if (gold := find_gold(eg, use_gold_ents=True))]
         if not documents:
-            if self._learned is not None:
-                return
-            reason = "there are no examples whose entities have `kb_id_`"
-            raise ValueError(NOT_READY.format(name=self.name, reason=reason))
+            return
         snapshot = linker.snapshot
         learned = Learned(snapshot.encoder.fingerprint, snapshot.retriever.terminology.fingerprint, tuple(FEATURES))
         context = _Context(linker, settings, learned)
@@ -289,7 +281,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
 
         docs (Iterable[Doc]): The documents. Those from disk will do as well as those that the linker has just linked.
         RETURNS (Decisions): What was decided on each mention that the linker links.
-        RAISES (ValueError): If the reranker has not been trained, or not with this linker.
+        RAISES (ValueError): If the linker is missing, or the reranker was trained with another one.
         """
         docs = list(docs)
         # Documents without mentions need no linker.
@@ -331,8 +323,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         texts (Iterable[str]): The strings.
         threshold (float): The probability that a candidate needs.
         RETURNS (list[list[Candidate]]): The candidates of each string with their probability, best first.
-        RAISES (ValueError): If the reranker has not been trained, the linker is missing, or the threshold has no
-            meaning.
+        RAISES (ValueError): If the linker is missing, or the threshold has no meaning.
         """
         if not isinstance(threshold, Real) or not 0 <= threshold <= 1:
             raise ValueError(f"The threshold of `find` is {threshold!r}, but has to be a probability from 0 to 1.")
@@ -364,6 +355,8 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         batch = self.read_gold(examples)
         if batch is None:
             return losses
+        if not self.is_trained:
+            raise ValueError(NOT_READY.format(name=self.name, reason="it has not been initialized with annotations"))
         set_dropout_rate(self.model, drop)
         logits, backprop = self.model.begin_update(batch.given)
         start = get_start(self.model, batch.given)
@@ -383,7 +376,6 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         examples (Iterable[Example]): The documents.
         limit (int | None): Mentions to read at most.
         RETURNS (GoldBatch | None): The mentions with their gold; None if there are none.
-        RAISES (ValueError): If the reranker has not been initialized.
         """
         settings = self._settings
         documents = [gold for eg in examples if (gold := find_gold(eg, use_gold_ents=settings.use_gold_ents))]
@@ -552,7 +544,14 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
 
     def _score(self, given: ListInput) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the softmax's probabilities of candidates and of NIL, and the rows of the candidates, best first."""
-        logits, lists = self.model.predict(given), given.lists
+        lists = given.lists
+        if not self.is_trained:
+            order = lists.sort(given.scores)
+            chance = np.empty(lists.n_candidates)
+            # A candidate is not more probable than one before it.
+            chance[order] = lists.lower(given.features[order, CHANCE].astype(np.float64))
+            return chance, 1 - lists.best(chance), order
+        logits = self.model.predict(given)
         if not np.isfinite(logits).all():
             raise ValueError(
                 f"The network of the reranker '{self.name}' gives scores that are not finite: its weights are "
@@ -583,7 +582,9 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         raw, raw_nil, order = self._score(given)
         first = lists.first(raw[order])
         best = np.where(lists.lengths > 0, learned.concept.apply(first), 0.0)
-        threshold = learned.threshold if settings.nil_threshold is None else settings.nil_threshold
+        threshold = learned.threshold if settings.min_probability is None else settings.min_probability
+        if threshold is None and not self.is_trained:
+            threshold = MIN_CHANCE
         is_nil = (raw_nil > first) if threshold is None else (best < threshold)
         is_nil |= lists.lengths == 0
         probability = np.where(is_nil, learned.nil.apply(raw_nil), best)
@@ -596,7 +597,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
             candidate["probability"] = value
         if settings.explain:
             few = ListInput(given.features[rows], given.scores[rows], Lists(kept.lengths))
-            reasons = _find_reasons(self.model, few, learned.features)
+            reasons = _find_reasons(self.model, few, learned.features) if self.is_trained else _list_reasons(few)
             for candidate, row in zip(flat, shown.tolist(), strict=True):
                 concept = context.retriever.terminology[candidate["concept_id"]]
                 candidate["definition"], candidate["reason"] = concept.definition or "", reasons[row]
@@ -616,6 +617,13 @@ def _cut(documents: Sequence[int]) -> Iterator[slice]:
         if is_last or (end - start >= MENTIONS_AT_ONCE and documents[end] != documents[end - 1]):
             yield slice(start, end)
             start = end
+
+
+def _list_reasons(given: ListInput) -> list[str]:
+    """List what speaks for candidates before training."""
+    names = [name for name in QUERY if name in NAMED]
+    columns = given.features[:, [[*QUERY].index(name) for name in names]]
+    return ["; ".join(QUERY[name] for name, value in zip(names, row, strict=True) if value > 0) for row in columns]
 
 
 def _find_reasons(model: NetworkModel, given: ListInput, features: Sequence[str]) -> list[str]:

@@ -12,8 +12,10 @@ import numpy as np
 
 from ..abbreviations.component import is_initialism, is_short_form
 from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words
+from .bridge import BridgedTerminology, get_bridge
 from .memory import Recollections
 from .network import Lists
+from .prior import PRIOR, Compared, compute_prior
 
 if TYPE_CHECKING:
     from ..candidates import Candidates
@@ -86,7 +88,7 @@ DOCUMENT = {
 }
 # Each feature with the words that explain a decision by it, in the order of the network's input. Those of the query are
 # the same for all mentions with the same forms and filter.
-QUERY = SCORES | STRINGS | CONCEPTS | ANNOTATIONS
+QUERY = SCORES | STRINGS | CONCEPTS | ANNOTATIONS | PRIOR
 FEATURES = QUERY | DOCUMENT
 
 
@@ -104,6 +106,7 @@ class ConceptFacts:
         # Zero for what has not been looked up, else one more.
         self._counts = np.zeros((len(columns), 2), dtype=np.int32)
         self._numbers = np.zeros(len(columns), dtype=np.int64)
+        self.bridged = BridgedTerminology(retriever, get_bridge())
         # Threads can number ids at the same time: each number is taken once.
         self._by_id: dict[str, int] = {}
         self._next = count(1)
@@ -153,13 +156,30 @@ def compute_query_features(
         of_annotations = np.zeros((lists.n_candidates, len(ANNOTATIONS)), dtype=np.float32)
     else:
         of_annotations = said[0].compute_features(lists.mention, said[1])
+    strings = _compute_strings(found, lists, facts)
     columns = [
         _compute_scores(scores, lists),
-        _compute_strings(found, lists, facts),
+        strings,
         np.log1p(facts.count(found.concept).astype(np.float32)),
         of_annotations,
+        _compute_prior(found, lists, scores, strings, facts),
     ]
     return np.hstack(columns).astype(np.float32, copy=False)
+
+
+def _compute_prior(
+    found: Candidates, lists: Lists, scores: np.ndarray, strings: np.ndarray, facts: ConceptFacts
+) -> np.ndarray:
+    keys = np.where(found.name >= 0, found.name, ~found.concept)
+    column = {name: strings[:, place] for place, name in enumerate(STRINGS)}
+    compared = Compared(
+        scores.astype(np.float64),
+        column["name_same_words"],
+        column["canonical_trigrams"],
+        column["mention_words"],
+        column["by_short_form"],
+    )
+    return compute_prior(found, lists, compared, lambda rows: facts.list_names(keys[rows]), facts.bridged)
 
 
 def _compute_scores(scores: np.ndarray, lists: Lists) -> np.ndarray:

@@ -254,12 +254,8 @@ class Learned:
     threshold: float | None = None  # the chosen one
 
 
-def save_learned(path: Path, model: NetworkModel, learned: Learned | None) -> None:
-    """Save a reranker to a folder, completely or not at all; before training, a manifest only."""
-    if learned is None:
-        with fill_folder(path, last=RERANKER_FILE, remove=(MODEL_FILE, ARRAYS_FILE)) as folder:
-            write_manifest(folder / RERANKER_FILE, FORMAT_VERSION, {"features": None})
-        return
+def save_learned(path: Path, model: NetworkModel, learned: Learned) -> None:
+    """Save a reranker to a folder, completely or not at all; before training, without a network."""
     (concept_x, concept_y), (nil_x, nil_y) = learned.concept, learned.nil
     arrays = {"concept_x": concept_x, "concept_y": concept_y, "nil_x": nil_x, "nil_y": nil_y}
     data: dict[str, Any] = {
@@ -272,23 +268,22 @@ def save_learned(path: Path, model: NetworkModel, learned: Learned | None) -> No
     if (memory := learned.memory) is not None:
         data["memory"] = {"mentions": memory.mentions, "concepts": memory.concepts}
         arrays |= {"vectors": memory.vectors, "rows": memory.rows, "documents": memory.documents}
-    with fill_folder(path, last=RERANKER_FILE) as folder:
+    with fill_folder(path, last=RERANKER_FILE, remove=() if learned.features else (MODEL_FILE,)) as folder:
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / ARRAYS_FILE)
-        (folder / MODEL_FILE).write_bytes(model.to_bytes())
+        if learned.features:
+            (folder / MODEL_FILE).write_bytes(model.to_bytes())
         write_manifest(folder / RERANKER_FILE, FORMAT_VERSION, data)
 
 
-def load_learned(path: Path, model: NetworkModel, name: str, computed: Sequence[str]) -> Learned | None:
-    """Load a reranker from a folder: the network's weights, and what else it has learned, if anything.
+def load_learned(path: Path, model: NetworkModel, name: str, computed: Sequence[str]) -> Learned:
+    """Load a reranker from a folder: the network's weights, if it has been trained, and what else it has learned.
 
     Features other than the computed ones are refused.
     """
-    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION)
-    if manifest["features"] is None:
-        return None
-    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION, used=(MODEL_FILE, ARRAYS_FILE))
-    features = tuple(manifest["features"])
-    if features != tuple(computed):
+    features = tuple(read_manifest(path / RERANKER_FILE, FORMAT_VERSION)["features"])
+    used = (MODEL_FILE, ARRAYS_FILE) if features else (ARRAYS_FILE,)
+    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION, used=used)
+    if features and features != tuple(computed):
         reason = (
             f"it was trained with {len(features)} features, this version of spacy-sapbert computes {len(computed)}, or "
             "others"
@@ -298,7 +293,8 @@ def load_learned(path: Path, model: NetworkModel, name: str, computed: Sequence[
     if (texts := manifest["memory"]) is not None:
         parts = arrays["vectors"], texts["concepts"], arrays["rows"], arrays["documents"]
         memory = AnnotationMemory(texts["mentions"], *parts)
-    model.from_bytes((path / MODEL_FILE).read_bytes())
+    if features:
+        model.from_bytes((path / MODEL_FILE).read_bytes())
     return Learned(
         manifest["encoder"],
         manifest["terminology"],

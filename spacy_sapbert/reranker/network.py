@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from thinc.api import Dropout, Linear, Model, NumpyOps, Relu, chain, zero_init
 
-# Starts that are tried: the weight of the cosine, and the cosine at which NIL is as probable as a candidate.
+# Starts that are tried: the weight of the score, and the score at which NIL is as probable as a candidate.
 SCALES = (5.0, 10.0, 20.0, 40.0, 80.0)
-NIL_COSINES = np.linspace(0.0, 1.0, 21)
+NIL_SCORES = np.linspace(0.0, 1.0, 21)
 # thinc's own types of arrays are not NumPy's.
 NetworkModel = Model[Any, Any]
 
@@ -50,6 +50,14 @@ class Lists:
         """List the rows of the candidates, best first, mention after mention. Ties stay in their order."""
         return np.lexsort((self.place, -scores, self.mention))
 
+    def lower(self, values: np.ndarray) -> np.ndarray:
+        """Lower each value to the least one before it in its list."""
+        lowered: np.ndarray = values.copy()
+        for place in range(1, int(self.lengths.max(initial=0))):
+            rows = np.flatnonzero(self.place == place)
+            lowered[rows] = np.minimum(lowered[rows], lowered[rows - 1])
+        return lowered
+
     def with_nil(self, values: np.ndarray, nil: np.ndarray) -> np.ndarray:
         """Put a value for NIL behind those of each list's candidates."""
         rows = np.empty(self.n_candidates + self.n_mentions, dtype=np.result_type(values, nil))
@@ -70,16 +78,16 @@ class ListInput(NamedTuple):
     """What the network sees."""
 
     features: np.ndarray  # shape (candidates, features), float32
-    scores: np.ndarray  # the linker's cosine of each candidate; float32
+    scores: np.ndarray  # the score of each candidate without annotations; float32
     lists: Lists
 
 
 def build_decision_network_v1(width: int = 64) -> NetworkModel:
     """Build a network that scores the candidates of a mention, and NIL as one more row.
 
-    The score of a candidate is a weight times the linker's cosine, plus a hidden layer of its standardised features.
-    NIL is scored by a hidden layer of the first candidate's features and of the largest of each feature. Last layers
-    start with zeros, so that the order starts as the linker's.
+    The score of a candidate is a weight times its score without annotations, plus a hidden layer of its standardised
+    features. NIL is scored by a hidden layer of the first candidate's features and of the largest of each feature. Last
+    layers start with zeros, so that the order starts as it is without annotations.
 
     width (int): Units of each hidden layer.
     RETURNS (Model[ListInput, ndarray]): The network. Its result has the rows of `Lists.with_nil`.
@@ -105,8 +113,9 @@ def _build_layers(width: int) -> NetworkModel:
 
 
 def start_network(model: NetworkModel, given: ListInput, is_right: np.ndarray) -> None:
-    """Start the network as the linker, with what fits a sample best: mean and deviation of each feature, the weight of
-    the cosine, and the score of NIL. Weights start anew. `is_right` has the rows of `Lists.with_nil`."""
+    """Start the network as what decides without annotations, with what fits a sample best: mean and deviation of each
+    feature, the weight of the score, and the score of NIL. Weights start anew. `is_right` has the rows of
+    `Lists.with_nil`."""
     features = given.features
     n_features = features.shape[1]
     mean = features.mean(axis=0) if len(features) else np.zeros(n_features)
@@ -140,14 +149,14 @@ def _inc_grad(model: NetworkModel, name: str, value: Any) -> None:
 
 
 def _fit_start(given: ListInput, is_right: np.ndarray) -> tuple[float, float]:
-    """Return the weight of the cosine, and the cosine that stands for NIL, with the least loss."""
+    """Return the weight of the score, and the score that stands for NIL, with the least loss."""
     lists = given.lists
 
     def get_loss(scale: float, nil: float) -> float:
         logits = scale * lists.with_nil(given.scores, np.full(lists.n_mentions, nil, dtype=np.float32))
         return listwise_loss(logits, is_right, lists, start=given.scores, pull=0.0)[0]
 
-    return min(((scale, float(nil)) for scale in SCALES for nil in NIL_COSINES), key=lambda pair: get_loss(*pair))
+    return min(((scale, float(nil)) for scale in SCALES for nil in NIL_SCORES), key=lambda pair: get_loss(*pair))
 
 
 def get_start(model: NetworkModel, given: ListInput) -> np.ndarray:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ..candidates import ConceptFilter
     from ..snapshot import FixedLinker
 
+# The place of the score that a network starts from.
+PRIOR_SCORE = [*QUERY].index("prior")
 # Mentions whose candidates are looked up and compared together.
 MADE_AT_ONCE = 512
 
@@ -110,11 +112,14 @@ class CandidateTable:
         found, features = self.look_up([key for _, key in distinct])
         lists = Lists(found.lengths)
         # The first feature is the cosine.
-        scores = np.ascontiguousarray(features[:, 0])
         of_document = compute_document_features(
-            lists, scores, self.facts.number(found.concept), np.array([number for number, _ in distinct], np.int64)
+            lists,
+            features[:, 0],
+            self.facts.number(found.concept),
+            np.array([number for number, _ in distinct], np.int64),
         )
-        return found, ListInput(np.hstack([features, of_document]), scores, lists), np.array(places, dtype=np.int64)
+        prior = np.ascontiguousarray(features[:, PRIOR_SCORE])
+        return found, ListInput(np.hstack([features, of_document]), prior, lists), np.array(places, dtype=np.int64)
 
     def _make(self, keys: Sequence[MentionKey]) -> FeaturedCandidates:
         mentions = Mentions()

@@ -44,14 +44,15 @@ def orders(doc):
     return [[candidate["id"] for candidate in ent._.kb_candidates] for ent in doc.ents]
 
 
-def test_before_training_the_order_is_the_linkers(make_nlp):
+def test_a_network_starts_with_the_order_that_is_decided_without_it(make_nlp):
     nlp = make_nlp()
+    reranker = add_reranker(nlp, priors=False)
     alone = nlp(TEXT)
     # Without the document that has a mention of no concept.
-    add_reranker(nlp, [eg for eg in make_examples(nlp) if "xyzzy" not in eg.text], priors=False)
+    examples = [eg for eg in make_examples(nlp) if "xyzzy" not in eg.text]
+    reranker.initialize(lambda: examples, nlp=nlp)
     reranked = nlp(TEXT)
-    assert links(reranked) == links(alone) and len(alone.ents) == 7
-    assert orders(reranked) == orders(alone)
+    assert orders(reranked) == orders(alone) and len(alone.ents) == 7 and reranker.is_trained
     for ent in reranked.ents:
         found = [candidate["probability"] for candidate in ent._.kb_candidates]
         assert found == sorted(found, reverse=True) and ent._.kb_probability == found[0]
@@ -111,13 +112,13 @@ def test_nil_is_decided_by_the_threshold(trained):
     ent = trained("insomnia").ents[0]
     best = ent._.kb_candidates[0]["probability"]
     assert ent.kb_id_ == "C0917801" and ent._.kb_probability == best
-    reranker.nil_threshold = min(best * 1.001, 1.0)
+    reranker.min_probability = min(best * 1.001, 1.0)
     ent = trained("insomnia").ents[0]
     # The candidates stay, and NIL has the probability.
     assert ent.kb_id_ == "" and ent._.kb_probability < 0.5 and ent._.kb_candidates[0]["probability"] == best
     reranker.set_nil = True
     assert trained("insomnia").ents[0].kb_id_ == "NIL"
-    reranker.nil_threshold = 0.0
+    reranker.min_probability = 0.0
     assert trained("xyzzy").ents[0].kb_id_.startswith("C")
 
 
@@ -144,7 +145,7 @@ def test_a_chosen_threshold_is_saved_with_the_pipeline(trained, make_nlp):
     twin = make_nlp()
     assert add_reranker(twin).from_bytes(reranker.to_bytes()).learned.threshold == chosen.threshold
     # An explicit setting comes before it.
-    reranker.nil_threshold = 0.0
+    reranker.min_probability = 0.0
     assert trained("xyzzy").ents[0].kb_id_.startswith("C")
     with pytest.warns(UserWarning, match="No threshold of the reranker"):
         chosen = reranker.choose_threshold(
@@ -208,7 +209,7 @@ def test_a_reranker_decides_on_what_the_linker_has_left_without_an_id(trained):
     for set_nil, overwrite in ((False, True), (True, True), (True, False)):
         trained.get_pipe("sapbert_linker").set_nil = set_nil
         get_reranker(trained).overwrite = overwrite
-        get_reranker(trained).nil_threshold = 0.0
+        get_reranker(trained).min_probability = 0.0
         assert trained("xyzzy").ents[0].kb_id_.startswith("C")
 
 

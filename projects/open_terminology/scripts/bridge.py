@@ -1,0 +1,165 @@
+"""Make the bridge that the reranker decides with: names of diseases and phenotypes with their concepts, the descendants
+of these, and words that tell siblings apart."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from safetensors.numpy import save_file
+
+from spacy_sapbert.files import hash_file, write_whole
+from spacy_sapbert.matching.bags import FOLDER, make_speller, read_names
+from spacy_sapbert.matching.classes import count_pairs
+from spacy_sapbert.reranker.bridge import SHIFT, make_keys, pair_words
+from spacy_sapbert.terminology import Terminology, read_rrf
+
+# Diseases, injuries, findings, symptoms, abnormalities; and anatomy, whose names tell siblings apart as well.
+CONDITIONS = frozenset("T019 T020 T033 T037 T046 T047 T048 T049 T184 T190 T191".split())
+ANATOMY = frozenset("T017 T018 T023 T024 T025 T029 T030".split())
+CHUNK = 1 << 16
+# "Hepatotoxicity" is a disease of the liver, if no concept has it as a name.
+ORGANS = {
+    **{"nephro": "kidney", "reno": "kidney", "hepato": "liver", "cardio": "heart", "oto": "ear", "pulmo": "lung"},
+    **{"pneumo": "lung", "neuro": "nervous system", "myelo": "bone marrow", "gastro": "stomach", "dermato": "skin"},
+    **{"vasculo": "vascular", "osteo": "bone", "arthro": "joint", "myo": "muscle", "encephalo": "brain"},
+    **{"retino": "retinal", "utero": "uterine", "entero": "intestinal", "hemato": "blood", "thyro": "thyroid"},
+}
+TOXIC = ("toxicity", "toxic")
+# Two words tell siblings apart that stand in so many contexts without being the same more often than in this share of
+# them; a word does that does so with as many others.
+LEAST_CONTEXTS, MOST_SAME, LEAST_OTHERS = 3, 0.1, 3
+# Names of so many words, and contexts with so many words, are looked at.
+LENGTHS, MOST_WORDS = (2, 8), 30
+# Words that a concept and the one above it differ in.
+GENERAL = frozenset(
+    "abnormality anomaly defect malformation deformity abnormal disturbance impairment alteration aberration "
+    "irregularity dysfunction problem deficit manifestation disorder disease neoplasm tumor cancer carcinoma cell "
+    "lesion syndrome tissue organ system region body".split()
+)
+
+
+def count_descendants(terminology: Terminology) -> np.ndarray:
+    """Count the descendants of each concept, each once."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for row, parents in enumerate(terminology.concepts["parents"].to_list()):
+        for parent in map(terminology.find_row, parents):
+            if parent is not None:
+                children[parent].append(row)
+    sizes = np.zeros(len(terminology), dtype=np.uint32)
+    for row in children:
+        below: set[int] = set()
+        left = [row]
+        while left:
+            new = set(children.get(left.pop(), ())) - below
+            below |= new
+            left += new
+        sizes[row] = len(below - {row})
+    return sizes
+
+
+def list_entries(terminology: Terminology, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """List the keys of names, sorted, and the concept of each."""
+    names = terminology.names["name"]
+    chunks = (names[start : start + CHUNK].to_list() for start in range(0, len(names), CHUNK))
+    keys = np.concatenate([make_keys(chunk) for chunk in chunks])
+    is_used = kept[terminology.name_concept] & (keys > 0)
+    entries = {*zip(keys[is_used].tolist(), terminology.name_concept[is_used].tolist(), strict=True)}
+    of_key: dict[int, set[int]] = defaultdict(set)
+    for key, concept in entries:
+        of_key[key].add(concept)
+    for start, organ in ORGANS.items():
+        diseases = of_key.get(int(make_keys([f"{organ} disease"])[0]), set())
+        for key in make_keys([start + end for end in TOXIC]).tolist():
+            entries |= {(key, concept) for concept in diseases if key not in of_key}
+    rows = np.array(sorted((key >> int(SHIFT), concept) for key, concept in entries), dtype=np.uint32)
+    return rows[:, 0], rows[:, 1]
+
+
+def list_contrasts(terminology: Terminology, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """List the words that tell siblings apart, and the pairs of them that stand for one another all the same."""
+    # Series of numbered names would count as many contexts.
+    is_used = kept[terminology.name_concept] & ~terminology.names["name"].str.contains(r"\d").to_numpy()
+    names, concept = terminology.names["name"].filter(is_used), terminology.name_concept[is_used].astype(np.int64)
+    hashes, reading, name = read_names(names)
+    spell = make_speller(names, hashes, name[reading])
+    same = {pair: n for pair, (n, _) in count_pairs(hashes, reading, concept[name]).items()}
+    words: dict[int, str] = {}
+    others: dict[int, set[int]] = defaultdict(set)
+    alike = []
+    for pair, n in Counter(_iter_pairs(hashes, reading, len(name))).items():
+        for word in pair:
+            words.setdefault(word, spell(word))
+        is_same = same.get(pair, 0) >= MOST_SAME * n
+        if is_same:
+            alike.append(pair)
+        elif n >= LEAST_CONTEXTS and all(_can_contrast(words[word]) for word in pair):
+            others[pair[0]].add(pair[1])
+            others[pair[1]].add(pair[0])
+    contrasting = sorted(word for word, found in others.items() if len(found) >= LEAST_OTHERS)
+    known = frozenset(contrasting)
+    pairs = [pair_words(*(word >> int(SHIFT) for word in pair)) for pair in alike if known.issuperset(pair)]
+    return np.array([word >> int(SHIFT) for word in contrasting], dtype=np.uint32), np.array(sorted(pairs), np.uint64)
+
+
+def _iter_pairs(hashes: np.ndarray, reading: np.ndarray, n: int) -> Iterator[tuple[int, int]]:
+    """Yield each two words that stand in one context, a name but for one of its words."""
+    lengths = np.bincount(reading, minlength=n)[reading]
+    sums = np.zeros(n, dtype=np.uint64)
+    np.add.at(sums, reading, hashes)
+    used = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1])
+    rows = np.unique(np.stack([sums[reading[used]] - hashes[used], hashes[used]], axis=1), axis=0)
+    starts = np.flatnonzero(np.diff(rows[:, 0], prepend=~rows[:1, 0]))
+    for of_context in np.split(rows[:, 1], starts[1:]):
+        if 2 <= len(of_context) <= MOST_WORDS:
+            yield from combinations(of_context.tolist(), 2)
+
+
+def _can_contrast(word: str) -> bool:
+    return len(word) > 2 and not word.isdigit() and word not in GENERAL
+
+
+def main(
+    rrf: Path,
+    output: Path,
+    without: Annotated[str, typer.Option(help="Sources to leave out, with commas between, for measuring on them")] = "",
+) -> None:
+    """Make the bridge of a release in Rich Release Format."""
+    sources = [*read_rrf(rrf, languages=["ENG"]).report["sources"]]
+    left_out = {*without.split(",")} - {""}
+    if unknown := left_out - {*sources}:
+        raise typer.BadParameter(f"{sorted(unknown)}: the sources of {rrf} are {', '.join(sources)}.")
+    terminology = read_rrf(rrf, languages=["ENG"], sources=[source for source in sources if source not in left_out])
+    types = terminology.concepts["types"].to_list()
+    conditions, anatomy = (
+        np.array([not wanted.isdisjoint(of or ()) for of in types], dtype=bool) for wanted in (CONDITIONS, ANATOMY)
+    )
+    keys, clusters = list_entries(terminology, conditions)
+    # Concepts by their numbers in the file.
+    used, clusters = np.unique(clusters, return_inverse=True)
+    contrasting, same = list_contrasts(terminology, conditions | anatomy)
+    arrays = {
+        "keys": keys,
+        "clusters": clusters.astype(np.uint32),
+        "sizes": count_descendants(terminology)[used],
+        "contrasting": contrasting,
+        "same": same,
+    }
+    facts = terminology.report["sources"].values()
+    about = {
+        "sources": "; ".join(sorted(filter(None, (of_source.get("name", "") for of_source in facts)))),
+        "words": hash_file(FOLDER / "word_pairs.txt"),
+    }
+    with write_whole(output) as path:
+        # It would save the columns of a table as its rows.
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path, metadata=about)
+    typer.echo(
+        f"{len(keys):,} names of {len(used):,} concepts, {len(contrasting):,} words that tell siblings apart: {output}"
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,234 @@
+"""What open ontologies say: which names stand for one concept, how many descendants it has, and which words make
+another concept of a name. It comes with the package, as hashes.
+
+The file is made by `python -m spacy project run bridge projects/open_terminology`, which says how it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from safetensors.numpy import load_file
+from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
+
+from ..matching.bags import ABNORMALITIES, ANY_ABNORMALITY, read_lists
+from ..matching.classes import GIVEN, find_places, join_classes
+from ..matching.reading import read_many
+from ..text import CACHED, normal_words
+
+if TYPE_CHECKING:
+    from ..retrieval.retriever import Retriever
+
+FILE = Path(__file__).parent / "bridge.safetensors"
+NOWHERE: frozenset[int] = frozenset()
+# Of keys and hashes of words, the file has the first bits.
+SHIFT = np.uint64(32)
+# Concepts whose facts are remembered. When there are as many, they are looked up anew.
+KEPT_CONCEPTS = 1 << 18
+# More words than these that only one of two names has, and they are not about opposites.
+MOST_WORDS = 4
+# Words that deny what a name says, and those that do so together with other words: "impaired tolerance" is intolerance.
+DENIALS = frozenset("no not without non".split())
+_WEAKENING = frozenset("impaired absent reduced decreased lack loss poor".split())
+# What opposites start and end with. In `opposites.txt`, each word before a slash is the opposite of each one behind it.
+_PREFIXES = (
+    "hypo/hyper hypo/poly oligo/poly oligo/hyper mono/poly normo/hyper normo/hypo eu/hyper eu/hypo brady/tachy "
+    "micro/macro intra/extra pre/post sub/supra infra/supra endo/exo ante/retro homo/hetero over/under uni/bi ab/ad"
+)
+PREFIXES = [tuple(pair.split("/")) for pair in _PREFIXES.split()]
+_DENYING = ("un", "in", "im", "ir", "il", "non", "dis", "a", "an")
+_LACK, _EXCESS = ("penia",), ("cytosis", "philia", "osis")
+DENIED = "denied"
+# What two words are opposites in, the side, and what they have in common.
+Pole = tuple[str, int, str]
+_NO_POLES: frozenset[Pole] = frozenset()
+# "anemia" is no opposite of "emia": what a prefix stands before has so many letters.
+STEM = 4
+
+
+class Bridge(NamedTuple):
+    """Names and concepts of open ontologies."""
+
+    keys: np.ndarray  # of names, sorted; uint32
+    clusters: np.ndarray  # the concept of each; uint32
+    sizes: np.ndarray  # how many descendants each concept has; uint32
+    contrasting: np.ndarray  # words that tell siblings apart, sorted; uint32
+    same: np.ndarray  # pairs of these that stand for one another all the same, as `pair_words` makes them; uint64
+
+    @classmethod
+    def load(cls, path: Path = FILE) -> Bridge:
+        """Load from a file."""
+        return cls(**load_file(path))
+
+    def find(self, keys: np.ndarray) -> list[frozenset[int]]:
+        """Find the concepts that have a name with each key."""
+        short = (keys >> SHIFT).astype(np.uint32)
+        first, last = (np.searchsorted(self.keys, short, side=side).tolist() for side in ("left", "right"))
+        return [
+            frozenset(self.clusters[start:end].tolist()) if start < end and key else NOWHERE
+            for key, start, end in zip(keys.tolist(), first, last, strict=True)
+        ]
+
+    def tells_apart(self, first: str, second: str) -> bool:
+        """Tell whether one word in the place of the other makes another concept of a name."""
+        if _classify(first) == _classify(second):
+            return False
+        words = np.array([_shorten(first), _shorten(second)], dtype=np.uint32)
+        if (find_places(self.contrasting, words) < 0).any():
+            return False
+        return bool(find_places(self.same, np.array([pair_words(*words.tolist())], dtype=np.uint64))[0] < 0)
+
+
+@cache
+def get_bridge() -> Bridge:
+    """Get the bridge of the package."""
+    return Bridge.load()
+
+
+def _shorten(word: str) -> int:
+    return int(hash_string(word)) >> int(SHIFT)
+
+
+def pair_words(first: int, second: int) -> int:
+    """Make one number of the hashes of two words, in any order."""
+    return (max(first, second) << int(SHIFT)) | min(first, second)
+
+
+@cache
+def _get_classes() -> tuple[np.ndarray, np.ndarray]:
+    """Get the words of the package's pairs, sorted, and the word that stands for the class of each."""
+    pairs, _ = read_lists()
+    hashes = (sorted(map(hash_string, pair)) for pair in pairs)
+    class_of = sorted(join_classes({(first, second): GIVEN for first, second in hashes}).items())
+    words, classes = np.array(class_of, dtype=np.uint64).T
+    return words, classes
+
+
+def make_keys(texts: Sequence[str]) -> np.ndarray:
+    """Make a key of each text: the sum of the hashes of its words' classes, whatever their order, where any word for an
+    abnormality is the same; 0 for texts without words. Shape (texts,), uint64."""
+    hashes, place = read_many(texts)
+    words, classes = _get_classes()
+    known = find_places(words, hashes)
+    of_words = np.where(known >= 0, classes[known], hashes)
+    is_any = find_places(ABNORMALITIES, hashes) >= 0
+    n_any, n_words = (np.bincount(place[which], minlength=len(texts)) for which in (is_any, slice(None)))
+    of_words[is_any & ((n_any == 1) & (n_words > 1))[place]] = ANY_ABNORMALITY
+    keys = np.zeros(len(texts), dtype=np.uint64)
+    np.add.at(keys, place, of_words)
+    return keys
+
+
+@lru_cache(CACHED)
+def _classify(word: str) -> int:
+    """Get the key of a word that is no name by itself."""
+    key = int(make_keys([word])[0])
+    return int(ANY_ABNORMALITY) if key in ABNORMALITIES.tolist() else key
+
+
+class BridgedConcept(NamedTuple):
+    """What is known of a concept of a terminology."""
+
+    keys: frozenset[int]  # of its names
+    clusters: frozenset[int]  # the concepts of the bridge that most of its names are of
+    size: float  # the logarithm of 1 + the descendants of the largest of these
+
+
+class BridgedTerminology:
+    """The concepts of a terminology in the bridge, looked up once for each concept as candidates come."""
+
+    def __init__(self, retriever: Retriever, bridge: Bridge) -> None:
+        self._retriever, self.bridge = retriever, bridge
+        self._canonical_names = retriever.terminology.concepts["canonical_name"]
+        self._known: dict[int, BridgedConcept] = {}
+
+    def look_up(self, concepts: Iterable[int]) -> dict[int, BridgedConcept]:
+        """Look up concepts by their rows."""
+        wanted = [*dict.fromkeys(concepts)]
+        known = self._known if len(self._known) < KEPT_CONCEPTS else {}
+        missing = [concept for concept in wanted if concept not in known]
+        # Threads may look up the same ones; what they find is equal.
+        known = self._known = {**known, **self._read(missing)} if missing else known
+        return {concept: known[concept] for concept in wanted}
+
+    def _read(self, concepts: Sequence[int]) -> dict[int, BridgedConcept]:
+        names, offsets = self._retriever.names, self._retriever.terminology.name_offsets
+        # The canonical name counts twice.
+        texts = [
+            [self._canonical_names[concept], *(names[row] for row in range(*offsets[concept : concept + 2].tolist()))]
+            for concept in concepts
+        ]
+        keys = make_keys([text for of_concept in texts for text in of_concept])
+        of_name = zip(keys.tolist(), self.bridge.find(keys), strict=True)
+        return {
+            concept: self._describe([next(of_name) for _ in of_concept])
+            for concept, of_concept in zip(concepts, texts, strict=True)
+        }
+
+    def _describe(self, of_names: Sequence[tuple[int, frozenset[int]]]) -> BridgedConcept:
+        votes: dict[int, int] = {}
+        for _, clusters in of_names:
+            for cluster in clusters:
+                votes[cluster] = votes.get(cluster, 0) + 1
+        most = max(votes.values(), default=0)
+        kept = frozenset(cluster for cluster, n in votes.items() if 2 * n >= most)
+        size = max((int(self.bridge.sizes[cluster]) for cluster in kept), default=0)
+        return BridgedConcept(frozenset(key for key, _ in of_names if key), kept, float(np.log1p(size)))
+
+
+@cache
+def _read_opposites() -> dict[str, list[tuple[str, int]]]:
+    """Read the lines and sides of `opposites.txt` that each word stands on."""
+    sides: dict[str, list[tuple[str, int]]] = {}
+    for line in (FILE.with_name("opposites.txt")).read_text(encoding="utf8").splitlines():
+        for side, words in enumerate(line.split("/") if line[0] != "#" else ()):
+            for word in words.split():
+                sides.setdefault(word, []).append((line, side))
+    return sides
+
+
+@lru_cache(CACHED)
+def _list_poles(word: str) -> frozenset[Pole]:
+    """List what a word may be the opposite of another word in, on which side it is, and what both have in common."""
+    poles = {(line, side, "") for line, side in _read_opposites().get(word, ())}
+    for pair in PREFIXES:
+        poles |= {
+            ("/".join(pair), side, word[len(start) :]) for side, start in enumerate(pair) if word.startswith(start)
+        }
+    poles |= {("lack", side, word[:STEM]) for side, ends in enumerate((_LACK, _EXCESS)) if word.endswith(ends)}
+    poles |= {(DENIED, 1, word.removeprefix(prefix)) for prefix in _DENYING if word.startswith(prefix)} | {
+        (DENIED, 0, word)
+    }
+    return frozenset(pole for pole in poles if not pole[2] or len(pole[2]) >= STEM)
+
+
+@lru_cache(CACHED)
+def _list_opposite_poles(word: str) -> frozenset[Pole]:
+    return frozenset((kind, 1 - side, stem) for kind, side, stem in _list_poles(word))
+
+
+@lru_cache(CACHED)
+def _list_words(text: str) -> frozenset[str]:
+    return frozenset(normal_words(text))
+
+
+def is_opposite(mention: str, name: str, bridge: Bridge) -> bool:
+    """Tell whether a mention says something else than a name that is like it: by opposites, a denial, or one word in
+    the place of another that tells siblings apart."""
+    words, others = _list_words(mention), _list_words(name)
+    ours, theirs = words - others, others - words
+    if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:
+        return False
+    if ours | theirs <= DENIALS:
+        return True
+    shared = _NO_POLES.union(*map(_list_poles, ours)) & _NO_POLES.union(*map(_list_opposite_poles, theirs))
+    if any(kind != DENIED for kind, _, _ in shared) or (shared and (ours | theirs).isdisjoint(DENIALS | _WEAKENING)):
+        return True
+    if len(ours) != 1 or len(theirs) != 1 or len(words) == 1:
+        return False
+    (first,), (second,) = ours, theirs
+    return bridge.tells_apart(first, second)

