@@ -171,14 +171,10 @@ def _compute_prior(
     found: Candidates, lists: Lists, scores: np.ndarray, strings: np.ndarray, facts: ConceptFacts
 ) -> np.ndarray:
     keys = np.where(found.name >= 0, found.name, ~found.concept)
-    column = {name: strings[:, place] for place, name in enumerate(STRINGS)}
-    compared = Compared(
-        scores.astype(np.float64),
-        column["name_same_words"],
-        column["canonical_trigrams"],
-        column["mention_words"],
-        column["by_short_form"],
+    same_words, canonical_trigrams = (
+        strings[:, [*STRINGS].index(name)] for name in ("name_same_words", "canonical_trigrams")
     )
+    compared = Compared(scores.astype(np.float64), same_words, canonical_trigrams)
     return compute_prior(found, lists, compared, lambda rows: facts.list_names(keys[rows]), facts.bridged)
 
 

@@ -26,29 +26,27 @@ WINDOW = 0.25
 TIE = 1e-6
 # The logit of a candidate's probability, fitted by `python -m spacy project run prior projects/reranker`.
 CHANCE = {
-    "bias": -3.86,
-    "squared_cosine": 3.356,
-    "ahead": 6.989,
+    "bias": -6.269,
+    "cosine": 5.612,
+    "above_low": 3.528,
+    "above_high": -7.777,
+    "ahead": 7.35,
     "behind": -16.0,
-    "same_words": 0.15,
-    "tied": -1.439,
-    "bridge": 1.775,
-    "canonical_trigrams": 1.749,
-    "known": -0.998,
-    "elsewhere": 1.197,
-    "mention_words": 0.212,
-    "by_short_form": 1.257,
+    "tied": -0.711,
+    "bridge": 0.656,
+    "canonical_trigrams": 1.664,
     "opposite": -5.0,
 }
+# The cosine has another weight below, between and above these.
+LOW, HIGH = 0.6, 0.8
 # The probability that the best candidate needs for an id.
-MIN_CHANCE = 0.25
+MIN_CHANCE = 0.3
 # How far a candidate is ahead of the others counts up to these.
 MOST_AHEAD, MOST_BEHIND = 0.3, 0.5
 PRIOR = {
     "size": "a concept with others below it",
     "bridge": "its concept has the mention as a name",
     "opposite": "its name says the opposite",
-    "known": "a mention that open ontologies know",
     "prior": "first without annotations",
     "chance": "probable without annotations",
 }
@@ -62,9 +60,7 @@ class Compared(NamedTuple):
 
     cosine: np.ndarray
     same_words: np.ndarray  # whether the name has the words of the mention
-    canonical_trigrams: np.ndarray
-    mention_words: np.ndarray
-    by_short_form: np.ndarray
+    canonical_trigrams: np.ndarray  # how alike the canonical name and the mention are spelt
 
 
 def compute_prior(
@@ -76,12 +72,12 @@ def compute_prior(
 ) -> np.ndarray:
     """Compute the columns of `PRIOR`: shape (candidates, PRIOR), float32. `list_names` lists the names of candidates,
     given by their rows."""
-    size, bridge, opposite, is_known = _consult(found, lists, compared, list_names, known)
+    size, bridge, opposite = _consult(found, lists, compared, list_names, known)
     prior = compared.cosine + SIZE * size + BRIDGE * bridge - OPPOSITE * opposite
-    signals = make_signals(lists, prior, bridge, opposite, is_known, compared)
+    signals = make_signals(lists, prior, bridge, opposite, compared)
     logit = sum((weight * signals[name] for name, weight in CHANCE.items()), np.zeros(len(prior)))
     chance = 1 / (1 + np.exp(-logit))
-    return np.stack([size, bridge, opposite, is_known, prior, chance], axis=1).astype(np.float32)
+    return np.stack([size, bridge, opposite, prior, chance], axis=1).astype(np.float32)
 
 
 def _consult(
@@ -92,8 +88,7 @@ def _consult(
     known: BridgedTerminology,
 ) -> tuple[np.ndarray, ...]:
     """Look up the candidates near the first one, unless one has the words of the mention. Return the logarithm of their
-    sizes, whether their concepts have the mention as a name, whether their names are opposites; and whether the bridge
-    knows each one's mention."""
+    sizes, whether their concepts have the mention as a name, and whether their names are opposites."""
     has_exact = lists.best(compared.same_words)[lists.mention] > 0
     is_near = compared.cosine >= lists.best(compared.cosine)[lists.mention] - WINDOW
     rows = np.flatnonzero(is_near & ~has_exact)
@@ -109,8 +104,7 @@ def _consult(
         size[row] = of_concept.size
         bridge[row] = key_of[mention] in of_concept.keys or not of_concept.clusters.isdisjoint(of_mention[mention])
         opposite[row] = is_opposite(found.forms[mention][form], name, known.bridge)
-    is_known = np.array([bool(clusters) for clusters in of_mention], dtype=bool)[lists.mention]
-    return size, bridge, opposite, is_known
+    return size, bridge, opposite
 
 
 def make_signals(
@@ -118,7 +112,6 @@ def make_signals(
     prior: np.ndarray,
     bridge: np.ndarray,
     opposite: np.ndarray,
-    is_known: np.ndarray,
     compared: Compared,
 ) -> dict[str, np.ndarray]:
     """Make what the probability of each candidate depends on, by the names in `CHANCE`."""
@@ -131,16 +124,13 @@ def make_signals(
     gap[order] = np.where(lists.place == 0, ordered - second[lists.mention], ordered - first)
     return {
         "bias": np.ones_like(prior),
-        "squared_cosine": compared.cosine**2,
+        "cosine": compared.cosine,
+        "above_low": np.maximum(compared.cosine - LOW, 0),
+        "above_high": np.maximum(compared.cosine - HIGH, 0),
         "ahead": np.clip(gap, 0, MOST_AHEAD),
         "behind": np.clip(-gap, 0, MOST_BEHIND),
-        "same_words": compared.same_words,
         "tied": np.abs(gap) < TIE,
         "bridge": bridge,
         "canonical_trigrams": compared.canonical_trigrams,
-        "known": is_known,
-        "elsewhere": is_known & (bridge == 0),
-        "mention_words": np.log1p(compared.mention_words),
-        "by_short_form": compared.by_short_form,
         "opposite": opposite,
     }

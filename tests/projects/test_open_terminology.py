@@ -4,14 +4,17 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import srsly
 from project_scripts import import_scripts
 from weasel.util import load_project_config
 
-from spacy_sapbert.terminology import Terminology, read_rrf
+from spacy_sapbert.reranker.bridge import Bridge, make_keys
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
 
 with import_scripts("open_terminology"):
+    import bridge
     import terminology as project
 
 PROJECT = Path(__file__).parents[2] / "projects" / "open_terminology"
@@ -132,6 +135,46 @@ def test_relations_are_between_concepts_and_refused_references_are_shown(folder,
     assert related == [("DOID:7", "part_of", "C0027051", "DOID"), ("DOID:7", "caused_by", "MONDO:0000009", "DOID")]
     assert "2 cross-references not used, pointed to by several: MONDO:0000001" in capsys.readouterr().out
     assert "MONDO:0000001" in Terminology.from_disk(folder / "terminology")
+
+
+def test_a_bridge_has_names_sizes_and_words_that_tell_apart(folder):
+    run_all(folder)
+    rrf, output = folder / "rrf", folder / "bridge.safetensors"
+    (rrf / "MRFILES.RRF").unlink()
+    ids = read_rrf(rrf).concepts["id"].to_list()
+    (rrf / "MRSTY.RRF").write_text("".join(f"{id_}|T047|B2.2.1.2.1|Disease or Syndrome|AT{id_}||\n" for id_ in ids))
+    bridge.main(rrf, output)
+    made = Bridge.load(output)
+    infarct, attack, disease, toxic, none = made.find(
+        make_keys(["infarct", "attack of the heart", "disease", "cardiotoxicity", "chair"])
+    )
+    assert infarct == attack and len(infarct) == 1 and not toxic and not none
+    # The infarction is below it.
+    assert [int(made.sizes[concept]) for concept in disease] == [1] and made.sizes[[*infarct]] == [0]
+    bridge.main(rrf, output, without="MONDO")
+    assert not Bridge.load(output).find(make_keys(["heart attack"]))[0]
+    with pytest.raises(bridge.typer.BadParameter, match="'NOWHERE'.*DOID"):
+        bridge.main(rrf, output, without="NOWHERE")
+
+
+def test_words_that_tell_siblings_apart_are_learned():
+    builder = TerminologyBuilder()
+    parts = ["hand", "foot", "knee", "hip", "wrist"]
+    names = {
+        f"{size} {part} {what}": f"{size[:2]}{part}{what}"
+        for size in ("small", "large", "broad", "long")
+        for part in parts
+        for what in ("bone", "nail")
+    }
+    names |= {f"big {part} {what}": f"la{part}{what}" for part in parts for what in ("bone", "nail")}
+    for name, id_ in names.items():
+        builder.add_name(id_, name)
+    terminology = builder.build()
+    contrasting, same = bridge.list_contrasts(terminology, np.ones(len(terminology), dtype=bool))
+    made = Bridge(*np.zeros((3, 0), np.uint32), contrasting, same)
+    assert made.tells_apart("small", "large") and made.tells_apart("long", "big") and made.tells_apart("hand", "foot")
+    assert not made.tells_apart("large", "big")
+    assert not made.tells_apart("small", "unknown")
 
 
 def test_an_ontology_may_come_out_of_its_package(tmp_path):

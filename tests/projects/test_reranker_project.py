@@ -18,6 +18,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from typer.testing import CliRunner
 from weasel.util import load_project_config
 
+from spacy_sapbert.reranker.prior import CHANCE
 from training.cli import app as training_cli
 from training.encoders.export import write_static_encoder
 from training.evaluation.frame import read_results
@@ -126,6 +127,22 @@ def shorten(folder, steps):
     config = Config().from_disk(path, interpolate=False)
     config["training"] |= {"max_steps": steps, "eval_frequency": steps // 3}
     config.to_disk(path)
+
+
+def test_probabilities_before_training_are_fitted_and_measured(folder, documents):
+    (folder / "strings.txt").write_text("chair\nheart window\nthe\nattack head\nfever\n")
+    linker = folder / "output" / "mine" / "linker"
+    cases = [f"mine_train={linker}:{documents / 'train.spacy'}", f"f_mine={linker}:{folder / 'strings.txt'}"]
+    run("prior", cases=f"other={linker}:{documents / 'test.spacy'}", fitted=",".join(cases))
+    rows = read_rows(folder / "output" / "prior" / "prior.md")
+    assert [*rows] == ["mine_train", "f_mine", "other"]
+    # "Cold" is the wrong one of two, the others are right; "fever" is a name, so no foreign string.
+    assert rows["other"][:2] == ["50.0/100.0"] * 2
+    found = json.loads((folder / "output" / "prior" / "prior.json").read_text())
+    assert {*found["weights"]} == {*CHANCE} and found["weights"]["opposite"] == CHANCE["opposite"]
+    run("prior", cases=",".join(cases))
+    measured = json.loads((folder / "output" / "prior" / "prior.json").read_text())
+    assert measured["weights"] == CHANCE
 
 
 def test_curves_and_folds_are_measured_once(folder, documents, monkeypatch):

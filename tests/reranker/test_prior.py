@@ -124,15 +124,13 @@ def test_what_decides_before_training_is_what_the_page_says():
             assert column["prior"][row] == pytest.approx(cosine, abs=1e-5)
             gaps = sorted((column["prior"][other] for other in rows if other != row), reverse=True)
             gap = column["prior"][row] - gaps[0]
-            logit = CHANCE["bias"] + CHANCE["squared_cosine"] * column["cosine"][row] ** 2
+            cosine = column["cosine"][row]
+            logit = CHANCE["bias"] + CHANCE["cosine"] * cosine
+            logit += CHANCE["above_low"] * max(cosine - 0.6, 0) + CHANCE["above_high"] * max(cosine - 0.8, 0)
             logit += CHANCE["ahead"] * min(max(gap, 0), 0.3) + CHANCE["behind"] * min(max(-gap, 0), 0.5)
-            logit += CHANCE["tied"] * (abs(gap) < 1e-6) + CHANCE["mention_words"] * math.log1p(
-                column["mention_words"][row]
-            )
-            logit += CHANCE["elsewhere"] * (column["known"][row] and not column["bridge"][row])
-            same = {"same_words": "name_same_words"}
-            for name in ("same_words", "bridge", "canonical_trigrams", "known", "by_short_form", "opposite"):
-                logit += CHANCE[name] * column[same.get(name, name)][row]
+            logit += CHANCE["tied"] * (abs(gap) < 1e-6)
+            for name in ("bridge", "canonical_trigrams", "opposite"):
+                logit += CHANCE[name] * column[name][row]
             assert column["chance"][row] == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-4)
 
 

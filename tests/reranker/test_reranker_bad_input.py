@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import spacy
 from reranking import TEXTS, add_reranker, make_examples, train
 
 from spacy_sapbert.reranker import component

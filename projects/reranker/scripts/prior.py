@@ -36,11 +36,12 @@ from training.markup import format_rows
 SET = {"behind": CHANCE["behind"], "opposite": CHANCE["opposite"]}
 FITTED = [name for name in CHANCE if name not in SET]
 # Mentions of a case that count, and the weight of a case of strings that are no names.
-MOST_MENTIONS, FOREIGN = 2500, 0.15
+MOST_MENTIONS, FOREIGN = 2500, 0.2
 RANKS = (1, 5)
 # The features that `Compared` is made of.
-COMPARED = ("cosine", "name_same_words", "canonical_trigrams", "mention_words", "by_short_form")
+COMPARED = ("cosine", "name_same_words", "canonical_trigrams")
 Weights = Mapping[str, float]
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 class Case(NamedTuple):
@@ -53,6 +54,7 @@ class Case(NamedTuple):
     is_right: np.ndarray  # the first candidate
     is_right_alone: np.ndarray  # the linker's first candidate
     n_alike: np.ndarray  # mentions that have the same candidates
+    min_score: float  # the linker's threshold
     accuracies: list[float]  # of linker and reranker, at `RANKS`; then of distinct mentions
 
     @property
@@ -73,7 +75,8 @@ def read_case(text: str) -> Case:
         batch = reranker.read_gold(run_before(reranker, nlp, examples))
     if batch is None:
         raise typer.BadParameter(f"{mentions} has no mention of the case '{name}'.")
-    return summarise(name, is_foreign, batch)
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    return summarise(name, is_foreign, linker.min_score, batch)
 
 
 def _iter_foreign(nlp: Language, path: Path) -> Iterator[Example]:
@@ -86,13 +89,12 @@ def _iter_foreign(nlp: Language, path: Path) -> Iterator[Example]:
             yield Example(nlp.make_doc(doc.text), doc)
 
 
-def summarise(name: str, is_foreign: bool, batch: GoldBatch) -> Case:
+def summarise(name: str, is_foreign: bool, min_score: float, batch: GoldBatch) -> Case:
     """Take what is needed of annotated mentions, each of which has candidates."""
     lists, features = batch.given.lists, batch.given.features
     column = {feature: features[:, place].astype(np.float64) for place, feature in enumerate(FEATURES)}
     compared = Compared(*(column[of] for of in COMPARED))
-    is_known = column["known"] > 0
-    signals = make_signals(lists, column["prior"], column["bridge"], column["opposite"], is_known, compared)
+    signals = make_signals(lists, column["prior"], column["bridge"], column["opposite"], compared)
     order = lists.sort(column["prior"])
     right = batch.is_right[lists.rows]
     filled = lists.lengths > 0
@@ -109,7 +111,7 @@ def summarise(name: str, is_foreign: bool, batch: GoldBatch) -> Case:
     means = [float(np.mean(hit[which])) if len(hit[which]) else 0.0 for which in (has_right, distinct) for hit in hits]
     values = np.stack([np.asarray(signals[key], dtype=np.float64)[first] for key in CHANCE], axis=1)
     cosine, alone = lists.first(column["cosine"])[filled], lists.first(right)[filled]
-    return Case(name, is_foreign, values, cosine, right[first], alone, n_alike[places], means)
+    return Case(name, is_foreign, values, cosine, right[first], alone, n_alike[places], min_score, means)
 
 
 def fit(cases: Sequence[Case], columns: Sequence[np.ndarray]) -> np.ndarray:
@@ -169,23 +171,25 @@ def describe(case: Case, weights: Weights, threshold: float) -> list[str]:
     ]
 
 
+@app.command()
 def main(
     cases: Annotated[str, typer.Argument(help="Cases to measure, with commas between them")],
     output: Path,
     fitted: Annotated[str, typer.Option(help="Cases to fit the weights to and measure, with commas between them")] = "",
-    threshold: Annotated[float, typer.Option(help="The linker's threshold, where nothing is fitted")] = 0.78,
 ) -> None:
     """Write a table, and the weights."""
     output.mkdir(parents=True, exist_ok=True)
     found = [read_case(text) for text in filter(None, [*fitted.split(","), *cases.split(",")])]
     learned = found[: len([*filter(None, fitted.split(","))])]
     weights: Weights = CHANCE
+    threshold = found[0].min_score
     if learned:
         weights, threshold = fit_weights(learned), fit_cosine(learned, MIN_CHANCE)
     rows = []
     for number, case in enumerate(found):
         others = [other for other in learned if other.corpus != case.corpus]
-        of_case = fit_weights(others) if number < len(learned) and not case.is_foreign else weights
+        can_leave_out = number < len(learned) and not case.is_foreign and not all(one.is_foreign for one in others)
+        of_case = fit_weights(others) if can_leave_out else weights
         rows.append(describe(case, of_case, threshold))
     heading = ["", "linker", "reranker", "linker, distinct", "reranker, distinct", "ECE", "AUROC", "ids", "ids, linker"]
     write_text(output / "prior.md", format_rows(heading, rows, n_text_columns=1))
@@ -194,4 +198,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app()
