@@ -12,7 +12,6 @@ import numpy as np
 
 from ..abbreviations.component import is_initialism, is_short_form
 from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words
-from .bridge import BridgedTerminology, get_bridge
 from .memory import Recollections
 from .network import Lists
 from .prior import PRIOR, Compared, compute_prior
@@ -96,6 +95,9 @@ class ConceptFacts:
     """Names, counts and numbers of a terminology's concepts, looked up once for each concept as candidates come."""
 
     def __init__(self, retriever: Retriever, output_source: str | None) -> None:
+        # Not at the top, because spaCy imports this module whenever it makes a pipeline.
+        from .bridge import BridgedTerminology, get_bridge
+
         self._retriever, self._output_source = retriever, output_source
         # Columns, because getting one from the table takes longer than reading a value.
         columns = retriever.terminology.concepts

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .bridge import BridgedTerminology, is_opposite, make_keys
 from .network import Lists
 
 if TYPE_CHECKING:
     from ..candidates import Candidates
+    from .bridge import BridgedTerminology
 
 # Chosen on development documents and on names of sources that were left out of the bridge (docs/results.md).
 SIZE, BRIDGE, OPPOSITE = 0.0135, 0.2, 0.3
@@ -89,6 +89,9 @@ def _consult(
 ) -> tuple[np.ndarray, ...]:
     """Look up the candidates near the first one, unless one has the words of the mention. Return the logarithm of their
     sizes, whether their concepts have the mention as a name, and whether their names are opposites."""
+    # Not at the top, because spaCy imports this module whenever it makes a pipeline.
+    from .bridge import is_opposite, make_keys
+
     has_exact = lists.best(compared.same_words)[lists.mention] > 0
     is_near = compared.cosine >= lists.best(compared.cosine)[lists.mention] - WINDOW
     rows = np.flatnonzero(is_near & ~has_exact)

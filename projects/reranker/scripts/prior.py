@@ -70,7 +70,7 @@ def read_case(text: str) -> Case:
     nlp = spacy.load(pipeline)
     is_foreign = not mentions.endswith(".spacy")
     examples = list(_iter_foreign(nlp, Path(mentions)) if is_foreign else Corpus(mentions)(nlp))
-    with patch("spacy_sapbert.reranker.features.get_bridge", lambda: Bridge.load(Path(*bridges) if bridges else FILE)):
+    with patch("spacy_sapbert.reranker.bridge.get_bridge", lambda: Bridge.load(Path(*bridges) if bridges else FILE)):
         reranker: Any = nlp.add_pipe("sapbert_reranker", config={"cache_size": 0})
         batch = reranker.read_gold(run_before(reranker, nlp, examples))
     if batch is None:
