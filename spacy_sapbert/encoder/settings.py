@@ -26,8 +26,8 @@ _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 # The encoder that comes with the package: data without code. A wheel that is installed is a folder.
 FOLDER = Path(str(files("spacy_sapbert"))) / "bundled" / "encoder"
 # By fingerprint, the score that a mention's best candidate needs: right ones mostly have it, and strings that are no
-# names mostly lack it. `python -m spacy project run threshold projects/static_encoder` chooses it.
-THRESHOLDS = {"3c8d5db0dd8b73da603f107760e4e753c82a1ab09c52b6c970934a84e13de464": 0.78}
+# names mostly lack it. `python -m spacy project run prior projects/reranker` fits it.
+THRESHOLDS = {"3c8d5db0dd8b73da603f107760e4e753c82a1ab09c52b6c970934a84e13de464": 0.76}
 
 
 class EncoderSettings(Settings):
