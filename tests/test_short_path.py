@@ -29,7 +29,9 @@ TO_CANDIDATES = [
     "index/base.py",
     "annotations.py",
 ]
-TO_A_DECISION = ["component.py", "table.py", "features.py", "memory.py", "network.py", "calibration.py"]
+TO_A_DECISION = [
+    *("component.py", "table.py", "features.py", "prior.py", "bridge.py", "memory.py", "network.py", "calibration.py")
+]
 
 
 def trace(function, *arguments):
@@ -51,6 +53,8 @@ def trace(function, *arguments):
 def test_a_document_reaches_its_candidates_through_few_files(encoder_folder, static_folder, terminology, kind):
     linker = SapbertLinker(Vocab(), build_name_encoder_v1(), Index())
     linker.initialize(terminology=terminology, encoder=str(static_folder if kind == "static" else encoder_folder))
+    # Columns of the terminology that are read once.
+    linker(make_doc(linker.vocab, "A cold", (1, 2)))
     doc = make_doc(linker.vocab, "She had a heart attack", (3, 5))
     found = trace(linker, doc)
     assert doc.ents[0].kb_id_ == "C0027051"

@@ -1,1 +1,1 @@
-"""The component `sapbert_reranker`: it learns from annotations which candidate is right, and how probable that is."""
+"""The component `sapbert_reranker`: it decides which candidate is right, with a probability, and can learn that."""
