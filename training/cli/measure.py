@@ -66,6 +66,24 @@ def measure(
 
 
 @app.command()
+def expect(
+    pipeline: Annotated[str, typer.Argument(help="A saved pipeline with a linker, or the name of a package")],
+    output: Annotated[Path, typer.Argument(help="A folder for report.md and concepts.tsv")],
+    linker: Annotated[str, typer.Option(help="The name of the linker")] = "sapbert_linker",
+) -> None:
+    """Tell which concepts of a linker will be confused, without annotations: each name is left out and looked up.
+
+    Example: python -m training expect my_pipeline output/expected
+    """
+    import spacy
+
+    from ..evaluation.expected import REPORT, write_expected
+
+    share = write_expected(spacy.load(pipeline).get_pipe(linker), output)  # type: ignore[arg-type]
+    typer.echo(f"{100 * share:.1f} per cent of the names would be linked right without themselves: {output / REPORT}")
+
+
+@app.command()
 def report(output: Annotated[Path, typer.Argument(help="A folder of `measure`")]) -> None:
     """Write report.md and report.html: tables beside published figures, tests, wrong mentions, pictures.
 

@@ -1,0 +1,157 @@
+"""Which concepts of a terminology will be confused, without any annotation: each name is left out in turn and looked up
+among the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spacy_sapbert.candidates import ConceptFilter
+from spacy_sapbert.linker import SapbertLinker
+from spacy_sapbert.progress import show_progress
+from spacy_sapbert.reranker.bridge import get_bridge, is_opposite, make_keys
+
+from ..data.run_folder import write_text
+from ..markup import format_rows
+
+# Rows that are looked up together, and neighbours of each.
+CHUNK, DEPTH = 1024, 32
+# Concepts and pairs that the report lists, and the names that a listed concept has at least.
+LISTED, LEAST_NAMES = 30, 3
+COLUMNS = ("id", "name", "names", "left out", "right", "homonyms", "opposites", "taken for")
+REPORT, TABLE = "report.md", "concepts.tsv"
+
+
+@dataclass
+class Expected:
+    """What is expected of a concept."""
+
+    n_names: int = 0
+    n_left_out: int = 0  # names that were left out while others stayed
+    n_right: int = 0  # of these, those whose nearest other name is the concept's own
+    n_homonyms: int = 0  # names that other concepts have too
+    n_opposites: int = 0  # names whose nearest name is one of another concept that says the opposite
+    taken_for: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def share(self) -> float | None:
+        """The share of names that would be linked right; None for a concept that has no second one."""
+        return self.n_right / self.n_left_out if self.n_left_out else None
+
+
+def expect(linker: SapbertLinker) -> list[Expected]:
+    """Look up each name of a linker's terminology among all others, but for those with the same words, which would be
+    found too easily ("Disease, Kidney"). Names with equal vectors are one name."""
+    retriever, index = linker.retriever, linker.index
+    concept_of, names = retriever.terminology.name_concept, retriever.names
+    found = [Expected() for _ in range(len(retriever.terminology))]
+    of_row = [retriever.name_rows[start:end] for start, end in pairwise(retriever.offsets.tolist())]
+    # A row without names has no words.
+    first = [int(rows[0]) if len(rows) else -1 for rows in of_row]
+    keys = make_keys([names[row] if row >= 0 else "" for row in first]).tolist()
+    pairs = {(concept, keys[row]) for row, of_names in enumerate(of_row) for concept in concept_of[of_names].tolist()}
+    n_distinct = Counter(concept for concept, _ in pairs)
+    bridge = get_bridge()
+    with show_progress(total=len(index), description="Leaving names out", unit="names") as progress:
+        for start in range(0, len(index), CHUNK):
+            nearest, _ = index.search(np.asarray(index.vectors[start : start + CHUNK], dtype=np.float32), DEPTH)
+            for row, neighbours in enumerate(nearest.tolist(), start):
+                if first[row] < 0:
+                    continue
+                others = [near for near in neighbours if near >= 0 and keys[near] != keys[row] and first[near] >= 0]
+                near = concept_of[of_row[others[0]]].tolist() if others else []
+                concepts = {*concept_of[of_row[row]].tolist()}
+                for concept in concepts:
+                    expected = found[concept]
+                    expected.n_names += 1
+                    expected.n_homonyms += len(concepts) > 1
+                    expected.n_left_out += n_distinct[concept] > 1
+                    if concept in near:
+                        expected.n_right += 1
+                    elif near:
+                        expected.taken_for[near[0]] += 1
+                        expected.n_opposites += is_opposite(names[first[row]], names[first[others[0]]], bridge)
+            progress.update(len(nearest))
+    return found
+
+
+def list_branches(linker: SapbertLinker) -> dict[str, np.ndarray]:
+    """List the concepts of each branch: those below the children of the lowest concept that has most of all others
+    below it. None without a hierarchy."""
+    retriever = linker.retriever
+    concepts = retriever.terminology.concepts
+    ids, parents = concepts["id"].to_list(), concepts["parents"].to_list()
+    children: dict[str, list[str]] = {}
+    for id_, of_concept in zip(ids, parents, strict=True):
+        for parent in of_concept:
+            children.setdefault(parent, []).append(id_)
+
+    def find_below(id_: str) -> np.ndarray:
+        names = retriever.filters.match(ConceptFilter(below=[id_]))
+        return np.unique(retriever.terminology.name_concept[names])
+
+    known = frozenset(ids)
+    above = zip(ids, parents, strict=True)
+    level = [id_ for id_, of_concept in above if id_ in children and known.isdisjoint(of_concept)]
+    seen: set[str] = set()
+    while True:
+        below = {id_: find_below(id_) for id_ in level}
+        large = next((id_ for id_, rows in below.items() if 2 * len(rows) > len(ids) and id_ not in seen), None)
+        if large is None or not children.get(large):
+            return below
+        seen.add(large)
+        level = children[large]
+
+
+def write_expected(linker: SapbertLinker, output: Path) -> float:
+    """Write a table of all concepts and a report. Return the share of names that would be linked right."""
+    found, terminology = expect(linker), linker.terminology
+    ids, names = (terminology.concepts[column].to_list() for column in ("id", "canonical_name"))
+
+    def describe(row: int) -> list[str]:
+        of_row = found[row]
+        share = "" if of_row.share is None else f"{100 * of_row.share:.0f}"
+        others = ", ".join(f"{names[other]} ({n})" for other, n in of_row.taken_for.most_common(3))
+        counts = (of_row.n_names, of_row.n_left_out, share, of_row.n_homonyms, of_row.n_opposites)
+        return [ids[row], names[row], *map(str, counts), others]
+
+    def summarise(title: str, rows: Any) -> list[str]:
+        kept = [found[row] for row in rows]
+        n, n_right = (sum(getattr(of_row, key) for of_row in kept) for key in ("n_left_out", "n_right"))
+        alone = sum(of_row.n_left_out == 0 for of_row in kept)
+        share = f"{100 * n_right / n:.1f}" if n else ""
+        counts = (sum(of_row.n_homonyms for of_row in kept), sum(of_row.n_opposites for of_row in kept))
+        return [title, f"{len(kept):,}", f"{alone:,}", f"{n:,}", share, *map(str, counts)]
+
+    output.mkdir(parents=True, exist_ok=True)
+    lines = ("\t".join(describe(row)) for row in range(len(ids)))
+    write_text(output / TABLE, "".join(f"{line}\n" for line in ("\t".join(COLUMNS), *lines)))
+    whole = summarise("all", range(len(ids)))
+    below = list_branches(linker).items()
+    branches = sorted((summarise(names[terminology.row(id_)], rows) for id_, rows in below), key=_by_share)
+    weak = [row for row, of_row in enumerate(found) if of_row.n_left_out >= LEAST_NAMES]
+    weak.sort(key=lambda row: (found[row].share or 0.0, -found[row].n_left_out))
+    turned = sorted((row for row in range(len(ids)) if found[row].n_opposites), key=lambda row: -found[row].n_opposites)
+    shared = sorted((row for row in range(len(ids)) if found[row].n_homonyms), key=lambda row: -found[row].n_homonyms)
+    heading = ["branch", "concepts", "with no other words", "names left out", "right, %", "homonyms", "opposites"]
+    parts = [
+        "# Which concepts will be confused\n\nEach name is left out and looked up among the others, but for those with "
+        "the same words. A concept whose names all have the same words is found only by strings near to these.\n",
+        format_rows(heading, [whole, *branches], n_text_columns=1),
+        *(
+            f"## {title}\n\n{format_rows(COLUMNS, [describe(row) for row in rows[:LISTED]], n_text_columns=2)}"
+            for title, rows in (("Weakest concepts", weak), ("Near opposites", turned), ("Homonyms", shared))
+            if rows
+        ),
+    ]
+    write_text(output / REPORT, "\n".join(parts))
+    return float(whole[4]) / 100 if whole[4] else 0.0
+
+
+def _by_share(cells: list[str]) -> tuple[float, str]:
+    return float(cells[4] or 101), cells[0]
