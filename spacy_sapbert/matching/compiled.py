@@ -327,7 +327,7 @@ class CompiledMatcher:
 
 
 def _is_other(text: str, hit: Hit) -> bool:
-    """Tell whether the words around a mention give it another meaning."""
+    """Check if the words around a mention change its meaning."""
     is_opposite = _OPPOSITE.search(text, max(hit.start - 6, 0), hit.start) or _FREE.match(text, hit.end)
     return bool(is_opposite or (hit.how == "classes" and _REMEDY.match(text, hit.end)))
 

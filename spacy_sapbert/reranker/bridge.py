@@ -74,7 +74,7 @@ class Bridge(NamedTuple):
         ]
 
     def tells_apart(self, first: str, second: str) -> bool:
-        """Tell whether one word in the place of the other makes another concept of a name."""
+        """Check if a name means another concept once the first word is replaced by the second."""
         if _classify(first) == _classify(second):
             return False
         words = np.array([_shorten(first), _shorten(second)], dtype=np.uint32)
@@ -109,8 +109,8 @@ def _get_classes() -> tuple[np.ndarray, np.ndarray]:
 
 
 def make_keys(texts: Sequence[str]) -> np.ndarray:
-    """Make a key of each text: the sum of the hashes of its words' classes, whatever their order, where any word for an
-    abnormality is the same; 0 for texts without words. Shape (texts,), uint64."""
+    """Make a key for each text: the sum of the hashes of its words' classes. The order of words makes no difference, and
+    all words for an abnormality count as one. Texts without words get 0. Shape (texts,), uint64."""
     hashes, place = read_many(texts)
     words, classes = _get_classes()
     known = find_places(words, hashes)
@@ -217,8 +217,8 @@ def _list_words(text: str) -> frozenset[str]:
 
 
 def is_opposite(mention: str, name: str, bridge: Bridge) -> bool:
-    """Tell whether a mention says something else than a name that is like it: by opposites, a denial, or one word in
-    the place of another that tells siblings apart."""
+    """Check if a mention contradicts a name: it has an opposite, a denial, or one other word that ontologies use to tell
+    siblings apart."""
     words, others = _list_words(mention), _list_words(name)
     ours, theirs = words - others, others - words
     if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:

@@ -620,7 +620,7 @@ def _cut(documents: Sequence[int]) -> Iterator[slice]:
 
 
 def _list_reasons(given: ListInput) -> list[str]:
-    """List what speaks for candidates before training."""
+    """List the reasons for each candidate, or against it, before training."""
     names = [name for name in QUERY if name in NAMED]
     columns = given.features[:, [[*QUERY].index(name) for name in names]]
     return ["; ".join(QUERY[name] for name, value in zip(names, row, strict=True) if value > 0) for row in columns]
