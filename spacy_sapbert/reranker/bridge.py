@@ -109,8 +109,8 @@ def _get_classes() -> tuple[np.ndarray, np.ndarray]:
 
 
 def make_keys(texts: Sequence[str]) -> np.ndarray:
-    """Make a key for each text: the sum of the hashes of its words' classes. The order of words makes no difference, and
-    all words for an abnormality count as one. Texts without words get 0. Shape (texts,), uint64."""
+    """Make a key for each text: the sum of the hashes of its words' classes. The order of words makes no difference,
+    and all words for an abnormality count as one. Texts without words get 0. Shape (texts,), uint64."""
     hashes, place = read_many(texts)
     words, classes = _get_classes()
     known = find_places(words, hashes)
@@ -217,8 +217,8 @@ def _list_words(text: str) -> frozenset[str]:
 
 
 def is_opposite(mention: str, name: str, bridge: Bridge) -> bool:
-    """Check if a mention contradicts a name: it has an opposite, a denial, or one other word that ontologies use to tell
-    siblings apart."""
+    """Check if a mention contradicts a name: it has an opposite, a denial, or one other word that ontologies use to
+    tell siblings apart."""
     words, others = _list_words(mention), _list_words(name)
     ours, theirs = words - others, others - words
     if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:
