@@ -30,7 +30,8 @@ TO_CANDIDATES = [
     "annotations.py",
 ]
 TO_A_DECISION = [
-    *("component.py", "table.py", "features.py", "prior.py", "bridge.py", "memory.py", "network.py", "calibration.py")
+    *("component.py", "table.py", "features.py", "strings.py", "prior.py", "bridge.py", "memory.py", "network.py"),
+    "calibration.py",
 ]
 
 

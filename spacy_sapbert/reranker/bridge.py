@@ -7,7 +7,8 @@ The file is made by `python -m spacy project run bridge projects/open_terminolog
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +19,7 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 from ..matching.bags import ABNORMALITIES, ANY_ABNORMALITY, read_lists
 from ..matching.classes import GIVEN, find_places, join_classes
 from ..matching.reading import read_many
-from ..text import CACHED, normal_words
+from ..text import CACHED
 
 if TYPE_CHECKING:
     from ..retrieval.retriever import Retriever
@@ -29,28 +30,10 @@ NOWHERE: frozenset[int] = frozenset()
 SHIFT = np.uint64(32)
 # Concepts whose facts are remembered. When there are as many, they are looked up anew.
 KEPT_CONCEPTS = 1 << 18
-# More words than these that only one of two names has, and they are not about opposites.
-MOST_WORDS = 4
-# Words that deny what a name says, and those that do so together with other words: "impaired tolerance" is intolerance.
-DENIALS = frozenset("no not without non".split())
-_WEAKENING = frozenset("impaired absent reduced decreased lack loss poor".split())
-# What opposites start and end with. In `opposites.txt`, each word before a slash is the opposite of each one behind it.
-_PREFIXES = (
-    "hypo/hyper hypo/poly oligo/poly oligo/hyper mono/poly normo/hyper normo/hypo eu/hyper eu/hypo brady/tachy "
-    "micro/macro intra/extra pre/post sub/supra infra/supra endo/exo ante/retro homo/hetero over/under uni/bi ab/ad"
-)
-PREFIXES = [tuple(pair.split("/")) for pair in _PREFIXES.split()]
-_DENYING = ("un", "in", "im", "ir", "il", "non", "dis", "a", "an")
-_LACK, _EXCESS = ("penia",), ("cytosis", "philia", "osis")
-DENIED = "denied"
-# What two words are opposites in, the side, and what they have in common.
-Pole = tuple[str, int, str]
-_NO_POLES: frozenset[Pole] = frozenset()
-# "anemia" is no opposite of "emia": what a prefix stands before has so many letters.
-STEM = 4
 
 
-class Bridge(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Bridge:
     """Names and concepts of open ontologies."""
 
     keys: np.ndarray  # of names, sorted; uint32
@@ -75,12 +58,15 @@ class Bridge(NamedTuple):
 
     def tells_apart(self, first: str, second: str) -> bool:
         """Check if a name means another concept once the first word is replaced by the second."""
-        if _classify(first) == _classify(second):
-            return False
-        words = np.array([_shorten(first), _shorten(second)], dtype=np.uint32)
-        if (find_places(self.contrasting, words) < 0).any():
-            return False
-        return bool(find_places(self.same, np.array([pair_words(*words.tolist())], dtype=np.uint64))[0] < 0)
+        contrasting, same = self._words
+        words = _shorten(first), _shorten(second)
+        return (
+            contrasting.issuperset(words) and pair_words(*words) not in same and _classify(first) != _classify(second)
+        )
+
+    @cached_property
+    def _words(self) -> tuple[frozenset[int], frozenset[int]]:
+        return frozenset(self.contrasting.tolist()), frozenset(self.same.tolist())
 
 
 @cache
@@ -178,57 +164,3 @@ class BridgedTerminology:
         kept = frozenset(cluster for cluster, n in votes.items() if 2 * n >= most)
         size = max((int(self.bridge.sizes[cluster]) for cluster in kept), default=0)
         return BridgedConcept(frozenset(key for key, _ in of_names if key), kept, float(np.log1p(size)))
-
-
-@cache
-def _read_opposites() -> dict[str, list[tuple[str, int]]]:
-    """Read the lines and sides of `opposites.txt` that each word stands on."""
-    sides: dict[str, list[tuple[str, int]]] = {}
-    for line in (FILE.with_name("opposites.txt")).read_text(encoding="utf8").splitlines():
-        for side, words in enumerate(line.split("/") if line[0] != "#" else ()):
-            for word in words.split():
-                sides.setdefault(word, []).append((line, side))
-    return sides
-
-
-@lru_cache(CACHED)
-def _list_poles(word: str) -> frozenset[Pole]:
-    """List what a word may be the opposite of another word in, on which side it is, and what both have in common."""
-    poles = {(line, side, "") for line, side in _read_opposites().get(word, ())}
-    for pair in PREFIXES:
-        poles |= {
-            ("/".join(pair), side, word[len(start) :]) for side, start in enumerate(pair) if word.startswith(start)
-        }
-    poles |= {("lack", side, word[:STEM]) for side, ends in enumerate((_LACK, _EXCESS)) if word.endswith(ends)}
-    poles |= {(DENIED, 1, word.removeprefix(prefix)) for prefix in _DENYING if word.startswith(prefix)} | {
-        (DENIED, 0, word)
-    }
-    return frozenset(pole for pole in poles if not pole[2] or len(pole[2]) >= STEM)
-
-
-@lru_cache(CACHED)
-def _list_opposite_poles(word: str) -> frozenset[Pole]:
-    return frozenset((kind, 1 - side, stem) for kind, side, stem in _list_poles(word))
-
-
-@lru_cache(CACHED)
-def _list_words(text: str) -> frozenset[str]:
-    return frozenset(normal_words(text))
-
-
-def is_opposite(mention: str, name: str, bridge: Bridge) -> bool:
-    """Check if a mention contradicts a name: it has an opposite, a denial, or one other word that ontologies use to
-    tell siblings apart."""
-    words, others = _list_words(mention), _list_words(name)
-    ours, theirs = words - others, others - words
-    if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:
-        return False
-    if ours | theirs <= DENIALS:
-        return True
-    shared = _NO_POLES.union(*map(_list_poles, ours)) & _NO_POLES.union(*map(_list_opposite_poles, theirs))
-    if any(kind != DENIED for kind, _, _ in shared) or (shared and (ours | theirs).isdisjoint(DENIALS | _WEAKENING)):
-        return True
-    if len(ours) != 1 or len(theirs) != 1 or len(words) == 1:
-        return False
-    (first,), (second,) = ours, theirs
-    return bridge.tells_apart(first, second)

@@ -31,11 +31,11 @@ from ..scorer import with_gold_ents
 from ..settings import Settings, SettingsAttributes, with_settings
 from ..snapshot import find_pipeline
 from .calibration import Calibration, Threshold, calibration_error, choose_threshold, fit_curve
-from .features import FEATURES, QUERY
+from .features import FEATURES
 from .gold import AnnotatedMentions, GoldBatch, GoldIds, find_gold, run_before, warn_of_missing, with_abbreviations
 from .memory import CANT_DECIDE, Learned, load_learned, save_learned
 from .network import ListInput, Lists, NetworkModel, get_start, listwise_loss, start_network
-from .prior import MIN_CHANCE, NAMED
+from .prior import BEFORE_TRAINING, MIN_CHANCE, NAMED
 from .table import CandidateTable, list_rows
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ NOT_READY = (
 )
 
 # The place of the probability before training.
-CHANCE = [*QUERY].index("chance")
+CHANCE = BEFORE_TRAINING.index("chance")
 # Mentions whose features are in memory together.
 MENTIONS_AT_ONCE = 2048
 # Annotated mentions whose features give mean and deviation.
@@ -180,7 +180,9 @@ class _Context:
         self.retriever: Retriever = linker.snapshot.retriever
         self.gold = GoldIds(self.retriever.terminology, linker.settings.output_source)
         memory = learned.memory if settings.priors else None
-        self.table = CandidateTable(linker, settings.n_candidates, memory, settings.cache_size)
+        self.table = CandidateTable(
+            linker, settings.n_candidates, memory, settings.cache_size, is_trained=bool(learned.features)
+        )
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         # A copy of a reranker makes its own.
@@ -192,6 +194,7 @@ class _Context:
             and self.linker.settings is linker.settings
             and self.retriever is linker.snapshot.retriever
             and (self.learned.memory, self.learned.encoder) == (learned.memory, learned.encoder)
+            and self.learned.features == learned.features
             and self.linker.snapshot.encoder.fingerprint == linker.snapshot.encoder.fingerprint
         )
 
@@ -621,9 +624,8 @@ def _cut(documents: Sequence[int]) -> Iterator[slice]:
 
 def _list_reasons(given: ListInput) -> list[str]:
     """List the reasons for each candidate, or against it, before training."""
-    names = [name for name in QUERY if name in NAMED]
-    columns = given.features[:, [[*QUERY].index(name) for name in names]]
-    return ["; ".join(QUERY[name] for name, value in zip(names, row, strict=True) if value > 0) for row in columns]
+    columns = given.features[:, [BEFORE_TRAINING.index(name) for name in NAMED]]
+    return ["; ".join(FEATURES[name] for name, value in zip(NAMED, row, strict=True) if value > 0) for row in columns]
 
 
 def _find_reasons(model: NetworkModel, given: ListInput, features: Sequence[str]) -> list[str]:

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..abbreviations.component import is_initialism, is_short_form
-from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words
 from .memory import Recollections
 from .network import Lists
-from .prior import PRIOR, Compared, compute_prior
+from .prior import PRIOR, compute_prior
+from .strings import Strings, compare
 
 if TYPE_CHECKING:
     from ..candidates import Candidates
     from ..retrieval.retriever import Retriever
 
-# A trigram is three characters of 7 bits. Text in small letters has no ASCII capitals and no control characters: their
-# places stand for all characters beyond ASCII, several of which share one.
-CHARACTER = 7
-FREE = np.array([*range(32), *range(ord("A"), ord("Z") + 1)], dtype=np.int32)
-# Bits of an item in a pair of a set and an item.
-ITEM = 32
-# What is a number or not by the word before it.
-_NUMERAL = re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted(NUMERALS_AFTER_WORDS))})(?![^\W_])", re.IGNORECASE)
 # Scores of equal vectors can differ by this much.
 TIE = 1e-6
 
@@ -108,7 +98,7 @@ class ConceptFacts:
         # Zero for what has not been looked up, else one more.
         self._counts = np.zeros((len(columns), 2), dtype=np.int32)
         self._numbers = np.zeros(len(columns), dtype=np.int64)
-        self.bridged = BridgedTerminology(retriever, get_bridge())
+        self._bridged = BridgedTerminology(retriever, get_bridge())
         # Threads can number ids at the same time: each number is taken once.
         self._by_id: dict[str, int] = {}
         self._next = count(1)
@@ -145,6 +135,10 @@ class ConceptFacts:
         names, canonical_names = self._retriever.names, self._canonical_names
         return [names[key] if key >= 0 else canonical_names[~key] for key in keys.tolist()]
 
+    def compute_prior(self, found: Candidates, scores: np.ndarray) -> np.ndarray:
+        """Compute what decides before training: the columns of `BEFORE_TRAINING`."""
+        return compute_prior(found, scores, self.list_names, self._bridged)
+
 
 def compute_query_features(
     found: Candidates, scores: np.ndarray, facts: ConceptFacts, said: tuple[Recollections, np.ndarray] | None
@@ -158,26 +152,14 @@ def compute_query_features(
         of_annotations = np.zeros((lists.n_candidates, len(ANNOTATIONS)), dtype=np.float32)
     else:
         of_annotations = said[0].compute_features(lists.mention, said[1])
-    strings = _compute_strings(found, lists, facts)
     columns = [
         _compute_scores(scores, lists),
-        strings,
+        _compute_strings(found, lists, facts),
         np.log1p(facts.count(found.concept).astype(np.float32)),
         of_annotations,
-        _compute_prior(found, lists, scores, strings, facts),
+        facts.compute_prior(found, scores)[:, -len(PRIOR) :],
     ]
     return np.hstack(columns).astype(np.float32, copy=False)
-
-
-def _compute_prior(
-    found: Candidates, lists: Lists, scores: np.ndarray, strings: np.ndarray, facts: ConceptFacts
-) -> np.ndarray:
-    keys = np.where(found.name >= 0, found.name, ~found.concept)
-    same_words, canonical_trigrams = (
-        strings[:, [*STRINGS].index(name)] for name in ("name_same_words", "canonical_trigrams")
-    )
-    compared = Compared(scores.astype(np.float64), same_words, canonical_trigrams)
-    return compute_prior(found, lists, compared, lambda rows: facts.list_names(keys[rows]), facts.bridged)
 
 
 def _compute_scores(scores: np.ndarray, lists: Lists) -> np.ndarray:
@@ -262,146 +244,3 @@ def compute_document_features(
     features = np.empty((lists.n_candidates, 2), dtype=np.float32)
     features[order] = np.stack([best, np.log1p(np.repeat(sizes - 1, sizes))], axis=1)
     return features
-
-
-class Sets(NamedTuple):
-    """Sets of numbers, one after another."""
-
-    items: np.ndarray  # the numbers of all sets
-    sizes: np.ndarray  # the size of each set
-    offsets: np.ndarray  # where each set starts, and the end of the last one
-
-    @classmethod
-    def collect(cls, items: np.ndarray, owners: np.ndarray, n_sets: int) -> Sets:
-        """Collect the distinct items of each set; `owners` are the sets of the items, ascending."""
-        pairs = np.sort((owners << ITEM) | items)
-        # Each once. `unique` takes several times as long.
-        pairs = pairs[np.diff(pairs, prepend=-1) > 0]
-        sizes = np.bincount(pairs >> ITEM, minlength=n_sets)
-        return cls((pairs & ((1 << ITEM) - 1)).astype(np.int32), sizes, np.concatenate([[0], np.cumsum(sizes)]))
-
-    def list_places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """List the places of all items of some sets, and where those of each set end among them."""
-        sizes = self.sizes[rows]
-        ends = np.cumsum(sizes)
-        return np.arange(int(sizes.sum())) + np.repeat(self.offsets[rows] - ends + sizes, sizes), ends
-
-    def sum(self, values: np.ndarray) -> np.ndarray:
-        """Sum a value of each item over each set."""
-        up_to = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
-        return np.diff(up_to[self.offsets])
-
-
-class Strings:
-    """The parts of strings, as numbers: words in their normal forms, and trigrams in small letters."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        n = len(texts)
-        words, sizes, self.plain, letters, is_number = _split(texts)
-        owners = np.repeat(np.arange(n), sizes)
-        ends = np.cumsum(sizes)
-        is_empty = sizes == 0
-        # First and last word; -1 for a string without words.
-        self.first, self.last = (
-            np.where(is_empty, -1, np.append(words, -1)[np.where(is_empty, 0, at)]) for at in (ends - sizes, ends - 1)
-        )
-        # The length of the words with a space between them.
-        self.length = np.diff(np.concatenate([[0], np.cumsum(letters[words])])[np.append(0, ends)])
-        self.length += np.maximum(sizes - 1, 0)
-        self.words = Sets.collect(words, owners, n)
-        # The letters of each item of `words`, and of each string's distinct words.
-        self.letters = letters[self.words.items]
-        self.n_letters = self.words.sum(self.letters)
-        # Numbers and single letters, as in "type B".
-        self.numbers = Sets.collect(words[is_number[words]], owners[is_number[words]], n)
-        self.trigrams = _split_trigrams([f" {text.lower()} " for text in texts])
-
-
-def _split(texts: Sequence[str]) -> tuple[np.ndarray, ...]:
-    """Split strings into words. Return the words' numbers, how many each string has, a number for each string that is
-    the same for the same words, and of each word how many letters it has, and whether it is a number or one letter."""
-    numbers: dict[str, int] = {}
-    known: dict[str, list[int] | None] = {}
-    found: list[int] = []
-    sizes: list[int] = []
-    plain: list[int] = []
-    rows: dict[tuple[int, ...], int] = {}
-
-    def number(words: Sequence[str] | None) -> list[int] | None:
-        return None if words is None else [numbers.setdefault(word, len(numbers)) for word in words]
-
-    for text in texts:
-        start = len(found)
-        for part in text.split():
-            if part not in known:
-                known[part] = number(_normalize_part(part))
-            of_part = known[part]
-            if of_part is None:
-                found[start:] = number(normal_words(text)) or ()
-                break
-            found += of_part
-        sizes.append(len(found) - start)
-        plain.append(rows.setdefault(tuple(found[start:]), len(rows)))
-    integers = (np.array(values, dtype=np.int64) for values in (found, sizes, plain, [*map(len, numbers)]))
-    return *integers, np.array([len(word) == 1 or word.isdigit() for word in numbers], dtype=bool)
-
-
-@lru_cache(CACHED)
-def _normalize_part(part: str) -> tuple[str, ...] | None:
-    """Return the normal words of what stands between two spaces; None if they depend on the text around."""
-    return None if not part.isascii() or _NUMERAL.search(part) else normal_words(part)
-
-
-def _split_trigrams(texts: Sequence[str]) -> Sets:
-    lengths = np.array([*map(len, texts)], dtype=np.int64)
-    characters = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.int64)
-    characters = np.where(characters < 128, characters, FREE[characters % len(FREE)])
-    owner = np.repeat(np.arange(len(texts)), lengths)
-    is_whole = owner[:-2] == owner[2:]
-    trigrams = (characters[:-2] << 2 * CHARACTER) | (characters[1:-1] << CHARACTER) | characters[2:]
-    return Sets.collect(trigrams[is_whole], owner[:-2][is_whole], len(texts))
-
-
-def compare(strings: Strings, mention: np.ndarray, name: np.ndarray) -> list[np.ndarray]:
-    """Compare pairs of a mention and a name, given by their rows.
-
-    Returns ten features: similarity of trigrams, equal words, the same words in any order, words of the name and of the
-    mention that the other lacks, and their letters, other numbers, the same first word, the same last word.
-    """
-    n_mention, n_name = strings.words.sizes[mention], strings.words.sizes[name]
-    words, letters = count_shared(strings.words, mention, name, strings.letters)
-    (numbers,) = count_shared(strings.numbers, mention, name)
-    (trigrams,) = count_shared(strings.trigrams, mention, name)
-    all_trigrams = strings.trigrams.sizes[mention] + strings.trigrams.sizes[name] - trigrams
-    return [
-        trigrams / np.maximum(all_trigrams, 1),
-        strings.plain[mention] == strings.plain[name],
-        (words == n_mention) & (words == n_name),
-        n_name - words,
-        n_mention - words,
-        strings.n_letters[name] - letters,
-        strings.n_letters[mention] - letters,
-        strings.numbers.sizes[mention] + strings.numbers.sizes[name] - 2 * numbers,
-        strings.first[mention] == strings.first[name],
-        strings.last[mention] == strings.last[name],
-    ]
-
-
-def count_shared(sets: Sets, mention: np.ndarray, name: np.ndarray, *weights: np.ndarray) -> list[np.ndarray]:
-    """Count the items that pairs of sets share, and their sums by weights of all items. Few sets are mentions."""
-    mentions, rows = np.unique(mention, return_inverse=True)
-    places, _ = sets.list_places(mentions)
-    items, columns = np.unique(sets.items[places], return_inverse=True)
-    # The last column stands for all items that no mention has.
-    n_columns = len(items) + 1
-    has = np.zeros((len(mentions), n_columns), dtype=bool)
-    has[np.repeat(np.arange(len(mentions)), sets.sizes[mentions]), columns] = True
-    column = np.full(int(sets.items.max(initial=-1)) + 1, len(items), dtype=np.int32)
-    column[items] = np.arange(len(items))
-    of_items = column[sets.items]
-    places, ends = sets.list_places(name)
-    sizes = sets.sizes[name]
-    shared = has.ravel()[np.repeat(rows * n_columns, sizes) + of_items[places]]
-    found = [shared, *(shared * weight[places] for weight in weights)]
-    sums = (np.concatenate([[0], np.cumsum(values, dtype=np.int64)]) for values in found)
-    return [up_to[ends] - up_to[ends - sizes] for up_to in sums]

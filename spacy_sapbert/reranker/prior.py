@@ -7,12 +7,13 @@ and less if its name says the opposite. Where a candidate's name has the words o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .network import Lists
+from .strings import compare_trigrams
 
 if TYPE_CHECKING:
     from ..candidates import Candidates
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 SIZE, BRIDGE, OPPOSITE = 0.0135, 0.2, 0.3
 # Candidates that are farther behind the nearest are left alone.
 WINDOW = 0.25
+# Candidates of a mention, by all but opposites, of which opposites and spelling are looked at. Those behind them are
+# none of the first few anyway.
+CHECKED = 10
 # Scores that differ by less are equal.
 TIE = 1e-6
 # The logit of a candidate's probability, fitted by `python -m spacy project run prior projects/reranker`.
@@ -50,74 +54,82 @@ PRIOR = {
     "prior": "first without annotations",
     "chance": "probable without annotations",
 }
-
-# Features that reasons before training are made of, where they are more than zero.
-NAMED = frozenset(("name_same_words", "bridge", "size", "opposite"))
-
-
-class Compared(NamedTuple):
-    """What is known of candidates when the prior is computed: one value each."""
-
-    cosine: np.ndarray
-    same_words: np.ndarray  # whether the name has the words of the mention
-    canonical_trigrams: np.ndarray  # how alike the canonical name and the mention are spelt
+# What is computed of a candidate before training, in this order.
+BEFORE_TRAINING = ("cosine", "canonical_trigrams", *PRIOR)
+# Reasons before training are made of these, where they are more than zero.
+NAMED = ("bridge", "size", "opposite")
 
 
 def compute_prior(
-    found: Candidates,
-    lists: Lists,
-    compared: Compared,
-    list_names: Callable[[np.ndarray], list[str]],
-    known: BridgedTerminology,
+    found: Candidates, scores: np.ndarray, list_names: Callable[[np.ndarray], list[str]], known: BridgedTerminology
 ) -> np.ndarray:
-    """Compute the columns of `PRIOR`: shape (candidates, PRIOR), float32. `list_names` lists the names of candidates,
-    given by their rows."""
-    size, bridge, opposite = _consult(found, lists, compared, list_names, known)
-    prior = compared.cosine + SIZE * size + BRIDGE * bridge - OPPOSITE * opposite
-    signals = make_signals(lists, prior, bridge, opposite, compared)
+    """Compute the columns of `BEFORE_TRAINING`: shape (candidates, columns), float32. `list_names` lists names by their
+    rows, or by the complements (~) of concepts' rows for canonical names."""
+    # Not at the top, because spaCy imports this module whenever it makes a pipeline.
+    from .opposites import is_opposite
+
+    lists, cosine = Lists(found.lengths), scores.astype(np.float64)
+    names = np.where(found.name >= 0, found.name, ~found.concept)
+    size, bridge, is_open = _consult(found, lists, cosine, lambda rows: list_names(names[rows]), known)
+    prior = cosine + SIZE * size + BRIDGE * bridge
+    order = lists.sort(prior)
+    rows = order[lists.place < CHECKED]
+    forms = [found.forms[mention] for mention in lists.mention[rows].tolist()]
+    trigrams, opposite = np.zeros((2, lists.n_candidates))
+    trigrams[rows] = compare_trigrams([of[0] if of else "" for of in forms], list_names(~found.concept[rows]))
+    is_asked = is_open[rows]
+    rows, forms = rows[is_asked], [of for of, asked in zip(forms, is_asked.tolist(), strict=True) if asked]
+    pairs = zip(forms, found.form[rows].tolist(), list_names(names[rows]), strict=True)
+    opposite[rows] = [is_opposite(of[form], name, known.bridge) for of, form, name in pairs]
+    prior -= OPPOSITE * opposite
+    signals = make_signals(
+        lists,
+        {"cosine": cosine, "canonical_trigrams": trigrams, "bridge": bridge, "opposite": opposite, "prior": prior},
+    )
     logit = sum((weight * signals[name] for name, weight in CHANCE.items()), np.zeros(len(prior)))
     chance = 1 / (1 + np.exp(-logit))
-    return np.stack([size, bridge, opposite, prior, chance], axis=1).astype(np.float32)
+    return np.stack([cosine, trigrams, size, bridge, opposite, prior, chance], axis=1).astype(np.float32)
 
 
 def _consult(
     found: Candidates,
     lists: Lists,
-    compared: Compared,
+    cosine: np.ndarray,
     list_names: Callable[[np.ndarray], list[str]],
     known: BridgedTerminology,
-) -> tuple[np.ndarray, ...]:
-    """Look up the candidates near the first one, unless one has the words of the mention. Return the logarithm of their
-    sizes, whether their concepts have the mention as a name, and whether their names are opposites."""
-    # Not at the top, because spaCy imports this module whenever it makes a pipeline.
-    from .bridge import is_opposite, make_keys
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Look up the candidates near the first one. Return the logarithm of their concepts' sizes, whether these have the
+    mention as a name, and which candidates are near, unless one of the mention's candidates has its words."""
+    from .bridge import make_keys
+    from .opposites import list_words
 
-    has_exact = lists.best(compared.same_words)[lists.mention] > 0
-    is_near = compared.cosine >= lists.best(compared.cosine)[lists.mention] - WINDOW
-    rows = np.flatnonzero(is_near & ~has_exact)
+    is_near = cosine >= lists.best(cosine)[lists.mention] - WINDOW
     keys = make_keys([forms[0] if forms else "" for forms in found.forms])
     of_mention, key_of = known.bridge.find(keys), keys.tolist()
+    rows = np.flatnonzero(is_near)
     concepts = found.concept[rows].tolist()
     facts = known.look_up(concepts)
-    size, bridge, opposite = np.zeros((3, lists.n_candidates))
-    bridge[has_exact & (compared.same_words > 0)] = 1
-    asked = zip(rows.tolist(), lists.mention[rows].tolist(), found.form[rows].tolist(), list_names(rows), strict=True)
-    for concept, (row, mention, form, name) in zip(concepts, asked, strict=True):
+    size, bridge, is_named = np.zeros((3, lists.n_candidates))
+    for row, mention, concept in zip(rows.tolist(), lists.mention[rows].tolist(), concepts, strict=True):
         of_concept = facts[concept]
         size[row] = of_concept.size
-        bridge[row] = key_of[mention] in of_concept.keys or not of_concept.clusters.isdisjoint(of_mention[mention])
-        opposite[row] = is_opposite(found.forms[mention][form], name, known.bridge)
-    return size, bridge, opposite
+        is_named[row] = key_of[mention] in of_concept.keys
+        bridge[row] = is_named[row] or not of_concept.clusters.isdisjoint(of_mention[mention])
+    # Names with the words of the mention have its key, unless another form of it has found them.
+    rows = np.flatnonzero(is_near & ((is_named > 0) | (found.form > 0)))
+    asked = zip(lists.mention[rows].tolist(), found.form[rows].tolist(), list_names(rows), strict=True)
+    is_same = np.zeros(lists.n_candidates, dtype=bool)
+    is_same[rows] = [list_words(found.forms[mention][form]) == list_words(name) for mention, form, name in asked]
+    has_same = lists.best(is_same, empty=False)[lists.mention]
+    size[has_same] = 0
+    bridge[has_same] = is_same[has_same]
+    return size, bridge, is_near & ~has_same
 
 
-def make_signals(
-    lists: Lists,
-    prior: np.ndarray,
-    bridge: np.ndarray,
-    opposite: np.ndarray,
-    compared: Compared,
-) -> dict[str, np.ndarray]:
-    """Make what the probability of each candidate depends on, by the names in `CHANCE`."""
+def make_signals(lists: Lists, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Make what the probability of each candidate depends on, by the names in `CHANCE`, given what `BEFORE_TRAINING`
+    names."""
+    prior, cosine = values["prior"], values["cosine"]
     order = lists.sort(prior)
     ordered = prior[order]
     first = np.repeat(lists.first(ordered), lists.lengths)
@@ -127,13 +139,11 @@ def make_signals(
     gap[order] = np.where(lists.place == 0, ordered - second[lists.mention], ordered - first)
     return {
         "bias": np.ones_like(prior),
-        "cosine": compared.cosine,
-        "above_low": np.maximum(compared.cosine - LOW, 0),
-        "above_high": np.maximum(compared.cosine - HIGH, 0),
+        "cosine": cosine,
+        "above_low": np.maximum(cosine - LOW, 0),
+        "above_high": np.maximum(cosine - HIGH, 0),
         "ahead": np.clip(gap, 0, MOST_AHEAD),
         "behind": np.clip(-gap, 0, MOST_BEHIND),
         "tied": np.abs(gap) < TIE,
-        "bridge": bridge,
-        "canonical_trigrams": compared.canonical_trigrams,
-        "opposite": opposite,
+        **{name: values[name] for name in ("bridge", "canonical_trigrams", "opposite")},
     }

@@ -13,13 +13,14 @@ from ..forking import free_in_children
 from .features import QUERY, ConceptFacts, compute_document_features, compute_query_features
 from .memory import ADDED, AnnotationMemory, Lookup, Recollections
 from .network import ListInput, Lists
+from .prior import BEFORE_TRAINING, PRIOR
 
 if TYPE_CHECKING:
     from ..candidates import ConceptFilter
     from ..snapshot import FixedLinker
 
-# The place of the score that a network starts from.
-PRIOR_SCORE = [*QUERY].index("prior")
+# The place of the score that a network starts from, counted from the end.
+PRIOR_SCORE = [*PRIOR].index("prior") - len(PRIOR)
 # Mentions whose candidates are looked up and compared together.
 MADE_AT_ONCE = 512
 
@@ -55,16 +56,19 @@ def list_rows(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 class CandidateTable:
     """What a linker proposes for mentions, `n_candidates` deep, and which concepts similar mentions are annotated with.
 
-    Threads can share a table.
+    Before training, a candidate's features are those of `BEFORE_TRAINING`. Threads can share a table.
     """
 
-    def __init__(self, linker: FixedLinker, n_candidates: int, memory: AnnotationMemory | None, size: int) -> None:
+    def __init__(
+        self, linker: FixedLinker, n_candidates: int, memory: AnnotationMemory | None, size: int, *, is_trained: bool
+    ) -> None:
         self._linker, self._n_candidates, self._memory = linker, n_candidates, memory
+        self._is_trained = is_trained
         self.facts = ConceptFacts(linker.snapshot.retriever, linker.settings.output_source)
         self._filters: list[ConceptFilter] = []
         # For filters by their numbers, which concepts of the memory may become candidates.
         self._allowed: dict[int, np.ndarray] = {}
-        self._cache = _Cache(size, n_candidates + ADDED)
+        self._cache = _Cache(size, n_candidates + ADDED, len(QUERY if is_trained else BEFORE_TRAINING))
         if memory is not None:
             self._of_memory = self.facts.number_ids(memory.concepts)
             order = np.argsort(self._of_memory, kind="stable")
@@ -111,15 +115,14 @@ class CandidateTable:
         places = [distinct.setdefault(pair, len(distinct)) for pair in zip(documents, keys, strict=True)]
         found, features = self.look_up([key for _, key in distinct])
         lists = Lists(found.lengths)
-        # The first feature is the cosine.
-        of_document = compute_document_features(
-            lists,
-            features[:, 0],
-            self.facts.number(found.concept),
-            np.array([number for number, _ in distinct], np.int64),
-        )
         prior = np.ascontiguousarray(features[:, PRIOR_SCORE])
-        return found, ListInput(np.hstack([features, of_document]), prior, lists), np.array(places, dtype=np.int64)
+        if self._is_trained:
+            numbers = self.facts.number(found.concept)
+            document = np.array([number for number, _ in distinct], dtype=np.int64)
+            # The first feature is the cosine.
+            of_document = compute_document_features(lists, features[:, 0], numbers, document)
+            features = np.hstack([features, of_document])
+        return found, ListInput(features, prior, lists), np.array(places, dtype=np.int64)
 
     def _make(self, keys: Sequence[MentionKey]) -> FeaturedCandidates:
         mentions = Mentions()
@@ -133,6 +136,8 @@ class CandidateTable:
             said = recalled, self._in_memory.get(self.facts.number(found.concept), -1)
         # Rounded, so that names with equal vectors have equal scores.
         scores = found.score.round(6).astype(np.float32)
+        if not self._is_trained:
+            return FeaturedCandidates(found, self.facts.compute_prior(found, scores))
         return FeaturedCandidates(found, compute_query_features(found, scores, self.facts, said))
 
     def _recall(self, keys: Sequence[MentionKey], memory: AnnotationMemory) -> Recollections:
@@ -185,7 +190,7 @@ class CandidateTable:
 class _Cache:
     """Rows of the last mentions, one after another in a few large arrays. When these are full, they are filled anew."""
 
-    def __init__(self, size: int, rows_each: int) -> None:
+    def __init__(self, size: int, rows_each: int, n_features: int) -> None:
         self._size, self._n_rows = size, size * rows_each
         self._lock = free_in_children(Lock())
         self._places: dict[MentionKey, tuple[int, int]] = {}
@@ -193,7 +198,7 @@ class _Cache:
         # Memory that has not been written to is not taken.
         kinds = (np.int64, np.int64, np.int64, np.float64)
         self._columns = [np.empty(self._n_rows, dtype=kind) for kind in kinds]
-        self._features = np.empty((self._n_rows, len(QUERY)), dtype=np.float32)
+        self._features = np.empty((self._n_rows, n_features), dtype=np.float32)
 
     def read(self, keys: Sequence[MentionKey] | dict[MentionKey, None]) -> tuple[list[MentionKey], FeaturedCandidates]:
         """Copy the rows of those mentions that are there."""

@@ -15,10 +15,10 @@ from safetensors import safe_open
 
 from spacy_sapbert.files import hash_file
 from spacy_sapbert.matching.bags import FOLDER
-from spacy_sapbert.reranker import bridge as bridges
-from spacy_sapbert.reranker.bridge import FILE, Bridge, get_bridge, is_opposite, make_keys
-from spacy_sapbert.reranker.features import FEATURES
-from spacy_sapbert.reranker.prior import BRIDGE, CHANCE, MIN_CHANCE, OPPOSITE, SIZE, WINDOW
+from spacy_sapbert.reranker import opposites, prior
+from spacy_sapbert.reranker.bridge import FILE, Bridge, get_bridge, make_keys
+from spacy_sapbert.reranker.opposites import is_opposite
+from spacy_sapbert.reranker.prior import BEFORE_TRAINING, BRIDGE, CHANCE, CHECKED, MIN_CHANCE, OPPOSITE, SIZE, WINDOW
 from spacy_sapbert.terminology import TerminologyBuilder, read_obo
 from spacy_sapbert.text import normal_words
 
@@ -106,12 +106,14 @@ def test_opposites(mention, name, expected):
 def test_what_decides_before_training_is_what_the_page_says():
     nlp, reranker = make_pipeline(DISEASES)
     texts = ["nephropathy", "breast cancer", "slow heart rate", "low white cell count", "kidney", "chair"]
-    batch = reranker.read_gold(make_examples(nlp, [(text, {text: "NIL"}) for text in texts]))
-    lists, features = batch.given.lists, batch.given.features
-    column = {name: features[:, place] for place, name in enumerate(FEATURES)}
-    for mention in range(lists.n_mentions):
-        rows = range(*lists.offsets[mention : mention + 2].tolist())
-        exact = any(column["name_same_words"][row] for row in rows)
+    context = reranker._get_context()
+    found, features = context.table.look_up(context.table.make_keys(context.linker.list_texts(texts)))
+    column = {name: features[:, place] for place, name in enumerate(BEFORE_TRAINING)}
+    names = context.retriever.names
+    for mention, text in enumerate(texts):
+        rows = range(*found.offsets[mention : mention + 2].tolist())
+        is_same = {row: {*normal_words(names[int(found.name[row])])} == {*normal_words(text)} for row in rows}
+        exact = any(is_same.values())
         best = max(column["cosine"][row] for row in rows)
         for row in rows:
             cosine = column["cosine"][row]
@@ -120,7 +122,7 @@ def test_what_decides_before_training_is_what_the_page_says():
                     SIZE * column["size"][row] + BRIDGE * column["bridge"][row] - OPPOSITE * column["opposite"][row]
                 )
             elif exact:
-                cosine += BRIDGE * column["name_same_words"][row]
+                cosine += BRIDGE * is_same[row]
             assert column["prior"][row] == pytest.approx(cosine, abs=1e-5)
             gaps = sorted((column["prior"][other] for other in rows if other != row), reverse=True)
             gap = column["prior"][row] - gaps[0]
@@ -243,9 +245,9 @@ def test_opposites_do_not_pass(phenotypes, monkeypatch, n_left_out, most):
     if n_left_out:
         # Words that only the bridge and prefixes can tell apart.
         left_out = {word for pair in WORDS[::n_left_out] for word in pair}
-        kept = {word: lines for word, lines in bridges._read_opposites().items() if word not in left_out}
-        monkeypatch.setattr(bridges, "_read_opposites", lambda: kept)
-    for cached in (bridges._list_poles, bridges._list_opposite_poles):
+        kept = {word: lines for word, lines in opposites._read_opposites().items() if word not in left_out}
+        monkeypatch.setattr(opposites, "_read_opposites", lambda: kept)
+    for cached in (opposites._list_poles, opposites._list_opposite_poles):
         cached.cache_clear()
     _, reranker = make_pipeline(phenotypes)
     swapped = list_swapped(phenotypes)
@@ -255,6 +257,17 @@ def test_opposites_do_not_pass(phenotypes, monkeypatch, n_left_out, most):
         first = found[0]
         if first["id"] == id_ and first["probability"] >= MIN_CHANCE and word in normal_words(first["name"]):
             passed.append((text, first["name"]))
-    for cached in (bridges._list_poles, bridges._list_opposite_poles):
+    for cached in (opposites._list_poles, opposites._list_opposite_poles):
         cached.cache_clear()
     assert len(passed) <= most * len(swapped), passed
+
+
+def test_candidates_that_are_not_checked_would_not_be_among_the_first(phenotypes, monkeypatch):
+    _, reranker = make_pipeline(phenotypes, cache_size=0)
+    texts = [text for text, *_ in list_swapped(phenotypes)]
+    ids, of_all = [], []
+    for found, checked in ((ids, CHECKED), (of_all, 10**6)):
+        monkeypatch.setattr(prior, "CHECKED", checked)
+        found += [[candidate["id"] for candidate in of_text] for of_text in reranker.find(texts)]
+    assert [of[0] for of in ids] == [of[0] for of in of_all]
+    assert sum(of != others for of, others in zip(ids, of_all, strict=True)) <= 0.05 * len(texts)

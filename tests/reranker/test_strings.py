@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.reranker.features import Strings, compare
+from spacy_sapbert.reranker.strings import Strings, compare, compare_trigrams
 from spacy_sapbert.text import normal_words
 
 TEXTS = st.lists(st.text(alphabet="ab αIV2 -'s", max_size=12), min_size=1, max_size=6)
@@ -44,5 +44,7 @@ def test_all_pairs_are_compared_as_with_plain_sets(mentions, names):
     columns = compare(strings, first, second)
     expected = [compare_plainly(mention, name) for mention, name in pairs]
     np.testing.assert_allclose(np.stack(columns, axis=1).astype(float), expected, atol=1e-12)
+    spelt = compare_trigrams(*(list(texts) for texts in zip(*pairs, strict=True)))
+    np.testing.assert_allclose(spelt, [row[0] for row in expected], atol=1e-12)
     lengths = [len(" ".join(normal_words(text))) for text in (*mentions, *names)]
     assert strings.length.tolist() == lengths

@@ -14,7 +14,8 @@ import numpy as np
 from spacy_sapbert.candidates import ConceptFilter
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.progress import show_progress
-from spacy_sapbert.reranker.bridge import get_bridge, is_opposite, make_keys
+from spacy_sapbert.reranker.bridge import get_bridge, make_keys
+from spacy_sapbert.reranker.opposites import is_opposite
 
 from ..data.run_folder import write_text
 from ..markup import format_rows

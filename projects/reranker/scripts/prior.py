@@ -26,9 +26,8 @@ from spacy_sapbert.annotations import NIL
 from spacy_sapbert.reranker.bridge import FILE, Bridge
 from spacy_sapbert.reranker.calibration import area_under_roc, calibration_error
 from spacy_sapbert.reranker.component import GoldBatch
-from spacy_sapbert.reranker.features import FEATURES
 from spacy_sapbert.reranker.gold import run_before
-from spacy_sapbert.reranker.prior import CHANCE, MIN_CHANCE, Compared, make_signals
+from spacy_sapbert.reranker.prior import BEFORE_TRAINING, CHANCE, MIN_CHANCE, make_signals
 from training.data.run_folder import write_json, write_text
 from training.markup import format_rows
 
@@ -38,8 +37,6 @@ FITTED = [name for name in CHANCE if name not in SET]
 # Mentions of a case that count, and the weight of a case of strings that are no names.
 MOST_MENTIONS, FOREIGN = 2500, 0.2
 RANKS = (1, 5)
-# The features that `Compared` is made of.
-COMPARED = ("cosine", "name_same_words", "canonical_trigrams")
 Weights = Mapping[str, float]
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -92,14 +89,16 @@ def _iter_foreign(nlp: Language, path: Path) -> Iterator[Example]:
 def summarise(name: str, is_foreign: bool, min_score: float, batch: GoldBatch) -> Case:
     """Take what is needed of annotated mentions, each of which has candidates."""
     lists, features = batch.given.lists, batch.given.features
-    column = {feature: features[:, place].astype(np.float64) for place, feature in enumerate(FEATURES)}
-    compared = Compared(*(column[of] for of in COMPARED))
-    signals = make_signals(lists, column["prior"], column["bridge"], column["opposite"], compared)
+    column = {feature: features[:, place].astype(np.float64) for place, feature in enumerate(BEFORE_TRAINING)}
+    signals = make_signals(lists, column)
     order = lists.sort(column["prior"])
     right = batch.is_right[lists.rows]
     filled = lists.lengths > 0
     first = order[lists.offsets[:-1][filled]]
-    _, alike, places = np.unique(features[first], axis=0, return_index=True, return_inverse=True)
+    # Mentions with the same candidates are one string.
+    spans = zip(lists.offsets[:-1][filled].tolist(), lists.offsets[1:][filled].tolist(), strict=True)
+    strings = [features[start:end].tobytes() for start, end in spans]
+    _, alike, places = np.unique(np.array(strings, dtype=object), return_index=True, return_inverse=True)
     n_alike = np.bincount(places)
     has_right = ~batch.is_nil[filled]
     hits = [

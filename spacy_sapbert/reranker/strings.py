@@ -1,0 +1,173 @@
+"""Pairs of strings compared all at once: a mention and a name, by words and trigrams."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words
+
+# A trigram is three characters of 7 bits. Text in small letters has no ASCII capitals and no control characters: their
+# places stand for all characters beyond ASCII, several of which share one.
+CHARACTER = 7
+FREE = np.array([*range(32), *range(ord("A"), ord("Z") + 1)], dtype=np.int32)
+# Bits of an item in a pair of a set and an item.
+ITEM = 32
+# What is a number or not by the word before it.
+_NUMERAL = re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted(NUMERALS_AFTER_WORDS))})(?![^\W_])", re.IGNORECASE)
+
+
+class Sets(NamedTuple):
+    """Sets of numbers, one after another."""
+
+    items: np.ndarray  # the numbers of all sets
+    sizes: np.ndarray  # the size of each set
+    offsets: np.ndarray  # where each set starts, and the end of the last one
+
+    @classmethod
+    def collect(cls, items: np.ndarray, owners: np.ndarray, n_sets: int) -> Sets:
+        """Collect the distinct items of each set; `owners` are the sets of the items, ascending."""
+        pairs = np.sort((owners << ITEM) | items)
+        # Each once. `unique` takes several times as long.
+        pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+        sizes = np.bincount(pairs >> ITEM, minlength=n_sets)
+        return cls((pairs & ((1 << ITEM) - 1)).astype(np.int32), sizes, np.concatenate([[0], np.cumsum(sizes)]))
+
+    def list_places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """List the places of all items of some sets, and where those of each set end among them."""
+        sizes = self.sizes[rows]
+        ends = np.cumsum(sizes)
+        return np.arange(int(sizes.sum())) + np.repeat(self.offsets[rows] - ends + sizes, sizes), ends
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """Sum a value of each item over each set."""
+        up_to = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
+        return np.diff(up_to[self.offsets])
+
+
+class Strings:
+    """The parts of strings, as numbers: words in their normal forms, and trigrams in small letters."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        n = len(texts)
+        words, sizes, self.plain, letters, is_number = _split(texts)
+        owners = np.repeat(np.arange(n), sizes)
+        ends = np.cumsum(sizes)
+        is_empty = sizes == 0
+        # First and last word; -1 for a string without words.
+        self.first, self.last = (
+            np.where(is_empty, -1, np.append(words, -1)[np.where(is_empty, 0, at)]) for at in (ends - sizes, ends - 1)
+        )
+        # The length of the words with a space between them.
+        self.length = np.diff(np.concatenate([[0], np.cumsum(letters[words])])[np.append(0, ends)])
+        self.length += np.maximum(sizes - 1, 0)
+        self.words = Sets.collect(words, owners, n)
+        # The letters of each item of `words`, and of each string's distinct words.
+        self.letters = letters[self.words.items]
+        self.n_letters = self.words.sum(self.letters)
+        # Numbers and single letters, as in "type B".
+        self.numbers = Sets.collect(words[is_number[words]], owners[is_number[words]], n)
+        self.trigrams = _split_trigrams([f" {text.lower()} " for text in texts])
+
+
+def _split(texts: Sequence[str]) -> tuple[np.ndarray, ...]:
+    """Split strings into words. Return the words' numbers, how many each string has, a number for each string that is
+    the same for the same words, and of each word how many letters it has, and whether it is a number or one letter."""
+    numbers: dict[str, int] = {}
+    known: dict[str, list[int] | None] = {}
+    found: list[int] = []
+    sizes: list[int] = []
+    plain: list[int] = []
+    rows: dict[tuple[int, ...], int] = {}
+
+    def number(words: Sequence[str] | None) -> list[int] | None:
+        return None if words is None else [numbers.setdefault(word, len(numbers)) for word in words]
+
+    for text in texts:
+        start = len(found)
+        for part in text.split():
+            if part not in known:
+                known[part] = number(_normalize_part(part))
+            of_part = known[part]
+            if of_part is None:
+                found[start:] = number(normal_words(text)) or ()
+                break
+            found += of_part
+        sizes.append(len(found) - start)
+        plain.append(rows.setdefault(tuple(found[start:]), len(rows)))
+    integers = (np.array(values, dtype=np.int64) for values in (found, sizes, plain, [*map(len, numbers)]))
+    return *integers, np.array([len(word) == 1 or word.isdigit() for word in numbers], dtype=bool)
+
+
+@lru_cache(CACHED)
+def _normalize_part(part: str) -> tuple[str, ...] | None:
+    """Return the normal words of what stands between two spaces; None if they depend on the text around."""
+    return None if not part.isascii() or _NUMERAL.search(part) else normal_words(part)
+
+
+def _split_trigrams(texts: Sequence[str]) -> Sets:
+    lengths = np.array([*map(len, texts)], dtype=np.int64)
+    characters = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.int64)
+    characters = np.where(characters < 128, characters, FREE[characters % len(FREE)])
+    owner = np.repeat(np.arange(len(texts)), lengths)
+    is_whole = owner[:-2] == owner[2:]
+    trigrams = (characters[:-2] << 2 * CHARACTER) | (characters[1:-1] << CHARACTER) | characters[2:]
+    return Sets.collect(trigrams[is_whole], owner[:-2][is_whole], len(texts))
+
+
+def compare(strings: Strings, mention: np.ndarray, name: np.ndarray) -> list[np.ndarray]:
+    """Compare pairs of a mention and a name, given by their rows.
+
+    Returns ten features: similarity of trigrams, equal words, the same words in any order, words of the name and of the
+    mention that the other lacks, and their letters, other numbers, the same first word, the same last word.
+    """
+    n_mention, n_name = strings.words.sizes[mention], strings.words.sizes[name]
+    words, letters = count_shared(strings.words, mention, name, strings.letters)
+    (numbers,) = count_shared(strings.numbers, mention, name)
+    (trigrams,) = count_shared(strings.trigrams, mention, name)
+    all_trigrams = strings.trigrams.sizes[mention] + strings.trigrams.sizes[name] - trigrams
+    return [
+        trigrams / np.maximum(all_trigrams, 1),
+        strings.plain[mention] == strings.plain[name],
+        (words == n_mention) & (words == n_name),
+        n_name - words,
+        n_mention - words,
+        strings.n_letters[name] - letters,
+        strings.n_letters[mention] - letters,
+        strings.numbers.sizes[mention] + strings.numbers.sizes[name] - 2 * numbers,
+        strings.first[mention] == strings.first[name],
+        strings.last[mention] == strings.last[name],
+    ]
+
+
+def compare_trigrams(texts: Sequence[str], names: Sequence[str]) -> np.ndarray:
+    """Compute the similarity of trigrams of each text and its name, as `compare` does."""
+    places = {text: place for place, text in enumerate(dict.fromkeys([*texts, *names]))}
+    sets = _split_trigrams([f" {text.lower()} " for text in places])
+    first, second = (np.array([places[text] for text in of], dtype=np.int64) for of in (texts, names))
+    (shared,) = count_shared(sets, first, second)
+    return np.asarray(shared / np.maximum(sets.sizes[first] + sets.sizes[second] - shared, 1))
+
+
+def count_shared(sets: Sets, mention: np.ndarray, name: np.ndarray, *weights: np.ndarray) -> list[np.ndarray]:
+    """Count the items that pairs of sets share, and their sums by weights of all items. Few sets are mentions."""
+    mentions, rows = np.unique(mention, return_inverse=True)
+    places, _ = sets.list_places(mentions)
+    items, columns = np.unique(sets.items[places], return_inverse=True)
+    # The last column stands for all items that no mention has.
+    n_columns = len(items) + 1
+    has = np.zeros((len(mentions), n_columns), dtype=bool)
+    has[np.repeat(np.arange(len(mentions)), sets.sizes[mentions]), columns] = True
+    column = np.full(int(sets.items.max(initial=-1)) + 1, len(items), dtype=np.int32)
+    column[items] = np.arange(len(items))
+    of_items = column[sets.items]
+    places, ends = sets.list_places(name)
+    sizes = sets.sizes[name]
+    shared = has.ravel()[np.repeat(rows * n_columns, sizes) + of_items[places]]
+    found = [shared, *(shared * weight[places] for weight in weights)]
+    sums = (np.concatenate([[0], np.cumsum(values, dtype=np.int64)]) for values in found)
+    return [up_to[ends] - up_to[ends - sizes] for up_to in sums]
