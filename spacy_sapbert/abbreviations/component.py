@@ -4,9 +4,10 @@ import re
 import warnings
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache, partial
 from operator import attrgetter, itemgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from spacy.attrs import IDX, LENGTH, ORTH, SENT_START
@@ -14,6 +15,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import TAKEN_ATTRIBUTE
+from .short_forms import ShortForms
 
 # Start token of a short form -> (end token, text of the long form).
 Abbreviations = dict[int, tuple[int, str]]
@@ -48,25 +50,37 @@ class Definition(NamedTuple):
     long_end: int
 
 
-@Language.factory("schwartz_hearst", assigns=["doc._.abbreviations", "span._.long_form"])
-def make_schwartz_hearst(nlp: Language, name: str) -> "SchwartzHearst":
+@Language.factory(
+    "schwartz_hearst",
+    assigns=["doc._.abbreviations", "span._.long_form"],
+    default_config={"short_forms": {}},
+)
+def make_schwartz_hearst(nlp: Language, name: str, short_forms: str | dict[str, list[str]]) -> "SchwartzHearst":
     """Create the abbreviation detector for a pipeline."""
-    return SchwartzHearst(name)
+    return SchwartzHearst(name, short_forms=short_forms)
 
 
 class SchwartzHearst:
     """Find the abbreviations that a document defines, and all their occurrences in it.
 
     Sets `doc._.abbreviations` (list[Span], the short forms in order) and `span._.long_form` (Span | None).
-    Both are computed from `doc._.abbreviation_offsets`, plain numbers for any serialiser.
+    Both are computed from `doc._.abbreviation_offsets`, plain data for any serialiser, which also has the given short
+    forms that the document does not define, each with its reading.
     """
 
-    def __init__(self, name: str = "schwartz_hearst") -> None:
+    def __init__(
+        self, name: str = "schwartz_hearst", *, short_forms: str | Mapping[str, Sequence[str]] = MappingProxyType({})
+    ) -> None:
         """Create the component.
 
         name (str): The name of the component in the pipeline.
+        short_forms (str | Mapping[str, Sequence[str]]): The readings of short forms that documents need not define, the
+            more frequent first, as "long form" or "long form: words that speak for it"; "clinical" for those of
+            clinical notes that come with the package. The reading with most of its words in the document is taken.
+        RAISES (ValueError): If `short_forms` is something else.
         """
         self.name = name
+        self._short_forms = ShortForms(short_forms)
         register_extensions()
 
     def __call__(self, doc: Doc) -> Doc:
@@ -78,7 +92,8 @@ class SchwartzHearst:
         # spaCy joins the tokens anew each time it is asked for the text, which takes longer than all the rest.
         text = doc.text_with_ws
         definitions = list(find_definitions(doc, text))
-        doc._.abbreviation_offsets = _find_occurrences(doc, text, definitions) if definitions else []
+        wanted = definitions or self._short_forms.lengths
+        doc._.abbreviation_offsets = _find_occurrences(doc, text, definitions, self._short_forms) if wanted else []
         return doc
 
 
@@ -102,7 +117,7 @@ def get_abbreviations(doc: Doc) -> list[Span]:
     assigned: list[Span] | None = _get_assigned(doc, "abbreviations", None, None)
     if assigned is not None:
         return assigned
-    spans = (doc.char_span(start, end) for start, end, _, _ in doc._.abbreviation_offsets or ())
+    spans = (doc.char_span(start, end) for start, end, *where in doc._.abbreviation_offsets or () if len(where) == 2)
     return [span for span in spans if span is not None]
 
 
@@ -115,7 +130,7 @@ def get_long_form(span: Span) -> Span | None:
     # Rows are lists or tuples, depending on how the document was stored.
     rows = span.doc._.abbreviation_offsets or ()
     at = bisect_left(rows, span.start_char, key=itemgetter(0))
-    if at == len(rows) or tuple(rows[at][:2]) != place:
+    if at == len(rows) or tuple(rows[at][:2]) != place or len(rows[at]) == 3:
         return None
     return span.doc.char_span(*rows[at][2:])
 
@@ -163,7 +178,7 @@ def _iter_abbreviations(doc: Doc) -> Iterator[tuple[Span, str]]:
         get_text = cache(lambda start, end: _get_text(doc.char_span(start, end)))
         for start, end, *long_form in doc._.abbreviation_offsets or ():
             if (short := doc.char_span(start, end)) is not None:
-                yield short, get_text(*long_form)
+                yield short, get_text(*long_form) if len(long_form) == 2 else long_form[0]
     if Doc.has_extension("abbreviations") and Span.has_extension("long_form") and not _are_own(doc):
         for short in doc._.abbreviations or ():
             if isinstance(short, Span):
@@ -183,27 +198,37 @@ def _are_own(doc: Doc) -> bool:
     return getters == (get_abbreviations, get_long_form) and assigned.isdisjoint({"abbreviations", "long_form"})
 
 
-def _find_occurrences(doc: Doc, text: str, definitions: list[Definition]) -> list[list[int]]:
-    """Find the short forms in the tokens of a document, the longest first where they overlap."""
+def _find_occurrences(
+    doc: Doc, text: str, definitions: list[Definition], short_forms: ShortForms
+) -> list[list[int | str]]:
+    """Find the short forms in the tokens of a document, the longest first where they overlap: start, end, and start and
+    end of the long form, or a reading of what the document does not define."""
     known: dict[str, list[Definition]] = defaultdict(list)
     for definition in sorted(definitions):
         known[text[definition.short_start : definition.short_end]].append(definition)
-    lengths = sorted({len(short) for short in known}, reverse=True)
-    first_letters = {short[0] for short in known}
+    lengths = sorted(short_forms.lengths.union(map(len, known)), reverse=True)
+    first_letters = short_forms.first_letters.union(short[0] for short in known)
+    read = cache(partial(short_forms.read, text=text))
     starts, ends = get_bounds(doc)
     token_ends = set(ends)
-    rows = []
+    rows: list[list[int | str]] = []
     done = 0
     for start in starts:
         # Most tokens start no short form.
         if text[start : start + 1] not in first_letters:
             continue
         for end in (start + length for length in lengths):
-            if start >= done and end in token_ends and (defined := known.get(text[start:end])):
+            if start < done or end not in token_ends:
+                continue
+            short = text[start:end]
+            if defined := known.get(short):
                 # The latest definition at or before the token, or else the first one after it.
                 n_before = bisect_right(defined, start, key=attrgetter("short_start"))
                 definition = defined[max(0, n_before - 1)]
                 rows.append([start, end, definition.long_start, definition.long_end])
+                done = end
+            elif short in short_forms:
+                rows.append([start, end, read(short)])
                 done = end
     return rows
 
