@@ -16,7 +16,7 @@ from .network import ListInput, Lists
 from .prior import BEFORE_TRAINING, PRIOR
 
 if TYPE_CHECKING:
-    from ..candidates import ConceptFilter
+    from ..candidates import ConceptFilter, Matched
     from ..snapshot import FixedLinker
 
 # The place of the score that a network starts from, counted from the end.
@@ -30,6 +30,7 @@ class MentionKey(NamedTuple):
 
     forms: tuple[str, ...]
     filter: int  # its number
+    match: Matched  # what the matcher has found
     left_out: int | None  # the key of the document whose annotations do not count: its own, while training
 
 
@@ -84,8 +85,8 @@ class CandidateTable:
         if left_out is not None and self._memory is not None:
             own = [key if self._memory.has_document(key) else None for key in left_out]
         return [
-            MentionKey(forms, numbers[id(allowed)], key)
-            for forms, allowed, key in zip(mentions.forms, mentions.filters, own, strict=True)
+            MentionKey(forms, numbers[id(allowed)], match, key)
+            for forms, allowed, match, key in zip(mentions.forms, mentions.filters, mentions.matches, own, strict=True)
         ]
 
     def _number_filter(self, allowed: ConceptFilter) -> int:
@@ -127,7 +128,7 @@ class CandidateTable:
     def _make(self, keys: Sequence[MentionKey]) -> FeaturedCandidates:
         mentions = Mentions()
         for key in keys:
-            mentions.add(key.forms, self._filters[key.filter])
+            mentions.add(key.forms, self._filters[key.filter], key.match)
         found = self._linker.look_up(mentions, self._n_candidates)
         said = None
         if self._memory is not None:

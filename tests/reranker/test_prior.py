@@ -91,6 +91,8 @@ def test_the_bridge_was_made_with_the_words_of_this_version():
         ("elevated creatinine", "Increased creatinine", False),
         ("renal carcinoma", "Kidney carcinoma", False),
         ("non-syndromic hearing loss", "Nonsyndromic hearing loss", False),
+        ("nonketotic hyperglycinemia", "Non-ketotic hyperglycinemia", False),
+        ("nonketotic hyperglycinemia", "Ketotic hyperglycinemia", True),
         ("impaired glucose tolerance", "Glucose intolerance", False),
         ("typical", "Atypical", True),
         ("pnea", "Apnea", True),
