@@ -17,14 +17,14 @@ _GENERAL = frozenset("acute chronic disease disorder syndrome primary type of th
 _SHORT_FORM = re.compile(r"[^\W_][\w /&.+'’-]*")
 
 
-class Reading(NamedTuple):
+class LongForm(NamedTuple):
     """What a short form can stand for."""
 
     text: str
     words: frozenset[str]  # those that speak for it, in their normal forms
 
     @classmethod
-    def read(cls, text: str) -> Reading:
+    def read(cls, text: str) -> LongForm:
         """Read "long form", or "long form: words that speak for it"."""
         return cls(text.partition(":")[0].strip(), frozenset(normal_words(text)) - _GENERAL)
 
@@ -45,9 +45,9 @@ class ShortForms:
                 f'short_forms is {given!r}, but has to be "{CLINICAL}" or a table such as '
                 '{"SOB": ["shortness of breath"]}'
             )
-        self._readings: dict[str, list[Reading]] = {}
+        self._readings: dict[str, list[LongForm]] = {}
         for short, texts in given.items():
-            readings = [] if isinstance(texts, str) else [Reading.read(text) for text in texts]
+            readings = [] if isinstance(texts, str) else [LongForm.read(text) for text in texts]
             # It is a key of the pipeline's config.
             if not _SHORT_FORM.fullmatch(short):
                 raise ValueError(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.abbreviations.component import abbreviations_by_start
-from spacy_sapbert.abbreviations.short_forms import Reading, ShortForms, read_clinical
+from spacy_sapbert.abbreviations.short_forms import LongForm, ShortForms, read_clinical
 from spacy_sapbert.terminology import TerminologyBuilder
 from spacy_sapbert.text import normal_words
 
@@ -55,7 +55,7 @@ def test_documents_tell_what_they_define_from_what_was_given():
 
 @given(st.lists(st.sampled_from("MS brain interferon valve murmur pain multiple mitral".split()), max_size=8))
 def test_the_reading_with_most_words_is_chosen(words):
-    readings = [Reading.read(text) for text in TABLE["MS"]]
+    readings = [LongForm.read(text) for text in TABLE["MS"]]
     counts = [len({word for word in normal_words(" ".join(words)) if word in reading.words}) for reading in readings]
     assert ShortForms(TABLE).read("MS", " ".join(words)) == readings[int(counts[1] > counts[0])].text
 
@@ -79,12 +79,12 @@ def test_mentions_are_found_and_linked_by_their_readings(tmp_path):
 
 def test_the_table_of_the_package():
     table = read_clinical()
-    readings = [Reading.read(text) for texts in table.values() for text in texts]
+    readings = [LongForm.read(text) for texts in table.values() for text in texts]
     assert len(table) > 140 and all(reading.text and "\t" not in reading.text for reading in readings)
     # Which of several is meant has to be in the document.
     for texts in table.values():
         assert len(texts) == 1 or all(
-            Reading.read(text).words - {*normal_words(text.partition(":")[0])} for text in texts
+            LongForm.read(text).words - {*normal_words(text.partition(":")[0])} for text in texts
         )
     assert read("HTN, CP, troponin", "clinical") == {"HTN": "hypertension", "CP": "chest pain"}
     assert read("spastic gait since birth, CP", "clinical") == {"CP": "cerebral palsy"}
