@@ -18,18 +18,20 @@ _JOINING = re.compile(
     "[\u0600-\u0dff\u1000-\u109f\u1700-\u18af\u1900-\u1cff\ua800-\uabff\ufb50-\ufdff\ufe70-\ufefc"
     "\U00010d00-\U00010fff\U00011000-\U00011fff\U0001e900-\U0001e95f]"
 )
+_LIGATURES = {ord(sign): unicodedata.normalize("NFKC", sign) for sign in "ﬀﬁﬂﬃﬄﬅﬆ"}
 
 
 def normalize_name(text: str) -> str:
     """Normalize white space, invisible characters and composed letters of a name or a mention. White space becomes
     single spaces, with none around the text. Control characters (category Cc) and invisible format characters (Cf),
     such as soft hyphens and marks of direction, are removed. A zero-width joiner or non-joiner stays after a letter of
-    a script in which it changes the shape of words. The result is in Unicode's normal form C."""
+    a script in which it changes the shape of words. Ligatures of "f", which come from PDFs, become letters. The result
+    is in Unicode's normal form C."""
     text = " ".join(text.split())
     # Control and format characters are not printable. Nearly all texts have neither.
     if not text.isprintable():
         text = " ".join(_remove_invisible(text).split())
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+    return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_LIGATURES))
 
 
 def _remove_invisible(text: str) -> str:

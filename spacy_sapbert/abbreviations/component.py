@@ -29,6 +29,7 @@ FRINGE = "\"'`´“”„‘’«»,;:–—"
 _SEPARATOR = re.compile(r"[,;]\s")
 # Strings whose letters or words are cached.
 CACHED = 1 << 14
+_NONE = ShortForms({})
 # Words that a short form may leave out.
 SMALL_WORDS = frozenset("a an and at by due for from in of on or the to with".split())
 
@@ -55,7 +56,7 @@ class Definition(NamedTuple):
     assigns=["doc._.abbreviations", "span._.long_form"],
     default_config={"short_forms": {}},
 )
-def make_schwartz_hearst(nlp: Language, name: str, short_forms: str | dict[str, list[str]]) -> "SchwartzHearst":
+def make_schwartz_hearst(nlp: Language, name: str, short_forms: Any) -> "SchwartzHearst":
     """Create the abbreviation detector for a pipeline."""
     return SchwartzHearst(name, short_forms=short_forms)
 
@@ -92,8 +93,9 @@ class SchwartzHearst:
         # spaCy joins the tokens anew each time it is asked for the text, which takes longer than all the rest.
         text = doc.text_with_ws
         definitions = list(find_definitions(doc, text))
-        wanted = definitions or self._short_forms.lengths
-        doc._.abbreviation_offsets = _find_occurrences(doc, text, definitions, self._short_forms) if wanted else []
+        given = self._short_forms if self._short_forms.may_be_in(text) else _NONE
+        wanted = definitions or given is not _NONE
+        doc._.abbreviation_offsets = _find_occurrences(doc, text, definitions, given) if wanted else []
         return doc
 
 
@@ -227,7 +229,7 @@ def _find_occurrences(
                 definition = defined[max(0, n_before - 1)]
                 rows.append([start, end, definition.long_start, definition.long_end])
                 done = end
-            elif short in short_forms:
+            elif short_forms.is_at(text, start, end):
                 rows.append([start, end, read(short)])
                 done = end
     return rows

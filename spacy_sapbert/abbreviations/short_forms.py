@@ -14,7 +14,9 @@ FILE = Path(__file__).with_name("clinical.txt")
 # Words of readings that say nothing of the document.
 _GENERAL = frozenset("acute chronic disease disorder syndrome primary type of the and with on to in 1 2".split())
 
-_SHORT_FORM = re.compile(r"[^\W_][\w /&.+'’-]*")
+_SHORT_FORM = re.compile(r"[^\W_]([\w /&.+'’-]*[\w.+])?")
+# Behind a number it is a unit: "5 MM", "500 MG".
+_NUMBER = re.compile(r"\d\s?$")
 
 
 class LongForm(NamedTuple):
@@ -39,7 +41,7 @@ class ShortForms:
             "long form" or "long form: words that speak for it"; "clinical" for the table of the package.
         RAISES (ValueError): If it is something else.
         """
-        given = read_clinical() if short_forms == CLINICAL else short_forms or {}
+        given = read_clinical() if short_forms == CLINICAL else short_forms
         if not isinstance(given, Mapping):
             raise ValueError(
                 f'short_forms is {given!r}, but has to be "{CLINICAL}" or a table such as '
@@ -47,14 +49,15 @@ class ShortForms:
             )
         self._readings: dict[str, list[LongForm]] = {}
         for short, texts in given.items():
-            readings = [] if isinstance(texts, str) else [LongForm.read(text) for text in texts]
+            is_list = isinstance(texts, Sequence) and not isinstance(texts, str)
+            readings = [LongForm.read(text) for text in texts if isinstance(text, str)] if is_list else []
             # It is a key of the pipeline's config.
-            if not _SHORT_FORM.fullmatch(short):
+            if not isinstance(short, str) or not _SHORT_FORM.fullmatch(short):
                 raise ValueError(
                     f"{short!r} can't be a short form: it has to start with a letter or a digit, and may have these, "
                     "spaces and any of /&.+'- behind it"
                 )
-            if not readings or not all(reading.text for reading in readings):
+            if not readings or len(readings) < len(texts) or not all(reading.text for reading in readings):
                 raise ValueError(
                     f"The readings of the short form {short!r} are {texts!r}, but have to be a list of long forms, "
                     'such as ["shortness of breath"]'
@@ -63,8 +66,14 @@ class ShortForms:
         self.lengths = frozenset(map(len, self._readings))
         self.first_letters = frozenset(short[0] for short in self._readings)
 
-    def __contains__(self, short: str) -> bool:
-        return short in self._readings
+    def may_be_in(self, text: str) -> bool:
+        """Check if a text can have any of them: in a text in capitals, words and short forms look the same."""
+        letters = sum(map(str.isalpha, text))
+        return bool(self._readings) and 2 * sum(map(str.islower, text)) >= letters
+
+    def is_at(self, text: str, start: int, end: int) -> bool:
+        """Check if one of them is in a place of a text, and no unit."""
+        return text[start:end] in self._readings and not _NUMBER.search(text, max(start - 2, 0), start)
 
     def read(self, short: str, text: str) -> str:
         """Read a short form in a text: the reading with most of its words there, or else the first one."""

@@ -47,6 +47,12 @@ NOT_READY = (
     "whose entities have `kb_id_`, or use `spacy train`."
 )
 
+CANT_JUDGE = (
+    "The probabilities of the reranker '{name}' can't be compared with annotations: {reason}. Give documents whose "
+    "entities have `kb_id_`, a few hundred mentions or more."
+)
+# With fewer annotated mentions, chance decides what a calibration fits.
+FEW = 50
 # The place of the probability before training.
 CHANCE = BEFORE_TRAINING.index("chance")
 # Mentions whose features are in memory together.
@@ -408,8 +414,9 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         return scores
 
     def calibrate(self, examples: Iterable[Example], *, nlp: Language | None = None) -> Calibration:
-        """Fit the probabilities to documents that the network was not trained with. Links stay the same, unless a
-        threshold is set.
+        """Fit the probabilities to documents that the network was not trained with. The order of candidates stays the
+        same. Ids of a trained reranker do too, unless a threshold is set; before training, an id needs a calibrated
+        probability of 0.3.
 
         With the setting `precision`, the threshold is chosen on the same documents.
 
@@ -428,6 +435,12 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
                 "which it was not trained with.",
                 stacklevel=2,
             )
+        elif len(best) < FEW:
+            warnings.warn(
+                f"The reranker '{self.name}' was calibrated on only {len(best)} annotated mentions, so its "
+                "probabilities can't be trusted. Calibrate on a few hundred.",
+                stacklevel=2,
+            )
         concept = fit_curve(best, is_right)
         self._learned = replace(self.learned, concept=concept, nil=fit_curve(nil, is_nil), threshold=None)
         probabilities = concept.apply(best)
@@ -439,7 +452,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         self, examples: Iterable[Example], precision: float = 0.95, *, nlp: Language | None = None
     ) -> Threshold:
         """Choose the probability that a concept needs, so that the chosen ones have a precision. It is saved with the
-        pipeline; the setting `nil_threshold` comes before it.
+        pipeline; the setting `min_probability` comes before it.
 
         examples (Iterable[Example]): The documents, as for `calibrate`.
         precision (float): The precision.
@@ -470,16 +483,19 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         right, that of NIL for each mention, and whether no concept is right."""
         examples = list(examples)
         validate_examples(examples, "SapbertReranker.calibrate")
-        batch = self.read_gold(examples if nlp is None else run_before(self, nlp, examples))
+        examples = examples if nlp is None else run_before(self, nlp, examples)
+        batch = self.read_gold(examples)
         if batch is None:
-            reason = "none of these documents has entities with `kb_id_`"
-            raise ValueError(NOT_READY.format(name=self.name, reason=reason))
+            reason = f"none of the {len(examples)} documents has entities with `kb_id_`"
+            raise ValueError(CANT_JUDGE.format(name=self.name, reason=reason))
+        documents = [find_gold(example, use_gold_ents=self._settings.use_gold_ents) for example in examples]
+        warn_of_missing(documents, self._get_context().gold)
         lists = batch.given.lists
         raw, raw_nil, order = self._score(batch.given)
         best = order[lists.offsets[:-1][lists.lengths > 0]]
         if not len(best):
             reason = "no annotated mention of these documents has candidates"
-            raise ValueError(NOT_READY.format(name=self.name, reason=reason))
+            raise ValueError(CANT_JUDGE.format(name=self.name, reason=reason))
         return raw[best], batch.is_right[lists.rows][best], raw_nil, batch.is_nil
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:

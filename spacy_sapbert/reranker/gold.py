@@ -172,7 +172,7 @@ def warn_of_missing(documents: Iterable[Iterable[GoldMention]], gold: GoldIds) -
         examples = ", ".join(f"{kb_id} ({n})" for kb_id, n in missing.most_common(NAMED_IDS))
         message = (
             f"{missing.total()} of {len(kb_ids)} annotated mentions have gold ids that the terminology lacks, and "
-            f"are learned as NIL: {examples}. If these ids should be there, gold ids and terminology do not fit."
+            f"count as NIL: {examples}. If these ids should be there, gold ids and terminology do not fit."
         )
         warnings.warn(message, stacklevel=3)
 

@@ -13,7 +13,9 @@ FILE = Path(__file__).with_name("opposites.txt")
 MOST_WORDS = 4
 # Words that deny what a name says, and those that do so together with other words: "impaired tolerance" is intolerance.
 DENIALS = frozenset("no not without non".split())
-_WEAKENING = frozenset("impaired absent reduced decreased lack loss poor".split())
+_WEAKENING = frozenset("impaired absent absence reduced decreased lack loss poor".split())
+# A mention that starts with one of these contradicts names that do not have it.
+_DENYING_ALL = frozenset("no not without denies denied normal".split())
 # What opposites start and end with. In `opposites.txt`, each word before a slash is the opposite of each one behind it.
 _PREFIXES = (
     "hypo/hyper hypo/poly oligo/poly oligo/hyper mono/poly normo/hyper normo/hypo eu/hyper eu/hypo brady/tachy "
@@ -67,10 +69,22 @@ def list_words(text: str) -> frozenset[str]:
     return frozenset(normal_words(text))
 
 
+def denies(mention: str, words: frozenset[str], name: frozenset[str]) -> bool:
+    """Check if a mention denies all that a name says: "no headache", "normal gait". A name that says what is lacking
+    may mean the same."""
+    first = normal_words(mention)[:1]
+    if name.issuperset(first) or _DENYING_ALL.isdisjoint(first):
+        return False
+    lacking = name & (DENIALS | _WEAKENING) and words.isdisjoint(_WEAKENING)
+    return first == ("normal",) or not lacking
+
+
 def is_opposite(mention: str, name: str, bridge: Bridge) -> bool:
-    """Check if a mention contradicts a name: it has an opposite, a denial, or one other word that ontologies use to
-    tell siblings apart."""
+    """Check if a mention contradicts a name: by an opposite, a denial, or one other word that ontologies use to tell
+    siblings apart."""
     words, others = list_words(mention), list_words(name)
+    if denies(mention, words, others):
+        return True
     ours, theirs = words - others, others - words
     if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:
         return False

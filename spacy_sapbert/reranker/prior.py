@@ -30,15 +30,16 @@ CHECKED = 10
 TIE = 1e-6
 # The logit of a candidate's probability, fitted by `python -m spacy project run prior projects/reranker`.
 CHANCE = {
-    "bias": -6.269,
-    "cosine": 5.612,
-    "above_low": 3.528,
-    "above_high": -7.777,
-    "ahead": 7.35,
+    "bias": -5.8,
+    "cosine": 4.776,
+    "above_low": 3.431,
+    "above_high": -5.974,
+    "ahead": 8.522,
     "behind": -16.0,
-    "tied": -0.711,
-    "bridge": 0.656,
-    "canonical_trigrams": 1.664,
+    "tied": -0.447,
+    "bridge": 0.318,
+    "bridge_far": 8.83,
+    "canonical_trigrams": 1.832,
     "opposite": -5.0,
 }
 # The cosine has another weight below, between and above these.
@@ -48,7 +49,7 @@ MIN_CHANCE = 0.3
 # How far a candidate is ahead of the others counts up to these.
 MOST_AHEAD, MOST_BEHIND = 0.3, 0.5
 PRIOR = {
-    "size": "a concept with others below it",
+    "size": "a broad concept",
     "bridge": "its concept has the mention as a name",
     "opposite": "its name says the opposite",
     "prior": "first without annotations",
@@ -77,7 +78,8 @@ def compute_prior(
     forms = [found.forms[mention] for mention in lists.mention[rows].tolist()]
     trigrams, opposite = np.zeros((2, lists.n_candidates))
     trigrams[rows] = compare_trigrams([of[0] if of else "" for of in forms], list_names(~found.concept[rows]))
-    is_asked = is_open[rows]
+    # What open ontologies say comes before single words.
+    is_asked = is_open[rows] & (bridge[rows] == 0)
     rows, forms = rows[is_asked], [of for of, asked in zip(forms, is_asked.tolist(), strict=True) if asked]
     pairs = zip(forms, found.form[rows].tolist(), list_names(names[rows]), strict=True)
     opposite[rows] = [is_opposite(of[form], name, known.bridge) for of, form, name in pairs]
@@ -145,5 +147,7 @@ def make_signals(lists: Lists, values: Mapping[str, np.ndarray]) -> dict[str, np
         "ahead": np.clip(gap, 0, MOST_AHEAD),
         "behind": np.clip(-gap, 0, MOST_BEHIND),
         "tied": np.abs(gap) < TIE,
+        # Such a candidate is nearly as often right, however far it is.
+        "bridge_far": values["bridge"] * np.maximum(HIGH - cosine, 0),
         **{name: values[name] for name in ("bridge", "canonical_trigrams", "opposite")},
     }

@@ -33,6 +33,9 @@ def read(text, short_forms):
     [
         ("No SOB, but N/V at night.", {"SOB": "shortness of breath", "N": "nausea and vomiting"}),
         ("A sob story about SOBs", {}),
+        # Units, and texts in capitals, where nothing tells short forms from words.
+        ("a tablet of 5 MS for her MS", {"MS": "multiple sclerosis"}),
+        ("NO SOB, BUT N/V AT NIGHT", {}),
         ("MS for years.", {"MS": "multiple sclerosis"}),
         ("MS for years, with a murmur.", {"MS": "mitral stenosis"}),
         ("MS for years, a murmur, interferon, lesions of the brain.", {"MS": "multiple sclerosis"}),
@@ -97,10 +100,15 @@ def test_the_table_of_the_package():
         ({"SOB": "shortness of breath"}, "have to be a list of long forms"),
         ({"SOB": []}, "have to be a list of long forms"),
         ({"SOB": [": breath"]}, "have to be a list of long forms"),
+        ({"SOB": None}, "have to be a list of long forms"),
+        ({"SOB": [5]}, "have to be a list of long forms"),
+        (["SOB"], 'has to be "clinical" or a table'),
+        (None, 'has to be "clinical" or a table'),
+        ({"SOB ": ["shortness of breath"]}, "can't be a short form"),
         ({"S:B": ["shortness of breath"]}, "can't be a short form"),
         ({"": ["shortness of breath"]}, "can't be a short form"),
     ],
 )
 def test_tables_that_are_refused(short_forms, message):
     with pytest.raises(ValueError, match=message):
-        ShortForms(short_forms)
+        spacy.blank("en").add_pipe("schwartz_hearst", config={"short_forms": short_forms})

@@ -105,6 +105,25 @@ def test_opposites(mention, name, expected):
     assert is_opposite(mention, name, get_bridge()) is is_opposite(name, mention, get_bridge()) is expected
 
 
+@pytest.mark.parametrize(
+    ("mention", "name", "expected"),
+    [
+        ("no headache", "Hypnic headache", True),
+        ("not anxious", "Anxiety", True),
+        ("normal gait", "Gait disturbance", True),
+        ("normal hearing", "Hearing loss", True),
+        ("no hearing loss", "Decreased hearing", True),
+        ("no urine output", "Decreased urine output", False),
+        ("no reflexes", "Absent reflexes", False),
+        ("normal pressure hydrocephalus", "Hydrocephalus, normal pressure", False),
+        ("abnormal gait", "Gait disturbance", False),
+        ("hyperthyroidism without goiter", "Hyperthyroidism", False),
+    ],
+)
+def test_denials(mention, name, expected):
+    assert is_opposite(mention, name, get_bridge()) is expected
+
+
 def test_what_decides_before_training_is_what_the_page_says():
     nlp, reranker = make_pipeline(DISEASES)
     texts = ["nephropathy", "breast cancer", "slow heart rate", "low white cell count", "kidney", "chair"]
@@ -133,6 +152,7 @@ def test_what_decides_before_training_is_what_the_page_says():
             logit += CHANCE["above_low"] * max(cosine - 0.6, 0) + CHANCE["above_high"] * max(cosine - 0.8, 0)
             logit += CHANCE["ahead"] * min(max(gap, 0), 0.3) + CHANCE["behind"] * min(max(-gap, 0), 0.5)
             logit += CHANCE["tied"] * (abs(gap) < 1e-6)
+            logit += CHANCE["bridge_far"] * column["bridge"][row] * max(0.8 - cosine, 0)
             for name in ("bridge", "canonical_trigrams", "opposite"):
                 logit += CHANCE[name] * column[name][row]
             assert column["chance"][row] == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-4)

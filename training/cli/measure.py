@@ -71,15 +71,20 @@ def expect(
     output: Annotated[Path, typer.Argument(help="A folder for report.md and concepts.tsv")],
     linker: Annotated[str, typer.Option(help="The name of the linker")] = "sapbert_linker",
 ) -> None:
-    """Tell which concepts of a linker will be confused, without annotations: each name is left out and looked up.
+    """Find out which concepts of a linker will be confused, without annotations: each name is left out and looked up.
 
     Example: python -m training expect my_pipeline output/expected
     """
     import spacy
 
+    from spacy_sapbert import SapbertLinker
+
     from ..evaluation.expected import REPORT, write_expected
 
-    share = write_expected(spacy.load(pipeline).get_pipe(linker), output)  # type: ignore[arg-type]
+    found = spacy.load(pipeline).get_pipe(linker)
+    if not isinstance(found, SapbertLinker):
+        raise typer.BadParameter(f"{linker} of {pipeline} is no sapbert_linker. Name one with --linker.")
+    share = write_expected(found, output)
     typer.echo(f"{100 * share:.1f} per cent of the names would be linked right without themselves: {output / REPORT}")
 
 

@@ -127,7 +127,7 @@ def write_expected(linker: SapbertLinker, output: Path) -> float:
         alone = sum(of_row.n_left_out == 0 for of_row in kept)
         share = f"{100 * n_right / n:.1f}" if n else ""
         counts = (sum(of_row.n_homonyms for of_row in kept), sum(of_row.n_opposites for of_row in kept))
-        return [title, f"{len(kept):,}", f"{alone:,}", f"{n:,}", share, *map(str, counts)]
+        return [title, f"{len(kept):,}", f"{alone:,}", f"{n:,}", share, *map("{:,}".format, counts)]
 
     output.mkdir(parents=True, exist_ok=True)
     lines = ("\t".join(describe(row)) for row in range(len(ids)))
@@ -139,10 +139,11 @@ def write_expected(linker: SapbertLinker, output: Path) -> float:
     weak.sort(key=lambda row: (found[row].share or 0.0, -found[row].n_left_out))
     turned = sorted((row for row in range(len(ids)) if found[row].n_opposites), key=lambda row: -found[row].n_opposites)
     shared = sorted((row for row in range(len(ids)) if found[row].n_homonyms), key=lambda row: -found[row].n_homonyms)
-    heading = ["branch", "concepts", "with no other words", "names left out", "right, %", "homonyms", "opposites"]
+    heading = ["branch", "concepts", "with one wording only", "names left out", "right, %", "homonyms", "opposites"]
     parts = [
-        "# Which concepts will be confused\n\nEach name is left out and looked up among the others, but for those with "
-        "the same words. A concept whose names all have the same words is found only by strings near to these.\n",
+        "# Which concepts will be confused\n\nEach name is removed, with other spellings of the same words, and "
+        "looked up among the remaining names by the linker alone. Concepts with one wording only are not looked "
+        "up. Homonyms are names that several concepts have; opposites: the nearest name says the opposite.\n",
         format_rows(heading, [whole, *branches], n_text_columns=1),
         *(
             f"## {title}\n\n{format_rows(COLUMNS, [describe(row) for row in rows[:LISTED]], n_text_columns=2)}"
