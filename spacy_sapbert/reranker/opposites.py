@@ -14,6 +14,9 @@ MOST_WORDS = 4
 # Words that deny what a name says, and those that do so together with other words: "impaired tolerance" is intolerance.
 DENIALS = frozenset("no not without non".split())
 _WEAKENING = frozenset("impaired absent absence reduced decreased lack loss poor".split())
+_LACKING = (
+    DENIALS | _WEAKENING | frozenset("decrease diminished low lost deficiency inability unable impairment".split())
+)
 # A mention that starts with one of these contradicts names that do not have it.
 _DENYING_ALL = frozenset("no not without denies denied normal".split())
 # What opposites start and end with. In `opposites.txt`, each word before a slash is the opposite of each one behind it.
@@ -70,13 +73,13 @@ def list_words(text: str) -> frozenset[str]:
 
 
 def denies(mention: str, words: frozenset[str], name: frozenset[str]) -> bool:
-    """Check if a mention denies all that a name says: "no headache", "normal gait". A name that says what is lacking
-    may mean the same."""
+    """Check if a mention denies what a name says: "no headache", "normal gait". A name that says what is lacking may
+    mean the same, and so may one without any of the words: "no sleep" is insomnia."""
     first = normal_words(mention)[:1]
     if name.issuperset(first) or _DENYING_ALL.isdisjoint(first):
         return False
-    lacking = name & (DENIALS | _WEAKENING) and words.isdisjoint(_WEAKENING)
-    return first == ("normal",) or not lacking
+    is_same_lack = not name.isdisjoint(_LACKING) and words.isdisjoint(_WEAKENING)
+    return first == ("normal",) or not (is_same_lack or name.isdisjoint(words))
 
 
 def is_opposite(mention: str, name: str, bridge: Bridge) -> bool:

@@ -109,7 +109,9 @@ def test_opposites(mention, name, expected):
     ("mention", "name", "expected"),
     [
         ("no headache", "Hypnic headache", True),
-        ("not anxious", "Anxiety", True),
+        ("not anxious", "Anxious behaviour", True),
+        ("no sleep", "Insomnia", False),
+        ("no motivation", "Low motivation", False),
         ("normal gait", "Gait disturbance", True),
         ("normal hearing", "Hearing loss", True),
         ("no hearing loss", "Decreased hearing", True),
