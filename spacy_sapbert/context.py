@@ -5,11 +5,10 @@ registered. What has its default value is stored nowhere."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spacy.tokens import Doc, Span
-
-from .annotations import get_user_data, make_key
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Span
 
 
 class MentionContext(NamedTuple):
@@ -53,6 +52,8 @@ def read_context(
         document.
     RAISES (ValueError): If an attribute is neither true nor false, and the value that counts is not given.
     """
+    from .annotations import get_user_data, make_key  # here, so that command lines start without spaCy
+
     data = get_user_data(span)
     found: dict[str, bool] = {}
     for word, names in attributes.items():
@@ -78,12 +79,16 @@ def _is_true(value: Any, name: str, wanted: str) -> bool:
 
 def has_context(docs: Iterable[Doc], attributes: Attributes = ATTRIBUTES) -> bool:
     """Say if a component has said something about any mention of the documents."""
+    from .annotations import get_user_data
+
     stored = {name.partition("=")[0] for names in attributes.values() for name in names}
     return any(_GRAPH in get_user_data(doc[:]) or not stored.isdisjoint(list_attributes(doc)) for doc in docs)
 
 
 def list_attributes(doc: Doc) -> Iterator[str]:
     """List the attributes that are stored for spans of a document, each once for every span that has it."""
+    from .annotations import get_user_data
+
     for key in get_user_data(doc[:]):
         # Those of tokens have no end, those of the document no start.
         if isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[3] is not None:
@@ -92,6 +97,8 @@ def list_attributes(doc: Doc) -> Iterator[str]:
 
 def write_context(span: Span, context: MentionContext) -> None:
     """Store the context of a mention, under the names that ConText has for it."""
+    from .annotations import get_user_data, make_key
+
     # What is not true is stored for negation only, to show that somebody has looked.
     for word in {"negated", *context.words}:
         get_user_data(span)[make_key(span, f"is_{word}")] = getattr(context, word)

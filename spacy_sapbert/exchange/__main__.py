@@ -5,18 +5,16 @@ from datetime import datetime
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from wasabi import msg
 
 from ..context import ATTRIBUTES
 from ..errors import BAD_SETTING
-from ..terminology import Terminology
-from .documents import ExchangeReport, annotate, read_docs
-from .fhir import CodeableConcepts, CodeFinder, export_concepts
-from .formats import FORMATS, export_docs, import_docs
-from .omop import AthenaTables, NoteNlp, export_notes
+
+if TYPE_CHECKING:
+    from .fhir import CodeFinder
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 Names = list[str] | None
@@ -51,7 +49,7 @@ def _choose_mentions(command: Callable[..., None]) -> Callable[..., None]:
 @app.command("to")
 @_choose_mentions
 def export_command(
-    format: Annotated[str, typer.Argument(help=", ".join(name for name in FORMATS if FORMATS[name].dump))],
+    format: Annotated[str, typer.Argument(help="bioc, brat, csv, inception, pubtator or tsv")],
     docs: Docs,
     output: Annotated[Path, typer.Argument(help="The file or the folder to write")],
     chosen: dict[str, Any],
@@ -62,6 +60,9 @@ def export_command(
     errors: OnErrors = "raise",
 ) -> None:
     """Write linked documents in another format."""
+    from .documents import ExchangeReport, annotate, read_docs
+    from .formats import export_docs
+
     report = ExchangeReport(errors)
     documents = annotate(read_docs(docs, report), report, **chosen)
     _show(output, export_docs(format, documents, output, report, prefix=prefix, escape_formulas=escape_formulas))
@@ -69,7 +70,7 @@ def export_command(
 
 @app.command("from")
 def import_command(
-    format: Annotated[str, typer.Argument(help=", ".join(FORMATS))],
+    format: Annotated[str, typer.Argument(help="bioc, brat, csv, inception, prodigy, pubtator or tsv")],
     source: Annotated[Path, typer.Argument(help="The file or the folder with annotations")],
     output: Annotated[Path, typer.Argument(help="The file to write, .spacy")],
     prefix: Prefix = "",
@@ -80,6 +81,9 @@ def import_command(
     errors: OnErrors = "raise",
 ) -> None:
     """Write annotations as documents with gold ids, for `spacy train` and `spacy evaluate`."""
+    from .documents import ExchangeReport
+    from .formats import import_docs
+
     report, tokens = ExchangeReport(errors), inside_tokens
     _show(output, import_docs(format, source, output, report, prefix=prefix, lang=lang, inside_tokens=tokens))
 
@@ -97,6 +101,9 @@ def fhir_command(
     version: Annotated[Names, typer.Option(help="The version of a source: SOURCE=VERSION; repeat it")] = None,
 ) -> None:
     """Write a CodeableConcept of FHIR for each mention, and what its context means for the record."""
+    from .documents import ExchangeReport, annotate, read_docs
+    from .fhir import CodeableConcepts, export_concepts
+
     report, codes = ExchangeReport(), _make_finder(terminology, id_source)
     systems, versions = _parse_pairs(system, "--system"), _parse_pairs(version, "--version")
     concepts = CodeableConcepts(codes, report, sources=source or (), systems=systems, versions=versions)
@@ -122,6 +129,9 @@ def omop_command(
     errors: OnErrors = "raise",
 ) -> None:
     """Write rows of OMOP's table NOTE_NLP (CDM 5.4) for mentions. Documents are named by their note_id."""
+    from .documents import ExchangeReport, annotate, read_docs
+    from .omop import AthenaTables, NoteNlp, export_notes
+
     report, codes = ExchangeReport(errors), _make_finder(terminology, id_source)
     named, day = _parse_pairs(vocabulary, "--vocabulary"), nlp_date and nlp_date.date()
     notes = NoteNlp(codes, report, vocabularies=named, sources=source or (), nlp_date=day, first_id=first_id)
@@ -129,7 +139,10 @@ def omop_command(
     _show(output, export_notes(documents, output, notes, AthenaTables(concepts, relationships)))
 
 
-def _make_finder(terminology: Path | None, id_source: str | None) -> CodeFinder:
+def _make_finder(terminology: Path | None, id_source: str | None) -> "CodeFinder":
+    from ..terminology import Terminology
+    from .fhir import CodeFinder
+
     return CodeFinder(Terminology.from_disk(terminology) if terminology else None, id_source)
 
 

@@ -1,6 +1,8 @@
 """The commands of `python -m spacy_sapbert.exchange`, and what comes back as documents: names, overlaps, places."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import spacy
@@ -8,8 +10,9 @@ from annotated_texts import check_refused, count_kinds, load, run, save, take, t
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
+from typer.testing import CliRunner
 
-from spacy_sapbert.exchange.__main__ import main
+from spacy_sapbert.exchange.__main__ import app, main
 from spacy_sapbert.exchange.documents import (
     DOC_ID,
     OVERLAPPING,
@@ -182,3 +185,11 @@ def test_texts_above_the_limit_of_spacy_are_refused_or_counted(tmp_path):
     fault = "a.jsonl, document long: 1,000,001 characters.*at most 1,000,000"
     check_refused(lambda report: import_docs("prodigy", tmp_path / "a.jsonl", tmp_path / "a.spacy", report), fault)
     assert [doc.text for doc in read_docs(tmp_path / "a.spacy", ExchangeReport())] == ["a cold", "b"]
+
+
+def test_help_lists_all_formats_and_starts_without_spacy():
+    for command, names in (("to", WRITTEN), ("from", [*FORMATS])):
+        shown = CliRunner().invoke(app, [command, "--help"], terminal_width=200).output
+        assert all(name in shown for name in names)
+    code = "import sys, spacy_sapbert.exchange.__main__; print({'spacy', 'polars', 'numpy'} & {*sys.modules})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
