@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path, PureWindowsPath
@@ -23,6 +23,7 @@ from uuid import uuid4
 
 import numpy as np
 import srsly
+import xxhash
 
 from .errors import DAMAGED, MISSING, NOT_BYTES
 
@@ -40,16 +41,26 @@ REMOVED = ".removed.json"
 # Strict, because matching folders are deleted.
 _LEFTOVER = re.compile(r"\.(saving|replaced)-[0-9a-f]{32}")
 CHUNK = 1 << 20
+SHA256_DIGITS = 64
 T = TypeVar("T")
 
 
 def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file, hexadecimal."""
-    digest = hashlib.sha256()
+    """Return the SHA-256 of a file, hexadecimal: what a file is known by elsewhere."""
+    return _hash(path, hashlib.sha256())
+
+
+def checksum_file(path: Path) -> str:
+    """Return the XXH3 of a file (128 bits), hexadecimal. It notices damage five times as fast as SHA-256."""
+    return _hash(path, xxhash.xxh3_128())
+
+
+def _hash(path: Path, digest: Any) -> str:
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
-    return digest.hexdigest()
+    found: str = digest.hexdigest()
+    return found
 
 
 def list_files(folder: Path) -> list[str]:
@@ -57,14 +68,11 @@ def list_files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def write_manifest(
-    path: Path, version: int, data: dict[str, Any], *, below: bool = True, hashes: Mapping[str, str] | None = None
-) -> None:
-    """Write a manifest: data, the format's version, the hashes of the files beside it, and a checksum of all that.
-    Folders with manifests of their own need not be hashed again (`below`), nor files whose hashes are known."""
-    known = hashes or {}
+def write_manifest(path: Path, version: int, data: dict[str, Any], *, below: bool = True) -> None:
+    """Write a manifest: data, the format's version, the checksums of the files beside it, and one of all that. Folders
+    with manifests of their own are checked by these (`below`)."""
     names = [name for name in list_files(path.parent) if name != path.name and (below or "/" not in name)]
-    files = {name: known.get(name) or hash_file(path.parent / name) for name in names}
+    files = {name: checksum_file(path.parent / name) for name in names}
     manifest = {**data, "format": version, "files": files}
     # Not srsly's JSON, which reads some floats back as their neighbours and so fails the checksum.
     text = json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=2, ensure_ascii=False)
@@ -111,19 +119,22 @@ def _leads_out(name: str) -> bool:
     return not name or "\0" in name or bool(path.anchor) or ".." in path.parts
 
 
-def _check_files(path: Path, hashes: dict[str, str], used: Iterable[str]) -> None:
+def _check_files(path: Path, checksums: dict[str, str], used: Iterable[str]) -> None:
     folder = path.parent
     for pattern in used:
         found = {file.relative_to(folder).as_posix() for file in folder.glob(pattern)} if "*" in pattern else {pattern}
-        for name in sorted(found - set(hashes) - {path.name}):
+        for name in sorted(found - set(checksums) - {path.name}):
             raise OSError(DAMAGED.format(path=path, reason=f"it does not list {name!r}, which would be read"))
-    files = [folder / name for name in hashes]
+    files = [folder / name for name in checksums]
     for file in files:
         if not file.is_file():
             raise FileNotFoundError(MISSING.format(path=file))
-    # Hashing releases the interpreter's lock. Files of a linker over millions of names have gigabytes.
+    # A linker over millions of names has gigabytes of files, and hashing releases the interpreter's lock. Folders that
+    # were saved before XXH3 was used have SHA-256.
+    ways = [hash_file if len(str(expected)) == SHA256_DIGITS else checksum_file for expected in checksums.values()]
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for file, digest, expected in zip(files, pool.map(hash_file, files), hashes.values(), strict=True):
+        found_ones = pool.map(lambda way, file: way(file), ways, files)
+        for file, digest, expected in zip(files, found_ones, checksums.values(), strict=True):
             if digest != expected:
                 raise OSError(CHANGED.format(path=file))
 

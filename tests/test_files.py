@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 import srsly
+import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from injection import DAMAGE
@@ -49,7 +50,7 @@ def test_manifest_gives_back_its_data_and_lists_the_files_below_subfolders_if_as
     monkeypatch.setattr("spacy_sapbert.files.CHUNK", 10)
     data = read_manifest(folder / "m.json", 1)
     assert data["value"] == [1, 2.5, None, "漢"] and data["format"] == 1
-    assert data["files"]["a.bin"] == hashlib.sha256(bytes(range(256))).hexdigest()
+    assert data["files"]["a.bin"] == xxhash.xxh3_128_hexdigest(bytes(range(256)))
     assert list(data["files"]) == ["a.bin", "sub/ü.txt"]
     write_manifest(folder / "m.json", 1, {}, below=False)
     assert list(read_manifest(folder / "m.json", 1)["files"]) == ["a.bin"]
@@ -210,3 +211,14 @@ def test_an_array_that_does_not_fit_on_the_disk_is_noticed(tmp_path):
     with (tmp_path / "a.npy").open("wb") as file:
         save_array(file, array)
     assert np.array_equal(np.load(tmp_path / "a.npy", mmap_mode="r"), array)
+
+
+def test_folders_with_sha_256_are_read_and_checked(folder):
+    (folder / "a.bin").write_bytes(b"as it was")
+    data = {"format": 1, "files": {"a.bin": hashlib.sha256(b"as it was").hexdigest()}}
+    data["checksum"] = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+    (folder / "m.json").write_text(json.dumps(data))
+    assert read_manifest(folder / "m.json", 1, used=["a.bin"])["files"]
+    (folder / "a.bin").write_bytes(b"as it is")
+    with pytest.raises(OSError, match="not the file that was saved"):
+        read_manifest(folder / "m.json", 1)

@@ -56,7 +56,7 @@ def save_folder(folder: Path, tables: Mapping[str, pl.DataFrame], report: dict[s
         counts = {Path(name).stem: frame.height for name, frame in tables.items()}
         fingerprint = _combine(digests.values())
         data = {"counts": counts, "fingerprint": fingerprint, "report": report, "layouts": layouts}
-        write_manifest(temporary / MANIFEST, FORMAT_VERSION, data, hashes=digests)
+        write_manifest(temporary / MANIFEST, FORMAT_VERSION, data)
     return fingerprint
 
 
