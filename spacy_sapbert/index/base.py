@@ -29,6 +29,11 @@ COPIED_BYTES = 64 * 2**20
 # The products of a block, 16 MB, stay near the processor while the best of them are picked.
 QUERY_BLOCK = 128
 ROW_BLOCK = 32_768
+# The highest of many scores are in the groups with the highest best scores. With so many scores in a group, and so many
+# groups for each score that is wanted, looking for these first takes a third of the time.
+GROUP, GROUPS_EACH = 32, 8
+# Rows of candidates that are collected at once: few enough to stay near the processor.
+COLLECTED = 1024
 
 
 def choose_dtype(rows: int) -> np.dtype[Any]:
@@ -50,8 +55,7 @@ def exact_search(vectors: Rows, queries: np.ndarray, k: int) -> tuple[np.ndarray
     scores = [np.empty((len(part), 0), dtype=np.float32) for part in parts]
     # Each block is read once.
     for start in range(0, len(vectors), ROW_BLOCK):
-        # Products of float16 numbers are computed in float32.
-        block = np.asarray(vectors[start : start + ROW_BLOCK], dtype=np.float32).T
+        block = widen(np.asarray(vectors[start : start + ROW_BLOCK])).T
         for i, part in enumerate(parts):
             products = part @ block
             places = _find_highest(products, k)
@@ -76,21 +80,46 @@ def keep_highest(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarr
 
 
 def _find_highest(scores: np.ndarray, k: int) -> np.ndarray:
-    k = min(k, scores.shape[1])
-    return np.argpartition(scores, -k, axis=1)[:, -k:]
+    n, m = scores.shape
+    k = min(k, m)
+    n_groups = m // GROUP
+    if n_groups < GROUPS_EACH * k:
+        return np.argpartition(scores, -k, axis=1)[:, -k:]
+    whole = n_groups * GROUP
+    # A group has every `n_groups`th score.
+    tops = scores[:, :whole].reshape(n, GROUP, n_groups).max(axis=1)
+    groups = np.argpartition(tops, -k, axis=1)[:, -k:]
+    places = (groups[:, None, :] + np.arange(0, whole, n_groups)[:, None]).reshape(n, -1)
+    places = np.concatenate([places, np.broadcast_to(np.arange(whole, m), (n, m - whole))], axis=1)
+    best = np.argpartition(np.take_along_axis(scores, places, axis=1), -k, axis=1)[:, -k:]
+    return np.take_along_axis(places, best, axis=1)
 
 
 def score_rows(vectors: np.ndarray, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Compute the cosines of queries and their candidate rows, shape (n, m), in blocks; -inf where a row is -1."""
-    scores = np.empty(rows.shape, dtype=np.float32)
-    block = max(1, ROW_BLOCK // rows.shape[1])
+    # A mapped array is a class of its own, which takes longer.
+    vectors, scores = np.asarray(vectors), np.empty(rows.shape, dtype=np.float32)
+    block = max(1, COLLECTED // rows.shape[1])
     for start in range(0, len(queries), block):
         part = slice(start, start + block)
         # -1 reads the last row, whose score is replaced below.
-        of_query = vectors[rows[part]].astype(np.float32, copy=False)
-        scores[part] = np.matmul(of_query, queries[part, :, None])[..., 0]
+        of_query = widen(vectors.take(rows[part], axis=0, mode="wrap"))
+        np.matmul(of_query, queries[part, :, None], out=scores[part, :, None])
     scores[rows < 0] = -np.inf
     return scores
+
+
+def widen(vectors: np.ndarray) -> np.ndarray:
+    """Make float32 of finite float16 numbers, exactly, in a quarter of NumPy's time; float32 stays as it is."""
+    if vectors.dtype != np.float16:
+        return vectors
+    # Sign, exponent and fraction move to their places in 32 bits, where the exponent is 112 too small.
+    bits = np.ascontiguousarray(vectors).view(np.int16).astype(np.int32)
+    bits <<= 13
+    bits &= ~0x70000000
+    numbers: np.ndarray = bits.view(np.float32)
+    numbers *= np.float32(2.0**112)
+    return numbers
 
 
 def check_vectors(vectors: np.ndarray, width: int, dtype: Any = np.float32) -> np.ndarray:
