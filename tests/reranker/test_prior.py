@@ -191,7 +191,8 @@ def test_probabilities_can_be_calibrated_without_training(tmp_path):
     texts = [("breast cancer", "C"), ("kidney disease", "K"), ("chair", "NIL"), ("nephropathy", "K"), ("window", "NIL")]
     examples = make_examples(nlp, [(text, {text: id_}) for text, id_ in texts])
     before = reranker.find(["nephropathy"])[0][0]
-    calibrated = reranker.calibrate(examples, nlp=nlp)
+    with pytest.warns(UserWarning, match="calibrated on only 5 annotated mentions"):
+        calibrated = reranker.calibrate(examples, nlp=nlp)
     assert calibrated.n_mentions == len(texts)
     after = reranker.find(["nephropathy"])[0][0]
     assert after["id"] == before["id"] and after["probability"] != before["probability"]

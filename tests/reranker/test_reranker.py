@@ -122,6 +122,7 @@ def test_nil_is_decided_by_the_threshold(trained):
     assert trained("xyzzy").ents[0].kb_id_.startswith("C")
 
 
+@pytest.mark.filterwarnings("ignore:The reranker .* was calibrated on only")
 def test_calibrating_keeps_links_and_changes_probabilities(trained):
     reranker = get_reranker(trained)
     text = "a cold , insomnia , heart attack"

@@ -68,6 +68,7 @@ def test_one_concept_only(make_nlp):
     assert [ent.kb_id_ for ent in ents] == ["C0009443", ""] and all(ent._.kb_probability > 0.5 for ent in ents)
 
 
+@pytest.mark.filterwarnings("ignore:The reranker .* was calibrated on only")
 def test_mentions_that_cannot_be_names_are_nil_and_labels_may_be_new_or_not_linked(make_nlp):
     nlp = make_nlp(skip_labels=["SKIPPED"])
     reranker = add_reranker(nlp, make_examples(nlp), set_nil=True)

@@ -1,5 +1,6 @@
 """`spacy train` and `spacy evaluate` with a frozen linker, and the pipeline that they leave."""
 
+import pytest
 import spacy
 from reranking import make_examples
 from spacy.cli.evaluate import evaluate
@@ -54,6 +55,9 @@ learn_rate = 0.005
 @callbacks = "spacy-sapbert.CalibrateReranker.v1"
 corpus = ${corpora.dev}
 """
+
+# Ten mentions do here.
+pytestmark = pytest.mark.filterwarnings("ignore:The reranker .* was calibrated on only")
 
 
 def run(nlp, folder, name):
