@@ -220,18 +220,22 @@ def _find_occurrences(
         if text[start : start + 1] not in first_letters:
             continue
         for end in (start + length for length in lengths):
-            if start < done or end not in token_ends:
+            if start < done:
                 continue
             short = text[start:end]
-            if defined := known.get(short):
+            # A letter and the full stop behind it are one token: "N/V."
+            stop = end + 1 if end not in token_ends and text[end : end + 1] == "." else end
+            if stop not in token_ends:
+                continue
+            if stop == end and (defined := known.get(short)):
                 # The latest definition at or before the token, or else the first one after it.
                 n_before = bisect_right(defined, start, key=attrgetter("short_start"))
                 definition = defined[max(0, n_before - 1)]
                 rows.append([start, end, definition.long_start, definition.long_end])
                 done = end
             elif short_forms.is_at(text, start, end):
-                rows.append([start, end, read(short)])
-                done = end
+                rows.append([start, stop, read(short)])
+                done = stop
     return rows
 
 

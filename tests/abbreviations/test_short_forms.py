@@ -32,6 +32,7 @@ def read(text, short_forms):
     ("text", "expected"),
     [
         ("No SOB, but N/V at night.", {"SOB": "shortness of breath", "N": "nausea and vomiting"}),
+        ("She denies SOB, N/V.", {"SOB": "shortness of breath", "N": "nausea and vomiting"}),
         ("A sob story about SOBs", {}),
         # Units, and texts in capitals, where nothing tells short forms from words.
         ("a tablet of 5 MS for her MS", {"MS": "multiple sclerosis"}),
