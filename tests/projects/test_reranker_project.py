@@ -24,7 +24,9 @@ from training.encoders.export import write_static_encoder
 from training.evaluation.frame import read_results
 
 # A few annotations are all right, or all wrong.
-pytestmark = pytest.mark.filterwarnings("ignore:.*, so nothing tells its probabilities apart, and")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*, so nothing tells its probabilities apart, and", "ignore:The reranker .* was calibrated on only"
+)
 PROJECT = Path(__file__).parents[2] / "projects" / "reranker"
 DICTIONARY = "D1\tcold\nD1\tchill\nD2\thead cold\nD2\tcommon cold\nD3\theart attack\nD4\tfever\n"
 # The linker takes "cold" for the temperature, and these annotations for the disease.
