@@ -75,7 +75,8 @@ def prepared(tmp_path_factory):
     (path / "mine.jsonl").write_text("\n".join(lines))
     shutil.copytree(PROJECT / "scripts", path / "scripts")
     shutil.copytree(PROJECT / "configs", path / "configs")
-    shorten(path, 150)
+    # All documents are one batch: without a limit of epochs.
+    change_training(path, max_epochs=0, max_steps=150, eval_frequency=50)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path)
         run("linker", dictionary="names.tsv", encoder="encoder")
@@ -124,10 +125,10 @@ def test_one_command_learns_from_annotations(folder):
     assert json.loads((folder / "output/mine/scores.json").read_text())["nel_micro_f"] == 1.0
 
 
-def shorten(folder, steps):
+def change_training(folder, **settings):
     path = folder / "configs" / "reranker.cfg"
     config = Config().from_disk(path, interpolate=False)
-    config["training"] |= {"max_steps": steps, "eval_frequency": steps // 3}
+    config["training"] |= settings
     config.to_disk(path)
 
 
@@ -148,7 +149,7 @@ def test_probabilities_before_training_are_fitted_and_measured(folder, documents
 
 
 def test_curves_and_folds_are_measured_once(folder, documents, monkeypatch):
-    shorten(folder, 15)
+    change_training(folder, max_steps=15, eval_frequency=15 // 3)
     run("curve", sizes="6,0", curve_seeds="0,1")
     curve = folder / "output" / "mine" / "runs" / "curve.md"
     rows = read_rows(curve)
