@@ -72,10 +72,15 @@ def list_words(text: str) -> frozenset[str]:
     return frozenset(normal_words(text))
 
 
+@lru_cache(CACHED)
+def _get_first_word(text: str) -> tuple[str, ...]:
+    return normal_words(text)[:1]
+
+
 def denies(mention: str, words: frozenset[str], name: frozenset[str]) -> bool:
     """Check if a mention denies what a name says: "no headache", "normal gait". A name that says what is lacking may
     mean the same, and so may one without any of the words: "no sleep" is insomnia."""
-    first = normal_words(mention)[:1]
+    first = _get_first_word(mention)
     if name.issuperset(first) or _DENYING_ALL.isdisjoint(first):
         return False
     is_same_lack = not name.isdisjoint(_LACKING) and words.isdisjoint(_WEAKENING)
