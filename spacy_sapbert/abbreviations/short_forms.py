@@ -68,8 +68,7 @@ class ShortForms:
 
     def may_be_in(self, text: str) -> bool:
         """Check if a text can have any of them: in a text in capitals, words and short forms look the same."""
-        letters = sum(map(str.isalpha, text))
-        return bool(self._readings) and 2 * sum(map(str.islower, text)) >= letters
+        return bool(self._readings) and 2 * sum(map(str.islower, text)) >= sum(map(str.isalpha, text))
 
     def is_at(self, text: str, start: int, end: int) -> bool:
         """Check if one of them is in a place of a text, and no unit."""

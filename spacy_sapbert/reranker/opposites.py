@@ -77,7 +77,7 @@ def _get_first_word(text: str) -> tuple[str, ...]:
     return normal_words(text)[:1]
 
 
-def denies(mention: str, words: frozenset[str], name: frozenset[str]) -> bool:
+def _denies(mention: str, words: frozenset[str], name: frozenset[str]) -> bool:
     """Check if a mention denies what a name says: "no headache", "normal gait". A name that says what is lacking may
     mean the same, and so may one without any of the words: "no sleep" is insomnia."""
     first = _get_first_word(mention)
@@ -91,7 +91,7 @@ def is_opposite(mention: str, name: str, bridge: Bridge) -> bool:
     """Check if a mention contradicts a name: by an opposite, a denial, or one other word that ontologies use to tell
     siblings apart."""
     words, others = list_words(mention), list_words(name)
-    if denies(mention, words, others):
+    if _denies(mention, words, others):
         return True
     ours, theirs = words - others, others - words
     if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:
