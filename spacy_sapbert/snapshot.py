@@ -30,6 +30,7 @@ from .candidates import (
     merge_forms,
 )
 from .encoder.settings import find_threshold
+from .encoder.token_lists import TokenLists
 from .forking import free_in_children
 from .settings import Settings, Strings
 from .text import normalize_name
@@ -226,14 +227,13 @@ class Snapshot:
                 missing.append(place)
             else:
                 vectors[place] = vector
-        tokens = self.encoder.tokenize([texts[place] for place in missing]) if missing else []
-        informative = [n for n, of_text in enumerate(tokens) if self.encoder.is_informative(of_text)]
-        if informative:
-            made = self.encoder.encode_tokens([tokens[n] for n in informative], batch_size=batch_size)
-            for n, vector in zip(informative, made, strict=True):
-                vectors[missing[n]] = vector
-                # A copy, because a view would keep the vectors of all others.
-                self.vectors.put(texts[missing[n]], vector.copy())
+        tokens = TokenLists.make(self.encoder.tokenize([texts[place] for place in missing]))
+        informative = np.flatnonzero(self.encoder.find_informative(tokens))
+        made = self.encoder.encode_tokens(tokens.take(informative), batch_size=batch_size)
+        for n, vector in zip(informative.tolist(), made, strict=True):
+            vectors[missing[n]] = vector
+            # A copy, because a view would keep the vectors of all others.
+            self.vectors.put(texts[missing[n]], vector.copy())
         return vectors
 
 

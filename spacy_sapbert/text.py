@@ -147,6 +147,7 @@ _ENDINGS = [
         "plegiae:plegia auses:ause uses:us sses:ss xes:x ches:ch shes:sh ies:y ss:ss us:us is:is s:"
     ).split()
 ]
+_LAST_LETTERS = frozenset(ending[-1] for ending, _ in _ENDINGS)
 _BRITISH = {
     **{"haem": "hem", "aemi(?=[ac]|$)": "emi", "(?<=[nlrchgdkptv])aem": "em", "oedem": "edem"},
     **{"oesoph": "esoph", "oestr": "estr", "(?<=rrh|.pn)oe(?=a|ic)": "e", "foet(?=al|us|o)": "fet"},
@@ -173,7 +174,8 @@ def normal_words(text: str, before: str = "") -> tuple[str, ...]:
     if not text.isascii():
         # Before the writing, which knows composed letters only.
         text = normalize_writing(normalize_name(text))
-    words = _get_word().findall(text.casefold())
+    # Most texts are a word, whose search would take as long as the rest.
+    words = [text.lower()] if text.isascii() and text.isalpha() else _get_word().findall(text.casefold())
     normal = map(_normalize, words)
     if NUMERALS_AFTER_WORDS.isdisjoint(words):
         return tuple(normal)
@@ -190,6 +192,8 @@ def to_singular(word: str) -> str:
     """Return the singular of a word in small letters, by its ending; the word itself if it has none of a plural."""
     if word in _SINGULAR or word in _PLURALS or len(word) < 4:
         return _PLURALS.get(word, word)
+    if word[-1] not in _LAST_LETTERS:
+        return word
     for ending, singular in _ENDINGS:
         if word.endswith(ending):
             return word[: -len(ending)] + singular

@@ -11,24 +11,32 @@ import numpy as np
 from thinc.api import Model
 from thinc.shims import Shim
 from thinc.types import Floats2d
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
 from typing_extensions import Self
 
 from ..errors import NO_LIST
 from ..forking import watch_forks
+from ..progress import show_progress
 from ..settings import explain_unknown, with_settings
 from ..text import normalize_writing
 from .folder import AnySource, pack_encoder, read_encoder, unpack_encoder
 from .settings import AUTO, STATIC, TRANSFORMER, EncoderSettings, Precision, check_device, require_transformers
 from .static import StaticSource
-from .token_lists import TokenIds
+from .token_lists import TokenIds, TokenLists, number_parts
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from .transformer import EncoderSource, TransformerEncoder
 
 NameEncoderModel = Model[list[str], Floats2d]
 # The tokenizer's results for so many strings fit the cache of a processor, and are enough work for two threads: a third
 # faster than 512 (two threads), a fifth faster than all at once (one thread).
 TOKENISED_AT_ONCE = 2048
+# Names whose tokens are put together at once.
+NAMES_AT_ONCE = 1 << 16
 
 
 class EncoderShim(Shim):
@@ -102,6 +110,15 @@ class EncoderShim(Shim):
         """The precision that strings are encoded in: float32 or bfloat16, of NumPy or of torch."""
         return self._in_memory.dtype
 
+    @property
+    def splits_at_spaces(self) -> bool:
+        """Whether the tokens of a string are those of its parts between spaces, one after the other, as BERT's are."""
+        tokenizer = self._in_memory.tokenizer
+        is_like_bert = isinstance(tokenizer.pre_tokenizer, BertPreTokenizer) and isinstance(tokenizer.model, WordPiece)
+        is_local = isinstance(tokenizer.normalizer, BertNormalizer) and tokenizer.post_processor is None
+        added = tokenizer.get_added_tokens_decoder().values()
+        return is_like_bert and is_local and not any(" " in token.content for token in added)
+
     def load(self, name: str | Path, *, revision: str | None = None) -> None:
         """Load an encoder from a folder or from the hub.
 
@@ -148,24 +165,52 @@ class EncoderShim(Shim):
         texts (Sequence[str]): The strings.
         RETURNS (list[list[int]]): Token ids of each. Strings with equal ids have equal vectors.
         """
-        loaded = self._in_memory
-        if loaded.source.settings.normalize_writing:
+        return self._tokenize(self._rewrite(texts))
+
+    def _rewrite(self, texts: Sequence[str]) -> Sequence[str]:
+        settings = self.settings
+        if settings.normalize_writing:
             texts = [normalize_writing(text) for text in texts]
-        if loaded.source.settings.lower_case:
-            texts = [text.lower() for text in texts]
-        encode, blocks = loaded.tokenizer.encode_batch_fast, range(0, len(texts), TOKENISED_AT_ONCE)
+        return [text.lower() for text in texts] if settings.lower_case else texts
+
+    def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        encode, blocks = self._in_memory.tokenizer.encode_batch_fast, range(0, len(texts), TOKENISED_AT_ONCE)
         return [found.ids for start in blocks for found in encode(list(texts[start : start + TOKENISED_AT_ONCE]))]
 
-    def is_informative(self, ids: TokenIds) -> bool:
-        """Tell whether a string has a token that the vocabulary knows.
+    def tokenize_names(self, names: pl.Series) -> TokenLists:
+        """Tokenise any number of names, faster than `tokenize` where it is enough to look at each distinct word.
+
+        names (Series): The names.
+        RETURNS (TokenLists): Their token ids, as `tokenize` gives them.
+        """
+        chunks = (names[start : start + NAMES_AT_ONCE].to_list() for start in range(0, len(names), NAMES_AT_ONCE))
+        if not self.splits_at_spaces:
+            with show_progress(total=len(names), description="Tokenizing names", unit="names") as progress:
+                return TokenLists.join(self._tokenize_parts(self._rewrite(chunk), progress.update) for chunk in chunks)
+        parts, lists = number_parts(map(self._rewrite, chunks))
+        with show_progress(total=len(parts), description="Tokenizing names", unit="words") as progress:
+            of_part = self._tokenize_parts(parts, progress.update)
+        return TokenLists.join(chunk.replace(of_part).cut(self.settings.max_length) for chunk in lists)
+
+    def _tokenize_parts(self, texts: Sequence[str], on_part: Callable[[int], object]) -> TokenLists:
+        parts = []
+        for start in range(0, len(texts), NAMES_AT_ONCE):
+            parts.append(TokenLists.make(self._tokenize(texts[start : start + NAMES_AT_ONCE])))
+            on_part(len(parts[-1]))
+        return TokenLists.join(parts)
+
+    def find_informative(self, tokens: TokenLists) -> np.ndarray:
+        """Tell which strings have a token that the vocabulary knows.
 
         All strings in an unknown script become the unknown token, so they share one vector.
 
-        ids (Sequence[int]): Token ids.
-        RETURNS (bool): False if all are special, padding or unknown tokens.
+        tokens (TokenLists): Token ids of each string.
+        RETURNS (ndarray): Shape (n,), bool; False if all are special, padding or unknown tokens.
         """
-        ignored = self._in_memory.ignored
-        return any(token not in ignored for token in ids)
+        is_known = ~np.isin(tokens.ids, list(self._in_memory.ignored))
+        n_known = np.concatenate([[0], is_known.cumsum()])[tokens.ends]
+        informative: np.ndarray = np.diff(n_known, prepend=0) > 0
+        return informative
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 256) -> np.ndarray:
         """Encode strings. Equal strings are encoded once.

@@ -20,7 +20,7 @@ from typing_extensions import Self
 
 from ..errors import BAD_SETTING, MISSING
 from .settings import STATIC, EncoderSettings, Precision
-from .token_lists import TokenIds
+from .token_lists import TokenIds, TokenLists
 
 TABLE_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
@@ -83,13 +83,10 @@ class StaticSource:
         """
         # A plain view, because taking rows of a memmap lasts longer.
         rows, scales = np.asarray(self.rows), self.scales
-        vectors = np.zeros((len(tokens), self.width), dtype=np.float32)
-        if not len(tokens):
-            return vectors
-        lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
-        # An empty list would make the array one of floats.
-        ids = np.concatenate(tokens, dtype=np.int64, casting="unsafe")
-        starts = np.cumsum(lengths) - lengths
+        lists = tokens if isinstance(tokens, TokenLists) else TokenLists.make(tokens)
+        vectors = np.zeros((len(lists), self.width), dtype=np.float32)
+        lengths = np.diff(lists.ends, prepend=0)
+        ids, starts = lists.ids, lists.ends - lengths
         order = np.argsort(-lengths, kind="stable")
         for first in range(0, len(order), BLOCK):
             block = order[first : first + BLOCK]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -28,14 +30,14 @@ BUDGETS = tuple(zip(_SHARES, (*[30] * 8, 50, 100, 200, 400, 1000), strict=True))
 # Among millions of rows, hashes rank the nearest row much lower: of 2.3 million names of all kinds, 100 rescored rows
 # missed it for 5 % of the left-out rows however many leaves were searched, and 400 for 1.5 %. Rescoring is the cheaper
 # part, so it grows first.
-_SHARES_OF_PARTS = (0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.06, 0.15, 1.0)
-BUDGETS_OF_PARTS = tuple(zip(_SHARES_OF_PARTS, (*range(100, 700, 100), 800, 1000, 1500, 3000), strict=True))
+_LARGE_SHARES = (0.0025, 0.004, 0.006, 0.009, 0.0135, 0.02, 0.03, 0.06, 0.15, 1.0)
+LARGE_BUDGETS = tuple(zip(_LARGE_SHARES, (100, 125, 150, 200, 250, 300, 500, 1000, 1500, 3000), strict=True))
 # Twice as many leaves as the usual square root of the rows: with spilling, more and smaller leaves cost less for the
 # same recall (measured on 72,000 disease names).
 LEAVES_PER_ROOT = 2.0
 # In a part, half as many: on a million names of all kinds, searches are as fast at the same recall, and the part is
 # built in half the time.
-LEAVES_PER_ROOT_OF_PARTS = 1.0
+LARGE_LEAVES_PER_ROOT = 1.0
 # Each row goes to a second leaf that covers what the first one misses (SOAR, NeurIPS 2023): at equal recall, about
 # twice the speed. ScaNN cannot edit such an index, so edits have to be kept beside it.
 SOAR_LAMBDA = 2.0
@@ -44,10 +46,13 @@ QUERY_MULTIPLE = 16
 # Numbers hashed together. With 4 instead of 2, a search of as many leaves is half again as fast (measured on 75,000
 # disease names); what the coarser hashes rank too low, more leaves make up for.
 HASHED_TOGETHER = 4
-TRAINING_SAMPLE = 250_000
-# A larger index has several structures, each of so many rows at most. So the time of a build grows with the rows, not
-# with their power of 1.5, and it needs memory for the float32 vectors of one part, twice: 4 GB for 256 numbers.
+# On 1.7 million rows, half as many rows to train with and twice as many passes find a percent less with as much effort.
+TRAINING_SAMPLE, TRAINING_PASSES = 500_000, 6
+# A larger index has several structures, each of so many rows at most, or numbers if these are more. So the time
+# of a build grows with the rows, not with their power of 1.5, and it needs memory for the float32 vectors of one part,
+# twice. Searching two parts takes nearly twice as long as searching one.
 PART_ROWS = 2_000_000
+PART_NUMBERS = 700_000_000
 # Chosen on 75,000 disease names and on 482,000 names of all kinds, queries being altered names: of all steps tried,
 # these are among the fastest that miss the nearest row for at most 0.5 % of the queries at both sizes. Going on as long
 # as the best row changes was slower. Of real mentions, 17 to 33 % are below 0.85, and at most 6 % below 0.7.
@@ -55,7 +60,12 @@ STEPS: Steps = ((0.85, 16), (0.7, 64), (0.5, None))
 # For an index of several parts, chosen on 900 altered names among 2.3 million names of all kinds: with 400 rescored
 # rows, nearly all that is missed is below 0.75, and most of it below 0.6. No query is compared with all rows, which
 # would take seconds.
-STEPS_OF_PARTS: Steps = ((0.75, 4), (0.6, 16))
+LARGE_STEPS: Steps = ((0.75, 4), (0.6, 16))
+# Switches of ScaNN's faster code, and what a processor needs for it, in Linux' words.
+SWITCHES = {
+    "should_use_avx2": {"avx2", "fma"},
+    "should_use_avx512": {"avx512f", "avx512dq", "avx512bw", "avx512vl"},
+}
 CONFIG_FILE = "scann_config.pb"
 ASSETS_FILE = "scann_assets.pbtxt"
 # The only form in which ScaNN writes its list of files: with names, not paths.
@@ -74,8 +84,15 @@ class ScannIndex(ApproximateIndex):
     kind: ClassVar[str] = "scann"
     module: ClassVar[str] = "scann"
 
+    @classmethod
+    def import_package(cls) -> Any:
+        """Import the package, and let it use the processor."""
+        package = super().import_package()
+        use_processor(package.scann_ops_pybind.scann_pybind.__file__)
+        return package
+
     def _get_steps(self) -> Steps:
-        return STEPS if len(self._built) <= PART_ROWS else STEPS_OF_PARTS
+        return LARGE_STEPS if self._is_large() else STEPS
 
     def _build_structure(self) -> list[Any]:
         return [self._build_part(start, end) for start, end in pairwise(self._split())]
@@ -86,7 +103,8 @@ class ScannIndex(ApproximateIndex):
         builder = self.import_package().scann_ops_pybind.builder(vectors, 10, "dot_product")
         sample = min(len(vectors), TRAINING_SAMPLE)
         # Spherical: the leaves' centres are unit vectors, as all others are.
-        builder = builder.tree(leaves, leaves, training_sample_size=sample, spherical=True, soar_lambda=SOAR_LAMBDA)
+        training = {"training_sample_size": sample, "training_iterations": TRAINING_PASSES, "spherical": True}
+        builder = builder.tree(leaves, leaves, soar_lambda=SOAR_LAMBDA, **training)
         # Not anisotropic, which favours rows near to a query: many queries have no near row.
         builder = builder.score_ah(HASHED_TOGETHER)
         # ScaNN does not rescore: it would hold another copy of the vectors in memory, in full precision.
@@ -96,19 +114,23 @@ class ScannIndex(ApproximateIndex):
 
     def _configurations(self) -> Iterator[dict[str, Any]]:
         leaves = self._count_leaves()
-        for share, reorder in BUDGETS if len(self._built) <= PART_ROWS else BUDGETS_OF_PARTS:
+        for share, reorder in LARGE_BUDGETS if self._is_large() else BUDGETS:
             searched = max(1, round(share * leaves))
             yield {"scoring": "tree_ah", "leaves": leaves, "leaves_to_search": searched, "reorder": reorder}
+
+    def _is_large(self) -> bool:
+        return len(self._built) > PART_ROWS
 
     def _split(self) -> list[int]:
         """Split the rows into parts of equal size: where each part starts, and the end."""
         rows = len(self._built)
-        n_parts = math.ceil(rows / PART_ROWS)
+        # A loaded index has the parts that it was built with.
+        n_parts = len(self._structure or ()) or math.ceil(rows / count_part_rows(self.width))
         return [rows * part // n_parts for part in range(n_parts + 1)]
 
     def _count_leaves(self) -> int:
         n_parts = len(self._split()) - 1
-        per_root = LEAVES_PER_ROOT if n_parts == 1 else LEAVES_PER_ROOT_OF_PARTS
+        per_root = LARGE_LEAVES_PER_ROOT if self._is_large() else LEAVES_PER_ROOT
         return round(per_root * math.sqrt(len(self._built) / n_parts))
 
     def _find_candidates(self, queries: np.ndarray, k: int, effort: int) -> np.ndarray:
@@ -137,13 +159,36 @@ class ScannIndex(ApproximateIndex):
     def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> list[Any]:
         scann = self.import_package().scann_ops_pybind
         searchers = []
-        for number in range(len(self._split()) - 1):
+        n_parts = len({name.split("/")[1] for name in files if name.startswith(f"{STRUCTURE_FOLDER}/")})
+        for number in range(max(n_parts, 1)):
             prefix = f"{STRUCTURE_FOLDER}/{number}/"
             listed = {name.removeprefix(prefix) for name in files if name.startswith(prefix)}
             assets = read_assets(folder / str(number), listed)
             # Not scann's load_searcher, which unpickles a file of ids wherever there is one.
             searchers.append(scann.ScannSearcher(scann.scann_pybind.ScannNumpy(str(folder / str(number)), assets)))
         return searchers
+
+
+def count_part_rows(width: int) -> int:
+    """Count the rows that a part may have, of vectors of so many numbers."""
+    return max(PART_ROWS, PART_NUMBERS // width)
+
+
+@cache
+def use_processor(library: str) -> None:
+    """Switch on ScaNN's code for this processor. ScaNN should do so itself, but its wheels without TensorFlow (1.3.5 to
+    1.4.2) are compiled without what finds out about the processor, and so take SSE 4 for all there is: a build takes
+    1.6 times as long, and a search as well. The results are the same."""
+    try:
+        found = re.search(r"^flags\s*:(.*)", Path("/proc/cpuinfo").read_text(), flags=re.MULTILINE)
+    except OSError:
+        found = None
+    for switch, needed in SWITCHES.items():
+        if needed <= set(found[1].split() if found else ()):
+            # A version without the switch, or for processors of another family, stays as it is.
+            with suppress(ValueError):
+                name = f"_ZN14research_scann14flags_internal{len(switch)}{switch}E"
+                ctypes.c_bool.in_dll(ctypes.CDLL(library), name).value = True
 
 
 # What ScaNN logs goes to the process's standard error, which one build at a time may redirect.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..encoder.shim import EncoderShim
 
-# Names tokenised or encoded between two steps of the progress bar.
+# Names encoded between two steps of the progress bar.
 CHUNK = 8192
 # 128 bits: among a billion token sequences, a chance of 1e-21 that two share a key.
 KEY_DTYPE = np.dtype("V16")
@@ -54,19 +54,14 @@ class TokenGroups(NamedTuple):
 
 def group_by_tokens(names: pl.Series, encoder: EncoderShim) -> TokenGroups:
     """Tokenise names and group those with the same tokens."""
-    parts, name_rows = [], [np.empty(0, dtype=np.int64)]
-    with show_progress(total=len(names), description="Tokenizing names", unit="names") as progress:
-        for start in range(0, len(names), CHUNK):
-            chunk = encoder.tokenize(names[start : start + CHUNK].to_list())
-            known = [place for place, ids in enumerate(chunk) if encoder.is_informative(ids)]
-            parts.append(TokenLists.make([chunk[place] for place in known]))
-            name_rows.append(np.array(known, dtype=np.int64) + start)
-            progress.update(len(chunk))
-    tokens = TokenLists.join(parts)
+    tokens = encoder.tokenize_names(names)
+    known = np.flatnonzero(encoder.find_informative(tokens))
+    if len(known) < len(tokens):
+        tokens = tokens.take(known)
     keys = make_keys(tokens)
     first, group = group_keys(keys)
     row_of_name = np.full(len(names), -1, dtype=np.int64)
-    row_of_name[np.concatenate(name_rows)] = group
+    row_of_name[known] = group
     return TokenGroups(tokens.take(first), keys[first], row_of_name)
 
 
@@ -97,7 +92,7 @@ def encode_groups(
     with show_progress(total=len(vectors), initial=done, description="Encoding names", unit="names") as progress:
         for start in range(0, len(missing), CHUNK):
             rows = missing[start : start + CHUNK]
-            encoded = encoder.encode_tokens([groups.tokens[row] for row in rows], batch_size=batch_size)
+            encoded = encoder.encode_tokens(groups.tokens.take(rows), batch_size=batch_size)
             vectors[rows] = encoded
             if store is not None:
                 store.add(groups.keys[rows], encoded)

@@ -4,13 +4,14 @@ a sequence of hashes, one for each word, by which the names that are written lik
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
+from ..encoder.token_lists import TokenLists, number_parts
 from ..progress import show_progress
 from ..text import CACHED, NUMERALS_AFTER_WORDS, list_marks, normal_words, normalize_name, normalize_writing
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 # The key of words a, b, c is (a * MULTIPLIER + b) * MULTIPLIER + c, modulo 2^64. Any large odd number does.
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-# Names read between two steps of the progress bar.
-CHUNK = 8192
+# Names whose keys are computed at once.
+CHUNK = 1 << 16
 # Invisible format characters belong to the word around them, as marks do.
 _INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
 _WORD = rf"[^\W_]+(?:[{list_marks()}{_INVISIBLE}]+[^\W_]*)*(?:['’´′＇][sSｓＳ](?![^\W_]))?"
@@ -87,14 +88,67 @@ def _combine(hashes: Iterable[int]) -> int:
 
 def _list_keys(names: pl.Series, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """List the keys of names that have words, and their rows."""
-    keys = [np.empty(0, dtype=np.uint64)]
-    with show_progress(total=len(names), description="Reading the writing of names", unit="names") as progress:
-        for start in range(0, len(names), CHUNK):
-            chunk = names[start : start + CHUNK].to_list()
-            keys.append(np.array([_combine(read_hashes(name)) for name in chunk], dtype=np.uint64))
-            progress.update(len(chunk))
+    starts = range(0, len(names), CHUNK)
+    parts, numbers = number_parts(names[start : start + CHUNK].to_list() for start in starts)
+    read, keys = PartKeys.read(parts), [np.empty(0, dtype=np.uint64)]
+    for start, of_names in zip(starts, numbers, strict=True):
+        found, is_whole = read.combine(of_names)
+        others = np.flatnonzero(~is_whole)
+        found[others] = [_combine(read_hashes(name)) for name in names[start : start + CHUNK].gather(others)]
+        keys.append(found)
     joined = np.concatenate(keys)
     return joined[joined > 0], rows[joined > 0]
+
+
+class PartKeys(NamedTuple):
+    """What each distinct part of names, between two spaces, adds to a key. A part is whole if it is read alone as it is
+    in a name: it begins with a word or a sign but for punctuation that counts, and with no numeral."""
+
+    is_whole: np.ndarray
+    # The key of the part alone, and what a key before it is multiplied by; uint64.
+    keys: np.ndarray
+    factors: np.ndarray
+    # Hashes of the punctuation before its first word and after its last one, or 0; uint64.
+    before: np.ndarray
+    after: np.ndarray
+
+    @classmethod
+    def read(cls, parts: Sequence[str]) -> PartKeys:
+        """Read each part once, which is all that most names need."""
+        of_part = map(_read_part, show_progress(parts, description="Reading the writing of names", unit="words"))
+        columns = zip(*of_part, strict=True) if parts else [()] * 5
+        return cls(*(np.array(column, dtype) for column, dtype in zip(columns, (bool, *[np.uint64] * 4), strict=True)))
+
+    def combine(self, names: TokenLists) -> tuple[np.ndarray, np.ndarray]:
+        """Combine the numbers of the parts of each name to a key, and tell which names have whole parts only."""
+        lengths = np.diff(names.ends, prepend=0)
+        starts, keys = names.ends - lengths, np.zeros(len(names), dtype=np.uint64)
+        is_whole = np.ones(len(names), dtype=bool)
+        for place in range(int(lengths.max(initial=0))):
+            rows = np.flatnonzero(lengths > place)
+            part = names.ids[starts[rows] + place]
+            is_whole[rows] &= self.is_whole[part]
+            key = keys[rows]
+            if place:
+                before, after = self.before[part], self.after[names.ids[starts[rows] + place - 1]]
+                is_whole[rows] &= (before == 0) | (after == 0)
+                gap = before + after
+                key = np.where(gap > 0, key * MULTIPLIER + gap, key)
+            keys[rows] = key * self.factors[part] + self.keys[part]
+        return keys, is_whole
+
+
+def _read_part(part: str) -> tuple[bool, int, int, int, int]:
+    if len(part) > 2 and part.isascii() and part.isalpha():
+        return True, _hash_word(part, "")[0], int(MULTIPLIER), 0, 0
+    if len(pieces := PART.split(part)) < 3:
+        return False, 0, 1, 0, 0
+    first, hashes = pieces[1], read_hashes(part)
+    is_numeral = len(first) < 3 and normalize_writing(first).lower() in NUMERALS_AFTER_WORDS
+    before, after = (_hash_gap(gap) if gap else 0 for gap in (pieces[0], pieces[-1]))
+    has_weak_gap = bool(pieces[0]) > bool(before) or bool(pieces[-1]) > bool(after)
+    is_whole = not is_numeral and not has_weak_gap and bool(read_hashes(first))
+    return is_whole, _combine(hashes), pow(int(MULTIPLIER), len(hashes), 1 << 64), before, after
 
 
 def _arrange(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

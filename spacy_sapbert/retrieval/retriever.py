@@ -12,6 +12,7 @@ import numpy as np
 
 from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter
 from ..files import fill_folder, hash_file, read_manifest, save_array, write_manifest
+from ..forking import is_forked
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, read_index, warn_of_memory
 from .encoding import (
     VectorStore,
@@ -25,6 +26,8 @@ from .filters import Allowed, FilterTable, get_effort, grow_while_cheap
 from .name_table import OWN_CASE_LENGTH, NameTable, own_case_forms
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from ..encoder.shim import EncoderShim
     from ..terminology.table import Terminology
 
@@ -37,6 +40,8 @@ KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
 # Concepts and names whose strings are remembered.
 KEPT_STRINGS = 1 << 16
+# So few values of a column are read one by one.
+FEW = 64
 # Scores of equal vectors can differ by this much.
 TIE = 10.0**-DIGITS
 # A name that is written like the mention has its vector, and even in half precision a higher cosine than this.
@@ -45,6 +50,8 @@ SAME_STRING = 0.99
 ROWS_AT_ONCE = 1 << 17
 # Of a concept without parents nothing is known. It comes after those with any number of ancestors.
 UNKNOWN = float("inf")
+# Names and canonical names, by the rows of names and of concepts.
+TieTexts = tuple[dict[int, str], dict[int, str]]
 # Takes vectors and the number of rows to fetch for each; gives rows and scores.
 RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
@@ -78,14 +85,13 @@ class Retriever:
         self.allow = allow = lru_cache(KEPT_FILTERS)(apply)
         self._take_allowed = lru_cache(KEPT_SUBSETS)(lambda given: Subset(index, np.flatnonzero(allow(given).rows)))
         self._name_concept, self._preferred = terminology.name_concept, terminology.names["preferred"].to_numpy()
-        # Columns, because getting one from its table takes longer than reading a value; and one value at a time,
-        # because whatever polars does on whole tables may run on its threads, which a forked process lacks, so that it
-        # would wait forever.
-        ids, canonical_names, types = (terminology.concepts[column] for column in ("id", "canonical_name", "types"))
-        self._get_name = lru_cache(KEPT_STRINGS)(self.names.__getitem__)
-        self._read_concept = lru_cache(KEPT_STRINGS)(lambda row: (ids[row], canonical_names[row], types[row].to_list()))
+        concepts = terminology.concepts
+        self._ids, self._canonical_names, self._types = (
+            Column(concepts[key]) for key in ("id", "canonical_name", "types")
+        )
+        self._texts = Column(self.names)
         self._read_code = lru_cache(KEPT_STRINGS)(lambda id_, source: terminology.codes(id_, source)[0])
-        self._ties = TieBreaker(terminology, self._get_name, self._preferred)
+        self._ties = TieBreaker(terminology, self._texts, self._canonical_names)
 
     @classmethod
     def build(
@@ -121,7 +127,7 @@ class Retriever:
 
     def get_id(self, concept: int, coded_in: str | None = None) -> str:
         """Get the id that a concept has under a filter: its first code in that source, or else its own id."""
-        concept_id: str = self._read_concept(concept)[0]
+        concept_id: str = self._ids.get(concept)
         return concept_id if coded_in is None else self._read_code(concept_id, coded_in)
 
     def number_ids(self, concepts: np.ndarray, coded_in: str | None = None) -> np.ndarray:
@@ -136,6 +142,9 @@ class Retriever:
     def describe(self, candidates: Candidates, coded_in: str | None = None) -> list[list[Candidate]]:
         """Make plain data of candidates, for each mention best first. One without a name has its canonical name."""
         made: list[list[Candidate]] = []
+        concepts = np.unique(candidates.concept)
+        ids, canonical_names, types = (of.read(concepts) for of in (self._ids, self._canonical_names, self._types))
+        names = self._texts.read(np.unique(candidates.name[candidates.name >= 0]))
         rows = zip(
             candidates.concept.tolist(),
             candidates.name.tolist(),
@@ -147,15 +156,15 @@ class Retriever:
             of_mention: list[Candidate] = []
             for _ in range(length):
                 concept, name, form, score = next(rows)
-                concept_id, canonical_name, types = self._read_concept(concept)
+                concept_id = ids[concept]
                 of_mention.append(
                     {
                         "id": concept_id if coded_in is None else self._read_code(concept_id, coded_in),
                         "concept_id": concept_id,
                         "score": score,
-                        "name": self._get_name(name) if name >= 0 else canonical_name,
-                        "canonical_name": canonical_name,
-                        "types": [*types],
+                        "name": names[name] if name >= 0 else canonical_names[concept],
+                        "canonical_name": canonical_names[concept],
+                        "types": [*types[concept]],
                         "mention": forms[form],
                     }
                 )
@@ -182,27 +191,34 @@ class Retriever:
         is_allowed = None if allowed is None or allowed.is_open else self.allow(allowed).names
         entries = self.table.find_whole(texts)
         mentions = np.flatnonzero(entries >= 0)
-        found = [self._name(texts[place], int(entries[place]), is_allowed) for place in mentions.tolist()]
+        found = [self._list_named(texts[place], int(entries[place]), is_allowed) for place in mentions.tolist()]
+        shared = np.array([row for named in found if len(named) > 1 for row in named], dtype=np.int64)
+        read = self._ties.read(self._name_concept[shared], shared)
+        found = [
+            named if len(named) < 2 else self._order_named(texts[place], named, read)
+            for place, named in zip(mentions.tolist(), found, strict=True)
+        ]
         rows = np.array([row for named in found for row in named], dtype=np.int64)
         mention = np.repeat(mentions, [len(named) for named in found])
         concepts = self._name_concept[rows].astype(np.int64)
         return Candidates.of_rows([(text,) for text in texts], mention, concepts, rows, np.ones(len(rows)))
 
-    def _name(self, text: str, entry: int, is_allowed: np.ndarray | None) -> list[int]:
+    def _list_named(self, text: str, entry: int, is_allowed: np.ndarray | None) -> list[int]:
         rows = self.table.rows_of(entry)
         named: list[int] = (rows if is_allowed is None else rows[is_allowed[rows]]).tolist()
         if len(text) <= OWN_CASE_LENGTH:
             forms = own_case_forms(text)
-            named = [row for row in named if not forms.isdisjoint(own_case_forms(self._get_name(row)))]
-        if len(named) < 2:
-            return named
-        small = text.lower()
+            named = [row for row in named if not forms.isdisjoint(own_case_forms(self._texts.get(row)))]
+        return named
+
+    def _order_named(self, text: str, named: list[int], read: TieTexts) -> list[int]:
+        small, names = text.lower(), read[0]
         best: dict[int, int] = {}
         # Names written like the mention come first, then preferred ones.
-        for row in sorted(named, key=lambda row: (self._get_name(row).lower() != small, not self._preferred[row])):
+        for row in sorted(named, key=lambda row: (names[row].lower() != small, not self._preferred[row])):
             best.setdefault(int(self._name_concept[row]), row)
         concepts, rows_of = [*best], [*best.values()]
-        return [rows_of[place] for place in self._ties.order(text, concepts, rows_of, [1.0] * len(best))]
+        return [rows_of[place] for place in self._ties.order(text, concepts, rows_of, [1.0] * len(best), read)]
 
     def search(
         self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
@@ -303,8 +319,10 @@ class Retriever:
         _, first, group = np.unique(mention * len(self.names) + concept, return_index=True, return_inverse=True)
         # Of names with the same vector, those written like the mention come first, then preferred ones.
         differs = np.ones(len(mention), dtype=bool)
-        for place in np.flatnonzero(score >= SAME_STRING).tolist():
-            differs[place] = self._get_name(int(name[place])) != found.forms[mention[place]][0]
+        same = np.flatnonzero(score >= SAME_STRING)
+        texts = self._texts.read(np.unique(name[same]))
+        for place in same.tolist():
+            differs[place] = texts[int(name[place])] != found.forms[mention[place]][0]
         rank = 2 * differs + ~self._preferred[name]
         rank[score < score[first][group] - TIE] = 4
         order = np.lexsort((rank, group))
@@ -319,12 +337,18 @@ class Retriever:
         """Order the concepts of those mentions that have equal scores."""
         mention = found.mention
         is_tied = (np.diff(found.score) >= -TIE) & (np.diff(mention) == 0)
-        order = np.arange(len(mention))
-        for number in np.unique(mention[1:][is_tied]).tolist():
+        if not is_tied.any():
+            return found
+        order, tied = np.arange(len(mention)), np.flatnonzero(np.append(is_tied, False) | np.append(False, is_tied))
+        read = self._ties.read(found.concept[tied], found.name[tied])
+        for number in np.unique(mention[tied]).tolist():
             start, end = found.offsets[number : number + 2].tolist()
-            columns = (column[start:end].tolist() for column in (found.concept, found.name, found.score))
-            order[start:end] = start + np.array(self._ties.order(found.forms[number][0], *columns))
-        return found.take(order) if is_tied.any() else found
+            concepts, names, scores = (
+                column[start:end].tolist() for column in (found.concept, found.name, found.score)
+            )
+            places = self._ties.order(found.forms[number][0], concepts, names, scores, read)
+            order[start:end] = start + np.array(places)
+        return found.take(order)
 
     def to_disk(self, path: Path) -> None:
         """Save index and row table to a folder. The terminology is saved on its own."""
@@ -361,25 +385,58 @@ class Retriever:
         return Retriever, (self.terminology, self.index, self.offsets, self.name_rows, self.keys, self.table)
 
 
-class TieBreaker:
-    """Order concepts whose scores are equal. `get_name` gets a name by its row, of which some are preferred ones."""
+class Column:
+    """A column of strings, or of lists of them. One value at a time takes long where millions have not been read yet;
+    many at a time need polars' threads, which a forked process lacks, so that it would wait forever."""
 
-    def __init__(self, terminology: Terminology, get_name: Callable[[int], str], preferred: np.ndarray) -> None:
-        self._terminology, self._get_name, self._preferred = terminology, get_name, preferred
-        self._canonical_names, self._parents = (terminology.concepts[name] for name in ("canonical_name", "parents"))
+    def __init__(self, values: pl.Series) -> None:
+        self._values = values
+        get = (lambda row: values[row].to_list()) if values.dtype.is_nested() else values.__getitem__
+        self.get = lru_cache(KEPT_STRINGS)(get)
+
+    def read(self, rows: np.ndarray) -> dict[int, Any]:
+        """Read the values of distinct rows."""
+        if len(rows) < FEW or is_forked():
+            return {row: self.get(row) for row in rows.tolist()}
+        return dict(zip(rows.tolist(), self._values.gather(rows).to_list(), strict=True))
+
+
+class TieBreaker:
+    """Order concepts whose scores are equal."""
+
+    def __init__(self, terminology: Terminology, names: Column, canonical_names: Column) -> None:
+        self._terminology, self._preferred = terminology, terminology.names["preferred"].to_numpy()
+        self._names, self._canonical_names = names, canonical_names
+        self._ids, self._parents = terminology.concepts["id"], Column(terminology.concepts["parents"])
+        # The rows of the parents of all concepts that were asked about, and of these.
+        self._above: dict[int, list[int]] = {}
         self._n_ancestors: dict[int, float] = {}
 
-    def order(self, text: str, concepts: Sequence[int], names: Sequence[int], scores: Sequence[float]) -> list[int]:
+    def read(self, concepts: np.ndarray, names: np.ndarray) -> TieTexts:
+        """Read what decides about ties: names and canonical names, by the rows of names and of concepts."""
+        concepts = np.unique(concepts)
+        self._read_parents(concepts)
+        return self._names.read(np.unique(names)), self._canonical_names.read(concepts)
+
+    def order(
+        self,
+        text: str,
+        concepts: Sequence[int],
+        names: Sequence[int],
+        scores: Sequence[float],
+        read: TieTexts,
+    ) -> list[int]:
         """Order the concepts of a mention that are sorted by their scores. Ties are broken in this order: the concept
         whose name is written like the mention but for case; the one whose canonical name it is; the one written in the
         same case; the one with fewer ancestors, which is more general; the one of which it is a preferred name; the
-        smaller id."""
+        smaller id. All of them have been `read`."""
         small = text.lower()
+        texts, canonical_names = read
 
         def compare_names(place: int) -> tuple[bool, bool, bool]:
-            name = self._get_name(names[place])
+            name = texts[names[place]]
             lowered = name.lower()
-            is_canonical = lowered == self._canonical_names[concepts[place]].lower()
+            is_canonical = lowered == canonical_names[concepts[place]].lower()
             return lowered != small, not is_canonical, name != text
 
         def compare_concepts(place: int) -> tuple[float, bool, int]:
@@ -402,15 +459,36 @@ class TieBreaker:
     def count_ancestors(self, concept: int) -> float:
         """Count the parents of a concept, their parents and so on, each once, as far as the terminology has them."""
         if concept not in self._n_ancestors:
+            if concept not in self._above:
+                self._read_parents(np.array([concept]))
             seen = {concept}
             pending = [concept]
             while pending:
-                parents = (self._terminology.find_row(parent) for parent in self._parents[pending.pop()].to_list())
-                above = {row for row in parents if row is not None} - seen
+                above = set(self._above[pending.pop()]) - seen
                 seen |= above
                 pending += above
             self._n_ancestors[concept] = len(seen) - 1
         return self._n_ancestors[concept]
+
+    def _read_parents(self, concepts: np.ndarray) -> None:
+        """Read the parents of concepts, and of these, all of a level at once."""
+        pending = [row for row in concepts.tolist() if row not in self._above]
+        while pending:
+            parents = self._parents.read(np.array(pending))
+            rows = self._find_rows([*dict.fromkeys(parent for of_row in parents.values() for parent in of_row)])
+            above = {row: [rows[parent] for parent in of_row if parent in rows] for row, of_row in parents.items()}
+            self._above |= above
+            pending = [*{row for of_row in above.values() for row in of_row}.difference(self._above)]
+
+    def _find_rows(self, ids: Sequence[str]) -> dict[str, int]:
+        if len(ids) < FEW or is_forked():
+            found = {id_: self._terminology.find_row(id_) for id_ in ids}
+            return {id_: row for id_, row in found.items() if row is not None}
+        import polars as pl
+
+        rows = np.minimum(self._ids.search_sorted(pl.Series(ids)).to_numpy(), len(self._ids) - 1)
+        known = self._ids.gather(rows).to_list()
+        return {id_: row for id_, row, other in zip(ids, rows.tolist(), known, strict=True) if id_ == other}
 
 
 def make_empty(texts: Sequence[str]) -> Candidates:

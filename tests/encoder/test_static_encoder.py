@@ -6,14 +6,16 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import polars as pl
 import pytest
 from conftest import make_static, make_tokenizer
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from safetensors.numpy import load_file, save_file
 
 from spacy_sapbert.encoder.folder import read_encoder, write_encoder
+from spacy_sapbert.encoder.settings import FOLDER
 from spacy_sapbert.encoder.shim import (
     EncoderShim,
     build_name_encoder_v1,
@@ -65,12 +67,30 @@ def test_vectors_are_those_of_a_naive_loop(encoder):
     np.testing.assert_allclose(vectors, [encode_naively(encoder.content, text) for text in TEXTS], atol=1e-6)
     assert np.flatnonzero(~vectors.any(axis=1)).tolist() == ZERO
     assert vectors[1].tolist() == vectors[5].tolist() == vectors[7].tolist() == vectors[9].tolist()
-    told = [encoder.is_informative(ids) for ids in encoder.tokenize(TEXTS)]
+    told = encoder.find_informative(encoder.tokenize_names(pl.Series(TEXTS))).tolist()
     assert np.flatnonzero(~np.array(told)).tolist() == ZERO
     assert encoder.encode([]).shape == encoder.encode_tokens([]).shape == (0, 16) and encoder.tokenize([]) == []
     sums = encoder.encode_unscaled(TEXTS)
     np.testing.assert_allclose(sums / np.maximum(np.linalg.norm(sums, axis=1), 1e-9)[:, None], vectors, atol=1e-6)
     assert np.linalg.norm(sums[0]) > 2
+
+
+TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from(" aΣσ\u0301.-[PAD]心\t\x1c\u00a0"), max_size=60)
+
+
+@pytest.mark.parametrize(("max_length", "normalize_writing"), [(3, False), (25, False), (8, True)])
+def test_names_have_the_tokens_of_single_strings(max_length, normalize_writing):
+    encoder = load(FOLDER, max_length=max_length, normalize_writing=normalize_writing)
+    assert encoder.splits_at_spaces
+
+    @settings(max_examples=200, deadline=None)
+    @given(texts=st.lists(TEXT, max_size=9))
+    @example(texts=["heart attack of the heart", "", " ", "cold  cold", "a[UNK]b x", "ΟΔΟΣ Σ"])
+    def compare(texts):
+        tokens = encoder.tokenize_names(pl.Series(texts, dtype=pl.String()))
+        assert [ids.tolist() for ids in tokens] == encoder.tokenize(texts)
+
+    compare()
 
 
 @settings(max_examples=50, deadline=None)

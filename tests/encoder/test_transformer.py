@@ -4,6 +4,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from conftest import make_encoder_folder
@@ -193,5 +194,5 @@ def test_threads_get_bit_equal_vectors(encoder):
 
 def test_only_tokens_that_say_something_are_informative(encoder):
     texts = ["心筋梗塞", "😀🎉", "", "   ", "😀 a", "cold", "-"]
-    told = [encoder.is_informative(ids) for ids in encoder.tokenize(texts)]
+    told = encoder.find_informative(encoder.tokenize_names(pl.Series(texts))).tolist()
     assert told == [False, False, False, False, True, True, True]

@@ -15,6 +15,7 @@ def low_thresholds():
         lower_thresholds(patch)
         patch.setattr("spacy_sapbert.index.base.HALF_PRECISION_FROM", 2500)
         patch.setattr("spacy_sapbert.index.scann.PART_ROWS", 800)
+        patch.setattr("spacy_sapbert.index.scann.PART_NUMBERS", 0)
         patch.setattr("spacy_sapbert.index.approximate.SAMPLE", 400)
         yield
 
@@ -38,8 +39,10 @@ def test_scores_are_those_of_full_precision(index):
         assert (np.diff(values) <= 0).all()
 
 
-def test_a_saved_index_finds_the_same(index, tmp_path):
+def test_a_saved_index_finds_the_same(index, tmp_path, monkeypatch):
     index.to_disk(tmp_path / "a")
+    # It has the parts that it was built with.
+    monkeypatch.setattr("spacy_sapbert.index.scann.PART_ROWS", 1500)
     assert np.load(tmp_path / "a" / "dataset.npy").dtype == np.float16
     assert (tmp_path / "a" / "structure" / "3" / "scann_assets.pbtxt").is_file()
     loaded = read_index(tmp_path / "a")
@@ -47,6 +50,7 @@ def test_a_saved_index_finds_the_same(index, tmp_path):
     queries = clustered_vectors(100, seed=1)
     for left, right in zip(index.search(queries, 5), loaded.search(queries, 5), strict=True):
         assert (left == right).all()
+    monkeypatch.undo()
     # A smaller index saved over it leaves no parts.
     small = ScannIndex()
     small.build(clustered_vectors(700))

@@ -2,14 +2,19 @@
 
 import numpy as np
 import polars as pl
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.retrieval.name_table import NameTable, read_hashes
+from spacy_sapbert.retrieval.name_table import NameTable, _combine, _list_keys, read_hashes
 from spacy_sapbert.terminology import TerminologyBuilder
 
 WORDS = "renal failure acute type ii of , / kidney".split()
 NAMES = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join), min_size=1, max_size=12)
+
+WRITTEN = st.sampled_from(
+    "a Ab type ii IIa x I of 5 5' -3 (+)- ER+ a-b b's , ( ) / α ™ ½ é e\u0301 \u200b ' - ' (a, b), 2-".split(" ")
+)
+WRITTEN |= st.text(st.characters(codec="utf-8"), max_size=4)
 
 
 def make_terminology(names):
@@ -17,6 +22,15 @@ def make_terminology(names):
     for number, name in enumerate(names):
         builder.add_name(f"C{number:07d}", name)
     return builder.build()
+
+
+@settings(max_examples=500)
+@given(st.lists(st.lists(WRITTEN, max_size=5).map(" ".join), min_size=1, max_size=6))
+@example([", a", "a ,", "a, (b)", "a- -b", "5 -3", "II x, type II", "type  ii", "x- (y", "- ()", "™ a"])
+def test_keys_out_of_parts_are_those_of_whole_names(names):
+    keys, rows = _list_keys(pl.Series(names), np.arange(len(names)))
+    expected = {row: _combine(read_hashes(name)) for row, name in enumerate(names)}
+    assert dict(zip(rows.tolist(), keys.tolist(), strict=True)) == {row: key for row, key in expected.items() if key}
 
 
 @given(NAMES)

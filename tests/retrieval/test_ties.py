@@ -1,8 +1,11 @@
 """The order of concepts with equal scores."""
 
+import random
+
+import numpy as np
 import pytest
 
-from spacy_sapbert.retrieval.retriever import TieBreaker
+from spacy_sapbert.retrieval.retriever import Column, TieBreaker
 from spacy_sapbert.terminology import TerminologyBuilder
 
 
@@ -16,14 +19,18 @@ def build(*concepts):
     return builder.build()
 
 
+def make_ties(terminology):
+    return TieBreaker(terminology, Column(terminology.names["name"]), Column(terminology.concepts["canonical_name"]))
+
+
 def order(terminology, text, *found):
     """Order concepts that were found by (id, name, score), best first."""
     names = terminology.names.select("concept", "name").rows()
     concepts = [terminology.row(id_) for id_, _, _ in found]
     rows = [names.index((concept, name)) for concept, (_, name, _) in zip(concepts, found, strict=True)]
-    preferred = terminology.names["preferred"].to_numpy()
-    ties = TieBreaker(terminology, terminology.names["name"].__getitem__, preferred)
-    places = ties.order(text, concepts, rows, [score for _, _, score in found])
+    ties = make_ties(terminology)
+    scores = [score for _, _, score in found]
+    places = ties.order(text, concepts, rows, scores, ties.read(np.array(concepts), np.array(rows)))
     return "".join(found[place][0] for place in places)
 
 
@@ -78,3 +85,23 @@ def test_preferred_names_and_smaller_ids_decide_at_last():
         builder.add_concept(concept_id, canonical_name=f"concept {concept_id}")
         builder.add_name(concept_id, "same", preferred=preferred)
     assert order(builder.build(), "same", *((id_, "same", 1.0) for id_ in "CBA")) == "BCA"
+
+
+@pytest.mark.parametrize("at_once", [1, 64, 1000])
+def test_ancestors_are_those_of_a_naive_walk(at_once):
+    # Each has two of the concepts before it as parents, one that is unknown, and the last one below the first.
+    rng = random.Random(0)
+    parents = {n: {rng.randrange(n), rng.randrange(n)} if n else {299} for n in range(300)}
+    names = [(f"C{n:03d}", f"name {n}", (), (*(f"C{p:03d}" for p in parents[n]), "D1")) for n in range(300)]
+    terminology = build(*names)
+
+    def walk(concept, seen):
+        for parent in parents[concept] - seen:
+            seen.add(parent)
+            walk(parent, seen)
+        return seen
+
+    ties = make_ties(terminology)
+    for start in range(0, 300, at_once):
+        ties.read(np.arange(start, min(start + at_once, 300)), np.zeros(0, dtype=np.int64))
+    assert [ties.count_ancestors(n) for n in range(300)] == [len(walk(n, {n})) - 1 for n in range(300)]

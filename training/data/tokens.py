@@ -22,12 +22,8 @@ TOKENISED_AT_ONCE = 50_000
 
 def tokenise(names: pl.Series, encoder: EncoderShim) -> TokenLists:
     """Tokenise names. A warning counts those of which the encoder knows no token."""
-    tokens = TokenLists.join(TokenLists.make(encoder.tokenize(chunk)) for chunk in _divide(names))
-    ids, places = np.unique(tokens.ids, return_inverse=True)
-    is_known = np.array([encoder.is_informative([token]) for token in ids.tolist()], dtype=bool)
-    # How many known tokens there are up to the end of each name.
-    n_known = np.concatenate([[0], is_known[places].cumsum()])[np.concatenate([[0], tokens.ends])]
-    if missing := int(np.count_nonzero(np.diff(n_known) == 0)):
+    tokens = encoder.tokenize_names(names)
+    if missing := int(np.count_nonzero(~encoder.find_informative(tokens))):
         warnings.warn(
             f"{missing} of {len(tokens)} strings to train on have no token that the encoder's vocabulary "
             "knows. All of them have the same vector, so nothing can be learned from them. Use a base encoder"

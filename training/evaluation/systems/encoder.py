@@ -14,6 +14,7 @@ from typing_extensions import Self
 
 from spacy_sapbert.encoder.settings import Pooling
 from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
+from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.encoder.transformer import resolve_device
 from spacy_sapbert.files import hash_file
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -89,7 +90,7 @@ class EncoderSystem(System):
     def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Encode strings. A string of unknown tokens only is not known."""
         row_of = {string: row for row, string in enumerate(dict.fromkeys(strings))}
-        is_known = np.array([self.shim.is_informative(ids) for ids in self.shim.tokenize(list(row_of))], bool)
+        is_known = self.shim.find_informative(TokenLists.make(self.shim.tokenize(list(row_of))))
         vectors = np.zeros((len(row_of), self.shim.width), dtype=np.float32)
         known = [string for string, row in row_of.items() if is_known[row]]
         if known:
