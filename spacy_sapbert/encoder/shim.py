@@ -177,26 +177,28 @@ class EncoderShim(Shim):
         encode, blocks = self._in_memory.tokenizer.encode_batch_fast, range(0, len(texts), TOKENISED_AT_ONCE)
         return [found.ids for start in blocks for found in encode(list(texts[start : start + TOKENISED_AT_ONCE]))]
 
-    def tokenize_names(self, names: pl.Series) -> TokenLists:
+    def tokenize_names(self, names: pl.Series, parts: tuple[pl.Series, TokenLists] | None = None) -> TokenLists:
         """Tokenise any number of names, faster than `tokenize` where it is enough to look at each distinct word.
 
         names (Series): The names.
+        parts (tuple[Series, TokenLists] | None): Those of the names, if they are known (see `number_parts`).
         RETURNS (TokenLists): Their token ids, as `tokenize` gives them.
         """
-        chunks = (names[start : start + NAMES_AT_ONCE].to_list() for start in range(0, len(names), NAMES_AT_ONCE))
+        if self.settings.normalize_writing or self.settings.lower_case:
+            names, parts = type(names)(self._rewrite(names.to_list()), dtype=names.dtype), None
         if not self.splits_at_spaces:
-            with show_progress(total=len(names), description="Tokenizing names", unit="names") as progress:
-                return TokenLists.join(self._tokenize_parts(self._rewrite(chunk), progress.update) for chunk in chunks)
-        parts, lists = number_parts(map(self._rewrite, chunks))
-        with show_progress(total=len(parts), description="Tokenizing names", unit="words") as progress:
-            of_part = self._tokenize_parts(parts, progress.update)
-        return TokenLists.join(chunk.replace(of_part).cut(self.settings.max_length) for chunk in lists)
+            return self._tokenize_all(names, "names")
+        distinct, numbers = parts or number_parts(names)
+        of_part = self._tokenize_all(distinct, "words")
+        length = self.settings.max_length
+        return TokenLists.join(block.replace(of_part).cut(length) for block in numbers.split(NAMES_AT_ONCE))
 
-    def _tokenize_parts(self, texts: Sequence[str], on_part: Callable[[int], object]) -> TokenLists:
+    def _tokenize_all(self, texts: pl.Series, unit: str) -> TokenLists:
         parts = []
-        for start in range(0, len(texts), NAMES_AT_ONCE):
-            parts.append(TokenLists.make(self._tokenize(texts[start : start + NAMES_AT_ONCE])))
-            on_part(len(parts[-1]))
+        with show_progress(total=len(texts), description="Tokenizing names", unit=unit) as progress:
+            for start in range(0, len(texts), NAMES_AT_ONCE):
+                parts.append(TokenLists.make(self._tokenize(texts[start : start + NAMES_AT_ONCE].to_list())))
+                progress.update(len(parts[-1]))
         return TokenLists.join(parts)
 
     def find_informative(self, tokens: TokenLists) -> np.ndarray:

@@ -3,12 +3,15 @@ as numbers of their parts."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 from typing_extensions import Self
+
+if TYPE_CHECKING:
+    import polars as pl
 
 # The token ids of one string.
 TokenIds = Sequence[int] | np.ndarray
@@ -48,6 +51,12 @@ class TokenLists(Sequence[np.ndarray]):
         places = np.arange(int(lengths.sum())) + np.repeat(starts - (ends - lengths), lengths)
         return TokenLists(self.ids[places], ends)
 
+    def split(self, size: int) -> Iterator[TokenLists]:
+        """View so many strings at a time."""
+        for start in range(0, len(self), size):
+            begin, ends = self.ends[start - 1] if start else 0, self.ends[start : start + size]
+            yield TokenLists(self.ids[begin : ends[-1]], ends - begin)
+
     def replace(self, lists: TokenLists) -> TokenLists:
         """Replace each id by the ids of the string of that number."""
         replaced = lists.take(self.ids)
@@ -67,15 +76,13 @@ class TokenLists(Sequence[np.ndarray]):
         return self.ids[self.ends[row - 1] if row else 0 : self.ends[row]]
 
 
-def number_parts(chunks: Iterable[Sequence[str]]) -> tuple[list[str], list[TokenLists]]:
-    """Split strings at spaces, and number the distinct parts, of which millions of names have few: the parts, and their
-    numbers in each chunk of strings."""
-    numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
-    lists = []
-    for chunk in chunks:
-        parts = [text.split(" ") for text in chunk]
-        counts = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
-        ids = np.fromiter(map(numbers.__getitem__, chain.from_iterable(parts)), dtype=np.int32, count=int(counts.sum()))
-        lists.append(TokenLists(ids, counts.cumsum()))
-    return list(numbers), lists
+def number_parts(texts: pl.Series) -> tuple[pl.Series, TokenLists]:
+    """Split strings at spaces, and number the distinct parts, of which millions of names have few: the parts, and the
+    numbers of those of each string."""
+    import polars as pl
+
+    split = texts.str.split(" ")
+    counts, parts = split.list.len().to_numpy(), pl.DataFrame({"part": split.explode()})
+    distinct = parts.unique(maintain_order=True).with_row_index("number")
+    numbers = parts.join(distinct, on="part", how="left", maintain_order="left")["number"]
+    return distinct["part"], TokenLists(numbers.cast(pl.Int32).to_numpy(), counts.cumsum(dtype=np.int64))

@@ -4,7 +4,7 @@ a sequence of hashes, one for each word, by which the names that are written lik
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,9 +51,9 @@ class NameTable(NamedTuple):
     name_rows: np.ndarray
 
     @classmethod
-    def build(cls, names: pl.Series) -> NameTable:
-        """Make the table of a terminology's names."""
-        return cls(*_arrange(*_list_keys(names, np.arange(len(names)))))
+    def build(cls, names: pl.Series, parts: tuple[pl.Series, TokenLists] | None = None) -> NameTable:
+        """Make the table of a terminology's names, whose parts may be known (see `number_parts`)."""
+        return cls(*_arrange(*_list_keys(names, np.arange(len(names)), parts)))
 
     def edited(self, names: pl.Series, moved: np.ndarray) -> NameTable:
         """Make the table of an edited terminology. Only new names are read."""
@@ -86,13 +86,14 @@ def _combine(hashes: Iterable[int]) -> int:
     return key
 
 
-def _list_keys(names: pl.Series, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _list_keys(
+    names: pl.Series, rows: np.ndarray, parts: tuple[pl.Series, TokenLists] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """List the keys of names that have words, and their rows."""
-    starts = range(0, len(names), CHUNK)
-    parts, numbers = number_parts(names[start : start + CHUNK].to_list() for start in starts)
-    read, keys = PartKeys.read(parts), [np.empty(0, dtype=np.uint64)]
-    for start, of_names in zip(starts, numbers, strict=True):
-        found, is_whole = read.combine(of_names)
+    distinct, numbers = parts or number_parts(names)
+    read, keys = PartKeys.read(distinct), [np.empty(0, dtype=np.uint64)]
+    for start, block in zip(range(0, len(names), CHUNK), numbers.split(CHUNK), strict=True):
+        found, is_whole = read.combine(block)
         others = np.flatnonzero(~is_whole)
         found[others] = [_combine(read_hashes(name)) for name in names[start : start + CHUNK].gather(others)]
         keys.append(found)
@@ -113,11 +114,12 @@ class PartKeys(NamedTuple):
     after: np.ndarray
 
     @classmethod
-    def read(cls, parts: Sequence[str]) -> PartKeys:
+    def read(cls, parts: pl.Series) -> PartKeys:
         """Read each part once, which is all that most names need."""
-        of_part = map(_read_part, show_progress(parts, description="Reading the writing of names", unit="words"))
-        columns = zip(*of_part, strict=True) if parts else [()] * 5
-        return cls(*(np.array(column, dtype) for column, dtype in zip(columns, (bool, *[np.uint64] * 4), strict=True)))
+        shown = show_progress(parts.to_list(), description="Reading the writing of names", unit="words")
+        dtype = [(name, bool if name == "is_whole" else np.uint64) for name in cls._fields]
+        read = np.fromiter(map(_read_part, shown), dtype=dtype, count=len(parts))
+        return cls(*(np.ascontiguousarray(read[name]) for name in cls._fields))
 
     def combine(self, names: TokenLists) -> tuple[np.ndarray, np.ndarray]:
         """Combine the numbers of the parts of each name to a key, and tell which names have whole parts only."""

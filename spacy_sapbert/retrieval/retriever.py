@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter
+from ..encoder.token_lists import number_parts
 from ..files import fill_folder, hash_file, read_manifest, save_array, write_manifest
 from ..forking import is_forked
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, read_index, warn_of_memory
@@ -106,17 +107,19 @@ class Retriever:
         """Encode all names and build the index. Names with a vector in the folder `vectors_path` are not encoded."""
         # Before tokenising, which takes minutes, so that a wrong path is refused at once.
         store = None if vectors_path is None else VectorStore(vectors_path, encoder)
-        groups = group_by_tokens(terminology.names["name"], encoder)
+        names = terminology.names["name"]
+        parts = number_parts(names)
+        groups, table = group_by_tokens(names, encoder, parts), NameTable.build(names, parts)
         if not groups.tokens:
             raise ValueError(explain_unsayable(terminology))
         warn_of_unsayable(groups)
         warn_of_memory(len(groups.tokens), encoder.width)
         dtype = choose_dtype(len(groups.tokens))
         vectors = encode_groups(groups, encoder, batch_size=batch_size, store=store, dtype=dtype)
-        make_altered = partial(encode_altered_names, terminology.names["name"], encoder, batch_size=batch_size)
+        make_altered = partial(encode_altered_names, names, encoder, batch_size=batch_size)
         index.build(vectors, fingerprint=encoder.fingerprint, make_altered=make_altered)
         rows = make_row_table(groups.row_of_name, len(index))
-        return cls(terminology, index, *rows, groups.keys, NameTable.build(terminology.names["name"]))
+        return cls(terminology, index, *rows, groups.keys, table)
 
     @property
     def row_of_name(self) -> np.ndarray:

@@ -37,7 +37,7 @@ def test_tokens_are_made_once_for_the_same_names_and_encoder(encoder, tmp_path, 
     def refuse(strings):
         raise AssertionError(strings)
 
-    monkeypatch.setattr(encoder, "tokenize", refuse)
+    monkeypatch.setattr(encoder, "tokenize_names", refuse)
     assert [ids.tolist() for ids in tokenise_once(names, encoder, tmp_path)] == made
     with pytest.raises(AssertionError):
         tokenise_once(pl.Series(["heart attack cold", "common cold"]), encoder, tmp_path)
