@@ -16,8 +16,8 @@ from .base import Index as Index
 from .base import Subset as Subset
 from .base import choose_dtype as choose_dtype
 from .base import exact_search as exact_search
+from .scann import PART_ROWS
 from .scann import ScannIndex as ScannIndex
-from .scann import count_part_rows
 from .usearch import UsearchIndex as UsearchIndex
 
 # The better one first: ScaNN answers faster, usearch runs everywhere.
@@ -72,7 +72,7 @@ def warn_of_memory(rows: int, width: int) -> None:
     """Warn of a build that needs more memory than there is, for the vectors and ScaNN's copy of a part in float32."""
     size = choose_dtype(rows).itemsize
     # The vectors of a single part in float32 are the index's own.
-    copied = min(rows, count_part_rows(width)) * 4 * (1 if size == 4 else 2)
+    copied = min(rows, PART_ROWS) * 4 * (1 if size == 4 else 2)
     needed, available = (rows * size + copied) * width, find_available()
     if available is not None and needed > available:
         warnings.warn(

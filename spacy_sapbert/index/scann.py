@@ -48,11 +48,10 @@ QUERY_MULTIPLE = 16
 HASHED_TOGETHER = 4
 # On 1.7 million rows, half as many rows to train with and twice as many passes find a percent less with as much effort.
 TRAINING_SAMPLE, TRAINING_PASSES = 500_000, 6
-# A larger index has several structures, each of so many rows at most, or numbers if these are more. So the time
-# of a build grows with the rows, not with their power of 1.5, and it needs memory for the float32 vectors of one part,
-# twice. Searching two parts takes nearly twice as long as searching one.
+# A larger index has several structures, each of so many rows at most. So the time of a build grows with the rows, not
+# with their power of 1.5, and it needs memory for the float32 vectors of one part, twice: 4 GB for 256 numbers. With
+# parts of 3.4 million rows, a build of 6.8 million took 4 GB more, and a search hardly less time.
 PART_ROWS = 2_000_000
-PART_NUMBERS = 700_000_000
 # Chosen on 75,000 disease names and on 482,000 names of all kinds, queries being altered names: of all steps tried,
 # these are among the fastest that miss the nearest row for at most 0.5 % of the queries at both sizes. Going on as long
 # as the best row changes was slower. Of real mentions, 17 to 33 % are below 0.85, and at most 6 % below 0.7.
@@ -125,7 +124,7 @@ class ScannIndex(ApproximateIndex):
         """Split the rows into parts of equal size: where each part starts, and the end."""
         rows = len(self._built)
         # A loaded index has the parts that it was built with.
-        n_parts = len(self._structure or ()) or math.ceil(rows / count_part_rows(self.width))
+        n_parts = len(self._structure or ()) or math.ceil(rows / PART_ROWS)
         return [rows * part // n_parts for part in range(n_parts + 1)]
 
     def _count_leaves(self) -> int:
@@ -167,11 +166,6 @@ class ScannIndex(ApproximateIndex):
             # Not scann's load_searcher, which unpickles a file of ids wherever there is one.
             searchers.append(scann.ScannSearcher(scann.scann_pybind.ScannNumpy(str(folder / str(number)), assets)))
         return searchers
-
-
-def count_part_rows(width: int) -> int:
-    """Count the rows that a part may have, of vectors of so many numbers."""
-    return max(PART_ROWS, PART_NUMBERS // width)
 
 
 @cache

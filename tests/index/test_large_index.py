@@ -15,7 +15,6 @@ def low_thresholds():
         lower_thresholds(patch)
         patch.setattr("spacy_sapbert.index.base.HALF_PRECISION_FROM", 2500)
         patch.setattr("spacy_sapbert.index.scann.PART_ROWS", 800)
-        patch.setattr("spacy_sapbert.index.scann.PART_NUMBERS", 0)
         patch.setattr("spacy_sapbert.index.approximate.SAMPLE", 400)
         yield
 
