@@ -230,7 +230,8 @@ def parse_term(lines: list[str]) -> OboTerm:
     """Parse the lines of a [Term] stanza."""
     import fastobo  # a large module that no other reader needs
 
-    (frame,) = fastobo.loads("\n".join(lines) + "\n")
+    # Starting threads takes longer than parsing a stanza.
+    (frame,) = fastobo.loads("\n".join(lines) + "\n", threads=1)
     found: dict[str, list[Any]] = defaultdict(list)
     for clause in frame:
         found[clause.raw_tag()].append(clause)
