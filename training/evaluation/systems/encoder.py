@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import polars as pl
 import spacy
 from pydantic import PrivateAttr
 from spacy.tokens import Span
@@ -17,6 +19,7 @@ from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
 from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.encoder.transformer import resolve_device
 from spacy_sapbert.files import hash_file
+from spacy_sapbert.retrieval.encoding import VectorStore, group_by_tokens
 from spacy_sapbert.terminology import TerminologyBuilder
 
 from ...encoders.bases import SMALL, EncoderChoice, find_encoder, load_base
@@ -112,14 +115,15 @@ class LinkerSystem(System):
 
     _index: Any = PrivateAttr(None)
 
-    def load(self) -> tuple[str, str]:
+    def load(self) -> tuple[str, Embeddings]:
         shim, folder = EncoderShim({}, "auto"), find_encoder(self.encoder)
         shim.load(folder)
-        return folder, f"{shim.fingerprint} {shim.dtype}"
+        return folder, Embeddings(shim, self.cache or None)
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {"kind": "linker", "encoder": self.loaded[1], "k": LINKED}
+        shim = self.loaded[1].encoder
+        return {"kind": "linker", "encoder": f"{shim.fingerprint} {shim.dtype}", "k": LINKED}
 
     def describe_search(self) -> dict[str, Any]:
         """Describe the index, with its recall as measured when it was built."""
@@ -135,7 +139,11 @@ class LinkerSystem(System):
             row_of.setdefault((concept, name), row)
         nlp = spacy.blank("en")
         linker: Any = nlp.add_pipe("sapbert_linker", config={"k": min(LINKED, k), "spans_key": MENTIONS})
-        linker.initialize(terminology=builder.build(), encoder=make_huggingface_loader(self.loaded[0]))
+        (folder, embeddings), terminology = self.loaded, builder.build()
+        with TemporaryDirectory() as vectors:
+            store_vectors(terminology.names["name"], embeddings, vectors)
+            encoder = make_huggingface_loader(folder)
+            linker.initialize(terminology=terminology, encoder=encoder, vectors_path=vectors)
         self._index = linker.index
         docs = [nlp.make_doc(query) for query in queries]
         for doc in docs:
@@ -147,6 +155,14 @@ class LinkerSystem(System):
             scores = [entry["score"] for entry in candidates]
             found.append((np.array(rows, dtype=np.int64), np.array(scores, dtype=np.float32)))
         return pad(found, k)
+
+
+def store_vectors(names: pl.Series, embeddings: Embeddings, folder: str) -> None:
+    """Store the vectors of names where a linker looks for them, so that names are encoded once for all systems."""
+    groups = group_by_tokens(names, embeddings.encoder)
+    rows, first = np.unique(groups.row_of_name, return_index=True)
+    named = names.gather(first[rows >= 0]).to_list()
+    VectorStore(folder, embeddings.encoder).add(groups.keys, embeddings.take(named))
 
 
 class TrainedBioSyn(System):
