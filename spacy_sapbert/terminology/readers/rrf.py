@@ -18,7 +18,6 @@ from ...progress import say
 from ...settings import OnMalformed, Settings, Suppressed, TradenameDirection, Tradenames
 from ..licences import STRICTEST, Source
 from ..names import list_distinct_names, normalize_names, unite_names
-from ..storage import make_lists
 from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, Terminology
 from .lines import Texts, make_factory, takes_settings, verify
 from .rrf_lines import RrfFolder
@@ -525,19 +524,22 @@ def _make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.Da
 
 def _make_lists(values: pl.DataFrame, name: str, n_concepts: int) -> pl.Series:
     """List the distinct values of each concept in their order; concepts without any have an empty list."""
-    values = values.select("concept", name).unique(maintain_order=True).sort("concept", maintain_order=True)
-    return make_lists(values[name], np.bincount(values["concept"].to_numpy(), minlength=n_concepts)).alias(name)
+    values = values.select("concept", name).sort("concept", maintain_order=True)
+    lists = values.group_by("concept", maintain_order=True).agg(pl.col(name).unique(maintain_order=True))
+    concepts = pl.DataFrame({"concept": np.arange(n_concepts, dtype=np.uint32)})
+    return concepts.join(lists, on="concept", how="left", maintain_order="left")[name].fill_null([])
 
 
 def _count_unknown(tables: dict[str, pl.DataFrame], ids: pl.Series) -> dict[str, int]:
     """Count the rows of each file about concepts that MRCONSO does not have, and warn if there are many."""
     # All ids are looked up at once: this makes one set of the known ones.
-    mentioned = pl.concat([column for table in tables.values() for column in table.iter_columns()]).unique()
-    missing = mentioned.filter(~mentioned.is_in(ids.implode()))
-    counts = dict.fromkeys(tables, 0)
+    mentioned = pl.concat([column for table in tables.values() for column in table.iter_columns()])
+    is_unknown = (~mentioned.is_in(ids.implode())).to_numpy()
+    counts, start = dict.fromkeys(tables, 0), 0
     for file, table in tables.items():
-        if len(missing):
-            counts[file] = table.filter(pl.any_horizontal(pl.all().is_in(missing.implode()))).height
+        end = start + table.height * table.width
+        counts[file] = int(is_unknown[start:end].reshape(table.width, table.height).any(axis=0).sum())
+        start = end
         if counts[file] > UNKNOWN_SHARE * table.height:
             message = (
                 f"{counts[file]} of {table.height} rows of {file} are about concepts that MRCONSO does not have, and "
