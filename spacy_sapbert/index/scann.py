@@ -171,8 +171,8 @@ class ScannIndex(ApproximateIndex):
 @cache
 def use_processor(library: str) -> None:
     """Switch on ScaNN's code for this processor. ScaNN should do so itself, but its wheels without TensorFlow (1.3.5 to
-    1.4.2) are compiled without what finds out about the processor, and so take SSE 4 for all there is: a build takes
-    1.6 times as long, and a search as well. The results are the same."""
+    1.4.2) are compiled without what finds out about the processor, and so take SSE 4 for all there is. The results are
+    the same, and builds and searches take two thirds of the time."""
     try:
         found = re.search(r"^flags\s*:(.*)", Path("/proc/cpuinfo").read_text(), flags=re.MULTILINE)
     except OSError:

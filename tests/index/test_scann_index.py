@@ -1,15 +1,19 @@
 """ScaNN: its effort, and forked processes."""
 
+import ctypes
+import ctypes.util
 import multiprocessing
 import os
+import platform
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from index_vectors import clustered_vectors
 
 from spacy_sapbert.index import ScannIndex, exact_search
-from spacy_sapbert.index.scann import hold_log
+from spacy_sapbert.index.scann import SWITCHES, hold_log, use_processor
 
 pytestmark = pytest.mark.usefixtures("low_thresholds")
 pytest.importorskip("scann")
@@ -26,6 +30,17 @@ def test_scann_that_cannot_be_imported_is_explained(monkeypatch, install):
     install("scann")
     with pytest.raises(ImportError, match="scann can't be imported"):
         ScannIndex().build(clustered_vectors(2100))
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the switches are of that family")
+def test_scann_uses_what_the_processor_has():
+    library = ScannIndex.import_package().scann_ops_pybind.scann_pybind.__file__
+    flags = set(Path("/proc/cpuinfo").read_text(encoding="utf8").split())
+    for switch, needed in SWITCHES.items():
+        name = f"_ZN14research_scann14flags_internal{len(switch)}{switch}E"
+        assert ctypes.c_bool.in_dll(ctypes.CDLL(library), name).value == (needed <= flags)
+    # A library without switches is left alone.
+    use_processor.__wrapped__(ctypes.util.find_library("c"))
 
 
 def test_full_effort_finds_what_exact_search_finds_far_down_the_list(index):
