@@ -165,7 +165,8 @@ class EncoderShim(Shim):
         texts (Sequence[str]): The strings.
         RETURNS (list[list[int]]): Token ids of each. Strings with equal ids have equal vectors.
         """
-        return self._tokenize(self._rewrite(texts))
+        encoder = self.fixed()
+        return encoder._tokenize(encoder._rewrite(texts))
 
     def _rewrite(self, texts: Sequence[str]) -> Sequence[str]:
         settings = self.settings
@@ -184,14 +185,21 @@ class EncoderShim(Shim):
         parts (tuple[Series, TokenLists] | None): Those of the names, if they are known (see `number_parts`).
         RETURNS (TokenLists): Their token ids, as `tokenize` gives them.
         """
-        if self.settings.normalize_writing or self.settings.lower_case:
-            names, parts = type(names)(self._rewrite(names.to_list()), dtype=names.dtype), None
-        if not self.splits_at_spaces:
-            return self._tokenize_all(names, "names")
+        encoder = self.fixed()
+        if encoder.settings.normalize_writing or encoder.settings.lower_case:
+            names, parts = encoder._rewrite_all(names), None
+        if not encoder.splits_at_spaces:
+            return encoder._tokenize_all(names, "names")
         distinct, numbers = parts or number_parts(names)
-        of_part = self._tokenize_all(distinct, "words")
-        length = self.settings.max_length
+        of_part = encoder._tokenize_all(distinct, "words")
+        length = encoder.settings.max_length
         return TokenLists.join(block.replace(of_part).cut(length) for block in numbers.split(NAMES_AT_ONCE))
+
+    def _rewrite_all(self, names: pl.Series) -> pl.Series:
+        import polars as pl
+
+        slices = (names[start : start + NAMES_AT_ONCE].to_list() for start in range(0, len(names), NAMES_AT_ONCE))
+        return pl.concat([names.clear(), *(pl.Series(self._rewrite(texts), dtype=pl.String()) for texts in slices)])
 
     def _tokenize_all(self, texts: pl.Series, unit: str) -> TokenLists:
         parts = []

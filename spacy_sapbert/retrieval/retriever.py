@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -51,8 +51,6 @@ SAME_STRING = 0.99
 ROWS_AT_ONCE = 1 << 17
 # Of a concept without parents nothing is known. It comes after those with any number of ancestors.
 UNKNOWN = float("inf")
-# Names and canonical names, by the rows of names and of concepts.
-TieTexts = tuple[dict[int, str], dict[int, str]]
 # Takes vectors and the number of rows to fetch for each; gives rows and scores.
 RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
@@ -109,9 +107,11 @@ class Retriever:
         store = None if vectors_path is None else VectorStore(vectors_path, encoder)
         names = terminology.names["name"]
         parts = number_parts(names)
-        groups, table = group_by_tokens(names, encoder, parts), NameTable.build(names, parts)
+        groups = group_by_tokens(names, encoder, parts)
         if not groups.tokens:
             raise ValueError(explain_unsayable(terminology))
+        table = NameTable.build(names, parts)
+        del parts  # half a gigabyte at the size of UMLS
         warn_of_unsayable(groups)
         warn_of_memory(len(groups.tokens), encoder.width)
         dtype = choose_dtype(len(groups.tokens))
@@ -215,7 +215,7 @@ class Retriever:
         return named
 
     def _order_named(self, text: str, named: list[int], read: TieTexts) -> list[int]:
-        small, names = text.lower(), read[0]
+        small, names = text.lower(), read.names
         best: dict[int, int] = {}
         # Names written like the mention come first, then preferred ones.
         for row in sorted(named, key=lambda row: (names[row].lower() != small, not self._preferred[row])):
@@ -404,47 +404,50 @@ class Column:
         return dict(zip(rows.tolist(), self._values.gather(rows).to_list(), strict=True))
 
 
+class TieTexts(NamedTuple):
+    """What decides about ties, by the rows of names and of concepts."""
+
+    names: dict[int, str]
+    canonical_names: dict[int, str]
+    parents: dict[int, list[str]]
+
+
 class TieBreaker:
     """Order concepts whose scores are equal."""
 
     def __init__(self, terminology: Terminology, names: Column, canonical_names: Column) -> None:
-        self._terminology, self._preferred = terminology, terminology.names["preferred"].to_numpy()
+        self._preferred = terminology.names["preferred"].to_numpy()
         self._names, self._canonical_names = names, canonical_names
-        self._ids, self._parents = terminology.concepts["id"], Column(terminology.concepts["parents"])
-        # The rows of the parents of all concepts that were asked about, and of these.
-        self._above: dict[int, list[int]] = {}
+        self._parents = Column(terminology.concepts["parents"])
+        # The upper concepts of a hierarchy are asked for again and again.
+        self._find_row = lru_cache(KEPT_STRINGS)(terminology.find_row)
         self._n_ancestors: dict[int, float] = {}
 
     def read(self, concepts: np.ndarray, names: np.ndarray) -> TieTexts:
-        """Read what decides about ties: names and canonical names, by the rows of names and of concepts."""
+        """Read what decides about ties of these concepts and names."""
         concepts = np.unique(concepts)
-        self._read_parents(concepts)
-        return self._names.read(np.unique(names)), self._canonical_names.read(concepts)
+        columns = (of.read(concepts) for of in (self._canonical_names, self._parents))
+        return TieTexts(self._names.read(np.unique(names)), *columns)
 
     def order(
-        self,
-        text: str,
-        concepts: Sequence[int],
-        names: Sequence[int],
-        scores: Sequence[float],
-        read: TieTexts,
+        self, text: str, concepts: Sequence[int], names: Sequence[int], scores: Sequence[float], read: TieTexts
     ) -> list[int]:
         """Order the concepts of a mention that are sorted by their scores. Ties are broken in this order: the concept
         whose name is written like the mention but for case; the one whose canonical name it is; the one written in the
         same case; the one with fewer ancestors, which is more general; the one of which it is a preferred name; the
         smaller id. All of them have been `read`."""
         small = text.lower()
-        texts, canonical_names = read
 
         def compare_names(place: int) -> tuple[bool, bool, bool]:
-            name = texts[names[place]]
+            name = read.names[names[place]]
             lowered = name.lower()
-            is_canonical = lowered == canonical_names[concepts[place]].lower()
+            is_canonical = lowered == read.canonical_names[concepts[place]].lower()
             return lowered != small, not is_canonical, name != text
 
         def compare_concepts(place: int) -> tuple[float, bool, int]:
-            generality = self.count_ancestors(concepts[place]) or UNKNOWN
-            return generality, not self._preferred[names[place]], concepts[place]
+            concept = concepts[place]
+            generality = self.count_ancestors(concept, read.parents[concept]) or UNKNOWN
+            return generality, not self._preferred[names[place]], concept
 
         ordered: list[int] = []
         for _, group in groupby(range(len(scores)), key=lambda place: round(scores[place], DIGITS)):
@@ -459,39 +462,19 @@ class TieBreaker:
                 ordered += sorted(alike, key=compare_concepts) if len(alike) > 1 else alike
         return ordered
 
-    def count_ancestors(self, concept: int) -> float:
+    def count_ancestors(self, concept: int, parents: Sequence[str]) -> float:
         """Count the parents of a concept, their parents and so on, each once, as far as the terminology has them."""
+        if not parents:
+            return 0
         if concept not in self._n_ancestors:
-            if concept not in self._above:
-                self._read_parents(np.array([concept]))
-            seen = {concept}
-            pending = [concept]
+            seen, pending = {concept}, [*parents]
             while pending:
-                above = set(self._above[pending.pop()]) - seen
-                seen |= above
-                pending += above
+                row = self._find_row(pending.pop())
+                if row is not None and row not in seen:
+                    seen.add(row)
+                    pending += self._parents.get(row)
             self._n_ancestors[concept] = len(seen) - 1
         return self._n_ancestors[concept]
-
-    def _read_parents(self, concepts: np.ndarray) -> None:
-        """Read the parents of concepts, and of these, all of a level at once."""
-        pending = [row for row in concepts.tolist() if row not in self._above]
-        while pending:
-            parents = self._parents.read(np.array(pending))
-            rows = self._find_rows([*dict.fromkeys(parent for of_row in parents.values() for parent in of_row)])
-            above = {row: [rows[parent] for parent in of_row if parent in rows] for row, of_row in parents.items()}
-            self._above |= above
-            pending = [*{row for of_row in above.values() for row in of_row}.difference(self._above)]
-
-    def _find_rows(self, ids: Sequence[str]) -> dict[str, int]:
-        if len(ids) < FEW or is_forked():
-            found = {id_: self._terminology.find_row(id_) for id_ in ids}
-            return {id_: row for id_, row in found.items() if row is not None}
-        import polars as pl
-
-        rows = np.minimum(self._ids.search_sorted(pl.Series(ids)).to_numpy(), len(self._ids) - 1)
-        known = self._ids.gather(rows).to_list()
-        return {id_: row for id_, row, other in zip(ids, rows.tolist(), known, strict=True) if id_ == other}
 
 
 def make_empty(texts: Sequence[str]) -> Candidates:
