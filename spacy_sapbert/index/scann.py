@@ -46,7 +46,8 @@ QUERY_MULTIPLE = 16
 # Numbers hashed together. With 4 instead of 2, a search of as many leaves is half again as fast (measured on 75,000
 # disease names); what the coarser hashes rank too low, more leaves make up for.
 HASHED_TOGETHER = 4
-# On 1.7 million rows, half as many rows to train with and twice as many passes find a percent less with as much effort.
+# On 1.7 million rows, half as many to train with and twice as many passes find a percent less where few leaves are
+# searched, and as much where many are.
 TRAINING_SAMPLE, TRAINING_PASSES = 500_000, 6
 # A larger index has several structures, each of so many rows at most. So the time of a build grows with the rows, not
 # with their power of 1.5, and it needs memory for the float32 vectors of one part, twice: 4 GB for 256 numbers. With

@@ -86,9 +86,9 @@ class Retriever:
         self._name_concept, self._preferred = terminology.name_concept, terminology.names["preferred"].to_numpy()
         concepts = terminology.concepts
         self._ids, self._canonical_names, self._types = (
-            Column(concepts[key]) for key in ("id", "canonical_name", "types")
+            ColumnReader(concepts[key]) for key in ("id", "canonical_name", "types")
         )
-        self._texts = Column(self.names)
+        self._texts = ColumnReader(self.names)
         self._read_code = lru_cache(KEPT_STRINGS)(lambda id_, source: terminology.codes(id_, source)[0])
         self._ties = TieBreaker(terminology, self._texts, self._canonical_names)
 
@@ -388,7 +388,7 @@ class Retriever:
         return Retriever, (self.terminology, self.index, self.offsets, self.name_rows, self.keys, self.table)
 
 
-class Column:
+class ColumnReader:
     """A column of strings, or of lists of them. One value at a time takes long where millions have not been read yet;
     many at a time need polars' threads, which a forked process lacks, so that it would wait forever."""
 
@@ -415,10 +415,10 @@ class TieTexts(NamedTuple):
 class TieBreaker:
     """Order concepts whose scores are equal."""
 
-    def __init__(self, terminology: Terminology, names: Column, canonical_names: Column) -> None:
+    def __init__(self, terminology: Terminology, names: ColumnReader, canonical_names: ColumnReader) -> None:
         self._preferred = terminology.names["preferred"].to_numpy()
         self._names, self._canonical_names = names, canonical_names
-        self._parents = Column(terminology.concepts["parents"])
+        self._parents = ColumnReader(terminology.concepts["parents"])
         # The upper concepts of a hierarchy are asked for again and again.
         self._find_row = lru_cache(KEPT_STRINGS)(terminology.find_row)
         self._n_ancestors: dict[int, float] = {}

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from spacy_sapbert.retrieval.retriever import Column, TieBreaker
+from spacy_sapbert.retrieval.retriever import ColumnReader, TieBreaker
 from spacy_sapbert.terminology import TerminologyBuilder
 
 
@@ -20,7 +20,9 @@ def build(*concepts):
 
 
 def make_ties(terminology):
-    return TieBreaker(terminology, Column(terminology.names["name"]), Column(terminology.concepts["canonical_name"]))
+    return TieBreaker(
+        terminology, ColumnReader(terminology.names["name"]), ColumnReader(terminology.concepts["canonical_name"])
+    )
 
 
 def order(terminology, text, *found):
