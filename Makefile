@@ -60,7 +60,6 @@ wheel: $(VENV)/.demo $(VENV)/.dev
 
 # Not with --quiet, which hides warnings from `strict` as well.
 docs: $(VENV)/.training $(VENV)/.docs
-	$(BIN)/python docs/tables.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # Whether the dependencies resolve on macOS and Windows: no part of continuous integration, because releases change it.

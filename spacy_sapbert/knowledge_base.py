@@ -20,7 +20,7 @@ from .settings import Settings, with_settings
 
 KB_FILE = "knowledge_base.json"
 FORMAT_VERSION = 1
-# Chosen on development parts of NCBI disease and BC5CDR, with the bundled encoder; see docs/interop.md.
+# Chosen on development parts of NCBI disease and BC5CDR, with the bundled encoder; see docs/linker.md.
 TEMPERATURE = 0.03
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..candidates import Candidates
     from .bridge import BridgedTerminology
 
-# Chosen on development documents and on names of sources that were left out of the bridge (docs/results.md).
+# Chosen on development documents and on names of sources that were left out of the bridge (docs/notes/results.md).
 SIZE, BRIDGE, OPPOSITE = 0.0135, 0.2, 0.3
 # Candidates that are farther behind the nearest are left alone.
 WINDOW = 0.25
