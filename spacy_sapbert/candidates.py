@@ -50,7 +50,7 @@ class Candidate(TypedDict):
 
 @dataclass(frozen=True)
 class ConceptFilter:
-    """Conditions on names and concepts. All must hold; None is no condition."""
+    """Conditions on names and concepts. All must hold; None means no condition."""
 
     # Semantic types, of which the concept needs one.
     types: Collection[str] | None = None
@@ -76,7 +76,7 @@ class ConceptFilter:
                 continue
             if isinstance(value, str) or not all(isinstance(text, str) for text in value):
                 raise ValueError(BAD_SETTING.format(name=item.name, where="", value=value, allowed="a list of strings"))
-            # Any collection may be given. Frozen sets are equal whatever their order, and know their hash.
+            # Any collection may be given. Frozen sets are equal in any order, and know their hash.
             object.__setattr__(self, item.name, frozenset(value))
 
     @cached_property
@@ -231,7 +231,7 @@ def merge_forms(candidates: Candidates, ids: np.ndarray) -> Candidates:
 
 
 def _is_bare(forms: tuple[str, ...]) -> bool:
-    """Tell whether a mention is a short form alone. Any other words are in its long form too."""
+    """Return whether a mention is a short form alone. Any other words are in its long form too."""
     if len(forms) < 2:
         return False
     long, short = forms
@@ -251,7 +251,7 @@ def mention_forms(span: Span, abbreviations: Abbreviations, wanted: Abbreviation
 
 
 def is_linkable(text: str) -> bool:
-    """Tell whether a string can be a name: it has a letter or a digit, and is not too long."""
+    """Return whether a string can be a name: it has a letter or a digit, and is not too long."""
     if len(text) > MAX_LENGTH:
         warnings.warn(
             f"A mention of {len(text)} characters is too long to be a name and gets no candidates. The entity "
@@ -263,7 +263,7 @@ def is_linkable(text: str) -> bool:
 
 
 def check_texts(texts: Iterable[str]) -> list[str]:
-    """Refuse what is no list of strings: a single string, or half of a character (a lone surrogate) in one."""
+    """Refuse what is not a list of strings: a single string, or half of a character (a lone surrogate) in one."""
     from .terminology.readers.lines import invalid_utf8
 
     if isinstance(texts, Iterable) and not isinstance(texts, str):

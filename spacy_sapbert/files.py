@@ -1,6 +1,6 @@
 """Files of saved pipelines: manifests with hashes, packed folders, and folders and files written all or nothing.
 
-A save writes its parts to `.saving-ID` inside of the folder. Renaming that to `.saved` decides the save: until then,
+A save writes its parts to `.saving-ID` inside the folder. Renaming that to `.saved` decides the save: until then,
 the old parts count, and afterwards whoever reads the folder next can finish. The old parts are moved to `.replaced-ID`,
 the new ones into the folder, and `.saved` is renamed back. The old parts are deleted last.
 """
@@ -107,14 +107,14 @@ def read_manifest(path: Path, version: int, *, used: Iterable[str] = (), check_f
     if not isinstance(files, dict):
         raise OSError(DAMAGED.format(path=path, reason="it has no list of files"))
     for name in filter(_leads_out, files):
-        raise OSError(DAMAGED.format(path=path, reason=f"it lists {name!r}, which is no path in its folder"))
+        raise OSError(DAMAGED.format(path=path, reason=f"it lists {name!r}, which is not a path in its folder"))
     if check_files:
         _check_files(path, files, used)
     return manifest
 
 
 def _leads_out(name: str) -> bool:
-    # A Windows path knows both kinds of slashes, and drives, whatever the system.
+    # A Windows path knows both kinds of slashes, and drives, on any system.
     path = PureWindowsPath(name)
     return not name or "\0" in name or bool(path.anchor) or ".." in path.parts
 
@@ -160,7 +160,9 @@ def unpack_folder(data: bytes, folder: Path) -> None:
         raise ValueError(NOT_BYTES.format(reason=f"they hold a {type(files).__name__}, not files"))
     for name, content in files.items():
         if not isinstance(name, str) or _leads_out(name) or not isinstance(content, bytes):
-            raise ValueError(NOT_BYTES.format(reason=f"they hold something under {name!r} that is no file of a folder"))
+            raise ValueError(
+                NOT_BYTES.format(reason=f"they hold something under {name!r} that is not a file of a folder")
+            )
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

@@ -42,7 +42,7 @@ class EditLock:
 
 
 def is_forked() -> bool:
-    """Tell whether this process was forked after the plugin was imported, so that it may start no threads."""
+    """Return whether this process was forked after the plugin was imported, so that it may start no threads."""
     return os.getpid() != _parent
 
 

@@ -56,7 +56,7 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
         self.__dict__.pop("_preferred_rows", None)
 
     def is_empty(self) -> bool:
-        """Tell whether there are no concepts, in which case `entity_linker` refuses to work."""
+        """Return whether there are no concepts, in which case `entity_linker` refuses to work."""
         return not self.linker.is_ready
 
     def get_candidates(self, mention: Span) -> list[Candidate]:

@@ -137,7 +137,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
 
     @property
     def is_trainable(self) -> bool:
-        """False: there is nothing to train inside of a pipeline."""
+        """False: there is nothing to train inside a pipeline."""
         return False
 
     @property

@@ -69,7 +69,7 @@ def load(present: Snapshot, path: Path, exclude: Iterable[str], configured: Inde
     else:
         terminology = present.retriever.terminology
     retriever = Retriever.from_disk(find_part(path, "retriever"), terminology, memory_map=memory_map)
-    # Before an index is built again, because a wrong encoder is no reason to wait.
+    # Before an index is built again, because nobody should wait for a wrong encoder.
     snapshot = present.replaced(encoder=encoder, retriever=retriever)
     return snapshot.replaced(retriever=with_configured_index(retriever, configured, encoder))
 

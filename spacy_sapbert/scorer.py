@@ -37,7 +37,7 @@ def linker_score(
     linker (str | None): The name of the linker whose candidates count; None for those that `span._.kb_candidates`
         shows.
     is_id (Callable[[str], bool] | None): Tells whether a string is the id of one concept.
-    resolve (Callable[[str], Collection[str]] | None): Gives the ids of which any is right for a gold id; where it gives
+    resolve (Callable[[str], Collection[str]] | None): Gives the ids that are right for a gold id; where it gives
         none, the gold id stands for itself.
     negative_labels (Iterable[str]): Ids that stand for no link. The empty id always does.
     RETURNS (dict[str, float | None]): The scores, all None if no gold entity has a link:

@@ -45,7 +45,7 @@ TradenameDirection = Literal["both", "generic", "brand"]
 class Settings(BaseModel):
     """Base of all classes of settings: fields with a default, bounds and a `description`, their help text.
 
-    Values are never converted silently: "5" is no number, and true is not 1.
+    Values are never converted silently: "5" is not a number, and true is not 1.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -184,7 +184,7 @@ class SettingsAttributes(Generic[AnySettings]):
         self.cfg: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
-        # Python asks here for what is no ordinary attribute. `_settings` is missing while a copy is being made.
+        # Python asks here for what is not an ordinary attribute. `_settings` is missing while a copy is being made.
         if name in self.settings_class.model_fields and "_settings" in self.__dict__:
             return getattr(self._settings, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)

@@ -135,7 +135,7 @@ class LRUCache(Generic[Value]):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Encoder, terminology, index and caches of a linker at one moment. Whatever changes a linker makes another
+    """Encoder, terminology, index and caches of a linker at one moment. Every change of a linker makes another
     snapshot aside and puts it in place at the end, so no search sees half of a change."""
 
     # The name of the linker, for messages.
@@ -292,7 +292,7 @@ class FixedLinker:
         return mentions
 
     def links(self, label: str) -> bool:
-        """Tell whether mentions with a label are to be linked."""
+        """Return whether mentions with a label are to be linked."""
         wanted = self.settings.link_labels
         return (wanted is None or label in wanted) and label not in self.settings.skip_labels
 

@@ -145,7 +145,7 @@ def test_misspelled_and_fixed_attributes_are_refused(linker):
         linker.cache_size = 3
     with pytest.raises(ValueError, match=r"Did you mean threshold\?"):
         SapbertLinker(linker.vocab, linker.model, Index(), treshold=0.9)
-    with pytest.raises(ValueError, match="is no name encoder"):
+    with pytest.raises(ValueError, match="is not a name encoder"):
         SapbertLinker(linker.vocab, Relu(2, 2), Index())
     assert linker.cache_size == 20_000 and "threshold" in dir(linker)
 

@@ -177,7 +177,7 @@ def peak_memory() -> int:
 def _serve(script: str, function: str) -> None:
     """Take the steps of a contestant when asked to: a process of its own."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf8")
-    # Whatever libraries print goes to the standard error output.
+    # What libraries print goes to the standard error output.
     os.dup2(2, 1)
     given = json.loads(sys.stdin.readline())
     # ScaNN and nmslib start a thread for each processor that they see: narrowing the process down limits them.

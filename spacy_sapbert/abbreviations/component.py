@@ -90,7 +90,7 @@ class SchwartzHearst:
         doc (Doc): The document.
         RETURNS (Doc): The same document, with its abbreviations set.
         """
-        # spaCy joins the tokens anew each time it is asked for the text, which takes longer than all the rest.
+        # spaCy joins the tokens each time it is asked for the text, which takes longer than all the rest.
         text = doc.text_with_ws
         definitions = list(find_definitions(doc, text))
         given = self._short_forms if self._short_forms.may_be_in(text) else _NONE
@@ -188,13 +188,13 @@ def _iter_abbreviations(doc: Doc) -> Iterator[tuple[Span, str]]:
 
 
 def _get_text(long_form: object) -> str:
-    """Get the text of a long form, in whatever form a component has stored it."""
+    """Get the text of a long form, however a component has stored it."""
     text = long_form.text if isinstance(long_form, Span) else long_form
     return " ".join(text.split()) if isinstance(text, str) else ""
 
 
 def _are_own(doc: Doc) -> bool:
-    """Tell whether a document's attributes say the same as its offsets, because no other component has set them."""
+    """Return whether a document's attributes say the same as its offsets, because no other component has set them."""
     getters = Doc.get_extension("abbreviations")[2], Span.get_extension("long_form")[2]
     assigned = {key[1] for key in doc.user_data if len(key) == 4 and key[0] == "._."}
     return getters == (get_abbreviations, get_long_form) and assigned.isdisjoint({"abbreviations", "long_form"})
@@ -283,7 +283,7 @@ def _iter_brackets(text: str) -> Iterator[Bracket]:
             depth[kind] += 1
             floor = at + 1
         elif depth[BRACKETS[kind]]:
-            # Brackets left open inside of this one have no end.
+            # Brackets left open inside this one have no end.
             opener = ""
             while opener != BRACKETS[kind]:
                 opener, start, outer = stack.pop()
@@ -413,12 +413,12 @@ def _trim_end(text: str, start: int, end: int) -> int:
 
 
 def is_short_form(text: str) -> bool:
-    """Tell whether a mention is written like a short form, and so can be one for `is_initialism`."""
+    """Return whether a mention is written like a short form, and so can be one for `is_initialism`."""
     return bool(_get_letters(text))
 
 
 def is_initialism(short: str, name: str) -> bool:
-    """Tell whether a short form consists of initials of a name: "AMI" of "acute myocardial infarction".
+    """Return whether a short form consists of initials of a name: "AMI" of "acute myocardial infarction".
 
     Each word of the name gives its first letter or digit, except small words such as "of", which need not. Words may
     give more letters, in their order, if initials are the majority: "GERD" of "gastroesophageal reflux disease". A

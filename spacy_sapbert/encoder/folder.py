@@ -105,7 +105,7 @@ def _read_manifest(name: str | Path, revision: str | None) -> dict[str, Any]:
 
 def _check_kind(name: str | Path, found: Any, wanted: str | None) -> str:
     if found not in (TRANSFORMER, STATIC, ADAPTED):
-        reason = f"it is of the kind {found!r}, which this version does not know"
+        reason = f"its kind is {found!r}, which this version doesn't know"
         raise OSError(f"can't read an encoder from '{name}': {reason}")
     # Before its settings, which may have no meaning for the other kind.
     if wanted not in (None, found):

@@ -127,7 +127,7 @@ class EncoderShim(Shim):
         RAISES (OSError): If there is no such encoder, or its files are damaged.
         RAISES (ValueError): If it is of another kind than the architecture takes, cannot give the vectors asked for, or
             there is no such device.
-        RAISES (ImportError): If it is no local static encoder, and what computes with transformers is not installed.
+        RAISES (ImportError): If it is not a local static encoder, and what computes with transformers is not installed.
         """
         self.set_source(read_encoder(name, revision=revision, requested=self.requested, kind=self.kind))
 
@@ -313,7 +313,7 @@ def _forward(
 def get_encoder(model: NameEncoderModel) -> EncoderShim:
     """Return the part of a name encoder that holds the weights."""
     if not model.shims or not isinstance(model.shims[0], EncoderShim):
-        raise ValueError(f"the model '{model.name}' is no name encoder: use 'spacy-sapbert.NameEncoder.v1'")
+        raise ValueError(f"the model '{model.name}' is not a name encoder: use 'spacy-sapbert.NameEncoder.v1'")
     return model.shims[0]
 
 

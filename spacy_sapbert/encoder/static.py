@@ -121,7 +121,7 @@ def read_static(
     try:
         backend = Tokenizer.from_file(str(tokenizer))
     except Exception as error:  # the library raises Exception itself
-        raise ValueError(f"{tokenizer.name} is no tokenizer ({error})") from error
+        raise ValueError(f"{tokenizer.name} is not a tokenizer ({error})") from error
     return make_source(backend, rows, scales, settings, fingerprint)
 
 

@@ -35,7 +35,7 @@ class BratMention:
     words: list[str] = field(default_factory=list)  # What its attributes say of its context.
 
     def is_in_pieces(self, text: str) -> bool:
-        """Tell whether there is more than white space between the pieces. Brat has a piece for each line."""
+        """Return whether there is more than white space between the pieces. Brat has a piece for each line."""
         pairs = zip(self.places, self.places[1:], strict=False)
         return bool("".join(text[end:start] for (_, end), (start, _) in pairs).strip())
 

@@ -143,7 +143,7 @@ def parse_docs(data: bytes, label: str, report: ExchangeReport) -> list[Doc]:
     """Read the documents in the bytes of a DocBin, with a vocabulary of their own."""
     try:
         return list(DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab))
-    # Whatever zlib, msgpack and NumPy raise for bytes of another kind.
+    # zlib, msgpack and NumPy raise these for other bytes.
     except Exception as error:
         form = "documents with entities and their ids in kb_id_, saved by DocBin.to_disk"
         report.refuse(label, f"no documents of spaCy ({error!r:.120})", form)
@@ -228,7 +228,7 @@ def make_doc(
 
     document (AnnotatedText): Text and mentions.
     tokenize (Callable): Makes a document of a text, as `nlp.make_doc` does.
-    report (ExchangeReport): Counts mentions that overlap, are in several pieces, or begin or end inside of tokens.
+    report (ExchangeReport): Counts mentions that overlap, are in several pieces, or begin or end inside tokens.
     inside_tokens (str): "leave_out" such mentions, or "expand" them to whole tokens.
     RETURNS (Doc): The document, with its name in `user_data`.
     """
@@ -294,7 +294,7 @@ def _make_span(
             if annotation.context is not None:
                 write_context(span, annotation.context)
             return span
-    report.leave_out("mentions that begin or end inside of a token", place)
+    report.leave_out("mentions that begin or end inside a token", place)
     return None
 
 

@@ -239,7 +239,7 @@ class CodeableConcepts:
             place = f"document {document.doc_id}"
             for found in document.annotations:
                 if found.span is None or not CONTROL.sub(" ", found.span.text).strip():
-                    self.report.leave_out("mentions of white space, which are no text in FHIR", place)
+                    self.report.leave_out("mentions of white space, which are not a text in FHIR", place)
                     continue
                 row = {"document": document.doc_id, "start": found.start, "end": found.end, "label": found.label}
                 row |= {"pieces": found.pieces} if found.pieces else {}
@@ -248,7 +248,7 @@ class CodeableConcepts:
 
 
 def describe_context(context: MentionContext | None) -> dict[str, Any]:
-    """Say what a mention means for the patient's record. The resource is null for what is no resource's."""
+    """Say what a mention means for the patient's record. The resource is null if none fits."""
     if context is None:
         return {"context": None, "resource": "Condition"}
     described: dict[str, Any] = {"context": context.words, "resource": "Condition"}

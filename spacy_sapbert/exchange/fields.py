@@ -125,7 +125,7 @@ def name_files(documents: Iterable[AnnotatedText], report: ExchangeReport) -> It
     for document in documents:
         name = quote(document.doc_id, safe=" #()+,;=@[]")
         if name != document.doc_id:
-            kind = "documents whose names are no file names, with % for other characters"
+            kind = "documents whose names are not file names, with % for other characters"
             report.note_odd(kind, document.doc_id)
         number = number_name(name.lower(), taken)[len(name) :]
         if number:
@@ -145,7 +145,7 @@ def read_text(path: Path, report: ExchangeReport) -> str | None:
 
 
 def read_lines(path: Path, report: ExchangeReport) -> Iterator[tuple[int, str]]:
-    r"""Number the lines of a text file, from 1. Each ends at \n or \r\n; a byte order mark at the start is no text."""
+    r"""Number the lines of a text file, from 1. Each ends at \n or \r\n. A byte order mark at the start is dropped."""
     text = (read_text(path, report) or "").removeprefix("\ufeff")
     yield from enumerate((line.removesuffix("\r") for line in text.split("\n")), 1)
 

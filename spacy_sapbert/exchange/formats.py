@@ -164,7 +164,7 @@ def dump_bioc(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Ite
 
 
 def read_inception(folder: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
-    """Read .json files at any depth. Mentions are named entities, and whatever else has an identifier."""
+    """Read .json files at any depth. Mentions are named entities and all else with an identifier."""
     paths = sorted(folder.rglob("*.json"), key=lambda path: path.with_suffix(""))
     if not paths:
         report.refuse(str(folder), "there are no .json files", INCEPTION_FORM)
@@ -178,7 +178,7 @@ def read_inception(folder: Path, report: ExchangeReport) -> Iterator[AnnotatedTe
             structures = [{"%ID": id_, **row} for id_, row in structures.items() if isinstance(row, dict)]
         rows = [row for row in structures if isinstance(row, dict)] if isinstance(structures, list) else []
         texts = [row for row in rows if row.get("%TYPE") == SOFA and isinstance(row.get("sofaString"), str)]
-        # Other views of a document are no text of its own.
+        # Other views of a document are not its text.
         texts = [row for row in texts if row.get("sofaID") == VIEW] or texts
         if len(texts) != 1:
             report.refuse(str(path), f"{len(texts)} texts", INCEPTION_FORM)
@@ -271,7 +271,7 @@ def read_table(folder: Path, report: ExchangeReport, *, ending: str) -> Iterator
         name, start, end, label, ids, mention = (cells[column] for column in READ)
         flags, pieces = [cells.get(word, "").lower() for word in FLAGS], cells.get(PIECES, "")
         if name not in documents or not (start.isdecimal() and end.isdecimal()):
-            report.refuse(place, f"no such document as {name!r:.40}, or offsets that are no numbers", TABLE_FORM)
+            report.refuse(place, f"no such document as {name!r:.40}, or offsets that are not numbers", TABLE_FORM)
         elif (found := documents[name].text[int(start) : int(end)]) != mention:
             fault = f"the text from {start} to {end} is {found!r:.80}, but the mention is {mention!r:.80}"
             report.refuse(place, fault, TABLE_FORM)
@@ -469,7 +469,7 @@ def import_docs(
     report (ExchangeReport): Gets malformed records, mentions that overlap, and mentions that spaCy cannot hold.
     prefix (str): What stands before each id in the files only, such as "UMLS:".
     lang (str): The language of the tokenizer.
-    inside_tokens (str): What is done with mentions that begin or end inside of a token: "leave_out", or "expand".
+    inside_tokens (str): What is done with mentions that begin or end inside a token: "leave_out", or "expand".
     RETURNS (dict[str, Any]): The counts, which are written beside the output as well.
     RAISES (ValueError): If there is no such format, or if a record is malformed and errors are not skipped.
     """

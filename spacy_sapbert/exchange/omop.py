@@ -158,7 +158,7 @@ class NoteNlp:
             if NOTE_ID.fullmatch(name) and int(name) <= LARGEST_ID:
                 notes += [(int(name), found.span, found.context) for found in document.annotations if found.span]
             else:
-                self.report.refuse(f"document {name}", "its name is no whole number", FORM)
+                self.report.refuse(f"document {name}", "its name is not a whole number", FORM)
         keys = [self._list_keys(span) for _, span, _ in notes]
         known = athena.find(key for of_mention in keys for key in of_mention)
         # Who finds the past anywhere tells it from the present.

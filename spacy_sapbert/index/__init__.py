@@ -46,7 +46,7 @@ def read_index(path: str | Path, *, memory_map: bool = True) -> Index:
     was built with is not installed, but another one is, that one builds an index from the saved vectors."""
     kind = read_manifest(Path(path) / INDEX_FILE, FORMAT_VERSION, check_files=False).get("kind")
     if kind not in KINDS:
-        raise OSError(f"'{path}' holds an index of the kind {kind!r}, not one of: {', '.join(KINDS)}")
+        raise OSError(f"'{path}' holds an index of kind {kind!r}, not one of: {', '.join(KINDS)}")
     cls = KINDS[kind]
     index = choose_kind(cls)() if issubclass(cls, ApproximateIndex) else cls()
     index.read(Path(path), memory_map)
@@ -54,7 +54,7 @@ def read_index(path: str | Path, *, memory_map: bool = True) -> Index:
 
 
 def is_as_configured(index: Index, configured: Index) -> bool:
-    """Tell whether a loaded index is what a config asks for, so that it need not be built again. A config that leaves
+    """Return whether a loaded index is what a config asks for, so that it need not be built again. A config that leaves
     the choice to the platform takes any saved kind."""
     if not isinstance(index, ApproximateIndex) or not isinstance(configured, ApproximateIndex):
         return configured.is_auto or type(index) is type(configured)

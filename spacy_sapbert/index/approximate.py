@@ -65,7 +65,7 @@ class ApproximateIndex(Index):
 
     @classmethod
     def is_installed(cls) -> bool:
-        """Tell whether the package is installed. Without it, such an index is searched exactly."""
+        """Return whether the package is installed. Without it, such an index is searched exactly."""
         return find_spec(cls.kind) is not None
 
     @classmethod
@@ -80,7 +80,7 @@ class ApproximateIndex(Index):
             ) from error
 
     def is_worn(self, unused: int) -> bool:
-        """Tell whether to call `rearranged`, because many rows are unused or not in the structure."""
+        """Return whether to call `rearranged`, because many rows are unused or not in the structure."""
         added = 0 if self._added is None else len(self._added)
         return super().is_worn(unused) or (added > ADDED_LIMIT and self.is_installed())
 

@@ -214,7 +214,7 @@ class Index:
         return twin
 
     def is_worn(self, unused: int) -> bool:
-        """Tell whether to call `rearranged`, because so many rows are unused."""
+        """Return whether to call `rearranged`, because so many rows are unused."""
         return unused > UNUSED_SHARE * len(self)
 
     def rearranged(self, rows: np.ndarray, make_altered: Callable[[], np.ndarray] | None = None) -> Index:
@@ -308,7 +308,7 @@ class Index:
         return {}
 
     def _is_approximate(self) -> bool:
-        """Tell whether an index of as many rows is searched approximately."""
+        """Return whether an index of as many rows is searched approximately."""
         return False
 
     def _arrange(self) -> None:

@@ -43,7 +43,7 @@ LARGE_LEAVES_PER_ROOT = 1.0
 SOAR_LAMBDA = 2.0
 # ScaNN chooses leaves in another way for fewer than twelve queries, with other results.
 QUERY_MULTIPLE = 16
-# Numbers hashed together. With 4 instead of 2, a search of as many leaves is half again as fast (measured on 75,000
+# Numbers hashed together. With 4 instead of 2, a search of as many leaves is 1.5 times as fast (measured on 75,000
 # disease names); what the coarser hashes rank too low, more leaves make up for.
 HASHED_TOGETHER = 4
 # On 1.7 million rows, half as many to train with and twice as many passes find a percent less where few leaves are

@@ -14,7 +14,7 @@ class MatcherSettings(Settings):
     linker: str = Field(default="sapbert_linker", description="The linker whose terminology has the names.")
     matches: Literal["longest", "longest+", "all"] = Field(
         default="longest",
-        description='Keep the longest of overlapping names; with "longest+" also names inside of coordinated ones '
+        description='Keep the longest of overlapping names; with "longest+" also names inside coordinated ones '
         '("foot deformities" in "hand and foot deformities"); or all. The latter two need `spans_key`.',
     )
     words: Literal["classes", "exact"] = Field(
@@ -37,7 +37,7 @@ class MatcherSettings(Settings):
     not_below: Strings | None = Field(
         default=None, description="Ids of concepts, to find neither these nor their descendants; null for none."
     )
-    skip_names: Strings = Field(default=(), description="Names that are no mention, in any order of their words.")
+    skip_names: Strings = Field(default=(), description="Names to leave out, in any order of their words.")
     min_length: int = Field(default=2, ge=1, description="Characters that a name has at least.")
     own_case_length: int = Field(
         default=5, ge=0, description='Names of up to so many characters match in their own case only: "ALL", not "all".'

@@ -64,7 +64,7 @@ class BagTable(NamedTuple):
     members: np.ndarray  # words that are in a class with others, sorted
     classes: np.ndarray  # the word that stands for the class of each
     vocabulary: np.ndarray  # all words of names, sorted
-    generic: np.ndarray  # words that are no name by themselves, sorted
+    generic: np.ndarray  # words that are not a name by themselves, sorted
     other_rows: np.ndarray  # of names with other words for the whole, sorted
     other_offsets: np.ndarray  # where the words of each start
     other_words: np.ndarray
@@ -121,7 +121,7 @@ class BagTable(NamedTuple):
         return [tuple(self.other_words[start:end].tolist()) for start, end in pairwise(bounds)]
 
     def classify(self, hashes: np.ndarray) -> np.ndarray:
-        """Put the word that stands for its class in the place of each word."""
+        """Put the word that stands for its class in place of each word."""
         places = find_places(self.members, hashes)
         return np.where(places >= 0, self.classes[places], hashes) if len(self.members) else hashes
 

@@ -32,7 +32,7 @@ _OPPOSITE = re.compile(r"\b(?:(?:non|anti)[\s\-‐‑–]*|pre[\-‐‑–])$", 
 _FREE = re.compile(r"[\-‐‑–]free\b", re.IGNORECASE)
 # Behind an adjective: "oral hypoglycemic agents" are no hypoglycemia.
 _REMEDY = re.compile(r"\s+(?:agent|drug|medication)s?\b", re.IGNORECASE)
-# A short form inside of a name, "breast (BRCA) cancer", and the characters around it in which the name may be.
+# A short form inside a name, "breast (BRCA) cancer", and the characters around it in which the name may be.
 _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
 # What a long form may lack of a name, and the share that the name covers, up to the end, for the short form to have it.
 HEADS = (("", 0.5), (" disease", 1.0), (" syndrome", 1.0))
@@ -219,7 +219,7 @@ class CompiledMatcher:
         return "exact" if text.lower() in (self._name_column[row].lower() for row in choice.rows) else "form"
 
     def _drop_joined(self, hits: list[Hit]) -> list[Hit]:
-        """Drop what was put together of two pieces if a name inside of it already is one of the concept."""
+        """Drop what was put together of two pieces if a name inside it already is one of the concept."""
         concepts = self._terminology.name_concept
         inside: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for hit in hits:

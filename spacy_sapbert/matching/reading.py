@@ -46,7 +46,7 @@ class Reading(NamedTuple):
     segment: np.ndarray  # brackets and ends of sentences
     links: np.ndarray  # commas, "with", and joins
     joins: np.ndarray  # "and", "or", slashes
-    skipped: np.ndarray  # words that are no content
+    skipped: np.ndarray  # words without content
 
 
 def read(text: str, vocabulary: np.ndarray | None = None) -> Reading:

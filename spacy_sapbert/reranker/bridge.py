@@ -28,7 +28,7 @@ FILE = Path(__file__).parent / "bridge.safetensors"
 NOWHERE: frozenset[int] = frozenset()
 # Of keys and hashes of words, the file has the first bits.
 SHIFT = np.uint64(32)
-# Concepts whose facts are remembered. When there are as many, they are looked up anew.
+# Concepts whose facts are remembered. When there are more, they are looked up again.
 KEPT_CONCEPTS = 1 << 18
 
 
@@ -111,7 +111,7 @@ def make_keys(texts: Sequence[str]) -> np.ndarray:
 
 @lru_cache(CACHED)
 def _classify(word: str) -> int:
-    """Get the key of a word that is no name by itself."""
+    """Get the key of a word that is not a name by itself."""
     key = int(make_keys([word])[0])
     return int(ANY_ABNORMALITY) if key in ABNORMALITIES.tolist() else key
 

@@ -204,7 +204,7 @@ def reranker_score(
 
     examples (Iterable[Example]): The examples.
     linker (str): The name of the reranker.
-    resolve (Callable[[str], Collection[str]] | None): Gives the terminology's ids of which any is right for a gold id.
+    resolve (Callable[[str], Collection[str]] | None): Gives the terminology's ids that are right for a gold id.
         A gold id for which there are none counts as NIL.
     RETURNS (dict[str, float | None]): The scores of `linker_score`, and, None where nothing can be computed:
         nel_nil_p, nel_nil_r, nel_nil_f: precision, recall and F-score of NIL.

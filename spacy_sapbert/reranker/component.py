@@ -355,7 +355,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         sgd (Optimizer | None): The optimizer.
         losses (dict[str, float] | None): The losses so far.
         RETURNS (dict[str, float]): The losses, with the mean loss of the batch's mentions added.
-        RAISES (ValueError): If the reranker has not been initialized, or the loss is no finite number.
+        RAISES (ValueError): If the reranker has not been initialized, or the loss is not a finite number.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)

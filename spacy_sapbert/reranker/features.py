@@ -105,7 +105,7 @@ class ConceptFacts:
 
     def count(self, concepts: np.ndarray) -> np.ndarray:
         """Count the names, parents and semantic types of concepts."""
-        # One value at a time: whatever polars does on whole tables may run on its threads, which a forked process
+        # One value at a time: what polars does on whole tables may run on its threads, which a forked process
         # lacks, so that it would wait forever.
         for concept in np.unique(concepts[self._counts[concepts, 0] == 0]).tolist():
             self._counts[concept] = 1 + len(self._parents[concept]), 1 + len(self._types[concept])

@@ -61,7 +61,7 @@ class GoldIds:
         self._resolved: dict[str, frozenset[str]] = {}
 
     def resolve(self, kb_id: str) -> frozenset[str]:
-        """Get the ids of which any is right for a gold id; none for NIL and where the terminology has none of them.
+        """Get the ids that are right for a gold id; none for NIL, or if the terminology has none of them.
 
         An id of the terminology may itself be several equal ones joined by "|": it is right if one of them is.
         """
@@ -112,7 +112,7 @@ class AnnotatedMentions(NamedTuple):
     mentions: Mentions
     documents: list[int]  # the number of each one's document
     keys: list[int]  # the key of each one's document
-    right: list[frozenset[str]]  # the ids of which any is right; none for NIL and ids that the terminology lacks
+    right: list[frozenset[str]]  # the ids that are right; none for NIL and for ids that the terminology lacks
 
     @classmethod
     def read(

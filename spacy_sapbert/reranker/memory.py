@@ -164,7 +164,7 @@ class AnnotationMemory:
         return cls(mentions, stacked, concepts, table, np.array(documents, dtype=np.uint64))
 
     def has_document(self, key: int) -> bool:
-        """Tell whether annotations of a document are here."""
+        """Return whether annotations of a document are here."""
         return key in self._document_places
 
     def recall(self, mentions: Sequence[str], vectors: np.ndarray, left_out: Sequence[int | None]) -> Recollections:

@@ -114,7 +114,7 @@ def _build_layers(width: int) -> NetworkModel:
 
 def start_network(model: NetworkModel, given: ListInput, is_right: np.ndarray) -> None:
     """Start the network as what decides without annotations, with what fits a sample best: mean and deviation of each
-    feature, the weight of the score, and the score of NIL. Weights start anew. `is_right` has the rows of
+    feature, the weight of the score, and the score of NIL. Weights start afresh. `is_right` has the rows of
     `Lists.with_nil`."""
     features = given.features
     n_features = features.shape[1]

@@ -31,7 +31,7 @@ DENIED = "denied"
 # What two words are opposites in, the side, and what they have in common.
 Pole = tuple[str, int, str]
 _NO_POLES: frozenset[Pole] = frozenset()
-# "anemia" is no opposite of "emia": what a prefix stands before has so many letters.
+# "anemia" is not the opposite of "emia": what a prefix stands before has so many letters.
 STEM = 4
 
 

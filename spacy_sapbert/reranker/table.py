@@ -189,7 +189,7 @@ class CandidateTable:
 
 
 class _Cache:
-    """Rows of the last mentions, one after another in a few large arrays. When these are full, they are filled anew."""
+    """Rows of the last mentions, one after another in a few large arrays, which are emptied when they are full."""
 
     def __init__(self, size: int, rows_each: int, n_features: int) -> None:
         self._size, self._n_rows = size, size * rows_each

@@ -156,7 +156,7 @@ class VectorStore:
     def __init__(self, path: str | Path, encoder: EncoderShim) -> None:
         try:
             if not isinstance(path, str | Path) or not str(path):
-                raise ValueError("which is no path")
+                raise ValueError("which is not a path")
             self.path = Path(path)
             if self.path.exists() and not self.path.is_dir():
                 raise ValueError("which is a file")

@@ -50,7 +50,7 @@ class Allowed(NamedTuple):
 
 class FilterTable:
     """A terminology's types, sources and languages, encoded as small numbers when a filter first asks for them. Columns
-    are read in chunks, as Python's strings: whatever polars computes on columns may run on its threads, which a forked
+    are read in chunks, as Python's strings: what polars computes on columns may run on its threads, which a forked
     process lacks, so that it would wait forever."""
 
     def __init__(self, terminology: Terminology) -> None:

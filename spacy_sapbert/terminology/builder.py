@@ -185,7 +185,7 @@ def check_id(concept_id: str) -> None:
 
 
 def check_text(concept_id: str, what: str, text: str) -> None:
-    """Refuse a value that is no valid text."""
+    """Refuse a value that is not valid text."""
     if not isinstance(text, str):
         reason = f"it is a {type(text).__name__}, not a string (in tables, empty cells are often read as NaN)"
     elif text.isascii():

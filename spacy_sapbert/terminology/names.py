@@ -22,7 +22,7 @@ def normalize_names(names: pl.Series) -> pl.Series:
 
 
 def list_distinct_names(names: pl.DataFrame, *, lower_case: bool = True) -> pl.DataFrame:
-    """List the distinct names of each concept, whatever their language."""
+    """List the distinct names of each concept, in any language."""
     name = pl.col("name").str.to_lowercase() if lower_case else pl.col("name")
     # Names are sorted by concept already, so that sorting them is faster than hashing them.
     listed = names.select("concept", name).sort("concept", "name")

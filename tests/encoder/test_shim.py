@@ -90,9 +90,9 @@ def test_training_is_refused_and_dropout_stays_off(model):
 
 
 def test_other_models_are_refused():
-    with pytest.raises(ValueError, match="'linear' is no name encoder"):
+    with pytest.raises(ValueError, match="'linear' is not a name encoder"):
         get_encoder(Linear(2, 2))
-    with pytest.raises(ValueError, match="is no name encoder"):
+    with pytest.raises(ValueError, match="is not a name encoder"):
         make_huggingface_loader("anything")(Linear(2, 2))
 
 

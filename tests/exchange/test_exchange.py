@@ -67,7 +67,7 @@ def test_mentions_inside_of_tokens_are_counted_or_expanded(tmp_path):
     (tmp_path / "in" / "a.txt").write_text("headcold", encoding="utf8")
     (tmp_path / "in" / "a.ann").write_text("T1\tD 4 8\tcold\nN1\tReference T1 X:1\tcold\n", encoding="utf8")
     out = tmp_path / "a.spacy"
-    assert "mentions that begin or end inside of a token" in run("from", "brat", tmp_path / "in", out)
+    assert "mentions that begin or end inside a token" in run("from", "brat", tmp_path / "in", out)
     assert [list(doc.ents) for doc in load(out)] == [[]]
     run("from", "brat", tmp_path / "in", out, "--inside-tokens", "expand")
     [doc] = load(out)
@@ -109,7 +109,7 @@ def test_overlaps_and_places_are_counted_and_never_shifted():
     assert [(ent.start_char, ent.end_char) for ent in doc.ents] == [(2, 11), (11, 12)]
     assert [(span.start_char, span.end_char) for span in doc.spans[OVERLAPPING]] == [(2, 6)]
     assert count_kinds(report) == {
-        "mentions that begin or end inside of a token": 1,
+        "mentions that begin or end inside a token": 1,
         "mentions outside of their text": 4,
         "mentions that overlap a longer one": 1,
     }

@@ -132,5 +132,5 @@ def test_any_mention_gives_what_fhir_accepts(tmp_path_factory, document):
     for row in rows:
         CodeableConcept.model_validate(row["codeableConcept"])
         assert 0 <= row["start"] < row["end"] <= len(document.text)
-    left_out = count_kinds(report).get("mentions of white space, which are no text in FHIR", 0)
+    left_out = count_kinds(report).get("mentions of white space, which are not a text in FHIR", 0)
     assert len(rows) == len(document.annotations) - left_out

@@ -165,9 +165,9 @@ def write_files(folder, files):
         ("prodigy", '{"text": "a", "spans": [{"start": 0, "end": 9}]}', "line 1"),
         ("pubtator", "1|t|😀 Sore\n1|a|\n1\t3\t7\tSore\tSign\n1\t0\t4\ttoes\tPart\n", "the text from 0 to 4"),
         ("csv", make_table("b,0,1,D,C1,a"), "row 2.*no such document as 'b'"),
-        ("csv", make_table("a,0,x,D,C1,a"), "row 2.*offsets that are no numbers"),
+        ("csv", make_table("a,0,x,D,C1,a"), "row 2.*offsets that are not numbers"),
         ("csv", make_table("a,0,1,D,C1,b"), "row 2.*the text from 0 to 1 is 'a'"),
-        ("csv", make_table("a,0"), "row 2.*offsets that are no numbers"),
+        ("csv", make_table("a,0"), "row 2.*offsets that are not numbers"),
         ("csv", make_table("a,0,1,D\r,C1,a"), "mentions.csv: new-line character"),
         ("csv", {**make_table(), "mentions.csv": IN_PIECES}, "row 2.*the pieces '0 1;1 3' are not '0 END"),
         (
@@ -430,7 +430,7 @@ def test_brat_has_prefixes_and_names_of_files(tmp_path):
     # NIL has no resource, so that brat does not show it; the document's name is no file name.
     assert count_kinds(report) == {
         "ids without a resource and a colon, which brat does not show": 1,
-        "documents whose names are no file names, with % for other characters": 1,
+        "documents whose names are not file names, with % for other characters": 1,
     }
 
 

@@ -114,8 +114,8 @@ def test_vectors_of_another_encoder_are_kept_beside(encoder, encoder_folder, tmp
         (lambda folder: folder / "file", "which is a file"),
         (lambda folder: "/proc/none/vectors", ""),
         (lambda folder: "a\0b", ""),
-        (lambda folder: "", "which is no path"),
-        (lambda folder: 3, "which is no path"),
+        (lambda folder: "", "which is not a path"),
+        (lambda folder: 3, "which is not a path"),
     ],
 )
 def test_a_path_that_cannot_be_a_folder_is_refused(encoder, tmp_path, path, reason):

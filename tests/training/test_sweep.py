@@ -207,7 +207,7 @@ def test_sweeps_that_would_prove_nothing_are_not_run(config, tasks, tmp_path, mo
     [
         ('learning_rate": 1e-2', 'learning_rate": 1e-4', "slow.*fast.*same settings"),
         ('{"optimizer.learning_rate": 1e-2', '{"optimiser.learning_rate": 1e-2', "optimiser.*no such setting"),
-        ("[variants]", "[others]", "is no sweep.*others"),
+        ("[variants]", "[others]", "is not a sweep.*others"),
         ("seeds", "seed", "seeds of .sweep."),
         ("[0.0, 0.5]", "[0.0, 0]", "base_shares.*a list of different numbers"),
         ("[0.0, 0.5]", "[1.0]", "base_shares.*less than 1, not 1.0"),

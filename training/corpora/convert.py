@@ -42,7 +42,7 @@ class Conversion:
     id_key: str = ID_KEY  # For Prodigy, the key of a span's id.
     errors: str = "raise"  # At the first malformed record, or "skip" and count them.
     lang: str = "en"  # The language of the tokenizer.
-    shares: Mapping[str, float] | None = None  # Split all documents anew, into parts of these shares.
+    shares: Mapping[str, float] | None = None  # Split all documents again, into parts of these shares.
     seed: int = 0  # Seed of the split.
 
 

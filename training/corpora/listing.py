@@ -251,7 +251,7 @@ def _find_beside(dictionary: Path) -> str:
         # Some other file: what is beside a dictionary is the user's own.
         with suppress(ValueError, KeyError, TypeError):
             entry = json.loads(path.read_text(encoding="utf8"))["releases"][dictionary.name.partition(".tsv")[0]]
-            # Another file may have been put in the place of the one that was written.
+            # Another file may have been put in place of the one that was written.
             names |= {str(entry["name"])} if entry["sha256"] == hash_file(dictionary) else set()
     return names.pop() if len(names) == 1 else ""
 

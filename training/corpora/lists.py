@@ -74,7 +74,7 @@ def _read_queries(file: InputFile) -> Iterator[Mention]:
         place = f"{row.place}, document {doc_id}"
         numbers = NUMBERS.fullmatch(span)
         if not numbers or not text:
-            row.refuse("an empty mention" if numbers else f"{span!r:.40} is no start and end")
+            row.refuse("an empty mention" if numbers else f"{span!r:.40} is not a start and an end")
             continue
         if pmid != doc_id:
             file.report.note_odd("queries with another PMID than their file", f"{place}: {pmid}")

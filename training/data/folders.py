@@ -42,9 +42,9 @@ class DataFolder:
         manifest = Path(path) / self.manifest
         if not manifest.is_file():
             raise FileNotFoundError(
-                f"There is no {self.manifest} in {path}, so this is no complete folder of training data. Such folders "
-                f"are written by `{self.command}` of `python -m training`: run the command, or correct the path. "
-                "Projects read those below their `--vars.data`, a folder that projects/training_data writes."
+                f"There is no {self.manifest} in {path}, so the folder is missing or incomplete. "
+                f"`python -m training {self.command}` writes it: run the command, or correct the path. "
+                "Projects read it below their `--vars.data`, a folder that projects/training_data writes."
             )
         try:
             return read_manifest(manifest, self.version, used=["*.parquet"])

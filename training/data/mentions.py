@@ -96,7 +96,7 @@ def read_dictionary_rows(file: SourceFile) -> Iterator[tuple[str, str, str]]:
         width = width or len(fields)
         if not reason and len(fields) != width:
             # Otherwise the rest of a name with a tab in it would become its source.
-            reason = f"{len(fields)} fields, but {width} in the lines before: perhaps a tab inside of a name"
+            reason = f"{len(fields)} fields, but {width} in the lines before: perhaps a tab inside a name"
         if not reason and not all(part.strip() for part in fields[0].split(EQUAL_IDS)):
             reason = f"an empty id in {fields[0]!r}"
         if reason:

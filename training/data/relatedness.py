@@ -107,7 +107,7 @@ def _find_number(words: Sequence[str], place: int) -> str:
 def find_opposites(terminology: Terminology) -> list[tuple[str, str]]:
     """Find opposites by rule: ids of a concept and of its opposite, sorted by kind and id.
 
-    A name and its opposite's name have the same normal words but one. Two concepts are no opposites if they share a
+    A name and its opposite's name have the same normal words but one. Two concepts are not opposites if they share a
     name or a code, or one is the other's parent. Of a concept's opposites of one kind, one is drawn, by ids and names.
     """
     table, ids = list_distinct_names(terminology.names), terminology.concepts["id"].to_list()
@@ -121,7 +121,7 @@ def find_opposites(terminology: Terminology) -> list[tuple[str, str]]:
     choices: dict[tuple[str, int], set[tuple[str, str]]] = defaultdict(set)
     for (kind, _), sides in frames.items():
         for left, right in combinations(sides, 2):
-            # "1" and "1a" are no opposites: one may contain the other.
+            # "1" and "1a" are not opposites: one may contain the other.
             if left.startswith(right) or right.startswith(left):
                 continue
             for row, name in sides[left]:

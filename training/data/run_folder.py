@@ -111,7 +111,7 @@ class RunFolder:
         return [json.loads(line) for line, _ in lines]
 
     def forget_metrics(self, step: int | None) -> None:
-        """Remove the metrics after a step, which a resumed run repeats (None: all), and lines that are no entries."""
+        """Remove the metrics after a step, which a resumed run repeats (None: all), and lines that are not entries."""
         kept = []
         for line, fault in self._read_lines() if step is not None else ():
             if fault:

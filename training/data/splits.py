@@ -29,7 +29,7 @@ def read_held_out(path: str | Path) -> LinkingTask:
     if path.is_file() and (folder / FOLDER.manifest).is_file() and path.name not in FOLDER.read(folder)["files"]:
         raise ValueError(
             f"{path} does not belong to the split that it lies with: its concepts may be among those to train "
-            "on. Make the split anew with this source (`--sources`), or move the file to another folder to "
+            "on. Split again with this source (`--sources`), or move the file to another folder to "
             "measure on it all the same."
         )
     return LinkingTask.from_disk(path)
@@ -62,7 +62,7 @@ def make_source_task(terminology: Terminology, source: str, *, seed: int = 0) ->
     has_source = terminology.names["source"].cast(pl.String).str.split("|").list.contains(source)
     concepts = terminology.names.filter(has_source)["concept"].unique().sort().to_numpy()
     names = list_distinct_names(terminology.names)
-    # A name shared with a training concept is no query: training sees it.
+    # A name shared with a training concept can't be a query: training sees it.
     paired, is_eligible = _find_paired(names, len(terminology))
     asked = paired[is_eligible[paired] & np.isin(paired, concepts)]
     if not len(asked) or len(concepts) == len(terminology):

@@ -85,7 +85,7 @@ class LinkingTask:
             if SHARED_KEY in data:
                 name = data.pop(SHARED_KEY)
                 if not SHARED_NAME.fullmatch(name):
-                    raise ValueError(f"{name!r} is no name of a dictionary")
+                    raise ValueError(f"{name!r} is not a name of a dictionary")
                 data |= from_json(path.with_name(name).read_bytes())
             task = TypeAdapter(cls).validate_python(data)
             is_whole = len(task.queries) == len(task.gold) and len(task.names) == len(task.ids)
@@ -93,7 +93,7 @@ class LinkingTask:
                 raise ValueError("queries, gold, names and ids do not fit together")
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"{path} is no file of queries and a dictionary: {error}. Make it anew with "
+                f"{path} is not a file of queries and a dictionary: {error}. Write it again with "
                 "`python -m training split`, or give the file that this command has written."
             ) from error
         return task

@@ -76,7 +76,7 @@ def read_results(path: str | Path, fingerprint: str) -> dict[str, dict[str, floa
     try:
         frame = pl.read_parquet(path, columns=["task", "metric", "rank", "value", "fingerprint"])
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise ValueError(f"{path} is no table of results: {error}. Give a results.parquet of `measure`.") from error
+        raise ValueError(f"{path} is not a table of results: {error}. Give a results.parquet of `measure`.") from error
     own = frame.filter(pl.col("fingerprint") == fingerprint, pl.col("metric").is_in([ACCURACY, *ANSWER_METRICS]))
     rows: dict[str, dict[str, float]] = {}
     for task, metric, rank, value, _ in own.iter_rows():

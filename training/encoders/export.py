@@ -149,7 +149,7 @@ def average_transformers(transformers: Sequence[torch.nn.Module], shares: Sequen
 def _load(name: str) -> EncoderSource:
     folder = find_encoder(name)
     if (Path(folder) / ADAPTER_FILE).is_file():
-        reason = f"it has an adapter ({ADAPTER_FILE}), whose weights are no part of the transformer's"
+        reason = f"it has an adapter ({ADAPTER_FILE}), whose weights are not part of the transformer's"
         raise _refuse_mean(repr(folder), reason)
     try:
         source = read_encoder(folder, kind=TRANSFORMER)

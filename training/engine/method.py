@@ -116,7 +116,7 @@ class Method(ABC, Generic[SettingsT]):
         """Describe how an encoder was trained, for its card and for the user."""
 
     def build(self) -> Model:
-        """Make the model, after the data are loaded, and whatever the steps need."""
+        """Make the model, after the data are loaded, and all that the steps need."""
         return Model(copy_transformer(self.base.source, self.settings.batch.dropout))
 
     def batches(self, start: int) -> Iterator[Any]:

@@ -112,7 +112,7 @@ class PipelineSystem(DocumentSystem):
             return nlp
         if not self.terminology:
             # Projects give empty variables: the system is then listed as missing.
-            raise FileNotFoundError("A system of the kind pipeline needs a saved `pipeline`, or a `terminology`.")
+            raise FileNotFoundError("A system of kind 'pipeline' needs a saved `pipeline`, or a `terminology`.")
         nlp = spacy.blank("en")
         is_off = self.abbreviations == "off"
         config: dict[str, Any] = {"k": max(RANKS), "abbreviations": "short_form" if is_off else self.abbreviations}

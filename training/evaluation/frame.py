@@ -45,7 +45,7 @@ def read_results(folder: str | Path) -> pl.DataFrame:
     try:
         frame = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise ValueError(f"{path} is no table of results: {error}. Write it anew with `measure`.") from error
+        raise ValueError(f"{path} is not a table of results: {error}. Write it again with `measure`.") from error
     if dict(frame.schema) != SCHEMA:
-        raise ValueError(f"{path} has other columns than {', '.join(SCHEMA)}. Write it anew with `measure`.")
+        raise ValueError(f"{path} has other columns than {', '.join(SCHEMA)}. Write it again with `measure`.")
     return frame

@@ -140,7 +140,7 @@ def _measure(system: System, task: Task, folder: Path) -> Result:
         try:
             kept = RESULTS.validate_python(json.loads(path.read_text(encoding="utf8")))
         except ValueError as error:
-            raise ValueError(f"{path} holds no result: {error}. Remove the file to measure it anew.") from error
+            raise ValueError(f"{path} holds no result: {error}. Remove the file to measure it again.") from error
         if predictions.is_file() or not kept.has_predictions:
             return kept
     begin = time.perf_counter()

@@ -90,6 +90,6 @@ def read_predictions(path: str | Path) -> list[Prediction]:
                 predictions.append(LINES.validate_json(line))
     except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
-            f"{path}, line {len(predictions) + 1}, is no prediction: {error}. Remove the file to measure it anew."
+            f"{path}, line {len(predictions) + 1}, is not a prediction: {error}. Remove the file to measure it again."
         ) from error
     return predictions

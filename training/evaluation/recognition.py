@@ -73,7 +73,7 @@ class PhraseMatcherSystem(DocumentSystem):
 
     def load(self) -> Language:
         if not self.terminology:
-            raise FileNotFoundError("A system of the kind phrase_matcher needs a `terminology`.")
+            raise FileNotFoundError("A system of kind 'phrase_matcher' needs a `terminology`.")
         nlp = spacy.blank("en")
         nlp.add_pipe("name_phrases", config={"terminology": self.terminology})
         return nlp
@@ -115,7 +115,7 @@ class RecognitionTask(DocumentTask):
         if not any(founds):
             raise ValueError(
                 f"This pipeline can't be measured: its components ({', '.join(nlp.pipe_names) or 'none'}) find no "
-                "mention with an id. A system of the kind `pipeline` needs a `matcher` for texts without mentions."
+                "mention with an id. A system of kind `pipeline` needs a `matcher` for texts without mentions."
             )
         words = sum(len(text.split()) for text in texts)
         details: dict[str, Any] = {"documents": len(docs), "seconds": round(seconds, 3)}

@@ -290,7 +290,7 @@ def choose_triples(
         is_seen = pl.col("head", "tail").is_in(np.flatnonzero(find_rows(ids, seen.concepts["id"]) >= 0))
         frame = keep(frame, ~pl.all_horizontal(is_seen), "seen")
     frame = keep(frame, pl.len().over("relation") >= settings.min_triples, "rare_label")
-    # An order that is random, but the same whatever order they came in.
+    # A random order that does not depend on the order in which they came.
     frame = frame.sort("relation", "head", "tail")
     frame = frame[np.random.default_rng(SPLIT_SEED).permutation(frame.height)]
     place = pl.int_range(pl.len()).over("relation")

@@ -134,7 +134,7 @@ class System(Settings):
         return str(getattr(self, self.trained)) if self.trained else ""
 
     def at(self, path: str) -> Self:
-        """Put another path in the place of the trained model's."""
+        """Put another path in place of the trained model's."""
         return self.changed(**{self.trained: path})
 
     def connect(self, others: Mapping[str, System]) -> None:

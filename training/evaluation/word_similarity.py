@@ -111,7 +111,7 @@ def read_rated_pairs(path: str | Path) -> pl.DataFrame:
         if is_bad.any():
             row = int(is_bad.arg_true()[0])
             raise ValueError(
-                f"pair {row + 1} has an empty term, or a rating that is no finite number: {frame.row(row)}"
+                f"pair {row + 1} has an empty term, or a rating that is not a finite number: {frame.row(row)}"
             )
         if not frame.height:
             raise ValueError("there is no pair")

@@ -116,7 +116,7 @@ class Objective(NamedTuple):
         self, embeddings: torch.Tensor, labels: torch.Tensor, names: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, dict[str, int]]:
         """Compute the loss of a batch, and the numbers of mined pairs in both directions. `labels` are the concepts.
-        With a number for each distinct name, homonyms are no negatives."""
+        With a number for each distinct name, homonyms are not negatives."""
         pairs = list_pairs(labels, names)
         if self.miner is not None:
             pairs = self.miner(embeddings, pairs)

@@ -152,7 +152,7 @@ def start_output(output: Path, job: Job, corpus: Path) -> list[Block]:
         if known.get(key) != wanted:
             raise CorpusError(
                 f"{output} holds the output of another {key}: {known.get(key)}, not {wanted}. Choose another output "
-                "folder, or delete this one to link all documents anew."
+                "folder, or delete this one to link all documents again."
             )
     files = describe_input(corpus, job, known.get("files", {}))
     if known:

@@ -88,7 +88,7 @@ def link_block(nlp: Language, documents: pa.Table, job: Job) -> tuple[pa.Table, 
             errors[number] = str(error)
     finders = [name for name in nlp.pipe_names if "doc.ents" in nlp.get_pipe_meta(name).assigns]
     # Once many words are known, new ones are forgotten behind the block: memory does not grow with the corpus. Before,
-    # that would cost a quarter of the time, because frequent words would be made anew in each block.
+    # that would cost a quarter of the time, because frequent words would be made again for each block.
     forget = nlp.memory_zone if len(nlp.vocab) >= KEPT_WORDS else nullcontext
     with forget():
         _empty_caches(nlp)
@@ -129,7 +129,7 @@ def _read_row(number: int, document: dict[str, Any], job: Job) -> Row:
 def _read_entity(entity: dict[str, Any], length: int) -> Entity:
     start, end = (-1 if entity.get(key) is None else entity[key] for key in ("start", "end"))
     if not 0 <= start < end <= length:
-        raise ValueError(f"the entity from {start} to {end} is no part of its text of {length:,} characters")
+        raise ValueError(f"the entity from {start} to {end} is not part of its text of {length:,} characters")
     return start, end, entity.get("label") or ""
 
 
@@ -139,7 +139,7 @@ def _link_rows(nlp: Language, rows: list[Row], found: dict[int, list[Mention]], 
         return
     try:
         linked = _pipe(nlp, rows)
-    except Exception as error:  # whatever a component of the user's own raises
+    except Exception as error:  # a user's component may raise anything
         if len(rows) == 1:
             errors[rows[0].number] = f"{type(error).__name__}: {error}"
         else:
@@ -213,7 +213,7 @@ def make_mentions(mentions: Sequence[tuple[str, Mention]], fingerprint: str) -> 
     *columns, candidates = list(zip(*(mention for _, mention in mentions), strict=True)) or [()] * len(Mention._fields)
     flat = [candidate for found in candidates for candidate in found]
     offsets = np.cumsum([0, *map(len, candidates)], dtype=np.int32)
-    # pyarrow makes the name of a field anew each time, so it is asked for once.
+    # pyarrow makes the name of a field each time, so it is asked for once.
     types = {field.name: field.type for field in CANDIDATE}
     fields = [pa.array([candidate.get(name) for candidate in flat], type_) for name, type_ in types.items()]
     lists = pa.ListArray.from_arrays(pa.array(offsets), pa.StructArray.from_arrays(fields, fields=list(CANDIDATE)))

@@ -65,7 +65,7 @@ class BlockWorker:
             self._nlp = spacy.load(job.pipeline)
             if not any(isinstance(component, SapbertLinker) for _, component in self._nlp.pipeline):
                 raise CorpusError("it has no `sapbert_linker`")
-        except Exception as error:  # whatever a component of the user's own raises
+        except Exception as error:  # a user's component may raise anything
             self._stop = f"the pipeline {job.pipeline} can't be used: {type(error).__name__}: {error}"
 
     def link(self, block: Block) -> Result:

@@ -118,7 +118,7 @@ def invalid_utf8(text: str) -> str | None:
 
 
 def parse_record(kind: type[RecordT], text: str) -> RecordT:
-    """Parse one line of JSON, or raise a ValueError with the reason why it is no record of the kind."""
+    """Parse one line of JSON, or raise a ValueError with the reason why it is not such a record."""
     if reason := invalid_utf8(text):
         raise ValueError(reason)
     try:

@@ -285,7 +285,7 @@ def _keep(block: pl.DataFrame, conditions: dict[str, pl.Expr], dropped: Counter[
     """Keep the atoms that meet all conditions, and count the others by the first condition that they fail."""
     if not conditions:
         return block
-    # Rows are copied once, whatever the number of conditions.
+    # Rows are copied once for all conditions.
     kept = np.ones(block.height, dtype=bool)
     for mask in block.select(**conditions).iter_columns():
         left = kept & mask.to_numpy()

@@ -129,7 +129,7 @@ def test_pairs_of_mentions_are_those_of_a_naive_loop(tmp_path, mentions, rows, l
         ("dictionary", "C1\t ", "2 fields between tabs instead of two or three with text"),
         ("dictionary", "C1\tfever\tMSH\tENG", "4 fields"),
         ("dictionary", "C1||C2\tfever", "an empty id"),
-        ("dictionary", "C2\ta\tb", "a tab inside of a name"),
+        ("dictionary", "C2\ta\tb", "a tab inside a name"),
     ],
 )
 def test_files_of_another_form_are_refused(tmp_path, name, line, reason):

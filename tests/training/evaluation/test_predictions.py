@@ -39,7 +39,7 @@ def test_predictions_are_read(tmp_path):
 )
 def test_bad_predictions_are_refused_with_their_line(tmp_path, line):
     path = write_lines(tmp_path / "a.jsonl.gz", [json.dumps(LINE), line])
-    with pytest.raises(ValueError, match="line 2, is no prediction"):
+    with pytest.raises(ValueError, match="line 2, is not a prediction"):
         read_predictions(path)
 
 
@@ -48,5 +48,5 @@ def test_cut_predictions_are_refused(tmp_path):
     lines = [json.dumps({**LINE, "mention": rng.bytes(20).hex()}) for _ in range(200)]
     path = write_lines(tmp_path / "a.jsonl.gz", lines)
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match="is no prediction"):
+    with pytest.raises(ValueError, match="is not a prediction"):
         read_predictions(path)

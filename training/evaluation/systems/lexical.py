@@ -71,7 +71,7 @@ class BackoffSystem(System):
     def connect(self, others: Mapping[str, System]) -> None:
         self._system = others.get(self.over)
         if self._system is None or isinstance(self._system, BackoffSystem):
-            raise ValueError(f"over = {self.over!r} is no other system of the file.")
+            raise ValueError(f"over = {self.over!r} is not another system of the file.")
         if FOLD in self._system.path:
             raise ValueError(
                 f"over = {self.over!r} has a model for each fold, and folds have no training part in common."

@@ -71,7 +71,7 @@ def read_vector_table(path: str | Path) -> VectorTable:
 def _read_text(path: Path) -> VectorTable:
     with path.open("rb") as raw, unpacked(path, raw) as content:
         first, second = (content.readline().decode("utf8", "replace") for _ in range(2))
-    # A first line with the numbers of rows and columns has spaces, whatever the words have in them.
+    # A first line with the numbers of rows and columns has spaces, even if the words have other separators.
     announced = [int(field) for field in first.split()] if first.replace(" ", "").strip().isdecimal() else []
     announced = announced if len(announced) == 2 else []
     line = second if announced else first
