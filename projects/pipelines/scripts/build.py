@@ -40,8 +40,8 @@ NOTE_ON_NAMES = (
 )
 NOTE_ON_DOCUMENTS = (
     "All other scores are of {name}: {documents} documents, with {mentions} mentions of concepts that the pipeline may "
-    "link. `ents_*`: mentions with their boundaries, of overlapping ones the longest. `nel_*`: the concepts of these gold "
-    "mentions, given to the pipeline. `mention_*`: boundaries and concepts of all mentions, found in the texts alone. "
+    "link. `ents_*`: mentions with their boundaries, of overlapping ones the longest. `nel_*`: the concepts of these "
+    "gold mentions, when given. `mention_*`: boundaries and concepts of all mentions, found in the texts alone. "
     "`document_*`: the set of concepts of each document, found in its text alone."
 )
 
@@ -49,7 +49,7 @@ NOTE_ON_DOCUMENTS = (
 def main(
     name: str,
     version: str,
-    open_terminology: Path,
+    open_terminology: Annotated[Path, typer.Argument(resolve_path=True)],
     output: Path,
     documents: Annotated[str, typer.Option(help="Documents with gold ids, as NAME=FILE")] = "",
 ) -> None:
@@ -88,7 +88,7 @@ def read(source: str | None, open_terminology: Path) -> Terminology:
             msg.fail(f"The ontologies are not merged: there is no {merged}", advice, exits=1)
         return Terminology.from_disk(merged)
     # That project knows where an ontology may be, and what to note of it.
-    project = import_file("terminology", open_terminology / "scripts" / "terminology.py")  # type: ignore[no-untyped-call]
+    project = import_file("terminology", open_terminology / "scripts" / "terminology.py")
     ontologies = srsly.read_json(open_terminology / "configs" / "ontologies.json")
     ontology = next(one for one in ontologies if one["source"] == source)
     assets = open_terminology / "assets"
