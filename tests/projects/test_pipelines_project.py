@@ -1,0 +1,175 @@
+"""The project `pipelines`: packages of ontologies of a few terms say what they hold and how good they are."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import spacy
+import srsly
+from project_scripts import import_scripts
+from spacy.cli.package import package
+from spacy.tokens import DocBin
+
+from spacy_sapbert.terminology import merge, read_obo
+
+with import_scripts("pipelines"):
+    import build as project
+
+OPEN_TERMINOLOGY = Path(__file__).parents[2] / "projects" / "open_terminology"
+HEADER = "format-version: 1.2\ndata-version: releases/2025-01-16\n"
+HPO = """
+[Term]
+id: HP:0000118
+name: Phenotypic abnormality
+xref: UMLS:C4021819
+
+[Term]
+id: HP:0001649
+name: Tachycardia
+synonym: "Racing heart" EXACT layperson []
+synonym: "Rapid heart beat" EXACT []
+alt_id: HP:0001648
+is_a: HP:0000118
+
+[Term]
+id: HP:0002027
+name: Abdominal pain
+synonym: "Belly pain" EXACT layperson []
+synonym: "Pain in abdomen" EXACT []
+is_a: HP:0000118
+
+[Term]
+id: HP:0012825
+name: Mild
+"""
+CL = """
+[Term]
+id: CL:0000000
+name: cell
+
+[Term]
+id: CL:0000540
+name: neuron
+is_a: CL:0000000
+
+[Term]
+id: GO:0008150
+name: biological process
+"""
+TEXT = "A racing heart and mild belly pain."
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Make a project with the ontologies HP and CL, and without the others."""
+    for name in ("configs", "scripts"):
+        shutil.copytree(OPEN_TERMINOLOGY / name, tmp_path / "open" / name)
+    (tmp_path / "open" / "assets").mkdir()
+    for name, text in (("hp", HPO), ("cl", CL)):
+        (tmp_path / "open" / "assets" / f"{name}.obo").write_text(HEADER + text, encoding="utf8")
+    return tmp_path
+
+
+def build(folder, name, documents=""):
+    project.main(name, "1.2.3", folder / "open", folder / "output", documents)
+    return srsly.read_json(folder / "output" / name / "meta.json")
+
+
+def write_gold(folder, *mentions):
+    doc = spacy.blank("en")(TEXT)
+    doc.ents = [doc.char_span(start, end, label="x", kb_id=id_) for start, end, id_ in mentions]
+    DocBin(docs=[doc]).to_disk(folder / "gold.spacy")
+    return f"My texts={folder / 'gold.spacy'}"
+
+
+def test_a_package_loads_and_says_what_it_holds_and_how_good_it_is(folder):
+    # An old id of Tachycardia; and of two mentions, one has another concept.
+    documents = write_gold(folder, (2, 14, "HP:0001648"), (24, 34, "HP:0001649"), (19, 23, "HP:0012825"))
+    meta = build(folder, "hpo_linker", documents)
+    packages = folder / "packages"
+    packages.mkdir()
+    package(folder / "output" / "hpo_linker", packages, create_sdist=False)
+    made = packages / "en_hpo_linker-1.2.3"
+    nlp = spacy.load(made / "en_hpo_linker" / made.name)
+    found = [(ent.text, ent.label_, ent.kb_id_) for ent in nlp(TEXT).ents]
+    assert found == [("racing heart", "PHENOTYPE", "HP:0001649"), ("belly pain", "PHENOTYPE", "HP:0002027")]
+
+    scores = meta["performance"]
+    assert scores["ents_p"] == scores["ents_r"] == scores["document_r"] == 1.0, (
+        "Mild can't be linked, and does not count"
+    )
+    assert scores["nel_micro_f"] == scores["nel_acc_at_1"] == scores["mention_f"] == scores["document_p"] == 0.5
+    assert 0 <= scores["left_out_names_acc"] <= 1
+    assert "6 names" in meta["notes"] and "of My texts: 1 documents, with 2 mentions" in meta["notes"]
+    shipped = srsly.read_json(made / "meta.json")
+    assert nlp.meta["performance"] == shipped["performance"] == scores
+    assert any(wanted.startswith("spacy-sapbert") for wanted in shipped["requirements"])
+    hpo, encoder = meta["sources"]
+    assert "Human Phenotype Ontology releases/2025-01-16" in hpo["name"] and hpo["url"] == "https://hpo.jax.org"
+    assert all(source["license"] in meta["license"] for source in (hpo, encoder))
+    licences = (made / "LICENSES_SOURCES").read_text(encoding="utf8")
+    assert all(source[key] in licences for source in (hpo, encoder) for key in ("name", "url", "license"))
+    readme = (made / "README.md").read_text(encoding="utf8")
+    assert "`NEL_MICRO_F` | 50.00" in readme and "[The spacy-sapbert authors]()" not in readme
+
+
+def test_a_second_package_does_not_keep_the_scores_of_the_first(folder):
+    packages = folder / "packages"
+    packages.mkdir()
+    for documents in (write_gold(folder, (2, 14, "HP:0001649")), ""):
+        build(folder, "hpo_linker", documents)
+        package(folder / "output" / "hpo_linker", packages, create_sdist=False, force=True)
+    readme = (packages / "en_hpo_linker-1.2.3" / "README.md").read_text(encoding="utf8")
+    assert "LEFT_OUT_NAMES_ACC" in readme and "NEL" not in readme
+
+
+def test_terms_of_other_ontologies_are_not_linked(folder):
+    meta = build(folder, "cl_linker")
+    assert meta["performance"] == {}, "no concept has two names"
+    nlp = spacy.load(folder / "output" / "cl_linker")
+    doc = nlp("The biological process of a neuron.")
+    assert [(ent.text, ent.label_, ent.kb_id_) for ent in doc.ents] == [("neuron", "CELL_TYPE", "CL:0000540")]
+
+
+def test_merged_ontologies_have_all_sources_and_their_roots_under_other_ids(folder, capsys):
+    with pytest.raises(SystemExit):
+        build(folder, "open_linker")
+    assert "run open_terminology" in capsys.readouterr().out
+    ontologies = srsly.read_json(OPEN_TERMINOLOGY / "configs" / "ontologies.json")
+    with import_scripts("open_terminology"):
+        from terminology import add_source
+    read = [
+        add_source(read_obo(file, id_prefix=ontology["id_prefix"], source=ontology["source"]), ontology)
+        for ontology in ontologies
+        if (file := folder / "open" / "assets" / ontology["file"]).is_file()
+    ]
+    merge(read).to_disk(folder / "open" / "output" / "terminology")
+    meta = build(folder, "open_linker")
+    assert [source.get("abbreviation") for source in meta["sources"]] == ["CL", "HP", None]
+    nlp = spacy.load(folder / "output" / "open_linker")
+    assert nlp.get_pipe("sapbert_linker").below == ("C4021819", "CL:0000000")
+    doc = nlp("A mild biological process: racing heart of a neuron.")
+    assert [ent.kb_id_ for ent in doc.ents] == ["HP:0001649", "CL:0000540"]
+
+
+@pytest.mark.parametrize(
+    ("name", "documents", "message"),
+    [
+        ("hp_linker", "", "There are: hpo_linker, mondo_linker"),
+        ("mondo_linker", "", "The ontology MONDO is missing"),
+        ("hpo_linker", "nowhere.spacy", "There is no .spacy file nowhere.spacy"),
+        ("doid_linker", "", "The ontology has none of DOID:4"),
+    ],
+)
+def test_what_is_missing_is_named(folder, name, documents, message, capsys):
+    shutil.copyfile(folder / "open" / "assets" / "hp.obo", folder / "open" / "assets" / "doid.obo")
+    with pytest.raises(SystemExit):
+        build(folder, name, documents)
+    assert message in " ".join(capsys.readouterr().out.split())
+    assert not (folder / "output").exists()
+
+
+def test_documents_with_other_ids_are_refused(folder, capsys):
+    with pytest.raises(SystemExit):
+        build(folder, "hpo_linker", write_gold(folder, (2, 14, "D013610")))
+    assert "has a concept that the pipeline may link" in " ".join(capsys.readouterr().out.split())
