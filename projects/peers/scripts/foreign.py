@@ -206,7 +206,7 @@ def quickumls(given: dict[str, Any]) -> Iterator[Any]:
     from quickumls.install import parse_and_encode_ngrams
 
     names, ids = read_dictionary(given)
-    # It asks for a tagger, which is on no package registry, and hardly changes what it finds.
+    # It would load a tagger, which pip does not install, and finds nearly the same without it.
     nlp = spacy.blank("en")
     yield "read", describe("quickumls", "quickumls_simstring", "unqlite", "nltk", "spacy")
     with TemporaryDirectory() as folder:
@@ -217,7 +217,8 @@ def quickumls(given: dict[str, Any]) -> Iterator[Any]:
         nltk.data.path.insert(0, folder)
         for flag, content in (("lowercase", ""), ("language", "ENG"), ("database_backend", "unqlite")):
             Path(folder, f"{flag}.flag").write_text(content, encoding="utf8")
-        # UMLS has a preferred atom for every string of a concept. Preferred names go before more similar ones.
+        # UMLS has a preferred atom for every string of a concept. QuickUMLS puts preferred names before more similar
+        # ones, so that all must be preferred here, too.
         terms = ((name.lower(), concept_id, [], 1) for name, concept_id in zip(names, ids, strict=True))
         files = [str(Path(folder, file)) for file in ("umls-simstring.db", "cui-semtypes.db")]
         parse_and_encode_ngrams(terms, *files, database_backend="unqlite")
