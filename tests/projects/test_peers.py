@@ -78,7 +78,7 @@ def test_what_runs_in_other_environments_groups_ranks_and_asks_in_batches(tmp_pa
     assert json.loads((tmp_path / "found_x.json").read_text())["one"]["b"] == [["b"], [1.0]]
     text = (find_scripts("peers") / "foreign.py").read_text(encoding="utf8")
     imported = set(re.findall(r"^\s*(?:import|from) ([a-z_]+)", text, re.MULTILINE))
-    assert imported - set(sys.stdlib_module_names) == {"scispacy", "spacy", "gilda"}
+    assert imported - set(sys.stdlib_module_names) == {"scispacy", "spacy", "gilda", "nltk", "quickumls"}
 
 
 def test_tasks_must_be_there_and_share_a_dictionary(files, tmp_path):
@@ -146,7 +146,7 @@ def test_what_is_found_in_texts_is_kept_and_counted(files, tmp_path):
     contestants = {"x": Contestant("X", "", "", {})}
     (peer,) = recognise.make_peers(tmp_path, tasks, ids, contestants, Turns({"X": taken}))
     assert (peer["mention_p"], peer["mention_r"], peer["document_f"]) == (0.5, 0.5, 0.5)
-    assert "| X | 2.0 | 2 | 50.0/50.0/50.0 | 50.0/50.0/50.0 | 10 |" in recognise.make_table([peer])
+    assert "| X | 2.0 |  | 2 | 50.0/50.0/50.0 | 50.0/50.0/50.0 | 10 |" in recognise.make_table([peer])
     for documents, reason in (("", "which is empty"), (f"a={tmp_path / 'no.spacy'}", "with distinct names")):
         with pytest.raises(ValueError, match=reason):
             recognise.read_tasks(documents, "")
@@ -155,16 +155,16 @@ def test_what_is_found_in_texts_is_kept_and_counted(files, tmp_path):
 def test_who_finds_mentions_in_texts(files, tmp_path):
     (tmp_path / "hp.obo").write_text("")
     given = {"run": "", "repeats": 1, "below": ["HP:0000118"]}
-    found = recognise.make_contestants(given, tmp_path / "hp.obo", "", tmp_path, "fast", "gilda")
-    assert [*found] == ["phrases", "longest", "all", "gilda", "fast_longest", "fast_all"]
+    pythons = {"fasthpocr": "fast", "gilda": "", "quickumls": "quick"}
+    found = recognise.make_contestants(given, tmp_path / "hp.obo", "", tmp_path, pythons)
+    ours = ["phrases", "longest", "all"]
+    assert [*found] == [*ours, "quick_defaults", "quick_strict", "fast_longest", "fast_all"]
+    assert found["quick_strict"].python == "quick" and found["quick_strict"].inputs["threshold"] == 0.9
     assert found["all"].inputs["matcher"] == {"matches": "all", "spans_key": "concepts", "below": ["HP:0000118"]}
     assert found["fast_all"].python == "fast" and not found["fast_all"].inputs["is_longest"]
     # It has no use for a dictionary.
-    assert [*recognise.make_contestants(given, Path(files[1]), "", tmp_path, "fast", "")] == [
-        "phrases",
-        "longest",
-        "all",
-    ]
+    pythons = {"fasthpocr": "fast", "gilda": "gilda", "quickumls": ""}
+    assert [*recognise.make_contestants(given, Path(files[1]), "", tmp_path, pythons)] == [*ours, "gilda"]
 
 
 @pytest.mark.slow
@@ -178,3 +178,4 @@ def test_texts_are_annotated_side_by_side(files, static_folder, tmp_path):
     assert {peer["system"]: peer["mention_f"] for peer in written["peers"]} == {
         **{"PhraseMatcher": 1.0, "ours, longest names": 1.0, "ours, all names": 0.8}
     }
+    assert all(peer["load_seconds"] > 0 for peer in written["peers"])

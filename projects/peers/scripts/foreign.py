@@ -187,11 +187,49 @@ def fasthpocr(given: dict[str, Any]) -> Iterator[Any]:
         with TemporaryDirectory(dir=index.parent) as folder:
             IndexHPO(given["ontology"], folder).index()
             Path(folder, index.name).replace(index)
+    begin = time.perf_counter()
     annotator = HPOAnnotator(str(index))
-    yield "build", {"index_was_kept": is_kept}
+    yield "build", {"index_was_kept": is_kept, "load": time.perf_counter() - begin}
 
     def annotate_all(texts: Sequence[str]) -> list[list[Found]]:
         found = [annotator.annotate(text, longestMatch=given["is_longest"]) for text in texts]
         return [[(one.startOffset, one.endOffset, one.hpoUri) for one in of_text] for of_text in found]
 
     yield from annotate_texts(given, annotate_all)
+
+
+def quickumls(given: dict[str, Any]) -> Iterator[Any]:
+    """QuickUMLS with its defaults but for the threshold of similarity, over an index of names in lower case."""
+    import nltk
+    import spacy
+    from quickumls import QuickUMLS
+    from quickumls.install import parse_and_encode_ngrams
+
+    names, ids = read_dictionary(given)
+    # It would load a tagger, which pip does not install, and finds nearly the same without it.
+    nlp = spacy.blank("en")
+    yield "read", describe("quickumls", "quickumls_simstring", "unqlite", "nltk", "spacy")
+    with TemporaryDirectory() as folder:
+        # NLTK would fetch its stop words; those of spaCy take their place.
+        stop_words = Path(folder, "corpora", "stopwords", "english")
+        stop_words.parent.mkdir(parents=True)
+        stop_words.write_text("\n".join(sorted(nlp.Defaults.stop_words)), encoding="utf8")
+        nltk.data.path.insert(0, folder)
+        for flag, content in (("lowercase", ""), ("language", "ENG"), ("database_backend", "unqlite")):
+            Path(folder, f"{flag}.flag").write_text(content, encoding="utf8")
+        # UMLS has a preferred atom for every string of a concept. QuickUMLS puts preferred names before more similar
+        # ones, so that all must be preferred here, too.
+        terms = ((name.lower(), concept_id, [], 1) for name, concept_id in zip(names, ids, strict=True))
+        files = [str(Path(folder, file)) for file in ("umls-simstring.db", "cui-semtypes.db")]
+        parse_and_encode_ngrams(terms, *files, database_backend="unqlite")
+        yield "build"
+        begin = time.perf_counter()
+        matcher = QuickUMLS(folder, threshold=given["threshold"], accepted_semtypes=None, spacy_component=True)
+        yield "loaded", {"load": time.perf_counter() - begin}
+        matcher.nlp = nlp
+
+        def annotate_all(texts: Sequence[str]) -> list[list[Found]]:
+            found = [[matches[0] for matches in matcher.match(text)] for text in texts]
+            return [[(best["start"], best["end"], best["cui"]) for best in of_text] for of_text in found]
+
+        yield from annotate_texts(given, annotate_all)

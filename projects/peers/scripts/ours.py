@@ -115,6 +115,8 @@ def plugin(given: dict[str, Any]) -> Iterator[Any]:
 
 def recognise(given: dict[str, Any]) -> Iterator[Any]:
     """A pipeline of raw texts: the plugin's matcher and linker, or spaCy's PhraseMatcher if no matcher is given."""
+    import spacy
+
     from training.evaluation.documents import PipelineSystem
     from training.evaluation.recognition import PhraseMatcherSystem, find_spans_key
 
@@ -132,3 +134,9 @@ def recognise(given: dict[str, Any]) -> Iterator[Any]:
         return [[(span.start_char, span.end_char, span.kb_id_) for span in spans] for _, spans in docs]
 
     yield from annotate_texts(given, annotate)
+    with TemporaryDirectory() as folder:
+        nlp.to_disk(folder)
+        begin = time.perf_counter()
+        # Last, so that peak memory is that of one pipeline.
+        spacy.load(folder)
+        yield "loaded", {"load": time.perf_counter() - begin}

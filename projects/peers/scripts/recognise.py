@@ -32,11 +32,16 @@ def read_tasks(documents: str, below: str) -> dict[str, RecognitionTask]:
 
 
 def make_contestants(
-    given: dict[str, Any], terminology: Path, encoder: str, index: Path, fasthpocr: str, gilda: str
+    given: dict[str, Any], terminology: Path, encoder: str, index: Path, pythons: dict[str, str]
 ) -> dict[str, Contestant]:
     """Make all contestants by their keys; those of other packages only if their Pythons are given. FastHPOCR knows
     ontologies only.
     """
+
+    def add(key: str, name: str, function: str, **inputs: Any) -> None:
+        if python := pythons[function.partition("_")[0]]:
+            found[key] = Contestant(name, SCRIPTS / "foreign.py", function, {**given, **inputs, "key": key}, python)
+
     own = {**given, "terminology": str(terminology), "encoder": encoder}
     every = {"matches": "all", "spans_key": "concepts"}
     below = {"below": given["below"]} if given["below"] else {}
@@ -46,14 +51,14 @@ def make_contestants(
         key: Contestant(name, SCRIPTS / "ours.py", "recognise", {**own, "key": key, "matcher": matcher})
         for key, (name, matcher) in ours.items()
     }
-    if gilda:
-        found["gilda"] = Contestant("gilda", SCRIPTS / "foreign.py", "gilda_texts", {**given, "key": "gilda"}, gilda)
-    if fasthpocr and ".obo" in terminology.suffixes:
+    add("gilda", "gilda", "gilda_texts")
+    for key, name, threshold in (("quick_defaults", "0.7, its default", 0.7), ("quick_strict", "0.9", 0.9)):
+        add(key, f"QuickUMLS, similarity from {name}", "quickumls", threshold=threshold)
+    if ".obo" in terminology.suffixes:
         # Of each ontology, an index of its own.
         kept = {"ontology": str(terminology), "index": str(index / hash_file(terminology)[:16])}
         for key, name, is_longest in (("fast_longest", "longest names", True), ("fast_all", "all names", False)):
-            inputs = {**given, **kept, "key": key, "is_longest": is_longest}
-            found[key] = Contestant(f"FastHPOCR, {name}", SCRIPTS / "foreign.py", "fasthpocr", inputs, fasthpocr)
+            add(key, f"FastHPOCR, {name}", "fasthpocr", **kept, is_longest=is_longest)
     return found
 
 
@@ -74,7 +79,8 @@ def make_peers(
                     **{"system": name, "task": task_name, **figures},
                     "words_per_second": words / measured.median(name, f"annotate {task_name}"),
                     "build_seconds": measured.median(name, "build"),
-                    "peak_bytes": measured.peak(name),
+                    "load_seconds": measured.figures(name).get("load"),
+                    "peak_bytes": measured.peak(name, f"annotate {task_name}"),
                     "versions": measured.figures(name)["versions"],
                 }
             )
@@ -83,16 +89,18 @@ def make_peers(
 
 def make_table(peers: list[dict[str, Any]]) -> str:
     """Write the table: a row for each system, three columns for each task."""
-    columns = ["system", "build, s", "peak memory, MB"]
+    columns = ["system", "build, s", "load, s", "peak memory, MB"]
     for task in dict.fromkeys(peer["task"] for peer in peers):
         columns += [f"{task}, mentions P/R/F1", f"{task}, documents P/R/F1", "words/s"]
     rows: dict[str, list[str]] = {}
     for peer in peers:
-        first = [peer["system"], f"{peer['build_seconds']:,.1f}", f"{peer['peak_bytes'] / MB:,.0f}"]
+        name, load = peer["system"], peer["load_seconds"]
+        memory = max(other["peak_bytes"] for other in peers if other["system"] == name) / MB
+        first = [name, f"{peer['build_seconds']:,.1f}", "" if load is None else f"{load:.2f}", f"{memory:,.0f}"]
         levels = [
             "/".join(f"{100 * peer[f'{level}_{what}']:.1f}" for what in "prf") for level in ("mention", "document")
         ]
-        rows.setdefault(peer["system"], first).extend([*levels, f"{peer['words_per_second']:,.0f}"])
+        rows.setdefault(name, first).extend([*levels, f"{peer['words_per_second']:,.0f}"])
     return format_rows(columns, list(rows.values()), n_text_columns=1).rstrip("\n")
 
 
@@ -104,12 +112,13 @@ def main(
     encoder: str = "",
     fasthpocr: str = "",
     gilda: str = "",
+    quickumls: str = "",
     repeats: int = 3,
     threads: int = 0,
 ) -> None:
     """Measure all systems, and write recognition.md and recognition.json. `documents` have commas between them;
-    `terminology` is an ontology or a dictionary; `fasthpocr` and `gilda` are the Pythons of their environments, empty
-    to leave them out."""
+    `terminology` is an ontology or a dictionary; `fasthpocr`, `gilda` and `quickumls` are the Pythons of their
+    environments, empty to leave them out."""
     tasks = read_tasks(documents, below)
     known, path = read_terminology(terminology), Path(terminology).resolve()
     described = describe([], [path, *(task.path for task in tasks.values())], threads)
@@ -120,8 +129,9 @@ def main(
         ids = known.concepts["id"].gather(known.names["concept"]).to_list()
         write_json(folder / "dictionary.json", {"names": known.names["name"].to_list(), "ids": ids})
     given = {"run": str(run), "repeats": repeats, "below": split_list(below)}
-    pythons = (str(Path(python).absolute()) if python else "" for python in (fasthpocr, gilda))
-    contestants = make_contestants(given, path, encoder, output.resolve() / "fasthpocr_index", *pythons)
+    named = {"fasthpocr": fasthpocr, "gilda": gilda, "quickumls": quickumls}
+    pythons = {name: str(Path(python).absolute()) if python else "" for name, python in named.items()}
+    contestants = make_contestants(given, path, encoder, output.resolve() / "fasthpocr_index", pythons)
     measured = measure(list(contestants.values()), threads=threads)
     peers = make_peers(run, tasks, ConceptIds([known], split_list(below)), contestants, measured)
     counted = f"only {below} with descendants counts" if below else "all concepts count"
