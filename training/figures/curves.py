@@ -1,4 +1,4 @@
-"""Curves: loss and accuracy of runs over their steps; how sure pipelines are of links, and how often they are right."""
+"""Curves: the loss and accuracy of runs, step by step; how sure pipelines are, and how often they are right."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..data.run_folder import RunFolder
 from .pictures import COLOURS, MARKERS, PANEL_WIDTH, draw
 
 LINES = ("-", "--", ":", "-.")
-# A mean over a fiftieth of the steps shows the course and hides the differences between batches.
+# A mean over a fiftieth of the steps shows the trend without the noise of single batches.
 SHARE_SMOOTHED = 50
 MEASURED = "measured.json"
 
@@ -30,14 +30,13 @@ def try_to_draw(runs: Mapping[str, str | Path], path: str | Path) -> None:
 
 
 def draw_curves(runs: Mapping[str, str | Path], path: str | Path) -> None:
-    """Draw runs, by the name for the legend: the loss of each step, faint, with its mean; below, the accuracy where
-    there are evaluations. The same metrics give the same bytes."""
+    """Draw runs, keyed by legend name: the loss of each step, faint, and its moving mean; below, held-out accuracy."""
     losses, accuracies = {}, {}
     for name, run in runs.items():
         metrics = RunFolder(run).read_metrics()
         losses[name] = np.array([(entry["step"], entry["loss"]) for entry in metrics if "loss" in entry])
         if not len(losses[name]):
-            raise ValueError(f"There are no steps to draw in {run}. Give the folder of a run, after its first step.")
+            raise ValueError(f"There are no steps to draw in {run}. Give the folder of a run that has made a step.")
         accuracies[name] = [
             (one["step"], 100 * one["evaluation"]["acc_at_1"]) for one in metrics if "evaluation" in one
         ]
@@ -66,28 +65,29 @@ def draw_curves(runs: Mapping[str, str | Path], path: str | Path) -> None:
 
 
 def read_confidence(folder: str | Path) -> dict[str, dict[str, Any]]:
-    """Read the curves of pipelines on documents from a folder of `measure`, by the name for the legend."""
+    """Read the curves of pipelines on documents from a folder of `measure`, keyed by legend name."""
     path = Path(folder) / MEASURED
     measured = json.loads(path.read_text(encoding="utf8"))
     found = [entry for entry in measured["results"] if "risk_coverage" in entry["details"]]
     if not found:
         raise ValueError(f"There are no curves in {path}: no pipeline has been measured on documents.")
     has_one_task = len({entry["task"] for entry in found}) == 1
-    titles = {name: system["title"] for name, system in measured["systems"].items()}
+    systems, tasks = ({name: one["title"] for name, one in measured[part].items()} for part in ("systems", "tasks"))
     return {
-        titles[entry["system"]] + ("" if has_one_task else f", {entry['task']}"): entry["details"] for entry in found
+        systems[entry["system"]] + ("" if has_one_task else f", {tasks[entry['task']]}"): entry["details"]
+        for entry in found
     }
 
 
 def draw_confidence(curves: Mapping[str, Mapping[str, Any]], path: str | Path) -> None:
-    """Draw how probabilities hold on the left, and the precision of the most confident answers on the right.
+    """Draw the share of right answers by probability on the left, and the precision of the surest ones on the right.
 
-    Left: the share of right answers in bins of the probability of the first concept; the area of a mark shows the
-    number of mentions. The curves are the details of the task `documents`, by the name for the legend; those without
-    probabilities are drawn on the right only.
+    The area of a mark shows how many mentions are in its bin. Pipelines without probabilities are on the right only.
     """
-    with draw([path], 2 * PANEL_WIDTH, 2.7) as figure:
+    with draw([path], 2 * PANEL_WIDTH, 2.7 + 0.2 * ((len(curves) + 1) // 2)) as figure:
         left, right = figure.subplots(1, 2)
+        left.set_title("(a) Is the probability right?", loc="left", fontsize="medium")
+        right.set_title("(b) Precision of the surest answers", loc="left", fontsize="medium")
         left.plot([0, 100], [0, 100], color="0.6", linewidth=0.8, zorder=1)
         right.axhline(95, color="0.6", linewidth=0.8, zorder=1)
         for number, (name, values) in enumerate(curves.items()):
@@ -97,7 +97,9 @@ def draw_confidence(curves: Mapping[str, Mapping[str, Any]], path: str | Path) -
                 left.plot(100 * mean, 100 * is_right, color=colour, linewidth=0.8)
                 look = {"clip_on": False, "zorder": 3, "color": colour, "marker": marker}
                 left.scatter(100 * mean, 100 * is_right, s=10 + 150 * n / n.sum(), **look)
-            right.plot(*(100 * np.array(values["risk_coverage"])), color=colour, label=name)
+            right.plot(
+                *(100 * np.array(values["risk_coverage"])), color=colour, marker=marker, markevery=10, label=name
+            )
         left.set(xlabel="Probability (%)", ylabel="Right (%)", xlim=(0, 100), ylim=(0, 100))
         right.set(xlabel="Coverage (%)", ylabel="Precision (%)", xlim=(0, 100))
-        right.legend(fontsize="small")
+        figure.legend(loc="outside lower center", ncols=2)

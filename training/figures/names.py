@@ -14,9 +14,9 @@ from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 
 from .pictures import Vectors
 
-# The papers give no numbers. With fewer names a concept is no group to see, with more it hides the others.
+# The papers give no numbers. A concept with fewer names does not show as a group; one with more hides the others.
 FEWEST_NAMES, MOST_NAMES, NAMES_OF_TYPE = 4, 20, 40
-# English names to search among, and those that are shown of each string.
+# How many English names to search, and how many neighbours to show.
 MOST_SEARCHED, SHOWN = 50_000, 5
 # The mark after a name of the right concept.
 MARK = " ✓"
@@ -25,14 +25,15 @@ MARK = " ✓"
 def list_names(
     terminology: Terminology, *, languages: Collection[str] | None = None, sources: Collection[str] | None = None
 ) -> pl.DataFrame:
-    """List the distinct names of each concept and language, in lower case: the columns id, concept (its canonical
-    name), name and language, sorted by id; of each language the preferred names stand first.
+    """List the distinct names of each concept and language in lower case, sorted by id, preferred names first.
+
+    The columns are id, concept (its canonical name), name and language.
     """
     names = terminology.names
     if languages is not None:
         names = names.filter(pl.col("language").is_in(list(languages)))
     if sources is not None:
-        # A name that several sources have is there once.
+        # A name with several sources has one row.
         own = pl.col("source").str.split(SOURCE_SEPARATOR).list.set_intersection(list(sources))
         names = names.filter(own.list.len() > 0)
     names = names.with_columns(pl.col("name").str.to_lowercase())
@@ -43,9 +44,9 @@ def list_names(
 
 
 def draw_concepts(names: pl.DataFrame, n: int = 30, *, seed: int = 0) -> pl.DataFrame:
-    """Draw concepts of 4 to 20 names, with all of them, sorted by id and name.
+    """Draw concepts with 4 to 20 names each, sorted by id and name.
 
-    Names that several of them have are excluded: no vector tells them apart.
+    Names that several concepts share are left out: no vector could separate them.
     """
     table = names.select("id", "concept", "name").unique().filter(pl.col("id").n_unique().over("name") == 1)
     table = table.sort("id", "name")
@@ -58,9 +59,9 @@ def draw_concepts(names: pl.DataFrame, n: int = 30, *, seed: int = 0) -> pl.Data
 
 
 def draw_types(terminology: Terminology, names: pl.DataFrame, n: int, *, seed: int = 0) -> pl.DataFrame:
-    """Draw preferred names of concepts of the most frequent semantic types (CODER, figure 3), as of `draw_concepts`.
+    """Draw preferred names of concepts of the most frequent semantic types (CODER, figure 3), as `draw_concepts` does.
 
-    Concepts with several types are left out, and names that concepts of several types have.
+    Concepts with several types are left out, and so are names that occur with several types.
     """
     typed = terminology.concepts.filter(pl.col("types").list.len() == 1).select("id", type=pl.col("types").list.first())
     preferred = names.unique("id", keep="first", maintain_order=True)
@@ -78,7 +79,7 @@ def draw_types(terminology: Terminology, names: pl.DataFrame, n: int, *, seed: i
 
 
 def limit_concepts(names: pl.DataFrame, limit: int, *, keep: Collection[str] = ()) -> pl.DataFrame:
-    """Draw concepts with all their names, up to a number of names. Concepts in `keep` are among them."""
+    """Draw concepts with all their names, up to `limit` names. Those in `keep` are always included."""
     if names.height <= limit:
         return names
     counts = names.group_by("id").len().sort("id")
@@ -91,10 +92,9 @@ def limit_concepts(names: pl.DataFrame, limit: int, *, keep: Collection[str] = (
 def find_neighbours(
     vectors: Mapping[str, Vectors], names: pl.DataFrame, queries: Sequence[str], *, k: int = SHOWN
 ) -> list[dict[str, Any]]:
-    """Find the nearest names of strings, one of each concept: a table for each string ("title", "columns", "rows").
+    """Find the names nearest to each string, one per concept. Returns a table ("title", "columns", "rows") for each.
 
-    Names written as the string itself, but for case, are excluded: every encoder finds them. Names of its concepts have
-    a mark.
+    The string itself is left out, since every encoder finds it. Names of its own concepts get a mark.
     """
     if not names.height or not queries:
         raise ValueError(f"There is nothing to look up: {len(queries)} strings among {names.height} names.")
@@ -117,7 +117,7 @@ def find_neighbours(
 def find_translations(
     vectors: Mapping[str, Vectors], names: pl.DataFrame, concept_id: str, *, target: str = "ENG"
 ) -> dict[str, Any]:
-    """Find the nearest name in a language for a concept's first name in each other one. The last row counts hits."""
+    """Look up a concept's first name in each other language among the names in `target`. The last row counts hits."""
     own = names.filter(pl.col("id") == concept_id)
     asked = own.filter(pl.col("language") != target).unique("language", keep="first", maintain_order=True)
     asked, n = asked.sort("language"), asked.height
@@ -154,7 +154,7 @@ def _look_up(
     right: Sequence[set[str]],
     k: int,
 ) -> list[list[str]]:
-    """Write the k nearest strings of each query, as long as each has a concept that those before have not."""
+    """Write the k nearest strings of each query, without those that add no concept."""
     found = exact_search(encode(strings), encode(queries), len(strings))
     columns = []
     for query, (rows, cosines) in enumerate(zip(*found, strict=True)):

@@ -1,4 +1,4 @@
-"""Pictures for print: one look, and files that are the same for the same data."""
+"""One style for all pictures, and the same files for the same data."""
 
 from __future__ import annotations
 
@@ -15,36 +15,41 @@ from ..data.run_folder import write_text, write_whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# From strings to their vectors, of unit length.
+# Turns strings into vectors of unit length.
 Vectors = Callable[[Sequence[str]], np.ndarray]
-# What would differ in the same picture of another day.
+# No dates, so that a picture drawn again is the same file.
 METADATA: dict[str, dict[str, Any]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
 CAPTIONS = "figures.json"
-# Told apart by readers who don't see all colours (Okabe & Ito, 2008); without yellow, which is faint on white.
+# Colour-blind readers can distinguish them (Okabe & Ito, 2008). Yellow is left out, as it is faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-# Filled ones, which differ in outline; with the colours, a look for each of 56.
+# Filled markers of different outlines. With the colours they make 56 looks.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 PANEL_WIDTH = 3.25
+# For the layout too, because the width of text depends on the resolution.
+DPI = 300
 STYLE = {
     "font.size": 9,
+    "font.sans-serif": ["DejaVu Sans", "Verdana"],
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.formatter.limits": (-4, 6),
     "legend.frameon": False,
     "lines.linewidth": 1.3,
     "lines.markersize": 3.5,
-    # A name with $ is a name.
+    # A $ in a name does not start a formula.
     "text.parse_math": False,
-    # Without it, the ids inside of an SVG are random.
+    # Text in an SVG stays text: the file is smaller, and you can search it.
+    "svg.fonttype": "none",
+    # Without it, the ids in an SVG are random.
     "svg.hashsalt": "spacy-sapbert",
 }
 
 
 @contextmanager
 def draw(paths: Sequence[str | Path], width: float, height: float) -> Iterator[Figure]:
-    """Draw a figure in our style, whatever the user's own says, and save it, in each file whole or not at all.
+    """Draw a figure of a size in inches, in our style whatever the user's own is, and save it to each path.
 
-    Its size is in inches. Forms that can't be drawn are refused at once, so compute inside of the context.
+    It refuses unknown file types at once, so do slow work inside the context.
     """
     # Not pyplot, which keeps figures and needs a display.
     from matplotlib import style
@@ -53,20 +58,20 @@ def draw(paths: Sequence[str | Path], width: float, height: float) -> Iterator[F
     files = [Path(path) for path in paths]
     for path in files:
         if path.suffix.lower() not in METADATA:
-            raise ValueError(f"'{path}' is no picture that can be drawn. Let it end in .svg, .pdf or .png.")
+            raise ValueError(f"Can't draw '{path}'. Its name must end in .svg, .pdf or .png.")
     with style.context(["default", STYLE]):
-        figure = Figure(figsize=(width, height), layout="constrained")
+        figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
         yield figure
         fix_layout(figure)
         for path in files:
             path.parent.mkdir(parents=True, exist_ok=True)
             ending = path.suffix.lower()
             with write_whole(path) as temporary:
-                figure.savefig(temporary, format=ending[1:], dpi=300, metadata=METADATA[ending])
+                figure.savefig(temporary, format=ending[1:], metadata=METADATA[ending])
 
 
 def fix_layout(figure: Figure) -> None:
-    """Compute the layout once. Else it is computed anew for each file, and those of one figure differ."""
+    """Compute the layout once. Otherwise each file of a figure would get its own."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
 

@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BATCH, BIN_WIDTH = 256, 0.05
-# A pair is mined if it is in a triplet whose negative is farther than the positive by no more than that.
+# A triplet is mined if its negative is farther than its positive by no more than this.
 MARGIN = 0.2
-# The groups that are labelled, and how far a label may lie from the middle of its group, in points of print.
+# How many groups get a label, and how far from its group a label may lie, in points.
 N_LABELS, DISTANCES = 8, (10.0, 14.0, 20.0, 28.0, 38.0, 50.0)
 
-# The cosines of positive pairs and those of negative ones, each pair from both sides.
+# Cosines of positive and of negative pairs. Each pair counts twice, once from each side.
 Split = tuple[np.ndarray, np.ndarray]
 
 
 def draw_batch(data: PairData) -> tuple[list[str], np.ndarray]:
-    """Draw the first batch of a training run with the seed 0: all first names, all second ones; the concept of each."""
+    """Draw the first batch of a training run with seed 0: all first names, then all second ones, and their concepts."""
     rows = next(Batches(data.labels, BATCH, 0).iterate())
     names = pl.concat([data.names.gather(data.left[rows]), data.names.gather(data.right[rows])])
     return names.to_list(), np.tile(data.labels[rows], 2)
 
 
 def split_cosines(vectors: np.ndarray, labels: np.ndarray, *, margin: float = MARGIN) -> dict[str, Split]:
-    """Split the cosines of a batch as training does: those of "all" pairs, and those of "mined" ones."""
+    """Compute the cosines of "all" pairs of a batch, and of the "mined" ones that training would use."""
     embeddings = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
     every, miner = list_pairs(torch.from_numpy(labels)), make_miner("sapbert", margin)
     assert miner is not None
@@ -67,26 +67,26 @@ def draw_histograms(
                 _draw_densities(axes, split, bins)
                 axes.set_title(f"({next(letters)}) {label}, {which} pairs", loc="left", fontsize="medium")
             row[0].set_ylabel("Density")
-            # Where no positive pair is mined, no negative one is.
+            # If no positive pair is mined, no negative one is.
             own = [
                 f"{which} {one.mean():.2f} and {other.mean():.2f}" for which, (one, other) in splits.items() if len(one)
             ]
             means.append(f"{label}: {', '.join(own)}")
         for axes in panels[-1]:
             axes.set_xlabel("Cosine")
-        # Shared, so it is the highest of all; above it there is place for the legend.
+        # The panels share this limit. The extra height is for the legend.
         panels[0, 0].set_ylim(0, 1.3 * panels[0, 0].get_ylim()[1])
     return (
         f"Cosines of positive and negative pairs in one batch of {len(names):,} names of {len(np.unique(labels)):,} "
-        "concepts, as densities: all pairs, and those that take part in a triplet in which the negative is not farther "
-        f"from the anchor than the positive by more than {MARGIN:g} (Euclidean distance of normalised vectors). In "
-        "brackets: how many, each pair counted from both sides. Mean cosines of positives and negatives: "
+        "concepts, as densities: all pairs, and mined ones, whose triplet has a negative at most "
+        f"{MARGIN:g} farther from the anchor than the positive (Euclidean distance of normalised vectors). The number "
+        "of pairs is in brackets; each counts from both sides. Mean cosines of positives and negatives: "
         f"{'; '.join(means)}."
     )
 
 
 def _draw_densities(axes: Axes, split: Split, bins: np.ndarray) -> None:
-    # The outlines differ for print without colours.
+    # The outlines differ too, for prints in black and white.
     looks = (("Negative", COLOURS[1], "--"), ("Positive", COLOURS[0], "-"))
     for values, (word, colour, line) in zip(reversed(split), looks, strict=True):
         counts, _ = np.histogram(np.clip(values, bins[0], bins[-1]), bins)
@@ -108,21 +108,20 @@ def draw_scatter(
 ) -> str:
     """Draw names (of `draw_concepts`) by t-SNE (van der Maaten & Hinton, JMLR 2008), one panel for each encoder.
 
-    Distances between groups in such a plane mean little. So below each panel stands what holds in the space of the
-    vectors: see `measure_separation`. Some groups that lie far apart in the last panel are labelled. Returns the
-    caption.
+    Distances between groups mean little in such a plane, so each panel also states what `measure_separation` finds
+    between the vectors. Some groups that lie far apart in the last panel get labels. Returns the caption.
     """
     from sklearn.manifold import TSNE
 
     names = names.sort("id", "name")
     titles = names.unique("id", keep="first", maintain_order=True)["concept"].to_list()
     if not 1 < len(titles) <= len(COLOURS) * len(MARKERS):
-        reason = f"a picture takes 2 to {len(COLOURS) * len(MARKERS)}, of which each has a look of its own"
+        reason = f"a picture has distinct looks for 2 to {len(COLOURS) * len(MARKERS)}"
         raise ValueError(f"Can't draw {len(titles)} {group}s: {reason}. Ask for fewer.")
     concepts = names["id"].rank("dense").to_numpy().astype(np.int64) - 1
-    # As many neighbours as a third of the names: with more there is nothing that could be far.
+    # At most a third of the names count as neighbours: others have to be far.
     perplexity = min(30.0, (names.height - 1) / 3)
-    # Exact, since the faster method adds up in an order that depends on the number of threads.
+    # Exact, because the sums of the faster method depend on the number of threads.
     tsne = TSNE(metric="cosine", init="pca", method="exact", perplexity=perplexity, random_state=seed)
     planes, measured = [], []
     with draw(paths, PANEL_WIDTH * len(vectors), 3.45) as figure:
@@ -142,15 +141,15 @@ def draw_scatter(
             # The units of t-SNE mean nothing.
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set(visible=True, color="0.7")
-        # Labels are placed in pixels, which are known when the layout is.
+        # Labels are placed in pixels, so the layout comes first.
         fix_layout(figure)
         labelled = {concept: titles[concept] for concept in spread_out(planes[-1], concepts, N_LABELS)}
         for axes, plane in zip(panels, planes, strict=True):
             _write_labels(axes, plane, concepts, labelled)
     return (
         f"{names.height:,} names of {len(titles):,} {group}s in the plane of t-SNE (cosine, perplexity "
-        f"{perplexity:.3g}, started from principal components, seed {seed}). Colour and marker tell the {group}; some "
-        "are labelled with its name. Below each panel, measured between the vectors themselves: the share of names "
+        f"{perplexity:.3g}, started from principal components, seed {seed}). Each {group} has its own colour and "
+        "marker; some have a label. Below each panel, measured between the vectors themselves: the share of names "
         f"whose nearest other name is of the same {group}, and the mean silhouette by cosine distance "
         f"({'; '.join(measured)})."
     )
@@ -159,7 +158,7 @@ def draw_scatter(
 def measure_separation(vectors: np.ndarray, concepts: np.ndarray) -> tuple[float, float]:
     """Measure the share of names whose nearest other name is of the same concept, and the mean silhouette.
 
-    The silhouette (Rousseeuw, 1987) is that of cosine distance, -1 to 1. Of equally near names the first counts.
+    The silhouette (Rousseeuw, 1987) is that of cosine distance, -1 to 1. Among equally near names, the first counts.
     """
     from sklearn.metrics import silhouette_score
 
@@ -170,7 +169,7 @@ def measure_separation(vectors: np.ndarray, concepts: np.ndarray) -> tuple[float
 
 
 def spread_out(plane: np.ndarray, concepts: np.ndarray, n: int) -> list[int]:
-    """Choose concepts whose middles lie far apart: each next one the farthest from those before (Gonzalez, 1985)."""
+    """Choose concepts that lie far apart: the next one is always the farthest from those before (Gonzalez, 1985)."""
     middles = np.array([np.median(plane[concepts == concept], axis=0) for concept in range(concepts.max() + 1)])
     far = np.linalg.norm(middles - middles.mean(axis=0), axis=1)
     chosen: list[int] = []
@@ -182,14 +181,13 @@ def spread_out(plane: np.ndarray, concepts: np.ndarray, n: int) -> list[int]:
 
 
 def choose_look(concept: int) -> tuple[str, str]:
-    """Choose a colour and a marker that no other concept has both of."""
+    """Choose a combination of colour and marker that no other concept has."""
     round_number, colour = divmod(concept, len(COLOURS))
     return COLOURS[colour], MARKERS[(round_number + colour) % len(MARKERS)]
 
 
 def _write_labels(axes: Axes, plane: np.ndarray, concepts: np.ndarray, titles: Mapping[int, str]) -> None:
-    """Write each label where it hides the fewest points, and neither others nor the frame."""
-    from matplotlib.patheffects import withStroke
+    """Write each label where it hides the fewest points, and stays off other labels and the frame."""
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
@@ -207,9 +205,9 @@ def _write_labels(axes: Axes, plane: np.ndarray, concepts: np.ndarray, titles: M
             ha="center",
             va="center",
             color=colour,
-            path_effects=[withStroke(linewidth=2.0, foreground="white")],
+            bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5},
         )
-        middle, size = axes.transData.transform(label.xy), np.array(Text.get_window_extent(label).size) + 4
+        middle, size = axes.transData.transform(label.xy), np.array(Text.get_window_extent(label).size) + 12
         boxes, costs = {}, {}
         for distance, angle in product(DISTANCES, np.linspace(0, 2 * np.pi, 16, endpoint=False)):
             # Labels are wider than high, so they have to move farther to the sides.
@@ -217,7 +215,7 @@ def _write_labels(axes: Axes, plane: np.ndarray, concepts: np.ndarray, titles: M
             corner = middle + np.array(offset) * axes.figure.dpi / 72 - size / 2
             box = boxes[offset] = Bbox([corner, corner + size])
             is_inside = frame.contains(*box.min) and frame.contains(*box.max)
-            hidden = box.count_contains(points) + 30 * box.count_overlaps(taken) + 30 * (not is_inside)
+            hidden = 3 * box.count_contains(points) + 30 * box.count_overlaps(taken) + 30 * (not is_inside)
             costs[offset] = hidden + 0.08 * distance
         label.xyann = min(costs, key=costs.__getitem__)
         taken.append(boxes[label.xyann])

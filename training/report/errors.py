@@ -18,18 +18,15 @@ from .results import Results, take_metric
 from .tables import Table, list_columns
 
 TASKS_FOLDER, ERRORS_FOLDER = "tasks", "errors"
-# Wrong mentions that a report shows of each system, names that it shows of each, and a rank that may have a right one.
+# Wrong mentions shown of each system, right names shown of each, the longest cell, and a lower rank to look at.
 N_EXAMPLES, NAMES_SHOWN, LONGEST_NAMES, RESCUE_RANK = 10, 3, 240, 5
 COLUMNS = ["Mention", "Right ids", "Right names", "Found ids", "Found names", f"Right at {RESCUE_RANK}"]
 YES, NO = "yes", "no"
 
 
 def find_errors(results: Results, name: str) -> tuple[dict[str, list[bool]], list[Table]]:
-    """Write the list of wrong mentions of each system on a task; of runs that differ in their seed, of the first.
-
-    RETURNS (tuple[dict[str, list[bool]], list[Table]]): Whether each mention is right at rank 1, by system; and a table
-        of counts and one of examples for each system. Both are empty if no predictions were kept.
-    """
+    """Write the wrong mentions of each system on a task (of several seeds, the first). Returns which mentions are right
+    at rank 1, by system, and tables of counts and examples; both are empty if no predictions were kept."""
     path = results.folder / TASKS_FOLDER / f"{name}.json"
     task = LinkingTask.from_disk(path) if path.is_file() else None
     label, hits, counts, examples = results.label_task(name), {}, [], []
@@ -64,7 +61,7 @@ def _describe(prediction: Prediction, names: dict[str, list[str]], rescue: str) 
 
 
 def list_document_errors(results: Results, name: str) -> Iterator[Table]:
-    """Write the list of wrong decisions of each pipeline on documents, and show some."""
+    """Write the wrong decisions of each pipeline on documents, and show some."""
     for line in results.lines[name]:
         entries = results.get_details(line.system, name).get("errors", [])
         columns = list(entries[0]) if entries else []
@@ -77,8 +74,8 @@ def list_document_errors(results: Results, name: str) -> Iterator[Table]:
 def _list_wrong(
     results: Results, name: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> list[Table]:
-    """Write all that is wrong, and make a table of some, drawn at random."""
-    # Encoders may be called by their folders.
+    """Write all rows to a file, and make a table of some, drawn at random."""
+    # A system may have the name of its encoder's folder.
     path = results.folder / ERRORS_FOLDER / re.sub(r"[^\w.-]+", "_", f"{name}.tsv")
     path.parent.mkdir(exist_ok=True)
     with write_whole(path) as temporary, temporary.open("w", encoding="utf8", newline="") as file:

@@ -58,17 +58,14 @@ def read_counts() -> dict[str, dict[str, float]]:
 
 
 def published_value(system: str, corpus: str, metric: str, *, pooling: str = "") -> PublishedFigure | None:
-    """Look up a figure by the names of literature.tsv, of any pooling if none is given.
-
-    Of several it is the first in the file, which follows the numbers of the tables.
-    """
+    """Look up a figure by the names of literature.tsv, of any pooling if none is given. The first in the file wins."""
     wanted = (system, corpus, metric)
     found = (figure for figure in read_literature() if (figure.system, figure.corpus, figure.metric) == wanted)
     return next((figure for figure in found if pooling in ("", figure.pooling)), None)
 
 
 def check_published(system: str, pooling: str = "") -> None:
-    """Refuse names that no published figure has: nothing would stand beside the measured ones. Empty means none."""
+    """Refuse a system or pooling without published figures, as nothing could be compared. Empty means none."""
     poolings: dict[str, set[str]] = {"": {""}}
     for figure in read_literature():
         poolings.setdefault(figure.system, {""}).add(figure.pooling)

@@ -1,4 +1,4 @@
-"""The tables and figures of two papers: what runs with open data, what with a licence, what is copied."""
+"""The tables and figures of two papers: what runs with open data, what needs a licence, what is copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a folder of `measure`, as Markdown and as HTML. Equal folders give equal bytes."""
+"""The report of a folder of `measure`, in Markdown and HTML. The same folder gives the same bytes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A part of a report; the sections in it have none in them. A folded one is opened by a click."""
+    """A part of a report, with one level of sections at most. A folded one opens on a click."""
 
     title: str
     blocks: Sequence[str | Table | Picture] = ()
@@ -62,7 +62,7 @@ class ReportSection:
 
 
 def make_report(folder: str | Path) -> None:
-    """Write report.md and report.html of a folder of `measure`, and lists of what is wrong into its folder `errors`."""
+    """Write report.md and report.html of a folder of `measure`, and all wrong answers into its folder `errors`."""
     results, sources = Results(folder), read_sources().items()
     tasks = [name for name, task in results.tasks.items() if results.lines[name] and not task.get("level")]
     others = [[make_task_table(results, name), *list_document_errors(results, name)] for name in tasks]
@@ -93,7 +93,7 @@ def make_report(folder: str | Path) -> None:
 
 
 def _summarise(results: Results) -> ReportSection:
-    """Draw and list how often each system is right at rank 1, on each corpus by the protocol of published figures."""
+    """Draw and list how often each system is right at rank 1, on each corpus, by its published protocol."""
     titles: dict[str, str] = {}
     found: dict[str, dict[str, list[float]]] = {}
     for names in results.corpora.values():
@@ -113,7 +113,8 @@ def _summarise(results: Results) -> ReportSection:
 
 
 def _draw(found: Mapping[str, Mapping[str, list[float]]], titles: Mapping[str, str], path: Path) -> None:
-    with draw([path], WIDTH, MARGIN + ROW_HEIGHT * len(titles) + LEGEND_HEIGHT * (len(found) + 1) // 2) as figure:
+    height = MARGIN + ROW_HEIGHT * len(titles) + LEGEND_HEIGHT * ((len(found) + 1) // 2)
+    with draw([path], WIDTH, height) as figure:
         axes = figure.subplots()
         place = {name: -number for number, name in enumerate(titles)}
         for number, (system, scores) in enumerate(found.items()):
@@ -138,7 +139,7 @@ def _show_linking(results: Results) -> Iterator[ReportSection]:
             hits, tables = find_errors(results, name)
             tests = make_test_table(results, name, hits)
             blocks += [make_accuracy_table(results, name), *([tests] if tests else [])]
-            # Of one protocol there are examples, of the others counts.
+            # Examples of one protocol are enough; for the others there are counts.
             wrong += tables[:1] if wrong else tables
         title = results.tasks[tasks[0]]["title"]
         accuracy.append(ReportSection(title, blocks))
@@ -148,7 +149,7 @@ def _show_linking(results: Results) -> Iterator[ReportSection]:
 
 
 def _list_figures(folder: Path) -> Iterator[Picture | Table]:
-    """List pictures, of a picture in several forms the SVG, and tables of nearest names."""
+    """List pictures (the SVG, if there are other formats too) and tables of nearest names."""
     captions = {
         path.with_name(entry["file"]): (entry["title"], entry["caption"])
         for path in folder.rglob(CAPTIONS)
@@ -167,7 +168,7 @@ def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf8"))
     except ValueError as error:
-        raise ValueError(f"{path} is not what `figures` writes: {error!r}. Make it anew.") from error
+        raise ValueError(f"{path} is not what `figures` writes: {error!r}. Run `figures` again.") from error
 
 
 def _describe_run(facts: Mapping[str, Any]) -> ReportSection:
@@ -217,6 +218,6 @@ def _load_template(name: str) -> Template:
 
 
 def _make_data_url(path: Path) -> str:
-    # An SVG is an image like others here: several of them in one page would share the ids in them.
+    # An SVG is embedded as an image too: inline, several would share their ids.
     data = base64.b64encode(path.read_bytes()).decode("ascii")
     return f"data:{MEDIA_TYPES[path.suffix.lower()]};base64,{data}"

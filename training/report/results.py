@@ -1,4 +1,4 @@
-"""What `measure` has left in a folder: runs of one group, which differ in their seed, are one line of a table."""
+"""The results in a folder of `measure`. Runs of one group, which differ only in their seed, are one line of a table."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ class Line(NamedTuple):
 
 
 class Results:
-    """The results in a folder of `measure`: the lines of each task in the order of the frame, and what it says of
-    systems, tasks and the run."""
+    """The results in a folder of `measure`: the lines of each task, and facts about systems, tasks and run."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -81,7 +80,7 @@ class Results:
         return task["protocol"] if same.count(task["protocol"]) == 1 else name
 
     def get_details(self, system: str, task: str) -> dict[str, Any]:
-        """Get what a measurement has found out besides figures."""
+        """Get what a measurement found besides its figures."""
         return self.measured.get((system, task), {}).get("details", {})
 
     def find_predictions(self, system: str, task: str) -> Path | None:
@@ -92,10 +91,10 @@ class Results:
 
 
 def take_metric(task: dict[str, Any], rank: int = 1) -> Metric:
-    """Take the metric of a rank that a linking task is about."""
+    """Return the main metric of a linking task, at a rank."""
     return ("acc" if task["level"] == CONCEPT else "row_acc"), rank
 
 
 def label_metric(metric: Metric) -> str:
-    """Write a metric as the literature does, which is silent about the level: "acc@1", "F1"."""
+    """Write a metric as the literature does, without its level: "acc@1", "F1"."""
     return label_figure(metric[0].removeprefix("row_"), metric[1]).replace("_", " ")

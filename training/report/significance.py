@@ -1,4 +1,4 @@
-"""Tests of significance: between two systems, or a system and a published figure. Scores are per cent."""
+"""Significance tests between two systems, or a system and a published figure. Scores are per cent."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-# Deviations below it are rounding.
+# Smaller deviations are rounding errors.
 NO_VARIANCE = 1e-9
 
 
 class Comparison(NamedTuple):
-    """The result of a two-sided test: the test, the samples, and p, or why there is none."""
+    """The result of a two-sided test: its name, the sizes of the samples, and p, or why there is none."""
 
     test: str
     sizes: str
@@ -26,8 +26,8 @@ class Comparison(NamedTuple):
 
 
 def compare_with_figure(scores: Sequence[float], published: float) -> Comparison:
-    """Compare the scores of seeds with a published figure, which counts as exact: how much it varies is not known. That
-    SapBERT's authors tested like this is likely, but they don't say (Liu et al., 2021, Table 1)."""
+    """Compare the scores of seeds with a published figure, which counts as exact as its spread is unknown. SapBERT's
+    authors probably did the same, but don't say so (Liu et al., 2021, Table 1)."""
     return _test("one-sample t-test", [score - published for score in scores])
 
 
@@ -42,9 +42,9 @@ def compare_means(first: Sequence[float], second: Sequence[float]) -> Comparison
 
 
 def compare_hits(first: Sequence[bool], second: Sequence[bool]) -> Comparison:
-    """Compare two systems on the same mentions, by those that only one of them has right.
+    """Compare two systems by the mentions that only one of them gets right.
 
-    Mentions count as independent, which repeated ones are not: a small p value says less than it seems to.
+    The test takes mentions as independent. Repeated ones are not, so a small p value says less than it seems to.
     """
     from scipy.stats import binomtest  # here and below, because it takes seconds to import, and few reports need it
 

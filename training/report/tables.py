@@ -19,10 +19,10 @@ from .literature import PublishedFigure, published_value, read_counts, read_lite
 from .results import Line, Metric, Results, label_metric, take_metric
 from .significance import compare_hits, compare_means, compare_seeds, compare_with_figure
 
-# A corpus with fewer mentions under a protocol of its own, by which others have published figures as well.
+# Without repeated mentions and those of the training part. Others have published figures of this protocol too.
 REFINED = "refined"
 TEXTS = Config().from_disk(Path(__file__).with_name("texts.cfg"))["texts"]
-# Figures of other tasks than linking that are no shares, by their beginnings.
+# Metrics that are not shares begin with one of these.
 PLAIN = ("mcsm", "spearman", "ece", "auroc")
 
 
@@ -35,7 +35,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table with paragraphs below its title. A folded one is opened by a click, where that is possible."""
+    """A table with paragraphs below its title. A folded one opens on a click, where that is possible."""
 
     title: str
     columns: Sequence[Column]
@@ -45,7 +45,7 @@ class Table:
 
 
 def list_columns(texts: Sequence[str], numbers: Sequence[str] = ()) -> list[Column]:
-    """List columns of text, and behind them those of numbers."""
+    """List columns of text, followed by columns of numbers."""
     return [*map(Column, texts), *(Column(title, "number") for title in numbers)]
 
 
@@ -67,7 +67,7 @@ def make_accuracy_table(results: Results, name: str) -> Table:
 
 
 def find_published(line: Line, task: Mapping[str, Any]) -> dict[Metric, PublishedFigure]:
-    """Find the published figures of a system under the protocol of a task, without regard to the level."""
+    """Find the published figures of a system under the protocol of a task, at any level."""
     is_refined = task["protocol"] == REFINED and task["is_comparable"]
     if not line.published or not (task["is_published"] or is_refined):
         return {}
@@ -102,10 +102,10 @@ def _describe_task(task: Mapping[str, Any]) -> str:
 
 
 def _describe_search(details: Mapping[str, Any]) -> str:
-    """Name the search, and say what it has missed, or what has been answered before a system was asked."""
+    """Name the search, and say how much it finds and which queries were answered without it."""
     parts = [details.get("search") or NOTHING]
     if details.get("recall"):
-        parts.append(f"finds the nearest name of {100 * details['recall']:.1f} %")
+        parts.append(f"finds the nearest name for {100 * details['recall']:.1f} %")
     if details.get("decided"):
         counts = [f"{n:,} by the {what}" for what, n in details["decided"].items()]
         parts.append(f"queries answered: {', '.join(counts)}")
@@ -113,7 +113,7 @@ def _describe_search(details: Mapping[str, Any]) -> str:
 
 
 def make_test_table(results: Results, name: str, hits: Mapping[str, Sequence[bool]]) -> Table | None:
-    """Make the table of significance tests of a linking task; hits say which mentions are right, by system."""
+    """Make the table of significance tests of a linking task; `hits` says which mentions each system gets right."""
     rows = [*_compare_runs(results, name), *_compare_hits(results.lines[name], hits)]
     columns = [*list_columns(["System", "Compared with"], ["Difference"]), Column("Test")]
     title = f"{results.tasks[name]['title']}, {results.label_task(name)}: significance"
@@ -183,7 +183,7 @@ def make_task_table(results: Results, name: str) -> Table:
 
 
 def _format(metric: Metric, values: Sequence[float]) -> str:
-    """Write figures of any task: shares in per cent, others as they are."""
+    """Write shares in per cent, other values as they are."""
     if not values or not metric[0].startswith(PLAIN):
         return format_values(values)
     plain = [value / 100 for value in values]
@@ -191,7 +191,7 @@ def _format(metric: Metric, values: Sequence[float]) -> str:
 
 
 def make_literature_tables(source: str) -> Iterator[Table]:
-    """Put the published figures of a source together, a table for each of its tables."""
+    """Make a table for each table of a source, with the figures that are copied from it."""
     keys = ["System", "Pooling", "Trained on the corpus"]
     for table, title in read_sources()[source]["tables"].items():
         listed = [figure for figure in read_literature() if (figure.source, figure.table) == (source, table)]

@@ -13,7 +13,7 @@ from scipy.stats import ttest_1samp, ttest_rel
 from training.data.task import LinkingTask
 from training.evaluation.frame import SCHEMA, write_results
 from training.markup import escape_markdown, format_rows, isolate, shorten
-from training.report.report import make_report
+from training.report.report import _draw, make_report
 from training.report.results import Results
 from training.report.tables import find_published, make_accuracy_table
 
@@ -198,7 +198,7 @@ class Checker(HTMLParser):
 
 def test_means_deviations_and_published_figures(markdown):
     rows = read_rows(markdown, "NCBI disease, published: accuracy")
-    search = "scann; finds the nearest name of 98.7 %; queries answered: 1,200 by the dictionary"
+    search = "scann; finds the nearest name for 98.7 %; queries answered: 1,200 by the dictionary"
     assert rows[EXACT]["Search"] == search
     assert list(rows) == [EXACT, "Our SapBERT (3 seeds)", "Our base (3 seeds)"]
     ours, published = rows["Our SapBERT (3 seeds)"], "*literature, acc@1/acc@5*"
@@ -267,7 +267,7 @@ def test_answers_have_precision_recall_and_f1(run, tmp_path):
 
 def test_caption_says_the_protocol(made):
     for text in ((made / "report.md").read_text(), (made / "report.html").read_text()):
-        assert "4 mentions, of which the dictionary cannot answer 1" in text.replace("&#x27;", "'")
+        assert "4 mentions, 1 without an answer in the dictionary" in text.replace("&#x27;", "'")
         for said in ("MEDIC, 6 July 2012, 73,024 names, with the mentions", "abbreviations spelled out", "micro"):
             assert said in text
         for said in ("looked up part by part", "first k names", "order of the dictionary", "As it is.", "CC-BY"):
@@ -356,6 +356,11 @@ def test_the_report_opens_with_the_answer(made, markdown):
     assert rows["Our SapBERT"]["NCBI disease, published"] == "92.3 ± 1.0"
     assert rows["Our base"]["In-house \0 notes, published"] == "–"
     assert "](figures/systems.svg)" in markdown and "<svg" in (made / "figures" / "systems.svg").read_text()
+
+
+def test_the_picture_of_one_corpus_has_room_for_its_axes(tmp_path, recwarn):
+    _draw({f"System {n}": {"a": [n]} for n in range(5)}, {"a": "A corpus"}, tmp_path / "x.svg")
+    assert not recwarn.list
 
 
 def test_optional_parts_may_be_missing_and_the_same_folder_gives_the_same_bytes(run, tmp_path):
