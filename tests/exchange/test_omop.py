@@ -180,7 +180,7 @@ def test_tables_that_cannot_be_read_are_named(concepts, content, reason):
 def test_documents_that_are_not_named_by_a_note_id_are_refused(concepts):
     notes = NoteNlp(CodeFinder(), ExchangeReport())
     for name in ("note-a", "017", "9" * 19, "9" * 5000, "１８"):
-        with pytest.raises(ValueError, match=f"document {name}.*no whole number"):
+        with pytest.raises(ValueError, match=f"document {name}.*not a whole number"):
             list(notes.list_rows(take_all(make_note(name, "C1")), AthenaTables(concepts)))
 
 

@@ -113,7 +113,7 @@ def test_damage_in_any_file_is_noticed(index, tmp_path):
             damages.append(bytes(damaged))
         for damage in damages:
             path.write_bytes(damage)
-            with pytest.raises(OSError, match=f"an index of the kind|{DAMAGE}"):
+            with pytest.raises(OSError, match=f"an index of kind|{DAMAGE}"):
                 read_index(tmp_path / "a")
         path.unlink()
         with pytest.raises(FileNotFoundError, match=r"The copy or the download is incomplete; write"):

@@ -126,7 +126,7 @@ def test_folder_of_unknown_kind_or_without_vectors_is_refused(tmp_path):
     data = json.loads((tmp_path / "a" / "index.json").read_text())
     del data["checksum"]
     write_manifest(tmp_path / "a" / "index.json", 1, {**data, "kind": "other"})
-    with pytest.raises(OSError, match="an index of the kind 'other', not one of: exact, scann, usearch"):
+    with pytest.raises(OSError, match="an index of kind 'other', not one of: exact, scann, usearch"):
         read_index(tmp_path / "a")
     (tmp_path / "a" / "dataset.npy").unlink()
     write_manifest(tmp_path / "a" / "index.json", 1, {**data, "kind": "exact"})

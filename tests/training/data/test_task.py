@@ -48,14 +48,14 @@ TASK = {"queries": ["a"], "gold": [["C1"]], "names": ["a"], "ids": ["C1"]}
         (json.dumps({**TASK, "ids": []}), "do not fit together"),
         (json.dumps({**TASK, "mention_of": [0, 0]}), "do not fit together"),
         (json.dumps({**TASK, "more": 1}), "more"),
-        (json.dumps({**TASK, "dictionary": "../dictionary_0123456789abcdef.json"}), "no name of a dictionary"),
-        (json.dumps({**TASK, "dictionary": "other.json"}), "no name of a dictionary"),
+        (json.dumps({**TASK, "dictionary": "../dictionary_0123456789abcdef.json"}), "not a name of a dictionary"),
+        (json.dumps({**TASK, "dictionary": "other.json"}), "not a name of a dictionary"),
         (json.dumps({**TASK, "dictionary": 3}), ""),
     ],
 )
 def test_other_files_are_no_tasks(tmp_path, content, reason):
     (tmp_path / "task.json").write_text(content, encoding="utf8")
-    with pytest.raises(ValueError, match=rf"(?s)task.json is no file of queries.*{reason}"):
+    with pytest.raises(ValueError, match=rf"(?s)task.json is not a file of queries.*{reason}"):
         LinkingTask.from_disk(tmp_path / "task.json")
 
 
@@ -67,7 +67,7 @@ def test_a_missing_or_wrong_dictionary_is_named(tmp_path):
     content = shared.read_text()
     for wrong in ('["fever"]', '{"names": ["fever"]}', "{", content.replace('"C3"', "3")):
         shared.write_text(wrong)
-        with pytest.raises(ValueError, match="task.json is no file of queries"):
+        with pytest.raises(ValueError, match="task.json is not a file of queries"):
             LinkingTask.from_disk(tmp_path / "task.json")
     shared.unlink()
     with pytest.raises(FileNotFoundError, match=shared.name):

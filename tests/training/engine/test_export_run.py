@@ -197,9 +197,9 @@ def test_the_card_says_what_was_made_and_measured(run, tmp_path):
     write_figures(of_another)
     assert "of other encoders (fff" in export("other", "--results", results, fails=True)
     pl.DataFrame({"task": ["a"]}).write_parquet(results)
-    assert "no table of results" in export("other", "--results", results, fails=True)
+    assert "not a table of results" in export("other", "--results", results, fails=True)
     results.write_text("no table")
-    assert "no table of results" in export("other", "--results", results, fails=True)
+    assert "not a table of results" in export("other", "--results", results, fails=True)
     for option, what in (("--results", "no results in"), ("--notes", "no file")):
         assert what in export("other", option, tmp_path / "nowhere.parquet", fails=True)
     assert not (tmp_path / "other").exists()

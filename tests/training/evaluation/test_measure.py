@@ -286,7 +286,7 @@ def test_frames_are_read_and_others_are_refused(tmp_path):
     with pytest.raises(ValueError, match="other columns"):
         read_results(tmp_path)
     (tmp_path / "results.parquet").write_text("damaged")
-    with pytest.raises(ValueError, match="no table of results"):
+    with pytest.raises(ValueError, match="not a table of results"):
         read_results(tmp_path)
 
 
@@ -311,7 +311,7 @@ ENCODER = ["[systems.a]", 'kind = "encoder"']
         (["[systems.a]", 'kind = "exactly"'], r"\[systems.a\].*'exactly'.*exact, tfidf"),
         (["[systems.a]", 'title = "A"'], "kind = None"),
         (["[systems.a]", 'kind = "exact"', 'encoder = "x"'], r"\[systems.a\].*encoder"),
-        (["[systems.a]", 'kind = "backoff"', 'over = "a"'], "'a' is no other system"),
+        (["[systems.a]", 'kind = "backoff"', 'over = "a"'], "'a' is not another system"),
         ([*EXACT, "", "[systems.b]", 'kind = "tfidf"', 'title = "exact"'], "called 'exact' as well"),
         (["[systems.a_0]", 'kind = "exact"', "", *ENCODER, 'encoder = "a-{seed}"', "seeds = [0]"], "a_0"),
         ([*ENCODER, 'similarity = "l2"'], "similarity"),

@@ -66,7 +66,7 @@ def test_the_files_of_all_sets_are_read(tmp_path):
         ("Mean,TERM1,TERM2\n1,a,b,c\n", "more fields"),
         ("Mean,TERM1,TERM2\n1,a,b\n1,a,\n", "pair 2 has an empty term"),
         ("Mean,TERM1,TERM2\nhigh,a,b\n", "high"),
-        ("Mean,TERM1,TERM2\nnan,a,b\n", "no finite number.*nan"),
+        ("Mean,TERM1,TERM2\nnan,a,b\n", "not a finite number.*nan"),
         ("Mean,TERM1,TERM2\n,a,b\n", "pair 1"),
         ("Mean,TERM1,TERM2\n1,a,\udce9\n", "utf-?8"),
         ("Mean,TERM1,TERM2\n", "there is no pair"),
