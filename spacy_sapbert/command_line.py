@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import os
 import re
+import sys
 from collections.abc import Callable
 from types import TracebackType
 
@@ -30,7 +31,8 @@ def run_app(app: Callable[[], object], install: str) -> None:
         if message is None or os.environ.get(TRACEBACK, "0") not in ("", "0"):
             raise
         lines = (line.strip() for line in message.splitlines())
-        raise SystemExit(f"Error: {' '.join(filter(None, lines))}") from error
+        sys.stderr.write(f"Error: {' '.join(filter(None, lines))}\n")
+        raise SystemExit(1) from error
 
 
 def _explain(error: Exception, install: str) -> str | None:

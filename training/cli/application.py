@@ -124,9 +124,15 @@ def read_overrides(arguments: list[str]) -> dict[str, Any]:
     An empty `paths.encoder` is left out: a project gives it if its variable is not set, and the config then says from
     which encoder to start.
     """
+    from click import NoSuchOption
     from spacy.cli._util import parse_config_overrides
 
-    overrides = parse_config_overrides(arguments, env_var=None)
+    try:
+        overrides = parse_config_overrides(arguments, env_var=None)
+    except NoSuchOption as error:  # spaCy's click is not always that of typer
+        raise typer.BadParameter(
+            f"There is no option {error.option_name}. A setting has its section before it: --section.name value."
+        ) from error
     return {name: value for name, value in overrides.items() if (name, value) != ("paths.encoder", "")}
 
 

@@ -110,6 +110,10 @@ def _convert_all(assets: Path, output: Path, errors: str, *, documents: bool) ->
     sections: dict[str, dict[str, Any]] = Config().from_disk(ORIGINALS)["originals"]
     if documents:
         sections = {name: section for name, section in sections.items() if section["format"] in FORMATS}
+    if not assets.is_dir():
+        raise NotADirectoryError(
+            f"There is no folder {assets} with corpora (seen from {Path.cwd()}). Correct the path."
+        )
     inputs = {name: assets / section["input"] for name, section in sections.items()}
     there = [name for name, path in inputs.items() if path.is_file() or (path.is_dir() and any(path.iterdir()))]
     for name in show_progress(there, description="Converting corpora", unit="corpora"):
