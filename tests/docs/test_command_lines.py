@@ -163,6 +163,7 @@ def test_a_command_without_arguments_shows_how_to_call_it(run, module, words, co
         ("train coder_cpu --paths.output out --paths.pairs names", 1, "paths.pairs of .*: There is no such setting"),
         ("settings saphert", 1, "run.method"),
         ("write-rrf names empty", 1, "'empty', where a file is in the way"),
+        ("measure encoders out --tasks.nope 3", 1, r"\[tasks.nope\]"),
         ("expect pipeline out --linker nothing", 2, "no sapbert_linker called nothing"),
     ],
 )
