@@ -213,8 +213,8 @@ def read_adapted(
         import adapters  # takes seconds
     except ImportError as error:
         raise ImportError(
-            f"the encoder has an adapter, but the package `adapters` can't be imported: {error}\nInstall it with `pip "
-            "install -c constraints.txt '.[adapters]'` in the folder of the checkout"
+            f"the encoder has an adapter, which needs the package adapters ({error}): pip install "
+            "'spacy-sapbert[adapters]'"
         ) from error
     # The fingerprint of the transformer alone is of no use.
     base = read_transformer(name, revision, BASE_FOLDER, settings, fingerprint or "unknown")

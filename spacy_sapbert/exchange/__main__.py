@@ -10,30 +10,43 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from wasabi import msg
 
+from ..command_line import HINT, run_app, show_example
 from ..context import ATTRIBUTES
 from ..errors import BAD_SETTING
 
 if TYPE_CHECKING:
     from .fhir import CodeFinder
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(
+    help="Convert between documents of spaCy and other formats.\n\n`COMMAND --help` explains a command.",
+    epilog=HINT,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+MODULE = "spacy_sapbert.exchange"
+OUT, IN = "Out of spaCy", "Into spaCy"
+MENTIONS, CODES = "Mentions and their context (repeat an option for more)", "Codes of concepts"
 Names = list[str] | None
 Docs = Annotated[Path, typer.Argument(help="The linked documents, .spacy")]
-OnErrors = Annotated[str, typer.Option(help="'raise' at the first fault, or 'skip' and count them")]
-Prefix = Annotated[str, typer.Option(help="What stands before each id in the other format only, as 'UMLS:'")]
+OnErrors = Annotated[str, typer.Option(help="At malformed records: raise, or skip and count them")]
+Prefix = Annotated[str, typer.Option(help="What stands before each id in the other format, such as UMLS:")]
 Folder = Annotated[
-    Path | None, typer.Option(help="A saved terminology: its concepts' codes in other sources are written as well")
+    Path | None,
+    typer.Option(help="A saved terminology: write its codes in other sources as well", rich_help_panel=CODES),
 ]
-IdSource = Annotated[str | None, typer.Option(help="The source of ids without a prefix, such as MSH")]
-Spans = Annotated[Names, typer.Option("--spans-key", help="A span group with further mentions; repeat it")]
+IdSource = Annotated[
+    str | None, typer.Option(help="The source of ids without a prefix, such as MSH", rich_help_panel=CODES)
+]
+Spans = Annotated[Names, typer.Option("--spans-key", help="A span group with more mentions", rich_help_panel=MENTIONS)]
 
 
 def _choose_mentions(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command options that say which mentions there are and what their context is, as its argument `chosen`."""
     added: dict[str, Any] = {"spans_key": Spans}
     for word, names in ATTRIBUTES.items():
-        known = f"An attribute of spans, NAME or NAME=VALUE, for {word} mentions; repeat it. Else {' and '.join(names)}"
-        added[word] = Annotated[Names, typer.Option(help=known)]
+        known = f"Attribute of {word} mentions: NAME or NAME=VALUE; unset: {' and '.join(names)}"
+        added[word] = Annotated[Names, typer.Option(help=known, rich_help_panel=MENTIONS)]
 
     @wraps(command)
     def run(*, spans_key: Names, **given: Any) -> None:
@@ -46,7 +59,7 @@ def _choose_mentions(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-@app.command("to")
+@app.command("to", rich_help_panel=OUT, epilog=show_example(f"{MODULE} to brat docs.spacy output/brat"))
 @_choose_mentions
 def export_command(
     format: Annotated[str, typer.Argument(help="bioc, brat, csv, inception, pubtator or tsv")],
@@ -55,7 +68,8 @@ def export_command(
     chosen: dict[str, Any],
     prefix: Prefix = "",
     escape_formulas: Annotated[
-        bool, typer.Option("--escape-formulas", help="csv, tsv: put an apostrophe before what looks like a formula")
+        bool,
+        typer.Option("--escape-formulas", help="csv, tsv: put an apostrophe before text that looks like a formula"),
     ] = False,
     errors: OnErrors = "raise",
 ) -> None:
@@ -68,7 +82,7 @@ def export_command(
     _show(output, export_docs(format, documents, output, report, prefix=prefix, escape_formulas=escape_formulas))
 
 
-@app.command("from")
+@app.command("from", rich_help_panel=IN, epilog=show_example(f"{MODULE} from brat output/brat gold.spacy"))
 def import_command(
     format: Annotated[str, typer.Argument(help="bioc, brat, csv, inception, prodigy, pubtator or tsv")],
     source: Annotated[Path, typer.Argument(help="The file or the folder with annotations")],
@@ -76,11 +90,14 @@ def import_command(
     prefix: Prefix = "",
     lang: Annotated[str, typer.Option(help="The language of the tokenizer")] = "en",
     inside_tokens: Annotated[
-        str, typer.Option(help="Mentions that begin or end inside of a token: 'leave_out', or 'expand' to whole tokens")
+        str, typer.Option(help="Mentions that begin or end inside a token: leave_out, or expand to whole tokens")
     ] = "leave_out",
     errors: OnErrors = "raise",
 ) -> None:
-    """Write annotations as documents with gold ids, for `spacy train` and `spacy evaluate`."""
+    """Read annotations into documents with gold ids.
+
+    `spacy train` and `spacy evaluate` read the documents.
+    """
     from .documents import ExchangeReport
     from .formats import import_docs
 
@@ -88,19 +105,28 @@ def import_command(
     _show(output, import_docs(format, source, output, report, prefix=prefix, lang=lang, inside_tokens=tokens))
 
 
-@app.command("to-fhir")
+@app.command("to-fhir", rich_help_panel=OUT, epilog=show_example(f"{MODULE} to-fhir docs.spacy concepts.jsonl"))
 @_choose_mentions
 def fhir_command(
     docs: Docs,
     output: Annotated[Path, typer.Argument(help="The file to write, .jsonl")],
     chosen: dict[str, Any],
     terminology: Folder = None,
-    source: Annotated[Names, typer.Option(help="A source whose codes are wanted; repeat it")] = None,
+    source: Annotated[
+        Names, typer.Option(help="A source whose codes to write; repeat it; unset: all", rich_help_panel=CODES)
+    ] = None,
     id_source: IdSource = None,
-    system: Annotated[Names, typer.Option(help="The URI of a source: SOURCE=URI; repeat it")] = None,
-    version: Annotated[Names, typer.Option(help="The version of a source: SOURCE=VERSION; repeat it")] = None,
+    system: Annotated[
+        Names, typer.Option(help="The URI of a source: SOURCE=URI; repeat it", rich_help_panel=CODES)
+    ] = None,
+    version: Annotated[
+        Names, typer.Option(help="The version of a source: SOURCE=VERSION; repeat it", rich_help_panel=CODES)
+    ] = None,
 ) -> None:
-    """Write a CodeableConcept of FHIR for each mention, and what its context means for the record."""
+    """Write a CodeableConcept of FHIR for each mention.
+
+    It also says what the mention's context means for the record.
+    """
     from .documents import ExchangeReport, annotate, read_docs
     from .fhir import CodeableConcepts, export_concepts
 
@@ -110,7 +136,11 @@ def fhir_command(
     _show(output, export_concepts(annotate(read_docs(docs, report), report, **chosen), output, concepts))
 
 
-@app.command("to-omop")
+@app.command(
+    "to-omop",
+    rich_help_panel=OUT,
+    epilog=show_example(f"{MODULE} to-omop a.spacy a.csv --concepts CONCEPT.csv"),
+)
 @_choose_mentions
 def omop_command(
     docs: Docs,
@@ -118,17 +148,24 @@ def omop_command(
     chosen: dict[str, Any],
     concepts: Annotated[Path, typer.Option(help="Athena's CONCEPT.csv")],
     relationships: Annotated[
-        Path | None, typer.Option(help="Athena's CONCEPT_RELATIONSHIP.csv, to map codes to standard concepts")
+        Path | None, typer.Option(help="Athena's CONCEPT_RELATIONSHIP.csv, which maps codes to standard concepts")
     ] = None,
     terminology: Folder = None,
-    source: Annotated[Names, typer.Option(help="A source to look in first; repeat it")] = None,
+    source: Annotated[Names, typer.Option(help="A source to look in first; repeat it", rich_help_panel=CODES)] = None,
     id_source: IdSource = None,
-    vocabulary: Annotated[Names, typer.Option(help="Athena's name of a source: SOURCE=NAME")] = None,
+    vocabulary: Annotated[
+        Names, typer.Option(help="Athena's name of a source: SOURCE=NAME; repeat it", rich_help_panel=CODES)
+    ] = None,
     first_id: Annotated[int, typer.Option(help="The note_nlp_id of the first row")] = 1,
-    nlp_date: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Today if not given")] = None,
+    nlp_date: Annotated[
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="The date of processing; unset: today")
+    ] = None,
     errors: OnErrors = "raise",
 ) -> None:
-    """Write rows of OMOP's table NOTE_NLP (CDM 5.4) for mentions. Documents are named by their note_id."""
+    """Write mentions as rows of OMOP's table NOTE_NLP.
+
+    The table is that of CDM 5.4. Documents have their note_id as names.
+    """
     from .documents import ExchangeReport, annotate, read_docs
     from .omop import AthenaTables, NoteNlp, export_notes
 
@@ -165,11 +202,8 @@ def _show(output: Path, data: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Run a command. What the user can mend is one sentence, without the way that the error took."""
-    try:
-        app()
-    except (OSError, ValueError) as error:
-        msg.fail(str(error), exits=1)
+    """Run a command."""
+    run_app(app, "Install the plugin with all that it needs: pip install spacy-sapbert.")
 
 
 if __name__ == "__main__":

@@ -76,7 +76,8 @@ class ApproximateIndex(Index):
         except ImportError as error:
             raise ImportError(
                 f"{cls.kind} can't be imported: {error}\nScaNN needs Linux and a processor with AVX2. Elsewhere, use "
-                "the index 'spacy-sapbert.UsearchIndex.v1' or 'spacy-sapbert.ExactIndex.v1'"
+                "the index 'spacy-sapbert.UsearchIndex.v1' (pip install 'spacy-sapbert[usearch]') or "
+                "'spacy-sapbert.ExactIndex.v1'"
             ) from error
 
     def is_worn(self, unused: int) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spacy_sapbert.command_line import HINT, show_example
 from spacy_sapbert.progress import show_phase
 
 if TYPE_CHECKING:
@@ -18,16 +20,26 @@ TRAINING = Path(__file__).parents[1]
 # Of commands that take settings over those of a config.
 TAKES_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
+# The panels of `--help`.
+DATA, TRAIN, MEASURE, REPORT = "Data", "Training", "Measuring", "Reports"
+
 app = typer.Typer(
-    help="The commands: `python -m training --help`.",
+    help="Train encoders of biomedical names, and measure them.\n\n`COMMAND --help` explains a command.",
+    epilog=HINT,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 
+def command(panel: str, example: str, **given: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a command, named by the first word of its example."""
+    epilog = show_example(f"training {example}")
+    return app.command(example.partition(" ")[0], rich_help_panel=panel, epilog=epilog, **given)
+
+
 def choose_device(name: str) -> AbstractContextManager[None]:
-    """Let encoders and training compute on a device until the context ends."""
+    """Encode and train on a device until the context ends."""
     from spacy_sapbert.encoder.settings import AUTO
     from spacy_sapbert.encoder.transformer import find_fastest, resolve_device, use_device
 
@@ -43,12 +55,11 @@ def _enter_device(context: typer.Context, name: str) -> str:
 
 # A command with this option computes there. Its function need not look at the value.
 DeviceOption = Annotated[
-    str,
-    typer.Option(callback=_enter_device, help="Where to compute: cpu, cuda, cuda:1 or mps; auto: on a GPU if there is"),
+    str, typer.Option(callback=_enter_device, help="cpu, cuda, cuda:1 or mps; auto: a GPU if there is one")
 ]
-SeedOption = Annotated[int, typer.Option(min=0, help="Seed of all choices")]
-ErrorsOption = Annotated[str, typer.Option(help="raise, or skip malformed lines and records")]
-TerminologyArgument = Annotated[Path, typer.Argument(help="A folder that `preprocess` or `split` has written")]
+SeedOption = Annotated[int, typer.Option(min=0, help="The seed of random choices")]
+ErrorsOption = Annotated[str, typer.Option(help="At malformed lines and records: raise, or skip and count them")]
+TerminologyArgument = Annotated[Path, typer.Argument(help="A folder that `preprocess` or `split` wrote")]
 
 
 def find_config(folder: str) -> Callable[[str], Path]:
@@ -56,13 +67,14 @@ def find_config(folder: str) -> Callable[[str], Path]:
 
     def find(name: str) -> Path:
         shipped = TRAINING / folder / f"{name}.cfg"
-        if Path(name).exists() or Path(name).name != name or Path(name).suffix:
+        if Path(name).is_file() or Path(name).name != name or Path(name).suffix:
             return Path(name)
         if not shipped.is_file():
-            names = ", ".join(sorted(file.stem for file in shipped.parent.glob("*.cfg")))
+            names = sorted(file.stem for file in shipped.parent.glob("*.cfg"))
+            hint = "".join(f" Did you mean {close}?" for close in get_close_matches(name, names, 1))
             raise FileNotFoundError(
-                f"There is no config {name}: no such file in {Path.cwd()}, and none comes with training. There are: "
-                f"{names}."
+                f"There is no config {name}: no such file in {Path.cwd()}, and none comes with training.{hint} There "
+                f"are: {', '.join(names)}."
             )
         return shipped
 
@@ -112,9 +124,15 @@ def read_overrides(arguments: list[str]) -> dict[str, Any]:
     An empty `paths.encoder` is left out: a project gives it if its variable is not set, and the config then says from
     which encoder to start.
     """
+    from click import NoSuchOption
     from spacy.cli._util import parse_config_overrides
 
-    overrides = parse_config_overrides(arguments, env_var=None)
+    try:
+        overrides = parse_config_overrides(arguments, env_var=None)
+    except NoSuchOption as error:  # spaCy's click is not always that of typer
+        raise typer.BadParameter(
+            f"There is no option {error.option_name}. A setting has its section before it: --section.name value."
+        ) from error
     return {name: value for name, value in overrides.items() if (name, value) != ("paths.encoder", "")}
 
 

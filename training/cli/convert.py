@@ -10,10 +10,10 @@ import typer
 from spacy_sapbert.progress import show_phase, show_progress
 
 from .application import (
+    DATA,
     TRAINING,
     ErrorsOption,
-    SeedOption,
-    app,
+    command,
     list_counts,
     open_terminology,
     parse_list,
@@ -23,30 +23,45 @@ from .application import (
 
 ORIGINALS = TRAINING / "corpora" / "originals.cfg"
 ALL = "all"
+OF_DOCUMENTS = "Options for --documents"
 
 
-@app.command()
+@command(DATA, "convert ncbi-disease NCBI_corpus output/ncbi_disease")
 def convert(
     context: typer.Context,
     format_name: Annotated[
-        str, typer.Argument(metavar="FORMAT", help="As ncbi-disease or auto; another word lists all. all: each corpus")
+        str, typer.Argument(metavar="FORMAT", help="Such as ncbi-disease; auto; or all. Another word lists the formats")
     ],
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="The original file, folder or archive")],
-    output: Annotated[Path, typer.Argument(help="A folder for <part>.jsonl.gz, dictionary.tsv.gz and <format>.json")],
-    keep_nil: Annotated[bool, typer.Option("--keep-nil", help="Keep mentions without a concept")] = False,
+    output: Annotated[Path, typer.Argument(help="The folder for the converted files")],
     documents: Annotated[bool, typer.Option("--documents", help="Write documents of spaCy, <part>.spacy")] = False,
-    terminology: Annotated[str, typer.Option(help="A folder of a terminology: documents have ids as it does")] = "",
-    unknown: Annotated[str, typer.Option(help="Mentions of which it has no id: keep them, or make them nil")] = "keep",
-    types: Annotated[str, typer.Option(help="Types of mentions in documents, with commas between; empty for all")] = "",
-    split: Annotated[str, typer.Option(help="Split by document: shares of train, dev and test, as 0.7,0.1,0.2")] = "",
-    seed: SeedOption = 0,
-    id_key: Annotated[str, typer.Option(help="For documents of Prodigy: the key of a span's id")] = "kb_id",
-    lang: Annotated[str, typer.Option(help="The language of the documents' tokenizer")] = "en",
+    keep_nil: Annotated[bool, typer.Option("--keep-nil", help="Keep mentions without a concept")] = False,
     errors: ErrorsOption = "raise",
+    terminology: Annotated[
+        str, typer.Option(help="A terminology whose form of ids to write", rich_help_panel=OF_DOCUMENTS)
+    ] = "",
+    unknown: Annotated[
+        str, typer.Option(help="Mentions whose ids it lacks: keep them, or make them nil", rich_help_panel=OF_DOCUMENTS)
+    ] = "keep",
+    types: Annotated[
+        str,
+        typer.Option(help="Types of mentions to keep, with commas between; empty: all", rich_help_panel=OF_DOCUMENTS),
+    ] = "",
+    split: Annotated[
+        str,
+        typer.Option(help="Shares of documents for train, dev and test: 0.7,0.1,0.2", rich_help_panel=OF_DOCUMENTS),
+    ] = "",
+    seed: Annotated[int, typer.Option(min=0, help="The seed of that split", rich_help_panel=OF_DOCUMENTS)] = 0,
+    id_key: Annotated[
+        str, typer.Option(help="In files of Prodigy: the key of a span's id", rich_help_panel=OF_DOCUMENTS)
+    ] = "kb_id",
+    lang: Annotated[str, typer.Option(help="The language of the tokenizer", rich_help_panel=OF_DOCUMENTS)] = "en",
 ) -> None:
-    """Convert corpora to mentions that `measure` and `pairs` read, or to documents with gold ids in `kb_id_`.
+    """Convert corpora and dictionaries of other authors.
 
-    Example: python -m training convert ncbi-disease NCBI_corpus output/ncbi_disease
+    The output holds mentions, <part>.jsonl.gz, which `measure` and `pairs`
+    read; for a dictionary, dictionary.tsv.gz; and a report of what was left out.
+    With --documents, it holds documents with gold ids in `kb_id_`.
     """
     from ..corpora.convert import Conversion, convert_corpus, convert_documents
 
@@ -95,6 +110,10 @@ def _convert_all(assets: Path, output: Path, errors: str, *, documents: bool) ->
     sections: dict[str, dict[str, Any]] = Config().from_disk(ORIGINALS)["originals"]
     if documents:
         sections = {name: section for name, section in sections.items() if section["format"] in FORMATS}
+    if not assets.is_dir():
+        raise NotADirectoryError(
+            f"There is no folder {assets} with corpora (seen from {Path.cwd()}). Correct the path."
+        )
     inputs = {name: assets / section["input"] for name, section in sections.items()}
     there = [name for name, path in inputs.items() if path.is_file() or (path.is_dir() and any(path.iterdir()))]
     for name in show_progress(there, description="Converting corpora", unit="corpora"):

@@ -11,10 +11,11 @@ import typer
 from spacy_sapbert.progress import show_phase
 
 from .application import (
+    DATA,
     ErrorsOption,
     SeedOption,
     TerminologyArgument,
-    app,
+    command,
     list_counts,
     open_terminology,
     parse_list,
@@ -24,33 +25,46 @@ from .application import (
 if TYPE_CHECKING:
     from spacy_sapbert.terminology import Terminology
 
+OF_TERMINOLOGIES, OF_MENTIONS = "Options for a terminology", "Options for mentions"
+OF_DICTIONARIES, OF_TRANSLATIONS = "Options for a dictionary", "Options for translations"
 # Published for UMLS 2020AA, English: SapBERT (Liu et al., NAACL 2021), section 2.1.
 PUBLISHED = "For comparison, UMLS 2020AA, English, as published: 9,712,959 names and 11,792,953 pairs."
 
 
-@app.command()
+@command(DATA, "preprocess umls/META output/terminology")
 def preprocess(
     context: typer.Context,
-    source: Annotated[Path, typer.Argument(help="A release (folder), or a dictionary: lines of an id, a tab, a name")],
-    output: Path,
-    languages: Annotated[str, typer.Option(help="LAT of the names, with commas between; or all")] = "ENG",
-    sources: Annotated[str, typer.Option(help="SAB to keep, or of codes in --described-by; empty for all")] = "",
-    term_types: Annotated[str, typer.Option(help="TTY to keep; empty for all")] = "",
-    semantic_types: Annotated[str, typer.Option(help="TUI of which a concept needs one; empty for all")] = "",
-    suppressed: Annotated[str, typer.Option(help="keep, or drop what is suppressible or obsolete")] = "keep",
+    source: Annotated[Path, typer.Argument(help="The folder of a release, or a dictionary: id, tab, name on a line")],
+    output: Annotated[Path, typer.Argument(help="The folder for the terminology")],
+    languages: Annotated[str, typer.Option(help="Languages of names (LAT), such as ENG,GER; or all")] = "ENG",
+    sources: Annotated[
+        str,
+        typer.Option(help="Sources to keep (SAB); for a dictionary, those of codes in --described-by; empty: all"),
+    ] = "",
+    term_types: Annotated[str, typer.Option(help="Term types to keep (TTY); empty: all")] = "",
+    semantic_types: Annotated[
+        str, typer.Option(help="Keep concepts with one of these semantic types (TUI); empty: all")
+    ] = "",
+    suppressed: Annotated[str, typer.Option(help="Suppressible and obsolete names: keep or drop")] = "keep",
     level_0_only: Annotated[
-        bool, typer.Option("--level-0-only/--all-levels", help="Only sources without restrictions")
+        bool, typer.Option("--level-0-only/--all-levels", help="Keep only sources without restrictions")
     ] = False,
-    lower_case: Annotated[bool, typer.Option("--lower-case", help="Lower-case names")] = False,
-    tradenames: Annotated[str, typer.Option(help="union, last or off")] = "union",
+    lower_case: Annotated[bool, typer.Option("--lower-case", help="Write names in lower case")] = False,
+    tradenames: Annotated[
+        str, typer.Option(help="Names of drugs that tradename links share: union, last or off")
+    ] = "union",
     errors: ErrorsOption = "raise",
-    described_by: Annotated[str, typer.Option(help="Of a dictionary: a terminology with types and definitions")] = "",
-    remove: Annotated[float, typer.Option(help="Of a dictionary: take out this share of the concepts")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Of a dictionary: seed of the share")] = 0,
+    described_by: Annotated[
+        str, typer.Option(help="A terminology with semantic types and definitions", rich_help_panel=OF_DICTIONARIES)
+    ] = "",
+    remove: Annotated[
+        float, typer.Option(help="The share of concepts to take out", rich_help_panel=OF_DICTIONARIES)
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="The seed of that choice", rich_help_panel=OF_DICTIONARIES)] = 0,
 ) -> None:
-    """Read a release in Rich Release Format, or a dictionary, into a saved terminology.
+    """Read a release (RRF) or a dictionary into a terminology.
 
-    Example: python -m training preprocess umls/META output/terminology --tradenames off
+    Lists have commas between their parts.
     """
     import srsly
 
@@ -148,25 +162,29 @@ def format_report(report: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-@app.command()
+@command(DATA, "split output/terminology output/split --held-out 2000")
 def split(
     context: typer.Context,
     terminology: TerminologyArgument,
     output: Annotated[Path, typer.Argument(help="A folder for terminology/ and held-out names")],
-    held_out: Annotated[int, typer.Option(min=0, help="Concepts to hold out with all their names; 0 for none")] = 2000,
+    held_out: Annotated[int, typer.Option(min=0, help="How many concepts to hold out; 0: none")] = 2000,
     dictionary: Annotated[
-        int | None, typer.Option(help="Concepts to search among; unset: 30,000, by language all")
+        int | None, typer.Option(help="How many concepts to search among; unset: 30,000, by language all")
     ] = None,
-    sources: Annotated[str, typer.Option(help="SAB whose concepts are all held out as well: a task for each")] = "",
+    sources: Annotated[
+        str, typer.Option(help="Sources (SAB) to hold out with all their concepts: a task for each")
+    ] = "",
     by_language: Annotated[
-        bool, typer.Option("--by-language", help="Ask for names in each language among the English ones")
+        bool, typer.Option("--by-language", help="Look up names of each other language among the English ones")
     ] = False,
-    max_queries: Annotated[int, typer.Option(help="By language: queries of each at most; 0 for all")] = 0,
+    max_queries: Annotated[
+        int, typer.Option(help="With --by-language: at most so many queries of a language; 0: all")
+    ] = 0,
     seed: SeedOption = 0,
 ) -> None:
-    """Hold out concepts of a terminology, to measure encoders on names unseen in training.
+    """Hold out concepts, to measure encoders on unseen names.
 
-    Example: python -m training split output/terminology output/split --held-out 2000
+    Held-out concepts are taken out of the terminology with all their names.
     """
     from ..data.splits import write_language_split, write_split
 
@@ -187,24 +205,42 @@ def split(
     typer.echo(f"{len(rest):,} concepts are left for training. Written to {output}.")
 
 
-@app.command()
+@command(DATA, "pairs output/split/terminology output/split/pairs")
 def pairs(
     context: typer.Context,
     source: Annotated[
-        str, typer.Argument(help="A terminology's folder; or files, with commas: mentions (.jsonl) or translations")
+        str, typer.Argument(help="A terminology, or files with commas between: mentions (.jsonl) or translations")
     ],
-    output: Path,
-    dictionary: Annotated[str, typer.Option(help="Of mentions: lines of an id, a tab, a name, or a terminology")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="Of a terminology: pairs of a concept at most")] = 50,
-    seed: SeedOption = 0,
+    output: Annotated[Path, typer.Argument(help="The folder for the pairs")],
     cased: Annotated[bool, typer.Option("--cased", help="Keep capital letters")] = False,
-    distinct: Annotated[bool, typer.Option("--distinct", help="Of mentions: write repeated pairs once")] = False,
-    label: Annotated[str, typer.Option(help="Of translations: a concept is all of a left word, or each pair")] = "word",
-    text: Annotated[str, typer.Option(help="Of a terminology: also write lines CUI||name||name to this file")] = "",
+    limit: Annotated[
+        int, typer.Option(min=1, help="At most so many pairs of a concept", rich_help_panel=OF_TERMINOLOGIES)
+    ] = 50,
+    seed: Annotated[
+        int, typer.Option(min=0, help="The seed of the choice among them", rich_help_panel=OF_TERMINOLOGIES)
+    ] = 0,
+    text: Annotated[
+        str, typer.Option(help="A file for lines CUI||name||name as well", rich_help_panel=OF_TERMINOLOGIES)
+    ] = "",
+    dictionary: Annotated[
+        str,
+        typer.Option(help="The names: id, tab, name on a line; or a terminology", rich_help_panel=OF_MENTIONS),
+    ] = "",
+    distinct: Annotated[
+        bool, typer.Option("--distinct", help="Write repeated pairs once", rich_help_panel=OF_MENTIONS)
+    ] = False,
+    label: Annotated[
+        str,
+        typer.Option(
+            help="What makes a concept: word (a left word with all its translations) or pair (each pair)",
+            rich_help_panel=OF_TRANSLATIONS,
+        ),
+    ] = "word",
 ) -> None:
-    """Write pairs of names of one concept; of mentions and names, for fine-tuning; or of translations.
+    """Write pairs of names for training and fine-tuning.
 
-    Example: python -m training pairs output/split/terminology output/split/pairs
+    Pairs of names of one concept train an encoder; pairs of mentions and names
+    fine-tune it; pairs of translations make it multilingual.
     """
     from ..data.further_pairs import write_finetuning_pairs, write_parallel_pairs
     from ..data.pairs import write_pairs, write_pairs_text
@@ -245,18 +281,15 @@ def pairs(
     typer.echo(f"{list_counts(data['counts'])}. Written to {output}.")
 
 
-@app.command()
+@command(DATA, "triples umls/META output/terminology output/triples")
 def triples(
-    rrf_dir: Path,
+    rrf_dir: Annotated[Path, typer.Argument(help="The folder of a release")],
     terminology: TerminologyArgument,
-    output: Path,
-    label: Annotated[str, typer.Option(help="REL+RELA, REL or RELA")] = "REL+RELA",
+    output: Annotated[Path, typer.Argument(help="The folder for the triples")],
+    label: Annotated[str, typer.Option(help="What names a relation: REL+RELA, REL or RELA")] = "REL+RELA",
     errors: ErrorsOption = "raise",
 ) -> None:
-    """Write the relations between concepts that have names, for CODER.
-
-    Example: python -m training triples umls/META output/terminology output/triples
-    """
+    """Write relations between concepts, for CODER."""
     from ..data.triples import write_triples
 
     data = write_triples(
@@ -269,16 +302,13 @@ def triples(
     typer.echo(f"{list_counts(data['counts'])}; left out: {list_counts(data['dropped'])}. Written to {output}.")
 
 
-@app.command("write-rrf")
+@command(DATA, "write-rrf output/terminology output/rrf")
 def write_release(
     terminology: TerminologyArgument,
     output: Annotated[Path, typer.Argument(help="The folder for the files")],
-    unwritable: Annotated[str, typer.Option(help="raise, or replace pipes and line ends in texts")] = "raise",
+    unwritable: Annotated[str, typer.Option(help="At pipes and line ends in texts: raise, or replace them")] = "raise",
 ) -> None:
-    """Write a terminology in Rich Release Format, the form of UMLS.
-
-    Example: python -m training write-rrf output/terminology output/rrf
-    """
+    """Write a terminology in the format of UMLS (RRF)."""
     from ..release.rrf import write_rrf
 
     report = write_rrf(open_terminology(terminology), output, unwritable=unwritable)  # type: ignore[arg-type]
@@ -290,16 +320,13 @@ def write_release(
         typer.echo(f"{n:,} texts ({column}) were changed: '|' to '/', or line ends to spaces.")
 
 
-@app.command("diff-releases")
+@command(DATA, "diff-releases umls/2023AB umls/2024AA output/changes")
 def compare_releases(
     old: Annotated[Path, typer.Argument(help="The folder of the old release")],
     new: Annotated[Path, typer.Argument(help="The folder of the new release")],
     output: Annotated[Path, typer.Argument(help="The folder for tables and report.json")],
 ) -> None:
-    """Compare the English names of two releases in Rich Release Format: what has changed, as tables and counts.
-
-    Example: python -m training diff-releases umls/2023AB umls/2024AA output/changes
-    """
+    """Compare the English names of two releases (RRF)."""
     from ..release.changes import diff_releases
 
     diff = diff_releases(old, new)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .application import DeviceOption, SeedOption, app, open_terminology, parse_list
+from spacy_sapbert.command_line import show_example
+
+from .application import REPORT, DeviceOption, SeedOption, TerminologyArgument, app, open_terminology, parse_list
 
 if TYPE_CHECKING:
     from ..figures.pictures import Vectors
@@ -17,17 +19,17 @@ if TYPE_CHECKING:
 TARGET = "ENG"
 EncoderOption = Annotated[
     list[str],
-    typer.Option("--encoder", help="LABEL=ENCODER, a folder or hub name; nothing behind = for the small one; several"),
+    typer.Option("--encoder", help="LABEL=ENCODER, a folder or a hub name; = alone is the small encoder; repeat it"),
 ]
-CacheOption = Annotated[str, typer.Option(help="A folder for vectors of strings; empty for none")]
-PicturesArgument = Annotated[list[Path], typer.Argument(help="The picture: .svg, .pdf or .png; or several of the same")]
+CacheOption = Annotated[str, typer.Option(help="A folder that keeps vectors for the next call")]
+PicturesArgument = Annotated[list[Path], typer.Argument(help="The picture: .svg, .pdf or .png; or several forms of it")]
 
 group = typer.Typer(
-    help="Draw names, cosines and runs, or list nearest names: tsne, histograms, neighbours, curves.\n\n"
-    "Example: python -m training figures tsne output/terminology names.svg --encoder = --encoder mine=output/encoder",
+    help="Draw names, cosines and runs, or list nearest names.",
+    epilog=show_example("training figures tsne output/terminology names.svg --encoder ="),
     no_args_is_help=True,
 )
-app.add_typer(group, name="figures")
+app.add_typer(group, name="figures", rich_help_panel=REPORT)
 
 
 def name_folders(arguments: list[str]) -> dict[str, str]:
@@ -53,18 +55,21 @@ def load_vectors(encoders: list[str], cache: str) -> dict[str, Vectors]:
     return {label: Embeddings(load_base(name, choice), cache or None).take for label, name in named}
 
 
-@group.command()
+@group.command(epilog=show_example("training figures tsne output/terminology names.svg --encoder ="))
 def tsne(
-    terminology: Path,
+    terminology: TerminologyArgument,
     output: PicturesArgument,
     encoder: EncoderOption,
-    concepts: Annotated[int, typer.Option(help="Concepts to draw at random, of 4 to 20 names")] = 30,
-    types: Annotated[int, typer.Option(min=0, help="Frequent semantic types instead of concepts: how many")] = 0,
+    concepts: Annotated[int, typer.Option(help="How many concepts with 4 to 20 names to draw")] = 30,
+    types: Annotated[int, typer.Option(min=0, help="Instead of concepts: how many frequent semantic types")] = 0,
     cache: CacheOption = "",
     seed: SeedOption = 0,
     device: DeviceOption = "auto",
 ) -> None:
-    """Draw the English names of some concepts, or of concepts of some types, in the plane, a panel for each encoder."""
+    """Draw names of some concepts or semantic types in the plane.
+
+    The names are English ones. Each encoder has a panel.
+    """
     from ..figures.names import draw_concepts, draw_types, list_names
     from ..figures.pictures import note_caption
     from ..figures.vectors import draw_scatter
@@ -77,15 +82,18 @@ def tsne(
     typer.echo(caption)
 
 
-@group.command()
+@group.command(epilog=show_example("training figures histograms output/pairs cosines.svg --encoder ="))
 def histograms(
-    pairs: Annotated[Path, typer.Argument(help="A folder of pairs, or a terminology to make them of")],
+    pairs: Annotated[Path, typer.Argument(help="A folder of pairs, or a terminology to make them from")],
     output: PicturesArgument,
     encoder: EncoderOption,
     cache: CacheOption = "",
     device: DeviceOption = "auto",
 ) -> None:
-    """Draw the cosines of positive and negative pairs of a batch: of all, and of those that are mined."""
+    """Draw the cosines of pairs in a batch.
+
+    There are positive and negative pairs: all of them, and those that are mined.
+    """
     from ..data.pairs import PAIRS_MANIFEST, load_pairs, write_pairs
     from ..figures.pictures import note_caption
     from ..figures.vectors import draw_batch, draw_histograms
@@ -100,18 +108,22 @@ def histograms(
     typer.echo(caption)
 
 
-@group.command()
+@group.command(epilog=show_example("training figures neighbours output/terminology output --encoder ="))
 def neighbours(
-    terminology: Path,
-    output: Annotated[Path, typer.Argument(help="A folder for neighbours.md and neighbours.json")],
+    terminology: TerminologyArgument,
+    output: Annotated[Path, typer.Argument(help="The folder for neighbours.md and neighbours.json")],
     encoder: EncoderOption,
-    query: Annotated[list[str], typer.Option(help="A string to look up; once for each")] = [],  # noqa: B006
-    concept: Annotated[list[str], typer.Option(help="A concept in other languages; auto: that with most")] = [],  # noqa: B006
-    sources: Annotated[str, typer.Option(help="SAB of the English names to search; empty for all")] = "",
+    query: Annotated[list[str], typer.Option(help="A string to look up; repeat it")] = [],  # noqa: B006
+    concept: Annotated[list[str], typer.Option(help="A concept to look up in other languages, or auto")] = [],  # noqa: B006
+    sources: Annotated[str, typer.Option(help="Sources (SAB) of the names to search; empty: all")] = "",
     cache: CacheOption = "",
     device: DeviceOption = "auto",
 ) -> None:
-    """List the English names that are nearest to strings and to names in other languages, encoders side by side."""
+    """List the English names nearest to others.
+
+    The others are strings, or names in other languages. Encoders stand side by
+    side.
+    """
     import polars as pl
 
     from ..data.run_folder import write_text
@@ -138,14 +150,16 @@ def neighbours(
     typer.echo(text)
 
 
-@group.command()
+@group.command(epilog=show_example("training figures curves output/quick --output curves.svg"))
 def curves(
-    runs: Annotated[
-        list[str], typer.Argument(help="Folders of runs, or NAME=FOLDER for the legend; or one folder of `measure`")
-    ],
+    runs: Annotated[list[str], typer.Argument(help="Folders of runs, or NAME=FOLDER; or one folder of `measure`")],
     output: Annotated[Path, typer.Option(help="The picture: .svg, .pdf or .png")] = Path("curves.svg"),
 ) -> None:
-    """Draw loss and held-out accuracy of runs; or how sure pipelines are of links, and how often they are right."""
+    """Draw the loss and accuracy of runs, or how sure pipelines are.
+
+    For a folder of `measure`, it draws how sure pipelines are of links, and how
+    often they are right.
+    """
     from ..figures.curves import MEASURED, draw_confidence, draw_curves, read_confidence
 
     if len(runs) == 1 and (Path(runs[0]) / MEASURED).is_file():

@@ -10,13 +10,22 @@ import typer
 
 from spacy_sapbert.progress import say
 
-from .application import TAKES_SETTINGS, DeviceOption, app, find_config, list_counts, read_overrides
+from .application import (
+    MEASURE,
+    REPORT,
+    TAKES_SETTINGS,
+    DeviceOption,
+    command,
+    find_config,
+    list_counts,
+    read_overrides,
+)
 
 if TYPE_CHECKING:
     from ..evaluation.measure import Result
 
 
-@app.command(context_settings=TAKES_SETTINGS)
+@command(MEASURE, "measure encoders output --tasks.corpora.folder corpora", context_settings=TAKES_SETTINGS)
 def measure(
     context: typer.Context,
     config: Annotated[
@@ -24,19 +33,17 @@ def measure(
         typer.Argument(
             parser=find_config("evaluation"),
             metavar="CONFIG",
-            help="A file with [systems.NAME] and [tasks.NAME], or `encoders`: encoders side by side",
+            help="A file with systems and tasks; or encoders, to compare encoders",
         ),
     ],
-    output: Annotated[Path, typer.Argument(help="A folder for results.parquet; results that it has are kept")],
+    output: Annotated[Path, typer.Argument(help="The folder for results.parquet; results in it are kept")],
     device: DeviceOption = "auto",
 ) -> None:
-    """Measure systems on tasks: held-out names, corpora, semantic types, relations, word pairs, documents.
+    """Measure systems on tasks, such as encoders on corpora.
 
-    Settings are given as `--tasks.corpora.folder FOLDER`, over those of the config. Tasks whose files are "" are left
-    out.
-
-    Example: python -m training measure encoders output --systems.encoders.encoders ,run/encoder
-    --tasks.held_out.files split/held_out.json
+    Tasks are held-out names, corpora, semantic types, relations, word pairs and
+    documents. Change settings of the config by `--tasks.corpora.folder FOLDER`.
+    A task whose files are "" is left out.
     """
     from ..data.accuracy import label_figure, list_headlines
     from ..evaluation.config import read_measurement
@@ -65,15 +72,15 @@ def measure(
     )
 
 
-@app.command()
+@command(MEASURE, "expect my_pipeline output/expected")
 def expect(
     pipeline: Annotated[str, typer.Argument(help="A saved pipeline with a linker, or the name of a package")],
-    output: Annotated[Path, typer.Argument(help="A folder for report.md and concepts.tsv")],
+    output: Annotated[Path, typer.Argument(help="The folder for report.md and concepts.tsv")],
     linker: Annotated[str, typer.Option(help="The name of the linker")] = "sapbert_linker",
 ) -> None:
-    """Find out which concepts of a linker will be confused, without annotations: each name is left out and looked up.
+    """Find concepts that a linker will confuse.
 
-    Example: python -m training expect my_pipeline output/expected
+    It needs no annotations: it leaves each name out and looks it up.
     """
     import spacy
 
@@ -81,18 +88,19 @@ def expect(
 
     from ..evaluation.expected import REPORT, write_expected
 
-    found = spacy.load(pipeline).get_pipe(linker)
+    found = dict(spacy.load(pipeline).pipeline).get(linker)
     if not isinstance(found, SapbertLinker):
-        raise typer.BadParameter(f"{linker} of {pipeline} is no sapbert_linker. Name one with --linker.")
+        raise typer.BadParameter(f"{pipeline} has no sapbert_linker called {linker}. Name one with --linker.")
     share = write_expected(found, output)
     typer.echo(f"{100 * share:.1f} per cent of the names would be linked right without themselves: {output / REPORT}")
 
 
-@app.command()
-def report(output: Annotated[Path, typer.Argument(help="A folder of `measure`")]) -> None:
-    """Write report.md and report.html: tables beside published figures, tests, wrong mentions, pictures.
+@command(REPORT, "report output/measured")
+def report(output: Annotated[Path, typer.Argument(help="A folder that `measure` wrote")]) -> None:
+    """Write a report of what `measure` measured.
 
-    Example: python -m training report output/report
+    It writes report.md and report.html: tables beside published figures,
+    significance tests, wrong mentions and pictures.
     """
     from ..report.report import HTML_FILE, MARKDOWN_FILE, make_report
 

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from .application import TAKES_SETTINGS, DeviceOption, app, find_config, parse_numbers, read_overrides
+from .application import TAKES_SETTINGS, TRAIN, DeviceOption, command, find_config, parse_numbers, read_overrides
+
+OF_SEVERAL, OF_CARD = "Options for several encoders", "Options for the encoder's card"
 
 
-@app.command(context_settings=TAKES_SETTINGS)
+@command(TRAIN, "train quick --paths.pairs PAIRS --paths.output output/quick", context_settings=TAKES_SETTINGS)
 def train(
     context: typer.Context,
     config: Annotated[
@@ -19,9 +21,10 @@ def train(
     ],
     device: DeviceOption = "auto",
 ) -> None:
-    """Train an encoder. Settings of the config are changed by `--section.name value`; `settings METHOD` lists them.
+    """Train an encoder.
 
-    Example: python -m training train quick --paths.pairs PAIRS --paths.output output/quick
+    Change settings of the config by `--section.name value`. The command
+    `settings METHOD` lists them. A stopped run goes on where it was.
     """
     from ..data.run_folder import RunFolder
     from ..encoders.bases import SMALL
@@ -53,15 +56,15 @@ def _echo_scores(held_out: dict[str, Any] | None) -> None:
         typer.echo(f"Held-out names {label}: {shares}.")
 
 
-@app.command(context_settings=TAKES_SETTINGS)
+@command(TRAIN, "settings sapbert quick", context_settings=TAKES_SETTINGS)
 def settings(
     context: typer.Context,
     method: Annotated[str, typer.Argument(help="sapbert, coder, coder_plusplus, biosyn or static")],
-    config: Annotated[str, typer.Argument(metavar="[CONFIG]", help="A config, to print all values of")] = "",
+    config: Annotated[str, typer.Argument(help="A config whose values to print instead")] = "",
 ) -> None:
-    """List the settings of a method: default, bounds and meaning of each. With a config, print all its values.
+    """List the settings of a method, or the values in a config.
 
-    Example: python -m training settings sapbert quick
+    For each setting: its default, its bounds and what it means.
     """
     from thinc.api import Config
 
@@ -79,25 +82,25 @@ def settings(
         typer.echo(f"--{row.name}\n    {row.meaning}\n    {row.allowed}; {default}")
 
 
-@app.command(context_settings=TAKES_SETTINGS)
+@command(TRAIN, "sweep mining output --tasks.held_out.files held_out.json", context_settings=TAKES_SETTINGS)
 def sweep(
     context: typer.Context,
     config: Annotated[
         Path, typer.Argument(parser=find_config("sweeps"), metavar="CONFIG", help="A file, or one of training/sweeps")
     ],
-    output: Path,
+    output: Annotated[Path, typer.Argument(help="The folder for runs and the table")],
     tasks: Annotated[
         Path,
-        typer.Option(parser=find_config("evaluation"), metavar="CONFIG", help="A config of `measure`: its tasks alone"),
+        typer.Option(parser=find_config("evaluation"), metavar="CONFIG", help="A config of `measure`, for its tasks"),
     ] = "encoders",  # type: ignore[assignment]  # parsed as on the command line
-    seeds: Annotated[str, typer.Option(help="Seeds in place of the config's, with commas between")] = "",
-    run_config: Annotated[str, typer.Option(help="The config of the runs in place of the sweep's")] = "",
+    seeds: Annotated[str, typer.Option(help="Seeds with commas between; empty: the config's")] = "",
+    run_config: Annotated[str, typer.Option(help="The config of all runs; empty: the sweep's")] = "",
     device: DeviceOption = "auto",
 ) -> None:
-    """Compare settings: many runs, and a table of their scores. Give settings of all runs as `--batch.pairs 128`, and
-    those of tasks as `--tasks.held_out.files FILE`.
+    """Train with many settings, and compare the scores.
 
-    Example: python -m training sweep mining output/mining --tasks.held_out.files output/split/held_out.json
+    Give settings of all runs as `--batch.pairs 128`, and those of tasks as
+    `--tasks.held_out.files FILE`.
     """
     from ..evaluation.config import read_measurement
     from ..sweep import read_sweep, run_sweep
@@ -117,24 +120,33 @@ def sweep(
     typer.echo(run_sweep(variants, measurement, output))
 
 
-@app.command()
+@command(TRAIN, "export output/quick output/my_encoder --dtype bf16")
 def export(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="A run; or several runs or encoders to average")],
-    output: Annotated[Path, typer.Argument(help="The encoder folder to make")],
-    base_share: Annotated[str, typer.Option(help="Share of the base's weights, 0 to 1; empty: the run's")] = "",
-    shares: Annotated[str, typer.Option(help="The share of each encoder, as 0.5,0.25,0.25; empty: equal ones")] = "",
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="A run, or several runs or encoders to average")],
+    output: Annotated[Path, typer.Argument(help="The folder for the encoder")],
     dtype: Annotated[str, typer.Option(help="Stored weights: fp32, or bf16 for half the size; empty: the run's")] = "",
-    step: Annotated[int | None, typer.Option(help="Of which checkpoint; unset: the last")] = None,
-    held_out: Annotated[str, typer.Option(help="Held-out names to measure these weights on, for the card")] = "",
-    results: Annotated[str, typer.Option(help="For the card: a results.parquet of `measure`")] = "",
-    licence: Annotated[str, typer.Option(help="For the card, such as apache-2.0")] = "",
-    command: Annotated[str, typer.Option(help="For the card: the command that made the encoder")] = "",
-    notes: Annotated[str, typer.Option(help="For the card: a file of Markdown, such as the data's licences")] = "",
+    step: Annotated[int | None, typer.Option(help="The step of the checkpoint; unset: the last")] = None,
+    base_share: Annotated[str, typer.Option(help="The share of the base's weights, 0 to 1; empty: the run's")] = "",
     device: DeviceOption = "auto",
+    shares: Annotated[
+        str,
+        typer.Option(help="The share of each, such as 0.5,0.25,0.25; empty: equal shares", rich_help_panel=OF_SEVERAL),
+    ] = "",
+    held_out: Annotated[
+        str, typer.Option(help="Held-out names to measure these weights on", rich_help_panel=OF_CARD)
+    ] = "",
+    results: Annotated[str, typer.Option(help="A results.parquet of `measure`", rich_help_panel=OF_CARD)] = "",
+    licence: Annotated[str, typer.Option(help="A licence, such as apache-2.0", rich_help_panel=OF_CARD)] = "",
+    made_by: Annotated[
+        str, typer.Option("--command", help="The command that made the encoder", rich_help_panel=OF_CARD)
+    ] = "",
+    notes: Annotated[
+        str, typer.Option(help="A Markdown file, such as the data's licences", rich_help_panel=OF_CARD)
+    ] = "",
 ) -> None:
-    """Make an encoder folder of a run's checkpoint, or of the mean of several encoders' weights.
+    """Write an encoder folder from a run, or average several.
 
-    Example: python -m training export output/quick output/my_encoder --dtype bf16
+    A run gives the weights of its last checkpoint, or of another step.
     """
     from ..data.run_folder import RunFolder
     from ..encoders.card import CardNotes
@@ -149,7 +161,7 @@ def export(
         if value != "":
             wanted = "two encoders or more" if option == "--shares" else "one run alone"
             raise ValueError(f"{option} is {value!r}, but goes with {wanted}. Leave it out.")
-    facts = CardNotes(licence, command, Path(notes).read_text(encoding="utf8") if notes else "")
+    facts = CardNotes(licence, made_by, Path(notes).read_text(encoding="utf8") if notes else "")
     if len(runs) > 1:
         # A run stands for its encoder.
         encoders = [str(folder) if (folder := RunFolder(name).encoder).is_dir() else name for name in runs]

@@ -207,7 +207,7 @@ def find_method(values: Mapping[str, Any], where: str | Path) -> type[Method[Any
 
 def make_settings(values: Mapping[str, Any], where: str | Path = "the settings") -> Any:
     """Make the settings of a run by section, of the method that [run] names. `where` says where they are from."""
-    return find_method(values, where).Settings.read(values)
+    return find_method(values, where).Settings.read(values, str(where))
 
 
 def read_settings(path: str | Path, overrides: dict[str, Any] | None = None) -> Any:

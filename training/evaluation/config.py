@@ -122,7 +122,7 @@ def _name_section(path: str | Path, section: str) -> Iterator[None]:
 
 
 def _read_kind(kinds: Mapping[str, str], section: Any) -> Any:
-    kind = section.get("kind")
+    kind: Any = section.get("kind") if isinstance(section, Mapping) else None
     if kind not in kinds:
         raise ValueError(f"kind = {kind!r} has to be one of {', '.join(kinds)}.")
     module, _, name = kinds[kind].rpartition(".")

