@@ -381,7 +381,8 @@ async function showPanel() {
   const facts = [mention.label, ...(mention.context || [])];
   if (mention.isConfirmed) facts.push("confirmed or corrected");
   if (mention.isDraft) facts.push("not added until you choose a concept");
-  if (mention.probability !== undefined && !mention.isConfirmed) facts.push(`probability of this choice ${percent(mention.probability)}`);
+  const isListed = Boolean(findCandidate(mention)); // with its probability
+  if (mention.probability !== undefined && !mention.isConfirmed && !isListed) facts.push(`probability of this choice ${percent(mention.probability)}`);
   byId("about").textContent = facts.filter(Boolean).join(" · ");
   await showCandidates(mention.text, mention.candidates, "No candidate. Search for a concept below.");
 }
@@ -422,17 +423,12 @@ function makeCandidate(candidate, isChosen, words) {
   const take = make("button", { type: "button", textContent: isChosen ? "Confirm" : "This one", className: isChosen ? "main" : "", onclick: () => correct(candidate) });
   for (const button of [take, more]) button.setAttribute("aria-label", `${button.textContent}: ${candidate.canonical_name}`);
   const name = candidate.name === candidate.canonical_name ? candidate.id : `${candidate.id} · “${candidate.name}”`;
-  const meter = make("meter", { min: 0, max: 1, value: Math.max(0, probability ?? score) });
-  meter.setAttribute("aria-hidden", "true");
   return make(
     "li", { className: isChosen ? "candidate chosen" : "candidate" },
-    make("div", {}, make("strong", { textContent: candidate.canonical_name }), make("small", { textContent: figures.join(" · ") })),
-    meter,
-    make(
-      "div", {},
-      make("small", { textContent: name + (candidate.mention === words ? "" : ` · looked up as “${candidate.mention}”`) }),
-      make("span", { className: "actions" }, take, more),
-    ),
+    make("strong", { textContent: candidate.canonical_name }),
+    make("span", { className: "actions" }, take, more),
+    make("small", { textContent: figures.join(" · ") }),
+    make("small", { textContent: name + (candidate.mention === words ? "" : ` · looked up as “${candidate.mention}”`) }),
     candidate.reason ? make("p", { className: "hint", textContent: candidate.reason }) : null,
     facts,
   );
