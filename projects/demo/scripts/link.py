@@ -1,6 +1,7 @@
 """Link the demo's sentences; print a table, write the links as JSONL and as a page, drawn with displaCy."""
 
 from html import escape
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,16 @@ from wasabi import msg, table
 from spacy_sapbert.concept_pages import ConceptPages
 from spacy_sapbert.terminology import Terminology
 
+# Light, so that black text can be read on them.
+COLORS = ("#cfe4ff", "#c4e8b5", "#ffe9a8", "#ffd0bd", "#e3d5f5", "#c9ece8")
+ENTITY = (
+    '<mark title="{label}" style="background: {bg}; color: #000; display: inline-block; line-height: 1.3; '
+    'padding: .15em .45em; border-radius: .35em">{text} <span style="font-size: .8em">{kb_link}</span></mark>'
+)
 STYLE = """
 body { font-family: system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; line-height: 1.5; }
 article { border: 1px solid #dde3e9; border-radius: .6rem; padding: 1rem; margin: 1rem 0; }
 .entities { line-height: 2.6 !important; }
-mark { white-space: nowrap; }
 table { width: 100%; font-size: .875rem; }
 td.score { width: 8.5rem; white-space: nowrap; }
 td.mention { width: 13rem; font-weight: 600; }
@@ -85,13 +91,24 @@ def make_page(docs: list[Doc], summary: str, pages: ConceptPages) -> str:
 
 def make_article(doc: Doc, pages: ConceptPages) -> str:
     """Draw one sentence: entities with links, and a table of what matched."""
-    options = {"colors": {"PHENOTYPE": "#d9f0ec"}, "kb_url_template": pages}
+    return f"<article>{draw(doc, pages)}<table>{''.join(map(make_row, doc.ents))}</table></article>"
+
+
+def draw(doc: Doc, pages: ConceptPages | None = None) -> str:
+    """Draw a text with displaCy: the name and the id of each concept, and a colour for each label."""
+    # displaCy itself escapes nothing but the text.
+    labels = dict.fromkeys(escape(ent.label_) for ent in doc.ents)
+    options = {
+        "colors": dict(zip(labels, cycle(COLORS))),
+        "template": ENTITY,
+        "kb_url_template": pages or ConceptPages(),
+    }
     parsed = displacy.parse_ents(doc, options)
-    for ent in parsed["ents"]:
-        # displaCy itself escapes nothing but the text.
-        ent.update({key: escape(ent[key]) for key in ("label", "kb_id", "kb_url")})
-    sentence = displacy.render(parsed, style="ent", manual=True, options=options, page=False, jupyter=False)
-    return f"<article>{sentence}<table>{''.join(map(make_row, doc.ents))}</table></article>"
+    for ent, drawn in zip(doc.ents, parsed["ents"], strict=True):
+        drawn.update({key: escape(drawn[key]) for key in ("label", "kb_id", "kb_url")})
+        names = (one["canonical_name"] for one in ent._.kb_candidates or () if one["id"] == ent.kb_id_)
+        drawn["kb_id"] = f"<b>{escape(next(names, ''))}</b> <small>{drawn['kb_id']}</small>" if drawn["kb_id"] else ""
+    return displacy.render(parsed, style="ent", manual=True, options=options, page=False, jupyter=False)
 
 
 def make_row(ent: Span) -> str:

