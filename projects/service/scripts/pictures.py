@@ -4,7 +4,6 @@ Needs Playwright, Chromium and negspacy beside the requirements of the service.
 """
 
 import shutil
-import sys
 import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,9 +15,9 @@ import uvicorn
 from limits import ServiceSettings
 from playwright.sync_api import Browser, Page, sync_playwright
 from serve import make_app
+from spacy.util import import_file
 
-sys.path.append(str(Path(__file__).parents[2] / "demo" / "scripts"))
-from link import draw  # noqa: E402, of another project
+DRAWING = Path(__file__).parents[2] / "demo" / "scripts" / "link.py"
 
 TEXT = (
     "The girl has a racing heart, frequent infections of the ear and a low platelet count (LPC). Her LPC rose in May, "
@@ -33,7 +32,7 @@ def main(pipeline: Path, output: Path) -> None:
     nlp = spacy.load(pipeline)
     nlp.add_pipe("sentencizer", first=True)
     nlp.add_pipe("negex", last=True)
-    linked = draw(nlp(TEXT))
+    linked = import_file("link", DRAWING).draw(nlp(TEXT))
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         app = make_app(nlp, ServiceSettings(gold=f"{folder}/gold.jsonl"))
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
