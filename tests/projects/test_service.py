@@ -437,8 +437,9 @@ def test_corrections_of_one_text_are_merged_and_come_back(serve, client, tmp_pat
         return [result.get("gold") for result in service.post("/link", json=choice).json()["results"]]
 
     assert keep(one, spans=[insomnia]) == [[insomnia]] and keep(other, spans=[attack]) == [[attack, insomnia]]
-    assert ask(texts=[TEXT, "a cold"], gold=True) == [[attack, insomnia], []]
-    assert ask(texts=[TEXT], gold=True, utf16=True, threshold=1.0)[0][0] == {**attack, "start": 5, "end": 17}
+    named = {**attack, "name": "Myocardial Infarction"}
+    assert ask(texts=[TEXT, "a cold"], gold=True) == [[named, insomnia], []]
+    assert ask(texts=[TEXT], gold=True, utf16=True, threshold=1.0)[0][0] == {**named, "start": 5, "end": 17}
     assert ask(texts=[TEXT]) == ask(client, texts=[TEXT], gold=True) == [None]
     # The newer of two that contradict each other counts.
     wider, changed = make_span(10, 21), {**insomnia, "kb_id": "C0917801"}
