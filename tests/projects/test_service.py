@@ -363,6 +363,15 @@ def test_another_address_than_loopback_needs_names(run_main):
         run_main(host="0.0.0.0", hosts=["nlp.example.org"])
 
 
+def test_code_is_imported_before_the_pipeline(run_main, tmp_path):
+    code = tmp_path / "components.py"
+    code.write_text("import spacy\n\n\n@spacy.Language.component('of_a_user')\ndef find(doc):\n    return doc\n")
+    run_main(code=code)
+    assert spacy.Language.has_factory("of_a_user")
+    with pytest.raises(SystemExit):
+        run_main(code=tmp_path / "missing.py")
+
+
 @pytest.mark.parametrize("package", ["uvicorn", "cassis"])
 def test_a_missing_package_is_said_in_one_line(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)

@@ -19,6 +19,7 @@ from typing import Annotated, Any, NamedTuple
 import spacy
 import typer
 from pydantic import Field, model_validator
+from spacy.cli._util import import_code
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from typing_extensions import Self
@@ -349,6 +350,7 @@ def main(
     model: Annotated[str, typer.Argument(help="A saved pipeline with a linker, or the name of a package")],
     host: Annotated[str, typer.Option(help="The address to listen at")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen at")] = 8000,
+    code: Annotated[Path | None, typer.Option(help="Python to import before the pipeline is loaded")] = None,
     **settings: Any,
 ) -> None:
     """Serve a saved pipeline until the process ends."""
@@ -360,6 +362,7 @@ def main(
             "[::1]. Give `--hosts NAME` for each other name or address that clients use.",
             stacklevel=2,
         )
+    import_code(code)
     app = make_app(spacy.load(model), read)
     warnings.showwarning = _log_warning
     uvicorn.run(app, host=host, port=port, access_log=False)
