@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from errno import EISDIR
 from pathlib import Path, PureWindowsPath
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -189,6 +190,8 @@ def unpack_with(read: Callable[[Path], T], data: bytes) -> T:
 @contextmanager
 def write_whole(path: Path) -> Iterator[Path]:
     """Give a temporary file to write, and move it into place when the block ends without an error."""
+    if path.is_dir():
+        raise IsADirectoryError(EISDIR, os.strerror(EISDIR), str(path))
     # Another run may write there at the same time.
     temporary = path.with_name(f"{path.name}.{uuid4().hex}.part")
     try:

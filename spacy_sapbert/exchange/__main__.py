@@ -78,7 +78,7 @@ def export_command(
     from .formats import export_docs
 
     report = ExchangeReport(errors)
-    documents = annotate(read_docs(docs, report), report, **chosen)
+    documents = annotate(read_docs(docs), report, **chosen)
     _show(output, export_docs(format, documents, output, report, prefix=prefix, escape_formulas=escape_formulas))
 
 
@@ -133,7 +133,7 @@ def fhir_command(
     report, codes = ExchangeReport(), _make_finder(terminology, id_source)
     systems, versions = _parse_pairs(system, "--system"), _parse_pairs(version, "--version")
     concepts = CodeableConcepts(codes, report, sources=source or (), systems=systems, versions=versions)
-    _show(output, export_concepts(annotate(read_docs(docs, report), report, **chosen), output, concepts))
+    _show(output, export_concepts(annotate(read_docs(docs), report, **chosen), output, concepts))
 
 
 @app.command(
@@ -172,7 +172,7 @@ def omop_command(
     report, codes = ExchangeReport(errors), _make_finder(terminology, id_source)
     named, day = _parse_pairs(vocabulary, "--vocabulary"), nlp_date and nlp_date.date()
     notes = NoteNlp(codes, report, vocabularies=named, sources=source or (), nlp_date=day, first_id=first_id)
-    documents = annotate(read_docs(docs, report), report, **chosen)
+    documents = annotate(read_docs(docs), report, **chosen)
     _show(output, export_notes(documents, output, notes, AthenaTables(concepts, relationships)))
 
 
@@ -180,6 +180,10 @@ def _make_finder(terminology: Path | None, id_source: str | None) -> "CodeFinder
     from ..terminology import Terminology
     from .fhir import CodeFinder
 
+    if terminology and not (terminology / "terminology.json").is_file():
+        raise FileNotFoundError(
+            f"There is no saved terminology in {terminology}. A pipeline has it in sapbert_linker/terminology."
+        )
     return CodeFinder(Terminology.from_disk(terminology) if terminology else None, id_source)
 
 

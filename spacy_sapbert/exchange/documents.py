@@ -30,6 +30,8 @@ UNKNOWN = (
 )
 N_EXAMPLES = 5
 
+DOCS_FORM = "documents with entities and their ids in kb_id_, saved by DocBin.to_disk"
+
 
 class ExchangeReport:
     """Count the records that are left out or odd, by kind, with the places of the first.
@@ -140,21 +142,30 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 
 def parse_docs(data: bytes, label: str, report: ExchangeReport) -> list[Doc]:
-    """Read the documents in the bytes of a DocBin, with a vocabulary of their own."""
+    """Read the documents in the bytes of a DocBin, one of several, with a vocabulary of their own."""
     try:
-        return list(DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab))
-    # zlib, msgpack and NumPy raise these for other bytes.
-    except Exception as error:
-        form = "documents with entities and their ids in kb_id_, saved by DocBin.to_disk"
-        report.refuse(label, f"no documents of spaCy ({error!r:.120})", form)
+        return _load_docs(data)
+    except ValueError:
+        report.refuse(label, "no documents of spaCy", DOCS_FORM)
         return []
 
 
-def read_docs(path: Path, report: ExchangeReport) -> list[Doc]:
+def read_docs(path: Path) -> list[Doc]:
     """Read the documents of a file, .spacy."""
     if not path.is_file():
         raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
-    return parse_docs(path.read_bytes(), str(path), report)
+    try:
+        return _load_docs(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"There are no documents of spaCy in {path}. Give a file of {DOCS_FORM}.") from error
+
+
+def _load_docs(data: bytes) -> list[Doc]:
+    try:
+        return list(DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab))
+    # zlib, msgpack and NumPy raise errors of their own for other bytes.
+    except Exception as error:
+        raise ValueError(str(error)) from error
 
 
 def write_docs(path: Path, docs: Iterable[Doc]) -> None:

@@ -471,7 +471,8 @@ def import_docs(
     lang (str): The language of the tokenizer.
     inside_tokens (str): What is done with mentions that begin or end inside a token: "leave_out", or "expand".
     RETURNS (dict[str, Any]): The counts, which are written beside the output as well.
-    RAISES (ValueError): If there is no such format, or if a record is malformed and errors are not skipped.
+    RAISES (ValueError): If there is no such format, the output is no .spacy, or a record is malformed and errors are
+        not skipped.
     """
     _check_format(name, "read", FORMATS)
     if inside_tokens not in ("leave_out", "expand"):
@@ -479,6 +480,8 @@ def import_docs(
         raise ValueError(BAD_SETTING.format(name="inside_tokens", where="", value=inside_tokens, allowed=allowed))
     if not source.exists():
         raise FileNotFoundError(NO_FILE.format(file=source, cwd=Path.cwd()))
+    if output.suffix != ".spacy":
+        raise ValueError(f"The name of {output} has to end in .spacy: spaCy's commands read no other documents.")
     nlp, docs = spacy.blank(lang), []
     for found in read_texts(name, source, report, prefix):
         if len(found.text) > nlp.max_length:

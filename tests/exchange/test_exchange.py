@@ -88,7 +88,11 @@ def test_what_is_refused_is_one_sentence_and_leaves_nothing_behind(tmp_path, doc
         ("from brat nothing new", "Can't find the file"),
         ("from brat out new --inside-tokens shift", "leave_out or expand"),
         ("to brat nothing.spacy new", "Can't find the file"),
-        ("to brat bad.spacy new", "no documents of spaCy"),
+        ("to brat bad.spacy new", "no documents of spaCy in bad.spacy. Give a file of documents"),
+        ("to brat bad.spacy new --errors skip", "no documents of spaCy in bad.spacy"),
+        ("from brat out new.txt", "new.txt has to end in .spacy"),
+        ("to bioc docs.spacy out", "out: Is a directory"),
+        ("to-fhir docs.spacy new --terminology out", "no saved terminology in out. A pipeline has it in"),
         ("to brat labels.spacy new", "the label 'two words'"),
         ("to-fhir docs.spacy new --version UMLS", "'UMLS'"),
     ):
@@ -184,7 +188,7 @@ def test_texts_above_the_limit_of_spacy_are_refused_or_counted(tmp_path):
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf8")
     fault = "a.jsonl, document long: 1,000,001 characters.*at most 1,000,000"
     check_refused(lambda report: import_docs("prodigy", tmp_path / "a.jsonl", tmp_path / "a.spacy", report), fault)
-    assert [doc.text for doc in read_docs(tmp_path / "a.spacy", ExchangeReport())] == ["a cold", "b"]
+    assert [doc.text for doc in read_docs(tmp_path / "a.spacy")] == ["a cold", "b"]
 
 
 def test_help_lists_all_formats_and_starts_without_spacy():

@@ -104,7 +104,9 @@ def read_measurement(
             else:
                 found.tasks[made.name] = made
     if not found.tasks:
-        reasons = "; ".join(f"{entry.name}: {entry.reason}" for entry in found.missing) or "no section has its files"
+        shown = [f"{entry.name}: {entry.reason}" for entry in found.missing[:3]]
+        more = [f"and {len(found.missing) - 3} more"] if len(found.missing) > 3 else []
+        reasons = "; ".join(shown + more) or "no section has its files"
         raise ValueError(
             f"There is nothing to measure on in {path}: {reasons}. Give the folders or files of its tasks."
         )

@@ -12,13 +12,13 @@ import numpy as np
 import spacy
 from pydantic import PrivateAttr, model_validator
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, Span
 from spacy.util import is_package
 from typing_extensions import Self
 
 import spacy_sapbert
 from spacy_sapbert.annotations import NIL
-from spacy_sapbert.exchange.documents import split_overlapping
+from spacy_sapbert.exchange.documents import read_docs, split_overlapping
 from spacy_sapbert.exchange.fields import ID_SEPARATOR
 from spacy_sapbert.files import hash_file
 from spacy_sapbert.reranker.calibration import (
@@ -207,7 +207,7 @@ class DocumentTask:
 
     def read(self) -> list[Doc]:
         """Read the documents, with a vocabulary of their own."""
-        return list(DocBin().from_disk(self.path).get_docs(spacy.blank("xx").vocab))
+        return read_docs(self.path)
 
     def measure(self, system: PipelineSystem) -> Measured:
         """Measure a pipeline: figures, curves, and the list of its errors."""

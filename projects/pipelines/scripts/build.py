@@ -1,5 +1,6 @@
 """Build a pipeline of an open ontology, measure it, and write scores, sources and licences into its meta.json."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,8 @@ from spacy.training import Example
 from spacy.util import filter_spans, import_file
 from wasabi import msg
 
+from spacy_sapbert.command_line import run_app
+from spacy_sapbert.exchange.documents import read_docs
 from spacy_sapbert.exchange.fields import ID_SEPARATOR
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import Terminology, read_obo
@@ -61,6 +64,8 @@ def main(
     if file and not (Path(file).is_file() and file.endswith(".spacy")):
         advice = "Make one with `python -m training convert FORMAT INPUT FOLDER --documents`, or correct the path"
         msg.fail(f"There is no .spacy file {file}, seen from {Path.cwd()}", advice, exits=1)
+    if file:
+        read_docs(Path(file))  # before the build, which takes a minute
     plan = plans[name]
     terminology = read(plan["ontology"], open_terminology)
     nlp = build(terminology, plan)
@@ -182,4 +187,4 @@ def save(nlp: Language, output: Path) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_app(partial(typer.run, main), "Install the extra: pip install -c constraints.txt -e '.[demo]'.")
