@@ -164,7 +164,7 @@ def omop_command(
 ) -> None:
     """Write mentions as rows of OMOP's table NOTE_NLP.
 
-    The table is that of CDM 5.4. Documents have their note_id as names.
+    It follows CDM 5.4. Each document's name has to be its note_id.
     """
     from .documents import ExchangeReport, annotate, read_docs
     from .omop import AthenaTables, NoteNlp, export_notes

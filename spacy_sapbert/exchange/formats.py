@@ -471,7 +471,7 @@ def import_docs(
     lang (str): The language of the tokenizer.
     inside_tokens (str): What is done with mentions that begin or end inside a token: "leave_out", or "expand".
     RETURNS (dict[str, Any]): The counts, which are written beside the output as well.
-    RAISES (ValueError): If there is no such format, the output is no .spacy, or a record is malformed and errors are
+    RAISES (ValueError): If there is no such format, the output is not .spacy, or a record is malformed and errors are
         not skipped.
     """
     _check_format(name, "read", FORMATS)

@@ -129,7 +129,7 @@ def read_overrides(arguments: list[str]) -> dict[str, Any]:
 
     try:
         overrides = parse_config_overrides(arguments, env_var=None)
-    except NoSuchOption as error:  # spaCy's click is not always that of typer
+    except NoSuchOption as error:  # spaCy and typer may bring different versions of click
         raise typer.BadParameter(
             f"There is no option {error.option_name}. A setting has its section before it: --section.name value."
         ) from error

@@ -47,7 +47,7 @@ STYLE = {
 
 @contextmanager
 def draw(paths: Sequence[str | Path], width: float, height: float) -> Iterator[Figure]:
-    """Draw a figure of a size in inches, in our style whatever the user's own is, and save it to each path.
+    """Draw a figure, its size in inches, in our style instead of the user's, and save it to each path.
 
     It refuses unknown file types at once, so do slow work inside the context.
     """

@@ -137,6 +137,6 @@ def recognise(given: dict[str, Any]) -> Iterator[Any]:
     with TemporaryDirectory() as folder:
         nlp.to_disk(folder)
         begin = time.perf_counter()
-        # Last, so that peak memory is that of one pipeline.
+        # Last, so that the peak of memory counts one pipeline only.
         spacy.load(folder)
         yield "loaded", {"load": time.perf_counter() - begin}

@@ -120,7 +120,7 @@ def find_roots(terminology: Terminology, wanted: list[str]) -> list[str]:
     rows = terminology.concepts.select("id", "codes").iter_rows()
     found = [id_ for id_, codes in rows if not {id_, *codes}.isdisjoint(wanted)]
     if not found:
-        msg.fail(f"The ontology has none of {', '.join(wanted)}", "Is the file that of another one?", exits=1)
+        msg.fail(f"The ontology has none of {', '.join(wanted)}", "Check that the file holds this ontology", exits=1)
     return found
 
 
