@@ -1,11 +1,13 @@
-"""Tables of the site, made when it is built: of classes of settings, and of the papers' tables and figures.
+"""What the build adds to the site: docstrings, and tables of settings and of the papers' tables and figures.
 
-A page has a comment in the place of each:
+On a code host, docs/reference.md is a list of links to the code. The build replaces each of these, and a comment in
+the place of a paper's table:
 
-    <!-- settings: package.module.Class -->
+    - [function](../package/module.py)
+    - Settings: [Class](../package/module.py)
     <!-- papers: sapbert -->
 
-`python docs/tables.py package.module.Class` prints a table in a checkout.
+`python docs/tables.py package.module.Class` prints a table of settings in a checkout.
 """
 
 from __future__ import annotations
@@ -20,12 +22,18 @@ from spacy_sapbert.settings import Settings, list_settings
 
 # `training` and `projects` are not installed: they are imported from the checkout.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-MARK = re.compile(r"^<!-- (settings|papers): (\S+) -->$", re.MULTILINE)
+LINK = re.compile(r"^- (Settings: )?\[(\w+)\]\(\.\./([\w/]+?)(?:/__init__)?\.py\)$", re.MULTILINE)
+PAPER = re.compile(r"^<!-- papers: (\S+) -->$", re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, **given: Any) -> str:
-    """Fill in the tables of a page; MkDocs calls this hook."""
-    return MARK.sub(lambda mark: format_settings(mark[2]) if mark[1] == "settings" else format_paper(mark[2]), markdown)
+    """Fill in the tables of a page, and tell mkdocstrings whose docstrings to show; MkDocs calls this hook."""
+    return PAPER.sub(lambda mark: format_paper(mark[1]), LINK.sub(_show, markdown))
+
+
+def _show(link: re.Match[str]) -> str:
+    path = f"{link[3].replace('/', '.')}.{link[2]}"
+    return f"\n{format_settings(path)}\n" if link[1] else f"\n::: {path}\n"
 
 
 def format_settings(path: str) -> str:
