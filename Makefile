@@ -20,7 +20,7 @@ test: $(VENV)/.training $(VENV)/.test
 corpus-test: $(VENV)/.training $(VENV)/.test $(VENV)/.corpus
 	$(BIN)/python -m pytest tests/projects/test_corpus_project.py --slow
 
-# Every command of the papers' tables, on stand-ins: a quarter of an hour, and so no part of continuous integration.
+# Every command of the papers' tables, on stand-ins: a quarter of an hour.
 papers-test: $(VENV)/.training $(VENV)/.test $(VENV)/.demo
 	$(BIN)/python -m pytest tests/papers --slow
 

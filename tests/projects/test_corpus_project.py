@@ -417,6 +417,13 @@ def test_the_command_names_bad_input_and_fails(pipeline, corpus, out, capsys):
         assert ended.value.code == 1 and all(reason in shown for reason in reasons), shown
 
 
+def test_one_process_needs_pyarrow_and_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "pyarrow.parquet")
+    with import_scripts("corpus"), pytest.raises(SystemExit, match="pip install 'pyarrow>=17'"):
+        import link  # noqa: F401
+
+
 def test_without_ray_actors_are_refused(job, corpus, out, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(CorpusError, match="Ray, which is not installed"):

@@ -3,6 +3,7 @@
 import re
 import shlex
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -118,6 +119,20 @@ def test_scripts_and_configs_exist_and_are_dependencies(folder):
         for file in files:
             assert (folder / file).is_file(), file
         assert {file for file in files if file.startswith("scripts/")} <= set(command.get("deps", [])), command["name"]
+
+
+def test_learning_says_how_to_install_training(tmp_path):
+    line = next(line for command, line in read_lines(ROOT / "projects/reranker") if command["name"] == "convert")
+    # Neither packages nor the checkout are on the path.
+    done = subprocess.run([sys.executable, "-S", *line[1:]], cwd=tmp_path, capture_output=True, text=True, env={})
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert """pip install -c constraints.txt -e ".[training]\"""" in done.stderr
+
+
+def test_the_folder_of_corpora_is_there_before_any_is_fetched():
+    """Then `corpora` lists what is missing."""
+    (line,) = [line for command, line in read_lines(ROOT / "projects/benchmarks") if command["name"] == "corpora"]
+    assert line[5] in load_config(ROOT / "projects/benchmarks")["directories"]
 
 
 @by_project

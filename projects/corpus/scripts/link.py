@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -15,8 +16,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow.parquet as pq
 import typer
+
+try:
+    import pyarrow.parquet as pq
+except ModuleNotFoundError as error:
+    sys.exit(f"Error: The package {error.name} is missing. Install it: pip install 'pyarrow>=17'.")
+
 from documents import SUFFIXES, Columns, count_blocks
 from filelock import Timeout
 from linking import Job
