@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache, lru_cache
+from itertools import filterfalse
 
 # Words whose normal form is cached.
 CACHED = 1 << 16
@@ -110,6 +111,18 @@ def _name_letter(found: re.Match[str]) -> str:
     before = " " if text[start - 1 : start].isalnum() else ""
     after = " " if text[end : end + 1].isalpha() else ""
     return before + _GREEK[found[0]] + after
+
+
+def is_written_alike(first: str, second: str) -> bool:
+    """Tell whether two strings differ in white space, capitals, accents and the writing of characters only: "TNF-α" is
+    written as "TNF-a" or "TNF-alpha" too."""
+    return not _list_writings(first).isdisjoint(_list_writings(second))
+
+
+def _list_writings(text: str) -> set[str]:
+    text = "".join(filterfalse(unicodedata.combining, unicodedata.normalize("NFD", normalize_name(text))))
+    ways = text, _GREEK_LETTER.sub(lambda letter: _GREEK[letter[0]][0], text)
+    return {"".join(normalize_writing(way).split()).casefold() for way in ways} - {""}
 
 
 @cache

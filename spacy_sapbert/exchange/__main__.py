@@ -92,6 +92,9 @@ def import_command(
     inside_tokens: Annotated[
         str, typer.Option(help="Mentions that begin or end inside a token: leave_out, or expand to whole tokens")
     ] = "leave_out",
+    id_infon: Annotated[
+        Names, typer.Option(help="bioc: an infon with ids, such as MESH; repeat it; unset: the usual ones")
+    ] = None,
     errors: OnErrors = "raise",
 ) -> None:
     """Read annotations into documents with gold ids.
@@ -101,8 +104,9 @@ def import_command(
     from .documents import ExchangeReport
     from .formats import import_docs
 
-    report, tokens = ExchangeReport(errors), inside_tokens
-    _show(output, import_docs(format, source, output, report, prefix=prefix, lang=lang, inside_tokens=tokens))
+    report = ExchangeReport(errors)
+    how: dict[str, Any] = {"inside_tokens": inside_tokens, "id_infons": id_infon or ()}
+    _show(output, import_docs(format, source, output, report, prefix=prefix, lang=lang, **how))
 
 
 @app.command("to-fhir", rich_help_panel=OUT, epilog=show_example(f"{MODULE} to-fhir docs.spacy concepts.jsonl"))

@@ -9,8 +9,19 @@ from itertools import count
 from pathlib import Path
 
 from ..context import MentionContext
+from ..text import is_written_alike
 from .documents import AnnotatedText, Annotation, ExchangeReport, tidy_pieces
-from .fields import ID_SEPARATOR, PIECES, name_files, plain_text, read_lines, read_pieces, read_text, write_pieces
+from .fields import (
+    ALIKE,
+    ID_SEPARATOR,
+    PIECES,
+    name_files,
+    plain_text,
+    read_lines,
+    read_pieces,
+    read_text,
+    write_pieces,
+)
 
 FORM = "T1, tab, type start end, tab, mention; and N1, tab, Reference T1 id, tab, name"
 SPANS = re.compile(rf"(\S+) ({PIECES})")
@@ -55,10 +66,12 @@ def parse_brat(text: str, lines: Iterable[tuple[int, str]], label: str, report: 
             found = " ".join(text[start:end] for start, end in places)
             if not fields[2].strip():
                 report.refuse(place, "an empty mention", FORM)
-            elif found.split() != fields[2].split():
+            elif found.split() != fields[2].split() and not is_written_alike(found, fields[2]):
                 fault = f"the text at {places} is {found!r:.80}, but the mention is {fields[2]!r:.80}"
                 report.refuse(place, fault, FORM)
             else:
+                if found.split() != fields[2].split():
+                    report.note_odd(ALIKE, f"{place}: {fields[2]!r:.60} for {found!r:.60}")
                 mentions[fields[0]] = BratMention(spans[1], sorted(places), fields[2], place)
         elif reference:
             ids.setdefault(reference[1], []).append(reference[2])

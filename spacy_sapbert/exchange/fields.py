@@ -10,10 +10,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
 
 from ..annotations import NIL
 from ..context import MentionContext
 from ..errors import NO_FILE
+from ..text import is_written_alike
 from .documents import AnnotatedText, Annotation, ExchangeReport, number_name
 
 # Between several ids of one mention in `kb_id_`.
@@ -26,6 +29,7 @@ PREFIX = re.compile(r"^(?:MESH|OMIM|UMLS):", re.IGNORECASE)
 NIL_SIGNS = frozenset({"", "-1", "-", "nil", "none", "null", "cui-less", "cuiless", "concept_less"})
 # Starts and ends of the pieces of a mention.
 PIECES = r"\d+ \d+(?:;\d+ \d+)*"
+ALIKE = "mentions that are written otherwise than in their text, such as 'TNF-a' for 'TNF-α'"
 BREAK = re.compile(r"[\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -79,13 +83,19 @@ def find_misfit(text: str, start: int, end: int, mention: str) -> str | None:
     return None
 
 
-def _find_misfit(text: str, found: Annotation, mention: str) -> str | None:
-    """The same for an annotation. The mention of one in pieces has perhaps dots or all of the text between them."""
-    if len(found.pieces) > 1 and found.start >= 0:
-        written = " ".join(text[start:end] for start, end in found.pieces)
-        if mention.replace("...", " ").split() == written.split():
-            return None
-    return find_misfit(text, found.start, found.end, mention)
+def _find_misfit(text: str, found: Annotation, mention: str) -> tuple[str | None, bool]:
+    """The same for an annotation, and whether its mention is written otherwise than in the text. The mention of one in
+    pieces has perhaps dots or all of the text between them."""
+    fault = find_misfit(text, found.start, found.end, mention)
+    if not fault or found.start < 0 or found.end < found.start:
+        return fault, False
+    ways = [(text[found.start : found.end], mention)]
+    if len(found.pieces) > 1:
+        ways.insert(0, (" ".join(text[start:end] for start, end in found.pieces), mention.replace("...", " ")))
+    if ways[0][0].split() == ways[0][1].split():
+        return None, False
+    is_alike = any(is_written_alike(*way) for way in ways)
+    return (None if is_alike else fault), is_alike
 
 
 def count_utf16(text: str) -> list[int]:
@@ -97,19 +107,28 @@ def place_mentions(
     text: str, written: Sequence[tuple[Annotation, str]], place: str, report: ExchangeReport, form: str
 ) -> list[Annotation]:
     """Keep the annotations of a document whose offsets fit the mentions that are written beside them. Offsets become
-    code points if all mentions fit as units of UTF-16, and not all fit as code points."""
-    faults = [_find_misfit(text, found, mention) for found, mention in written]
-    if any(faults) and max(text, default="") > "\uffff":
+    code points if all mentions fit as units of UTF-16, and better than as code points."""
+    placed, mentions = [found for found, _ in written], [mention for _, mention in written]
+    misfits = [_find_misfit(text, *pair) for pair in written]
+    if any(fault or is_alike for fault, is_alike in misfits) and max(text, default="") > "\uffff":
         points = {unit: point for point, unit in enumerate(count_utf16(text))}
-        decoded = [_decode(found, points) for found, _ in written]
-        pairs = zip(decoded, written, strict=True)
-        if not any(_find_misfit(text, found, mention) for found, (_, mention) in pairs):
+        decoded = [_decode(found, points) for found in placed]
+        others = [_find_misfit(text, *pair) for pair in zip(decoded, mentions, strict=True)]
+        if _rate(others) < min(_rate(misfits), (True, 0)):
             report.note_odd("documents with offsets in units of UTF-16, which are converted", place)
-            return decoded
-    for (found, _), fault in zip(written, faults, strict=True):
+            placed, misfits = decoded, others
+    for found, mention, (fault, is_alike) in zip(placed, mentions, misfits, strict=True):
         if fault:
             report.refuse(found.place, fault, form)
-    return [found for (found, _), fault in zip(written, faults, strict=True) if not fault]
+        elif is_alike:
+            report.note_odd(ALIKE, f"{found.place}: {mention!r:.60} for {text[found.start : found.end]!r:.60}")
+    return [found for found, (fault, _) in zip(placed, misfits, strict=True) if not fault]
+
+
+def _rate(misfits: Iterable[tuple[str | None, bool]]) -> tuple[bool, int]:
+    """Say if any mention is not where its offsets say, and how many are written otherwise."""
+    faults, alike = zip(*misfits, strict=True)
+    return any(faults), sum(alike)
 
 
 def _decode(found: Annotation, points: Mapping[int, int]) -> Annotation:
@@ -155,13 +174,44 @@ def parse_json(text: str | None, place: str, report: ExchangeReport, form: str) 
     if text is None:
         return None
     try:
-        data = json.loads(text)
+        data = json.loads(text.removeprefix("\ufeff"))
         # Half a character, which JSON can spell ("\ud83d") and no file can hold.
         json.dumps(data, ensure_ascii=False).encode("utf8")
     except (ValueError, RecursionError) as error:
         report.refuse(place, f"no valid JSON ({error!s:.120})", form)
         return None
     return data
+
+
+def parse_values(text: str | None, place: str, report: ExchangeReport, form: str) -> Iterator[Any]:
+    """Read JSON, or the objects of lines of JSON."""
+    numbered = enumerate((text or "").removeprefix("\ufeff").split("\n"), 1)
+    lines = [(number, line) for number, line in numbered if line.strip()]
+    if len(lines) > 1 and all(line.startswith("{") for _, line in lines):
+        values = [parse_json(line, f"{place}, line {number}", report, form) for number, line in lines]
+    else:
+        values = [parse_json(text, place, report, form)]
+    yield from (value for value in values if value is not None)
+
+
+def parse_xml(data: bytes, place: str, report: ExchangeReport, form: str) -> Element | None:
+    """Read XML; None if it is refused and errors are skipped. So are entities of its own: a few lines of them can stand
+    for gigabytes, or for another file."""
+    builder, parser = TreeBuilder(), expat.ParserCreate()
+
+    def refuse(name: str, *_: Any) -> None:
+        raise ValueError(f"the entity {name!r:.40}, which XML does not have by itself")
+
+    parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
+    parser.CharacterDataHandler, parser.EntityDeclHandler = builder.data, refuse
+    # Entities that the file does not declare would be left out of the text.
+    parser.DefaultHandlerExpand = lambda markup: refuse(markup) if markup.startswith("&") else None
+    try:
+        parser.Parse(data, True)
+        return builder.close()
+    except (expat.ExpatError, ValueError) as error:
+        report.refuse(place, f"no valid XML ({error!s:.120})", form)
+        return None
 
 
 def parse_records(

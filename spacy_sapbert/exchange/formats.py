@@ -4,6 +4,7 @@ its path in the folder, which is empty for the only file."""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -13,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element
 
 import spacy
 
@@ -40,6 +42,12 @@ BIOC_FORM = (
     '{"documents": [{"id": "1", "passages": [{"offset": 0, "text": "a cold", "annotations": [{"text": "cold", '
     '"infons": {"type": "Disease", "identifier": "MESH:D003139"}, "locations": [{"offset": 2, "length": 4}]}]}]}]}'
 )
+# The infons of ids in files of NCBI's taggers, BC5CDR, NLM-Gene, bconv and others, compared without regard to capitals.
+ID_INFONS = (
+    *("identifier", "MESH", "OMIM", "UMLS", "CUI", "NCBI Gene", "NCBI Gene identifier", "NCBI Taxonomy", "native_id"),
+)
+# The elements of BioC XML that stand in lists of JSON.
+LISTED = frozenset(("document", "passage", "sentence", "annotation", "location"))
 INCEPTION_FORM = "UIMA CAS JSON, with %FEATURE_STRUCTURES of which one is the text, a uima.cas.Sofa"
 SOFA, DOCUMENT, VIEW = "uima.cas.Sofa", "uima.tcas.DocumentAnnotation", "_InitialView"
 NAMED_ENTITY, IDENTIFIER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity", "identifier"
@@ -99,49 +107,97 @@ def read_prodigy(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
         yield AnnotatedText(name, record["text"], [span for span, _ in parse_spans(record, ID_KEY, place, report)])
 
 
-def read_bioc(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
-    """Read a collection, an export of PubTator 3 or a single document. Spaces fill the gaps between passages."""
-    data = fields.parse_json(fields.read_text(path, report), str(path), report, BIOC_FORM)
-    if data is None:
-        return
-    # PubTator 3 has a key of its own.
-    documents = data.get("documents", data.get("PubTator3", [data])) if isinstance(data, dict) else None
-    if not isinstance(documents, list):
-        report.refuse(str(path), "no collection of documents", BIOC_FORM)
-        return
-    for number, document in enumerate(documents, 1):
+def read_bioc(path: Path, report: ExchangeReport, *, id_infons: Sequence[str] = ()) -> Iterator[AnnotatedText]:
+    """Read a collection, a list of documents, a document or an export of PubTator 3: JSON, JSON lines or XML. Spaces
+    fill the gaps between passages. Ids are in the first of `id_infons` that an annotation has, by default of
+    `ID_INFONS`."""
+    names = [name.casefold() for name in id_infons or ID_INFONS]
+    for number, document in enumerate(_list_documents(path, report), 1):
         place = f"{path.name}, document {number}"
         try:
-            name, (text, rows) = str(document["id"]), _parse_passages(document["passages"])
+            name, (text, rows) = str(document["id"]), _parse_passages(document)
         # What reading malformed records can raise.
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             report.refuse(place, f"not of this form ({error!r:.80})", BIOC_FORM)
             continue
         place, written = f"{place} ({name})", []
         for places, mention, infons in rows:
+            where = f"{place}: {mention!r:.60}"
             if not places:
-                report.leave_out("annotations without a place", f"{place}: {mention!r:.60}")
+                report.leave_out("annotations without a place", where)
                 continue
             start, end, pieces = min(places)[0], max(end for _, end in places), tuple(sorted(places))
-            label, ids = str(infons.get("type") or ""), str(infons.get("identifier") or "")
+            label, ids = str(infons.get("type") or ""), _find_ids(infons, names, where, report)
             annotation = Annotation(start, end, label, ids, place, context=fields.read_flags(infons), pieces=pieces)
             written.append((annotation, mention or text[start:end]))
         annotations = fields.place_mentions(text, written, place, report, BIOC_FORM)
         yield AnnotatedText(name, text, [tidy_pieces(text, found) for found in annotations])
 
 
-def _parse_passages(passages: Any) -> tuple[str, list[tuple[list[tuple[int, int]], str, dict[str, Any]]]]:
+def _list_documents(path: Path, report: ExchangeReport) -> Iterator[Any]:
+    values: Iterable[Any]
+    if path.is_file() and path.read_bytes().removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<"):
+        root = fields.parse_xml(path.read_bytes(), str(path), report, "a collection of BioC XML")
+        values = [] if root is None else [_parse_element(root)]
+    else:
+        values = fields.parse_values(fields.read_text(path, report), str(path), report, BIOC_FORM)
+    for data in values:
+        # PubTator 3 has a key of its own.
+        found = data.get("documents", data.get("PubTator3", [data])) if isinstance(data, dict) else data
+        if isinstance(found, list) and (found or found is not data):
+            yield from found
+        else:
+            report.refuse(str(path), "no collection of documents", BIOC_FORM)
+
+
+def _parse_element(element: Element) -> dict[str, Any]:
+    """Make of an element of XML what stands for it in JSON."""
+    record: dict[str, Any] = {**element.attrib, "infons": {}}
+    for child in element:
+        if child.tag == "infon":
+            record["infons"][child.get("key", "")] = child.text
+        elif child.tag in LISTED:
+            record.setdefault(f"{child.tag}s", []).append(_parse_element(child))
+        else:
+            record[child.tag] = "".join(child.itertext())
+    return record
+
+
+def _find_ids(infons: dict[str, Any], names: Sequence[str], place: str, report: ExchangeReport) -> str:
+    """Find the ids of an annotation, and count those that stand elsewhere, or perhaps do."""
+    values = {key.casefold(): value if isinstance(value, list) else [value] for key, value in infons.items()}
+    written = {
+        key: fields.ID_SEPARATOR.join(str(one) for one in value if one is not None) for key, value in values.items()
+    }
+    found = [written[name] for name in names if written.get(name, "").strip()]
+    unread = [key for key in infons if key.casefold() not in ("type", *FLAGS, *names)]
+    if len({tuple(fields.split_ids(ids)) for ids in found}) > 1:
+        kind = "annotations with ids in several infons, of which the first is read: choose one with --id-infon"
+        report.note_odd(kind, f"{place}: {', '.join(map(repr, found)):.80}")
+    elif unread and not found:
+        kind = "annotations without an id: if another of their infons has it, name that one with --id-infon"
+        report.note_odd(kind, f"{place}: {', '.join(unread):.80}")
+    return "".join(found[:1])
+
+
+def _parse_passages(document: dict[str, Any]) -> tuple[str, list[tuple[list[tuple[int, int]], str, dict[str, Any]]]]:
     """Join the texts of passages, and list the places, the text and the `infons` of each annotation."""
-    text, rows = "", []
-    # Some have sentences instead of a text.
-    for part in (part for one in passages for part in (one, *(() if one.get("text") else one.get("sentences", ())))):
-        offset, own = part["offset"], part.get("text") or ""
+    text, parts = "", []
+    for passage in document["passages"]:
+        # Some have sentences instead of a text, and some have both.
+        parts += [(passage, passage.get("text") or "")]
+        parts += [(one, "" if parts[-1][1] else one.get("text") or "") for one in passage.get("sentences") or ()]
+    for part, own in parts:
+        offset = int(part["offset"])
         if own and offset < len(text):
             raise ValueError("a passage begins before the one above it has ended")
         text += " " * (offset - len(text)) + own if own else ""
-        for annotation in part.get("annotations", []):
-            places = [(at["offset"], at["offset"] + at["length"]) for at in annotation["locations"]]
-            rows.append((places, str(annotation.get("text") or ""), dict(annotation.get("infons", {}))))
+    rows = []
+    for part in (*(part for part, _ in parts), document):
+        for annotation in part.get("annotations") or ():
+            places = [(int(at["offset"]), int(at["length"])) for at in annotation.get("locations") or ()]
+            ends = [(start, start + length) for start, length in places]
+            rows.append((ends, str(annotation.get("text") or ""), dict(annotation.get("infons") or {})))
     return text, rows
 
 
@@ -317,7 +373,7 @@ class ExchangeFormat(NamedTuple):
     """How a format is read and written."""
 
     form: str
-    read: Callable[[Path, ExchangeReport], Iterator[AnnotatedText]]
+    read: Callable[..., Iterator[AnnotatedText]]
     dump: Callable[..., Iterator[tuple[str, str]]] | None = None
     # What labels, mentions and names of documents it can hold.
     label: str = ".*"
@@ -354,7 +410,9 @@ FORMATS = {
 }
 
 
-def read_texts(name: str, source: Path, report: ExchangeReport, prefix: str = "") -> Iterator[AnnotatedText]:
+def read_texts(
+    name: str, source: Path, report: ExchangeReport, prefix: str = "", **how: Any
+) -> Iterator[AnnotatedText]:
     """Read texts in a format, with ids as in `kb_id_`."""
 
     def read_kb_id(written: str) -> str:
@@ -362,7 +420,7 @@ def read_texts(name: str, source: Path, report: ExchangeReport, prefix: str = ""
             return "|".join(id_.removeprefix(prefix) for id_ in written.split("|"))
         return fields.read_kb_id(written, prefix)
 
-    for document in FORMATS[name].read(source, report):
+    for document in FORMATS[name].read(source, report, **how):
         annotations = [replace(found, kb_id=read_kb_id(found.kb_id)) for found in document.annotations]
         yield replace(document, annotations=annotations)
 
@@ -460,6 +518,7 @@ def import_docs(
     prefix: str = "",
     lang: str = "en",
     inside_tokens: str = "leave_out",
+    id_infons: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write annotations of another format as documents, with gold ids in `kb_id_`.
 
@@ -470,10 +529,14 @@ def import_docs(
     prefix (str): What stands before each id in the files only, such as "UMLS:".
     lang (str): The language of the tokenizer.
     inside_tokens (str): What is done with mentions that begin or end inside a token: "leave_out", or "expand".
+    id_infons (Sequence[str]): The infons of BioC that may have a mention's ids, the first before the others; empty for
+        those that are known.
     RETURNS (dict[str, Any]): The counts, which are written beside the output as well.
     RAISES (ValueError): If there is no such format, the output is not .spacy, or a record is malformed and errors are
         not skipped.
     """
+    if id_infons:
+        _check_format(name, "read with names of infons", ["bioc"])
     _check_format(name, "read", FORMATS)
     if inside_tokens not in ("leave_out", "expand"):
         allowed = "leave_out or expand"
@@ -483,7 +546,7 @@ def import_docs(
     if output.suffix != ".spacy":
         raise ValueError(f"The name of {output} has to end in .spacy: spaCy's commands read no other documents.")
     nlp, docs = spacy.blank(lang), []
-    for found in read_texts(name, source, report, prefix):
+    for found in read_texts(name, source, report, prefix, **({"id_infons": id_infons} if id_infons else {})):
         if len(found.text) > nlp.max_length:
             form = f"texts of at most {nlp.max_length:,} characters, spaCy's limit"
             report.refuse(f"{source}, document {found.doc_id}", f"{len(found.text):,} characters", form)

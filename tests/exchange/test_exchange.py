@@ -74,6 +74,18 @@ def test_mentions_inside_of_tokens_are_counted_or_expanded(tmp_path):
     assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [("headcold", "X:1")]
 
 
+def test_the_command_takes_the_infon_of_ids(tmp_path):
+    infons = "".join(f'<infon key="{key}">{value}</infon>' for key, value in (("type", "D"), ("Mine", "X:1")))
+    place = f"<annotation id='1'>{infons}<location offset='2' length='4'/><text>cold</text></annotation>"
+    passage = f"<id>7</id><passage><offset>0</offset><text>a cold</text>{place}</passage>"
+    (tmp_path / "a.xml").write_text(f"<collection><document>{passage}</document></collection>", encoding="utf8")
+    assert "Odd: 1 annotations without an id" in run("from", "bioc", tmp_path / "a.xml", tmp_path / "a.spacy")
+    run("from", "bioc", tmp_path / "a.xml", tmp_path / "a.spacy", "--id-infon", "mine", "--prefix", "X:")
+    assert [(ent.text, ent.label_, ent.kb_id_) for doc in load(tmp_path / "a.spacy") for ent in doc.ents] == [
+        ("cold", "D", "1")
+    ]
+
+
 def test_what_is_refused_is_one_sentence_and_leaves_nothing_behind(tmp_path, docs, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("to", "brat", docs, "out")
@@ -86,6 +98,7 @@ def test_what_is_refused_is_one_sentence_and_leaves_nothing_behind(tmp_path, doc
         ("to xls docs.spacy new", "'xls' to write. There are: bioc, brat"),
         ("from word out new", "'word' to read. There are: bioc, brat"),
         ("from brat nothing new", "Can't find the file"),
+        ("from brat out new --id-infon MESH", "'brat' to read with names of infons. There are: bioc"),
         ("from brat out new --inside-tokens shift", "leave_out or expand"),
         ("to brat nothing.spacy new", "Can't find the file"),
         ("to brat bad.spacy new", "no documents of spaCy in bad.spacy. Give a file of documents"),

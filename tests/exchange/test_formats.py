@@ -3,15 +3,26 @@
 import csv
 import json
 from dataclasses import replace
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 import pytest
 import spacy
-from annotated_texts import annotated_texts, check_refused, count_kinds, count_refused, take, tokenize, ways
-from hypothesis import given, settings
+from annotated_texts import (
+    CHARACTERS,
+    annotated_texts,
+    check_refused,
+    count_kinds,
+    count_refused,
+    take,
+    tokenize,
+    ways,
+)
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Span
 
 from spacy_sapbert.annotations import register_extensions
+from spacy_sapbert.exchange import fields
 from spacy_sapbert.exchange.documents import (
     DISCONTINUOUS,
     AnnotatedText,
@@ -25,7 +36,7 @@ from spacy_sapbert.exchange.fields import count_utf16, place_mentions, plain_tex
 from spacy_sapbert.exchange.formats import IDENTIFIER, NAMED_ENTITY, SOFA, export_docs
 
 read_brat, write_brat = ways("brat")
-read_bioc, _ = ways("bioc")
+read_bioc, write_bioc = ways("bioc")
 read_csv, write_csv = ways("csv")
 read_inception, write_inception = ways("inception")
 read_prodigy, _ = ways("prodigy")
@@ -105,6 +116,119 @@ def make_row(text, start, length, **infons):
     return {"id": "1", "infons": infons, "text": text, "locations": [{"offset": start, "length": length}]}
 
 
+def make_xml(record, tag="collection"):
+    """Write BioC XML of what stands for it in JSON."""
+    element = Element(
+        tag,
+        {
+            key: str(record[key])
+            for key in ("id", "offset", "length")
+            if tag in ("annotation", "location") and key in record
+        },
+    )
+    for key, value in record.items():
+        if key == "infons":
+            for name, infon in value.items():
+                SubElement(element, "infon", {"key": name}).text = str(infon)
+        elif isinstance(value, list):
+            element.extend(make_xml(one, key.removesuffix("s")) for one in value)
+        elif key not in element.attrib:
+            SubElement(element, key).text = str(value)
+    return element
+
+
+def write_xml(collection):
+    # Without the reference, a carriage return would come back as a line break.
+    text = tostring(make_xml(collection), encoding="unicode").replace("\r", "&#13;")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE collection SYSTEM "BioC.dtd">\n{text}'
+
+
+# The forms in which others write a collection of BioC.
+FORMS = {
+    "XML": write_xml,
+    "PubTator 3": lambda collection: json.dumps({"PubTator3": collection["documents"]}),
+    "a list": lambda collection: json.dumps(collection["documents"]),
+    "lines": lambda collection: "\ufeff" + "\r\n".join(map(json.dumps, [*collection["documents"], collection])),
+    "lines of PubTator 3": lambda collection: "".join(
+        json.dumps({"PubTator3": [document]}) + "\n\n" for document in collection["documents"]
+    ),
+    "lines of a list": lambda collection: json.dumps(collection["documents"], indent=0),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(st.data())
+def test_bioc_is_read_in_each_of_its_forms(tmp_path_factory, form, data):
+    texts = annotated_texts(
+        CHARACTERS if form != "XML" else "ab\u00e9 \n\t\r\u2028\x85\ufeff\U0001f600<&>\"'", labels=("D", "x<y")
+    )
+    documents = data.draw(st.lists(texts, min_size=1, max_size=3, unique_by=lambda doc: doc.doc_id))
+    folder, reports = tmp_path_factory.mktemp("bioc"), [ExchangeReport(), ExchangeReport()]
+    write_bioc(documents, folder / "json", ExchangeReport())
+    collection = json.loads((folder / "json").read_text(encoding="utf8"))
+    # Any of the infons in which ids are, and perhaps some in sentences or at the document.
+    name = data.draw(st.sampled_from(["identifier", "MESH", "mesh", "NCBI Gene", "Mine"]))
+    where = data.draw(st.sampled_from(["passage", "sentence", "document"]))
+    for document in collection["documents"]:
+        [passage] = document["passages"]
+        for annotation in passage["annotations"]:
+            infons = annotation["infons"]
+            infons |= {name: infons.pop("identifier")} if "identifier" in infons else {}
+        if where != "passage":
+            sentence = {"offset": 0, "text": passage["text"], "annotations": passage.pop("annotations")}
+            passage["sentences"] = [sentence] if where == "sentence" else []
+            document["annotations"] = sentence["annotations"] if where == "document" else []
+    (folder / "other").write_bytes(FORMS[form](collection).encode())
+    how = {"id_infons": ["none", "mine"]} if name == "Mine" else {}
+    found = list(read_bioc(folder / "other", reports[0], **how))
+    assert found == documents * (2 if form == "lines" else 1)
+    assert not count_kinds(reports[0])
+    # What could be an id is never left out in silence.
+    n_ids = sum(bool(annotation.kb_id) for document in found for annotation in document.annotations)
+    if name == "Mine":
+        lost = list(read_bioc(folder / "other", reports[1]))
+        assert [doc.annotations for doc in lost] == [[replace(a, kb_id="") for a in doc.annotations] for doc in found]
+        assert sum(count_kinds(reports[1]).values()) == n_ids
+
+
+# Pairs of characters that are written for each other, in both directions.
+ALIKE = [
+    ("\u03b1", "a"),
+    ("\u03b2", "b"),
+    ("\u0394", "D"),
+    ("\u00e9", "e"),
+    ("e\u0301", "\u00e9"),
+    ("\u2010", "-"),
+    ("\u2019", "'"),
+    ("\ufb01", "fi"),
+    ("\u00a0", " "),
+    ("\u2082", "2"),
+    ("\u00ad", ""),
+    ("\u0141", "l"),
+]
+
+
+@pytest.mark.parametrize("name", ["bioc", "brat", "pubtator"])
+@example([("\u03b2-1", "beta-1")], False, "")
+@given(st.lists(st.sampled_from(ALIKE), min_size=1, max_size=4), st.booleans(), st.sampled_from(["", "\U0001f600 "]))
+def test_mentions_in_another_writing_are_read_and_counted(tmp_path_factory, name, pairs, is_turned, before):
+    (in_text, written), n = (
+        map("".join, zip(*(pair[:: -1 if is_turned else 1] for pair in pairs), strict=True)),
+        len(before),
+    )
+    in_text, written = f"TNF{in_text}x", f"TNF{written}x"
+    text, end = f"{before}{in_text} up", n + len(in_text)
+    files = {
+        "bioc": make_bioc(make_passage(text, make_row(written, n, len(in_text), MESH="D1"))),
+        "brat": {"7.txt": text, "7.ann": f"T1\tD {n} {end}\t{written}\nN1\tReference T1 D1\tx\n"},
+        "pubtator": f"7|t|{text}\n7|a|\n7\t{n}\t{end}\t{written}\tD\tD1\n",
+    }[name]
+    report, (read, _) = ExchangeReport(), ways(name)
+    [document] = read(write_files(tmp_path_factory.mktemp(name), files), report)
+    assert [(a.start, a.end, a.kb_id) for a in document.annotations] == [(n, end, "D1")]
+    assert count_kinds(report) == ({} if in_text.split() == written.split() else {fields.ALIKE: 1})
+
+
 def make_bioc(*passages):
     return json.dumps({"id": 7, "passages": list(passages)})
 
@@ -144,6 +268,12 @@ def write_files(folder, files):
         ("brat", {"a.txt": "Sor\udce9", "a.ann": ""}, "byte 4 is not UTF-8"),
         ("bioc", "[]", "no collection"),
         ("bioc", "{", "no valid JSON"),
+        ("bioc", '{"documents": []}\n{"id": 1\n', "line 2: no valid JSON"),
+        ("bioc", "<collection><document>", "no valid XML"),
+        ("bioc", "<collection><document/></collection>", "not of this form .*id"),
+        ("bioc", f'<!DOCTYPE c [<!ENTITY a "{"x" * 99}">]><c>&a;</c>', "no valid XML .the entity 'a'"),
+        ("bioc", '<!DOCTYPE c [<!ENTITY a SYSTEM "/etc/passwd">]><c>&a;</c>', "no valid XML .the entity 'a'"),
+        ("bioc", '<!DOCTYPE c SYSTEM "BioC.dtd"><c>TNF-&alpha;</c>', "no valid XML .the entity '&alpha;'"),
         ("bioc", '"\\ud83d"', "no valid JSON"),
         ("bioc", '{"documents": [{"id": 1}]}', "not of this form .*passages"),
         ("bioc", '{"documents": ["a"]}', "not of this form"),
@@ -296,6 +426,25 @@ BY_NUMBER = {
                 "7", "Sore toe.   It hurts.", [Annotation(5, 8, "Part", "D1|D2"), Annotation(15, 20, "Sign")]
             ),
             {},
+        ),
+        # The first of several infons; those that hold a list; one that nobody knows.
+        (
+            "bioc",
+            make_bioc(
+                make_passage(
+                    "toe",
+                    make_row("toe", 0, 3, type="P", MESH="D1", identifier="MESH:D1", normalized_id="D1"),
+                    make_row("toe", 0, 3, OMIM="1", MESH=["D1", "D2"]),
+                    make_row("toe", 0, 3, concept="D1"),
+                )
+            ),
+            AnnotatedText(
+                "7", "toe", [Annotation(0, 3, "P", "MESH:D1"), Annotation(0, 3, "", "D1|D2"), Annotation(0, 3)]
+            ),
+            {
+                "annotations with ids in several infons, of which the first is read: choose one with --id-infon": 1,
+                "annotations without an id: if another of their infons has it, name that one with --id-infon": 1,
+            },
         ),
         # An export of PubTator 3.
         (
