@@ -83,6 +83,7 @@ def compute_prior(
     rows, forms = rows[is_asked], [of for of, asked in zip(forms, is_asked.tolist(), strict=True) if asked]
     pairs = zip(forms, found.form[rows].tolist(), list_names(names[rows]), strict=True)
     opposite[rows] = [is_opposite(of[form], name, known.bridge) for of, form, name in pairs]
+    opposite[_find_other_case(found, lists, cosine, lambda rows: list_names(names[rows]))[lists.mention]] = 1
     prior -= OPPOSITE * opposite
     signals = make_signals(
         lists,
@@ -126,6 +127,25 @@ def _consult(
     size[has_same] = 0
     bridge[has_same] = is_same[has_same]
     return size, bridge, is_near & ~has_same
+
+
+def _find_other_case(
+    found: Candidates, lists: Lists, cosine: np.ndarray, list_names: Callable[[np.ndarray], list[str]]
+) -> np.ndarray:
+    """Find the mentions whose nearest name is an acronym in another case. A score of 1 comes from a matcher that has
+    been told to find these."""
+    from ..retrieval.name_table import OWN_CASE_LENGTH, is_other_case
+
+    is_found = np.zeros(lists.n_mentions, dtype=bool)
+    nearest = {
+        mention: found.forms[mention][found.form[row]]
+        for mention, row in enumerate(lists.offsets[:-1].tolist())
+        if lists.lengths[mention] and cosine[row] < 1
+    }
+    short = {mention: form for mention, form in nearest.items() if len(form) <= OWN_CASE_LENGTH}
+    names = list_names(lists.offsets[[*short]])
+    is_found[[*short]] = [is_other_case(form, name) for form, name in zip(short.values(), names, strict=True)]
+    return is_found
 
 
 def make_signals(lists: Lists, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

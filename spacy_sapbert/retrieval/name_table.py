@@ -214,3 +214,15 @@ def own_case_forms(text: str) -> frozenset[str]:
     for others ("MRIs")."""
     form = "".join(filter(str.isalnum, normalize_writing(text)))
     return frozenset({form, form.removesuffix("s")} if form[1:] != form[1:].lower() else {""})
+
+
+def is_other_case(text: str, name: str) -> bool:
+    """Check if a short mention has the letters of an acronym, or its first ones, but not the capitals: "was" is not
+    "WAS", nor "Hb" "H-B". A mention in capitals may be any word of a text in capitals."""
+    if max(len(text), len(name)) > OWN_CASE_LENGTH or text == text.upper():
+        return False
+    of_name = own_case_forms(name)
+    if "" in of_name or not of_name.isdisjoint(own_case_forms(text)):
+        return False
+    letters = "".join(filter(str.isalnum, normalize_writing(text))).lower()
+    return any(form.lower().startswith(letters) for form in of_name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
@@ -24,7 +25,7 @@ from .encoding import (
     warn_of_unsayable,
 )
 from .filters import Allowed, FilterTable, get_effort, grow_while_cheap
-from .name_table import OWN_CASE_LENGTH, NameTable, own_case_forms
+from .name_table import OWN_CASE_LENGTH, NameTable, is_other_case, own_case_forms
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,6 +46,8 @@ KEPT_STRINGS = 1 << 16
 FEW = 64
 # Scores of equal vectors can differ by this much.
 TIE = 10.0**-DIGITS
+# By so much the scores of a mention are lowered whose nearest name is an acronym in another case.
+OTHER_CASE = 0.3
 # A name that is written like the mention has its vector, and even in half precision a higher cosine than this.
 SAME_STRING = 0.99
 # Rows of a search that are collected together.
@@ -181,12 +184,26 @@ class Retriever:
         arguments are those of `search`. There may be more than `k` concepts."""
         named, nearest = self.find_named(texts, allowed), self.search(texts, vectors, k, allowed)
         if not len(named.concept):
-            return nearest
+            return self._lower_other_case(nearest)
         mention = np.concatenate([named.mention, nearest.mention])
         columns = [np.concatenate([getattr(named, key), getattr(nearest, key)]) for key in ("concept", "name", "score")]
         order = np.argsort(mention, kind="stable")
         both = Candidates.of_rows(nearest.forms, mention[order], *(column[order] for column in columns))
-        return both.distinct(self.number_ids(both.concept, None if allowed is None else allowed.coded_in))
+        both = both.distinct(self.number_ids(both.concept, None if allowed is None else allowed.coded_in))
+        return self._lower_other_case(both)
+
+    def _lower_other_case(self, found: Candidates) -> Candidates:
+        """Lower all scores of a mention whose nearest name is an acronym in another case, which most encoders do not
+        see. The order stays, because such a mention is either that acronym or nothing."""
+        nearest = zip(found.forms, found.offsets.tolist(), found.lengths.tolist(), strict=False)
+        lowered = [
+            number
+            for number, ((text,), start, length) in enumerate(nearest)
+            if length and len(text) <= OWN_CASE_LENGTH and is_other_case(text, self._texts.get(int(found.name[start])))
+        ]
+        if not lowered:
+            return found
+        return replace(found, score=found.score - OTHER_CASE * np.isin(found.mention, lowered))
 
     def find_named(self, texts: Sequence[str], allowed: ConceptFilter | None = None) -> Candidates:
         """Find the concepts that have each mention as a name, written like it or in another form: another case, number
@@ -211,7 +228,11 @@ class Retriever:
         named: list[int] = (rows if is_allowed is None else rows[is_allowed[rows]]).tolist()
         if len(text) <= OWN_CASE_LENGTH:
             forms = own_case_forms(text)
-            named = [row for row in named if not forms.isdisjoint(own_case_forms(self._texts.get(row)))]
+            of_names = [own_case_forms(self._texts.get(row)) for row in named]
+            same = [row for row, of_name in zip(named, of_names, strict=True) if not forms.isdisjoint(of_name)]
+            # An ordinary word may be in capitals.
+            words = [row for row, of_name in zip(named, of_names, strict=True) if "" in of_name]
+            named = same or (words if text.isupper() else [])
         return named
 
     def _order_named(self, text: str, named: list[int], read: TieTexts) -> list[int]:

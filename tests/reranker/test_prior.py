@@ -186,6 +186,40 @@ def test_an_untrained_reranker_decides_and_says_why(tmp_path):
     assert all(ent.kb_id_ for ent in nlp(doc.copy()).ents)
 
 
+ACRONYMS = ("WAS", "GO", "H-B", "IGM", "COPD", "HBc")
+ORDINARY = ("Gout", "rash", "Acne", "Diabetes", "Gastritis")
+
+
+@pytest.fixture(scope="module")
+def acronyms():
+    terminology = make_terminology(*((name, f"Concept {name}", name) for name in (*ACRONYMS, *ORDINARY)))
+    return make_pipeline(terminology)[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "names", "is_found"),
+    [
+        ((str.upper, str), ACRONYMS[:-2], True),
+        ((str.lower, str.capitalize), ACRONYMS, False),
+        (("Hb".format, "hB".format), ["H-B"], False),
+        ((str.upper, str.lower, str.capitalize), ORDINARY, True),
+    ],
+)
+def test_small_letters_are_no_acronym(acronyms, changes, names, is_found):
+    for change, name in product(changes, names):
+        text = change(name)
+        doc = acronyms.make_doc(text)
+        doc.ents = [doc.char_span(0, len(text), label="X")]
+        for disabled in ((), ("sapbert_reranker",)):
+            with acronyms.select_pipes(disable=disabled):
+                (ent,) = acronyms(doc.copy()).ents
+            assert ent.kb_id_ == (name if is_found else ""), text
+            # It stays a candidate.
+            assert ent._.kb_candidates[0]["id"] == name, text
+        exact = acronyms.get_pipe("sapbert_linker").find([text])[0][0]["score"] == 1
+        assert exact is is_found, text
+
+
 def test_probabilities_can_be_calibrated_without_training(tmp_path):
     nlp, reranker = make_pipeline(DISEASES)
     texts = [("breast cancer", "C"), ("kidney disease", "K"), ("chair", "NIL"), ("nephropathy", "K"), ("window", "NIL")]

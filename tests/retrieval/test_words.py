@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.retrieval.name_table import own_case_forms, read_hashes
+from spacy_sapbert.retrieval.name_table import is_other_case, own_case_forms, read_hashes
 from spacy_sapbert.text import normal_words
 
 EQUAL = [
@@ -73,3 +73,16 @@ def test_short_names_have_forms_and_acronyms_are_not_words(alike, pairs):
     for pair in pairs:
         one, other = (own_case_forms(name.replace("_", " ")) for name in pair.split())
         assert one.isdisjoint(other) is not alike, pair
+
+
+@pytest.mark.parametrize(
+    ("expected", "pairs"),
+    [
+        (True, ["was WAS", "Was WAS", "Hb H-B", "hb HBD", "IgM IGM", "ra RAs"]),
+        # Longer ones, words, and capitals, which any word has in a text in capitals.
+        (False, ["was WASTED", "gout Gout", "GOUT gout", "IGM IgM", "MRIs MRI", "IgA IGM", "12 CD"]),
+    ],
+)
+def test_acronyms_have_their_capitals(expected, pairs):
+    for pair in pairs:
+        assert is_other_case(*pair.split()) is expected, pair
