@@ -55,10 +55,10 @@ CODE_SYSTEMS = {
     "UMLS": CodeSystem("http://www.nlm.nih.gov/research/umls"),
     "UNII": CodeSystem("http://fdasis.nlm.nih.gov"),
 }
-# How ontologies write these sources in cross-references.
+# How ontologies write these sources in cross-references, and Athena.
 OTHER_NAMES = {
     **{"ICD-10": "ICD10", "ICD10WHO": "ICD10", "ICD-10-CM": "ICD10CM", "ICD9": "ICD9CM"},
-    **{"LOINC": "LNC", "MEDRT": "MED-RT", "SNOMED": "SNOMEDCT_US"},
+    **{"LOINC": "LNC", "MEDRT": "MED-RT", "SNOMED": "SNOMEDCT_US", "CPT4": "CPT", "ICDO3": "ICD-O"},
 }
 # What FHIR allows in a code, and the characters that it allows in no string.
 CODE = re.compile(r"[^\s]+( [^\s]+)*")

@@ -18,6 +18,7 @@ from .. import __version__
 from ..context import MentionContext
 from ..errors import NO_FILE
 from ..terminology.codes import Key
+from ..terminology.readers.table import VALID
 from .documents import UNKNOWN, AnnotatedText, ExchangeReport, write_file
 from .fhir import CODE_SYSTEMS, CodeFinder, normalize_source, pick_codes
 from .fields import plain_text
@@ -30,8 +31,6 @@ READ = {
     CONCEPT_RELATIONSHIP: ["concept_id_1", "concept_id_2", "relationship_id", "invalid_reason"],
 }
 STANDARD, MAPS_TO = "S", "Maps to"
-# What stands for no reason, in Athena's files and in exports of databases.
-VALID = ("", "NULL", "\\N")
 COLUMNS = (
     *("note_nlp_id", "note_id", "section_concept_id", "snippet", "offset", "lexical_variant", "note_nlp_concept_id"),
     *("note_nlp_source_concept_id", "nlp_system", "nlp_date", "nlp_datetime"),
@@ -60,10 +59,11 @@ class AthenaTables(NamedTuple):
         """Find the concepts of Athena's vocabularies and codes in them. Files are read when this is called. If a code
         stands there twice, the concept that is standard counts, or else one that maps to standard ones."""
         keys = pl.DataFrame(list(set(wanted)), {"vocabulary_id": pl.String, "concept_code": pl.String}, orient="row")
-        joined = _scan(self.concepts, CONCEPT).join(keys.lazy(), on=["vocabulary_id", "concept_code"], how="semi")
+        concepts = _scan(self.concepts, CONCEPT)
+        joined = concepts.join(keys.lazy(), on=["vocabulary_id", "concept_code"], how="semi")
         rows = _collect(joined, self.concepts, ["concept_id"])
         is_standard = pl.col("standard_concept").eq_missing(STANDARD)
-        mapped = self._map(rows.filter(~is_standard)["concept_id"])
+        mapped = self._map(rows.filter(~is_standard)["concept_id"], concepts)
         rows = rows.join(mapped, on="concept_id", how="left", maintain_order="left")
         # The best comes last, and replaces others.
         order = [is_standard, pl.col("standard").is_not_null(), "concept_id"]
@@ -72,7 +72,7 @@ class AthenaTables(NamedTuple):
             found[vocabulary, code] = id_, ((id_,) if kind == STANDARD else tuple(standard or ()))
         return found
 
-    def _map(self, ids: pl.Series) -> pl.DataFrame:
+    def _map(self, ids: pl.Series, concepts: pl.LazyFrame) -> pl.DataFrame:
         """Map concepts to lists of standard ones, by valid relations of the kind "Maps to"."""
         if self.relationships is None:
             return pl.DataFrame(schema={"concept_id": pl.Int64, "standard": pl.List(pl.Int64)})
@@ -84,7 +84,7 @@ class AthenaTables(NamedTuple):
         pairs = _collect(scanned.select(columns).unique(), self.relationships, columns)
         # A file of another release can name concepts that are no longer standard.
         targets = pairs.select(concept_id=pl.col("concept_id_2").cast(pl.String)).unique().lazy()
-        standard = _scan(self.concepts, CONCEPT).filter(pl.col("standard_concept") == STANDARD)
+        standard = concepts.filter(pl.col("standard_concept") == STANDARD)
         kept = _collect(standard.join(targets, on="concept_id", how="semi"), self.concepts, ["concept_id"])
         pairs = pairs.join(kept, left_on="concept_id_2", right_on="concept_id", how="semi")
         return pairs.group_by(concept_id="concept_id_1").agg(standard=pl.col("concept_id_2").sort())
@@ -104,6 +104,12 @@ def _scan(path: Path, name: str) -> pl.LazyFrame:
             f"{path} is not Athena's {name}, because it has no column {missing}. Its columns are: "
             f"{', '.join(found)[:200]}. Give the file as it is in the download, with tabs between columns."
         )
+    # Columns that are not read hide a shifted row from polars. No text has a NUL, so each line is one field here.
+    schema, width = {"line": pl.String()}, pl.col("line").str.count_matches("\t", literal=True) + 1
+    lines = pl.scan_csv(path, separator="\0", quote_char=None, has_header=False, schema=schema, row_index_name="number")
+    odd = _collect(lines.filter(width != len(found)).head(1).select(pl.col("number") + 1, width), path)
+    if odd.height:
+        raise _make_error(path, "line {} has {} fields, but there are {} columns".format(*odd.row(0), len(found)))
     return table.select(READ[name])
 
 
@@ -114,7 +120,7 @@ def _make_error(path: Path, reason: object) -> ValueError:
     )
 
 
-def _collect(table: pl.LazyFrame, path: Path, ids: list[str]) -> pl.DataFrame:
+def _collect(table: pl.LazyFrame, path: Path, ids: Sequence[str] = ()) -> pl.DataFrame:
     try:
         rows = table.collect(engine="streaming")
     except pl.exceptions.ComputeError as error:

@@ -10,7 +10,7 @@ from hypothesis import given
 from spacy.tokens import Span
 
 from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport, annotate, make_doc
-from spacy_sapbert.exchange.fhir import CodeFinder
+from spacy_sapbert.exchange.fhir import CODE_SYSTEMS, CodeFinder, normalize_source
 from spacy_sapbert.exchange.omop import COLUMNS, AthenaTables, NoteNlp, export_notes
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -167,6 +167,10 @@ ROW = "A\tCondition\tICD10CM\t3-char\tS\tJ00"
         (f"{HEADER}abc\t{ROW}\n".encode(), "'abc' is no concept_id.*'J00'"),
         (f"{HEADER}\t{ROW}\n".encode(), "None is no concept_id.*'J00'"),
         (f"{HEADER}1\t{ROW}é\n".encode("latin1"), "utf-?8"),
+        # The code that is asked for is elsewhere, and some of the columns are not read.
+        (f"{HEADER}1\t{ROW}\n\n2\tB\t{ROW}\n".encode(), "line 4 has 8 fields, but there are 7 columns"),
+        (f"{HEADER}1\t{ROW}\n2\tB\tCondition\n".encode(), "line 3 has 3 fields, but there are 7 columns"),
+        (f"{HEADER}1\t{ROW}\r\n2\t{ROW}\t\r\n".encode(), "line 3 has 8 fields, but there are 7 columns"),
     ],
 )
 def test_tables_that_cannot_be_read_are_named(concepts, content, reason):
@@ -175,6 +179,19 @@ def test_tables_that_cannot_be_read_are_named(concepts, content, reason):
         AthenaTables(concepts).find([("ICD10CM", "J00")])
     with pytest.raises(FileNotFoundError, match="Can't find the file"):
         AthenaTables(concepts.with_name("none.csv")).find([("ICD10CM", "J00")])
+
+
+def test_relations_with_shifted_columns_are_named(tmp_path, concepts):
+    path = write_relations(tmp_path / "CONCEPT_RELATIONSHIP.csv", [("1", "2", "Maps\tto", ""), ("1", "2", "Is a", "")])
+    with pytest.raises(ValueError, match=r"RELATIONSHIP\.csv cannot.*line 2 has 7 fields, but there are 6 columns"):
+        AthenaTables(concepts, path).find([("ICD10CM", "J00")])
+
+
+def test_what_athena_calls_a_source_is_known():
+    named = {
+        source: normalize_source(system.vocabulary) for source, system in CODE_SYSTEMS.items() if system.vocabulary
+    }
+    assert all(source == found for source, found in named.items())
 
 
 def test_documents_that_are_not_named_by_a_note_id_are_refused(concepts):

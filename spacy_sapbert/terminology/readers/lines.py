@@ -31,6 +31,11 @@ GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 # What a message says of a file.
 DAMAGED_GZIP = "holds gzip data that end early or are damaged"
+# Dates and decimal numbers, which spreadsheets and data frames make of ids. Codes of ICD-9 such as "250.0" are ids.
+NOT_AN_ID = (
+    r"^(\d{1,2}/\d{1,2}/(\d\d){1,2}|\d{4}(-\d\d-\d\d|/\d{1,2}/\d{1,2})|\d\d\.\d\d\.\d{4}|\d{4,}\.0+|\d(\.\d+)?E\+\d+"
+    r"|\d{1,2}-(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)(-(\d\d){1,2})?)$"
+)
 # Examples of each kind in a report.
 MAX_EXAMPLES = 20
 CHECKSUMS_FILE = "SHA256SUMS"
@@ -171,7 +176,7 @@ def finish(
     version: str | None = None,
     **more: Any,
 ) -> Terminology:
-    """Build the terminology with its report, and warn if records were skipped."""
+    """Build the terminology with its report, and warn of skipped records and of ids that a program has changed."""
     report = {
         "files": [source.describe()],
         "source_version": version,
@@ -181,7 +186,15 @@ def finish(
         **more,
     }
     malformed.warn(stacklevel=4)
-    return builder.build(report)
+    terminology = builder.build(report)
+    ids = terminology.concepts["id"]
+    if len(odd := ids.filter(ids.str.contains(NOT_AN_ID))):
+        message = (
+            f"{source.path}: {len(odd):,} ids look like dates or decimal numbers, such as {odd[0]!r}. A spreadsheet or "
+            "a data frame has probably changed them. Make the file again, with ids as text."
+        )
+        warnings.warn(message, UserWarning, stacklevel=4)
+    return terminology
 
 
 def verify(files: Sequence[dict[str, Any]], folder: str | Path, checksums: str | Path | None = None) -> int:

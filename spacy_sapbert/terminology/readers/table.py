@@ -1,19 +1,31 @@
-"""Read names from a table with one name per row, tab- or comma-separated."""
+"""Read names from a table with one name per row, and synonyms in a column of their own if it has one."""
 
 import csv
+import re
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import Field, field_validator
 
+from ...progress import say
 from ...settings import OnMalformed, Settings
 from ...text import normalize_name
 from ..builder import TerminologyBuilder
 from ..table import Terminology
 from .lines import MalformedLog, SourceFile, Texts, finish, invalid_utf8, make_factory, takes_settings
 
-COLUMNS = ("id", "name", "canonical_name", "types", "definition", "language", "source", "term_type", "preferred")
-_DELIMITERS = {".tsv": "\t", ".csv": ","}
+COLUMNS = tuple("id name synonyms canonical_name types definition language source term_type preferred".split())
+# The columns of Athena's CONCEPT.csv, which are read where the settings name no others.
+ATHENA = {"id": "concept_id", "name": "concept_name", "types": "domain_id", "source": "vocabulary_id"}
+ATHENA |= {"term_type": "concept_class_id", "code": "concept_code", "invalid": "invalid_reason"}
+# What stands for no reason to be invalid, in Athena's files and in exports of databases.
+VALID = ("", "NULL", "\\N")
+# Spreadsheets write a semicolon where the comma is the decimal point.
+DELIMITERS = ("\t", ",", ";")
+# What columns of synonyms are called. The number of first rows to look at, and the share of lists in a column of lists.
+SYNONYMS = re.compile(r"synonym|alias|\baka\b|also.?known|\b(alt|other).*(name|label|term)", re.IGNORECASE)
+SAMPLE, LIST_SHARE = 1000, 0.1
 _TRUE = frozenset(("1", "t", "true", "y", "yes"))
 _FALSE = frozenset(("", "0", "f", "false", "n", "no"))
 
@@ -23,6 +35,9 @@ class TableSettings(Settings):
 
     id_column: str = Field(default="id", description="The column of concept ids.")
     name_column: str = Field(default="name", description="The column of names.")
+    synonyms_column: str | None = Field(
+        default=None, description="The column of further names, with `list_separator` between several."
+    )
     canonical_name_column: str | None = Field(
         default=None, description="The column of canonical names, which are found only if a row has them as names."
     )
@@ -34,8 +49,10 @@ class TableSettings(Settings):
     preferred_column: str | None = Field(
         default=None, description="The column of flags of preferred names: 1/0, yes/no."
     )
-    list_separator: str = Field(default="|", min_length=1, description="The separator of several semantic types.")
-    delimiter: str | None = Field(default=None, description="By default a tab for .tsv and a comma for .csv.")
+    list_separator: str = Field(default="|", min_length=1, description="The separator of several synonyms or types.")
+    delimiter: str | None = Field(
+        default=None, description="By default the tab, comma or semicolon that separates the columns of the header."
+    )
     header: Texts | None = Field(default=None, description="The names of the columns, if the file has no header.")
     errors: OnMalformed = Field(default="raise", description='"raise" at a malformed row, or "skip" and count it.')
 
@@ -52,7 +69,7 @@ def read_table(path: Path, settings: TableSettings) -> Terminology:
     """Read a table with one name per row. The rows of a concept may be anywhere in the table.
 
     A tab-separated file has no quoting: every tab separates fields. In other files, fields in double quotes may contain
-    delimiters and line ends.
+    delimiters and line ends. Athena's CONCEPT.csv needs no settings; its concepts that are no longer valid are dropped.
 
     path (str | Path): The file, gzipped or not.
     settings (TableSettings): Given as keyword arguments: `read_table(path, id_column="cui")`.
@@ -63,54 +80,67 @@ def read_table(path: Path, settings: TableSettings) -> Terminology:
     """
     file = SourceFile(path)
     malformed = MalformedLog(file.path, settings.errors)
-    delimiter = settings.delimiter or _find_delimiter(file.path)
+    delimiter = settings.delimiter or _find_delimiter(file.path, settings)
     builder = TerminologyBuilder()
-    n_rows = 0
+    n_rows = n_invalid = 0
+    sample: list[list[str]] = []
     rows = _rows(file, delimiter, malformed)
-    header = None if settings.header is None else list(settings.header)
-    if header is None and (first := next(rows, None)):
+    header = list(settings.header or ())
+    if not header and (first := next(rows, None)):
         header = [field.strip() for field in first[1]]
-    positions = {} if header is None else _find_columns(file.path, settings, header, delimiter)
+    positions = _find_columns(file.path, settings, header, delimiter) if header else {}
     for number, fields in rows:
         n_rows += 1
         try:
-            _add(builder, fields, positions, len(header or ()), settings.list_separator)
+            n_invalid += not _add(builder, fields, positions, header, settings.list_separator)
         except ValueError as error:
             malformed.add(number, error)
-    return finish(builder, file, malformed, read={"rows": n_rows})
+            continue
+        if len(sample) < SAMPLE:
+            sample.append(fields)
+    _warn_of_lists(file.path, header, positions, settings.list_separator, sample)
+    if n_invalid:
+        say(f"{file.path.name}: dropped {n_invalid:,} concepts that are no longer valid (invalid_reason).")
+    return finish(builder, file, malformed, read={"rows": n_rows}, dropped={"invalid_concepts": n_invalid})
 
 
 make_table_reader = make_factory("make_table_reader", read_table, TableSettings)
 
 
-def _add(builder: TerminologyBuilder, fields: list[str], positions: dict[str, int], width: int, separator: str) -> None:
-    """Add one row, or raise a ValueError with the reason why it is malformed."""
-    if len(fields) != width:
-        raise ValueError(f"{len(fields)} fields were found, but there are {width} columns")
+def _add(
+    builder: TerminologyBuilder, fields: list[str], positions: dict[str, int], header: list[str], separator: str
+) -> bool:
+    """Add one row, or raise a ValueError with the reason why it is malformed. Return whether its concept is valid."""
+    if len(fields) != len(header):
+        raise ValueError(f"{len(fields)} fields were found, but there are {len(header)} columns")
     if reason := next(filter(None, map(invalid_utf8, fields)), None):
         raise ValueError(reason)
     row = {what: fields[position].strip() for what, position in positions.items()}
     if not normalize_name(row["name"]):
         raise ValueError(f"the name of '{row['id']}' is empty")
-    if "\n" in row["name"] or "\n" in row["id"]:
+    synonyms = [part.strip() for part in row["synonyms"].split(separator)] if row.get("synonyms") else []
+    if "\n" in row["name"] or "\n" in row["id"] or (synonyms and any("\n" in part for part in synonyms)):
         raise ValueError(f"the name of '{row['id']:.40}' runs over several lines, so a quote is probably not closed")
+    if row["id"] == header[positions["id"]] and row["name"] == header[positions["name"]]:
+        raise ValueError("the row repeats the header")
     flag = row.get("preferred", "").lower()
-    if flag not in _TRUE | _FALSE:
+    if flag not in _FALSE and flag not in _TRUE:
         raise ValueError(f"{row['preferred']!r} does not say whether the name is preferred (use 1 or 0)")
+    if row.get("invalid", "") not in VALID:
+        return False
     builder.add_concept(
         row["id"],
         canonical_name=row.get("canonical_name"),
-        types=[part.strip() for part in row.get("types", "").split(separator)],
+        types=[part.strip() for part in row["types"].split(separator)] if row.get("types") else (),
         definition=row.get("definition"),
+        codes=[f"{row['source']}:{row['code']}"] if row.get("code") else (),
     )
-    builder.add_name(
-        row["id"],
-        row["name"],
-        language=row.get("language") or "ENG",
-        source=row.get("source", ""),
-        term_type=row.get("term_type", ""),
-        preferred=flag in _TRUE,
-    )
+    language, source, term_type = row.get("language") or "ENG", row.get("source", ""), row.get("term_type", "")
+    preferred = flag in _TRUE
+    builder.add_name(row["id"], row["name"], language=language, source=source, term_type=term_type, preferred=preferred)
+    for synonym in filter(None, synonyms):
+        builder.add_name(row["id"], synonym, language=language, source=source)
+    return True
 
 
 def _rows(file: SourceFile, delimiter: str, malformed: MalformedLog) -> Iterator[tuple[int, list[str]]]:
@@ -140,20 +170,29 @@ def _rows(file: SourceFile, delimiter: str, malformed: MalformedLog) -> Iterator
             yield start, fields
 
 
-def _find_delimiter(path: Path) -> str:
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    if suffix.lower() not in _DELIMITERS:
-        raise ValueError(
-            f"Can't tell the delimiter of {path}: its name ends neither in .tsv nor in .csv. Set `delimiter` to the "
-            "character between its columns."
-        )
-    return _DELIMITERS[suffix.lower()]
+def _find_delimiter(path: Path, settings: TableSettings) -> str:
+    """Find the delimiter that gives the first line the wanted columns, or as many as the header of the settings has."""
+    line = next((text for _, text in SourceFile(path).lines() if text), "")
+    wanted = {settings.id_column, settings.name_column, ATHENA["id"], ATHENA["name"]}
+
+    def fit(delimiter: str) -> tuple[int, int]:
+        found = [field.strip().strip('"') for field in line.split(delimiter)]
+        if settings.header:
+            return len(found) == len(settings.header), delimiter == "," and ".csv" in path.suffixes
+        return len(wanted.intersection(found)), len(found)
+
+    return max(DELIMITERS, key=fit)
 
 
 def _find_columns(path: Path, settings: TableSettings, found: Sequence[str], delimiter: str) -> dict[str, int]:
     positions = {}
-    for what in COLUMNS:
-        column = getattr(settings, f"{what}_column")
+    is_athena = set(ATHENA.values()) <= set(found)
+    for what in (*COLUMNS, "code", "invalid"):
+        field = TableSettings.model_fields.get(f"{what}_column")
+        column = field and getattr(settings, f"{what}_column")
+        # Configs give defaults too.
+        if is_athena and what in ATHENA and (field is None or column == field.default):
+            column = ATHENA[what]
         if column is None:
             continue
         if column not in found:
@@ -169,3 +208,31 @@ def _find_columns(path: Path, settings: TableSettings, found: Sequence[str], del
             )
         positions[what] = found.index(column)
     return positions
+
+
+def _warn_of_lists(
+    path: Path, header: list[str], positions: dict[str, int], separator: str, sample: list[list[str]]
+) -> None:
+    """Warn of columns that look like synonyms and are not read, and of synonyms that another character separates."""
+
+    def has_lists(position: int, *separators: str) -> bool:
+        cells = [row[position] for row in sample if row[position].strip()]
+        return sum(any(one in cell for one in separators) for cell in cells) > LIST_SHARE * len(cells)
+
+    unread = set(range(len(header))).difference(positions.values())
+    filled = {position for position in unread if any(row[position].strip() for row in sample)}
+    odd = sorted(at for at in filled if SYNONYMS.search(header[at]) or has_lists(at, separator))
+    if odd:
+        columns = ", ".join(repr(header[position]) for position in odd)
+        warnings.warn(
+            f"{path} has columns that look like lists of names or types, but are not read: {columns}. Set "
+            f"synonyms_column (or types_column) to read one, and list_separator if it is not {separator!r}.",
+            stacklevel=4,
+        )
+    own = positions.get("synonyms")
+    if own is not None and has_lists(own, "|", ";") and not any(separator in row[own] for row in sample):
+        warnings.warn(
+            f"{path}: the synonyms in {header[own]!r} do not have {separator!r} between them, but another character, "
+            f"as in {next(row[own] for row in sample if re.search('[|;]', row[own]))!r:.80}. Set list_separator to it.",
+            stacklevel=4,
+        )

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import json
 import pickle
+import re
 
 import numpy as np
 import polars as pl
@@ -183,6 +184,106 @@ def test_what_goes_in_comes_out(tmp_path, suffix, pairs):
     assert found == {concept_id: tuple(names) for concept_id, names in naive.items()}
 
 
+listed = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="|"), max_size=8)
+rows_of_names = st.lists(st.tuples(st.text("C012", min_size=1), st.lists(listed.filter(normalize_name), min_size=1)))
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ",", ";"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt"])
+@given(rows_of_names.filter(bool), st.permutations(["id", "name", "synonyms"]), st.booleans())
+def test_synonyms_and_any_delimiter(tmp_path, delimiter, ending, rows, header, quoted):
+    """Whatever a file is called, and however its columns are arranged, a row gives its name and its synonyms."""
+    values = [{"id": id_, "name": first, "synonyms": "|".join(["", *others])} for id_, (first, *others) in rows]
+    lines = [[row[column] for column in header] for row in [{column: column for column in header}, *values]]
+    path = tmp_path / f"names.{ending}"
+    with path.open("w", encoding="utf8", newline="") as file:
+        if delimiter == "\t":
+            file.writelines("\t".join(line) + "\n" for line in lines)
+        else:
+            style = csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
+            csv.writer(file, delimiter=delimiter, quoting=style).writerows(lines)
+    naive = {}
+    for id_, listed in rows:
+        naive.setdefault(id_, {}).update(dict.fromkeys(map(normalize_name, listed)))
+    terminology = read_table(path, synonyms_column="synonyms")
+    assert {i: terminology[i].names for i in terminology.concepts["id"]} == {i: tuple(of) for i, of in naive.items()}
+
+
+LISTS = [
+    ("id,name,synonyms\nA,fever,pyrexia\n", {}, "not read: 'synonyms'[.] Set synonyms_column"),
+    ("id,name,Alt_Names\nA,fever,pyrexia\n", {}, "not read: 'Alt_Names'[.] Set synonyms_column"),
+    ("id,name,x,Also known as\nA,fever,pyrexia|febrile,hot\n", {}, "not read: 'x', 'Also known as'[.]"),
+    ("id,name,x\nA,fever,pyrexia+febrile\n", {"list_separator": "+"}, "not read: 'x'[.] .*'[+]'"),
+    ("id,name,types\nA,fever,T1|T2\n", {}, "not read: 'types'[.] .*types_column"),
+    ("id,name,alias\nA,fever,pyrexia;febrile\n", {"synonyms_column": "alias"}, "'alias' .*'pyrexia;febrile'"),
+    ("id,name,alias\nA,fever,\n", {}, None),
+    ("id,name,alias\nA,fever,pyrexia;febrile\nB,x,a|b\n", {"synonyms_column": "alias"}, None),
+    ("id,name,types,note\nA,fever,T1|T2,seen\n", {"types_column": "types"}, None),
+    ("id,name,note\n" + "A,fever,seen\n" * 20 + "A,fever,a|b\n", {}, None),
+]
+
+
+@pytest.mark.parametrize("text, settings, message", LISTS)
+def test_lists_are_not_ignored_without_a_word(tmp_path, recwarn, text, settings, message):
+    (tmp_path / "a.csv").write_text(text)
+    read_table(tmp_path / "a.csv", **settings)
+    said = [str(warning.message) for warning in recwarn]
+    assert (re.search(message, said[0]) and len(said) == 1) if message else not said
+
+
+ATHENA = (
+    "concept_id concept_name domain_id vocabulary_id concept_class_id standard_concept concept_code valid_start_date "
+    "valid_end_date invalid_reason"
+).split()
+
+
+def write_athena(folder, *names, reasons=()):
+    """Write CONCEPT.csv as Athena hands it out: tabs, and no quoting."""
+    ends = dict(enumerate(reasons))
+    rows = [
+        [f"{i}", name, "Drug", "RxNorm", "Brand", "S", f"R{i}", "1970", "2099", ends.get(i, "")]
+        for i, name in enumerate(names)
+    ]
+    (folder / "CONCEPT.csv").write_bytes("".join("\t".join(row) + "\r\n" for row in [ATHENA, *rows]).encode())
+    return folder / "CONCEPT.csv"
+
+
+def test_athenas_concepts_are_read_as_downloaded(tmp_path, capsys):
+    names = ['5" or greater', 'Rocky Boy"s', "NA", "old", '"', "kept"]
+    path = write_athena(tmp_path, *names, reasons=["", "", "", "D", "", "NULL"])
+    terminology = make_table_reader(str(path))()
+    assert {i: terminology[i].names for i in terminology.concepts["id"]} == {
+        str(i): (name,) for i, name in enumerate(names) if name != "old"
+    }
+    assert terminology["0"].types == ("Drug",) and terminology["0"].codes == ("RxNorm:R0",)
+    assert terminology.names.row(0) == (names[0], 0, "ENG", "RxNorm", "Brand", False)
+    assert terminology.report["dropped"]["invalid_concepts"] == 1
+    assert "dropped 1 concepts that are no longer valid" in capsys.readouterr().err
+    own = read_table(path, id_column="concept_code", types_column="concept_class_id")
+    assert own["R2"].names == ("NA",) and own["R2"].types == ("Brand",)
+    with pytest.raises(ValueError, match=r"CONCEPT\.csv, line 3: 11 fields were found, but there are 10 columns"):
+        read_table(write_athena(tmp_path, "fine", "a\tb"))
+
+
+ODD_IDS = ["7/1/1751", "01/07/51", "1751-07-01", "1751/7/1", "01.07.1751", "1-Jul", "1-Jul-51", "168537006.0"]
+ODD_IDS += ["1.68537E+08", "2E+05"]
+# CUIs, codes of ICD-9 and ICD-O, CAS numbers, LOINC, EC numbers, genes.
+IDS = ["C0018681", "250.0", "37.0", "8140/3", "50-02-2", "7440-44-0", "8310-5", "1.14.13.39", "MARCH1", "168537006"]
+
+
+@pytest.mark.parametrize("id_", [*ODD_IDS, *IDS])
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl"])
+def test_ids_that_became_dates_or_decimal_numbers_are_told(tmp_path, recwarn, id_, suffix):
+    path = tmp_path / f"names.{suffix}"
+    assert id_ in write_pairs(path, [(id_, "fever"), ("C1", "cough")])(path)
+    said = [str(warning.message) for warning in recwarn]
+    if id_ in IDS:
+        assert not said
+    else:
+        [text] = said
+        assert f"{path}: 1 ids look like dates or decimal numbers, such as {id_!r}" in text
+
+
 GOOD = {"concept_id": "C1", "canonical_name": "Asthma", "aliases": ["asthma", "Asthma"], "types": ["T047"]}
 ROWS = [
     (b"C2", "1 fields were found, but there are 2 columns"),
@@ -190,6 +291,7 @@ ROWS = [
     (b"\ta", "as the id of a concept"),
     (b"C2\t  ", "the name of 'C2' is empty"),
     (b"C2\tgr\xfcn", "0xfc"),
+    (b"id\tname", "repeats the header"),
 ]
 TERMS = [
     (b'[Term]\nid: X:2\nname: b\nsynonym: "b EXACT []\n', 3, "not valid OBO"),
@@ -285,7 +387,8 @@ def test_csv_line_numbers_with_fields_over_lines(tmp_path):
         ("a.tsv", "cui\tname\tname\nC1\ta\tb\n", {}, "has no column 'id'.*id_column.*'cui', 'name', 'name'"),
         ("a.tsv", "id\tname\tname\nC1\ta\tb\n", {}, "the header names the column 'name' 2 times"),
         ("a.tsv", "id\tname\nC1\ta\n", {"delimiter": "||"}, "delimiter"),
-        ("a.txt", "id\tname\nC1\ta\n", {}, "Can't tell the delimiter.*a.txt"),
+        ("a.csv", "cui;name\nC1;a\n", {}, "has no column 'id'.*'cui', 'name'.*delimiter .';'"),
+        ("a.csv", 'id,name,alias\nC1,a,"b\nC2,c,d"\n', {"synonyms_column": "alias"}, "line 2: .*several lines"),
         ("a.txt", "", {"delimiter": "\t"}, "The terminology is empty: a.txt"),
         ("a.tsv", "id\tname\tp\nC1\ta\tmaybe\n", {"preferred_column": "p"}, "line 2: 'maybe'"),
         # A quote that is not closed does not swallow the rest, nor join rows into one name.
