@@ -249,6 +249,13 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         return bool(self._learned.features)
 
     @property
+    def threshold(self) -> float | None:
+        """The probability that the best concept needs for an id; None if that of NIL decides, as it may after
+        training."""
+        chosen = self._learned.threshold if self._settings.min_probability is None else self._settings.min_probability
+        return MIN_CHANCE if chosen is None and not self.is_trained else chosen
+
+    @property
     def learned(self) -> Learned:
         """What it has learned apart from the network's weights: annotated mentions, calibration, fingerprints."""
         return self._learned
@@ -601,9 +608,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         raw, raw_nil, order = self._score(given)
         first = lists.first(raw[order])
         best = np.where(lists.lengths > 0, learned.concept.apply(first), 0.0)
-        threshold = learned.threshold if settings.min_probability is None else settings.min_probability
-        if threshold is None and not self.is_trained:
-            threshold = MIN_CHANCE
+        threshold = self.threshold
         is_nil = (raw_nil > first) if threshold is None else (best < threshold)
         is_nil |= lists.lengths == 0
         probability = np.where(is_nil, learned.nil.apply(raw_nil), best)

@@ -1,8 +1,7 @@
 """The project that serves a pipeline: what it answers, what it refuses, and that no request is lost."""
 
+import asyncio
 import json
-import multiprocessing
-import os
 import re
 import socket
 import sys
@@ -10,7 +9,8 @@ import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from http.client import HTTPConnection
 from types import SimpleNamespace
 
 import httpx
@@ -18,18 +18,14 @@ import pytest
 import spacy
 import typer
 import uvicorn
-from cassis import Cas, TypeSystem, load_cas_from_xmi
 from fastapi.testclient import TestClient
-from filelock import FileLock
 from project_scripts import find_scripts, import_scripts
-from starlette.exceptions import HTTPException
 
 from spacy_sapbert.annotations import LINKS, get_user_data, make_key
 from spacy_sapbert.context import MentionContext, write_context
+from spacy_sapbert.reranker.prior import MIN_CHANCE
 
 with import_scripts("service"):
-    import gold
-    import inception
     import limits
     import serve as service
 
@@ -111,7 +107,7 @@ def test_mentions_are_looked_up_and_candidates_narrowed(client, nlp):
 def test_a_probability_is_of_the_concept_that_is_named(serve, with_component):
     def be_sure(doc):
         for ent in doc.ents:
-            shares = [0.99, *[0.01] * (len(ent._.kb_candidates) - 1)]
+            shares = [0.99, *[0.4] * (len(ent._.kb_candidates) - 1)]
             rows = zip(ent._.kb_candidates, shares, strict=True)
             ent._.kb_candidates = [{**candidate, "probability": share} for candidate, share in rows]
             links = get_user_data(ent)[make_key(ent, LINKS)]
@@ -123,9 +119,47 @@ def test_a_probability_is_of_the_concept_that_is_named(serve, with_component):
     assert (whole["id"], whole["probability"]) == (first["id"], 0.99)
     (other,) = {*second["types"]} - {*first["types"]}
     (narrower,) = link(client, "a cold", types=[other])["entities"]
-    assert (narrower["id"], narrower["probability"]) == (second["id"], 0.01)
+    assert (narrower["id"], narrower["probability"]) == (second["id"], 0.4)
     (none,) = link(client, "a cold", types=["T184"])["entities"]
     assert none["id"] is None and "probability" not in none
+
+
+@pytest.mark.parametrize("least", [None, 0.0, 0.002, 0.3734, 0.9])
+def test_no_concept_is_named_that_the_reranker_would_not_choose(serve, make_nlp, least):
+    nlp = make_nlp()
+    reranker = nlp.add_pipe("sapbert_reranker", config={"min_probability": least})
+    client, named = serve(nlp), []
+    for text in ("a cold", "a heart attack", "insomnia", "high blood pressure", "xyzzy"):
+        (own,) = link(client, text)["entities"]
+        for choice in ({"types": ["T047"]}, {"types": ["T070"]}, {"types": ["T184"]}, {"threshold": 0.6}):
+            (entity,) = link(client, text, **choice)["entities"]
+            fitting = [one["probability"] for one in entity["candidates"]]
+            if own["id"] is None:
+                assert entity["id"] is None
+            elif fitting and fitting[0] >= (MIN_CHANCE if least is None else least):
+                named += [entity["id"]]
+                assert (entity["id"], entity["probability"]) == (entity["candidates"][0]["id"], fitting[0])
+            else:
+                assert entity["id"] is None and "probability" not in entity
+    assert reranker.threshold == (MIN_CHANCE if least is None else least) and bool(named) == (least != 0.9)
+
+
+@pytest.mark.parametrize(
+    "threshold, shares, is_reached",
+    [
+        (None, [0.5, 0.35], True),
+        (None, [0.35, 0.31], False),  # the remaining .34 may be NIL's
+        (None, [0.9, 0.09], False),
+        (0.05, [0.35, 0.31], True),
+        (0.4, [0.5, 0.35], False),
+        (0.0, [0.5, None], True),
+        (0.1, [0.5, None], False),
+    ],
+)
+def test_after_training_nil_or_a_threshold_is_the_bar(threshold, shares, is_reached):
+    candidates = [{"score": 1.0} if share is None else {"score": 1.0, "probability": share} for share in shares]
+    bar = service.Bar(SimpleNamespace(min_score=0.5), SimpleNamespace(threshold=threshold))
+    assert bar.is_reached(candidates[1], candidates) == is_reached
 
 
 def test_nil_stays_nil_and_mentions_that_are_no_findings_are_marked(serve, with_component):
@@ -236,7 +270,6 @@ def test_large_bodies_are_refused_whether_they_say_so_or_not(serve):
     for content in (large, iter(parts)):
         refused = client.post("/link", content=content, headers=JSON)
         assert refused.status_code == 413 and "1,000 bytes" in refused.json()["error"]
-        assert refused.headers["Connection"] == "close"
     small = json.dumps({"texts": ["a cold"]}).encode()
     assert client.post("/link", content=iter([small[:10], small[10:]]), headers=JSON).status_code == 200
 
@@ -279,7 +312,87 @@ def test_further_texts_of_a_late_request_are_not_begun(make_nlp, monkeypatch):
     worker = service.Worker(nlp, limits.ServiceSettings(max_seconds=0.5))
     with pytest.raises(service.Late):
         worker.put(["a cold", "insomnia", "a cold"], len).result(30)
-    assert begun == ["a cold"]
+    assert [*filter(None, begun)] == ["a cold"]
+
+
+SCOPE = {
+    "type": "http",
+    "method": "POST",
+    "path": "/link",
+    "query_string": b"",
+    "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+}
+
+
+def send(app, messages):
+    """Send a request. Before each of its messages, a function may wait for something. Return what is answered."""
+    answers, rest = [], iter(messages)
+
+    async def receive():
+        message = next(rest, {"type": "http.disconnect"})
+        if callable(message):
+            message = await asyncio.to_thread(message) or await receive()
+        return message
+
+    async def take(message):
+        answers.append(message)
+
+    asyncio.run(asyncio.wait_for(app(SCOPE, receive, take), 20))
+    return answers
+
+
+@pytest.mark.parametrize("request_", [{"texts": ["gone"]}, {"texts": ["gone"] * 3}, {"mentions": ["gone"]}], ids=str)
+@pytest.mark.parametrize("when", ["sending", "waiting"])
+def test_requests_of_clients_that_have_gone_are_not_worked_off(serve, slow, monkeypatch, request_, when):
+    nlp, gate = slow
+    client, worked = serve(nlp, batch_size=1), []
+    find, tokenize = nlp.get_pipe("sapbert_linker").find, nlp.tokenizer
+    monkeypatch.setattr(
+        nlp.get_pipe("sapbert_linker"), "find", lambda texts, **rest: worked.extend(texts) or find(texts)
+    )
+    nlp.tokenizer = lambda text: worked.append(text) or tokenize(text)
+    body = json.dumps(request_).encode()
+
+    def wait():
+        while not client.get("/health").json()["waiting"]:
+            time.sleep(0.01)
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(client.post, "/link", json={"texts": ["wait"]})
+        while not worked:
+            time.sleep(0.01)
+        whole = [{"type": "http.request", "body": body}, wait]
+        assert send(client.app, whole if when == "waiting" else [{**whole[0], "more_body": True}]) == []
+        gate.set()
+        assert first.result().status_code == 200
+    assert client.post("/link", json={"texts": ["a cold"]}).status_code == 200
+    assert [*filter(None, worked)] == ["wait", "a cold"]
+
+
+def test_further_texts_of_a_client_that_has_gone_are_not_begun(make_nlp, monkeypatch):
+    monkeypatch.setattr(service, "CHARACTERS_AT_ONCE", 20)
+    nlp, begun, asked = make_nlp(), [], []
+    worker = service.Worker(nlp, limits.ServiceSettings())
+
+    def tokenize(text, tokenizer=nlp.tokenizer):
+        begun.append(text)
+        if len(begun) == 3:
+            asked[0].cancel()
+        return tokenizer(text)
+
+    nlp.tokenizer = tokenize
+    texts = [f"a cold {number:4}" for number in range(9)]
+    asked += [worker.put(texts, len), worker.put(["insomnia"], len)]
+    assert asked[1].result(30) == 1 and asked[0].cancelled()
+    assert [*filter(None, begun)] == [*texts[:3], "insomnia"]
+
+
+@pytest.mark.parametrize("parts", [[], [b'{"texts": ['], [b" "] * 5], ids=len)
+def test_a_body_that_does_not_arrive_is_given_up(serve, parts):
+    client = serve(max_seconds=0.3)
+    messages = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
+    start, body = send(client.app, [*messages, lambda: time.sleep(1)])
+    assert start["status"] == 408 and b"longer than 0.3 seconds" in body["body"]
 
 
 def test_a_full_queue_is_said_and_nothing_is_lost(serve, slow):
@@ -372,6 +485,21 @@ def test_code_is_imported_before_the_pipeline(run_main, tmp_path):
         run_main(code=tmp_path / "missing.py")
 
 
+@pytest.mark.parametrize("kind, named", [("factory", "of_nobody"), ("function", "of_nobody.v1")])
+def test_a_pipeline_that_needs_code_says_so(tmp_path, kind, named):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(tmp_path)
+    path = tmp_path / "config.cfg"
+    config = path.read_text(encoding="utf8").replace('factory = "sentencizer"', 'factory = "of_nobody"')
+    if kind == "function":
+        config = config.replace("before_creation = null", 'before_creation = {"@callbacks":"of_nobody.v1"}')
+    path.write_text(config, encoding="utf8")
+    with pytest.raises(ValueError, match=rf"'{named}'.*`--code FILE`.*import negspacy\.negation") as refused:
+        service.main(str(tmp_path))
+    assert "Available" not in str(refused.value)
+
+
 @pytest.mark.parametrize("package", ["uvicorn", "cassis"])
 def test_a_missing_package_is_said_in_one_line(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
@@ -392,211 +520,6 @@ def test_the_requirements_are_those_of_the_tests():
     extra = re.search(r"\ntest =\n(.*?)\n\w", setup, re.DOTALL)[1]
     needed = (SCRIPTS.parent / "requirements.txt").read_text(encoding="utf8").splitlines()
     assert {line for line in needed if not line.startswith("#")} <= set(map(str.strip, extra.splitlines()))
-
-
-def make_span(start, end, id_="NIL"):
-    return {"start": start, "end": end, "label": "DISORDER", "kb_id": id_}
-
-
-def read_gold(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf8").removesuffix("\n").split("\n")]
-
-
-def test_corrections_are_kept_as_lines_of_prodigy(serve, client, tmp_path):
-    spans = [make_span(4, 16, "C0027051")]
-    path = tmp_path / "gold.jsonl"
-    own = serve(gold=str(path))
-    others = [
-        b'{"text": "of another tool"}\r',
-        b"no JSON \xff",
-        json.dumps({"text": TEXT, "spans": [], "answer": "accept", "_input_hash": 1}).encode(),
-        json.dumps({"text": TEXT, "spans": [], "answer": "reject"}).encode(),
-        # Without an id, nobody has said which concept a span is.
-        json.dumps({"text": TEXT, "spans": [{"start": 23, "end": 31, "label": "A"}], "answer": "accept"}).encode(),
-    ]
-    path.write_bytes(b"\n".join(others))
-    other = {"text": "a cold\u2028", "spans": [make_span(2, 6)]}
-    for row in ({"text": TEXT, "spans": []}, other, {"text": TEXT, "spans": spans}):
-        assert own.post("/gold", json=row).json() == {"kept": len(row["spans"])}
-    *before, first, second, end = path.read_bytes().split(b"\n")
-    assert before == others and end == b""
-    # A text that is corrected again has one line.
-    assert [json.loads(first), json.loads(second)] == [
-        {**other, "answer": "accept"},
-        {"text": TEXT, "spans": spans, "answer": "accept"},
-    ]
-    for row in ({"text": "a", "spans": spans}, {"text": "a", "withdrawn": [{"start": 1, "end": 1}]}):
-        outside = own.post("/gold", json=row)
-        assert outside.status_code == 422 and path.read_bytes().count(b"\n") == 7
-    nowhere = client.post("/gold", json={"text": TEXT, "spans": spans})
-    assert nowhere.status_code == 409 and "--gold" in nowhere.json()["error"]
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["gold.jsonl"]
-
-
-def test_corrections_of_one_text_are_merged_and_come_back(serve, client, tmp_path):
-    path = tmp_path / "gold.jsonl"
-    one, other = serve(gold=str(path)), serve(gold=str(path))
-    attack, insomnia = make_span(4, 16, "C0027051"), make_span(23, 31)
-
-    def keep(service, **changes):
-        service.post("/gold", json={"text": TEXT, **changes}).raise_for_status()
-        return [row["spans"] for row in read_gold(path)] if path.read_bytes() else []
-
-    def ask(service=one, **choice):
-        return [result.get("gold") for result in service.post("/link", json=choice).json()["results"]]
-
-    assert keep(one, spans=[insomnia]) == [[insomnia]] and keep(other, spans=[attack]) == [[attack, insomnia]]
-    named = {**attack, "name": "Myocardial Infarction"}
-    assert ask(texts=[TEXT, "a cold"], gold=True) == [[named, insomnia], []]
-    assert ask(texts=[TEXT], gold=True, utf16=True, threshold=1.0)[0][0] == {**named, "start": 5, "end": 17}
-    assert ask(texts=[TEXT]) == ask(client, texts=[TEXT], gold=True) == [None]
-    # The newer of two that contradict each other counts.
-    wider, changed = make_span(10, 21), {**insomnia, "kb_id": "C0917801"}
-    assert keep(one, spans=[wider, changed]) == [[wider, changed]]
-    assert keep(other, withdrawn=[{"start": 10, "end": 21}]) == [[changed]]
-    assert keep(one, withdrawn=[{"start": 23, "end": 31}]) == []
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
-def test_processes_that_write_at_once_lose_nothing(tmp_path):
-    path = tmp_path / "gold.jsonl"
-
-    def write(first):
-        for number in range(first, 60, 2):
-            span = gold.Correction(start=number, end=number + 1, label="A")
-            gold.keep_gold(path, gold.GoldRequest(text="a" * 60, spans=[span]))
-
-    processes = [multiprocessing.get_context("fork").Process(target=write, args=(first,)) for first in range(2)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(300)
-    assert [process.exitcode for process in processes] == [0, 0]
-    (row,) = read_gold(path)
-    assert [span["start"] for span in row["spans"]] == list(range(60))
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs permissions and links of POSIX")
-def test_the_file_of_corrections_keeps_its_permissions_and_its_place(serve, tmp_path):
-    path, alias = tmp_path / "shared" / "gold.jsonl", tmp_path / "link.jsonl"
-    path.parent.mkdir()
-    path.touch()
-    alias.symlink_to(path)
-    client = serve(gold=str(alias))
-    for mode in (0o640, 0o660, 0o600):
-        path.chmod(mode)
-        client.post("/gold", json={"text": TEXT, "spans": [make_span(4, 16)]})
-        assert path.stat().st_mode & 0o777 == mode
-    assert alias.is_symlink() and len(read_gold(path)) == 1
-
-
-def test_corrections_have_the_limits_of_texts_and_of_time(serve, tmp_path):
-    client = serve(gold=str(tmp_path / "gold.jsonl"), max_characters=40, max_seconds=0.2)
-    with FileLock(tmp_path / ".gold.jsonl.lock"):
-        for text, status, reason in (("a " * 21, 422, "40 characters"), (TEXT, 504, "0.2 seconds")):
-            refused = client.post("/gold", json={"text": text, "spans": [make_span(4, 16)]})
-            assert refused.status_code == status and reason in refused.json()["error"]
-
-
-LAYER = "custom.Concept"
-DOCUMENT = "😀 A heart attack & then <insomnia>."
-
-
-def make_types(*, scored=True):
-    types = TypeSystem()
-    layer = types.create_type(LAYER, "uima.tcas.Annotation")
-    types.create_feature(layer, "identifier", "uima.cas.String")
-    types.create_feature(layer, "inception_internal_predicted", "uima.cas.Boolean")
-    if scored:
-        types.create_feature(layer, "identifier_score", "uima.cas.Double")
-        types.create_feature(layer, "identifier_score_explanation", "uima.cas.String")
-    return types
-
-
-def make_request(types, text=DOCUMENT, **changes):
-    cas = Cas(types)
-    cas.sofa_string = text
-    cas.sofa_mime = "text/plain"
-    metadata = {"layer": LAYER, "feature": "identifier", "projectId": 1, "anchoringMode": "tokens", **changes}
-    document = {"xmi": cas.to_xmi(), "documentId": 1, "userId": "somebody"}
-    return {"metadata": metadata, "document": document, "typeSystem": types.to_xml()}
-
-
-def predict(nlp, request, **settings):
-    read = inception.InceptionRequest.model_validate(request)
-    return inception.predict(nlp, read, limits.ServiceSettings(**settings))
-
-
-def read_predictions(xmi, types):
-    return load_cas_from_xmi(xmi, typesystem=types).select(LAYER)
-
-
-@pytest.mark.parametrize("scored", [True, False])
-def test_predictions_are_what_the_pipeline_links(client, nlp, scored):
-    types, ents = make_types(scored=scored), nlp(DOCUMENT).ents
-    xmi = client.post("/inception/predict", json=make_request(types)).json()["document"]
-    found = read_predictions(xmi, types)
-    assert [(one.get_covered_text(), one.identifier) for one in found] == [(ent.text, ent.kb_id_) for ent in ents]
-    assert len(ents) == 2 and all(one.inception_internal_predicted for one in found)
-    if scored:
-        best = ents[0]._.kb_candidates[0]
-        assert found[0].identifier_score == pytest.approx(best["score"])
-        assert best["canonical_name"] in found[0].identifier_score_explanation
-    for text in ("", "Nothing."):
-        assert not read_predictions(predict(nlp, make_request(types, text)), types)
-    # Offsets in the file are UTF-16 units.
-    start = DOCUMENT.index("heart") + 1
-    assert f'begin="{start}" end="{start + len("heart attack")}"' in xmi
-
-
-@pytest.mark.parametrize(
-    "text, changes, settings, reason",
-    [
-        (DOCUMENT, {"layer": "custom.None"}, {}, "Check the recommender's layer"),
-        (DOCUMENT, {"feature": "value"}, {}, "Check the recommender's layer"),
-        (DOCUMENT, {"typeSystem": "<a>"}, {}, "Check the recommender's layer"),
-        ("a cold " * 20, {}, {"max_characters": 100}, "texts of 100 characters"),
-        ("a cold " + "(" * 200, {}, {"max_run": 100}, "200 characters without white space"),
-        ("(" * 600, {}, {}, "600 characters without white space"),
-    ],
-)
-def test_wrong_layers_and_documents_are_refused(nlp, text, changes, settings, reason):
-    request = make_request(make_types(), text, **changes)
-    request["typeSystem"] = changes.get("typeSystem", request["typeSystem"])
-    with pytest.raises(HTTPException, match=reason):
-        predict(nlp, request, **settings)
-
-
-ENTITY = '<!DOCTYPE a [<!ENTITY b "expanded">]>'
-DECLARATION = '<?xml version="1.0" encoding="%s"?>'
-
-
-def escape_utf7(xml):
-    return xml.replace("<", "+ADw-").replace(">", "+AD4-").replace("!", "+ACE-")
-
-
-@pytest.mark.parametrize("part", ["document", "types"])
-@pytest.mark.parametrize(
-    "disguise",
-    [
-        lambda body: ENTITY + body,
-        lambda body: '<?xml version="1.0"?>\n' + ENTITY.lower() + body,
-        lambda body: DECLARATION % "UTF-7" + escape_utf7(ENTITY) + body,
-        lambda body: "\ufeff" + DECLARATION % "utf-7" + escape_utf7(ENTITY) + body,
-        lambda body: "<?xml version='1.0'\nencoding = 'JAVA' ?>" + ENTITY.replace("<", "\\u003c") + body,
-        # What UTF-16 and UTF-32 look like when they are read as UTF-8.
-        lambda body: "".join(f"{character}\0" for character in DECLARATION % "UTF-16" + ENTITY + body),
-        lambda body: "".join(f"\0{character}" for character in '<?xml version="1.0"?>' + ENTITY + body),
-        lambda body: "".join(f"{character}\0\0\0" for character in ENTITY + body),
-    ],
-)
-def test_entities_are_refused_however_they_are_written(nlp, part, disguise):
-    request = make_request(make_types())
-    whole = request["document"]["xmi"] if part == "document" else request["typeSystem"]
-    xml = disguise(whole.partition("?>")[2].strip())
-    changes = {"document": {"xmi": xml}} if part == "document" else {"typeSystem": xml}
-    with pytest.raises(HTTPException, match=r"document type|encoding"):
-        predict(nlp, {**request, **changes})
 
 
 @pytest.fixture
@@ -629,10 +552,10 @@ def address(nlp, tmp_path, monkeypatch):
 
 def test_the_command_serves(address):
     assert httpx.post(f"{address}/link", json={"texts": ["a cold"]}).json()["results"][0]["entities"]
-    try:
-        assert httpx.post(f"{address}/link", content=b" " * 50_000_000, headers=JSON).status_code == 413
-    except httpx.WriteError:
-        # The service has answered and closed the connection before all was sent.
-        pass
+    # A client that sends all before it reads gets the answer all the same.
+    for content in (b" " * 50_000_000, (b" " * 100_000 for _ in range(500))):
+        with closing(HTTPConnection(address.removeprefix("http://"), timeout=30)) as connection:
+            connection.request("POST", "/link", content, JSON)
+            assert connection.getresponse().status == 413
     assert httpx.post(f"{address}/link", content=b'{"texts": [', headers=JSON).status_code == 422
     assert httpx.post(f"{address}/link", json={"texts": ["Insomnia."]}).status_code == 200

@@ -249,6 +249,41 @@ def test_what_the_service_could_not_keep_is_sent_again(open_page):
     assert len(opened.read()[0]["spans"]) == 2
 
 
+def test_what_somebody_else_has_corrected_is_shown_before_it_is_replaced(open_page):
+    one, other = open_page(), open_page()
+    expect = playwright.expect
+    mine, theirs = (get_mention(opened.page, "heart attack") for opened in (one, other))
+    theirs.click()
+    other.page.click(".chosen .main")
+    expect(other.page.locator("#message")).to_have_text("Saved.")
+    mine.click()
+    one.page.click("#nil")
+    expect(one.page.locator("#message")).to_contain_text("Not saved: somebody else has corrected the same words")
+    (span,) = one.read()[0]["spans"]
+    assert span["kb_id"] == "C0027051"
+    # The page shows it when it is asked to, and then a second decision counts.
+    get_mention(one.page, "insomnia").click()
+    one.page.click(".chosen .main")
+    one.page.click("#link")
+    expect(one.page.locator("#message")).to_contain_text("Somebody else has corrected the same words")
+    expect(mine).to_contain_text("✓ Myocardial InfarctionC0027051", ignore_case=True)
+    assert one.page.locator("#undo").is_disabled()
+    mine.click()
+    one.page.click("#nil")
+    expect(one.page.locator("#message")).to_have_text("Saved.")
+    assert [span["kb_id"] for span in one.read()[0]["spans"]] == ["NIL", "C0917801"]
+    # What somebody else has withdrawn is not withdrawn from a third.
+    other.page.click("#link")
+    expect(theirs).to_contain_text("no concept")
+    theirs.click()
+    other.page.click("#withdraw")
+    expect(other.page.locator("#message")).to_have_text("Withdrawn.")
+    mine.click()
+    one.page.click(".candidate >> nth=0 >> button >> nth=0")
+    expect(one.page.locator("#message")).to_contain_text("Not saved")
+    assert not one.errors and not other.errors
+
+
 def test_without_a_file_the_page_holds_corrections_for_download(open_page):
     opened = open_page(keeps=False)
     page = opened.page

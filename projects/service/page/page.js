@@ -8,7 +8,7 @@ const state = {
   mentions: [], // all that is shown, in order, and the elements that show it
   elements: [],
   chosen: -1,
-  gold: new Map(), // of each text, confirmed spans and withdrawn places that the service has yet to forget
+  gold: new Map(), // of each text, confirmed spans, withdrawn places that the service has yet to forget, and what it keeps
   undo: [], // what takes the last corrections of this text back
   lookUps: new Map(), // candidates by their words
   keeps: false, // whether the service keeps corrections
@@ -38,7 +38,7 @@ async function ask(path, body) {
     throw new Error("The service does not answer. Is it running?");
   });
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error(answer.error || `${response.status} ${response.statusText}`);
+  if (!response.ok) throw Object.assign(new Error(answer.error || `${response.status} ${response.statusText}`), { status: response.status });
   return answer;
 }
 
@@ -68,14 +68,15 @@ async function link() {
     if (turn !== state.turn) return; // a later request is on its way
     const [{ entities, gold }] = results;
     state.keeps = Boolean(gold);
-    if (gold) takeKept(text, gold);
-    if (text !== state.text) state.undo = [];
+    const isReplaced = gold ? takeKept(text, gold) : false;
+    if (text !== state.text || isReplaced) state.undo = [];
     state.lookUps.clear();
     Object.assign(state, { text, found: entities, draft: null });
     close();
     showText();
     const figure = state.mentions.length === 1 ? "1 mention." : `${state.mentions.length} mentions.`;
-    say(state.mentions.length ? figure : "No mention was found. Select words to add one.");
+    if (isReplaced) say("Somebody else has corrected the same words. The page shows their decision: choose yours again if it is right.", true);
+    else say(state.mentions.length ? figure : "No mention was found. Select words to add one.");
   } catch (error) {
     if (turn === state.turn) say(error.message, true);
   } finally {
@@ -94,7 +95,7 @@ async function lookUp(words) {
 // Corrections
 
 function goldOf(text) {
-  if (!state.gold.has(text)) state.gold.set(text, { spans: new Map(), withdrawn: new Map() });
+  if (!state.gold.has(text)) state.gold.set(text, { spans: new Map(), withdrawn: new Map(), seen: new Map() });
   return state.gold.get(text);
 }
 
@@ -110,12 +111,25 @@ function put(spans, span) {
 }
 
 function takeKept(text, kept) {
-  // What the service keeps counts, and what it could not keep or forget yet.
-  const { spans, withdrawn } = goldOf(text);
-  const held = [...spans.values()].filter((span) => !span.isKept);
+  // What the service keeps counts, and what it could not keep or forget yet, except where somebody else has been.
+  const { spans, withdrawn, seen } = goldOf(text);
+  const now = new Map(kept.map((span) => [nameOf(span), span]));
+  const isSame = (one, other) => one && other && one.kb_id === other.kb_id && one.label === other.label;
+  const changed = [...kept, ...seen.values()].filter((span) => !isSame(now.get(nameOf(span)), seen.get(nameOf(span))));
+  const isOurs = (place) => !changed.some((span) => overlap(span, place));
+  const unsaved = [...spans.values()].filter((span) => !span.isKept);
+  const held = unsaved.filter((span) => isOurs(span) || isSame(now.get(nameOf(span)), span));
+  let isReplaced = held.length < unsaved.length;
+  for (const place of [...withdrawn.values()].filter((place) => !isOurs(place))) {
+    withdrawn.delete(nameOf(place));
+    isReplaced ||= kept.some((span) => overlap(span, place));
+  }
+  seen.clear();
+  for (const [name, span] of now) seen.set(name, span);
   spans.clear();
   for (const span of kept) if (!withdrawn.has(nameOf(span))) spans.set(nameOf(span), { ...span, isKept: true });
   for (const span of held) put(spans, span);
+  return isReplaced;
 }
 
 function change({ spans, withdrawn }, message) {
@@ -163,15 +177,24 @@ function save(text, message) {
   state.saving = state.saving.then(async () => {
     const gold = goldOf(text);
     const spans = [...gold.spans.values()].filter((span) => !span.isKept);
-    const withdrawn = [...gold.withdrawn];
-    if (!spans.length && !withdrawn.length) return;
+    const withdrawn = [...gold.withdrawn.values()];
+    const places = [...spans, ...withdrawn];
+    if (!places.length) return;
+    const seen = [...gold.seen.values()].filter((span) => places.some((place) => overlap(span, place)));
     try {
-      await ask("gold", { text, spans: countPoints(text, spans), withdrawn: countPoints(text, withdrawn.map(([, place]) => place)) });
-      for (const span of spans) span.isKept = true;
-      for (const [name, place] of withdrawn) if (gold.withdrawn.get(name) === place) gold.withdrawn.delete(name);
+      await ask("gold", { text, spans: countPoints(text, spans), withdrawn: countPoints(text, withdrawn), seen: countPoints(text, seen) });
+      for (const place of withdrawn) {
+        gold.seen.delete(nameOf(place));
+        if (gold.withdrawn.get(nameOf(place)) === place) gold.withdrawn.delete(nameOf(place));
+      }
+      for (const span of spans) {
+        put(gold.seen, span);
+        span.isKept = true;
+      }
       say(message);
     } catch (error) {
-      say(`Not saved yet. Your next correction tries again. ${error.message}`, true);
+      const isChanged = error.status === 412; // the service keeps other corrections of these words than we have seen
+      say(isChanged ? "Not saved: somebody else has corrected the same words. “Find concepts” shows their decision." : `Not saved yet. Your next correction tries again. ${error.message}`, true);
     }
   });
 }

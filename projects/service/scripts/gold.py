@@ -16,6 +16,10 @@ from spacy_sapbert.files import lock_folder, write_whole
 Span = dict[str, Any]
 
 
+class Unseen(Exception):
+    """What is kept of a text is not what the client has seen there."""
+
+
 class Place(StrictRequest):
     """Where a mention stands, in code points."""
 
@@ -26,33 +30,43 @@ class Place(StrictRequest):
 class Correction(Place):
     """A mention with its label and the id of its concept, or "NIL"."""
 
-    label: Text = Field(min_length=1)
-    kb_id: Text = Field(default=NIL, min_length=1)
+    label: Text = Field(min_length=1, max_length=1000)
+    kb_id: Text = Field(default=NIL, min_length=1, max_length=1000)
 
 
 class GoldRequest(StrictRequest):
-    """A text with mentions to keep, in the form of Prodigy, and places whose mentions are to be kept no longer."""
+    """A text with mentions to keep, in the form of Prodigy; places whose mentions are to be kept no longer; and what
+    the client has seen of what is kept there."""
 
     text: Text
     spans: list[Correction] = []
     withdrawn: list[Place] = []
+    seen: list[Correction] = []
 
     @model_validator(mode="after")
     def _check_places(self) -> Self:
         if any(not place.start < place.end <= len(self.text) for place in (*self.spans, *self.withdrawn)):
             raise ValueError("a span lies outside of the text")
+        ordered = sorted(self.spans, key=lambda span: span.start)
+        for one, other in zip(ordered, ordered[1:], strict=False):
+            if other.start < one.end:
+                places = f"{one.start} to {one.end} and {other.start} to {other.end}"
+                raise ValueError(f"the spans {places} overlap, and only one of them could be kept")
         return self
 
 
 def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
-    """Merge corrections of a text with those that are kept of it. A new span replaces those that it overlaps."""
+    """Merge corrections of a text with those that are kept of it. A new span replaces those that it overlaps, if the
+    client has seen them."""
     # Of a link, the file that it leads to is replaced, and not the link.
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     with lock_folder(path.parent, f".{path.name}.lock", timeout=timeout):
         kept = [line for line, row in _read_rows(path) if row.get("text") != request.text]
         withdrawn = {(place.start, place.end) for place in request.withdrawn}
-        spans = [span for span in find_gold(path, [request.text])[0] if (span["start"], span["end"]) not in withdrawn]
+        spans = find_gold(path, [request.text])[0]
+        _check_seen(spans, request)
+        spans = [span for span in spans if (span["start"], span["end"]) not in withdrawn]
         spans = _merge(spans, (span.model_dump() for span in request.spans))
         if spans:
             row = {"text": request.text, "spans": spans, "answer": "accept"}
@@ -74,9 +88,26 @@ def find_gold(path: Path, texts: Sequence[str]) -> list[list[Span]]:
     return [found[text] for text in texts]
 
 
+def _check_seen(kept: list[Span], request: GoldRequest) -> None:
+    """Refuse to replace or withdraw what another client has kept or withdrawn meanwhile."""
+    seen = sorted((span.model_dump() for span in request.seen), key=lambda span: span["start"])
+    withdrawn = [{"start": place.start, "end": place.end} for place in request.withdrawn]
+    # Whoever sends a request again, because no answer came, finds it kept already.
+    places = [span for span in map(Correction.model_dump, request.spans) if span not in kept]
+    for place in places + [place for place in withdrawn if any(place.items() <= span.items() for span in kept)]:
+        now, before = ([span for span in spans if _overlap(span, place)] for spans in (kept, seen))
+        if now != before:
+            ids = " and ".join(span["kb_id"] for span in now)
+            raise Unseen(f"at {place['start']} to {place['end']}, {ids or 'nothing'} is kept now")
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return bool(one["start"] < other["end"] and other["start"] < one["end"])
+
+
 def _merge(spans: list[Span], new: Iterable[Span]) -> list[Span]:
     for span in new:
-        spans = [other for other in spans if other["end"] <= span["start"] or span["end"] <= other["start"]] + [span]
+        spans = [other for other in spans if not _overlap(other, span)] + [span]
     return sorted(spans, key=lambda span: span["start"])
 
 

@@ -1,5 +1,6 @@
 """What the service accepts: its settings, the base of its requests, and what is refused before the pipeline sees it."""
 
+import asyncio
 import logging
 import re
 import traceback
@@ -38,7 +39,10 @@ class ServiceSettings(Settings):
         "that is written without spaces ends such a row as well.",
     )
     max_seconds: float = Field(
-        default=60, gt=0, description="Seconds of a request, with the time that it waits; others get the status 504."
+        default=60,
+        gt=0,
+        description="Seconds of a request, with the time that it waits; others get the status 504. A body that takes "
+        "longer to arrive gets 408.",
     )
     queue_size: int = Field(default=64, ge=1, description="Requests that may wait; others get the status 503.")
     batch_size: int = Field(default=32, ge=1, description="Requests that are linked at once.")
@@ -82,13 +86,11 @@ def check_texts(texts: Sequence[str], settings: ServiceSettings) -> None:
 
 
 class Gate:
-    """Refuse large bodies and what may come from a page of another site, and answer failures.
-
-    Neither answer nor log quotes a text.
-    """
+    """Refuse large and slow bodies and what may come from a page of another site, stop the work for clients that have
+    gone, and answer failures. Neither answer nor log quotes a text."""
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
-        self._app, self._max_body = app, settings.max_body
+        self._app, self._max_body, self._max_seconds = app, settings.max_body, settings.max_seconds
         self._names = LOOPBACK.union(host.lower().strip("[]") for host in settings.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,10 +99,17 @@ class Gate:
             await self._app(scope, receive, send)
         elif refusal := self._find_refusal(Headers(scope=scope), scope["method"]):
             await refusal(scope, receive, send)
-        elif (body := await self._read_body(receive)) is None:
-            await self._too_large()(scope, receive, send)
         else:
-            await self._pass_on(scope, body, receive, send)
+            try:
+                body = await asyncio.wait_for(self._read_body(receive), self._max_seconds)
+            except asyncio.TimeoutError:
+                late = f"The request's body takes longer than {self._max_seconds:g} seconds to arrive."
+                await _refuse(408, late, Connection="close")(scope, receive, send)
+                return
+            if body is not None and len(body) > self._max_body:
+                await self._too_large()(scope, receive, send)
+            elif body is not None:
+                await self._pass_on(scope, body, receive, send)
 
     def _find_refusal(self, headers: Headers, method: str) -> JSONResponse | None:
         # A site can point its own name at this machine, and its page then reads what the service answers.
@@ -129,18 +138,19 @@ class Gate:
 
     def _too_large(self) -> JSONResponse:
         hint = "Send fewer texts at once; `--max-body` sets the limit."
-        return _refuse(413, f"The request has more than {self._max_body:,} bytes. {hint}", Connection="close")
+        # Without "Connection: close": the server drops the rest of the body, and who is still sending gets the answer.
+        return _refuse(413, f"The request has more than {self._max_body:,} bytes. {hint}")
 
     async def _read_body(self, receive: Receive) -> bytes | None:
-        """Read a body; None if it turns out to be too large."""
-        body, is_open = b"", True
-        while is_open:
+        """Read a body until it ends or is too large; None if the client has gone."""
+        body, is_open = bytearray(), True
+        while is_open and len(body) <= self._max_body:
             message = await receive()
-            body += message.get("body", b"")
-            if len(body) > self._max_body:
+            if message["type"] == "http.disconnect":
                 return None
+            body += message.get("body", b"")
             is_open = message.get("more_body", False)
-        return body
+        return bytes(body)
 
     async def _pass_on(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         waiting, is_answered = [{"type": "http.request", "body": body}], False
@@ -153,8 +163,12 @@ class Gate:
             is_answered = True
             await send(message)
 
+        work = asyncio.ensure_future(self._app(scope, replay, answer))
+        leaving = asyncio.ensure_future(_wait_for_leaving(receive))
         try:
-            await self._app(scope, replay, answer)
+            await asyncio.wait([work, leaving], return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                work.result()
         except Exception as error:  # a user's component may raise anything
             # Not the error's own text, which may quote a patient's record.
             kind, place = type(error).__name__, "".join(traceback.format_tb(error.__traceback__))
@@ -162,6 +176,16 @@ class Gate:
             if not is_answered:
                 refusal = _refuse(500, f"The pipeline failed with {kind}. The service's log says where.")
                 await refusal(scope, receive, send)
+        finally:
+            work.cancel()
+            leaving.cancel()
+            await asyncio.gather(work, leaving, return_exceptions=True)
+
+
+async def _wait_for_leaving(receive: Receive) -> None:
+    """Wait until the client of a request whose body has been read goes."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _refuse(status: int, error: str, **headers: str) -> JSONResponse:

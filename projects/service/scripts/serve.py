@@ -31,6 +31,8 @@ from spacy_sapbert.command_line import run_app
 from spacy_sapbert.concept_pages import NO_PAGE
 from spacy_sapbert.context import read_context
 from spacy_sapbert.linker import SapbertLinker
+from spacy_sapbert.reranker.component import SapbertReranker
+from spacy_sapbert.reranker.prior import MIN_CHANCE
 from spacy_sapbert.semantic_types import find_types, name_type
 from spacy_sapbert.settings import with_settings
 
@@ -46,12 +48,32 @@ except ModuleNotFoundError as error:
     sys.exit(f"Error: The package {error.name} is missing. In projects/service: pip install -r requirements.txt.")
 
 from filelock import Timeout
-from gold import GoldRequest, find_gold, keep_gold
+from gold import GoldRequest, Unseen, find_gold, keep_gold
 from inception import InceptionRequest, predict
 from limits import LOOPBACK, Gate, ServiceSettings, StrictRequest, Text, check_texts
 
 INSTALL = "In projects/service: pip install -r requirements.txt."
+UNKNOWN_ID = "No concept of the terminology has the id '{:.100}'. Case and prefix count."
 PAGE = Path(__file__).parents[1] / "page"
+# Of texts that go through the pipeline together. What has begun can't be stopped when its client goes.
+CHARACTERS_AT_ONCE = 20_000
+
+
+class Bar(NamedTuple):
+    """What the pipeline asks of a concept that it chooses, and so of one in the place of a concept that is excluded."""
+
+    linker: SapbertLinker
+    reranker: SapbertReranker | None
+
+    def is_reached(self, candidate: Candidate, candidates: Sequence[Candidate]) -> bool:
+        """Return whether a candidate may be chosen."""
+        if self.reranker is None:
+            return candidate["score"] >= self.linker.min_score
+        least = self.reranker.threshold
+        if least is None:
+            # All that the candidates leave may be the probability of NIL.
+            least = max(MIN_CHANCE, 1 - sum(one.get("probability", 0.0) for one in candidates))
+        return candidate.get("probability", 0.0) >= least
 
 
 class LinkRequest(StrictRequest):
@@ -75,10 +97,10 @@ class LinkRequest(StrictRequest):
         """Choose the candidates that fit."""
         return [dict(candidate) for candidate in candidates if self._fits(candidate)][: self.k]
 
-    def describe(self, doc: Doc, min_score: float) -> dict[str, Any]:
-        """Describe the entities of a document. In place of an excluded concept, one needs `min_score` to be chosen."""
+    def describe(self, doc: Doc, bar: Bar) -> dict[str, Any]:
+        """Describe the entities of a document."""
         offsets = self.list_offsets(doc.text)
-        return {"entities": [self._describe_ent(ent, min_score, offsets) for ent in doc.ents]}
+        return {"entities": [self._describe_ent(ent, bar, offsets) for ent in doc.ents]}
 
     def list_offsets(self, text: str) -> Sequence[int]:
         """List the offset of each place in a text. In UTF-16, characters of other planes have two units."""
@@ -86,8 +108,8 @@ class LinkRequest(StrictRequest):
             return range(len(text) + 1)
         return [0, *accumulate(2 if character > "\uffff" else 1 for character in text)]
 
-    def _describe_ent(self, ent: Span, min_score: float, offsets: Sequence[int]) -> dict[str, Any]:
-        id_, probability = self._decide(ent, min_score)
+    def _describe_ent(self, ent: Span, bar: Bar, offsets: Sequence[int]) -> dict[str, Any]:
+        id_, probability = self._decide(ent, bar)
         place = {"start": offsets[ent.start_char], "end": offsets[ent.end_char]}
         described: dict[str, Any] = {**place, "text": ent.text, "label": ent.label_, "id": id_}
         described["candidates"] = self.choose(ent._.kb_candidates or [])
@@ -97,7 +119,7 @@ class LinkRequest(StrictRequest):
             described["context"] = context.words
         return described
 
-    def _decide(self, ent: Span, min_score: float) -> tuple[str | None, float | None]:
+    def _decide(self, ent: Span, bar: Bar) -> tuple[str | None, float | None]:
         """Keep the choice of the pipeline, NIL included. Where the request excludes it, take the next candidate."""
         if ent.kb_id_ in ("", NIL):
             return None, ent._.kb_probability
@@ -105,7 +127,7 @@ class LinkRequest(StrictRequest):
         is_open = self.threshold is None and self.types is None
         if is_open or any(candidate["id"] == ent.kb_id_ for candidate in fitting):
             return ent.kb_id_, ent._.kb_probability
-        if not fitting or fitting[0]["score"] < min_score:
+        if not fitting or not bar.is_reached(fitting[0], ent._.kb_candidates):
             return None, None
         return fitting[0]["id"], fitting[0].get("probability")
 
@@ -131,6 +153,19 @@ def describe_concept(linker: SapbertLinker, concept_id: str) -> dict[str, Any] |
     }
 
 
+def find_unknown_id(linkers: Sequence[SapbertLinker], ids: Iterable[str]) -> str | None:
+    """Find an id that no linker can give a mention; None if they know all."""
+    unknown = {*ids} - {NIL}
+    for linker in linkers:
+        if (source := linker.output_source) is None:
+            unknown = {id_ for id_ in unknown if id_ not in linker.terminology}
+        elif unknown:
+            codes = linker.terminology.concepts["codes"].explode()
+            found = codes.filter(codes.is_in([f"{source}:{id_}" for id_ in unknown]))
+            unknown -= {code.removeprefix(f"{source}:") for code in found}
+    return min(unknown, default=None)
+
+
 class Late(Exception):
     """A request takes longer than it may."""
 
@@ -142,6 +177,10 @@ class Job(NamedTuple):
     answer: Callable[[Sequence[Doc]], Any]  # makes the answer of their documents
     future: Future[Any]  # gets the answer
     end: float  # when nobody waits for it any longer, by the monotonic clock
+
+    def is_over(self) -> bool:
+        """Return whether its client has gone, or it takes too long."""
+        return self.future.cancelled() or time.monotonic() > self.end
 
 
 class Worker:
@@ -163,31 +202,33 @@ class Worker:
             jobs = [self.jobs.get()]
             while len(jobs) < self.settings.batch_size and not self.jobs.empty():
                 jobs.append(self.jobs.get())
-            # The client of a cancelled request has gone.
-            self._link([job for job in jobs if job.future.set_running_or_notify_cancel()])
+            self._link(jobs)
 
     def _link(self, jobs: Sequence[Job]) -> None:
         try:
-            docs = iter(list(self.nlp.pipe(text for job in jobs for text in _read_texts(job))))
+            docs = iter(list(self._pipe(jobs)))
         except Exception:  # whatever a component raises concerns one of the texts: the others get their answers
             for job in jobs:
-                _settle(job, self.nlp.pipe(_read_texts(job)))
+                _settle(job, self._pipe([job]))
             return
         for job in jobs:
             _settle(job, [next(docs) for _ in job.texts])
 
-
-def _read_texts(job: Job) -> Iterator[str]:
-    """Give the texts as the tokenizer asks for them. One that it has begun can't be stopped."""
-    for text in job.texts:
-        if time.monotonic() > job.end:
-            raise Late
-        yield text
+    def _pipe(self, jobs: Sequence[Job]) -> Iterator[Doc]:
+        """Run the texts of requests. In place of those whose request is over, there is an empty text."""
+        lengths = [len(text) for job in jobs for text in job.texts]
+        together = max(1, CHARACTERS_AT_ONCE * len(lengths) // (sum(lengths) + 1))
+        return self.nlp.pipe(("" if job.is_over() else text for job in jobs for text in job.texts), batch_size=together)
 
 
 def _settle(job: Job, docs: Iterable[Doc]) -> None:
+    if not job.future.set_running_or_notify_cancel():
+        return  # its client has gone
     try:
-        job.future.set_result(job.answer(list(docs)))
+        found = list(docs)
+        if job.is_over():
+            raise Late
+        job.future.set_result(job.answer(found))
     except Exception as error:  # the request fails, and not the service
         job.future.set_exception(error)
 
@@ -206,7 +247,7 @@ def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
     app = FastAPI(title="spacy-sapbert", version=__version__)
     app.add_middleware(Gate, settings=settings)
     _add_errors(app)
-    _add_linking(app, worker, linkers[0])
+    _add_linking(app, worker, linkers)
     _add_concepts(app, worker, linkers[0])
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
     return app
@@ -233,7 +274,11 @@ def _add_errors(app: FastAPI) -> None:
         return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
-def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
+def _add_linking(app: FastAPI, worker: Worker, linkers: Sequence[SapbertLinker]) -> None:
+    linker = linkers[0]
+    rerankers = [part for _, part in worker.nlp.pipeline if isinstance(part, SapbertReranker)]
+    bar = Bar(linker, rerankers[-1] if rerankers else None)
+
     @app.post("/link")
     async def link(request: LinkRequest) -> dict[str, Any]:
         check_texts(request.texts or request.mentions or (), worker.settings)
@@ -259,8 +304,7 @@ def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
         return {"name": concept.canonical_name} if concept else {}
 
     async def link_texts(request: LinkRequest, texts: list[str]) -> list[dict[str, Any]]:
-        min_score = linker.min_score
-        results = await _ask(worker, texts, lambda docs: [request.describe(doc, min_score) for doc in docs])
+        results = await _ask(worker, texts, lambda docs: [request.describe(doc, bar) for doc in docs])
         if request.gold and worker.settings.gold is not None:
             kept = await asyncio.to_thread(find_gold, Path(worker.settings.gold), texts)
             for result, text, spans in zip(results, texts, kept, strict=True):
@@ -276,8 +320,14 @@ def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
         if settings.gold is None:
             raise HTTPException(409, "Corrections are not kept here: start the service with `--gold FILE`.")
         check_texts([request.text], settings)
+        unknown = find_unknown_id(linkers, (span.kb_id for span in request.spans))
+        if unknown is not None:
+            raise HTTPException(422, UNKNOWN_ID.format(unknown))
         try:
             return {"kept": keep_gold(Path(settings.gold), request, timeout=settings.max_seconds)}
+        except Unseen as error:
+            hint = "Link the text with `gold` to see it, and send it back as `seen`."
+            raise HTTPException(412, f"The corrections of this text have changed: {error}. {hint}") from None
         except Timeout:
             raise _too_late(settings.max_seconds) from None
 
@@ -312,7 +362,7 @@ def _add_concepts(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
     async def concept(concept_id: str) -> dict[str, Any]:
         described: dict[str, Any] | None = await _ask(worker, [], lambda _: describe_concept(linker, concept_id))
         if described is None:
-            raise HTTPException(404, f"No concept of the terminology has the id '{concept_id}'. Case and prefix count.")
+            raise HTTPException(404, UNKNOWN_ID.format(concept_id))
         return described
 
     @app.get("/types")
@@ -363,7 +413,15 @@ def main(
             stacklevel=2,
         )
     import_code(code)
-    app = make_app(spacy.load(model), read)
+    try:
+        nlp = spacy.load(model)
+    except ValueError as error:
+        # A factory or a function that isn't registered. spaCy lists all that are.
+        if (missing := re.match(r"\[(E002|E893)\] (.*?)\.\s", str(error))) is None:
+            raise
+        hint = "for negspacy's `negex`, the file needs the line `import negspacy.negation`"
+        raise ValueError(f"{missing[2]}. Give `--code FILE`, Python that registers it: {hint}.") from error
+    app = make_app(nlp, read)
     warnings.showwarning = _log_warning
     uvicorn.run(app, host=host, port=port, access_log=False)
 
