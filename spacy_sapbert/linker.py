@@ -296,13 +296,13 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
             for batch in util.minibatch(examples, size=128):  # type: ignore[no-untyped-call]
                 docs = [eg.predicted for eg in batch]
                 self._write(docs, self.predict(docs), settings)
-        scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, "is_id": self._is_id, **kwargs})
+        scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, "find_id": self._find_id, **kwargs})
         if self._settings.attribute == ATTRIBUTE:
             return scores
         return {re.sub("^nel_", f"nel_{self._settings.attribute}_", key): score for key, score in scores.items()}
 
-    def _is_id(self, text: str) -> bool:
-        return self.is_ready and text in self.terminology
+    def _find_id(self, text: str) -> str | None:
+        return self.terminology.find_id(text) if self.is_ready else None
 
     def initialize(
         self,
@@ -360,8 +360,9 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         """Add names, which the next search finds. If anything fails, the linker stays as it was.
 
         names (Terminology | Iterable[tuple[str, str]]): Pairs of a concept's id and a name; an unknown id makes a new
-            concept with its first name as canonical name. Or a terminology, for concepts with types, definitions and
-            so on. Names that are there already are left alone, apart from their sources.
+            concept with its first name as canonical name, and a retired one stands for the concept that took its place.
+            Or a terminology, for concepts with types, definitions and so on. Names that are there already are left
+            alone, apart from their sources.
         language (str): The language of the pairs.
         source (str): The vocabulary that the pairs come from.
         term_type (str): The kind of name in that vocabulary.
@@ -371,12 +372,14 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         RAISES (TypeError): If something is not a pair of strings.
         """
         from .retrieval.edits import with_names
-        from .terminology.edits import collect_names
+        from .terminology.edits import check_pairs, collect_names
         from .terminology.table import Terminology
 
         self.get_snapshot()  # refuses a linker that can't be edited before anything is read
         if not isinstance(names, Terminology):
-            names = collect_names(names, language=language, source=source, term_type=term_type)
+            find_id = self.terminology.find_id
+            pairs = ((find_id(concept_id) or concept_id, name) for concept_id, name in check_pairs(names))
+            names = collect_names(pairs, language=language, source=source, term_type=term_type)
         with self._edits:
             present = self.get_snapshot()
             edited = with_names(present.retriever, present.encoder, names, batch_size=self._settings.batch_size)

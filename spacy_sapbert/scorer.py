@@ -22,7 +22,7 @@ def linker_score(
     examples: Iterable[Example],
     *,
     linker: str | None = None,
-    is_id: Callable[[str], bool] | None = None,
+    find_id: Callable[[str], str | None] | None = None,
     resolve: Callable[[str], Collection[str]] | None = None,
     negative_labels: Iterable[str] = ("", "NIL"),
     **kwargs: Any,
@@ -30,13 +30,14 @@ def linker_score(
     """Compare predicted with gold links of entities that have the same boundaries in both.
 
     A gold id may consist of several ids joined by "|", each of which is right. It is not divided if it is one id as a
-    whole: one that `is_id` knows, or that is among the entity's candidates. Documents without annotated entities are
+    whole: one that `find_id` knows, or that is among the entity's candidates. Documents without annotated entities are
     skipped. The micro scores are those of spaCy's `Scorer.score_links` with the same negative labels.
 
     examples (Iterable[Example]): The examples.
     linker (str | None): The name of the linker whose candidates count; None for those that `span._.kb_candidates`
         shows.
-    is_id (Callable[[str], bool] | None): Tells whether a string is the id of one concept.
+    find_id (Callable[[str], str | None] | None): Gives the present id of the concept that an id stands for, also a
+        retired one; None if there is no such concept.
     resolve (Callable[[str], Collection[str]] | None): Gives the ids that are right for a gold id; where it gives
         none, the gold id stands for itself.
     negative_labels (Iterable[str]): Ids that stand for no link. The empty id always does.
@@ -54,9 +55,11 @@ def linker_score(
         ranked = [] if ent is None else _candidate_ids(ent, linker)
         # A found id with "|" in it is one id, also where the terminology is not known.
         found = ranked if ent is None else [ent.kb_id_, *ranked]
-        is_one = gold.kb_id_ in found or (is_id is not None and is_id(gold.kb_id_))
+        is_one = gold.kb_id_ in found or (find_id is not None and find_id(gold.kb_id_) is not None)
         named = [gold.kb_id_] if is_one else gold.kb_id_.split(ID_SEPARATOR)
         gold_ids = {id_.strip() for id_ in named} - negatives
+        if find_id is not None:
+            gold_ids = {find_id(id_) or id_ for id_ in gold_ids}
         if resolve is not None and gold_ids:
             gold_ids = {*resolve(gold.kb_id_)} or gold_ids
         n_gold += bool(gold_ids)

@@ -125,8 +125,11 @@ class CodeFinder:
         return {id_: self._list(id_, id_, "") for id_ in ids}
 
     def _list_codes(self, id_: str, concept_id: str, name: str) -> list[Code]:
-        of_concept, table = _split_code(concept_id), self._terminology
-        row = None if table is None else table.find_row(concept_id)
+        table = self._terminology
+        # A retired id is written as the one that took its place.
+        now = concept_id if table is None else table.find_id(concept_id) or concept_id
+        id_, concept_id = now if id_ == concept_id else id_, now
+        of_concept, row = _split_code(concept_id), None if table is None else table.find_row(concept_id)
         listed: list[Key] = []
         names: dict[str, str] = {}
         if table is not None and row is not None:

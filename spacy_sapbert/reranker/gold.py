@@ -70,8 +70,10 @@ class GoldIds:
             parts = {kb_id, *(part.strip() for part in kb_id.split(ID_SEPARATOR))} - {"", NIL}
             if kb_id in self._ids:
                 parts = {kb_id}
-            equal = {id_ for part in parts for id_ in (part, *self._joined.get(part, ()))}
-            found = self._resolved[kb_id] = frozenset(equal & self._ids)
+            equal = {
+                id_ for part in parts for id_ in (part, self._terminology.find_id(part), *self._joined.get(part, ()))
+            }
+            found = self._resolved[kb_id] = self._ids & equal
         return found
 
     def count_missing(self, kb_ids: Iterable[str]) -> Counter[str]:

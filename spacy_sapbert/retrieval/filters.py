@@ -139,8 +139,7 @@ class FilterTable:
 
     def _find_rows(self, wanted: Collection[str]) -> np.ndarray:
         if SEARCH_COST * len(wanted) < len(self._terminology):
-            found = [self._terminology.find_row(id_) for id_ in wanted]
-            return np.array([-1 if row is None else row for row in found], dtype=np.int64)
+            return np.array([*map(self._search, wanted)], dtype=np.int64)
         place = {id_: number for number, id_ in enumerate(wanted)}
         rows = np.full(len(place), -1, dtype=np.int64)
         first = 0
@@ -149,7 +148,14 @@ class FilterTable:
                 if id_ in place:
                     rows[place[id_]] = row
             first += len(chunk)
+        for chunk in _read_chunks(self._terminology.retired["id"]):
+            for id_ in place.keys() & chunk:
+                rows[place[id_]] = self._search(id_)
         return rows
+
+    def _search(self, id_: str) -> int:
+        row = self._terminology.find_row(id_)
+        return -1 if row is None else row
 
 
 class _Column:

@@ -2,7 +2,7 @@
 
 import re
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import polars as pl
 from ..text import normalize_name
 from .names import unite_names
 from .storage import make_lists
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, RETIRED_SCHEMA, Terminology
 
 # Control characters and white space, which would split words in spaCy and records in files.
 _NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
@@ -30,6 +30,7 @@ class TerminologyBuilder:
         self._name_rows = array("L")
         self._labels: dict[str, list[str]] = {"language": [], "source": [], "term_type": []}
         self._preferred: list[bool] = []
+        self._retired: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
         self._n_normalized = self._n_empty = self._n_self_parents = 0
 
     def __contains__(self, concept_id: object) -> bool:
@@ -104,6 +105,20 @@ class TerminologyBuilder:
             values.append(texts[key])
         self._preferred.append(bool(preferred))
 
+    def add_retired(self, retired_id: str, *, replaced_by: Iterable[str] = (), consider: Iterable[str] = ()) -> None:
+        """Add an id that no concept has any longer. The concept that took its place is found by it.
+
+        retired_id (str): The retired id. One that a concept has is not retired.
+        replaced_by (Iterable[str]): The concept that took its place. Of several, nobody knows which is meant, so that
+            they are to be considered.
+        consider (Iterable[str]): Concepts that may be meant instead. Nothing is answered with them.
+        RAISES (ValueError): If an id is not valid text.
+        """
+        check_text(retired_id, "retired id", retired_id)
+        known = self._retired.setdefault(retired_id, ({}, {}))
+        for kind, of, values in zip(("replaced_by", "consider"), known, (replaced_by, consider), strict=True):
+            of.update(dict.fromkeys(_list_texts(retired_id, kind, values)))
+
     def build(self, report: Mapping[str, Any] | None = None) -> Terminology:
         """Build the terminology. Duplicate names and concepts without names are dropped and counted.
 
@@ -141,7 +156,7 @@ class TerminologyBuilder:
         report["kept"] = {"concepts": concepts.height, "names": names.height}
         report["normalized_names"] = self._n_normalized
         report["dangling_parents"] = count_dangling(concepts["parents"], concepts["id"])
-        return Terminology(concepts, names, report=report)
+        return Terminology(concepts, names, retired=self._make_retired(dict(kept)), report=report)
 
     def _row(self, concept_id: str) -> int:
         row = self._rows.get(concept_id) if isinstance(concept_id, str) else None
@@ -166,6 +181,14 @@ class TerminologyBuilder:
             values = pl.Series([value for listed in lists for value in listed], dtype=pl.String())
             columns[kind] = make_lists(values, np.array([len(listed) for listed in lists]))
         return pl.DataFrame({column: columns[column] for column in CONCEPT_SCHEMA}, schema=CONCEPT_SCHEMA)
+
+    def _make_retired(self, living: Collection[str]) -> pl.DataFrame:
+        rows = [
+            (id_, *replaced_by, [*consider]) if len(replaced_by) == 1 else (id_, None, [*(replaced_by | consider)])
+            for id_, (replaced_by, consider) in sorted(self._retired.items())
+            if id_ not in living
+        ]
+        return pl.DataFrame(rows, schema=RETIRED_SCHEMA, orient="row")
 
 
 def check_id(concept_id: str) -> None:

@@ -11,7 +11,7 @@ import polars as pl
 from ..errors import NO_LIST
 from ..text import normalize_name
 from .builder import TerminologyBuilder, count_dangling
-from .names import unite_names
+from .names import unite_names, unite_retired
 from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
 
 NO_PAIRS = (
@@ -79,7 +79,9 @@ def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
         "empty_names": dropped.get("empty_names", 0),
         "normalized_names": added.report.get("normalized_names", 0),
     }
-    return _make_edit(terminology, concepts, names, name_rows, counts, sources=added.report.get("sources", {}))
+    retired = unite_retired([terminology.retired, added.retired])
+    sources = added.report.get("sources", {})
+    return _make_edit(terminology, concepts, names, name_rows, counts, retired=retired, sources=sources)
 
 
 def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
@@ -87,7 +89,12 @@ def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
     if isinstance(ids, str) or not isinstance(ids, Iterable):
         raise TypeError(NO_LIST.format(function="remove_concepts", what="ids", found=f"{ids!r:.80} was given"))
     is_kept = np.ones(len(terminology), dtype=bool)
-    is_kept[[terminology.row(concept_id) for concept_id in ids]] = False
+    for concept_id in ids:
+        if (current := terminology.concept(row := terminology.row(concept_id)).id) != concept_id:
+            raise KeyError(
+                f"'{concept_id}' is retired, and '{current}' took its place. To remove that, give its own id."
+            )
+        is_kept[row] = False
     if not is_kept.any():
         reason = "nothing would be left to link to. Use `nlp.remove_pipe`, or `initialize` with another terminology."
         raise ValueError(f"Can't remove these {len(terminology)} concepts: {reason}")
@@ -161,6 +168,7 @@ def _make_edit(
     name_rows: np.ndarray,
     counts: dict[str, int],
     *,
+    retired: pl.DataFrame | None = None,
     sources: Mapping[str, Any] | None = None,
 ) -> Edit:
     report: dict[str, Any] = old.report
@@ -170,4 +178,5 @@ def _make_edit(
         report["sources"] = {**sources, **report.get("sources", {})}
     report["kept"] = {"concepts": concepts.height, "names": names.height}
     report["dangling_parents"] = count_dangling(concepts["parents"], concepts["id"])
-    return Edit(Terminology(concepts, names.select(NAME_SCHEMA.names()), report=report), name_rows.astype(np.int64))
+    names, retired = names.select(NAME_SCHEMA.names()), old.retired if retired is None else retired
+    return Edit(Terminology(concepts, names, retired=retired, report=report), name_rows.astype(np.int64))

@@ -12,7 +12,7 @@ import polars as pl
 from ..errors import NO_LIST
 from .builder import count_dangling
 from .codes import Key, equal_prefix, is_cui, make_key
-from .names import unite_names
+from .names import unite_names, unite_retired
 from .readers.lines import MAX_EXAMPLES
 from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Concept, Terminology
 
@@ -79,7 +79,10 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
         "sources": _union(inputs, "sources"),
         "semantic_types": _union(inputs, "semantic_types"),
     }
-    return Terminology(merged, merged_names, report=report)
+    retired = unite_retired(terminology.retired for terminology in inputs).with_columns(
+        _owner(pl.col("replaced_by"), owners), pl.col("consider").list.eval(_owner(pl.element(), owners))
+    )
+    return Terminology(merged, merged_names, retired=retired, report=report)
 
 
 def _list_inputs(terminologies: object) -> list[Terminology]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -28,6 +28,19 @@ def list_distinct_names(names: pl.DataFrame, *, lower_case: bool = True) -> pl.D
     listed = names.select("concept", name).sort("concept", "name")
     is_repeated = (pl.col("concept") == pl.col("concept").shift()) & (pl.col("name") == pl.col("name").shift())
     return listed.filter(~is_repeated.fill_null(False))
+
+
+def unite_retired(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Unite tables of retired ids. Of several concepts that took an id's place, the first counts."""
+    rows = (
+        pl.concat(tables)
+        .group_by("id")
+        .agg(
+            pl.col("replaced_by").drop_nulls().first(),
+            pl.col("consider").explode().drop_nulls().unique(maintain_order=True),
+        )
+    )
+    return rows.sort("id")
 
 
 def unite_names(names: pl.DataFrame, key: Sequence[str] = NAME_KEY) -> pl.DataFrame:

@@ -31,13 +31,17 @@ NAME_SCHEMA = pl.Schema(
         "preferred": pl.Boolean(),
     }
 )
+# Ids that no concept has any longer, the concept that took an id's place (which may be retired too), and concepts that
+# a reader should consider instead.
+RETIRED_SCHEMA = pl.Schema({"id": _TEXT, "replaced_by": _TEXT, "consider": _TEXTS})
 # The key of a name: a concept has each name once in each language.
 NAME_KEY = ("concept", "name", "language")
 # Separates the sources of a name. No abbreviation of a source contains it.
 SOURCE_SEPARATOR = "|"
 CONCEPTS_FILE = "concepts.bin"
 NAMES_FILE = "names.bin"
-FILES = {CONCEPTS_FILE: CONCEPT_SCHEMA, NAMES_FILE: NAME_SCHEMA}
+RETIRED_FILE = "retired.bin"
+FILES = {CONCEPTS_FILE: CONCEPT_SCHEMA, NAMES_FILE: NAME_SCHEMA, RETIRED_FILE: RETIRED_SCHEMA}
 # Descriptions of counts whose key in a report is not a description.
 _REASONS = {
     "language": "names in other languages",
@@ -77,13 +81,23 @@ class Concept:
 
 
 class Terminology:
-    """Concepts and their names, memory-mapped when loaded from disk."""
+    """Concepts and their names, memory-mapped when loaded from disk. A retired id stands for the concept that took its
+    place."""
 
-    def __init__(self, concepts: pl.DataFrame, names: pl.DataFrame, *, report: dict[str, Any] | None = None) -> None:
-        """Make a terminology of two consistent tables. To make it from records, use `TerminologyBuilder`."""
-        check_tables(concepts, names)
+    def __init__(
+        self,
+        concepts: pl.DataFrame,
+        names: pl.DataFrame,
+        *,
+        retired: pl.DataFrame | None = None,
+        report: dict[str, Any] | None = None,
+    ) -> None:
+        """Make a terminology of consistent tables. To make it from records, use `TerminologyBuilder`."""
+        retired = pl.DataFrame(schema=RETIRED_SCHEMA) if retired is None else retired
+        check_tables(concepts, names, retired)
         self._concepts = concepts.rechunk()
         self._names = names.rechunk()
+        self._retired = retired.rechunk()
         self._report = json.loads(json.dumps(report or {}))
         self._ids = self._concepts["id"]
         self._name_strings = self._names["name"]
@@ -103,6 +117,11 @@ class Terminology:
     def names(self) -> pl.DataFrame:
         """The names, sorted by concept row. Names of a concept are in the order in which they were read."""
         return self._names.clone()
+
+    @property
+    def retired(self) -> pl.DataFrame:
+        """The retired ids, sorted: each with what it was `replaced_by`, if anything, and what to `consider`."""
+        return self._retired.clone()
 
     @property
     def report(self) -> dict[str, Any]:
@@ -131,7 +150,7 @@ class Terminology:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The sha256 of the two tables as saved: the same for the same concepts and names."""
+        """The sha256 of the tables as saved: the same for the same concepts, names and retired ids."""
         return compute_fingerprint(self._tables())
 
     def __len__(self) -> int:
@@ -148,7 +167,8 @@ class Terminology:
             return NotImplemented
         if self is other:
             return True
-        return self._concepts.equals(other._concepts) and self._names.equals(other._names)
+        mine, others = self._tables(), other._tables()
+        return all(mine[name].equals(others[name]) for name in FILES)
 
     def __hash__(self) -> int:
         return hash((len(self), self.n_names))
@@ -168,30 +188,51 @@ class Terminology:
     def find_row(self, concept_id: object) -> int | None:
         """Find the row of a concept in `concepts` by binary search.
 
-        concept_id (object): The concept's id.
+        concept_id (object): The concept's id, or a retired id that it took the place of.
         RETURNS (int | None): The row; None if there is no such concept, or the id is not a string.
         """
-        row = bisect_left(self._ids, concept_id) if isinstance(concept_id, str) else len(self)
-        return row if row < len(self) and self._ids[row] == concept_id else None
+        seen = set()
+        # A concept may have been replaced by one that was replaced later, and even in a circle.
+        while isinstance(concept_id, str) and concept_id not in seen:
+            if (row := _search(self._ids, concept_id)) is not None:
+                return row
+            seen.add(concept_id)
+            place = _search(self._retired["id"], concept_id)
+            concept_id = None if place is None else self._retired["replaced_by"][place]
+        return None
+
+    def find_id(self, concept_id: object) -> str | None:
+        """Find the id that a concept has now.
+
+        concept_id (object): The concept's id, or a retired id that it took the place of.
+        RETURNS (str | None): The id; None if there is no such concept.
+        """
+        row = self.find_row(concept_id)
+        return None if row is None else self._ids[row]
 
     def row(self, concept_id: str) -> int:
         """Find the row of a concept that the terminology has.
 
-        concept_id (str): The concept's id.
+        concept_id (str): The concept's id, or a retired id that it took the place of.
         RETURNS (int): The row.
         RAISES (KeyError): If there is no such concept.
         """
-        if (row := self.find_row(concept_id)) is None:
-            raise KeyError(
-                f"No concept with the id {concept_id!r} is in the terminology of {len(self)} concepts. Ids "
-                "are matched exactly, case and prefix included. Test with `id in terminology` first."
-            )
-        return row
+        if (row := self.find_row(concept_id)) is not None:
+            return row
+        advice = "Ids are matched exactly, case and prefix included. Test with `id in terminology` first."
+        place = _search(self._retired["id"], concept_id) if isinstance(concept_id, str) else None
+        if place is not None:
+            _, successor, consider = self._retired.row(place)
+            instead = f"{successor} took its place, but is not there" if successor else "nothing took its place"
+            advice = f"It is retired: {instead}."
+            if consider:
+                advice += f" Its source says to consider {', '.join(consider)}."
+        raise KeyError(f"No concept with the id {concept_id!r} is in the terminology of {len(self)} concepts. {advice}")
 
     def get(self, concept_id: str, default: Default | None = None) -> Concept | Default | None:
         """Get a concept, if the terminology has it.
 
-        concept_id (str): The concept's id.
+        concept_id (str): The concept's id, or a retired id that it took the place of.
         default (Any): What to return if there is no such concept.
         RETURNS (Concept | Any): The concept with its names, or the default.
         """
@@ -284,12 +325,13 @@ class Terminology:
 
     @classmethod
     def _from_saved(cls, tables: dict[str, pl.DataFrame], manifest: dict[str, Any]) -> "Terminology":
-        terminology = cls(tables[CONCEPTS_FILE], tables[NAMES_FILE], report=manifest["report"])
+        concepts, names, retired = (tables[name] for name in FILES)
+        terminology = cls(concepts, names, retired=retired, report=manifest["report"])
         terminology.__dict__["fingerprint"] = manifest["fingerprint"]
         return terminology
 
     def _tables(self) -> dict[str, pl.DataFrame]:
-        return {CONCEPTS_FILE: self._concepts, NAMES_FILE: self._names}
+        return {CONCEPTS_FILE: self._concepts, NAMES_FILE: self._names, RETIRED_FILE: self._retired}
 
     def _name_slice(self, row: int) -> slice:
         # A negative row would count from the end: a wrong concept rather than an error.
@@ -298,24 +340,33 @@ class Terminology:
         return slice(int(self.name_offsets[row]), int(self.name_offsets[row + 1]))
 
 
-def check_tables(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
+def _search(ids: pl.Series, wanted: str) -> int | None:
+    row = bisect_left(ids, wanted)
+    return row if row < len(ids) and ids[row] == wanted else None
+
+
+def check_tables(concepts: pl.DataFrame, names: pl.DataFrame, retired: pl.DataFrame) -> None:
     """Refuse inconsistent tables, which would silently give wrong results."""
-    if reason := _find_fault(concepts, names):
+    if reason := _find_fault(concepts, names, retired):
         raise ValueError(
             f"The tables given to Terminology don't fit together: {reason}. Use TerminologyBuilder, which "
             "sorts and checks them."
         )
 
 
-def _find_fault(concepts: pl.DataFrame, names: pl.DataFrame) -> str | None:
-    for frame, schema, what in ((concepts, CONCEPT_SCHEMA, "concepts"), (names, NAME_SCHEMA, "names")):
+def _find_fault(concepts: pl.DataFrame, names: pl.DataFrame, retired: pl.DataFrame) -> str | None:
+    tables = ((concepts, "concepts"), (names, "names"), (retired, "retired ids"))
+    for (frame, what), schema in zip(tables, FILES.values(), strict=True):
         if frame.schema != schema:
             return f"the columns of {what} are {dict(frame.schema)}"
-        if nulls := [c for c in frame.columns if c != "definition" and frame[c].null_count()]:
+        optional = ("definition", "replaced_by")
+        if nulls := [c for c in frame.columns if c not in optional and frame[c].null_count()]:
             return f"{what} have missing values in {', '.join(nulls)}"
+    for frame, what in (tables[0], tables[2]):
+        ids = frame["id"]
+        if not (ids.slice(1) > ids.slice(0, max(0, len(ids) - 1))).all():
+            return f"{what} are not sorted by id, or ids repeat"
     ids, rows = concepts["id"], names["concept"]
-    if not (ids.slice(1) > ids.slice(0, max(0, len(ids) - 1))).all():
-        return "concepts are not sorted by id, or ids repeat"
     if not rows.is_sorted() or (len(rows) and rows[-1] >= len(ids)):
         return "names are not sorted by concept row, or the concept is missing"
     return None

@@ -87,6 +87,7 @@ class KnownIds:
     def __init__(self, terminology: Terminology, *, joined: bool = False) -> None:
         self._exact: dict[str, dict[str, None]] = {}
         self._plain: dict[str, dict[str, None]] = {}
+        self._find_id = terminology.find_id
         for id_, codes in terminology.concepts.select("id", "codes").iter_rows():
             # A dictionary writes the equal ids of a concept as one; an id with a bar in it would look like two.
             for written in (id_, *id_.split(EQUAL_IDS), *codes):
@@ -99,7 +100,8 @@ class KnownIds:
         written is looked up without the prefix ("MESH:D003924", "D003924"), on both sides."""
         found: dict[str, None] = {}
         for id_ in ids:
-            found |= self._exact.get(id_) or self._plain.get(_take_prefix_off(id_)) or {}
+            now = self._find_id(id_) or id_
+            found |= self._exact.get(id_) or self._exact.get(now) or self._plain.get(_take_prefix_off(id_)) or {}
         return list(found)
 
 

@@ -36,6 +36,7 @@ DESCRIPTIONS = {
     "MRREL": "Relations between concepts",
     "MRSAT": "Attributes: codes of sources without names",
     "MRSAB": "Sources",
+    "MRCUI": "Retired concepts",
 }
 # What the columns mean that are filled. The others are empty.
 MEANINGS = Path(__file__).with_name("columns.tsv")
@@ -61,9 +62,9 @@ def write_rrf(
     unwritable: Literal["raise", "replace"] = "raise",
     relations: Iterable[Relation] = (),
 ) -> dict[str, Any]:
-    """Write MRCONSO, MRSTY, MRDEF, MRREL, MRSAT and MRSAB, and MRFILES and MRCOLS that describe them.
+    """Write MRCONSO, MRSTY, MRDEF, MRREL, MRSAT, MRSAB, for retired ids MRCUI, and MRFILES and MRCOLS about them.
 
-    `read_rrf(folder, languages=None, xrefs=True)` reads the same concepts and names again:
+    `read_rrf(folder, languages=None, xrefs=True)` reads the same concepts, names and retired ids again:
 
     - A name with several sources, "HPO|MSH", becomes one atom for each source. Names without a source get the source
       "NOSAB".
@@ -81,12 +82,13 @@ def write_rrf(
     """
     if unwritable not in ("raise", "replace"):
         raise ValueError(f"unwritable is {unwritable!r}, but has to be 'raise' or 'replace'.")
-    frames, replaced = {"concepts": terminology.concepts, "names": terminology.names}, {}
+    frames, replaced = dict(concepts=terminology.concepts, names=terminology.names, retired=terminology.retired), {}
     if unwritable == "replace":
         replaced = _replace_unwritable(frames)
     _check_writable(**frames)
     tables, dangling = _make_tables(**frames, relations=relations, report=terminology.report)
-    with fill_folder(Path(folder), last="MRFILES.RRF") as temporary:
+    # A list of changes that is there already would be of another release.
+    with fill_folder(Path(folder), last="MRFILES.RRF", remove=["MRCUI.RRF"]) as temporary:
         sizes = {name: _write(temporary, name, frame) for name, frame in tables.items()}
         _write(temporary, "MRCOLS", _make_columns(tables))
         _write(temporary, "MRFILES", _make_files(tables, sizes))
@@ -130,7 +132,7 @@ def _refuse(reason: str, odd: pl.DataFrame) -> NoReturn:
     )
 
 
-def _check_writable(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
+def _check_writable(concepts: pl.DataFrame, names: pl.DataFrame, retired: pl.DataFrame) -> None:
     """Refuse what a terminology may have, but would not have any more when it is read back."""
     ids = concepts["id"]
     for frame, rows in ((concepts, range(len(ids))), (names, names["concept"])):
@@ -156,13 +158,21 @@ def _check_writable(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
             f"names have the source {NO_SOURCE}, which marks names without a source",
             sources.filter(parts.contains(NO_SOURCE)),
         ),
+        (
+            "retired ids, or those of concepts in their place, have a '|' or a line end",
+            retired.explode("consider").filter(pl.any_horizontal(pl.all().str.contains(BREAKS))),
+        ),
     ):
         if odd.height:
             _refuse(reason, odd)
 
 
 def _make_tables(
-    concepts: pl.DataFrame, names: pl.DataFrame, relations: Iterable[Relation], report: Mapping[str, Any]
+    concepts: pl.DataFrame,
+    names: pl.DataFrame,
+    retired: pl.DataFrame,
+    relations: Iterable[Relation],
+    report: Mapping[str, Any],
 ) -> tuple[dict[str, pl.DataFrame], dict[str, int]]:
     """Make the tables of all files but MRFILES and MRCOLS, and count what is outside the terminology."""
     atoms, codes = _make_atoms(concepts, names)
@@ -181,6 +191,8 @@ def _make_tables(
         "MRSAT": _make_attributes(concepts, atoms, codes),
         "MRSAB": _make_sources(atoms, sources),
     }
+    if retired.height:
+        tables["MRCUI"] = _make_changes(retired)
     used = 0
     for name in ("MRSTY", "MRDEF", "MRSAT"):
         tables[name] = tables[name].with_columns(ATUI=_number("AT", pl.int_range(used + 1, used + 1 + pl.len())))
@@ -321,6 +333,16 @@ def _make_sources(atoms: pl.DataFrame, sources: Mapping[str, Source]) -> pl.Data
         row |= {"LAT": languages[0] if len(languages) == 1 else "", "CENC": "UTF-8", "CURVER": "Y", "SABIN": "Y"}
         rows.append({**row, "SSN": name, "SCIT": name})
     return pl.DataFrame(rows)
+
+
+def _make_changes(retired: pl.DataFrame) -> pl.DataFrame:
+    """Make a row for each concept that took the place of a retired one or may be meant, or else for the deletion."""
+    retired = retired.rename({"id": "CUI1"})
+    same = retired.select("CUI1", REL=pl.lit("SY"), CUI2="replaced_by").drop_nulls()
+    related = retired.explode("consider").select("CUI1", REL=pl.lit("RO"), CUI2="consider").drop_nulls()
+    rows = pl.concat([same, related])
+    gone = retired.join(rows, on="CUI1", how="anti").select("CUI1", REL=pl.lit("DEL"), CUI2=pl.lit(""))
+    return pl.concat([rows, gone]).sort("CUI1", maintain_order=True)
 
 
 def _one_line(value: object) -> str:

@@ -92,7 +92,7 @@ def add_source(terminology: Terminology, ontology: dict[str, Any]) -> Terminolog
         "restriction_level": 0,
     }
     report = {**terminology.report, "sources": {ontology["source"]: source}}
-    return Terminology(terminology.concepts, terminology.names, report=report)
+    return Terminology(terminology.concepts, terminology.names, retired=terminology.retired, report=report)
 
 
 @app.command("merge")

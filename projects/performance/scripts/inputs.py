@@ -109,7 +109,8 @@ def keep_names(terminology: Terminology, kept: Any) -> Terminology:
     """Make a terminology of the names that an expression allows, and of all concepts."""
     from spacy_sapbert.terminology import Terminology
 
-    return Terminology(terminology.concepts, terminology.names.filter(kept), report=terminology.report)
+    names = terminology.names.filter(kept)
+    return Terminology(terminology.concepts, names, retired=terminology.retired, report=terminology.report)
 
 
 def hold_out(terminology: Terminology, seed: int) -> tuple[Terminology, list[str]]:

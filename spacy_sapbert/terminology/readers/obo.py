@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -43,6 +45,11 @@ _FORMATS = (
 )
 
 
+_COMMENT = re.compile(r"\n[^\S\n]*!.*")
+# The references of a synonym or a definition, at the end of its line.
+_REFERENCES = re.compile(r"\[[^\"\]]*\][^\"]*$")
+
+
 class OboSettings(Settings):
     """Settings of the reader of OBO files."""
 
@@ -57,18 +64,21 @@ class OboSettings(Settings):
     source: str | None = Field(
         default=None, description="The source of the names. By default the header's `ontology`, or the id's prefix."
     )
-    errors: OnMalformed = Field(default="raise", description='"raise" at a malformed term, or "skip" and count it.')
+    errors: OnMalformed = Field(
+        default="raise", description='"raise" at a term whose id or name can\'t be read, or "skip" and count it.'
+    )
 
 
 @takes_settings(OboSettings)
 def read_obo(path: Path, settings: OboSettings) -> Terminology:
-    """Read the terms of an OBO file that are not obsolete.
+    """Read the terms of an OBO file that are not obsolete. A clause that is not valid is left out and counted. By the
+    id of an obsolete term, or an alternative one, the term that took its place is found.
 
     path (str | Path): The file, gzipped or not.
     settings (OboSettings): Given as keyword arguments: `read_obo(path, id_prefix="UMLS")`.
     RETURNS (Terminology): The terminology.
-    RAISES (ValueError): If the file is in another format, such as OWL, a term is malformed and `errors` is "raise", the
-        file has no term, or no term has a cross-reference with the prefix.
+    RAISES (ValueError): If the file is in another format, such as OWL, the id or name of a term can't be read and
+        `errors` is "raise", the file has no term, or no term has a cross-reference with the prefix.
     RAISES (FileNotFoundError): If the file does not exist.
     """
     ontology = _Ontology(path, settings.errors)
@@ -94,13 +104,21 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
                     add_name(text, term_type=f"{scope} {kind}" if kind else scope)
                 else:
                     scopes[scope] += 1
+            for code in term.alt_ids:
+                builder.add_retired(code, replaced_by=[concept_id])
         except ValueError as error:
             ontology.malformed.add(ontology.first_lines[term.id], error)
+    for term in ontology.obsolete:
+        replaced_by, consider = ([_concept_id(id_, xrefs) for id_ in ids] for ids in (term.replaced_by, term.consider))
+        builder.add_retired(term.id, replaced_by=replaced_by, consider=consider)
+    ontology.warn(stacklevel=3)
     if scopes:
         found = " and ".join(f"{n:,} of the scope {scope}" for scope, n in sorted(scopes.items()))
         wanted = json.dumps([*settings.synonym_scopes, *sorted(scopes)])
         say(f"{path.name}: dropped synonyms: {found}. synonym_scopes = {wanted} keeps them.")
-    dropped = {"obsolete_terms": ontology.n_obsolete, "synonyms_of_other_scopes": scopes.total()}
+    dropped = {"obsolete_terms": len(ontology.obsolete), "synonyms_of_other_scopes": scopes.total()}
+    dropped["malformed_clauses"] = ontology.bad_clauses.total()
+    report |= {"malformed_clauses": dict(ontology.bad_clauses), "clause_examples": ontology.examples}
     version = ontology.header.get("data-version")
     return finish(
         builder, ontology.file, ontology.malformed, read=ontology.read, dropped=dropped, version=version, **report
@@ -151,6 +169,8 @@ class OboTerm:
     alt_ids: list[str]
     parents: list[str]
     relations: list[tuple[str, str]]  # label and the other term
+    replaced_by: list[str]
+    consider: list[str]
 
 
 class _Ontology:
@@ -160,7 +180,10 @@ class _Ontology:
         self.file = SourceFile(path)
         self.malformed = MalformedLog(path, errors)
         self.read = Counter(terms=0, other_stanzas=0)
-        self.n_obsolete = 0
+        self.obsolete: list[OboTerm] = []
+        # Clauses that are not valid, by tag.
+        self.bad_clauses: Counter[str] = Counter()
+        self.examples: list[str] = []
         self.first_lines: dict[str, int] = {}
         self.terms: dict[str, OboTerm] = {}
         stanzas = _stanzas(self.file)
@@ -173,6 +196,7 @@ class _Ontology:
         # first line of a tag wins.
         pairs = (line.partition(":") for line in reversed(lines if self._is_utf8(start, lines) else []))
         self.header = {key.strip(): value.strip() for key, _, value in pairs}
+        self.imports = [line.partition(":")[2].strip() for line in lines if line.startswith("import:")]
         for start, lines in stanzas:
             self._read_stanza(start, lines)
 
@@ -192,15 +216,17 @@ class _Ontology:
             self.malformed.add(start, f"{kind!r:.80} is not a kind of stanza")
             return
         self.read["terms"] += 1
-        if not self._is_utf8(start, lines):
-            return
         try:
-            term = parse_term(lines)
+            term, bad = parse_term(lines)
+            for place, tag, reason in bad:
+                self.bad_clauses[tag] += 1
+                if len(self.examples) < MAX_EXAMPLES:
+                    self.examples.append(f"{self.file.path.name}:{start + place}: {tag}: {reason}")
             first = self.first_lines.setdefault(term.id, start)
             if first != start:
                 raise ValueError(f"the term '{term.id}' is defined on line {first} already")
             if term.obsolete:
-                self.n_obsolete += 1
+                self.obsolete.append(term)
                 return
             check_id(term.id)
             self.terms[term.id] = term
@@ -208,6 +234,24 @@ class _Ontology:
             self.malformed.add(start + (error.lineno or 1) - 1, f"not valid OBO ({error.msg})")
         except ValueError as error:
             self.malformed.add(start, error)
+
+    def warn(self, stacklevel: int) -> None:
+        """Warn of what the file says and is not read."""
+        path = self.file.path
+        if self.imports:
+            message = (
+                f"{path} imports {', '.join(self.imports)}, which is not read. Join the files first, for example with "
+                "ROBOT: `robot merge --input hp.obo --output whole.obo`."
+            )
+            warnings.warn(message, stacklevel=stacklevel + 1)
+        if self.bad_clauses:
+            counts = ", ".join(f"{tag} ({n:,})" for tag, n in self.bad_clauses.most_common(10))
+            message = (
+                f"{path}: {self.bad_clauses.total():,} clauses are not valid OBO. They were left out, or read without "
+                f"their references: {counts}. The first is at {self.examples[0]}. The first {MAX_EXAMPLES} are in "
+                "`terminology.report`."
+            )
+            warnings.warn(message, stacklevel=stacklevel + 1)
 
 
 def _concept_id(term_id: str, xrefs: dict[str, str]) -> str:
@@ -226,18 +270,39 @@ def _stanzas(file: SourceFile) -> Iterator[tuple[int, list[str]]]:
     yield start, lines
 
 
-def parse_term(lines: list[str]) -> OboTerm:
-    """Parse the lines of a [Term] stanza."""
-    import fastobo  # a large module that no other reader needs
+class BadClause(NamedTuple):
+    """A clause that is not valid."""
 
-    # Starting threads takes longer than parsing a stanza.
-    (frame,) = fastobo.loads("\n".join(lines) + "\n", threads=1)
+    place: int  # the number of its line in the stanza, from 0
+    tag: str
+    reason: str
+
+    def refuse(self, tag: str) -> None:
+        """Refuse the term if it can't do without a clause with this tag."""
+        if self.tag == tag:
+            error = SyntaxError(self.reason)
+            error.lineno = self.place + 1
+            raise error
+
+
+def parse_term(lines: list[str]) -> tuple[OboTerm, list[BadClause]]:
+    """Parse the lines of a [Term] stanza. Returned are the term, and the clauses that are not valid."""
+    bad: list[BadClause] = []
+    try:
+        term_id, clauses = _parse("\n".join(lines))
+    except (SyntaxError, UnicodeEncodeError):
+        term_id, clauses = _parse_one_by_one(lines, bad)
     found: dict[str, list[Any]] = defaultdict(list)
-    for clause in frame:
+    for clause in clauses:
         found[clause.raw_tag()].append(clause)
+    for tag in ("name", "def"):
+        if len(found[tag]) < 2:
+            continue
+        places = [place for place, line in enumerate(lines) if _read_tag(line) == tag]
+        bad += [BadClause(place, tag, "a term has one, and the first counts") for place in places[1 : len(found[tag])]]
     synonyms = [clause.synonym for clause in found["synonym"]]
     term = OboTerm(
-        id=_plain(frame.id),
+        id=_plain(term_id),
         name=found["name"][0].name.strip() if found["name"] else "",
         definition=found["def"][0].definition if found["def"] else None,
         obsolete=any(clause.obsolete for clause in found["is_obsolete"]),
@@ -246,13 +311,48 @@ def parse_term(lines: list[str]) -> OboTerm:
         alt_ids=[_plain(clause.alt_id) for clause in found["alt_id"]],
         parents=[_plain(clause.term) for clause in found["is_a"]],
         relations=[(_plain(clause.typedef), _plain(clause.term)) for clause in found["relationship"]],
+        replaced_by=[_plain(clause.term) for clause in found["replaced_by"]],
+        consider=[_plain(clause.term) for clause in found["consider"]],
     )
-    for tag in ("name", "def"):
-        if (n := len(found[tag])) > 1:
-            raise ValueError(f"the term '{term.id}' has {n} lines '{tag}:', where one is allowed")
     if not term.name and not term.obsolete:
+        for clause in bad:
+            clause.refuse("name")
         raise ValueError(f"the term '{term.id}' has no name")
-    return term
+    return term, bad
+
+
+def _parse(stanza: str) -> tuple[Any, list[Any]]:
+    import fastobo  # a large module that no other reader needs
+
+    # fastobo panics at comments, and starting threads takes longer than parsing a stanza.
+    (frame,) = fastobo.loads(_COMMENT.sub("\n", stanza) + "\n", threads=1)
+    return frame.id, [*frame]
+
+
+def _parse_one_by_one(lines: list[str], bad: list[BadClause]) -> tuple[Any, list[Any]]:
+    """Parse each clause of a stanza by itself. Of a text whose references are at fault, the text is kept."""
+    ids: list[Any] = []
+    clauses: list[Any] = []
+    for place, line in enumerate(lines[1:], 1):
+        tag = _read_tag(line)
+        try:
+            if tag == "id":
+                ids.append(_parse(f"[Term]\n{line}")[0])
+            else:
+                clauses += _parse(f"[Term]\nid: x\n{line}")[1]
+        except (SyntaxError, UnicodeEncodeError) as error:
+            bad.append(BadClause(place, tag, invalid_utf8(line) or error.args[0]))
+            bad[-1].refuse("id")
+            if tag in ("synonym", "def"):
+                with suppress(SyntaxError, UnicodeEncodeError):
+                    clauses += _parse(f"[Term]\nid: x\n{_REFERENCES.sub('[]', line)}")[1]
+    if len(ids) != 1:
+        raise ValueError(f"a term has one line 'id:', not {len(ids)}")
+    return ids[0], clauses
+
+
+def _read_tag(line: str) -> str:
+    return line.partition(":")[0].strip()
 
 
 def _plain(identifier: Any) -> str:

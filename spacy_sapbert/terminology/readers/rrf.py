@@ -84,7 +84,8 @@ class RrfSettings(Settings):
         "in other languages than `languages` are left out.",
     )
     remap_retired: bool = Field(
-        default=False, description="Replace retired concepts by those that they were merged into, as MRCUI has it."
+        default=False,
+        description="Replace retired concepts in types, definitions and relations by those that they were merged into.",
     )
     xrefs: bool = Field(default=False, description="Read the codes and names that `write_rrf` stores in MRSAT.")
     errors: OnMalformed = Field(default="raise", description='"raise" at a malformed line, or "skip" and count it.')
@@ -162,7 +163,7 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
         say(
             f"{folder.path.name}: dropped {dropped:,} names in languages other than {kept}. languages = null keeps all."
         )
-    return Terminology(concepts, names, report=report)
+    return Terminology(concepts, names, retired=_list_retired(folder, counts.ids), report=report)
 
 
 make_rrf_reader = make_factory("make_rrf_reader", read_rrf, RrfSettings)
@@ -402,6 +403,20 @@ def read_retired(folder: RrfFolder, living: pl.Series | None = None) -> pl.DataF
             current[start] = end
     schema = {"retired": pl.String(), "CUI": pl.String()}
     return pl.DataFrame({"retired": list(current), "CUI": list(current.values())}, schema=schema)
+
+
+def _list_retired(folder: RrfFolder, living: pl.Series) -> pl.DataFrame:
+    """List from MRCUI what the concepts that are not in MRCONSO were merged into, and what they were mapped to."""
+    rows = folder.table("MRCUI", ("CUI1", "REL", "CUI2")).filter(~pl.col("CUI1").is_in(living.implode()))
+    others, is_same = pl.col("CUI2").replace("", None), pl.col("REL") == "SY"
+    return (
+        rows.group_by(id="CUI1")
+        .agg(
+            replaced_by=others.filter(is_same).drop_nulls().last(),
+            consider=others.filter(~is_same).drop_nulls().unique(maintain_order=True),
+        )
+        .sort("id")
+    )
 
 
 def remap(table: pl.DataFrame, columns: Sequence[str], retired: pl.DataFrame | None) -> pl.DataFrame:

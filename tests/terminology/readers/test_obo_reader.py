@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pair_rows import read_triple_rows
 from rrf_files import rrf_line
 
-from spacy_sapbert.terminology import TerminologyBuilder, read_obo, read_obo_relations, read_rrf
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_obo, read_obo_relations, read_rrf
 from spacy_sapbert.terminology.codes import is_cui
 from spacy_sapbert.terminology.readers.obo import make_obo_reader
 from spacy_sapbert.terminology.table import summarize
@@ -252,6 +252,167 @@ def test_relations_are_those_of_the_terms_that_a_terminology_has(tmp_path):
     path.write_text('<?xml version="1.0"?>\n<rdf:RDF>\n')
     with pytest.raises(ValueError, match="is not in OBO format"):
         read_obo_relations(path)
+
+
+# Clauses of published ontologies, and others of their kinds: the tag under which each is counted, and the names that
+# the term has beside "toe".
+BROKEN = [
+    ("xref: http://x.y/a\\b", "xref", ()),
+    ('synonym: "foot finger" EXACT [TAO:Bird and Mabee 2003]', "synonym", ("foot finger",)),
+    ('synonym: "finger [foot]" EXACT dialect [x y] {a="b"}', "synonym", ()),
+    ('synonym: "finger [foot]" RELATED [x y] ! said', "synonym", ("finger [foot]",)),
+    ('synonym: "foot finger EXACT []', "synonym", ()),
+    ('synonym: "foot finger" CLOSE []', "synonym", ()),
+    ('synonym: "gr\udcfcn" EXACT []', "synonym", ()),
+    ('def: "A finger." [TAO:Bird and Mabee 2003]', "def", ()),
+    ("creation_date: 202z-01-01T00:00:00Z", "creation_date", ()),
+    ("namespace: fission yeast phenotype", "namespace", ()),
+    ("name: second", "name", ()),
+    ("name:", "name", ()),
+    ("is_a: X 2", "is_a", ()),
+    ("is_obsolete: yes", "is_obsolete", ()),
+    ("comment: \udcff", "comment", ()),
+    ("synonim: x", "synonim", ()),
+    ("no clause at all", "no clause at all", ()),
+]
+# Those are valid.
+RIGHT = [
+    ("! a comment", ()),
+    (" ! another", ()),
+    ('synonym: "foot finger" EXACT undeclared []', ("foot finger",)),
+    ('synonym: "foot finger" EXACT http://x.y/type []', ("foot finger",)),
+    ("xref: http://x.y/a", ()),
+    ("is_a: http://x.y/b", ()),
+]
+
+
+def write_toes(path, line):
+    """Write three terms, and a line among those of the second."""
+    terms = ["[Term]\nid: T:1\nname: foot\n", f"[Term]\nid: T:2\nname: toe\n{line}\nis_a: T:1\n"]
+    text = "\n".join(["format-version: 1.2\n", *terms, "[Term]\nid: T:3\nname: nail\nis_a: T:2\n"])
+    path.write_text(text, encoding="utf8", errors="surrogateescape")
+    return path
+
+
+@pytest.mark.parametrize("line, tag, names", BROKEN)
+def test_a_broken_clause_is_counted_and_nothing_else_is_lost(tmp_path, line, tag, names):
+    path = write_toes(tmp_path / "toe.obo", line)
+    with pytest.warns(UserWarning, match=rf"1 clauses are not valid OBO.*{tag} \(1\).*toe.obo:10: {tag}: "):
+        terminology = read_obo(path)
+    assert terminology.concepts["id"].to_list() == ["T:1", "T:2", "T:3"]
+    assert terminology["T:2"].names == ("toe", *names) and terminology["T:2"].parents == ("T:1",)
+    assert terminology["T:2"].definition == ("A finger." if tag == "def" else None)
+    report = terminology.report
+    assert report["malformed_clauses"] == {tag: 1}
+    assert (report["dropped"]["malformed_clauses"], report["dropped"]["malformed"]) == (1, 0)
+    (example,) = report["clause_examples"]
+    assert example.startswith(f"toe.obo:10: {tag}: ")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("line, names", RIGHT)
+def test_what_is_valid_is_not_counted(tmp_path, line, names):
+    terminology = read_obo(write_toes(tmp_path / "toe.obo", line))
+    assert terminology["T:2"].names == ("toe", *names) and terminology.report["malformed_clauses"] == {}
+
+
+TAGS = "name def synonym xref is_a alt_id is_obsolete replaced_by consider comment created_by namespace x".split()
+TEXTS = st.text(st.characters(exclude_characters="\n", exclude_categories=("Cs",)), max_size=12)
+# The last one is a byte that is not UTF-8.
+PIECES = st.sampled_from(
+    ['"', "EXACT", "[", "]", "T:1", "\\", "!", "{", "}", " ", "http://x.y", "true", "\r", "\udcfc"]
+)
+CLAUSES = st.tuples(st.sampled_from(TAGS), st.lists(PIECES | TEXTS, max_size=6)).map(
+    lambda c: f"{c[0]}: {''.join(c[1])}"
+)
+
+
+@pytest.mark.filterwarnings("ignore:.*are not valid OBO")
+@given(st.lists(CLAUSES | TEXTS.filter(lambda text: not text.startswith("[")), max_size=4))
+def test_no_clause_costs_another_term(tmp_path, lines):
+    terminology = read_obo(write_toes(tmp_path / "toe.obo", "\n".join(lines)))
+    assert {"T:1", "T:3"} <= set(terminology.concepts["id"])
+    assert terminology["T:1"].names == ("foot",) and terminology["T:3"].names == ("nail",)
+    # A term goes only if a line says that it is obsolete.
+    if not any(line.lstrip().startswith("is_obsolete") for line in lines):
+        assert terminology["T:2"].names[0] == "toe" and "T:1" in terminology["T:2"].parents
+
+
+RETIRED = """\
+format-version: 1.2
+ontology: toy
+import: http://x.y/other.owl
+
+[Term]
+id: T:1
+name: foot
+alt_id: T:5
+alt_id: T:2
+xref: UMLS:C0000001
+
+[Term]
+id: T:2
+name: toe
+
+[Term]
+id: T:3
+is_obsolete: true
+replaced_by: T:4
+consider: T:2
+
+[Term]
+id: T:4
+name: obsolete old foot
+is_obsolete: true
+replaced_by: T:1
+
+[Term]
+id: T:6
+is_obsolete: true
+consider: T:1
+consider: T:2
+
+[Term]
+id: T:7
+is_obsolete: true
+replaced_by: T:1
+replaced_by: T:2
+
+[Term]
+id: T:8
+is_obsolete: true
+replaced_by: T:9
+
+[Term]
+id: T:9
+is_obsolete: true
+replaced_by: T:8
+
+[Term]
+id: T:10
+is_obsolete: true
+"""
+
+
+@pytest.mark.parametrize("id_prefix, foot", [(None, "T:1"), ("UMLS", "C0000001")])
+def test_a_retired_id_is_answered_by_the_one_that_took_its_place(tmp_path, id_prefix, foot):
+    (tmp_path / "toy.obo").write_text(RETIRED)
+    with pytest.warns(UserWarning, match="imports http://x.y/other.owl, which is not read"):
+        read = read_obo(tmp_path / "toy.obo", id_prefix=id_prefix)
+    for terminology in (read, Terminology.from_bytes(read.to_bytes())):
+        for id_ in (foot, "T:5", "T:3", "T:4"):
+            assert terminology[id_].id == terminology.find_id(id_) == terminology.get(id_).id == foot
+            assert terminology.row(id_) == terminology.row(foot) and id_ in terminology
+            assert terminology.codes(id_) == terminology.codes(foot)
+        assert terminology["T:2"].names == ("toe",), "an id that a term has is not retired"
+        told = {"T:6": f"nothing took its place. Its source says to consider {foot}, T:2."}
+        told |= {"T:7": told["T:6"], "T:8": "T:9 took its place, but is not there.", "T:10": "nothing took its place."}
+        for id_, reason in told.items():
+            assert id_ not in terminology and terminology.find_id(id_) is None and terminology.get(id_) is None
+            with pytest.raises(KeyError, match=rf"'{id_}'.*It is retired: {reason}"):
+                terminology[id_]
+        with pytest.raises(KeyError, match="Ids are matched exactly"):
+            terminology["T:11"]
 
 
 @pytest.mark.slow

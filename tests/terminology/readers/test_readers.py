@@ -294,13 +294,14 @@ ROWS = [
     (b"id\tname", "repeats the header"),
 ]
 TERMS = [
-    (b'[Term]\nid: X:2\nname: b\nsynonym: "b EXACT []\n', 3, "not valid OBO"),
-    (b"[Term]\nid: X:2\nname: b\nsynonim: b\n", 3, "not valid OBO"),
-    (b"[Term]\nname: b\n", 1, "not valid OBO"),
+    (b"[Term]\nid: X:2 3\nname: b\n", 1, "not valid OBO"),
+    (b"[Term]\nid: X:\xfc\nname: b\n", 1, "0xfc"),
+    (b"[Term]\nname: b\n", 0, "one line 'id:', not 0"),
+    (b"[Term]\nid: X:2\nid: X:3\nname: b\n", 0, "one line 'id:', not 2"),
     (b"[Trem]\nid: X:2\nname: b\n", 0, "not a kind of stanza"),
     (b"[Term]\nid: X:2\n", 0, "has no name"),
-    (b"[Term]\nid: X:2\nname: b\nname: c\n", 0, "2 lines 'name:'"),
-    (b'[Term]\nid: X:2\nname: b\nsynonym: "gr\xfcn" EXACT []\n', 3, "0xfc"),
+    (b'[Term]\nid: X:2\nsynonym: "b" EXACT []\nname:\n', 3, "not valid OBO"),
+    (b"[Term]\nid: X:2\nname: gr\xfcn\n", 2, "0xfc"),
     (b"[Term]\nid: C1\nname: b\n", 0, "on line 5 already"),
     (b"[Term]\nid: X:2\xc2\x853\nname: b\n", 0, "as the id of a concept"),
 ]
