@@ -56,6 +56,49 @@ is_a: CL:0000000
 id: GO:0008150
 name: biological process
 """
+MONDO = """
+[Term]
+id: MONDO:0000001
+name: disease
+xref: UMLS:C0012634
+
+[Term]
+id: MONDO:0700096
+name: human disease
+is_a: MONDO:0000001
+
+[Term]
+id: MONDO:0005583
+name: non-human animal disease
+is_a: MONDO:0000001
+
+[Term]
+id: MONDO:0005244
+name: peripheral neuropathy
+is_a: MONDO:0700096
+
+[Term]
+id: MONDO:1011336
+name: septic shock, non-human animal
+synonym: "septic shock" EXACT []
+is_a: MONDO:0005583
+
+[Term]
+id: MONDO:1011337
+name: bluetongue
+is_a: MONDO:1011336
+"""
+DOID = """
+[Term]
+id: DOID:4
+name: disease
+xref: UMLS_CUI:C0012634
+
+[Term]
+id: DOID:0050117
+name: infection
+is_a: DOID:4
+"""
 TEXT = "A racing heart and mild belly pain."
 
 
@@ -80,6 +123,17 @@ def write_gold(folder, *mentions):
     doc.ents = [doc.char_span(start, end, label="x", kb_id=id_) for start, end, id_ in mentions]
     DocBin(docs=[doc]).to_disk(folder / "gold.spacy")
     return f"My texts={folder / 'gold.spacy'}"
+
+
+def merge_ontologies(folder):
+    with import_scripts("open_terminology"):
+        from terminology import add_source
+    read = [
+        add_source(read_obo(file, id_prefix=ontology["id_prefix"], source=ontology["source"]), ontology)
+        for ontology in srsly.read_json(OPEN_TERMINOLOGY / "configs" / "ontologies.json")
+        if (file := folder / "open" / "assets" / ontology["file"]).is_file()
+    ]
+    merge(read).to_disk(folder / "open" / "output" / "terminology")
 
 
 def test_a_package_loads_and_says_what_it_holds_and_how_good_it_is(folder):
@@ -135,21 +189,29 @@ def test_merged_ontologies_have_all_sources_and_their_roots_under_other_ids(fold
     with pytest.raises(SystemExit):
         build(folder, "open_linker")
     assert "run open_terminology" in capsys.readouterr().out
-    ontologies = srsly.read_json(OPEN_TERMINOLOGY / "configs" / "ontologies.json")
-    with import_scripts("open_terminology"):
-        from terminology import add_source
-    read = [
-        add_source(read_obo(file, id_prefix=ontology["id_prefix"], source=ontology["source"]), ontology)
-        for ontology in ontologies
-        if (file := folder / "open" / "assets" / ontology["file"]).is_file()
-    ]
-    merge(read).to_disk(folder / "open" / "output" / "terminology")
+    merge_ontologies(folder)
     meta = build(folder, "open_linker")
     assert [source.get("abbreviation") for source in meta["sources"]] == ["CL", "HP", None]
     nlp = spacy.load(folder / "output" / "open_linker")
     assert nlp.get_pipe("sapbert_linker").below == ("C4021819", "CL:0000000")
     doc = nlp("A mild biological process: racing heart of a neuron.")
     assert [ent.kb_id_ for ent in doc.ents] == ["HP:0001649", "CL:0000540"]
+
+
+@pytest.mark.parametrize("name", ["mondo_linker", "open_linker"])
+def test_diseases_of_animals_are_not_linked(folder, name):
+    for file, terms in (("mondo", MONDO), ("doid", DOID)):
+        (folder / "open" / "assets" / f"{file}.obo").write_text(HEADER + terms, encoding="utf8")
+    merge_ontologies(folder)
+    build(folder, name)
+    nlp = spacy.load(folder / "output" / name)
+    doc = nlp("Septic shock and bluetongue of animals, but first a peripheral neuropathy.")
+    assert [ent.text for ent in doc.ents] == ["peripheral neuropathy"]
+    linker = nlp.get_pipe("sapbert_linker")
+    found = {
+        candidate["canonical_name"] for of_text in linker.find(["septic shock", "animal"], k=9) for candidate in of_text
+    }
+    assert "peripheral neuropathy" in found and found.isdisjoint(["septic shock, non-human animal", "bluetongue"])
 
 
 @pytest.mark.parametrize(

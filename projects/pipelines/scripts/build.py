@@ -109,19 +109,20 @@ def build(terminology: Terminology, plan: dict[str, Any]) -> Language:
     nlp = spacy.blank("en")
     nlp.add_pipe("schwartz_hearst")
     nlp.add_pipe("terminology_matcher", config={"label": plan["label"]})
-    linker: Any = nlp.add_pipe("sapbert_linker", config={"below": find_roots(terminology, plan["below"])})
+    filters = {key: find_roots(terminology, plan[key]) for key in ("below", "not_below") if key in plan}
+    if not filters["below"]:
+        advice = "Check that the file holds this ontology"
+        msg.fail(f"The ontology has none of {', '.join(plan['below'])}", advice, exits=1)
+    linker: Any = nlp.add_pipe("sapbert_linker", config=filters)
     linker.initialize(terminology=terminology, nlp=nlp)
     nlp.add_pipe("sapbert_reranker")
     return nlp
 
 
 def find_roots(terminology: Terminology, wanted: list[str]) -> list[str]:
-    """Find the concepts to link to with all below them. Merged ontologies have other ids, and some may be missing."""
+    """Find roots by their ids or codes. Merged ontologies have other ids, and some roots may be missing."""
     rows = terminology.concepts.select("id", "codes").iter_rows()
-    found = [id_ for id_, codes in rows if not {id_, *codes}.isdisjoint(wanted)]
-    if not found:
-        msg.fail(f"The ontology has none of {', '.join(wanted)}", "Check that the file holds this ontology", exits=1)
-    return found
+    return [id_ for id_, codes in rows if not {id_, *codes}.isdisjoint(wanted)]
 
 
 def measure_names(linker: SapbertLinker) -> tuple[dict[str, float], list[str]]:
