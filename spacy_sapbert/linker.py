@@ -29,7 +29,7 @@ from .files import pack_with, unpack_with
 from .forking import EditLock
 from .scorer import with_gold_ents
 from .settings import SettingsAttributes, with_settings
-from .snapshot import PIPELINES, Depth, FixedLinker, LinkerSettings, Snapshot
+from .snapshot import FixedLinker, LinkerSettings, Shared, Snapshot, find_pipelines
 
 if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
@@ -79,11 +79,10 @@ def make_linker(
         raise ValueError(
             BAD_SETTING.format(name="index", where=f" of the linker '{name}'", value=index, allowed=allowed)
         )
-    PIPELINES.add(nlp)
-    return SapbertLinker(nlp.vocab, model, index, name, nlp=nlp, scorer=scorer, **settings)
+    return SapbertLinker(nlp.vocab, model, index, name, scorer=scorer, **settings)
 
 
-class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type: ignore[misc]  # compiled, without types
+class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe):  # type: ignore[misc]  # compiled
     """Link entities to the concepts whose names are nearest to them in an encoder's space.
 
     Sets `token.ent_kb_id_` (so `ent.kb_id_`) to the best concept and `span._.kb_candidates` to the best ones, as plain
@@ -93,6 +92,8 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
     settings_class = LinkerSettings
     kind = "linker"
     model: Any
+    # How deep it has searched last.
+    _depth = 0
     # spaCy asks for it with each document, and an attribute that is missing is looked for among the settings.
     error_handler = staticmethod(raise_error)
 
@@ -104,7 +105,6 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         index: Index,
         name: str = "sapbert_linker",
         *,
-        nlp: Language | None = None,
         scorer: Callable[..., Any] | None = None,
         **settings: Any,
     ) -> None:
@@ -114,7 +114,6 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         model (Model[list[str], Floats2d]): The name encoder.
         index (Index): The index to build at `initialize`.
         name (str): The component's name.
-        nlp (Language | None): The pipeline, whose rerankers decide how deep to search.
         scorer (Callable | None): The scoring function.
         **settings (Any): Those of `LinkerSettings`.
         RAISES (ValueError): If a setting is unknown or its value has no meaning.
@@ -126,7 +125,6 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         # With the settings of the index, but empty: each build fills another one.
         self._index = index
         self._edits = EditLock()
-        self._depth = Depth(name, nlp)
         # The only attribute that changes when the linker gets another encoder, terminology or index.
         self._snapshot = Snapshot.create(name, get_encoder(model), None, self._settings.cache_size)
 
@@ -243,7 +241,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         given = {"k": k, **filters, "below": below, "not_below": not_below}
         changes = {key: value for key, value in given.items() if value is not None}
         settings, texts = self._settings.changed("`find`", **changes, label_types={}), check_texts(texts)
-        now = FixedLinker(settings, self.get_snapshot(), self._depth.find())
+        now = FixedLinker(settings, self.get_snapshot(), self._find_depth())
         return now.find(now.list_texts(texts))
 
     def link_spans(self, spans: Iterable[Span]) -> list[list[Candidate]]:
@@ -258,7 +256,19 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
 
     def fixed(self) -> FixedLinker:
         """Return the linker as it is at this moment, for a search of several steps, as rerankers make it."""
-        return FixedLinker(self._settings, self.get_snapshot(), self._depth.find())
+        return FixedLinker(self._settings, self.get_snapshot(), self._find_depth())
+
+    def _find_depth(self) -> int:
+        """Find how many candidates components of its pipelines ask for: rerankers, whose `linker` it is, and
+        `n_candidates`. A copy in another process knows no pipeline, and searches as deep as it did."""
+        if pipelines := find_pipelines(self):
+            asked = [getattr(part, "n_candidates", 0) for nlp in pipelines for part in self._list_users(nlp)]
+            self._depth = max(asked, default=0)
+        return self._depth
+
+    def _list_users(self, nlp: Language) -> list[Any]:
+        name = next(name for name, part in nlp.components if part is self)
+        return [part for _, part in nlp.pipeline if getattr(part, "linker", None) == name]
 
     def get_candidates(self, span: Span) -> list[Candidate]:
         """Get what this linker found for a span, however many other linkers there are.

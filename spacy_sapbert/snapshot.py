@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
-from weakref import WeakSet, ref
+from weakref import ref
 
 import numpy as np
 from pydantic import AfterValidator, Field
@@ -298,13 +300,14 @@ class FixedLinker:
 
     def look_up(self, mentions: Mentions, k: int | None = None) -> Candidates:
         """Find the `k` best candidates of mentions, and those with the score of the last one. Equal mentions are looked
-        up once. What the matcher has found is among the candidates, and there are no others unless a reranker asks."""
-        k = self.settings.k if k is None else k
+        up once. What the matcher has found is among the candidates, and there are no others unless a reranker asks, as
+        it does with a `k` of its own."""
+        asks, k = k is not None, self.settings.k if k is None else k
         numbers: dict[tuple[tuple[str, ...], ConceptFilter, Matched], int] = {}
         keys = zip(mentions.forms, mentions.filters, map(self._allow, mentions.matches, mentions.filters), strict=True)
         place = [numbers.setdefault(key, len(numbers)) for key in keys]
         queries: dict[tuple[str, ConceptFilter], int] = {}
-        searched = [forms if self._depth or match == NO_MATCH else () for forms, _, match in numbers]
+        searched = [forms if asks or match == NO_MATCH else () for forms, _, match in numbers]
         asked = [
             queries.setdefault((form, allowed), len(queries))
             for forms, (_, allowed, _) in zip(searched, numbers, strict=True)
@@ -377,33 +380,72 @@ class FixedLinker:
         return abbreviations_by_start(doc) if self.settings.abbreviations != "short_form" else {}
 
 
-# The pipelines that have made a linker.
-PIPELINES: WeakSet[Language] = WeakSet()
+# The pipelines that have a linker, a matcher or a reranker, held weakly.
+PIPELINES: set[ref[Language]] = set()
 
 
-def find_pipeline(nlp: Language, doc: Doc) -> Language:
-    """Find the pipeline that a document comes from. A component that is sourced from another pipeline knows only that
-    one, because spaCy shares the object."""
-    if doc.vocab is nlp.vocab:
-        return nlp
-    return next((other for other in tuple(PIPELINES) if other.vocab is doc.vocab), nlp)
+class Home:
+    """The pipeline that a component was put into last; kept alive, unless the component has been in several. A copy of
+    the component knows the copy of the pipeline."""
 
-
-class Depth:
-    """How many candidates the components of a pipeline ask of a linker: rerankers, which have its name as their
-    `linker`, and `n_candidates`. The pipeline is held weakly. A copy of the linker in another process searches as deep
-    as the linker did."""
-
-    def __init__(self, linker: str, nlp: Language | None = None, known: int = 0) -> None:
-        self._linker, self._nlp, self._known = linker, None if nlp is None else ref(nlp), known
-
-    def find(self) -> int:
-        """Find the largest number that an enabled component asks for."""
-        nlp = None if self._nlp is None else self._nlp()
-        if nlp is None:
-            return self._known
-        asking = (part for _, part in nlp.pipeline if getattr(part, "linker", None) == self._linker)
-        return max((getattr(part, "n_candidates", 0) for part in asking), default=0)
+    def __init__(self, nlp: Language, is_shared: bool = False) -> None:
+        self.find, self._kept = ref(nlp, PIPELINES.discard), None if is_shared else nlp
+        PIPELINES.add(self.find)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Depth, (self._linker, None, self.find())
+        nlp = self.find()
+        return (type(None), ()) if nlp is None else (Home, (nlp,))
+
+
+class Shared:
+    """A component that may be in several pipelines: spaCy does not copy what is sourced from another one."""
+
+    # Of components that look for their linker in a pipeline.
+    _home: Home | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # spaCy names a component whenever it puts it into a pipeline, and tells it nothing else.
+        nlp = sys._getframe(1).f_locals.get("self") if name == "name" else None
+        if isinstance(nlp, Language) and (self._home is None or self._home.find() is not nlp):
+            home = Home(nlp, is_shared=True)
+            if self._home is not None:
+                self._home = home
+        super().__setattr__(name, value)
+
+
+def find_pipelines(component: Shared, docs: Sequence[Doc] = ()) -> list[Language]:
+    """Find the pipelines that have a component: those that documents come from, or else all."""
+    known = [nlp for pipeline in tuple(PIPELINES) if (nlp := pipeline()) is not None]
+    # A pipeline that another thread is unpickling has no components yet.
+    having = [nlp for nlp in known if any(part is component for _, part in getattr(nlp, "components", ()))]
+    if not having and component._home is not None and (home := component._home.find()) is not None:
+        having = [home]
+    return [nlp for nlp in having if docs and nlp.vocab is docs[0].vocab] or having
+
+
+def list_by_linker(component: Any, docs: Sequence[Doc] = ()) -> dict[int, Language]:
+    """List one pipeline of a component for each of the linkers that it has there, by the linker's identity."""
+    return {id(dict(nlp.components).get(component.linker)): nlp for nlp in find_pipelines(component, docs)}
+
+
+def find_pipeline(component: Any, docs: Sequence[Doc] = ()) -> Language:
+    """Find the pipeline with the linker that a component works with; ValueError if nothing tells which one it is."""
+    found = list_by_linker(component, docs)
+    if len(found) > 1:
+        # A pipeline that was only a source may still be waiting for the garbage collector.
+        found.clear()
+        gc.collect()
+        found = list_by_linker(component, docs)
+    if len(found) > 1:
+        linkers: list[Any] = [dict(nlp.components).get(component.linker) for nlp in found.values()]
+        sizes = sorted(len(linker.terminology) if getattr(linker, "is_ready", False) else 0 for linker in linkers)
+        raise ValueError(
+            f"The {component.kind} '{component.name}' is in {len(found)} pipelines, with different linkers called "
+            f"'{component.linker}' (with {', '.join(f'{size} concepts' for size in sizes)}), and nothing tells which "
+            f"one it shall work with here. Give each pipeline a {component.kind} of its own: save the pipeline and "
+            "load it with `spacy.load`."
+        )
+    for nlp in found.values():
+        return nlp
+    what = f"The {component.kind} '{component.name}'"
+    raise ValueError(f"{what} has lost its pipeline, which has its linker. Keep the pipeline, too.")

@@ -20,6 +20,7 @@ from typing_extensions import Self
 from ..annotations import Match, register_match, write_match
 from ..files import fill_folder, find_part, pack_with, read_manifest, save_array, unpack_with, write_manifest
 from ..settings import SettingsAttributes, with_settings
+from ..snapshot import Home, Shared, find_pipeline, list_by_linker
 from . import MatcherSettings
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ MOST_DOCS = 64
 DEFAULT_CONFIG = {**MatcherSettings().to_dict(), "scorer": {"@scorers": "spacy.entity_ruler_scorer.v1"}}
 
 
-class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
+class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
     """Find the names of a linker's terminology in texts, for pipelines without an entity recogniser.
 
     Sets `doc.ents`, or a group of `doc.spans`, and `span._.match`, which says how each was found: "exact", "form"
@@ -71,7 +72,7 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         RAISES (ValueError): If a setting is unknown or its value has no meaning.
         """
         self._set_up(nlp.vocab, None, name, scorer, settings)
-        self._nlp = nlp
+        self._home = Home(nlp)
         register_match()
 
     @property
@@ -152,11 +153,10 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         return {} if self.scorer is None else self.scorer(examples, **kwargs)
 
     def _compile(self, doc: Doc) -> CompiledMatcher:
-        from ..snapshot import find_pipeline
         from .compiled import CompiledMatcher
 
-        self._nlp = find_pipeline(self._nlp, doc)
-        names, linker = self._nlp.component_names, self._get_linker()
+        nlp = find_pipeline(self, [doc])
+        names, linker = nlp.component_names, self._get_linker(nlp)
         if linker is None:
             raise ValueError(
                 f"The matcher '{self.name}' takes its names from a linker called '{self._settings.linker}', which this "
@@ -166,7 +166,7 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         used = (retriever, self._settings, linker.settings)
         known, compiled = self._compiled
         if compiled is None or known != used:
-            if self.name in names and names.index(self._settings.linker) < names.index(self.name):
+            if any(part is self for _, part in nlp.components[names.index(self._settings.linker) :]):
                 warnings.warn(
                     f"The matcher '{self.name}' stands behind the linker '{self._settings.linker}', which "
                     "therefore does not link what it finds. Put it before the linker: "
@@ -182,10 +182,10 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
             self._compiled = used, compiled
         return compiled
 
-    def _get_linker(self) -> SapbertLinker | None:
+    def _get_linker(self, nlp: Language) -> SapbertLinker | None:
         from ..linker import SapbertLinker
 
-        linker = dict(self._nlp.components).get(self._settings.linker)
+        linker = dict(nlp.components).get(self._settings.linker)
         return linker if isinstance(linker, SapbertLinker) else None
 
     def _make_bags(self, terminology: Terminology) -> BagTable:
@@ -203,7 +203,9 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         path (str | Path): The folder.
         exclude (Iterable[str]): Not used.
         """
-        linker = self._get_linker()
+        # Not if it has different linkers in several pipelines: nothing tells which one is being saved.
+        pipelines = [*list_by_linker(self).values()]
+        linker = self._get_linker(pipelines[0]) if len(pipelines) == 1 else None
         table = self._make_bags(linker.terminology)._asdict() if linker is not None and linker.is_ready else {}
         with fill_folder(Path(path), last=BAGS_FILE, remove=[BAGS_FILE]) as folder:
             for name, array in table.items():

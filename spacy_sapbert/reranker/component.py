@@ -29,7 +29,7 @@ from ..files import pack_with, unpack_with
 from ..linker import SCORES, SapbertLinker
 from ..scorer import with_gold_ents
 from ..settings import Settings, SettingsAttributes, with_settings
-from ..snapshot import find_pipeline
+from ..snapshot import Home, Shared, find_pipeline
 from .calibration import Calibration, Threshold, calibration_error, choose_threshold, fit_curve
 from .features import FEATURES
 from .gold import AnnotatedMentions, GoldBatch, GoldIds, find_gold, run_before, warn_of_missing, with_abbreviations
@@ -205,7 +205,7 @@ class _Context:
         )
 
 
-class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # type: ignore[misc]  # compiled, without types
+class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePipe):  # type: ignore[misc]  # compiled
     """Decide which of a linker's candidates is right, how probable that is, and whether any is (NIL).
 
     Without training it decides by what open ontologies say of names and concepts. It learns from documents with
@@ -240,7 +240,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         RAISES (ValueError): If a setting is unknown or its value has no meaning.
         """
         self._set_up(nlp.vocab, model, name, scorer, settings)
-        self._nlp = nlp
+        self._home = Home(nlp)
         register_extensions(self.attribute)
 
     @property
@@ -267,13 +267,13 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
 
         get_examples (Callable | None): Gives the training documents. Without any annotated mention, the reranker is
             left as it is, and decides without training if it has learned nothing yet.
-        nlp (Language | None): The pipeline, which has the linker; None for the one that the reranker was made for.
+        nlp (Language | None): The pipeline, which has the linker; None for the one that the reranker is in.
         RAISES (ValueError): If the linker links none of the annotated mentions, or is missing.
         """
-        self._nlp = nlp or self._nlp
-        settings, linker = self._settings, self._find_linker().fixed()
+        nlp = nlp or find_pipeline(self)
+        settings, linker = self._settings, self._find_linker(nlp).fixed()
         examples = () if get_examples is None else get_examples()
-        copies = with_abbreviations(examples, self._nlp)
+        copies = with_abbreviations(examples, nlp)
         documents = [gold for eg in copies if (gold := find_gold(eg, use_gold_ents=True))]
         if not documents:
             return
@@ -303,8 +303,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         # Documents without mentions need no linker.
         if not any(doc.ents or any(doc.spans.values()) for doc in docs):
             return Decisions(Mentions(), [], [], [])
-        self._nlp = find_pipeline(self._nlp, docs[0])
-        context = self._get_context()
+        context = self._get_context(find_pipeline(self, docs))
         mentions = context.linker.list_mentions(docs)
         return self._decide(context, mentions, mentions.document)
 
@@ -319,6 +318,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
     def _write(self, docs: Iterable[Doc], decisions: Decisions, settings: RerankerSettings) -> None:
         if not len(decisions.mentions):
             return
+        docs = list(docs)
         write(
             docs,
             decisions.mentions,
@@ -326,7 +326,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
             decisions.kb_ids,
             component=self.name,
             attribute=settings.attribute,
-            spans_key=self._find_linker().settings.spans_key,
+            spans_key=self._find_linker(find_pipeline(self, docs)).settings.spans_key,
             set_kb_id=settings.set_kb_id,
             overwrite=settings.overwrite,
             probabilities=decisions.probabilities,
@@ -343,7 +343,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         """
         if not isinstance(threshold, Real) or not 0 <= threshold <= 1:
             raise ValueError(f"The threshold of `find` is {threshold!r}, but has to be a probability from 0 to 1.")
-        texts, context = check_texts(texts), self._get_context()
+        texts, context = check_texts(texts), self._get_context(find_pipeline(self))
         found = self._decide(context, context.linker.list_texts(texts), range(len(texts)))
         return [[one for one in of_text if one["probability"] >= threshold] for of_text in found.candidates]
 
@@ -386,19 +386,21 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
             self.finish_update(sgd)
         return losses
 
-    def read_gold(self, examples: Iterable[Example], *, limit: int | None = None) -> GoldBatch | None:
+    def read_gold(
+        self, examples: Iterable[Example], *, limit: int | None = None, nlp: Language | None = None
+    ) -> GoldBatch | None:
         """Read the annotated mentions of documents, without what their own annotations say.
 
         examples (Iterable[Example]): The documents.
         limit (int | None): Mentions to read at most.
+        nlp (Language | None): The pipeline; None for the one that the documents come from.
         RETURNS (GoldBatch | None): The mentions with their gold; None if there are none.
         """
         settings = self._settings
         documents = [gold for eg in examples if (gold := find_gold(eg, use_gold_ents=settings.use_gold_ents))]
         if not documents:
             return None
-        self._nlp = find_pipeline(self._nlp, documents[0][0].span.doc)
-        context = self._get_context()
+        context = self._get_context(nlp or find_pipeline(self, [documents[0][0].span.doc]))
         found = AnnotatedMentions.read(documents, context.linker, context.gold, limit)
         return found.look_up(context.table) if len(found.mentions) else None
 
@@ -416,7 +418,9 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
             docs = [eg.predicted for eg in examples]
             # The gold entities have no ids yet, and are this component's alone.
             self._write(docs, self.predict(docs), self._settings.changed(set_kb_id=True))
-        resolve = None if self._context is None else self._context.gold.resolve
+        docs = [eg.predicted for eg in examples]
+        context = self._get_context(find_pipeline(self, docs)) if any(doc.ents for doc in docs) else None
+        resolve = None if context is None else context.gold.resolve
         scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, "resolve": resolve, **kwargs})
         return scores
 
@@ -491,12 +495,13 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         examples = list(examples)
         validate_examples(examples, "SapbertReranker.calibrate")
         examples = examples if nlp is None else run_before(self, nlp, examples)
-        batch = self.read_gold(examples)
+        batch = self.read_gold(examples, nlp=nlp)
         if batch is None:
             reason = f"none of the {len(examples)} documents has entities with `kb_id_`"
             raise ValueError(CANT_JUDGE.format(name=self.name, reason=reason))
         documents = [find_gold(example, use_gold_ents=self._settings.use_gold_ents) for example in examples]
-        warn_of_missing(documents, self._get_context().gold)
+        docs = [example.predicted for example in examples]
+        warn_of_missing(documents, self._get_context(nlp or find_pipeline(self, docs)).gold)
         lists = batch.given.lists
         raw, raw_nil, order = self._score(batch.given)
         best = order[lists.offsets[:-1][lists.lengths > 0]]
@@ -543,26 +548,26 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         """
         return unpack_with(self.from_disk, bytes_data)
 
-    def _find_linker(self) -> SapbertLinker:
+    def _find_linker(self, nlp: Language) -> SapbertLinker:
         """Find the linker in the pipeline, whether it is enabled, frozen or neither."""
-        name, wanted, names = self.name, self._settings.linker, self._nlp.component_names
-        linker: Any = dict(self._nlp.components).get(wanted)
+        name, wanted, names = self.name, self._settings.linker, nlp.component_names
+        linker: Any = dict(nlp.components).get(wanted)
         if not isinstance(linker, SapbertLinker):
             raise ValueError(
                 f"The reranker '{name}' finds no linker '{wanted}' in its pipeline, which has {', '.join(names)}. Add "
                 "that linker in front of it, or name another one in the setting `linker`."
             )
-        if name in names and names.index(name) < names.index(wanted):
+        if any(part is self for _, part in nlp.components[: names.index(wanted)]):
             raise ValueError(
                 f"The reranker '{name}' stands in front of its linker '{wanted}', which would replace what it decides. "
                 f'Put it behind: `nlp.add_pipe("sapbert_reranker", after="{wanted}")`.'
             )
         return linker
 
-    def _get_context(self) -> _Context:
+    def _get_context(self, nlp: Language) -> _Context:
         """Get what the reranker works with; a new one if anything has been replaced since."""
         learned, settings, context = self.learned, self._settings, self._context
-        linker = self._find_linker().fixed()
+        linker = self._find_linker(nlp).fixed()
         if context is None or not context.fits(linker, settings, learned):
             _check(self.name, linker, learned)
             context = self._context = _Context(linker, settings, learned)

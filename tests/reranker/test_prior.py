@@ -129,7 +129,7 @@ def test_denials(mention, name, expected):
 def test_what_decides_before_training_is_what_the_page_says():
     nlp, reranker = make_pipeline(DISEASES)
     texts = ["nephropathy", "breast cancer", "slow heart rate", "low white cell count", "kidney", "chair"]
-    context = reranker._get_context()
+    context = reranker._get_context(nlp)
     found, features = context.table.look_up(context.table.make_keys(context.linker.list_texts(texts)))
     column = {name: features[:, place] for place, name in enumerate(BEFORE_TRAINING)}
     names = context.retriever.names
