@@ -135,6 +135,19 @@ def fault_at(number: int, folder: Path, *, lasting: bool = False, error: type[Ba
         yield
 
 
+@contextmanager
+def limited_files(n_bytes: int) -> Iterator[None]:
+    """Let files grow to a size at most, so that writing beyond fails half way, as on a full disk."""
+    import resource  # which Windows lacks
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
 def kill(operation: str) -> None:
     """End this process as `kill -9` does."""
     os.kill(os.getpid(), signal.SIGKILL)

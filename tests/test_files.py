@@ -13,7 +13,7 @@ import srsly
 import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from injection import DAMAGE
+from injection import DAMAGE, limited_files
 
 from spacy_sapbert.files import (
     fill_folder,
@@ -199,15 +199,9 @@ def test_a_file_is_written_whole_and_keeps_its_permissions(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
 def test_an_array_that_does_not_fit_on_the_disk_is_noticed(tmp_path):
-    import resource
-
-    array, before = np.arange(300.0), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
-        with pytest.raises(OSError), (tmp_path / "a.npy").open("wb") as file:
-            save_array(file, array)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    array = np.arange(300.0)
+    with limited_files(1000), pytest.raises(OSError), (tmp_path / "a.npy").open("wb") as file:
+        save_array(file, array)
     with (tmp_path / "a.npy").open("wb") as file:
         save_array(file, array)
     assert np.array_equal(np.load(tmp_path / "a.npy", mmap_mode="r"), array)

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import EIO
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -154,7 +155,10 @@ class ScannIndex(ApproximateIndex):
     def _write_structure(self, folder: Path) -> None:
         for number, searcher in enumerate(self._structure):
             (folder / str(number)).mkdir()
-            searcher.serialize(str(folder / str(number)), relative_path=True)
+            try:
+                searcher.serialize(str(folder / str(number)), relative_path=True)
+            except RuntimeError as error:  # whatever the system says
+                raise OSError(EIO, f"{error}. The disk is probably full", str(folder)) from error
 
     def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> list[Any]:
         scann = self.import_package().scann_ops_pybind

@@ -96,7 +96,8 @@ class UsearchIndex(ApproximateIndex):
         return np.pad(rows, ((0, 0), (0, expansion - rows.shape[1])), constant_values=-1)
 
     def _write_structure(self, folder: Path) -> None:
-        self._structure.data.tofile(folder / GRAPH_FILE)
+        # Not NumPy's `tofile`, which does not notice that the last few kilobytes cannot be written.
+        (folder / GRAPH_FILE).write_bytes(self._structure.data.data)
 
     def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> NeighbourGraph:
         path = folder / GRAPH_FILE

@@ -1,14 +1,16 @@
 """What holds for ScaNN and usearch alike: bad input, batches, saved folders, copies and damage."""
 
+import errno
 import random
 import shutil
+import sys
 
 import numpy as np
 import pytest
 from index_vectors import clustered_vectors, measure_recall
-from injection import DAMAGE
+from injection import DAMAGE, limited_files
 
-from spacy_sapbert.files import list_files
+from spacy_sapbert.files import fill_folder, list_files
 from spacy_sapbert.index import ScannIndex, UsearchIndex, exact_search, read_index
 from spacy_sapbert.index.approximate import SAMPLE
 
@@ -94,6 +96,20 @@ def test_moved_folder_loads_and_finds_the_same(index, tmp_path, memory_map):
     assert_same(index, read_index(tmp_path / "b", memory_map=memory_map))
     for name in list_files(tmp_path / "b"):
         assert str(tmp_path).encode() not in (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+def test_any_file_that_does_not_fit_on_the_disk_is_noticed(index, tmp_path):
+    index.to_disk(tmp_path / "whole")
+    sizes = {path.stat().st_size for path in (tmp_path / "whole" / "structure").rglob("*") if path.is_file()}
+    for size in sorted(sizes - {0}):
+        folder = tmp_path / f"{size}"
+        folder.mkdir()
+        with limited_files(size - 1), pytest.raises(OSError, match=str(folder)) as caught:
+            # Not `to_disk`, because the vectors are the largest file.
+            with fill_folder(folder) as temporary:
+                index._write_structure(temporary)
+        assert caught.value.errno in (errno.EFBIG, errno.EIO) and list_files(folder) == []
 
 
 def test_damage_in_any_file_is_noticed(index, tmp_path):

@@ -5,17 +5,15 @@ RELIABILITY_MINUTES, 10 by default, is the length of the long soak, and RELIABIL
 
 import os
 import random
-import resource
 import shutil
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from injection import count_operations, fault_at
+from injection import count_operations, fault_at, limited_files
 from spacy.tokens import Doc, Span
 from worlds import describe, describe_saved, list_unfinished, make_encoder, make_linker, make_name, make_terminology
 
@@ -34,17 +32,6 @@ def states(tmp_path):
     """An old and a new linker."""
     encoders = [make_encoder(tmp_path / f"encoder-{seed}", seed) for seed in (1, 2)]
     return [make_linker(terminology=make_terminology(p), encoder=e) for p, e in zip(("O", "N"), encoders, strict=True)]
-
-
-@contextmanager
-def limited_files(n_bytes):
-    """Let files grow to a size at most, so that writing beyond fails half way."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def list_faults(n_operations, folder, is_long):
