@@ -8,14 +8,17 @@ the new ones into the folder, and `.saved` is renamed back. The old parts are de
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+import stat
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from errno import EISDIR
+from fnmatch import fnmatchcase
 from pathlib import Path, PureWindowsPath
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -33,7 +36,11 @@ CHANGED = (
     "could be wrong, so it is not loaded. Write it again (save the pipeline, or run the command that made it), or"
     " reinstall its package."
 )
-
+FOREIGN = (
+    "'{path}' is for what an interrupted save leaves, but {found}, which no save of this folder leaves. To go on could "
+    "move or delete files of yours, so nothing is read or written. Take the folder from a source that you trust, or "
+    "delete '{path}' if you know that the rest is whole."
+)
 
 SAVED = ".saved"
 LOCK = ".saving.lock"
@@ -41,6 +48,8 @@ LOCK = ".saving.lock"
 REMOVED = ".removed.json"
 # Strict, because matching folders are deleted.
 _LEFTOVER = re.compile(r"\.(saving|replaced)-[0-9a-f]{32}")
+# Names of such folders and of what is in them, however a system writes them.
+_RECOVERY = re.compile(r"\.(sav|replaced|removed)", re.IGNORECASE)
 CHUNK = 1 << 20
 SHA256_DIGITS = 64
 T = TypeVar("T")
@@ -84,11 +93,13 @@ class OtherFormatError(OSError):
     """A folder was saved by a version with another format."""
 
 
-def read_manifest(path: Path, version: int, *, used: Iterable[str] = (), check_files: bool = True) -> dict[str, Any]:
+def read_manifest(
+    path: Path, version: int, *, parts: Iterable[str] = (), used: Iterable[str] = (), check_files: bool = True
+) -> dict[str, Any]:
     """Read a manifest and check the files that it lists, or raise an OSError that says what is wrong. It has to list
     the files that the caller uses: names, and patterns ("*.npy") for those that need not be there. A killed save of the
-    folder is finished before."""
-    finish_replacing(path.parent)
+    folder is finished before; beside the manifest it may have left `parts`."""
+    finish_replacing(path.parent, [path.name, *parts])
     if not path.is_file():
         raise FileNotFoundError(MISSING.format(path=path))
     try:
@@ -107,17 +118,21 @@ def read_manifest(path: Path, version: int, *, used: Iterable[str] = (), check_f
     files = manifest.get("files")
     if not isinstance(files, dict):
         raise OSError(DAMAGED.format(path=path, reason="it has no list of files"))
-    for name in filter(_leads_out, files):
+    for name in itertools.filterfalse(is_inside, files):
         raise OSError(DAMAGED.format(path=path, reason=f"it lists {name!r}, which is not a path in its folder"))
     if check_files:
         _check_files(path, files, used)
     return manifest
 
 
-def _leads_out(name: str) -> bool:
+def is_inside(name: object) -> bool:
+    """Return whether a name that stands in a file is the path of something in that file's folder, and of nothing that
+    a save there would leave to be finished."""
     # A Windows path knows both kinds of slashes, and drives, on any system.
-    path = PureWindowsPath(name)
-    return not name or "\0" in name or bool(path.anchor) or ".." in path.parts
+    return isinstance(name, str) and all(
+        part not in ("", "..") and "\0" not in part and PureWindowsPath(part).name == part and not _RECOVERY.match(part)
+        for part in name.split("/")
+    )
 
 
 def _check_files(path: Path, checksums: dict[str, str], used: Iterable[str]) -> None:
@@ -160,7 +175,7 @@ def unpack_folder(data: bytes, folder: Path) -> None:
     if not isinstance(files, dict):
         raise ValueError(NOT_BYTES.format(reason=f"they hold a {type(files).__name__}, not files"))
     for name, content in files.items():
-        if not isinstance(name, str) or _leads_out(name) or not isinstance(content, bytes):
+        if not is_inside(name) or not isinstance(content, bytes):
             raise ValueError(
                 NOT_BYTES.format(reason=f"they hold something under {name!r} that is not a file of a folder")
             )
@@ -173,7 +188,8 @@ def pack_with(write: Callable[[Path], Any]) -> bytes:
     """Pack the folder that a function writes into bytes: a msgpack map from relative path to content."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        write(folder)
+        with _named_errors(folder):
+            write(folder)
         return cast(bytes, srsly.msgpack_dumps({file: (folder / file).read_bytes() for file in list_files(folder)}))
 
 
@@ -188,6 +204,28 @@ def unpack_with(read: Callable[[Path], T], data: bytes) -> T:
 
 
 @contextmanager
+def _named_errors(path: Path) -> Iterator[None]:
+    """Let a failed write be an OSError that names the path. Python's does not name it, and libraries in Rust, such as
+    safetensors, raise errors of their own."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise
+    except Exception as error:
+        if found := re.search(r"\(os error (\d+)\)", str(error)):
+            raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from error
+        raise
+
+
+def _share(file: Path, mode: int) -> None:
+    """Let others read a file if they may read new ones. safetensors makes files that only their owner can read."""
+    if stat.S_IMODE(file.stat().st_mode) != mode:
+        file.chmod(mode)
+
+
+@contextmanager
 def write_whole(path: Path) -> Iterator[Path]:
     """Give a temporary file to write, and move it into place when the block ends without an error."""
     if path.is_dir():
@@ -195,9 +233,11 @@ def write_whole(path: Path) -> Iterator[Path]:
     # Another run may write there at the same time.
     temporary = path.with_name(f"{path.name}.{uuid4().hex}.part")
     try:
-        yield temporary
-        if path.exists():
-            shutil.copymode(path, temporary)
+        with _named_errors(path):
+            temporary.touch()
+            mode = stat.S_IMODE((path if path.exists() else temporary).stat().st_mode)
+            yield temporary
+        _share(temporary, mode)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -220,13 +260,14 @@ def lock_folder(path: Path, name: str = LOCK, *, timeout: float = -1) -> Iterato
 
 
 @contextmanager
-def fill_folder(path: Path, *, last: str = "", remove: Iterable[str] = ()) -> Iterator[Path]:
+def fill_folder(path: Path, *, last: str = "", remove: Iterable[str] = (), parts: Iterable[str] = ()) -> Iterator[Path]:
     """Provide a temporary folder, and move its content to the final folder when the block ends without an error.
 
     If anything fails, the final folder stays as it was. If the process is killed, the next one that reads a manifest
     there or fills the folder again finishes the move, or drops what is incomplete. Others that fill the same folder
     wait. `last` is moved last, and what `remove` names is removed if it is not replaced. Other files stay, because they
-    may be the user's own; so does what symbolic links point to. Memory maps of old files live on.
+    may be the user's own; so does what symbolic links point to. Memory maps of old files live on. `parts` are names and
+    patterns of what other saves write here.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -241,13 +282,18 @@ def fill_folder(path: Path, *, last: str = "", remove: Iterable[str] = ()) -> It
     with lock_folder(path):
         temporary.mkdir()
         try:
-            yield temporary
-            removed = sorted(set(remove).difference(os.listdir(temporary)))
+            with _named_errors(path):
+                yield temporary
+            names = sorted(os.listdir(temporary), key=lambda name: (name == last, name))
+            removed = sorted(set(remove).difference(names))
             (temporary / REMOVED).write_text(json.dumps(removed), encoding="utf8")
+            mode = stat.S_IMODE((temporary / REMOVED).stat().st_mode)
+            for file in list_files(temporary):
+                _share(temporary / file, mode)
             if saved.is_dir():
-                _move_parts(path)
+                _move_parts(path, *_read_waiting(path, [*names, *removed, *parts]))
             os.rename(temporary, saved)
-            _move_parts(path, last)
+            _move_parts(path, removed, names)
         except BaseException:
             if saved.is_dir() and not temporary.exists():
                 os.rename(saved, temporary)
@@ -257,13 +303,16 @@ def fill_folder(path: Path, *, last: str = "", remove: Iterable[str] = ()) -> It
         _remove_leftovers(path)
 
 
-def finish_replacing(path: Path) -> None:
-    """Finish a save that was killed while it moved its parts, if there is one and the folder may be written."""
+def finish_replacing(path: Path, parts: Collection[str]) -> None:
+    """Finish a save that was killed while it moved its parts, if there is one and the folder may be written. `parts`
+    are names and patterns of what saves write here; a folder from elsewhere that holds anything else is an OSError."""
     if (path / SAVED).is_dir():
+        # Another reader may be first.
+        with suppress(FileNotFoundError):
+            _read_waiting(path, parts)
         with suppress(OSError), lock_folder(path):
-            # Another reader may have been first.
             if (path / SAVED).is_dir():
-                _move_parts(path)
+                _move_parts(path, *_read_waiting(path, parts))
             _remove_leftovers(path)
 
 
@@ -273,11 +322,28 @@ def find_part(path: Path, name: str) -> Path:
     return waiting if waiting.exists() else path / name
 
 
-def _move_parts(path: Path, last: str = "") -> None:
-    """Move old parts aside and the decided ones in. If that fails, all are put back."""
+def _read_waiting(path: Path, parts: Collection[str]) -> tuple[list[str], list[str]]:
+    """Read which parts a decided save removes, and which it brings."""
+    saved = path / SAVED
+    names = sorted(os.listdir(saved))
+    for file in (saved, *(saved / name for name in names)):
+        if file.is_symlink():
+            raise OSError(FOREIGN.format(path=saved, found=f"'{file}' is a link"))
+    try:
+        gone = json.loads((saved / REMOVED).read_bytes())
+    except ValueError:
+        gone = REMOVED
+    names.remove(REMOVED)
+    for name in (*gone, *names) if isinstance(gone, list) else (gone,):
+        is_known = is_inside(name) and any(name == part or fnmatchcase(name, part) for part in parts)
+        if not is_known or "/" in name:
+            raise OSError(FOREIGN.format(path=saved, found=f"it has {name!r}"))
+    return gone, names
+
+
+def _move_parts(path: Path, gone: Iterable[str], names: Iterable[str]) -> None:
+    """Move old parts aside and the decided ones in, in their order. If that fails, all are put back."""
     saved, old = path / SAVED, path / f".replaced-{uuid4().hex}"
-    gone = json.loads((saved / REMOVED).read_text(encoding="utf8"))
-    names = sorted(set(os.listdir(saved)) - {REMOVED}, key=lambda name: (name == last, name))
     moves = [(path / name, old / name) for name in gone]
     for name in names:
         moves += [(path / name, old / name), (saved / name, path / name)]

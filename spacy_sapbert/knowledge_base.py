@@ -81,13 +81,13 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
 
     def to_disk(self, path: str | Path, exclude: Iterable[str] = SimpleFrozenList()) -> None:
         """Save the linker and the settings, completely or not at all. `exclude` is not used."""
-        with fill_folder(Path(path), last=KB_FILE, remove=["linker"]) as folder:
+        with fill_folder(Path(path), last=KB_FILE) as folder:
             self.linker.to_disk(folder / "linker")
             write_manifest(folder / KB_FILE, FORMAT_VERSION, {"settings": self.settings.to_dict()}, below=False)
 
     def from_disk(self, path: str | Path, exclude: Iterable[str] = SimpleFrozenList()) -> None:
         """Load what `to_disk` has saved. `exclude` is not used."""
-        data = read_manifest(Path(path) / KB_FILE, FORMAT_VERSION)
+        data = read_manifest(Path(path) / KB_FILE, FORMAT_VERSION, parts=["linker"])
         linker = make_empty_linker().from_disk(Path(path) / "linker")
         # spaCy's class sets the width of vectors at construction only.
         super().__init__(self.vocab, linker.index.width if linker.is_ready else 1)

@@ -48,7 +48,7 @@ def load(present: Snapshot, path: Path, exclude: Iterable[str], configured: Inde
     settings override those of the folder. An index of another kind than the configured one, or with other settings, is
     built again from its vectors."""
     excluded = check_exclude(exclude)
-    finish_replacing(path)
+    finish_replacing(path, (LINKER_FILE, *PARTS))
     names = set(read_manifest(find_part(path, LINKER_FILE), FORMAT_VERSION)["parts"]) - excluded
     encoder = present.encoder
     if "encoder" in names:

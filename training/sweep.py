@@ -14,6 +14,7 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from spacy_sapbert.encoder.folder import FORMAT_VERSION as ENCODER_VERSION
+from spacy_sapbert.encoder.folder import PARTS
 from spacy_sapbert.encoder.settings import ENCODER_FILE, TRANSFORMER
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import read_manifest
@@ -236,7 +237,8 @@ def _take_run(settings: TrainingSettings, base: str, sha256: str | dict[str, Any
         and report.data["sha256"] == sha256
         and report.training["ended"] != "interrupted"
         and encoder.is_file()
-        and report.encoder["trained"] == read_manifest(encoder, ENCODER_VERSION, check_files=False)["fingerprint"]
+        and report.encoder["trained"]
+        == read_manifest(encoder, ENCODER_VERSION, parts=PARTS, check_files=False)["fingerprint"]
     ):
         return report
     taken = train(settings)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import DAMAGED
-from ..files import finish_replacing, pack_with, read_manifest, unpack_with, write_manifest
+from ..files import fill_folder, finish_replacing, pack_with, read_manifest, unpack_with, write_manifest
 from .settings import ADAPTED, ENCODER_FILE, STATIC, TRANSFORMER, EncoderSettings, require_transformers
 from .static import TABLE_FILE, TOKENIZER_FILE, StaticSource, check_settings, read_static, write_static
 
@@ -30,6 +30,12 @@ USED = (
 )
 # Who made the encoder of what, and the terms of use. No part of the fingerprint.
 CARD_FILE = "README.md"
+# Names of all that is written.
+PARTS = (
+    *("*config.json", "modules.json", "1_Pooling", "*.safetensors", "*.safetensors.index.json", "base", "adapter"),
+    *("tokenizer.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model", "*.jinja"),
+    *(ENCODER_FILE, CARD_FILE),
+)
 AnySource: TypeAlias = "EncoderSource | StaticSource"
 
 
@@ -88,7 +94,7 @@ def _read_manifest(name: str | Path, revision: str | None) -> dict[str, Any]:
     path: Path | None = folder / ENCODER_FILE
     if is_local := folder.is_dir():
         # Before its files are looked for, which would otherwise be missing or old.
-        finish_replacing(folder)
+        finish_replacing(folder, PARTS)
     else:
         require_transformers(f"The encoder '{name}', which is not a folder here,")
         from .transformer_folder import find_file
@@ -140,24 +146,21 @@ def _read_static(
 
 
 def write_encoder(source: AnySource, folder: str | Path) -> None:
-    """Write an encoder folder, with its card if it has one. Other files in the folder are left alone."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    if isinstance(source, StaticSource):
-        write_static(source, folder)
-    else:
-        from .transformer_folder import write_transformer
+    """Write an encoder folder, completely or not at all, with its card if it has one. Other files are left alone."""
+    # Another encoder's file of sentence-transformers is removed: it is there only for the poolings that it has.
+    with fill_folder(Path(folder), last=ENCODER_FILE, remove=["modules.json"], parts=PARTS) as temporary:
+        if isinstance(source, StaticSource):
+            write_static(source, temporary)
+        else:
+            from .transformer_folder import write_transformer
 
-        write_transformer(source, folder)
-    if source.card is not None:
-        (folder / CARD_FILE).write_bytes(source.card)
-    data: dict[str, Any] = {"fingerprint": source.fingerprint, "settings": source.settings.to_dict()}
-    if source.kind != TRANSFORMER:
-        data["kind"] = source.kind
-    write_manifest(folder / ENCODER_FILE, FORMAT_VERSION, data)
-    # safetensors makes files that only their owner can read, and a pipeline is there to be shared.
-    for weights in folder.rglob("*.safetensors"):
-        weights.chmod((folder / ENCODER_FILE).stat().st_mode)
+            write_transformer(source, temporary)
+        if source.card is not None:
+            (temporary / CARD_FILE).write_bytes(source.card)
+        data: dict[str, Any] = {"fingerprint": source.fingerprint, "settings": source.settings.to_dict()}
+        if source.kind != TRANSFORMER:
+            data["kind"] = source.kind
+        write_manifest(temporary / ENCODER_FILE, FORMAT_VERSION, data)
 
 
 def pack_encoder(source: AnySource) -> bytes:

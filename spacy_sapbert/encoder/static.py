@@ -181,16 +181,12 @@ def _compute_fingerprint(tokenizer: Tokenizer, rows: np.ndarray, scales: np.ndar
 
 
 def write_static(source: StaticSource, folder: Path) -> None:
-    """Write all files of the encoder folder but its manifest and its card."""
+    """Write all files of the encoder folder but its manifest and its card into an empty folder."""
     table = {"rows": np.array(source.rows), "scales": np.array(source.scales)}
-    # Not written into: an encoder may have mapped the present file, perhaps this one.
-    (folder / TABLE_FILE).unlink(missing_ok=True)
     save_file(table, folder / TABLE_FILE, metadata={"format": "np"})
     (folder / TOKENIZER_FILE).write_text(source.tokenizer.to_str(), encoding="utf8")
-    if source.settings.normalize_writing:
-        # sentence-transformers has no such step.
-        (folder / "modules.json").unlink(missing_ok=True)
-    else:
+    # sentence-transformers has no such step.
+    if not source.settings.normalize_writing:
         srsly.write_json(folder / "modules.json", MODULES)
 
 

@@ -21,6 +21,7 @@ from transformers.utils import cached_file
 from transformers.utils import logging as transformers_logging
 
 from ..errors import DAMAGED, MISSING
+from ..files import is_inside
 from ..forking import free_in_children
 from .settings import ADAPTED, ENCODER_FILE, EncoderSettings
 from .static import MODULES
@@ -74,7 +75,9 @@ def read_metadata(name: str | Path, revision: str | None = None) -> tuple[str, d
         return "", {}
     try:
         paths = {str(module["type"]).rsplit(".", 1)[-1]: module.get("path", "") for module in modules}
-    except (KeyError, TypeError, AttributeError) as error:
+        if outside := [path for path in paths.values() if path and not is_inside(path)]:
+            raise ValueError(f"it names {outside[0]!r}, which is not a path in its folder")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise OSError(f"can't read an encoder from '{name}': modules.json is damaged ({error!r})") from error
     if any(module["type"] == MODULES[0]["type"] for module in modules):
         # A static encoder whose manifest is missing, or this would not be read.
@@ -237,7 +240,7 @@ def read_adapted(
 
 
 def write_transformer(source: EncoderSource, folder: Path) -> None:
-    """Write all files of the encoder folder but its manifest and its card."""
+    """Write all files of the encoder folder but its manifest and its card into an empty folder."""
     if source.kind == ADAPTED:
         _write_adapted(source.transformer, folder)
         _write_tokenizer(source, folder / BASE_FOLDER)
@@ -268,7 +271,6 @@ def _write_metadata(folder: Path, settings: EncoderSettings, width: int) -> None
     writing that sentence-transformers does not support are not written. The library then warns that it uses its default
     pooling."""
     if settings.pooling not in ("cls", "mean") or not settings.attention_mask or settings.normalize_writing:
-        (folder / "modules.json").unlink(missing_ok=True)  # of an encoder that was here before
         return
     modules = [
         {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
@@ -277,6 +279,6 @@ def _write_metadata(folder: Path, settings: EncoderSettings, width: int) -> None
     srsly.write_json(folder / "modules.json", modules)
     config = {"max_seq_length": settings.max_length, "do_lower_case": settings.lower_case}
     srsly.write_json(folder / "sentence_bert_config.json", config)
-    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling").mkdir()
     pooling: dict[str, Any] = {key: mode == settings.pooling for key, mode in POOLING_KEYS.items()}
     srsly.write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": width, **pooling})

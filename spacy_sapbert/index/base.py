@@ -13,11 +13,11 @@ from ..errors import MISSING
 from ..files import fill_folder, pack_with, read_manifest, save_array, unpack_with, write_manifest
 
 INDEX_FILE = "index.json"
-VECTORS_FILE = "dataset.npy"
-ADDED_FILE = "added.npy"
-ALTERED_FILE = "altered.npy"
+# Vectors that the index was built from, that were added, and of altered names.
+ARRAY_FILES = VECTORS_FILE, _, _ = "dataset.npy", "added.npy", "altered.npy"
 # The files that the package of an approximate index writes.
 STRUCTURE_FOLDER = "structure"
+PARTS = (*ARRAY_FILES, STRUCTURE_FOLDER)
 FORMAT_VERSION = 1
 # From so many rows on, vectors are stored in half precision: 10 million of 256 numbers take 5 GB instead of 10. A
 # cosine changes by 3e-5 at most.
@@ -255,7 +255,7 @@ class Index:
         path (str | Path): The folder; other files in it are left alone.
         RAISES (ValueError): If the index has not been built.
         """
-        arrays = {VECTORS_FILE: self._built, ADDED_FILE: self._added, ALTERED_FILE: self._altered}
+        arrays = dict(zip(ARRAY_FILES, (self._built, self._added, self._altered), strict=True))
         data = {
             "kind": self.kind,
             "rows": len(self),
@@ -265,7 +265,7 @@ class Index:
             "recall": self.recall,
         }
         # An index that lay in the folder before may have files that this one lacks.
-        with fill_folder(Path(path), last=INDEX_FILE, remove=[*arrays, STRUCTURE_FOLDER]) as folder:
+        with fill_folder(Path(path), last=INDEX_FILE, remove=PARTS) as folder:
             for name, vectors in arrays.items():
                 if vectors is not None:
                     with (folder / name).open("wb") as file:
@@ -277,13 +277,13 @@ class Index:
 
     def read(self, folder: Path, memory_map: bool = True) -> dict[str, Any]:
         """Load a folder that an index of any kind has written, and return its manifest. See `read_index`."""
-        data = read_manifest(folder / INDEX_FILE, FORMAT_VERSION, used=["*.npy"])
+        data = read_manifest(folder / INDEX_FILE, FORMAT_VERSION, parts=PARTS, used=["*.npy"])
         files = data["files"]
         if VECTORS_FILE not in files:
             raise FileNotFoundError(MISSING.format(path=folder / VECTORS_FILE))
         load = partial(np.load, mmap_mode="r" if memory_map else None)
-        names = (VECTORS_FILE, ADDED_FILE, ALTERED_FILE)
-        self._vectors, self._added, self._altered = (load(folder / name) if name in files else None for name in names)
+        arrays = (load(folder / name) if name in files else None for name in ARRAY_FILES)
+        self._vectors, self._added, self._altered = arrays
         self.fingerprint = data["fingerprint"]
         return data
 

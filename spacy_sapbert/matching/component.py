@@ -18,7 +18,16 @@ from spacy.training import Example
 from typing_extensions import Self
 
 from ..annotations import Match, register_match, write_match
-from ..files import fill_folder, find_part, pack_with, read_manifest, save_array, unpack_with, write_manifest
+from ..files import (
+    fill_folder,
+    find_part,
+    finish_replacing,
+    pack_with,
+    read_manifest,
+    save_array,
+    unpack_with,
+    write_manifest,
+)
 from ..settings import SettingsAttributes, with_settings
 from ..snapshot import Home, Shared, find_pipeline, list_by_linker
 from . import MatcherSettings
@@ -189,12 +198,11 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
         return linker if isinstance(linker, SapbertLinker) else None
 
     def _make_bags(self, terminology: Terminology) -> BagTable:
-        from .bags import BagTable, list_canonical_words, read_lists
+        from .bags import BagTable, read_lists
 
         fingerprint, table = self._bags
         if table is None or fingerprint != terminology.fingerprint:
-            names, kept = terminology.names["name"], list_canonical_words(terminology)
-            table = BagTable.build(names, terminology.name_concept, *read_lists(), kept)
+            table = BagTable.build(terminology.names["name"], terminology.name_concept, *read_lists())
             self._bags = terminology.fingerprint, table
         return table
 
@@ -204,13 +212,16 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
         path (str | Path): The folder.
         exclude (Iterable[str]): Not used.
         """
+        from .bags import BagTable
+
         # Not if it has different linkers in several pipelines: nothing tells which one is being saved.
         pipelines = [*list_by_linker(self).values()]
         linker = self._get_linker(pipelines[0]) if len(pipelines) == 1 else None
-        table = self._make_bags(linker.terminology)._asdict() if linker is not None and linker.is_ready else {}
-        with fill_folder(Path(path), last=BAGS_FILE, remove=[BAGS_FILE]) as folder:
-            for name, array in table.items():
-                with (folder / f"{name}.npy").open("wb") as file:
+        table = self._make_bags(linker.terminology) if linker is not None and linker.is_ready else ()
+        names = [f"{name}.npy" for name in BagTable._fields]
+        with fill_folder(Path(path), last=BAGS_FILE, remove=[BAGS_FILE, *names]) as folder:
+            for name, array in zip(names, table, strict=False):
+                with (folder / name).open("wb") as file:
                     save_array(file, array)
             if table:
                 write_manifest(folder / BAGS_FILE, FORMAT_VERSION, {"terminology": self._bags[0]})
@@ -229,8 +240,9 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
     def _load(self, path: Path, mmap_mode: Literal["r"] | None = "r") -> Self:
         from .bags import BagTable
 
+        used = [f"{name}.npy" for name in BagTable._fields]
+        finish_replacing(path, [BAGS_FILE, *used])
         if find_part(path, BAGS_FILE).is_file():
-            used = [f"{name}.npy" for name in BagTable._fields]
             data = read_manifest(find_part(path, BAGS_FILE), FORMAT_VERSION, used=used)
             arrays = [np.asarray(np.load(find_part(path, name), mmap_mode=mmap_mode)) for name in used]
             self._bags = data["terminology"], BagTable(*arrays)

@@ -280,9 +280,9 @@ def load_learned(path: Path, model: NetworkModel, name: str, computed: Sequence[
 
     Features other than the computed ones are refused.
     """
-    features = tuple(read_manifest(path / RERANKER_FILE, FORMAT_VERSION)["features"])
-    used = (MODEL_FILE, ARRAYS_FILE) if features else (ARRAYS_FILE,)
-    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION, used=used)
+    used: tuple[str, ...] = (MODEL_FILE, ARRAYS_FILE)
+    features = tuple(read_manifest(path / RERANKER_FILE, FORMAT_VERSION, parts=used)["features"])
+    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION, used=used if features else (ARRAYS_FILE,))
     if features and features != tuple(computed):
         reason = (
             f"it was trained with {len(features)} features, this version of spacy-sapbert computes {len(computed)}, or "

@@ -180,7 +180,7 @@ class VectorStore:
             return
         chunk = np.empty(len(keys), dtype=self._dtype)
         chunk["key"], chunk["vector"] = keys, vectors
-        with fill_folder(self.path) as folder:
+        with fill_folder(self.path, parts=[f"vectors-{'?' * 16}-{'?' * 16}.npy"]) as folder:
             unnamed = folder / "chunk.npy"
             with unnamed.open("wb") as file_:
                 save_array(file_, chunk)

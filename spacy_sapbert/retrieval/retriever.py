@@ -393,7 +393,7 @@ class Retriever:
     def from_disk(cls, path: Path, terminology: Terminology, *, memory_map: bool = True) -> Retriever:
         """Load what `to_disk` saved, with the terminology that it was saved with."""
         used = [f"{name}.npy" for name in (*ARRAYS, *TABLE_ARRAYS)]
-        data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, used=used)
+        data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, parts=[*used, "index"], used=used)
         if data["terminology"] != terminology.fingerprint:
             raise ValueError(_explain_mixed(path, "the terminology beside it"))
         arrays = [np.asarray(np.load(path / name, mmap_mode="r" if memory_map else None)) for name in used]

@@ -68,7 +68,7 @@ def load_folder(
     folder: Path, schemas: Mapping[str, pl.Schema], *, memory_map: bool = True
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """Load the tables of a folder after checking their hashes, and the manifest."""
-    manifest = read_manifest(folder / MANIFEST, FORMAT_VERSION)
+    manifest = read_manifest(folder / MANIFEST, FORMAT_VERSION, parts=schemas)
     tables = {}
     for name, schema in schemas.items():
         path, layout = folder / name, manifest["layouts"].get(name)

@@ -20,6 +20,7 @@ from spacy_sapbert.files import hash_file, read_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile
 from spacy_sapbert.terminology.storage import FORMAT_VERSION, MANIFEST
+from spacy_sapbert.terminology.table import FILES
 
 from ..data.mentions import EQUAL_IDS, Mention, read_dictionary_rows, read_mentions
 from ..data.protocols import get_protocol, make_task
@@ -237,7 +238,7 @@ def _settle_release(name: str, corpus: Corpus, said: str) -> Corpus:
 
 def _find_in_terminology(folder: Path) -> tuple[str, str]:
     """Find the version in the report of the reader, and the settings by which it has left out or added names."""
-    report = read_manifest(folder / MANIFEST, FORMAT_VERSION, check_files=False).get("report") or {}
+    report = read_manifest(folder / MANIFEST, FORMAT_VERSION, parts=FILES, check_files=False).get("report") or {}
     version, settings = str(report.get("source_version") or ""), WHOLE | (report.get("settings") or {})
     changed = [f"{name} = {json.dumps(settings[name])}" for name in WHOLE if settings[name] != WHOLE[name]]
     name = f"UMLS {version}" if UMLS_VERSION.fullmatch(version) else version

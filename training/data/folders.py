@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 import spacy_sapbert
-from spacy_sapbert.files import OtherFormatError, fill_folder, read_manifest, write_manifest
+from spacy_sapbert.files import OtherFormatError, fill_folder, finish_replacing, read_manifest, write_manifest
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,12 @@ class DataFolder:
     manifest: str  # The file name of the manifest.
     command: str  # The command that writes such folders, for messages.
     version: int = 2
+    parts: tuple[str, ...] = ("*.parquet",)  # What a save writes beside the manifest, also in patterns.
 
     @contextmanager
     def write(self, path: str | Path, data: Mapping[str, Any]) -> Iterator[Path]:
         """Yield a temporary folder. On success, its files are moved into place, the manifest last."""
-        with fill_folder(Path(path), last=self.manifest) as temporary:
+        with fill_folder(Path(path), last=self.manifest, parts=self.parts) as temporary:
             yield temporary
             content = {**data, "spacy_sapbert": spacy_sapbert.__version__}
             write_manifest(temporary / self.manifest, self.version, content)
@@ -40,6 +41,7 @@ class DataFolder:
     def read(self, path: str | Path) -> dict[str, Any]:
         """Read the manifest of a folder, and check the files that it lists."""
         manifest = Path(path) / self.manifest
+        finish_replacing(manifest.parent, [self.manifest, *self.parts])
         if not manifest.is_file():
             raise FileNotFoundError(
                 f"There is no {self.manifest} in {path}, so the folder is missing or incomplete. "

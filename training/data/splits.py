@@ -17,7 +17,7 @@ from .folders import DataFolder
 from .task import LinkingTask
 
 HELD_OUT_FILE = "held_out.json"
-FOLDER = DataFolder("split.json", "split")
+FOLDER = DataFolder("split.json", "split", parts=("held_out*.json", "dictionary_*.json", "terminology"))
 # The language (LAT) among whose names those of other languages are searched.
 TARGET = "ENG"
 

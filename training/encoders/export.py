@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,12 +15,11 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from spacy_sapbert.encoder.folder import CARD_FILE, AnySource, read_encoder, write_encoder
-from spacy_sapbert.encoder.settings import ENCODER_FILE, TRANSFORMER, EncoderSettings
+from spacy_sapbert.encoder.folder import read_encoder, write_encoder
+from spacy_sapbert.encoder.settings import TRANSFORMER, EncoderSettings
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.static import StaticSource, make_source
 from spacy_sapbert.encoder.transformer import EncoderSource, compute_fingerprint
-from spacy_sapbert.files import fill_folder
 
 from .bases import find_encoder
 from .card import NO_NOTES, CardNotes, read_results, write_averaged_card
@@ -78,17 +78,6 @@ def average_weights(trained: torch.nn.Module, base: torch.nn.Module, base_share:
     return mixed
 
 
-def write_encoder_folder(source: AnySource, folder: str | Path, card: str = "") -> None:
-    """Write an encoder folder, completely or not at all, with a card if there is one. Other files are left alone."""
-    with fill_folder(Path(folder), last=ENCODER_FILE) as temporary:
-        if card:
-            (temporary / CARD_FILE).write_text(card, encoding="utf8")
-        write_encoder(source, temporary)
-        # The file of sentence-transformers is there only for the poolings that it has. An earlier encoder's is removed.
-        if not (temporary / "modules.json").is_file():
-            (Path(folder) / "modules.json").unlink(missing_ok=True)
-
-
 # Means of several encoders, model soups (Wortsman et al., ICML 2022)
 
 
@@ -117,7 +106,8 @@ def average_encoders(
     if results:
         notes = notes._replace(results=read_results(results, averaged.fingerprint))
     ingredients = list(zip(names, checked, sources, strict=True))
-    write_encoder_folder(averaged.content, output, write_averaged_card(ingredients, averaged, dtype, notes))
+    card = write_averaged_card(ingredients, averaged, dtype, notes)
+    write_encoder(replace(averaged.content, card=card.encode("utf8")), output)
     return averaged
 
 
@@ -236,5 +226,5 @@ def write_static_encoder(
 ) -> StaticSource:
     """Write the folder of a static encoder, completely or not at all. See `quantise`."""
     source = quantise(tokenizer, table, max_length=max_length)
-    write_encoder_folder(source, folder)
+    write_encoder(source, folder)
     return source

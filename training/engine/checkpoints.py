@@ -23,6 +23,8 @@ STATE_FILE = "state.safetensors"
 CHECKPOINT_FILE = "checkpoint.json"
 FORMAT_VERSION = 3
 KEPT = 2
+# Strict, because matching folders are deleted. Others may be the user's own.
+STEPS = "step-" + 8 * "[0-9]"
 KINDS_OF_RANDOM = ("cpu", "cuda")
 
 
@@ -51,7 +53,7 @@ def save_checkpoint(
     name = f"step-{data['step']:08d}"
     known = {path.name for path in list_checkpoints(folder)}
     # Earlier checkpoints survive a full disk or a power cut.
-    with fill_folder(folder, remove=sorted({*known, name})[:-KEPT]) as temporary:
+    with fill_folder(folder, remove=sorted({*known, name})[:-KEPT], parts=[STEPS]) as temporary:
         made = temporary / name
         made.mkdir()
         save_file(tensors, made / STATE_FILE)
@@ -60,18 +62,18 @@ def save_checkpoint(
 
 def list_checkpoints(folder: Path) -> list[Path]:
     """List the folders of a run's checkpoints, oldest first. A killed save is finished before."""
-    finish_replacing(folder)
-    return sorted(path for path in folder.glob("step-*") if (path / CHECKPOINT_FILE).is_file())
+    finish_replacing(folder, [STEPS])
+    return sorted(path for path in folder.glob(STEPS) if (path / CHECKPOINT_FILE).is_file())
 
 
 def choose_checkpoint(folder: Path) -> tuple[Path | None, list[tuple[Path, OSError]]]:
     """Choose the newest checkpoint whose files are complete, and list the damaged ones after it, with what is wrong
     with them. A killed save is finished before. It is an error if all are damaged, or another version saved the newest.
     """
-    finish_replacing(folder)
+    finish_replacing(folder, [STEPS])
     damaged: list[tuple[Path, OSError]] = []
     # Also folders without a manifest, which is one kind of damage.
-    for path in sorted(folder.glob("step-*"), reverse=True):
+    for path in sorted(folder.glob(STEPS), reverse=True):
         try:
             read_checkpoint(path)
         except OSError as error:

@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
@@ -18,6 +19,7 @@ import torch.distributed
 from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs, set_seed
 
+from spacy_sapbert.encoder.folder import write_encoder
 from spacy_sapbert.encoder.settings import TRANSFORMER
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import find_chosen, resolve_device, use_device
@@ -29,7 +31,7 @@ from ..data.splits import check_held_out, read_held_out
 from ..data.task import LinkingTask, limit_names
 from ..encoders.bases import load_base
 from ..encoders.card import NO_NOTES, CardNotes, read_results, write_card
-from ..encoders.export import check_dtype, write_encoder_folder
+from ..encoders.export import check_dtype
 from .checkpoints import list_checkpoints, load_transformer, read_step
 from .loop import TrainingLoop
 from .method import METHODS, Ending, Method, TrainingData, make_settings
@@ -110,7 +112,8 @@ def _finish(method: Method[Any], ending: Ending, description: RunDescription, ta
         **method.finish(trained, ending),
     }
     report = _report(description, trained, training, scores, settings.run.base_share, method.dtypes[0])
-    write_encoder_folder(trained.content, folder.encoder, write_card(report, method.describe(report)))
+    card = write_card(report, method.describe(report))
+    write_encoder(replace(trained.content, card=card.encode("utf8")), folder.encoder)
     write_json(folder.report, report.to_dict())
     return report
 
@@ -197,7 +200,8 @@ def export_run(
         scores = known.held_out if known is not None and known.encoder["trained"] == encoder.fingerprint else None
     training = {"steps": data["step"], "seconds": data["seconds"]}
     report = _report(description, encoder, training, scores, share, dtype)
-    write_encoder_folder(encoder.content, output, write_card(report, method.describe(report), notes))
+    card = write_card(report, method.describe(report), notes)
+    write_encoder(replace(encoder.content, card=card.encode("utf8")), output)
     return report
 
 

@@ -161,7 +161,8 @@ def read_learned(model: Path) -> dict[str, str]:
 def _read_pairs(folder: Path) -> dict[str, str]:
     try:
         # The tables of names, which may be large, are not looked at.
-        return list_mentions(read_manifest(folder / FOLDER.manifest, FOLDER.version, check_files=False))
+        path = folder / FOLDER.manifest
+        return list_mentions(read_manifest(path, FOLDER.version, parts=FOLDER.parts, check_files=False))
     except (OSError, ValueError):
         return {}
 

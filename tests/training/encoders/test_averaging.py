@@ -28,7 +28,6 @@ from training.encoders.export import (
     average_encoders,
     check_shares,
     finish_encoder,
-    write_encoder_folder,
 )
 
 SHARES = [0.5, 0.3, 0.2]
@@ -44,7 +43,8 @@ def make(path, seed, dtype="fp32", base="someone/small", **config):
     finished = finish_encoder(encoder.source.transformer, encoder, base_share=0.0, dtype=dtype)
     facts = CardFacts("Trained.", [*LINES, f"Fingerprint: {finished.fingerprint}."], ["sapbert"], [base])
     results = {"held_out": {"acc@1": 0.5 + seed / 100}}
-    write_encoder_folder(finished.content, path, compose_card(facts, CardNotes(results=results), {}))
+    card = compose_card(facts, CardNotes(results=results), {})
+    write_encoder(replace(finished.content, card=card.encode()), path)
     return str(path)
 
 

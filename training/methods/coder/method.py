@@ -24,7 +24,7 @@ from spacy_sapbert.index import GB, find_available
 from ...data.run_folder import RunReport
 from ...encoders.card import Making, describe_length
 from ...encoders.embeddings import Embeddings
-from ...engine.checkpoints import list_checkpoints, read_step
+from ...engine.checkpoints import STEPS, list_checkpoints, read_step
 from ...engine.method import Ending, Method, Model, TrainingData, copy_transformer
 from ...engine.nearest import search_others
 from ...engine.objectives import MultiSimilarityLoss, PairMiner, Pairs, cosines_between, list_pairs
@@ -384,7 +384,7 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
         # Lists of periods that end before the oldest checkpoint are not needed any more.
         checkpoints = list_checkpoints(self.folder.checkpoints)
         oldest = read_step(checkpoints[0]) if checkpoints else 0
-        for old in path.parent.glob("step-*"):
+        for old in path.parent.glob(f"{STEPS}.npz"):
             if int(old.stem.removeprefix("step-")) + batch.refresh_steps <= oldest:
                 old.unlink()
 
