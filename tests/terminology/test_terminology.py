@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from rrf_files import atom, write_release
+from rrf_files import atom, rrf_line, write_release
 
 from spacy_sapbert.terminology import Concept, Terminology, TerminologyBuilder, read_rrf
 from spacy_sapbert.terminology.knowledge_base import KnowledgeBase
@@ -231,7 +231,7 @@ def test_tables_that_do_not_fit_together_are_refused(small):
 def test_a_summary_counts_concepts_names_and_what_was_dropped(tmp_path):
     assert summarize(build([("C1", "cold")])) == "1 concepts with 1 names"
     lines = [atom("C1", "cold"), atom("C1", "Erkältung", LAT="GER"), atom("C2", "old", SUPPRESS="O")]
-    terminology = read_rrf(write_release(tmp_path, MRCONSO=lines, MRREL=[]), suppressed="drop")
+    terminology = read_rrf(write_release(tmp_path, MRCONSO=lines, MRREL=[rrf_line("MRREL")]), suppressed="drop")
     assert summarize(terminology) == (
         "1 concepts with 1 names; dropped: 1 names in other languages, 1 suppressed names, 1 concepts without names"
     )

@@ -145,7 +145,7 @@ def format_report(report: dict[str, Any]) -> str:
     }
     parts = [
         f"{kept['concepts']:,} concepts with {kept['names']:,} names (distinct by concept and language), from "
-        f"{kept['atoms']:,} of {report['read']['MRCONSO']:,} atoms."
+        f"{kept['atoms']:,} of {sum(n['rows'] for n in report['by_source'].values()):,} atoms."
     ]
     for header, entries in tables.items():
         rows = [(label, [n[key] for key in header[1:]] if len(header) > 2 else [n]) for label, n in entries.items()]

@@ -95,14 +95,15 @@ def write_triples(
         )
     settings = terminology.report.get("settings", {})
     triples, dropped = _collect_triples(folder, terminology, label)
+    n_rows = folder.read[folder.place("MRREL").name]
     if not len(triples):
         raise ValueError(
-            f"No triple is left of the {folder.read['MRREL']} rows of MRREL in {folder.path} (dropped: "
-            f"{dict(dropped)}). The terminology is probably of another release, or filtered to few concepts."
+            f"No triple is left of the {n_rows} rows of {folder.place('MRREL')} (dropped: {dict(dropped)}). The "
+            "terminology is probably of another release, or filtered to few concepts."
         )
     counts = dict(zip(triples.labels, np.bincount(triples.relations).tolist(), strict=True))
     data: dict[str, Any] = {
-        "counts": {"rows": folder.read["MRREL"], "triples": len(triples), "relations": len(counts)},
+        "counts": {"rows": n_rows, "triples": len(triples), "relations": len(counts)},
         "dropped": {**dropped, "malformed": folder.malformed_count},
         "relations": dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
         "settings": {

@@ -13,7 +13,7 @@ import polars as pl
 
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology import Terminology, read_rrf
-from spacy_sapbert.terminology.readers.rrf import read_retired
+from spacy_sapbert.terminology.readers.rrf import read_changes, read_retired
 from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
 
 REPORT = "report.json"
@@ -72,7 +72,7 @@ def read_successors(folder: str | Path) -> pl.DataFrame:
         )
     # Chains of merged concepts are followed to their ends.
     merged = read_retired(release).select(id="retired", relation=pl.lit(SAME), successor="CUI")
-    rows = release.table("MRCUI", ("CUI1", "REL", "CUI2")).filter(pl.col("REL") != SAME)
+    rows = read_changes(release).filter(pl.col("REL") != SAME)
     others = rows.select(id="CUI1", relation="REL", successor="CUI2")
     return pl.concat([merged, others]).unique(maintain_order=True)
 

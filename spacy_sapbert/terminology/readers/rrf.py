@@ -1,4 +1,4 @@
-"""Read a release in Rich Release Format (RRF), such as UMLS or a subset of it."""
+"""Read a release in Rich Release Format (RRF), such as UMLS, a subset of it, or RxNorm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..licences import STRICTEST, Source
 from ..names import list_distinct_names, normalize_names, unite_names
 from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, Terminology
 from .lines import Texts, make_factory, takes_settings, verify
-from .rrf_lines import RrfFolder
+from .rrf_lines import RXNORM, RrfFolder
 
 # A larger share of rows about unknown concepts suggests that the files are of different releases.
 UNKNOWN_SHARE = 0.05
@@ -36,6 +36,10 @@ LABELS = {"SAB": "source", "LAT": "language", "TTY": "term_type"}
 WHITE_SPACE = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
+# The flags of the preferred names of a concept.
+PREFERRED = {"TS": "P", "STT": "PF", "ISPREF": "Y"}
+# The term types of RxNorm's own names that are not the normalized name of a concept.
+RXNORM_SYNONYMS = ("ET", "PSN", "SY", "TMSY")
 # White space and control characters, as in the builder.
 NOT_IN_ID = r"[\s\x00-\x1f\x7f-\x9f]"
 # Attributes of MRSAT that `write_rrf` uses: a concept's code in a source without a name of the concept, and a canonical
@@ -104,9 +108,10 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
 
     MRCONSO is required. MRSTY, MRDEF, MRREL, MRSAB, MRCUI and MRDOC are read if the folder has them. Files may be
     gzipped or in parts. MRFILES gives their columns; without it, they have the standard columns. A concept has one name
-    for each distinct string and language, in the order of the file.
+    for each distinct string and language, in the order of the file. RxNorm's files are read alike: RXNCONSO, RXNSTY and
+    so on. Its normalized names are the preferred ones.
 
-    path (str | Path): The folder with MRCONSO.RRF, or its parent if it is called META.
+    path (str | Path): The folder with MRCONSO.RRF or RXNCONSO.RRF, or its parent if it is called META or rrf.
     settings (RrfSettings): Given as keyword arguments: `read_rrf(path, languages=["ENG", "GER"])`.
     RETURNS (Terminology): The terminology. Its report has counts by reason, source, language and term type.
     RAISES (FileNotFoundError): If there is no MRCONSO.
@@ -116,19 +121,20 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
     if "MRREL" not in folder:
         what = "parents" if settings.tradenames == "off" else "parents and tradenames"
         warnings.warn(
-            f"{folder.path} has no MRREL, so the terminology is without {what}. Copy the file there if the release has "
-            "it; a subset made with MetamorphoSys may have left it out.",
+            f"{folder.path} has no {folder.place('MRREL').name}, so the terminology is without {what}. Copy the file "
+            "there if the release has it; a subset made with MetamorphoSys may have left it out.",
             stacklevel=3,
         )
-    atoms, counts = read_atoms(folder, settings)
+    sources = read_sources(folder)
+    atoms, counts = read_atoms(folder, settings, sources)
     retired = read_retired(folder, counts.ids) if settings.remap_retired else None
-    sources = _add_levels(read_sources(folder), counts.labels)
+    sources = _add_levels(sources, counts.labels)
     is_kept = keep_sources(settings.sources, settings.max_restriction_level, sources)
     types = remap(folder.table("MRSTY", ("CUI", "TUI", "STY")), ("CUI",), retired)
     atoms = _keep_semantic_types(atoms, types, settings.semantic_types, folder, counts)
     ids, atoms = _number_concepts(atoms.with_columns(pl.col("source").replace(NO_SOURCE, "")))
     names = unite_names(atoms.select(NAME_SCHEMA.names()))
-    relations = _read_relations(folder, retired, is_kept, settings.suppressed)
+    relations = _read_relations(folder, retired, is_kept, settings.suppressed, counts.owners)
     given: dict[str, int] = {}
     if settings.tradenames != "off":
         names, given = _add_tradenames(names, relations, ids, settings.tradenames, settings.tradename_direction)
@@ -146,11 +152,12 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
     concepts = _make_concepts(ids, atoms, {name: pl.concat(tables) for name, tables in columns.items()})
     used = {*atoms["source"].unique(), *best["SAB"].unique(), *relations["SAB"].unique()} - {""}
     about = {"MRREL": relations[["CUI1", "CUI2"]], "MRSTY": types[["CUI"]], "MRDEF": definitions[["CUI"]]}
+    about = {folder.place(name).name: table for name, table in about.items()}
     report = {
         **_read_version(folder),
         "settings": settings.to_dict(),
         "kept": {"concepts": concepts.height, "names": names.height, "atoms": atoms.height},
-        "unknown_concepts": _count_unknown(about, counts.ids),
+        "unknown_concepts": _count_unknown(about, counts.ids, folder.place("MRCONSO").name),
         "retired_concepts": 0 if retired is None else retired.height,
         "tradenames": given,
         "semantic_types": dict(types.select("TUI", "STY").unique().sort("TUI").iter_rows()),
@@ -218,6 +225,7 @@ class AtomCounts:
     labels: pl.DataFrame  # SAB, LAT, TTY, SRL and `rows`, the number of atoms
     normalized: int  # atoms whose names were changed by normalizing them
     dropped: Counter[str]  # by reason
+    owners: pl.DataFrame | None  # AUI and CUI of each atom, in RxNorm
 
     def by(self, column: str) -> dict[str, int]:
         """Count rows by SAB, LAT or TTY, the most frequent first."""
@@ -225,16 +233,22 @@ class AtomCounts:
         return dict(totals.iter_rows())
 
 
-def read_atoms(folder: RrfFolder, settings: RrfSettings) -> tuple[pl.DataFrame, AtomCounts]:
+def read_atoms(
+    folder: RrfFolder, settings: RrfSettings, sources: Mapping[str, Source]
+) -> tuple[pl.DataFrame, AtomCounts]:
     """Read the atoms of MRCONSO, keep those that pass the filters, and count all of them. The kept ones have the
     columns CUI, name, language, source, term_type, preferred, code and rank (0 for the best canonical name). A file
     without rows, settings with values that do not occur (probably misspelt) and an empty result are refused."""
-    kept, ids, labels = [], [], []
+    kept, ids, labels, owners = [], [], [], []
     normalized = 0
     dropped: Counter[str] = Counter()
     conditions = _make_conditions(settings)
-    for block in folder.tables("MRCONSO", ATOM_COLUMNS):
+    columns = (*ATOM_COLUMNS, "AUI") if folder.prefix == RXNORM else ATOM_COLUMNS
+    for block in folder.tables("MRCONSO", columns):
         n = block.height
+        if folder.prefix == RXNORM:
+            owners.append(block.select("AUI", "CUI"))
+            block = _fill_flags(block, sources)
         block, own_ids = _with_good_ids(block, folder)
         dropped["bad_id"] += n - block.height
         ids.append(own_ids)
@@ -245,13 +259,23 @@ def read_atoms(folder: RrfFolder, settings: RrfSettings) -> tuple[pl.DataFrame, 
         kept.append(block)
         normalized += n_changed
         dropped["empty_name"] += n - block.height
-    counts = AtomCounts(pl.concat(ids).unique(), pl.concat(labels), normalized, dropped)
-    if not folder.read["MRCONSO"]:
-        raise ValueError(CUT_SHORT.format(file=folder.path / "MRCONSO", found="is empty"))
+    of_atoms = pl.concat(owners) if owners else None
+    counts = AtomCounts(pl.concat(ids).unique(), pl.concat(labels), normalized, dropped, of_atoms)
+    if not folder.read[folder.place("MRCONSO").name]:
+        raise ValueError(CUT_SHORT.format(file=folder.place("MRCONSO"), found="is empty"))
     wanted = {"LAT": settings.languages, "SAB": settings.sources, "TTY": settings.term_types}
     for column, values in wanted.items():
         _check_values(folder, "MRCONSO", column, values, list(counts.by(column)))
     return _check_any(folder, counts, pl.concat(kept)), counts
+
+
+def _fill_flags(block: pl.DataFrame, sources: Mapping[str, Source]) -> pl.DataFrame:
+    """Fill what RxNorm leaves empty: the flags of preferred names, and the restriction level, which RXNSAB gives."""
+    is_best = (pl.col("SAB") == "RXNORM") & ~pl.col("TTY").is_in(RXNORM_SYNONYMS)
+    flags = {column: pl.when(is_best).then(pl.lit(best)).otherwise(pl.lit("")) for column, best in PREFERRED.items()}
+    levels = {sab: str(source.restriction_level) for sab, source in sources.items()}
+    level = pl.when(pl.col("SRL") == "").then(pl.col("SAB").replace_strict(levels, default="")).otherwise("SRL")
+    return block.with_columns(SRL=level, **flags)
 
 
 def _keep_semantic_types(
@@ -305,7 +329,7 @@ def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> tuple[pl.DataFrame
     if folder.errors == "raise":
         first = block.filter(bad).row(0, named=True)
         raise ValueError(
-            f"{folder.path / 'MRCONSO'} has an atom {first['STR']!r} of a concept with the id {first['CUI']!r}, which "
+            f"{folder.place('MRCONSO')} has an atom {first['STR']!r} of a concept with the id {first['CUI']!r}, which "
             "is empty or holds white space or a control character. Correct the line, or set errors = 'skip'."
         )
     return block.filter(~bad), ids.filter(~is_bad)
@@ -317,7 +341,7 @@ def _as_atoms(block: pl.DataFrame, lower_case: bool) -> tuple[pl.DataFrame, int]
     if lower_case:
         stripped = stripped.str.to_lowercase()
     name = normalize_names(stripped)
-    is_best = {column: pl.col(column) == best for column, best in (("TS", "P"), ("STT", "PF"), ("ISPREF", "Y"))}
+    is_best = {column: pl.col(column) == best for column, best in PREFERRED.items()}
     # The best canonical name is English, not suppressed, and preferred by UMLS.
     faults = (pl.col("LAT") != "ENG", pl.col("SUPPRESS") != "N", *(~best for best in is_best.values()))
     rank = sum((fault.cast(pl.UInt8()) * 2**place for place, fault in enumerate(reversed(faults))), start=pl.lit(0))
@@ -340,7 +364,7 @@ def _check_values(
     for value in sorted(set(wanted or ()) - set(known)):
         found = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "") or "none at all"
         raise ValueError(
-            f"{folder.path / file} names no {what} {value!r}. Those it has are: {found}. Values are matched "
+            f"{folder.place(file)} names no {what} {value!r}. Those it has are: {found}. Values are matched "
             "exactly, case included."
         )
 
@@ -350,7 +374,7 @@ def _check_any(folder: RrfFolder, counts: AtomCounts, atoms: pl.DataFrame) -> pl
         filters = ", ".join(f"{reason}: {n} dropped" for reason, n in counts.dropped.items() if n) or "none"
         languages, sources = (", ".join(list(counts.by(column))[:30]) for column in ("LAT", "SAB"))
         raise ValueError(
-            f"No row of {folder.path / 'MRCONSO'} passes the filters: {filters}. It has the languages {languages} and "
+            f"No row of {folder.place('MRCONSO')} passes the filters: {filters}. It has the languages {languages} and "
             f"the sources {sources}. Values are matched exactly, case included."
         )
     return atoms
@@ -384,11 +408,22 @@ def _read_xrefs(folder: RrfFolder, retired: pl.DataFrame | None) -> dict[str, pl
     }
 
 
+def read_changes(folder: RrfFolder) -> pl.DataFrame:
+    """Read MRCUI: CUI1, REL and CUI2. RxNorm counts the concepts that took a concept's place; one that was only dropped
+    stands in its own place."""
+    if folder.prefix != RXNORM:
+        return folder.table("MRCUI", ("CUI1", "REL", "CUI2"))
+    rows = folder.table("MRCUI", ("CUI1", "CARDINALITY", "CUI2"))
+    is_dropped, is_merged = pl.col("CUI2") == pl.col("CUI1"), pl.col("CARDINALITY") == "1"
+    relation = pl.when(is_dropped).then(pl.lit("DEL")).when(is_merged).then(pl.lit("SY")).otherwise(pl.lit("RO"))
+    return rows.select("CUI1", REL=relation, CUI2=pl.when(is_dropped).then(pl.lit("")).otherwise("CUI2"))
+
+
 def read_retired(folder: RrfFolder, living: pl.Series | None = None) -> pl.DataFrame:
     """Read from MRCUI the `retired` concepts that were merged into others (CUI). Concepts that were deleted, or mapped
     to broader, narrower or related ones, have no row. Those in MRCONSO, if they are given, are not retired even if
     MRCUI lists them."""
-    table = folder.table("MRCUI", ("CUI1", "REL", "CUI2")).filter(pl.col("REL") == "SY", pl.col("CUI2") != "")
+    table = read_changes(folder).filter(pl.col("REL") == "SY", pl.col("CUI2") != "")
     if living is not None:
         table = table.filter(~pl.col("CUI1").is_in(living.implode()))
     merged = dict(table.select("CUI1", "CUI2").iter_rows())
@@ -407,7 +442,7 @@ def read_retired(folder: RrfFolder, living: pl.Series | None = None) -> pl.DataF
 
 def _list_retired(folder: RrfFolder, living: pl.Series) -> pl.DataFrame:
     """List from MRCUI what the concepts that are not in MRCONSO were merged into, and what they were mapped to."""
-    rows = folder.table("MRCUI", ("CUI1", "REL", "CUI2")).filter(~pl.col("CUI1").is_in(living.implode()))
+    rows = read_changes(folder).filter(~pl.col("CUI1").is_in(living.implode()))
     others, is_same = pl.col("CUI2").replace("", None), pl.col("REL") == "SY"
     return (
         rows.group_by(id="CUI1")
@@ -427,18 +462,28 @@ def remap(table: pl.DataFrame, columns: Sequence[str], retired: pl.DataFrame | N
 
 
 def _read_relations(
-    folder: RrfFolder, retired: pl.DataFrame | None, is_kept: pl.Expr, suppressed: Suppressed
+    folder: RrfFolder,
+    retired: pl.DataFrame | None,
+    is_kept: pl.Expr,
+    suppressed: Suppressed,
+    owners: pl.DataFrame | None,
 ) -> pl.DataFrame:
-    """Read the rows of MRREL about parents and tradenames: CUI1, REL, CUI2, RELA and SAB."""
-    columns = ("CUI1", "REL", "CUI2", "RELA", "SAB")
+    """Read the rows of MRREL about parents and tradenames: CUI1, REL, CUI2, RELA and SAB. In RxNorm, relations that a
+    source gives have atoms in place of concepts."""
+    columns = ["CUI1", "REL", "CUI2", "RELA", "SAB", *(() if owners is None else ("AUI1", "AUI2"))]
     wanted = (IS_PARENT | IS_CHILD | IS_TRADENAME) & is_kept
     if suppressed == "drop":
         wanted = wanted & (pl.col("SUPPRESS") == "N")
     rows = [pl.DataFrame(schema={column: pl.String() for column in columns})]
     if "MRREL" in folder:
         for block in folder.tables("MRREL", (*columns, "SUPPRESS")):
-            rows.append(remap(block.filter(wanted).select(columns), ("CUI1", "CUI2"), retired))
-    return pl.concat(rows)
+            rows.append(block.filter(wanted).select(columns))
+    relations = pl.concat(rows)
+    if owners is not None:
+        for cui, aui in (("CUI1", "AUI1"), ("CUI2", "AUI2")):
+            owner = pl.col(aui).replace_strict(owners["AUI"], owners["CUI"], default="")
+            relations = relations.with_columns(pl.when(pl.col(cui) == "").then(owner).otherwise(cui).alias(cui))
+    return remap(relations.select(columns[:5]), ("CUI1", "CUI2"), retired)
 
 
 def _find_parents(relations: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
@@ -545,8 +590,8 @@ def _make_lists(values: pl.DataFrame, name: str, n_concepts: int) -> pl.Series:
     return concepts.join(lists, on="concept", how="left", maintain_order="left")[name].fill_null([])
 
 
-def _count_unknown(tables: dict[str, pl.DataFrame], ids: pl.Series) -> dict[str, int]:
-    """Count the rows of each file about concepts that MRCONSO does not have, and warn if there are many."""
+def _count_unknown(tables: dict[str, pl.DataFrame], ids: pl.Series, atoms: str) -> dict[str, int]:
+    """Count the rows of each file about concepts that the file of atoms does not have, and warn if there are many."""
     # All ids are looked up at once: this makes one set of the known ones.
     mentioned = pl.concat([column for table in tables.values() for column in table.iter_columns()])
     is_unknown = (~mentioned.is_in(ids.implode())).to_numpy()
@@ -557,7 +602,7 @@ def _count_unknown(tables: dict[str, pl.DataFrame], ids: pl.Series) -> dict[str,
         start = end
         if counts[file] > UNKNOWN_SHARE * table.height:
             message = (
-                f"{counts[file]} of {table.height} rows of {file} are about concepts that MRCONSO does not have, and "
+                f"{counts[file]} of {table.height} rows of {file} are about concepts that {atoms} does not have, and "
                 "were left out. The folder probably mixes the files of two releases."
             )
             warnings.warn(message, stacklevel=4)

@@ -30,11 +30,18 @@ COLUMNS = {
     "MRSAB": "VCUI RCUI VSAB RSAB SON SF SVER VSTART VEND IMETA RMETA SLC SCC SRL TFR CFR CXTY TTYL ATNL LAT CENC "
     "CURVER SABIN SSN SCIT",
     "MRCUI": "CUI1 VER REL RELA MAPREASON CUI2 MAPIN",
+    "RXNCUI": "CUI1 VER_START VER_END CARDINALITY CUI2",
     "MRSAT": "CUI LUI SUI METAUI STYPE CODE ATUI SATUI ATN SAB ATV SUPPRESS CVF",
     "MRDOC": "DOCKEY VALUE TYPE EXPL",
     "MRFILES": "FIL DES FMT CLS RWS BTS",
     "MRCOLS": "COL DES REF MIN AV MAX FIL DTY",
 }
+# What the names of files begin with in UMLS and in RxNorm, and the folder of a release that holds them.
+UMLS, RXNORM = "MR", "RXN"
+FOLDERS = {UMLS: "META", RXNORM: "rrf"}
+# What a terminology is without if a file is empty.
+GIVES = {"MRSTY": "semantic types", "MRDEF": "definitions", "MRREL": "parents and tradenames"}
+GIVES |= {"MRSAB": "versions and licences of its sources"}
 # A whole file, or one of the parts of a file in a full release: MRCONSO.RRF.aa.gz, MRCONSO.RRF.ab.gz, ...
 _PART = re.compile(r"\.RRF(?P<part>\.(?!gz$)[a-z]{2})?(?P<packed>\.gz)?$")
 # Larger blocks cost more in fresh memory than they save in calls.
@@ -56,30 +63,41 @@ class RrfFolder:
         self._hashes: dict[str, str] = {}
         # Columns and rows of each file. MRFILES itself has the standard columns.
         self._formats: dict[str, tuple[list[str], int | None]] = {}
-        if not find_parts(self.path, "MRCONSO") and find_parts(self.path / "META", "MRCONSO"):
-            self.path = self.path / "META"
-        if not find_parts(self.path, "MRCONSO"):
-            raise FileNotFoundError(
-                f"There is no MRCONSO.RRF (nor MRCONSO.RRF.gz, nor parts MRCONSO.RRF.aa.gz, ...) in {self.path}. Give "
-                "the folder of a release in Rich Release Format; a relative path starts from the folder you run in "
-                f"({Path.cwd()}). UMLS is licensed, free of charge, at https://www.nlm.nih.gov/research/umls. Without "
-                "a licence, `projects/open_terminology` makes such a folder of open ontologies."
+        places = [(prefix, folder) for prefix, name in FOLDERS.items() for folder in (self.path, self.path / name)]
+        found = [(prefix, folder) for prefix, folder in places if find_parts(folder, f"{prefix}CONSO")]
+        if len({prefix for prefix, _ in found}) > 1:
+            raise ValueError(
+                f"{self.path} holds both UMLS and RxNorm. Give the folder of one; move the other elsewhere."
             )
+        if not found:
+            raise FileNotFoundError(
+                f"There is no MRCONSO.RRF (nor MRCONSO.RRF.gz, nor parts MRCONSO.RRF.aa.gz, ..., nor RXNCONSO.RRF) in "
+                f"{self.path}. Give the folder of a release in Rich Release Format; a relative path starts from the "
+                f"folder you run in ({Path.cwd()}). UMLS is licensed, free of charge, at "
+                "https://www.nlm.nih.gov/research/umls. Without a licence, `projects/open_terminology` makes such a "
+                "folder of open ontologies."
+            )
+        self.prefix, self.path = found[0]
         for name, columns, rows in self.table("MRFILES", ("FIL", "FMT", "RWS")).iter_rows():
             self._formats[Path(name).stem] = columns.split(","), int(rows) if rows.isdigit() else None
-        for name in ("MRSTY", "MRDEF", "MRREL", "MRSAB"):
+        for name in GIVES:
             _, expected = self._formats.get(name, ([], None))
             if expected and name not in self:
                 fault = f"{self.path} has no {name}, but MRFILES says that it has {expected} rows."
                 self._refuse(fault, "Copy the file there, or set errors = 'skip' to go on without it.")
 
     def __contains__(self, name: str) -> bool:
-        return bool(find_parts(self.path, name))
+        return bool(find_parts(self.path, self.place(name).name))
+
+    def place(self, name: str) -> Path:
+        """Return the path, without an ending, that the release has for a file of UMLS such as "MRREL"."""
+        return self.path / (self.prefix + name.removeprefix(UMLS))
 
     def tables(self, name: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Read a file in blocks. All columns are strings without nulls."""
-        header, expected = self._formats.get(name, (COLUMNS[name].split(), None))
-        parts = find_parts(self.path, name)
+        file = self.place(name).name
+        header, expected = self._formats.get(name, (COLUMNS.get(file, COLUMNS[name]).split(), None))
+        parts = find_parts(self.path, file)
         for column in columns:
             if column not in header:
                 found = ", ".join(header)
@@ -93,9 +111,14 @@ class RrfFolder:
         if is_empty and malformed.count:
             found = f"has no well-formed line ({malformed.count} malformed ones, the first is {malformed.examples[0]})"
             raise ValueError(CUT_SHORT.format(file=parts[0], found=found))
+        if is_empty and name in GIVES and expected != 0:
+            message = (
+                f"{parts[0]} is empty, so the terminology is without {GIVES[name]}. Copy the file again, or remove it."
+            )
+            warnings.warn(message, UserWarning, stacklevel=3)
         if is_empty:
             yield pl.DataFrame(schema={column: pl.String() for column in columns})
-        self.read[name] = lines.rows
+        self.read[file] = lines.rows
         self.repaired.update(lines.repaired)
         self.malformed_count += malformed.count
         self.malformed_examples += malformed.examples
@@ -136,6 +159,11 @@ def find_parts(folder: Path, name: str) -> list[Path]:
             f"{folder} holds the same file in several forms: {names}. They may differ. Leave one of the forms there."
         )
     parts = [match["part"][1:] for match in found.values() if match["part"]]
+    if parts == ["aa"]:
+        raise ValueError(
+            f"{folder} holds {names} alone, which is called like the first of several parts. Copy the others there as "
+            f"well; if it is the whole file, rename it to {names.replace('.RRF.aa', '.RRF')}."
+        )
     if parts != [first + second for first in ascii_lowercase for second in ascii_lowercase][: len(parts)]:
         raise ValueError(
             f"Parts of a file are missing in {folder}: {names}. They have to be named .aa, .ab, .ac and so on without "

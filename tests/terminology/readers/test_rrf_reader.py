@@ -6,6 +6,7 @@ import re
 import sys
 import warnings
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -375,6 +376,9 @@ HAS_TYPES = rrf_line("MRFILES", FIL="MRSTY.RRF", FMT=",".join(COLUMNS["MRSTY"].s
         ({"MRFILES.RRF": HAS_TYPES}, "has no MRSTY.*3 rows", "has no MRSTY"),
         ({"MRCONSO.RRF": None, "MRCONSO.RRF.aa": LINE, "MRCONSO.RRF.ac": LINE}, "Parts of a file are missing", None),
         ({"MRCONSO.RRF": None, "MRCONSO.RRF.ab": LINE}, "Parts of a file are missing", None),
+        ({"MRCONSO.RRF": None, "MRCONSO.RRF.aa": LINE}, "MRCONSO.RRF.aa alone.*rename it to MRCONSO.RRF[.]$", None),
+        ({"MRSTY.RRF.aa.gz": PACKED}, "MRSTY.RRF.aa.gz alone.*rename it to MRSTY.RRF.gz[.]$", None),
+        ({"RXNCONSO.RRF": LINE}, "holds both UMLS and RxNorm", None),
         ({"MRCONSO.RRF": None, "MRCONSO.RRF.gz": PACKED[: len(PACKED) // 2]}, "MRCONSO.RRF.gz", None),
         ({"MRCONSO.RRF.gz": PACKED}, "in several forms: MRCONSO.RRF, MRCONSO.RRF.gz", None),
         ({"MRCONSO.RRF": ""}, "is empty", None),
@@ -403,6 +407,88 @@ def test_folders_that_do_not_fit_are_refused_or_read_with_a_warning(tmp_path, fi
             assert names_of(read(tmp_path, errors="skip")) == {"C1": ("a",)}
     else:
         assert names_of(read(tmp_path, errors="skip")) == {"C1": ("a",)}
+
+
+@pytest.mark.parametrize("name", ["MRREL", "MRSTY", "MRDEF", "MRSAB"])
+@pytest.mark.parametrize("prefix, rows", [("MR", None), ("MR", "0"), ("RXN", None)])
+def test_empty_files_are_told_unless_they_are_meant(tmp_path, name, prefix, rows):
+    line = rrf_line("MRFILES", FIL=f"{name}.RRF", FMT=",".join(COLUMNS[name].split()), RWS=rows)
+    files = {"MRCONSO": [atom("C1", "a")], "MRREL": [rrf_line("MRREL")], name: []} | (
+        {"MRFILES": [line]} if rows else {}
+    )
+    folder = write_release(tmp_path, **{prefix + file.removeprefix("MR"): lines for file, lines in files.items()})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert names_of(read(folder)) == {"C1": ("a",)}
+    said = [str(warning.message) for warning in caught]
+    if rows:
+        assert not said
+    else:
+        assert (
+            re.search(rf"{prefix}{name[2:]}\.RRF is empty, so the terminology is without", said[0]) and len(said) == 1
+        )
+
+
+def drug(rxcui, aui, name, sab, tty, **fields):
+    """An atom of RXNCONSO, with what RxNorm leaves empty."""
+    empty = dict.fromkeys(("TS", "STT", "ISPREF", "SRL"), "")
+    return atom(rxcui, name, AUI=aui, SAB=sab, TTY=tty, CODE=rxcui, **{**empty, **fields})
+
+
+RXNORM = {
+    "RXNCONSO": [
+        drug("161", "1", "APAP", "VANDF", "CD"),
+        drug("161", "2", "acetaminophen tablet", "RXNORM", "PSN"),
+        drug("161", "3", "Acetaminophen", "RXNORM", "IN"),
+        drug("202433", "4", "Tylenol", "RXNORM", "BN", SUPPRESS="O"),
+        drug("202433", "5", "TYLENOL", "MMSL", "BN"),
+        drug("5", "6", "Analgesics", "ATC", "PT"),
+    ],
+    "RXNREL": [
+        # Relations of RxNorm are between concepts, others between atoms.
+        rrf_line("MRREL", CUI1="161", REL="RO", CUI2="202433", RELA="tradename_of", SAB="RXNORM"),
+        rrf_line("MRREL", AUI1="1", REL="PAR", AUI2="6", SAB="ATC"),
+        rrf_line("MRREL", AUI1="1", REL="PAR", AUI2="99", SAB="ATC"),
+    ],
+    "RXNSTY": [rrf_line("MRSTY", CUI="161", TUI="T121", STY="Pharmacologic Substance")],
+    "RXNSAB": [
+        rrf_line("MRSAB", RSAB=name, SVER="2026", SRL=level, LAT="ENG", CURVER="Y")
+        for name, level in {"RXNORM": "0", "VANDF": "0", "MMSL": "1"}.items()
+    ],
+    "RXNCUI": ["1|07AA|08AA|1|161|", "2|07AA|08AA|2|161|", "2|07AA|08AA|2|5|", "3|07AA|08AA|1|3|"],
+}
+
+
+@pytest.mark.filterwarnings("ignore:1 of 3 rows of RXNREL")
+def test_rxnorm_is_read_as_it_is(tmp_path):
+    folder = write_release(tmp_path / "rrf", **RXNORM)
+    rxnorm = read_rrf(tmp_path, remap_retired=True)
+    assert names_of(rxnorm) == {
+        "161": ("APAP", "acetaminophen tablet", "Acetaminophen", "Tylenol", "TYLENOL"),
+        "202433": ("Tylenol", "TYLENOL", "APAP", "acetaminophen tablet", "Acetaminophen"),
+        "5": ("Analgesics",),
+    }
+    assert [rxnorm[id_].canonical_name for id_ in ("161", "202433")] == ["Acetaminophen", "TYLENOL"]
+    assert rxnorm["161"].parents == ("5",) and rxnorm["161"].types == ("T121",)
+    assert set(rxnorm["161"].codes) == {"VANDF:161", "RXNORM:161"}
+    assert rxnorm.names.filter(pl.col("preferred"))["name"].to_list() == ["Acetaminophen", "Tylenol"]
+    report = rxnorm.report
+    assert report["read"]["RXNCONSO"] == 6 and report["sources"]["MMSL"]["restriction_level"] == 1
+    assert rxnorm.retired.rows() == [("1", "161", []), ("2", None, ["161", "5"]), ("3", None, [])]
+    assert report["retired_concepts"] == 1 and "6 of 6 atoms" in format_report(report)
+    free = read(folder, max_restriction_level=0)
+    assert names_of(free) == {"161": ("APAP", "acetaminophen tablet", "Acetaminophen"), "202433": ("Tylenol",)}
+    with pytest.raises(ValueError, match=r"RXNCONSO names no SAB 'MSH'\. Those it has are: RXNORM"):
+        read(folder, sources=["MSH"])
+
+
+@pytest.mark.parametrize("left", [{"RXNCONSO"}, {"RXNCONSO", "RXNREL"}, {"RXNCONSO", "RXNSAB"}])
+@pytest.mark.filterwarnings("ignore:1 of 3 rows of RXNREL")
+def test_parts_of_rxnorm_are_read(tmp_path, left):
+    folder = write_release(tmp_path, **{name: lines for name, lines in RXNORM.items() if name in left})
+    found = read(folder)
+    assert found["161"].names == ("APAP", "acetaminophen tablet", "Acetaminophen")
+    assert found["161"].parents == (("5",) if "RXNREL" in left else ())
 
 
 def test_a_list_of_checksums_beside_the_files_is_heeded(tmp_path):

@@ -29,7 +29,9 @@ MENTIONS = '{"mention": "salt", "ids": ["%s"]}\n'
 def umls(folder, version="2017AA", **settings):
     """Read a made-up release, and save its names."""
     rows = [rrf_line("MRDOC", DOCKEY="RELEASE", VALUE="umls.release.name", TYPE="release_info", EXPL=version)]
-    release = write_release(folder / "rrf", MRCONSO=ATOMS, MRREL=[], **({"MRDOC": rows} if version else {}))
+    release = write_release(
+        folder / "rrf", MRCONSO=ATOMS, MRREL=[rrf_line("MRREL")], **({"MRDOC": rows} if version else {})
+    )
     read_rrf(release, **{"languages": None, "tradenames": "off", **settings}).to_disk(folder / "names")
     return str(folder / "names")
 
