@@ -37,7 +37,7 @@ ATTRIBUTES: Attributes = {
     "hypothetical": ("is_hypothetical",),
 }
 # ConText leaves this in each document, even if it has nothing to say of any mention.
-_GRAPH = ("._.", "context_graph", None, None)
+GRAPH = ("._.", "context_graph", None, None)
 
 
 def read_context(
@@ -82,7 +82,7 @@ def has_context(docs: Iterable[Doc], attributes: Attributes = ATTRIBUTES) -> boo
     from .annotations import get_user_data
 
     stored = {name.partition("=")[0] for names in attributes.values() for name in names}
-    return any(_GRAPH in get_user_data(doc[:]) or not stored.isdisjoint(list_attributes(doc)) for doc in docs)
+    return any(GRAPH in get_user_data(doc[:]) or not stored.isdisjoint(list_attributes(doc)) for doc in docs)
 
 
 def list_attributes(doc: Doc) -> Iterator[str]:

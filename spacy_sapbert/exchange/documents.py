@@ -4,18 +4,31 @@ Offsets are counted in code points, as Python and spaCy do. Formats that count o
 from __future__ import annotations
 
 import json
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import spacy
+import srsly
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
 from spacy.util import filter_spans
 
-from ..annotations import ATTRIBUTE, Match, get_pieces, read_attribute, write_match
+from ..annotations import ATTRIBUTE, Match, get_pieces, get_user_data, read_attribute, write_match
 from ..candidates import Candidate
-from ..context import ATTRIBUTES, Attributes, MentionContext, has_context, list_attributes, read_context, write_context
+from ..context import (
+    ATTRIBUTES,
+    GRAPH,
+    Attributes,
+    MentionContext,
+    has_context,
+    list_attributes,
+    read_context,
+    write_context,
+)
 from ..errors import BAD_SETTING, NO_FILE
 from ..files import write_whole
 from ..settings import OnMalformed
@@ -168,9 +181,41 @@ def _load_docs(data: bytes) -> list[Doc]:
         raise ValueError(str(error)) from error
 
 
-def write_docs(path: Path, docs: Iterable[Doc]) -> None:
-    """Write documents with their names to a file, .spacy, for `spacy train`."""
-    write_file(path, DocBin(docs=docs, store_user_data=True).to_bytes())
+def write_docs(path: str | Path, docs: Iterable[Doc]) -> None:
+    """Write documents with their names, candidates and contexts to a file, .spacy.
+
+    Values in `user_data` that no file can hold, such as the spans that medspaCy's ConText leaves there, are left out
+    with a warning that counts them.
+
+    path (str | Path): The file to write.
+    docs (Iterable[Doc]): The documents, which stay as they are.
+    """
+    found, left_out = DocBin(), Counter[str]()
+    for doc in docs:
+        found.add(doc)
+        found.user_data.append(_dump_user_data(doc, left_out))
+    found.store_user_data = True
+    write_file(Path(path), found.to_bytes())
+    if left_out:
+        counts = ", ".join(f"{n:,} of {name}" for name, n in sorted(left_out.items()))
+        warnings.warn(f"{path} lacks values of `user_data` that no file can hold: {counts}.", stacklevel=2)
+
+
+def _dump_user_data(doc: Doc, left_out: Counter[str]) -> bytes:
+    # Objects may have ways of their own to fail.
+    with suppress(Exception):
+        return cast(bytes, srsly.msgpack_dumps(doc.user_data))
+    kept: dict[Any, Any] = {}
+    for key, value in get_user_data(doc[:]).items():
+        try:
+            srsly.msgpack_dumps({key: value})
+        except Exception:
+            left_out[str(key[1] if isinstance(key, tuple) and len(key) == 4 else key)] += 1
+            # That ConText has looked at the document can be kept.
+            kept |= {GRAPH: None} if key == GRAPH else {}
+        else:
+            kept[key] = value
+    return cast(bytes, srsly.msgpack_dumps(kept))
 
 
 def number_name(name: str, taken: set[str], number: int = 2) -> str:

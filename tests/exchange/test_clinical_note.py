@@ -26,18 +26,16 @@ FOLDER = Path(__file__).parent / "clinical_note"
 HEADER = ("mention", "concept", "id", "context", "FHIR", "term_exists", "term_temporal", "OMOP concept")
 ONTOLOGY = "data-version: hp/releases/2025-01-16"
 SECTIONS = {"Past medical history": "historical", "Family history": "family", "Advice": "hypothetical"}
-UNCERTAIN = re.compile(r"\b(?:possible|probable|likely)\b[^.]*$", re.IGNORECASE)
 
 
 @Language.component("clinical_note_context")
 def add_context(doc):
-    """Stand in for medspaCy's sections and ConText, which need more than tests have. Negation is negspacy's part."""
+    """Stand in for medspaCy's sections, which need more than tests have."""
     for ent in doc.ents:
         before = doc.text[: ent.start_char]
         headings = re.findall(r"(?:\n\n|^)(\w[\w ]+)\n", f"{before}{ent.text}\n")
         section = SECTIONS.get(headings[-1]) if headings else None
-        words = {word: True for word in (section, UNCERTAIN.search(before.rpartition("\n")[2]) and "uncertain") if word}
-        write_context(ent, MentionContext(**words))
+        write_context(ent, MentionContext(**{section: True} if section else {}))
     return doc
 
 
@@ -70,8 +68,12 @@ def describe_note(ontology, folder):
     (folder / "hp.obo").write_text(cut_ontology(ontology, text), encoding="utf8")
     terminology = read_obo(folder / "hp.obo")
     nlp = spacy.blank("en")
-    for name in ("sentencizer", "schwartz_hearst", "terminology_matcher", "sapbert_linker", "negex"):
+    for name in ("schwartz_hearst", "terminology_matcher", "sapbert_linker", "note_sentencizer"):
         nlp.add_pipe(name)
+    terms = {"@misc": "spacy-sapbert.NoteTerms.v1"}
+    nlp.add_pipe("negex", config={"neg_termset": terms})
+    uncertain = {"extension_name": "is_uncertain", "neg_termset": {**terms, "context": "uncertain"}}
+    nlp.add_pipe("negex", name="uncertain", config=uncertain)
     nlp.add_pipe("clinical_note_context")
     nlp.get_pipe("sapbert_linker").below = ["HP:0000118"]
     nlp.get_pipe("sapbert_linker").initialize(terminology=terminology)

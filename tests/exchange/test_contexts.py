@@ -13,7 +13,7 @@ from fhir.resources.R4B.familymemberhistory import FamilyMemberHistory
 from spacy.tokens import Span
 
 from spacy_sapbert.context import MentionContext, read_context, write_context
-from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport, annotate
+from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport, annotate, write_docs
 from spacy_sapbert.exchange.fhir import VERIFICATION, CodeableConcepts, CodeFinder
 from spacy_sapbert.exchange.formats import FORMATS
 
@@ -164,3 +164,59 @@ def test_flags_of_tables_are_true_or_false(tmp_path):
     (tmp_path / "mentions.csv").write_text(f"{head}\n{row}yes\n", encoding="utf8")
     with pytest.raises(ValueError, match="row 2.*'yes'.*not all true or false"):
         run("from", "csv", tmp_path, tmp_path / "back.spacy")
+
+
+NO_FILE_CAN_HOLD = {
+    "a span": lambda doc: doc[0:1],
+    "spans in a list": lambda doc: [1, {"a": (doc[0:1],)}],
+    "an object": lambda doc: object(),
+    "a function": lambda doc: len,
+    "a large number": lambda doc: 1 << 70,
+    "a list in itself": lambda doc: make_endless(),
+    "a key": lambda doc: {doc[0:1]: 1},
+}
+
+
+def make_endless():
+    endless = []
+    endless.append(endless)
+    return endless
+
+
+@pytest.mark.parametrize("kind", NO_FILE_CAN_HOLD)
+@pytest.mark.parametrize("name", ["context_graph", "modifiers", "mine"])
+def test_what_no_file_can_hold_is_left_out_and_counted(tmp_path, kind, name):
+    docs, value = [make_note(CONTEXTS), make_note(None, "2")], NO_FILE_CAN_HOLD[kind]
+    place = {"context_graph": (None, None), "modifiers": (0, 5)}.get(name)
+    key = ("._.", name, *place) if place else name
+    for doc in docs:
+        doc.user_data[key] = value(doc)
+    before = [dict(doc.user_data) for doc in docs]
+    with pytest.warns(UserWarning, match=f"docs.spacy lacks values of `user_data` .*: 2 of {name}[.]"):
+        write_docs(tmp_path / "docs.spacy", docs)
+    assert all(doc.user_data.keys() == data.keys() for doc, data in zip(docs, before, strict=True))
+    back = load(tmp_path / "docs.spacy")
+    assert [doc.text for doc in back] == [TEXT, TEXT]
+    # A graph says that ConText has run, even where it has found nothing.
+    graph = {key: None} if name == "context_graph" else {}
+    assert [doc.user_data for doc in back] == [{k: v for k, v in data.items() if k != key} | graph for data in before]
+    of_second = MentionContext() if graph else None
+    assert [[read_context(ent) for ent in doc.ents] for doc in back] == [
+        [*CONTEXTS.values()],
+        [of_second] * len(CONTEXTS),
+    ]
+
+
+def test_documents_of_the_real_medspacy_are_saved(tmp_path):
+    pytest.importorskip("medspacy.context")
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("sentencizer")
+    pipeline.add_pipe("entity_ruler").add_patterns([{"label": "D", "pattern": name} for name in ("fever", "asthma")])
+    pipeline.add_pipe("medspacy_context")
+    docs = list(pipeline.pipe(["No fever. Her mother had asthma.", "A fever."]))
+    with pytest.raises(TypeError):
+        save(tmp_path / "docs.spacy", *docs)
+    with pytest.warns(UserWarning, match="2 of context_graph"):
+        write_docs(tmp_path / "docs.spacy", docs)
+    found = [[read_context(ent).words for ent in doc.ents] for doc in load(tmp_path / "docs.spacy")]
+    assert found == [[["negated"], ["family"]], [[]]]
