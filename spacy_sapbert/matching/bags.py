@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..progress import show_progress
+from ..progress import say, show_progress
 from ..text import normal_words
 from .classes import find_places, learn_classes
 from .reading import Reading, read, read_many
@@ -18,13 +18,17 @@ from .reading import Reading, read, read_many
 if TYPE_CHECKING:
     import polars as pl
 
+    from ..terminology.table import Terminology
+
 FOLDER = Path(__file__).parent
 # Content words of the longest names that are found.
 MOST_WORDS = 12
 # Names that are read at once.
 CHUNK = 8192
-# Words that say nothing by themselves, such as "disease": so many concepts have them in their names.
+# Words that say nothing by themselves, such as "congenital": so many concepts have them in their names. Canonical names
+# stay, unless they say what kind of thing a concept is.
 GENERIC_SHARE, LEAST_GENERIC = 0.02, 20
+KINDS = frozenset({"disease", "syndrome", "disorder"})
 # What any abnormality is called, where the word ends a name: "heart defect" is "heart malformation".
 _ABNORMALITIES = (
     "abnormality anomaly defect malformation deformity abnormal disturbance impairment alteration aberration "
@@ -76,14 +80,19 @@ class BagTable(NamedTuple):
         concept: np.ndarray,
         pairs: Iterable[Sequence[str]],
         synonyms: Iterable[Sequence[str]] = (),
+        canonical_names: Iterable[str] = (),
     ) -> BagTable:
         """Make the table of names, given the concept of each, pairs of words that may stand for one another, and names
-        that do."""
+        that do. Canonical names stay names even if they are a word that many concepts have in their names."""
         hashes, reading, name = read_names(names)
         vocabulary = np.unique(hashes)
         spell = make_speller(names, hashes, name[reading])
         members, classes = learn_classes(hashes, reading, concept[name], spell, pairs)
-        generic = _find_generic(hashes, concept[name[reading]])
+        generic = _find_generic(hashes, concept[name[reading]], canonical_names)
+        alone = hashes[np.bincount(reading, minlength=len(name))[reading] == 1]
+        if dropped := sorted(map(spell, np.intersect1d(generic, alone).tolist())):
+            because = f"at least {GENERIC_SHARE:.0%} of the concepts have them in their names"
+            say(f"The matcher does not look for these words alone, because {because}: {', '.join(dropped)}")
         others = _find_others(names, concept, _find_bags(hashes, reading, name, concept), synonyms)
         rows = np.array([row for row, _ in others], dtype=np.uint32)
         n_words = [len(words) for _, words in others]
@@ -283,13 +292,25 @@ def _read_rows(names: pl.Series, rows: np.ndarray, vocabulary: np.ndarray | None
     return np.concatenate(hashes), np.concatenate(of_name)
 
 
-def _find_generic(hashes: np.ndarray, concept: np.ndarray) -> np.ndarray:
+def _find_generic(hashes: np.ndarray, concept: np.ndarray, canonical_names: Iterable[str]) -> np.ndarray:
     order = np.lexsort((concept, hashes))
     hashes, concept = hashes[order], concept[order]
     is_new = (np.diff(hashes, prepend=0) > 0) | (np.diff(concept, prepend=-1) != 0)
     distinct, n = np.unique(hashes[is_new], return_counts=True)
-    generic: np.ndarray = distinct[n >= max(GENERIC_SHARE * (concept.max(initial=0) + 1), LEAST_GENERIC)]
+    frequent = distinct[n >= max(GENERIC_SHARE * (concept.max(initial=0) + 1), LEAST_GENERIC)]
+    kept = {words[0] for words in map(_hash_words, canonical_names) if len(words) == 1} - {*map(hash_string, KINDS)}
+    generic: np.ndarray = frequent[~np.isin(frequent, np.array([*kept], dtype=np.uint64))]
     return generic
+
+
+def list_canonical_words(terminology: Terminology) -> list[str]:
+    """List the canonical names of one word, but for the top of a hierarchy: concepts without parents, but with
+    children."""
+    concepts = terminology.concepts
+    is_top = (concepts["parents"].list.len() == 0) & concepts["id"].is_in(concepts["parents"].explode().implode())
+    names = concepts["canonical_name"].filter(~is_top)
+    words: list[str] = names.filter(~names.str.contains(r"\s")).to_list()
+    return words
 
 
 def read_lists() -> tuple[list[list[str]], list[list[str]]]:

@@ -198,11 +198,12 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
         return linker if isinstance(linker, SapbertLinker) else None
 
     def _make_bags(self, terminology: Terminology) -> BagTable:
-        from .bags import BagTable, read_lists
+        from .bags import BagTable, list_canonical_words, read_lists
 
         fingerprint, table = self._bags
         if table is None or fingerprint != terminology.fingerprint:
-            table = BagTable.build(terminology.names["name"], terminology.name_concept, *read_lists())
+            names, kept = terminology.names["name"], list_canonical_words(terminology)
+            table = BagTable.build(names, terminology.name_concept, *read_lists(), kept)
             self._bags = terminology.fingerprint, table
         return table
 

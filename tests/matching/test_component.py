@@ -275,6 +275,37 @@ def test_what_a_filter_for_labels_leaves_out_is_no_candidate(make_matching):
     assert "C0027051" not in [found["id"] for found in doc.ents[0]._.kb_candidates]
 
 
+@pytest.mark.parametrize(
+    ("name", "synonyms", "parents", "has_children", "is_found"),
+    [
+        # In a flat terminology, and in a branch of a larger one.
+        ("Seizure", [], [], False, True),
+        ("Seizures", [], ["X:1"], True, True),
+        # Not the top of a hierarchy, what is nobody's canonical name, or says what kind of thing a concept is.
+        ("Seizure", [], [], True, False),
+        ("Convulsion", ["Seizure"], ["X:1"], True, False),
+        ("Syndrome", [], ["X:1"], True, False),
+    ],
+)
+def test_a_word_that_is_a_concept_is_found_however_many_names_have_it(
+    make_matching, capsys, name, synonyms, parents, has_children, is_found
+):
+    word = synonyms[0] if synonyms else name
+    builder = TerminologyBuilder()
+    builder.add_concept("T:0", canonical_name=name, parents=parents)
+    for other in (name, *synonyms):
+        builder.add_name("T:0", other)
+    for number in range(1, 60):
+        kind = f"{chr(96 + number % 26)}{number}x {word}"
+        builder.add_concept(f"T:{number}", canonical_name=kind, parents=["T:0"] if has_children else [])
+        builder.add_name(f"T:{number}", kind)
+    nlp = make_matching()
+    nlp.get_pipe("sapbert_linker").initialize(terminology=builder.build())
+    assert [ent.kb_id_ for ent in nlp(f"A {word.lower()} at night").ents] == ["T:0"] * is_found
+    said = f"at least 2% of the concepts have them in their names: {word.lower()}"
+    assert (said in capsys.readouterr().err) is not is_found
+
+
 def test_texts_and_names_of_any_length_are_read(make_matching):
     nlp = use_names(make_matching(), ["gout " * 300, "gout", "hand and foot " * 100])
     assert len(nlp("gout and hand, " * 5000).ents) == 5000
