@@ -9,7 +9,7 @@ what spaCy's attributes survive, with offsets moved: `Span.as_doc`, `Doc.from_do
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypedDict, TypeVar
 
@@ -69,7 +69,7 @@ def check_attribute(name: str) -> str:
 
 def register_extensions(attribute: str = ATTRIBUTE) -> None:
     """Register `span._.kb_candidates`, `span._.kb_probability`, `span._.match`, `span._.match_pieces` and, for those
-    who come from scispaCy, `span._.kb_ents`.
+    who come from scispaCy, `span._.kb_ents`; and attributes of documents with these names, for `Doc.to_json`.
 
     Call it to read the candidates of saved documents in a process without the linker.
 
@@ -82,23 +82,101 @@ def register_extensions(attribute: str = ATTRIBUTE) -> None:
         instead = "`linker.get_candidates(span)`"
         message = TAKEN_ATTRIBUTE.format(attr=f"Span._.{attribute}", what="the linker finds", instead=instead)
         warnings.warn(message, stacklevel=3)
+    if not Doc.has_extension(attribute):
+        Doc.set_extension(attribute, getter=partial(_list_links, attribute=attribute), setter=_restore_links)
     # Computed on access: stored tuples would come back from a saved Doc as lists.
-    for name, compute in (("kb_ents", get_kb_ents), (PROBABILITY, get_probability)):
-        if not Span.has_extension(name):
-            Span.set_extension(name, getter=compute)
+    _register_computed("kb_ents", get_kb_ents, LINKS)
+    _register_computed(PROBABILITY, get_probability, LINKS)
     register_match()
 
 
 def register_match() -> None:
     """Register `span._.match`, which says how the matcher found a span, and `span._.match_pieces`."""
-    for name, compute in (("match", _get_match), ("match_pieces", get_pieces)):
-        if not Span.has_extension(name):
-            Span.set_extension(name, getter=compute)
+    if not Doc.has_extension("match"):
+        Doc.set_extension("match", getter=_list_matches, setter=_restore_matches)
+    _register_computed("match", _get_match, MATCH)
+    _register_computed("match_pieces", get_pieces, MATCH)
+
+
+def _register_computed(name: str, compute: Callable[[Span], Any], key: str) -> None:
+    if not Span.has_extension(name):
+        Span.set_extension(name, getter=compute)
+    if not Doc.has_extension(name):
+        Doc.set_extension(name, getter=partial(_compute_all, compute=compute, key=key), setter=_leave)
+
+
+# `Doc.to_json` writes attributes of a document, and of spans only those that are stored and not computed.
+
+
+def _list_stored(doc: Doc, key: str) -> Iterator[tuple[Span, Any]]:
+    user_data: dict[Any, Any] = doc.user_data
+    for place, stored in user_data.items():
+        if isinstance(place, tuple) and place[:2] == ("._.", key):
+            for entry in stored:
+                # Tokens may have been merged since.
+                if (span := doc.char_span(place[2], place[3], label=entry["label"])) is not None:
+                    yield span, entry
+
+
+def _compute_all(doc: Doc, compute: Callable[[Span], Any], key: str) -> list[dict[str, Any]]:
+    spans = {_locate(span): span for span, _ in _list_stored(doc, key)}
+    return [
+        {"start": start, "end": end, "label": label, "value": compute(span)}
+        for (start, end, label), span in spans.items()
+    ]
+
+
+def _leave(doc: Doc, value: object) -> None:
+    """Leave what is computed from other attributes."""
+
+
+def _list_links(doc: Doc, attribute: str) -> list[dict[str, Any]]:
+    """List all links that an attribute shows, with the present ids of entities, which spaCy's JSON lacks."""
+    ids = {_locate(ent): {"ent_kb_id": ent.kb_id_} for ent in doc.ents}
+    return [
+        {"start": span.start_char, "end": span.end_char, **link, **ids.get(_locate(span), {})}
+        for span, link in _list_stored(doc, LINKS)
+        if link["attribute"] == attribute
+    ]
+
+
+def _restore_links(doc: Doc, value: Iterable[dict[str, Any]]) -> None:
+    for span, link in _find_spans(doc, value):
+        kb_id = link.pop("ent_kb_id", None)
+        _store(span, link)
+        for token in span if kb_id is not None else ():
+            token.ent_kb_id_ = kb_id
+
+
+def _list_matches(doc: Doc) -> list[dict[str, Any]]:
+    return [{"start": span.start_char, "end": span.end_char, **match} for span, match in _list_stored(doc, MATCH)]
+
+
+def _restore_matches(doc: Doc, value: Iterable[dict[str, Any]]) -> None:
+    for span, match in _find_spans(doc, value):
+        write_match(span, match)
+
+
+def _locate(span: Span) -> tuple[int, int, str]:
+    return span.start_char, span.end_char, span.label_
+
+
+def _find_spans(doc: Doc, records: Iterable[dict[str, Any]]) -> Iterator[tuple[Span, Any]]:
+    """Find the span of each record, and yield the rest of the record."""
+    for record in records:
+        start, end, entry = record["start"], record["end"], {**record}
+        del entry["start"], entry["end"]
+        if (span := doc.char_span(start, end, label=record["label"])) is None:
+            raise ValueError(
+                f"No words of the document stand at {start} to {end}, where the JSON has a mention with the label "
+                f"'{record['label']}'. Read it with the text and the tokens that it was written with."
+            )
+        yield span, entry
 
 
 def get_kb_ents(span: Span) -> list[tuple[str, float]]:
     """Get the ids and scores of a span's candidates, best first."""
-    return [(candidate["id"], candidate["score"]) for candidate in span._.kb_candidates]
+    return [(candidate["id"], candidate["score"]) for candidate in read_attribute(span)]
 
 
 def get_probability(span: Span) -> float | None:

@@ -193,6 +193,57 @@ def test_of_two_components_with_one_attribute_the_last_one_is_shown():
     assert doc.ents[0].kb_id_ == "C8" and ids(ent._.third) == ["C4"] and ids(ent._.kb_candidates) == ["C8"]
 
 
+PARTS = ["schwartz_hearst", "terminology_matcher", "sapbert_linker", "sapbert_reranker"]
+
+
+@pytest.mark.parametrize(
+    "parts, settings",
+    [
+        (PARTS[:3], {}),
+        (PARTS[1:2] + PARTS[2:], {"sapbert_reranker": {"explain": True, "set_nil": True}}),
+        (PARTS, {"sapbert_linker": {"set_kb_id": False}}),
+        (PARTS, {"sapbert_reranker": {"set_kb_id": False}}),
+        (PARTS, {"sapbert_reranker": {"attribute": "kb_reranked"}}),
+        (PARTS, {"terminology_matcher": {"spans_key": "sc"}, "sapbert_linker": {"spans_key": "sc", "k": 1}}),
+    ],
+    ids=range(6),
+)
+@pytest.mark.parametrize(
+    "text", ["A myocardial infarction (MI), a 😀 cold; the MI. Insomnia and xyzzy.", "Nothing.", ""]
+)
+def test_what_a_pipeline_found_goes_through_json(terminology, parts, settings, text):
+    nlp = spacy.blank("xx")
+    for part in parts:
+        nlp.add_pipe(part, config=settings.get(part, {}))
+    nlp.get_pipe("sapbert_linker").initialize(terminology=terminology, nlp=nlp)
+    doc = nlp(text)
+    names = ["kb_candidates", "kb_ents", "kb_probability", "match", "match_pieces"]
+    register_extensions(settings.get("sapbert_reranker", {}).get("attribute", "kb_candidates"))
+    names += ["kb_reranked"] if Doc.has_extension("kb_reranked") else []
+    line = json.dumps(doc.to_json(underscore=names))
+    data = json.loads(line)
+    assert [*data["_"]] == names and bool(data["_"]["match"]) == (text[:1] == "A")
+    back = Doc(Vocab()).from_json(data)
+
+    def read(doc):
+        stored = {key: value for key, value in doc.user_data.items() if key[1] in (LINKS, MATCH)}
+        return stored, [(span.text, span.kb_id_, span.label_) for span in (*doc.ents, *doc.spans.get("sc", ()))]
+
+    assert read(back) == read(doc) and json.dumps(back.to_json(underscore=names)) == line
+    spans = zip((*doc.ents, *doc.spans.get("sc", ())), (*back.ents, *back.spans.get("sc", ())), strict=True)
+    for one, other in spans:
+        assert all(one._.get(name) == other._.get(name) for name in names)
+
+
+def test_json_of_another_text_is_refused():
+    doc = make_doc(Vocab(), "DISEASE")
+    write_ent(doc, "linker", "C7")
+    data = doc.to_json(underscore=["kb_candidates"])
+    data["_"]["kb_candidates"][0]["end"] += 1
+    with pytest.raises(ValueError, match="No words of the document stand at 2 to 7"):
+        Doc(Vocab()).from_json(data)
+
+
 def test_what_a_reranker_made_of_former_candidates_is_void_when_its_linker_links_again():
     doc = make_doc(Vocab(), "DISEASE")
     (ent,) = doc.ents
