@@ -254,7 +254,7 @@ IN_PIECES = "document,start,end,label,id,mention,pieces\na,0,2,D,C1,ab,0 1;1 3\n
 def write_files(folder, files):
     """Write the files of a folder, or a single file; return the path to read."""
     for file, text in (files if isinstance(files, dict) else {"file": files}).items():
-        (folder / file).write_text(text, "utf8", "surrogateescape")
+        (folder / file).write_bytes(text.encode("utf8", "surrogateescape"))
     return folder if isinstance(files, dict) else folder / "file"
 
 
@@ -426,6 +426,23 @@ BY_NUMBER = {
                 "7", "Sore toe.   It hurts.", [Annotation(5, 8, "Part", "D1|D2"), Annotation(15, 20, "Sign")]
             ),
             {},
+        ),
+        # From public threads: a byte order mark, line ends of Windows, a null character, a seventh field, overlapping
+        # pieces, another hyphen.
+        (
+            "pubtator",
+            "\ufeff1|t|Sore\0 toe\r\n1|a|\r\n1\t0\t4\tSore\tSign\tD1\tSore\r\n1\t0\t9\tSore\0 toe\tSign\tD2\r\n",
+            AnnotatedText("1", "Sore\0 toe", [Annotation(0, 4, "Sign", "D1"), Annotation(0, 9, "Sign", "D2")]),
+            {},
+        ),
+        (
+            "brat",
+            {
+                "a.txt": "Sore\r\nbig\u2010toe",
+                "a.ann": "\ufeffT1\tSign 6 13\tbig-toe\r\nT2\tSign 0 4;2 9\tSore re big\r\n",
+            },
+            AnnotatedText("a", "Sore\r\nbig\u2010toe", [Annotation(6, 13, "Sign"), Annotation(0, 9, "Sign")]),
+            {fields.ALIKE: 1},
         ),
         # The first of several infons; those that hold a list; one that nobody knows.
         (
