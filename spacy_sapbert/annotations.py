@@ -9,7 +9,7 @@ what spaCy's attributes survive, with offsets moved: `Span.as_doc`, `Doc.from_do
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypedDict, TypeVar
 
@@ -18,8 +18,8 @@ from typing_extensions import NotRequired
 
 from .candidates import Candidate, Mentions
 from .errors import TAKEN_ATTRIBUTE
+from .text import NIL as NIL
 
-NIL = "NIL"
 ATTRIBUTE = "kb_candidates"
 PROBABILITY = "kb_probability"
 LINKS, MATCH = "spacy_sapbert.links", "spacy_sapbert.match"
@@ -35,7 +35,7 @@ class Link(TypedDict):
     # The extension attribute that shows the candidates; the last link with it is shown.
     attribute: str
     candidates: list[Candidate]
-    # The id that was chosen: NIL, or none, where no candidate is good enough.
+    # The id that the mention got: NIL, or none, where no candidate is good enough; none where the mention kept another.
     kb_id: str
     # Written by rerankers: how probable the chosen concept is, or NIL where none was chosen; and whose candidates were
     # reranked.
@@ -279,10 +279,11 @@ def write(
     overwrite: bool = True,
     probabilities: Sequence[float] | None = None,
     reranks: str | None = None,
+    rivals: Collection[str] = (),
 ) -> None:
     """Write what a component found for the mentions of documents. Other mentions are left alone. Mentions that are no
-    entities are in the group `spans_key`. Ids that are there already are replaced if `overwrite` is set or the linker
-    in `reranks` has set them."""
+    entities are in the group `spans_key`. Ids that are there already are replaced if `overwrite` is set, or if they
+    come from this component, the linker in `reranks` or its rerankers. What `rivals` have written is never replaced."""
     if not Span.has_extension(attribute):
         register_extensions(attribute)
     docs = list(docs)
@@ -292,32 +293,52 @@ def write(
         if not is_ent and number not in groups:
             groups[number] = list(docs[number].spans[spans_key or ""])
         span, kb_id = (ents[number] if is_ent else groups[number])[place], kb_ids[row]
+        own = set()
+        for other in _find_links(span):
+            if other["component"] in rivals and other["component"] != reranks:
+                _check_rival(span, other, component, attribute, set_kb_id and overwrite)
+            if not {component, reranks or component}.isdisjoint((other["component"], other.get("reranks"))):
+                own.add(other["kb_id"])
+        is_set = set_kb_id and (overwrite or not span.kb_id_ or span.kb_id_ in own)
         link: Link = {
             "component": component,
             "label": span.label_,
             "attribute": attribute,
             "candidates": candidates[row],
-            "kb_id": kb_id,
+            "kb_id": kb_id if is_set else "",
         }
         if probabilities is not None:
             link["probability"] = probabilities[row]
         if reranks is not None:
             link["reranks"] = reranks
-        replaced = {other["kb_id"] for other in _find_links(span) if other["component"] == reranks}
         _store(span, link)
-        if not set_kb_id:
-            continue
-        if not is_ent and (overwrite or not span.kb_id_ or span.kb_id_ in replaced):
+        if is_set and not is_ent:
             # The id of a span in a group can only be set when it is made.
             made = Span(span.doc, span.start, span.end, label=span.label, kb_id=kb_id, span_id=span.id)
             groups[number][place] = made
-        for token in span if is_ent else ():
-            if overwrite or not token.ent_kb_id_ or token.ent_kb_id_ in replaced:
-                token.ent_kb_id_ = kb_id
+        for token in span if is_set and is_ent else ():
+            token.ent_kb_id_ = kb_id
     for number, spans in groups.items():
         group = docs[number].spans[spans_key or ""]
         new = SpanGroup(docs[number], name=group.name, attrs=dict(group.attrs), spans=spans)
         docs[number].spans[spans_key or ""] = new
+
+
+def _check_rival(span: Span, rival: Link, component: str, attribute: str, replaces_ids: bool) -> None:
+    """Refuse to hide or to replace what a component in front has found for the same mention."""
+    first, mention = rival["component"], f"{span.text!r:.80}"
+    if rival["attribute"] == attribute:
+        raise ValueError(
+            f"'{component}' would hide the candidates that '{first}' found for {mention}: both show theirs as "
+            f"`span._.{attribute}`. Set `attribute` of one of them to another name, or let them link different labels "
+            "(`link_labels`, `skip_labels`)."
+        )
+    if rival["kb_id"] and replaces_ids:
+        raise ValueError(
+            f"'{component}' would replace the id that '{first}' gave to {mention}, or erase it. Set `set_kb_id` of one "
+            f"of them to false, `overwrite` of the linker behind to false, or let them link different labels "
+            "(`link_labels`, `skip_labels`)."
+        )
 
 
 def _store(span: Span, link: Link) -> None:

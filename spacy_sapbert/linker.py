@@ -4,7 +4,7 @@ that makes a pipeline: nothing heavy may be imported at its top."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ from .files import pack_with, unpack_with
 from .forking import EditLock
 from .scorer import with_gold_ents
 from .settings import SettingsAttributes, with_settings
-from .snapshot import FixedLinker, LinkerSettings, Shared, Snapshot, find_pipelines
+from .snapshot import FixedLinker, LinkerSettings, Shared, Snapshot, find_pipelines, list_rivals
 
 if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
@@ -191,10 +191,12 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
         docs (Iterable[Doc]): The documents.
         links (tuple[Mentions, list[list[Candidate]]]): What `predict` returned for them.
+        RAISES (ValueError): If it would hide or replace what a linker in front has found.
         """
-        self._write(docs, links, self._settings)
+        docs = list(docs)
+        self._write(docs, links, self._settings, list_rivals(self, docs))
 
-    def _write(self, docs: Iterable[Doc], links: Links, settings: LinkerSettings) -> None:
+    def _write(self, docs: Iterable[Doc], links: Links, settings: LinkerSettings, rivals: Collection[str] = ()) -> None:
         mentions, candidates = links
         # Rounded, because the cosine of equal vectors can be a little less than 1.
         threshold, nil = round(self.min_score, 6), NIL if settings.set_nil else ""
@@ -209,6 +211,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
             spans_key=settings.spans_key,
             set_kb_id=settings.set_kb_id,
             overwrite=settings.overwrite,
+            rivals=rivals,
         )
 
     def find(

@@ -63,7 +63,10 @@ class LinkerSettings(Settings):
     )
     set_nil: bool = Field(default=False, description='Set `ent.kb_id_` to "NIL" where no candidate is good enough.')
     set_kb_id: bool = Field(default=True, description="Set `ent.kb_id_`; false to show the candidates only.")
-    overwrite: bool = Field(default=True, description="Replace ids that are set already.")
+    overwrite: bool = Field(
+        default=True,
+        description="Replace ids that others have set; false keeps these, from rerankers and the matcher too.",
+    )
     link_labels: Strings | None = Field(default=None, description="Entity labels to link; null for all.")
     skip_labels: Strings = Field(default=(), description="Entity labels not to link.")
     attribute: Annotated[str, AfterValidator(check_attribute)] = Field(
@@ -421,6 +424,16 @@ def find_pipelines(component: Shared, docs: Sequence[Doc] = ()) -> list[Language
     if not having and component._home is not None and (home := component._home.find()) is not None:
         having = [home]
     return [nlp for nlp in having if docs and nlp.vocab is docs[0].vocab] or having
+
+
+def list_rivals(component: Shared, docs: Sequence[Doc]) -> set[str]:
+    """List the names of the components in front of one that write ids and candidates, too."""
+    rivals: set[str] = set()
+    for nlp in find_pipelines(component, docs):
+        parts: list[Any] = [part for _, part in nlp.components if hasattr(part, "set_kb_id")]
+        if component in parts:
+            rivals.update(part.name for part in parts[: parts.index(component)])
+    return rivals
 
 
 def list_by_linker(component: Any, docs: Sequence[Doc] = ()) -> dict[int, Language]:

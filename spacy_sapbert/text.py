@@ -8,6 +8,8 @@ import unicodedata
 from functools import cache, lru_cache
 from itertools import filterfalse
 
+# Stands for a concept where there is none.
+NIL = "NIL"
 # Words whose normal form is cached.
 CACHED = 1 << 16
 

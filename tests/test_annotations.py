@@ -3,6 +3,7 @@
 import json
 import pickle
 import warnings
+from contextlib import nullcontext
 
 import pytest
 import spacy
@@ -268,3 +269,85 @@ def test_an_attribute_that_another_library_computes_is_left_alone_with_a_warning
     doc = make_doc(Vocab(), "DISEASE")
     write_ent(doc, "linker", "C1", attribute="theirs")
     assert ids(get_candidates(doc.ents[0], "linker")) == ["C1"] and doc.ents[0]._.theirs == 1
+
+
+CURATED = ["MINE", "NIL", "C0009264", "C0917801"]
+
+
+@pytest.mark.parametrize(
+    "parts", [(), ("sapbert_reranker",), ("terminology_matcher", "sapbert_reranker")], ids="+".join
+)
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_one_setting_protects_ids_of_others_from_matcher_linker_and_reranker(make_nlp, overwrite, parts):
+    nlp = make_nlp(spans_key="sc", overwrite=overwrite)
+    nlp.remove_pipe("entity_ruler")
+    for name in parts:
+        config = {"overwrite": True} if name == "terminology_matcher" else {"min_probability": 0.0}
+        nlp.add_pipe(name, first=name == "terminology_matcher" or None, config=config)
+    doc = nlp.make_doc("cold insomnia cold insomnia heart attack hypertension")
+    # Ids that the linker would not choose, one that it would choose itself, one for no concept, and none.
+    for start, kb_id in enumerate(CURATED):
+        doc.ents = [*doc.ents, Span(doc, start, start + 1, label="A", kb_id=kb_id)]
+    doc.ents = [*doc.ents, Span(doc, 5, 6, label="A"), Span(doc, 6, 7, label="A")]
+    doc.spans["sc"] = list(doc.ents)
+    for _ in range(2):
+        doc = nlp(doc)
+        found = {ent.start: ent.kb_id_ for ent in doc.ents}
+        assert ([found[start] for start in range(4)] == CURATED) is not overwrite
+        assert found[6] == "C0020538" and found.get(4) in ("C0027051", None)
+        assert ([span.kb_id_ for span in doc.spans["sc"]][:4] == CURATED) is not overwrite
+
+
+def test_ids_of_its_own_are_replaced_when_a_component_links_again(make_nlp):
+    nlp = make_nlp(overwrite=False)
+    linker = nlp.get_pipe("sapbert_linker")
+    nlp.add_pipe("sapbert_reranker", config={"min_probability": 0.0})
+    doc = nlp("a cold and insomnia")
+    doc.ents[1][0].ent_kb_id_ = "MINE"
+    linker.ids = ["C0027051"]
+    assert [ent.kb_id_ for ent in nlp(doc).ents] == ["C0027051", "MINE"]
+
+
+@pytest.mark.parametrize(
+    "settings, refused",
+    [
+        ({}, "'second' would hide the candidates that 'sapbert_linker' found for 'cold'.*Set `attribute`"),
+        ({"set_kb_id": False}, "'second' would hide"),
+        ({"attribute": "second"}, "'second' would replace the id that 'sapbert_linker' gave to 'cold'.*`set_kb_id`"),
+        ({"attribute": "second", "set_kb_id": False}, ""),
+        ({"attribute": "second", "overwrite": False}, ""),
+        ({"link_labels": ["OTHER"]}, ""),
+        ({"skip_labels": ["DISORDER"]}, ""),
+    ],
+)
+@pytest.mark.parametrize("is_sourced", [False, True])
+def test_a_second_linker_that_would_erase_what_the_first_one_found_is_refused(make_nlp, settings, refused, is_sourced):
+    nlp = make_nlp()
+    if is_sourced:
+        nlp.add_pipe("sapbert_linker", source=make_nlp(**settings), name="second")
+    else:
+        second = nlp.add_pipe("sapbert_linker", name="second", config=settings)
+        second.from_bytes(nlp.get_pipe("sapbert_linker").to_bytes())
+    nlp.add_pipe("sapbert_reranker", after="sapbert_linker")
+    with pytest.raises(ValueError, match=refused) if refused else nullcontext():
+        doc = nlp(nlp("the cold"))  # again, as a stored document
+        assert doc.ents[0].kb_id_
+    # Alone, either works, and so does a document that another pipeline has linked.
+    with nlp.select_pipes(disable=["sapbert_linker", "sapbert_reranker"]):
+        linked = nlp("the cold")
+    with nlp.select_pipes(disable="second"):
+        assert nlp(linked).ents[0].kb_id_
+
+
+def test_a_second_reranker_is_refused_as_a_second_linker_is(make_nlp):
+    nlp = make_nlp()
+    nlp.add_pipe("sapbert_reranker", config={"min_probability": 0.0})
+    second = nlp.add_pipe("sapbert_reranker", name="second")
+    with pytest.raises(ValueError, match="'second' would hide the candidates that 'sapbert_reranker' found for 'cold'"):
+        nlp("the cold")
+    second.attribute = "other"
+    with pytest.raises(ValueError, match="'second' would replace the id that 'sapbert_reranker' gave to 'cold'"):
+        nlp("the cold")
+    second.set_kb_id = False
+    (ent,) = nlp("the cold").ents
+    assert ent.kb_id_ and ent._.kb_candidates and ent._.other

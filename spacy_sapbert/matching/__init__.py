@@ -22,7 +22,10 @@ class MatcherSettings(Settings):
         description='Find names in other words that stand for theirs, and in coordination; "exact" for neither.',
     )
     spans_key: str | None = Field(default=None, description="A group of `doc.spans` to write to; null for `doc.ents`.")
-    overwrite: bool = Field(default=False, description="Replace entities that overlap a name.")
+    overwrite: bool = Field(
+        default=False,
+        description="Replace entities that overlap a name; but none with an id that the linker may not `overwrite`.",
+    )
     label: str = Field(default="CONCEPT", min_length=1, description="Label of names without one in `label_types`.")
     label_types: dict[str, Strings] = Field(
         default={}, description="For labels: the semantic types that get them. The first label that fits counts."

@@ -149,9 +149,18 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
             doc.spans[settings.spans_key] = list(spans)
             return
         present, spans = list(doc.ents), list(spans)
-        first, then = (spans, present) if settings.overwrite else (present, spans)
-        taken = {token for span in first for token in range(span.start, span.end)}
-        doc.ents = [*first, *(span for span in then if taken.isdisjoint(range(span.start, span.end)))]
+        if settings.overwrite:
+            linker = self._get_linker(find_pipeline(self, [doc]))
+            kept = [ent for ent in present if ent.kb_id and linker is not None and not linker.settings.overwrite]
+            spans = [*kept, *spans]
+        taken: set[int] = set()
+        ents = []
+        for span in [*spans, *present] if settings.overwrite else [*present, *spans]:
+            tokens = range(span.start, span.end)
+            if taken.isdisjoint(tokens):
+                ents.append(span)
+                taken.update(tokens)
+        doc.ents = ents
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Score a batch of examples.

@@ -6,7 +6,7 @@ spaCy imports this module in every process that makes a pipeline: nothing heavy 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -29,7 +29,7 @@ from ..files import pack_with, unpack_with
 from ..linker import SCORES, SapbertLinker
 from ..scorer import with_gold_ents
 from ..settings import Settings, SettingsAttributes, with_settings
-from ..snapshot import Home, Shared, find_pipeline
+from ..snapshot import Home, Shared, find_pipeline, list_rivals
 from .calibration import Calibration, Threshold, calibration_error, choose_threshold, fit_curve
 from .features import FEATURES
 from .gold import AnnotatedMentions, GoldBatch, GoldIds, find_gold, run_before, warn_of_missing, with_abbreviations
@@ -112,7 +112,6 @@ class RerankerSettings(Settings):
     set_kb_id: bool = Field(
         default=True, description="Set `ent.kb_id_`; false to write candidates and probabilities only."
     )
-    overwrite: bool = Field(default=True, description="Replace ids that neither this component nor its linker has set.")
     attribute: Annotated[str, AfterValidator(check_attribute)] = Field(
         default=ATTRIBUTE,
         description="Extension attribute of spans that shows the candidates. By default they take the place of the "
@@ -312,13 +311,17 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
 
         docs (Iterable[Doc]): The documents.
         decisions (Decisions): What `predict` returned for them.
+        RAISES (ValueError): If it would hide or replace what another linker or reranker in front has found.
         """
-        self._write(docs, decisions, self._settings)
+        docs = list(docs)
+        self._write(docs, decisions, self._settings, list_rivals(self, docs))
 
-    def _write(self, docs: Iterable[Doc], decisions: Decisions, settings: RerankerSettings) -> None:
+    def _write(
+        self, docs: Sequence[Doc], decisions: Decisions, settings: RerankerSettings, rivals: Collection[str] = ()
+    ) -> None:
         if not len(decisions.mentions):
             return
-        docs = list(docs)
+        linker = self._find_linker(find_pipeline(self, docs))
         write(
             docs,
             decisions.mentions,
@@ -326,11 +329,12 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
             decisions.kb_ids,
             component=self.name,
             attribute=settings.attribute,
-            spans_key=self._find_linker(find_pipeline(self, docs)).settings.spans_key,
+            spans_key=linker.settings.spans_key,
             set_kb_id=settings.set_kb_id,
-            overwrite=settings.overwrite,
+            overwrite=linker.settings.overwrite,
             probabilities=decisions.probabilities,
-            reranks=settings.linker,
+            reranks=linker.name,
+            rivals=rivals,
         )
 
     def find(self, texts: Iterable[str], *, threshold: float = 0.0) -> list[list[Candidate]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..text import normalize_name
+from ..text import NIL, normalize_name
 from .names import unite_names
 from .storage import make_lists
 from .table import CONCEPT_SCHEMA, NAME_SCHEMA, RETIRED_SCHEMA, Terminology
@@ -199,6 +199,8 @@ def check_id(concept_id: str) -> None:
         reason = "it is empty"
     elif _NOT_IN_ID.search(concept_id):
         reason = "it holds white space or a control character"
+    elif concept_id == NIL:
+        reason = "it stands for a mention without a concept"
     else:
         return check_text(concept_id, "id", concept_id)
     raise ValueError(

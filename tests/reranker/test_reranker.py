@@ -179,7 +179,6 @@ def test_it_keeps_its_own_k_and_searches_deeper_than_the_linker(make_nlp):
 
 def test_ids_of_others_stay_without_overwrite_and_no_id_is_set_without_set_kb_id(trained):
     reranker = get_reranker(trained)
-    reranker.overwrite = False
     doc = trained.make_doc("a cold and insomnia")
     for name, part in trained.pipeline:
         if name == "sapbert_linker":
@@ -209,7 +208,7 @@ def test_a_reranker_decides_on_what_the_linker_has_left_without_an_id(trained):
     trained.get_pipe("sapbert_linker").threshold = 1.0
     for set_nil, overwrite in ((False, True), (True, True), (True, False)):
         trained.get_pipe("sapbert_linker").set_nil = set_nil
-        get_reranker(trained).overwrite = overwrite
+        trained.get_pipe("sapbert_linker").overwrite = overwrite
         get_reranker(trained).min_probability = 0.0
         assert trained("xyzzy").ents[0].kb_id_.startswith("C")
 

@@ -80,7 +80,7 @@ def test_what_is_dropped_or_normalized_is_counted():
     assert "; 5 names normalized; dropped: 4 obsolete, 4 empty names" in summarize(terminology)
 
 
-@pytest.mark.parametrize("concept_id", ["", "C 1", "C1\n", "C\u20281", "C\u00a01", "C\x001", "C\x851"])
+@pytest.mark.parametrize("concept_id", ["", "C 1", "C1\n", "C\u20281", "C\u00a01", "C\x001", "C\x851", "NIL"])
 def test_unusable_ids_are_refused(concept_id):
     builder = TerminologyBuilder()
     for add in (builder.add_concept, lambda id_: builder.add_name(id_, "a")):

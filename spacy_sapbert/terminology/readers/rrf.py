@@ -16,6 +16,7 @@ from pydantic import Field
 from ...errors import CUT_SHORT
 from ...progress import say
 from ...settings import OnMalformed, Settings, Suppressed, TradenameDirection, Tradenames
+from ...text import NIL
 from ..licences import STRICTEST, Source
 from ..names import list_distinct_names, normalize_names, unite_names
 from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, Terminology
@@ -322,7 +323,7 @@ def _keep(block: pl.DataFrame, conditions: dict[str, pl.Expr], dropped: Counter[
 def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> tuple[pl.DataFrame, pl.Series]:
     # A release is nearly sorted by concept: most repeated ids follow each other.
     ids = block["CUI"].filter((block["CUI"] != block["CUI"].shift()).fill_null(True)).unique()
-    is_bad = (ids == "") | ids.str.contains(NOT_IN_ID)
+    is_bad = (ids == "") | (ids == NIL) | ids.str.contains(NOT_IN_ID)
     if not is_bad.any():
         return block, ids
     bad = pl.col("CUI").is_in(ids.filter(is_bad).implode())
@@ -330,7 +331,7 @@ def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> tuple[pl.DataFrame
         first = block.filter(bad).row(0, named=True)
         raise ValueError(
             f"{folder.place('MRCONSO')} has an atom {first['STR']!r} of a concept with the id {first['CUI']!r}, which "
-            "is empty or holds white space or a control character. Correct the line, or set errors = 'skip'."
+            f"is empty or {NIL}, or holds white space or a control character. Correct the line, or set errors = 'skip'."
         )
     return block.filter(~bad), ids.filter(~is_bad)
 

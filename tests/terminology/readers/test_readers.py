@@ -289,6 +289,7 @@ ROWS = [
     (b"C2", "1 fields were found, but there are 2 columns"),
     (b"C2\ta\tb", "3 fields were found"),
     (b"\ta", "as the id of a concept"),
+    (b"NIL\ta", "stands for a mention without a concept"),
     (b"C2\t  ", "the name of 'C2' is empty"),
     (b"C2\tgr\xfcn", "0xfc"),
     (b"id\tname", "repeats the header"),
@@ -304,6 +305,7 @@ TERMS = [
     (b"[Term]\nid: X:2\nname: gr\xfcn\n", 2, "0xfc"),
     (b"[Term]\nid: C1\nname: b\n", 0, "on line 5 already"),
     (b"[Term]\nid: X:2\xc2\x853\nname: b\n", 0, "as the id of a concept"),
+    (b"[Term]\nid: NIL\nname: b\n", 0, "stands for a mention without a concept"),
 ]
 RECORDS = [
     (b'{"concept_id": "C2"', "Invalid JSON"),
@@ -314,6 +316,7 @@ RECORDS = [
     ({**GOOD, "concept_id": 2}, "concept_id: Input should be a valid string, not 2"),
     ({**GOOD, "concept_id": "C2", "aliases": ["a", None]}, "aliases.1: Input should be a valid string"),
     ({**GOOD, "concept_id": "C 2"}, "as the id of a concept"),
+    ({**GOOD, "concept_id": "NIL"}, "stands for a mention without a concept"),
     ({**GOOD, "concept_id": "C2", "aliases": ["fine", "\ud83d"]}, "Invalid JSON"),
     ({**GOOD, "concept_id": "C1", "aliases": ["lost"]}, "on line 1 already"),
 ]

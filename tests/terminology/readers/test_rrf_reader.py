@@ -384,6 +384,7 @@ HAS_TYPES = rrf_line("MRFILES", FIL="MRSTY.RRF", FMT=",".join(COLUMNS["MRSTY"].s
         ({"MRCONSO.RRF": ""}, "is empty", None),
         ({"MRCONSO.RRF": None}, "There is no MRCONSO.*UMLS.*licensed", None),
         ({"MRCONSO.RRF": LINE + atom("", "b")}, "has an atom 'b'", ""),
+        ({"MRCONSO.RRF": LINE + atom("NIL", "b")}, "has an atom 'b'", ""),
         ({"MRCONSO.RRF": LINE + atom("C 1", "b") + "\n" + atom("C1", " ")}, "has an atom 'b'", ""),
         *(
             ({f"{name}.RRF": "<html>\nnot | RRF\n\n"}, f"{name}.RRF, line 1", None)
