@@ -279,11 +279,10 @@ def fill_folder(path: Path, *, last: str = "", remove: Iterable[str] = (), parts
         ) from error
     # Not tempfile.mkdtemp, whose folders only their owner can read: a pipeline is there to be shared.
     temporary, saved = path / f".saving-{uuid4().hex}", path / SAVED
-    with lock_folder(path):
+    with _named_errors(path), lock_folder(path):
         temporary.mkdir()
         try:
-            with _named_errors(path):
-                yield temporary
+            yield temporary
             names = sorted(os.listdir(temporary), key=lambda name: (name == last, name))
             removed = sorted(set(remove).difference(names))
             (temporary / REMOVED).write_text(json.dumps(removed), encoding="utf8")

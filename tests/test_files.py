@@ -198,6 +198,16 @@ def test_a_file_is_written_whole_and_keeps_its_permissions(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+def test_what_fails_on_a_full_disk_names_the_path(tmp_path):
+    with limited_files(1), pytest.raises(OSError, match=str(tmp_path / "file")), write_whole(tmp_path / "file") as part:
+        part.write_text("text")
+    # Nothing but what the save itself writes.
+    with limited_files(1), pytest.raises(OSError, match=str(tmp_path / "folder")), fill_folder(tmp_path / "folder"):
+        pass
+    assert list_files(tmp_path) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
 def test_an_array_that_does_not_fit_on_the_disk_is_noticed(tmp_path):
     array = np.arange(300.0)
     with limited_files(1000), pytest.raises(OSError), (tmp_path / "a.npy").open("wb") as file:
