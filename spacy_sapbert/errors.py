@@ -1,6 +1,7 @@
 """Messages that are raised in several places: what happened, and what to do."""
 
 NO_FILE = "Can't find the file {file}. Check the path: a relative one starts from the folder you run in ({cwd})."
+IS_FOLDER = "{path} is a folder. Give the path of a file."
 CUT_SHORT = "{file} {found}. The copy was probably cut short, or the file is of another kind. Fetch or copy it again."
 BAD_SETTING = "The setting {name}{where} is {value!r}, but has to be {allowed}."
 NO_LIST = "`{function}` takes a list of {what}, but {found}. Pass a list for a single one as well."

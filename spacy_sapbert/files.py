@@ -17,7 +17,6 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from errno import EISDIR
 from fnmatch import fnmatchcase
 from pathlib import Path, PureWindowsPath
 from tempfile import TemporaryDirectory
@@ -29,7 +28,7 @@ import numpy as np
 import srsly
 import xxhash
 
-from .errors import DAMAGED, MISSING, NOT_BYTES
+from .errors import DAMAGED, IS_FOLDER, MISSING, NO_FILE, NOT_BYTES
 
 CHANGED = (
     "'{path}' is not the file that was saved: it is truncated, damaged or from another run. What is made with it "
@@ -225,11 +224,19 @@ def _share(file: Path, mode: int) -> None:
         file.chmod(mode)
 
 
+def check_is_file(path: Path) -> None:
+    """Refuse a path of a folder, or of nothing."""
+    if path.is_dir():
+        raise IsADirectoryError(IS_FOLDER.format(path=path))
+    if not path.is_file():
+        raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
+
+
 @contextmanager
 def write_whole(path: Path) -> Iterator[Path]:
     """Give a temporary file to write, and move it into place when the block ends without an error."""
     if path.is_dir():
-        raise IsADirectoryError(EISDIR, os.strerror(EISDIR), str(path))
+        raise IsADirectoryError(IS_FOLDER.format(path=path))
     # Another run may write there at the same time.
     temporary = path.with_name(f"{path.name}.{uuid4().hex}.part")
     try:

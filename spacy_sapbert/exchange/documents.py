@@ -29,8 +29,8 @@ from ..context import (
     read_context,
     write_context,
 )
-from ..errors import BAD_SETTING, NO_FILE
-from ..files import write_whole
+from ..errors import BAD_SETTING
+from ..files import check_is_file, write_whole
 from ..settings import OnMalformed
 
 # The document's id in `Doc.user_data`, and the span groups of mentions that overlap an entity or are in several pieces.
@@ -165,8 +165,7 @@ def parse_docs(data: bytes, label: str, report: ExchangeReport) -> list[Doc]:
 
 def read_docs(path: Path) -> list[Doc]:
     """Read the documents of a file, .spacy."""
-    if not path.is_file():
-        raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
+    check_is_file(path)
     try:
         return _load_docs(path.read_bytes())
     except ValueError as error:

@@ -15,7 +15,7 @@ from xml.parsers import expat
 
 from ..annotations import NIL
 from ..context import MentionContext
-from ..errors import NO_FILE
+from ..files import check_is_file
 from ..text import is_written_alike
 from .documents import AnnotatedText, Annotation, ExchangeReport, number_name
 
@@ -154,8 +154,7 @@ def name_files(documents: Iterable[AnnotatedText], report: ExchangeReport) -> It
 
 def read_text(path: Path, report: ExchangeReport) -> str | None:
     """Read a file as text, with its line ends: offsets count them. None if it is no UTF-8, and errors are skipped."""
-    if not path.is_file():
-        raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
+    check_is_file(path)
     try:
         return path.read_bytes().decode("utf8")
     except UnicodeDecodeError as error:

@@ -497,6 +497,7 @@ def export_docs(
     if escape_formulas:
         _check_format(name, "write with formulas escaped", DELIMITERS)
     _check_format(name, "write", [known for known, format_ in FORMATS.items() if format_.dump])
+    _check_place(name, output)
     if FORMATS[name].is_folder and output.is_dir() and any(output.iterdir()):
         raise FileExistsError(f"{output} is there already, and not empty. Choose another folder, or clear it.")
     write_texts(name, documents, output, report, prefix, **({"escape_formulas": True} if escape_formulas else {}))
@@ -507,6 +508,13 @@ def export_docs(
 def _check_format(name: str, direction: str, known: Iterable[str]) -> None:
     if name not in known:
         raise ValueError(f"There is no format '{name}' to {direction}. There are: {', '.join(known)}.")
+
+
+def _check_place(name: str, path: Path) -> None:
+    """Refuse a file where a format takes a folder, and the other way."""
+    if path.exists() and path.is_dir() != FORMATS[name].is_folder:
+        found, wanted = ("a file", "a folder") if FORMATS[name].is_folder else ("a folder", "a file")
+        raise ValueError(f"{path} is {found}, but the format {name} takes {wanted}. Give the path of {wanted}.")
 
 
 def import_docs(
@@ -543,6 +551,7 @@ def import_docs(
         raise ValueError(BAD_SETTING.format(name="inside_tokens", where="", value=inside_tokens, allowed=allowed))
     if not source.exists():
         raise FileNotFoundError(NO_FILE.format(file=source, cwd=Path.cwd()))
+    _check_place(name, source)
     if output.suffix != ".spacy":
         raise ValueError(f"The name of {output} has to end in .spacy: spaCy's commands read no other documents.")
     nlp, docs = spacy.blank(lang), []

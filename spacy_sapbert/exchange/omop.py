@@ -16,7 +16,7 @@ from spacy.tokens import Span
 
 from .. import __version__
 from ..context import MentionContext
-from ..errors import NO_FILE
+from ..files import check_is_file
 from ..terminology.codes import Key
 from ..terminology.readers.table import VALID
 from .documents import UNKNOWN, AnnotatedText, ExchangeReport, write_file
@@ -91,8 +91,7 @@ class AthenaTables(NamedTuple):
 
 
 def _scan(path: Path, name: str) -> pl.LazyFrame:
-    if not path.is_file():
-        raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
+    check_is_file(path)
     # All values are texts, and nothing is quoted.
     table = pl.scan_csv(path, separator="\t", quote_char=None, infer_schema=False)
     try:

@@ -86,6 +86,9 @@ def test_the_command_takes_the_infon_of_ids(tmp_path):
     ]
 
 
+FILES, FOLDERS = ("bioc", "pubtator"), ("brat", "csv", "tsv", "inception")
+
+
 def test_what_is_refused_is_one_sentence_and_leaves_nothing_behind(tmp_path, docs, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("to", "brat", docs, "out")
@@ -104,7 +107,13 @@ def test_what_is_refused_is_one_sentence_and_leaves_nothing_behind(tmp_path, doc
         ("to brat bad.spacy new", "no documents of spaCy in bad.spacy. Give a file of documents"),
         ("to brat bad.spacy new --errors skip", "no documents of spaCy in bad.spacy"),
         ("from brat out new.txt", "new.txt has to end in .spacy"),
-        ("to bioc docs.spacy out", "out: Is a directory"),
+        ("to brat out new", "out is a folder. Give the path of a file"),
+        ("to-fhir out new", "out is a folder. Give the path of a file"),
+        ("to-fhir docs.spacy out", "out is a folder. Give the path of a file"),
+        *((f"to {name} docs.spacy out", f"out is a folder, but the format {name} takes a file") for name in FILES),
+        *((f"to {name} docs.spacy bad.spacy", "bad.spacy is a file, but the format") for name in FOLDERS),
+        *((f"from {name} out new.spacy", f"out is a folder, but the format {name} takes a file") for name in FILES),
+        *((f"from {name} bad.spacy new.spacy", f"bad.spacy is a file, but the format {name}") for name in FOLDERS),
         ("to-fhir docs.spacy new --terminology out", "no saved terminology in out. A pipeline has it in"),
         ("to brat labels.spacy new", "the label 'two words'"),
         ("to-fhir docs.spacy new --version UMLS", "'UMLS'"),

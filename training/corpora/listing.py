@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass
 from thinc.api import Config
 
 from spacy_sapbert.errors import NO_FILE
-from spacy_sapbert.files import hash_file, read_manifest
+from spacy_sapbert.files import check_is_file, hash_file, read_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile
 from spacy_sapbert.terminology.storage import FORMAT_VERSION, MANIFEST
@@ -108,8 +108,7 @@ def read_corpora(
 
     Returned are the corpora by name, and the others with what is missing.
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
+    check_is_file(Path(path))
     found, missing = {}, {}
     sections = Config().from_disk(path)["corpora"]
     dictionaries, releases = dictionaries or {}, releases or {}

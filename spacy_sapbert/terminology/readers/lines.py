@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ...errors import CUT_SHORT, NO_FILE
+from ...errors import CUT_SHORT
+from ...files import check_is_file
 from ...settings import OnMalformed, Settings, Strings, with_settings
 
 if TYPE_CHECKING:
@@ -50,12 +51,7 @@ class SourceFile:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._sha256 = hashlib.sha256()
-        if self.path.is_dir():
-            raise IsADirectoryError(
-                f"{self.path} is a folder, and this reader reads one file. Give the path of the file in it."
-            )
-        if not self.path.is_file():
-            raise FileNotFoundError(NO_FILE.format(file=self.path, cwd=Path.cwd()))
+        check_is_file(self.path)
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
         r"""Iterate over the lines and their numbers, from 1. Only \n ends a line: names may contain U+0085 or U+2028.
@@ -202,9 +198,9 @@ def verify(files: Sequence[dict[str, Any]], folder: str | Path, checksums: str |
     if given. The number of verified files is 0 if there is no list. A spaCy project does not stop at an asset with a
     wrong checksum."""
     path = Path(checksums) if checksums else Path(folder) / CHECKSUMS_FILE
-    if not path.is_file():
-        if checksums:
-            raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
+    if checksums:
+        check_is_file(path)
+    elif not path.is_file():
         return 0
     lines = [line.split(maxsplit=1) for line in path.read_text(encoding="utf8").splitlines() if line.strip()]
     expected = {Path(fields[1].lstrip("*")).name: fields[0].lower() for fields in lines if len(fields) == 2}
