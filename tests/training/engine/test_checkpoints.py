@@ -44,3 +44,19 @@ def test_a_fault_or_kill_while_a_checkpoint_is_replaced_leaves_a_whole_one(tmp_p
     # A kill before the moment that decides leaves the old ones, and one after it the new ones.
     assert outcomes == sorted(outcomes) or not is_killed
     assert any(outcomes) and not all(outcomes)
+
+
+def test_folders_of_other_names_are_the_users_own(tmp_path):
+    model = torch.nn.Linear(2, 2)
+    save = partial(save_checkpoint, tmp_path, model, torch.optim.SGD(model.parameters()))
+    save({"step": 1, "settings": {}}, {}, {})
+    names = ["step-notes", "step-00000001.old", "step-1", "step-000000010"]
+    for name in names:
+        shutil.copytree(tmp_path / "step-00000001", tmp_path / name)
+        # A damaged checkpoint would be deleted.
+        (tmp_path / name / "state.safetensors").unlink()
+    for step in (2, 3, 4):
+        save({"step": step, "settings": {}}, {}, {})
+    assert choose_checkpoint(tmp_path) == (tmp_path / "step-00000004", [])
+    assert [read_step(path) for path in list_checkpoints(tmp_path)] == [3, 4]
+    assert all((tmp_path / name / "checkpoint.json").is_file() for name in names)
