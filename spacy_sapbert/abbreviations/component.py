@@ -5,7 +5,7 @@ import warnings
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -29,7 +29,6 @@ FRINGE = "\"'`´“”„‘’«»,;:–—"
 _SEPARATOR = re.compile(r"[,;]\s")
 # Strings whose letters or words are cached.
 CACHED = 1 << 14
-_NONE = ShortForms({})
 # Words that a short form may leave out.
 SMALL_WORDS = frozenset("a an and at by due for from in of on or the to with".split())
 
@@ -77,7 +76,8 @@ class SchwartzHearst:
         name (str): The name of the component in the pipeline.
         short_forms (str | Mapping[str, Sequence[str]]): The readings of short forms that documents need not define, the
             more frequent first, as "long form" or "long form: words that speak for it"; "clinical" for those of
-            clinical notes that come with the package. The reading with most of its words in the document is taken.
+            clinical notes that come with the package. Of several, the reading with most of its words near the short
+            form is taken, or else in its section; none if there are no such words.
         RAISES (ValueError): If `short_forms` is something else.
         """
         self.name = name
@@ -93,9 +93,8 @@ class SchwartzHearst:
         # spaCy joins the tokens each time it is asked for the text, which takes longer than all the rest.
         text = doc.text_with_ws
         definitions = list(find_definitions(doc, text))
-        given = self._short_forms if self._short_forms.may_be_in(text) else _NONE
-        wanted = definitions or given is not _NONE
-        doc._.abbreviation_offsets = _find_occurrences(doc, text, definitions, given) if wanted else []
+        wanted = definitions or self._short_forms.lengths
+        doc._.abbreviation_offsets = _find_occurrences(doc, text, definitions, self._short_forms) if wanted else []
         return doc
 
 
@@ -210,7 +209,7 @@ def _find_occurrences(
         known[text[definition.short_start : definition.short_end]].append(definition)
     lengths = sorted(short_forms.lengths.union(map(len, known)), reverse=True)
     first_letters = short_forms.first_letters.union(short[0] for short in known)
-    read = cache(partial(short_forms.read, text=text))
+    get_reader = cache(lambda: short_forms.make_reader(text))
     starts, ends = get_bounds(doc)
     token_ends = set(ends)
     rows: list[list[int | str]] = []
@@ -233,8 +232,8 @@ def _find_occurrences(
                 definition = defined[max(0, n_before - 1)]
                 rows.append([start, end, definition.long_start, definition.long_end])
                 done = end
-            elif short_forms.is_at(text, start, end):
-                rows.append([start, stop, read(short)])
+            elif short_forms.is_at(text, start, end) and (reading := get_reader()(start, end)):
+                rows.append([start, stop, reading])
                 done = stop
     return rows
 

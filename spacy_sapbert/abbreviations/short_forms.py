@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from math import fsum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,11 +15,20 @@ from ..text import normal_words
 CLINICAL = "clinical"
 FILE = Path(__file__).with_name("clinical.txt")
 # Words of readings that say nothing of the document.
-_GENERAL = frozenset("acute chronic disease disorder syndrome primary type of the and with on to in 1 2".split())
+_GENERAL = frozenset(
+    "acute chronic disease disorder syndrome primary type right group level mass status b 1 2 "
+    "of the and with on to in not".split()
+)
 
 _SHORT_FORM = re.compile(r"[^\W_]([\w /&.+'’-]*[\w.+])?")
 # Behind a number it is a unit: "5 MM", "500 MG".
 _NUMBER = re.compile(r"\d\s?$")
+# Words on each side of a short form that speak for a reading, and the characters that these are looked for in.
+NEAR, NEAR_CHARACTERS = 10, 150
+# Sections end at blank lines and before headings.
+_SECTION = re.compile(r"\n[^\S\n]*\n|\n(?=[ \t]*[A-Z][\w /&-]{1,40}:)")
+# Short words may be short forms in any text.
+_LONG_WORD = re.compile(r"[^\W\d_]{5,}")
 
 
 class LongForm(NamedTuple):
@@ -26,9 +38,9 @@ class LongForm(NamedTuple):
     words: frozenset[str]  # those that speak for it, in their normal forms
 
     @classmethod
-    def read(cls, text: str) -> LongForm:
-        """Read "long form", or "long form: words that speak for it"."""
-        return cls(text.partition(":")[0].strip(), frozenset(normal_words(text)) - _GENERAL)
+    def read(cls, text: str, short: str = "") -> LongForm:
+        """Read "long form", or "long form: words that speak for it". The short form does not speak for itself."""
+        return cls(text.partition(":")[0].strip(), frozenset(normal_words(text)) - _GENERAL - {*normal_words(short)})
 
 
 class ShortForms:
@@ -49,14 +61,14 @@ class ShortForms:
             )
         self._readings: dict[str, list[LongForm]] = {}
         for short, texts in given.items():
-            is_list = isinstance(texts, Sequence) and not isinstance(texts, str)
-            readings = [LongForm.read(text) for text in texts if isinstance(text, str)] if is_list else []
             # It is a key of the pipeline's config.
             if not isinstance(short, str) or not _SHORT_FORM.fullmatch(short):
                 raise ValueError(
                     f"{short!r} can't be a short form: it has to start with a letter or a digit, and may have these, "
                     "spaces and any of /&.+'- behind it"
                 )
+            is_list = isinstance(texts, Sequence) and not isinstance(texts, str)
+            readings = [LongForm.read(text, short) for text in texts if isinstance(text, str)] if is_list else []
             if not readings or len(readings) < len(texts) or not all(reading.text for reading in readings):
                 raise ValueError(
                     f"The readings of the short form {short!r} are {texts!r}, but have to be a list of long forms, "
@@ -66,21 +78,54 @@ class ShortForms:
         self.lengths = frozenset(map(len, self._readings))
         self.first_letters = frozenset(short[0] for short in self._readings)
 
-    def may_be_in(self, text: str) -> bool:
-        """Check if a text can have any of them: in a text in capitals, words and short forms look the same."""
-        return bool(self._readings) and 2 * sum(map(str.islower, text)) >= sum(map(str.isalpha, text))
-
     def is_at(self, text: str, start: int, end: int) -> bool:
         """Check if one of them is in a place of a text, and no unit."""
         return text[start:end] in self._readings and not _NUMBER.search(text, max(start - 2, 0), start)
 
-    def read(self, short: str, text: str) -> str:
-        """Read a short form in a text: the reading with most of its words there, or else the first one."""
-        readings = self._readings[short]
-        if len(readings) == 1:
-            return readings[0].text
-        words = frozenset(normal_words(text))
-        return max(readings, key=lambda reading: len(reading.words & words)).text
+    def make_reader(self, text: str) -> Callable[[int, int], str]:
+        """Make a function that reads the short form in a place of a text, "" if nothing says what it means.
+
+        One with a single reading has that. Of several, the one with the most and nearest of its words around the place
+        counts, or else the one with most of them in the section. In a text in capitals, where words and short forms
+        look the same, none of several does.
+        """
+        long_words = _LONG_WORD.findall(text)
+        is_in_capitals = 2 * sum(map(str.isupper, long_words)) > len(long_words)
+        sections = [0, *(found.end() for found in _SECTION.finditer(text)), len(text)]
+        read_section = cache(lambda start, end: dict.fromkeys(normal_words(text[start:end]), 1.0))
+
+        def read(start: int, end: int) -> str:
+            readings = self._readings[text[start:end]]
+            if len(readings) == 1 or is_in_capitals:
+                return readings[0].text if len(readings) == 1 else ""
+            at = bisect_right(sections, start, hi=len(sections) - 1)
+            first, last = sections[at - 1], sections[at]
+            before = text[max(first, start - NEAR_CHARACTERS) : start].split()[::-1]
+            behind = text[end : min(last, end + NEAR_CHARACTERS)].split()
+            for weights in (_weigh(before, behind), read_section(first, last)):
+                # Exact, because sets have no order.
+                support = [fsum(weights.get(word, 0.0) for word in reading.words) for reading in readings]
+                if most := max(support):
+                    return readings[support.index(most)].text
+            return ""
+
+        return read
+
+
+def _weigh(before: list[str], behind: list[str]) -> dict[str, float]:
+    """Weigh the words around a short form, the nearest first, by how near they are: other sentences are far."""
+    weights: dict[str, float] = {}
+    for words in (before, behind):
+        further = 0
+        for distance, text in enumerate(words[:NEAR], 1):
+            ends = text.endswith((".", "!", "?"))
+            if ends and words is before:
+                further = NEAR
+            for word in normal_words(text):
+                weights[word] = max(weights.get(word, 0.0), 1 / (distance + further))
+            if ends:
+                further = NEAR
+    return weights
 
 
 def read_clinical() -> dict[str, list[str]]:

@@ -17,6 +17,25 @@ TABLE = {
 }
 
 
+DISORDERS = [
+    *(
+        "hypertension",
+        "type 2 diabetes mellitus",
+        "coronary artery disease",
+        "erectile dysfunction",
+        "pulmonary embolism",
+    ),
+    *(
+        "rheumatoid arthritis",
+        "mitral regurgitation",
+        "ulcerative colitis",
+        "Alzheimer disease",
+        "Guillain-Barre syndrome",
+    ),
+    *("thrombotic thrombocytopenic purpura", "hypertrophic cardiomyopathy", "normal pressure hydrocephalus"),
+]
+
+
 def make_pipeline(short_forms):
     nlp = spacy.blank("en")
     nlp.add_pipe("schwartz_hearst", config={"short_forms": short_forms})
@@ -34,12 +53,20 @@ def read(text, short_forms):
         ("No SOB, but N/V at night.", {"SOB": "shortness of breath", "N": "nausea and vomiting"}),
         ("She denies SOB, N/V.", {"SOB": "shortness of breath", "N": "nausea and vomiting"}),
         ("A sob story about SOBs", {}),
-        # Units, and texts in capitals, where nothing tells short forms from words.
-        ("a tablet of 5 MS for her MS", {"MS": "multiple sclerosis"}),
-        ("NO SOB, BUT N/V AT NIGHT", {}),
-        ("MS for years.", {"MS": "multiple sclerosis"}),
+        # Units, and texts in capitals, where nothing tells those of several readings from words.
+        ("Brain: 5 MS for her", {}),
+        ("NO SOB, BUT N/V AT NIGHT", {"SOB": "shortness of breath", "N": "nausea and vomiting"}),
+        ("MS. SMITH HAS A MURMUR, NO SOB", {"SOB": "shortness of breath"}),
+        ("PMH: SOB, MS (valve), CABG", {"SOB": "shortness of breath", "MS": "mitral stenosis"}),
+        # Near words, or else those of the section, have to say which.
+        ("MS for years.", {}),
         ("MS for years, with a murmur.", {"MS": "mitral stenosis"}),
         ("MS for years, a murmur, interferon, lesions of the brain.", {"MS": "multiple sclerosis"}),
+        ("A murmur of MS. Interferon for the brain.", {"MS": "mitral stenosis"}),
+        ("MS for years, her brain was seen: a murmur.", {"MS": "multiple sclerosis"}),
+        (f"MS {'and so on ' * 9} a murmur.", {"MS": "mitral stenosis"}),
+        (f"MS {'and so on ' * 9} \nHeart: a murmur.", {}),
+        (f"MS {'and so on ' * 9} \n\na murmur.", {}),
         # What the document says comes first, also for what stands before it.
         ("MS of the heart valve, by mass spectrometry (MS)", {"MS": "mass spectrometry"}),
     ],
@@ -57,11 +84,34 @@ def test_documents_tell_what_they_define_from_what_was_given():
     assert abbreviations_by_start(loaded) == abbreviations_by_start(doc)
 
 
-@given(st.lists(st.sampled_from("MS brain interferon valve murmur pain multiple mitral".split()), max_size=8))
-def test_the_reading_with_most_words_is_chosen(words):
-    readings = [LongForm.read(text) for text in TABLE["MS"]]
-    counts = [len({word for word in normal_words(" ".join(words)) if word in reading.words}) for reading in readings]
-    assert ShortForms(TABLE).read("MS", " ".join(words)) == readings[int(counts[1] > counts[0])].text
+def test_a_short_form_does_not_speak_for_itself():
+    assert read("NPH at night.", {"NPH": ["NPH insulin", "hydrocephalus"]}) == {}
+
+
+@pytest.mark.parametrize("gap", ["", "\n\n", "\nExam: "])
+def test_each_place_has_its_own_reading(gap):
+    text = f"The brain of MS on interferon.{gap or ' and so on ' * 9}A valve with MS and a murmur."
+    readings = ["multiple sclerosis", "mitral stenosis"]
+    assert [row[2] for row in make_pipeline(TABLE)(text)._.abbreviation_offsets] == readings
+
+
+@given(*2 * [st.lists(st.sampled_from("brain interferon valve murmur pain multiple mitral x".split()), max_size=14)])
+def test_the_reading_with_the_most_and_nearest_words_is_chosen(before, behind):
+    text = " ".join([*before, "MS", *behind])
+    start = sum(len(word) + 1 for word in before)
+    support = []
+    for reading in map(LongForm.read, TABLE["MS"]):
+        distances = [
+            [side.index(word) + 1 for side in (before[::-1][:10], behind[:10]) if word in side]
+            for word in ("brain interferon valve murmur multiple mitral").split()
+            if word in reading.words
+        ]
+        support.append(sum(1 / min(found) for found in distances if found))
+    expected = TABLE["MS"][support[0] < support[1] - 1e-9].partition(":")[0]
+    if not any(support):
+        in_section = [len({*before, *behind} & LongForm.read(reading).words) for reading in TABLE["MS"]]
+        expected = TABLE["MS"][in_section[0] < in_section[1]].partition(":")[0] if any(in_section) else ""
+    assert ShortForms(TABLE).make_reader(text)(start, start + 2) == expected or abs(support[0] - support[1]) < 1e-9
 
 
 def test_mentions_are_found_and_linked_by_their_readings(tmp_path):
@@ -92,6 +142,38 @@ def test_the_table_of_the_package():
         )
     assert read("HTN, CP, troponin", "clinical") == {"HTN": "hypertension", "CP": "chest pain"}
     assert read("spastic gait since birth, CP", "clinical") == {"CP": "cerebral palsy"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Seen in the ED for abdominal pain.", []),
+        ("PE unremarkable.", []),
+        ("Weaned to RA.", []),
+        ("MR angiogram.", []),
+        ("UC sent, no growth.", []),
+        ("AD lib diet.", []),
+        ("Taken to ED, PE, RA, MR, UC and AD.", []),
+        ("NPH 10 units, TTP over the spine. GBS swab negative. HCM: mammogram due.", []),
+        ("PMH: HTN, DM2, CAD s/p CABG", ["HTN", "DM2", "CAD"]),
+        ("PATIENT WITH HTN AND CAD. MR. SMITH WALKS.", ["HTN", "CAD"]),
+        ("CTA: PE, heparin given. RA on methotrexate. Sats 97% on RA. UC with colectomy.", ["PE", "RA", "UC"]),
+        ("Sildenafil for ED. Seen in ED by EMS.", ["ED"]),
+    ],
+)
+def test_what_is_no_disorder_is_none(diagnoses, text, expected):
+    assert [ent.text for ent in diagnoses(text).ents] == expected
+
+
+@pytest.fixture(scope="module")
+def diagnoses():
+    builder = TerminologyBuilder()
+    for number, name in enumerate(DISORDERS):
+        builder.add_name(f"D:{number}", name)
+    nlp = make_pipeline("clinical")
+    nlp.add_pipe("terminology_matcher")
+    nlp.add_pipe("sapbert_linker").initialize(terminology=builder.build())
+    return nlp
 
 
 @pytest.mark.parametrize(
