@@ -361,7 +361,10 @@ def _read_rows(path: Path, delimiter: str, report: ExchangeReport) -> Iterator[t
             "with commas between them in a .csv and tabs in a .tsv."
         )
     for number, row in enumerate(rows, 2):
-        if any(row):
+        if any(row[len(header) :]):
+            fault = f"{len(row)} cells, but there are {len(header)} columns, so cells are perhaps shifted"
+            report.refuse(f"{path.name}, row {number}", fault, TABLE_FORM)
+        elif any(row):
             # A short row has no values at its end.
             cells = dict.fromkeys(header, "") | dict(zip(header, row, strict=False))
             if MARKED in header:

@@ -298,6 +298,7 @@ def write_files(folder, files):
         ("csv", make_table("a,0,x,D,C1,a"), "row 2.*offsets that are not numbers"),
         ("csv", make_table("a,0,1,D,C1,b"), "row 2.*the text from 0 to 1 is 'a'"),
         ("csv", make_table("a,0"), "row 2.*offsets that are not numbers"),
+        ("csv", make_table("a,0,1,D,C1,a,,b"), "row 2: 8 cells, but there are 6 columns"),
         ("csv", make_table("a,0,1,D\r,C1,a"), "mentions.csv: new-line character"),
         ("csv", {**make_table(), "mentions.csv": IN_PIECES}, "row 2.*the pieces '0 1;1 3' are not '0 END"),
         (
