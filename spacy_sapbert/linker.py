@@ -298,10 +298,14 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
         examples (Iterable[Example]): Examples whose predicted documents have been through the pipeline.
         RETURNS (dict[str, Any]): The scores. Those of a linker with an attribute of its own have its name in theirs:
-            `nel_mesh_candidates_micro_f`, so that two linkers in one pipeline can be told apart.
+            `nel_mesh_candidates_micro_f`, so that two linkers in one pipeline can be told apart. Those of a linker in
+            front of a reranker have the linker's name: `nel_sapbert_linker_micro_f`.
         """
         if self.scorer is None:
             return {}
+        examples = list(examples)
+        pipelines = find_pipelines(self, [eg.predicted for eg in examples])
+        is_reranked = any(hasattr(part, "n_candidates") for nlp in pipelines for part in self._list_users(nlp))
         if self._settings.use_gold_ents:
             examples = list(with_gold_ents(examples))
             # The gold entities have no ids yet, and are this linker's alone.
@@ -310,9 +314,10 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
                 docs = [eg.predicted for eg in batch]
                 self._write(docs, self.predict(docs), settings)
         scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, "find_id": self._find_id, **kwargs})
-        if self._settings.attribute == ATTRIBUTE:
-            return scores
-        return {re.sub("^nel_", f"nel_{self._settings.attribute}_", key): score for key, score in scores.items()}
+        own = self.name if is_reranked else ""
+        if self._settings.attribute != ATTRIBUTE:
+            own = self._settings.attribute
+        return {re.sub("^nel_", f"nel_{own}_", key) if own else key: score for key, score in scores.items()}
 
     def _find_id(self, text: str) -> str | None:
         return self.terminology.find_id(text) if self.is_ready else None
@@ -340,7 +345,8 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
             that loads weights into the model. None for the present or the bundled encoder.
         vectors_path (str | Path | None): A folder to keep the names' vectors in. With it, an interrupted call goes on
             where it stopped, and a changed terminology costs its new names only. It may be deleted afterwards.
-        RAISES (ValueError): If there is no terminology, or no encoder.
+        RAISES (ValueError): If there is no terminology or no encoder, or a setting of the linker or its matchers holds
+            what the terminology lacks.
         RAISES (TypeError): If either is something else.
         """
         from .retrieval.retriever import Retriever
@@ -349,9 +355,10 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
             return
         with self._edits:
             present = self._snapshot
-            loaded = _load_encoder(encoder, present)
+            loaded, terminology = _load_encoder(encoder, present), _read_terminology(terminology, present)
+            self._check_filters(terminology)
             retriever = Retriever.build(
-                _read_terminology(terminology, present),
+                terminology,
                 loaded.fixed(),
                 self._index.empty(),
                 batch_size=self._settings.batch_size,
@@ -360,6 +367,20 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
             snapshot = present.replaced(encoder=loaded, retriever=retriever)
             self._record_sources(nlp, retriever)
             self._publish(snapshot)
+
+    def _check_filters(self, terminology: Terminology) -> None:
+        """Refuse a terminology that lacks what settings name before names are encoded, which takes long."""
+        from .retrieval.filters import FilterTable
+
+        filters = FilterTable(terminology)
+        users = (part for nlp in find_pipelines(self) for part in self._list_users(nlp))
+        for part in (self, *(part for part in users if hasattr(part, "label_types"))):
+            try:
+                filters.check_settings(part.settings.make_filter(), part.settings.label_types)
+            except ValueError as error:
+                raise ValueError(
+                    f"A setting of the {part.kind} '{part.name}' does not fit the terminology. {error}"
+                ) from error
 
     def add_names(
         self,

@@ -1,6 +1,7 @@
 """The component with filters and with codes as ids, and its `find`."""
 
 import pytest
+import spacy
 from linked import ids, make_doc
 from spacy.tokens import Span
 
@@ -222,3 +223,32 @@ def test_what_a_setting_asks_for_is_not_removed_altogether(make_linker, name, va
     assert linker.remove_concepts(["C0009264"]) == 2
     with pytest.raises(ValueError, match=r"The filter"):
         linker.find(["cold"])
+
+
+UNKNOWN = [
+    ({"types": ["T999"]}, "types allows 'T999'"),
+    ({"sources": ["MESH"]}, "sources allows 'MESH'"),
+    ({"languages": ["ger"]}, "languages allows 'ger'"),
+    ({"ids": ["C1"]}, "ids allows 'C1'"),
+    ({"below": ["C1"]}, "below allows 'C1'"),
+    ({"not_below": ["C1"]}, "not_below leaves out 'C1'"),
+    ({"below": ["C0009443"]}, "none of the terminology's 6 concepts has a parent"),
+    ({"label_types": {"A": ["T047"], "B": ["T999"]}}, "label_types allows 'T999'"),
+]
+
+
+@pytest.mark.parametrize(
+    "owner, settings, told",
+    [(owner, *row) for owner in ("linker", "matcher") for row in UNKNOWN]
+    + [("linker", {"output_source": "XYZ"}, "has a code in 'XYZ'")],
+)
+def test_what_the_terminology_lacks_is_refused_before_names_are_encoded(
+    terminology, encoder_folder, monkeypatch, owner, settings, told
+):
+    nlp, built = spacy.blank("xx"), []
+    nlp.add_pipe("terminology_matcher", config=settings if owner == "matcher" else {})
+    linker = nlp.add_pipe("sapbert_linker", config=settings if owner == "linker" else {})
+    monkeypatch.setattr(Retriever, "build", lambda *args, **options: built.append(args))
+    with pytest.raises(ValueError, match=f"A setting of the {owner} '.*' does not fit the terminology. .*{told}"):
+        linker.initialize(terminology=terminology, encoder=encoder_folder)
+    assert not built and not linker.is_ready

@@ -4,6 +4,7 @@ import pytest
 import srsly
 from linked import make_doc
 from spacy.cli.evaluate import evaluate
+from spacy.cli.find_threshold import find_threshold
 from spacy.tokens import DocBin, Span
 from spacy.training import Example
 
@@ -83,3 +84,22 @@ def test_ids_with_a_pipe_are_scored_as_one_id(make_nlp):
     for gold, expected in ((("cold", (0, 1, "D1|D2")), 0.0), (("heart attack", (0, 2, "D1|D2")), 1.0)):
         scores = nlp.evaluate(make_examples(nlp, gold))
         assert scores["nel_micro_f"] == scores["nel_acc_at_1"] == expected
+
+
+def test_a_linker_in_front_of_a_reranker_has_scores_of_its_own(make_nlp, tmp_path, capsys):
+    nlp = make_nlp()
+    nlp.add_pipe("sapbert_reranker")
+    examples = make_examples(nlp, ("heart attack and hypertension xyzzy", (0, 2, "C0027051"), (4, 5, "NIL")))
+    own = {key.replace("nel_", "nel_sapbert_linker_") for key in KEYS}
+    scores = nlp.evaluate(examples)
+    assert own < {*scores} and {*KEYS} < {*scores} and scores["nel_sapbert_linker_micro_f"] < scores["nel_micro_f"]
+    with nlp.select_pipes(disable="sapbert_reranker"):
+        alone = nlp.evaluate(examples)
+    assert own.isdisjoint(alone)
+    assert [alone[key] for key in sorted(KEYS)] == [scores[key] for key in sorted(own)]
+    # So that spaCy finds its threshold.
+    nlp.to_disk(tmp_path / "model")
+    DocBin(docs=[example.reference for example in examples]).to_disk(tmp_path / "data.spacy")
+    options = {"threshold_key": "threshold", "scores_key": "nel_sapbert_linker_micro_f", "n_trials": 3}
+    _, best, found = find_threshold(tmp_path / "model", tmp_path / "data.spacy", "sapbert_linker", **options)
+    assert best == 1.0 and len({*found.values()}) > 1

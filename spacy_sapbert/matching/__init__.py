@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
+from ..candidates import ConceptFilter
 from ..settings import Settings, Strings
 
 
@@ -57,6 +58,11 @@ class MatcherSettings(Settings):
     abbreviations: bool = Field(
         default=True, description="Find short forms that the document defines; needs `schwartz_hearst` before it."
     )
+
+    def make_filter(self) -> ConceptFilter:
+        """Make the filter for names with any label."""
+        fields = self.types, self.sources, self.languages, self.ids
+        return ConceptFilter(*fields, below=self.below, not_below=self.not_below)
 
     @model_validator(mode="after")
     def _check_overlaps(self) -> Self:

@@ -93,10 +93,8 @@ class CompiledMatcher:
         # All values, so that a misspelled type does not mean a label that no name gets.
         filters.check(ConceptFilter(types={type_ for types in settings.label_types.values() for type_ in types}))
         self._label_types = {label: filters.find_types(types) for label, types in settings.label_types.items()}
-        fields = settings.types, settings.sources, settings.languages, settings.ids
-        own = ConceptFilter(*fields, below=settings.below, not_below=settings.not_below)
         self._names = np.ones(terminology.n_names, dtype=bool)
-        for allowed in (own, linker_filter):
+        for allowed in (settings.make_filter(), linker_filter):
             if not allowed.is_open:
                 self._names &= filters.match(allowed)
         self._read_name = lru_cache(KEPT)(self._read_name_at)

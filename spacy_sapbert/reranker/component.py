@@ -42,11 +42,6 @@ if TYPE_CHECKING:
     from ..retrieval.retriever import Retriever
     from ..snapshot import FixedLinker
 
-NOT_READY = (
-    "The reranker '{name}' has nothing to learn from: {reason}. Call `nlp.initialize(get_examples)` with documents "
-    "whose entities have `kb_id_`, or use `spacy train`."
-)
-
 CANT_JUDGE = (
     "The probabilities of the reranker '{name}' can't be compared with annotations: {reason}. Give documents whose "
     "entities have `kb_id_`, a few hundred mentions or more."
@@ -282,8 +277,10 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         warn_of_missing(documents, context.gold)
         found = AnnotatedMentions.read(documents, linker, context.gold)
         if not len(found.mentions):
-            reason = "the linker links none of the labels of the annotated entities"
-            raise ValueError(NOT_READY.format(name=self.name, reason=reason))
+            raise ValueError(
+                f"The reranker '{self.name}' has nothing to learn from: '{settings.linker}' links none of the labels "
+                "of the annotated entities. Change its `link_labels` or `skip_labels`, or annotate other entities."
+            )
         if settings.priors:
             learned = replace(learned, memory=found.remember(snapshot.encoder))
             context = _Context(linker, settings, learned)
@@ -376,7 +373,11 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         if batch is None:
             return losses
         if not self.is_trained:
-            raise ValueError(NOT_READY.format(name=self.name, reason="it has not been initialized with annotations"))
+            raise ValueError(
+                f"The reranker '{self.name}' has not been initialized with annotations. `spacy train` does that if its "
+                'section has `factory = "sapbert_reranker"`, and leaves what is sourced as it is. In Python, call '
+                "`nlp.initialize(get_examples)` with documents whose entities have `kb_id_`."
+            )
         set_dropout_rate(self.model, drop)
         logits, backprop = self.model.begin_update(batch.given)
         start = get_start(self.model, batch.given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,6 +67,14 @@ class FilterTable:
                 known = self._columns(what).known
                 wanted = self.find_types(wanted) if what == "types" else wanted
                 _check_known(key, what, wanted - known, known)
+
+    def check_settings(self, allowed: ConceptFilter, label_types: Mapping[str, Collection[str]]) -> None:
+        """Refuse settings of a component that hold what the terminology lacks, or ask for a hierarchy or codes that it
+        does not have."""
+        if not allowed.is_open:
+            self.match(allowed)
+        for types in label_types.values():
+            self.check(ConceptFilter(label_types=types))
 
     def apply(self, allowed: ConceptFilter, offsets: np.ndarray, name_rows: np.ndarray) -> Allowed:
         """Find the names and the index rows that a filter allows."""

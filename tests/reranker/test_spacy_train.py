@@ -60,11 +60,11 @@ corpus = ${corpora.dev}
 pytestmark = pytest.mark.filterwarnings("ignore:The reranker .* was calibrated on only")
 
 
-def run(nlp, folder, name):
+def run(nlp, folder, name, config=CONFIG):
     nlp.to_disk(folder / "base")
     DocBin(docs=[eg.reference for eg in make_examples(nlp)]).to_disk(folder / "docs.spacy")
     path = folder / "config.cfg"
-    path.write_text(CONFIG.replace("BASE", str(folder / "base")).replace("DOCS", str(folder / "docs.spacy")))
+    path.write_text(config.replace("BASE", str(folder / "base")).replace("DOCS", str(folder / "docs.spacy")))
     fill_config(path, path, silent=True)
     train(path, folder / name)
     return folder / name / "model-best"
@@ -84,3 +84,12 @@ def test_a_trained_pipeline_decides_better_than_its_linker(make_nlp, tmp_path):
     # The same seed gives the same network.
     again = spacy.load(run(nlp, tmp_path, "second")).get_pipe("sapbert_reranker")
     assert again.model.to_bytes() == reranker.model.to_bytes()
+
+
+def test_an_untrained_reranker_that_is_sourced_is_told_how_it_is_trained(make_nlp, tmp_path):
+    nlp = make_nlp("en")
+    nlp.add_pipe("sapbert_reranker")
+    config = CONFIG.replace('factory = "sapbert_reranker"\nset_nil = true\nprecision = 1.0', "source = ${paths.base}")
+    told = "has not been initialized with annotations. `spacy train` does that if its section has `factory = "
+    with pytest.raises(ValueError, match=told):
+        run(nlp, tmp_path, "first", config)
