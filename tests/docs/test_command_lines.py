@@ -47,7 +47,6 @@ WORDS = {
     "pairs": "BAD out",
     "triples": "BAD names out",
     "write-rrf": "BAD out",
-    "diff-releases": "BAD BAD out",
     "convert": "ncbi-disease BAD out",
     "train": "BAD.cfg",
     "settings": "sapbert BAD.cfg",

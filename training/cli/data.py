@@ -1,4 +1,4 @@
-"""Commands that make training data (names, splits, pairs, triples), and write and compare releases."""
+"""Commands that make training data (names, splits, pairs, triples) and write releases."""
 
 from __future__ import annotations
 
@@ -318,19 +318,3 @@ def write_release(
         typer.echo(f"{report['dangling_parents']:,} parents are not in the terminology, and are left out.")
     for column, n in report["replaced"].items():
         typer.echo(f"{n:,} texts ({column}) were changed: '|' to '/', or line ends to spaces.")
-
-
-@command(DATA, "diff-releases umls/2023AB umls/2024AA output/changes")
-def compare_releases(
-    old: Annotated[Path, typer.Argument(help="The folder of the old release")],
-    new: Annotated[Path, typer.Argument(help="The folder of the new release")],
-    output: Annotated[Path, typer.Argument(help="The folder for tables and report.json")],
-) -> None:
-    """Compare the English names of two releases (RRF)."""
-    from ..release.changes import diff_releases
-
-    diff = diff_releases(old, new)
-    diff.to_disk(output)
-    changes = {kind: diff.counts[kind] for kind in ("added", "retired", "merged", "mapped", "renamed")}
-    before, after = diff.counts["concepts"]["old"], diff.counts["concepts"]["new"]
-    typer.echo(f"{before:,} concepts before, {after:,} now; {list_counts(changes)}: tables and counts in {output}.")

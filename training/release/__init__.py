@@ -1,1 +1,1 @@
-"""Releases in Rich Release Format: writing a terminology as one, and comparing two."""
+"""Releases in Rich Release Format: writing a terminology as one."""
