@@ -16,6 +16,7 @@ import numpy as np
 from safetensors.numpy import load_file
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
+from ..contradictions import contradicts, list_words
 from ..matching.bags import ABNORMALITIES, ANY_ABNORMALITY, read_lists
 from ..matching.classes import GIVEN, find_places, join_classes
 from ..matching.reading import read_many
@@ -55,6 +56,14 @@ class Bridge:
             frozenset(self.clusters[start:end].tolist()) if start < end and key else NOWHERE
             for key, start, end in zip(keys.tolist(), first, last, strict=True)
         ]
+
+    def contradicts(self, mention: str, name: str) -> bool:
+        """Check if a mention contradicts a name, also by one other word that ontologies use to tell siblings apart."""
+        if contradicts(mention, name):
+            return True
+        words, others = list_words(mention), list_words(name)
+        ours, theirs = words - others, others - words
+        return len(ours) == len(theirs) == 1 < len(words) and self.tells_apart(*ours, *theirs)
 
     def tells_apart(self, first: str, second: str) -> bool:
         """Check if a name means another concept once the first word is replaced by the second."""

