@@ -279,11 +279,11 @@ def write(
     overwrite: bool = True,
     probabilities: Sequence[float] | None = None,
     reranks: str | None = None,
-    rivals: Collection[str] = (),
+    list_rivals: Callable[[], Collection[str]] = tuple,
 ) -> None:
     """Write what a component found for the mentions of documents. Other mentions are left alone. Mentions that are no
     entities are in the group `spans_key`. Ids that are there already are replaced if `overwrite` is set, or if they
-    come from this component, the linker in `reranks` or its rerankers. What `rivals` have written is never replaced."""
+    come from this component, the linker in `reranks` or its rerankers. What rivals have written is never replaced."""
     if not Span.has_extension(attribute):
         register_extensions(attribute)
     docs = list(docs)
@@ -295,7 +295,7 @@ def write(
         span, kb_id = (ents[number] if is_ent else groups[number])[place], kb_ids[row]
         own = set()
         for other in _find_links(span):
-            if other["component"] in rivals and other["component"] != reranks:
+            if other["component"] not in (component, reranks) and other["component"] in list_rivals():
                 _check_rival(span, other, component, attribute, set_kb_id and overwrite)
             if not {component, reranks or component}.isdisjoint((other["component"], other.get("reranks"))):
                 own.add(other["kb_id"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -194,9 +194,15 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         RAISES (ValueError): If it would hide or replace what a linker in front has found.
         """
         docs = list(docs)
-        self._write(docs, links, self._settings, list_rivals(self, docs))
+        self._write(docs, links, self._settings, cache(partial(list_rivals, self, docs)))
 
-    def _write(self, docs: Iterable[Doc], links: Links, settings: LinkerSettings, rivals: Collection[str] = ()) -> None:
+    def _write(
+        self,
+        docs: Iterable[Doc],
+        links: Links,
+        settings: LinkerSettings,
+        list_rivals: Callable[[], Collection[str]] = tuple,
+    ) -> None:
         mentions, candidates = links
         # Rounded, because the cosine of equal vectors can be a little less than 1.
         threshold, nil = round(self.min_score, 6), NIL if settings.set_nil else ""
@@ -211,7 +217,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
             spans_key=settings.spans_key,
             set_kb_id=settings.set_kb_id,
             overwrite=settings.overwrite,
-            rivals=rivals,
+            list_rivals=list_rivals,
         )
 
     def find(

@@ -418,7 +418,7 @@ class Shared:
 
 def find_pipelines(component: Shared, docs: Sequence[Doc] = ()) -> list[Language]:
     """Find the pipelines that have a component: those that documents come from, or else all."""
-    known = [nlp for pipeline in tuple(PIPELINES) if (nlp := pipeline()) is not None]
+    known = [nlp for pipeline in PIPELINES.copy() if (nlp := pipeline()) is not None]
     # A pipeline that another thread is unpickling has no components yet.
     having = [nlp for nlp in known if any(part is component for _, part in getattr(nlp, "components", ()))]
     if not having and component._home is not None and (home := component._home.find()) is not None:

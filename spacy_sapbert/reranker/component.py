@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -311,10 +311,14 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         RAISES (ValueError): If it would hide or replace what another linker or reranker in front has found.
         """
         docs = list(docs)
-        self._write(docs, decisions, self._settings, list_rivals(self, docs))
+        self._write(docs, decisions, self._settings, cache(partial(list_rivals, self, docs)))
 
     def _write(
-        self, docs: Sequence[Doc], decisions: Decisions, settings: RerankerSettings, rivals: Collection[str] = ()
+        self,
+        docs: Sequence[Doc],
+        decisions: Decisions,
+        settings: RerankerSettings,
+        list_rivals: Callable[[], Collection[str]] = tuple,
     ) -> None:
         if not len(decisions.mentions):
             return
@@ -331,7 +335,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
             overwrite=linker.settings.overwrite,
             probabilities=decisions.probabilities,
             reranks=linker.name,
-            rivals=rivals,
+            list_rivals=list_rivals,
         )
 
     def find(self, texts: Iterable[str], *, threshold: float = 0.0) -> list[list[Candidate]]:
