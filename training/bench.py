@@ -133,7 +133,7 @@ class _Process:
         self.process.communicate()
 
 
-def measure(contestants: Sequence[Contestant], *, turns: int = 1, threads: int = 0) -> Turns:
+def take_turns(contestants: Sequence[Contestant], *, turns: int = 1, threads: int = 0) -> Turns:
     """Let contestants take their steps in turn. With several turns, each starts in a new process that often; the
     order changes from step to step and from turn to turn. 0 threads are all processors."""
     measured = Turns({contestant.name: [] for contestant in contestants})

@@ -32,7 +32,7 @@ def isolate(text: str) -> Markup:
     return Markup("<bdi>{}</bdi>").format(_ISOLATES.sub("", text)) if _turns(text) else escape(text)
 
 
-def shorten(text: str, longest: int = LONGEST_CELL) -> str:
+def cut_text(text: str, longest: int = LONGEST_CELL) -> str:
     """Shorten a text, and mark that it was cut."""
     return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"
 
@@ -41,7 +41,7 @@ def format_rows(header: Sequence[str], rows: Sequence[Sequence[str]], n_text_col
     """Write a table as Markdown. Cells are escaped; columns after the first n hold numbers."""
     n_text = len(header) if n_text_columns is None else n_text_columns
     marks = ["---" if number < n_text else "---:" for number in range(len(header))]
-    cells = [[escape_markdown(shorten(cell)) for cell in row] for row in (header, *rows)]
+    cells = [[escape_markdown(cut_text(cell)) for cell in row] for row in (header, *rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in (cells[0], marks, *cells[1:]))
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from training.bench import Contestant, Entry, Step, Turns, describe, make_table, measure, write_report
+from training.bench import Contestant, Entry, Step, Turns, describe, make_table, take_turns, write_report
 
 SCRIPT = """
 import os, sys
@@ -47,7 +47,7 @@ def script(tmp_path):
 def test_contestants_take_their_steps_in_turn_and_in_both_orders(script, tmp_path):
     log = tmp_path / "log"
     pair = [Contestant(name, script, "steady", {"log": str(log), "name": name}) for name in "ab"]
-    measured = measure(pair, turns=2, threads=1)
+    measured = take_turns(pair, turns=2, threads=1)
     # Three steps of each in the first turn; in the second one, the others begin.
     assert log.read_text() == "abbaab" + "baabba"
     assert [step.name for step in measured.steps["a"]] == ["build", "work", "work"] * 2
@@ -58,14 +58,14 @@ def test_contestants_take_their_steps_in_turn_and_in_both_orders(script, tmp_pat
 
 
 def test_each_process_is_weighed_with_those_that_it_starts(script):
-    found = measure([Contestant(name, script, name, {}) for name in ("large", "starting_others")])
+    found = take_turns([Contestant(name, script, name, {}) for name in ("large", "starting_others")])
     assert found.peak("large", "before") < 1e8 and 2e8 < found.peak("large") < 3e8
     assert 1.5e8 < found.peak("starting_others") < 2.5e8
 
 
 def test_a_contestant_that_fails_ends_the_run(script):
     with pytest.raises(RuntimeError, match="'one' ended with exit code 3"):
-        measure([Contestant("one", script, "failing", {})])
+        take_turns([Contestant("one", script, "failing", {})])
 
 
 def test_another_environment_does_not_find_our_packages(script, tmp_path, monkeypatch):
@@ -76,7 +76,7 @@ def test_another_environment_does_not_find_our_packages(script, tmp_path, monkey
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     given = {"log": str(tmp_path / "log"), "name": "a"}
     for used, expected in ((str(python), None), (sys.executable, str(tmp_path))):
-        found = measure([Contestant("one", script, "steady", given, used)])
+        found = take_turns([Contestant("one", script, "steady", given, used)])
         assert found.figures("one")["path"] == expected
 
 

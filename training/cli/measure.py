@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @command(MEASURE, "measure encoders output --tasks.corpora.folder corpora", context_settings=TAKES_SETTINGS)
-def measure(
+def run_measurement(
     context: typer.Context,
     config: Annotated[
         Path,
@@ -73,7 +73,7 @@ def measure(
 
 
 @command(MEASURE, "expect my_pipeline output/expected")
-def expect(
+def report_expected(
     pipeline: Annotated[str, typer.Argument(help="A saved pipeline with a linker, or the name of a package")],
     output: Annotated[Path, typer.Argument(help="The folder for report.md and concepts.tsv")],
     linker: Annotated[str, typer.Option(help="The name of the linker")] = "sapbert_linker",

@@ -13,7 +13,7 @@ OF_SEVERAL, OF_CARD = "Options for several encoders", "Options for the encoder's
 
 
 @command(TRAIN, "train quick --paths.pairs PAIRS --paths.output output/quick", context_settings=TAKES_SETTINGS)
-def train(
+def run_training(
     context: typer.Context,
     config: Annotated[
         Path,
@@ -28,13 +28,13 @@ def train(
     """
     from ..data.run_folder import RunFolder
     from ..encoders.bases import SMALL
-    from ..engine.run import train as train_encoder
+    from ..engine.run import train
     from ..figures.curves import try_to_draw
     from ..methods.registry import METHODS, read_settings
 
     settings = read_settings(config, read_overrides(context.args))
     method, folder = METHODS[settings.run.method], RunFolder(settings.paths.output)
-    report = train_encoder(settings)
+    report = train(settings)
     if report is None:
         return
     try_to_draw({folder.path.resolve().name: folder.path}, folder.curves)

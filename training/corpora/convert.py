@@ -23,7 +23,7 @@ from spacy_sapbert.terminology import Terminology
 
 from ..data.mentions import EQUAL_IDS
 from . import documents, lists, vocabularies
-from .documents import read_prodigy
+from .documents import read_prodigy_corpus
 from .gold import KnownIds, list_gold_spans, make_gold_docs, split_documents
 from .reading import CorpusParts, Format, Originals, open_input
 
@@ -54,7 +54,7 @@ def read_corpus(name: str, path: str | Path, report: ExchangeReport, *, id_key: 
         raise ValueError(f"There is no reader for {name!r}. Formats, and the files of each: {known}.")
     originals = open_input(Path(path), report)
     name = guess_format(originals) if name == AUTO else name
-    corpus = read_prodigy(originals, id_key=id_key) if name == "prodigy" else FORMATS[name].read(originals)
+    corpus = read_prodigy_corpus(originals, id_key=id_key) if name == "prodigy" else FORMATS[name].read(originals)
     if not any(corpus.mentions.values()) and not any(corpus.dictionaries.values()):
         refuse_empty(path, name, report)
     # The hash is that of the file or, for several, of their list in the form of sha256sum.

@@ -38,7 +38,7 @@ DOCBIN = r"(?P<part>.+)\.spacy"
 Span = tuple[str, str, str, str, Sequence[tuple[int, int]]]
 
 
-def read_pubtator(originals: Originals, *, pattern: str, types: Sequence[str] = ()) -> CorpusParts:
+def read_pubtator_corpus(originals: Originals, *, pattern: str, types: Sequence[str] = ()) -> CorpusParts:
     """Read a file for each part, and of its mentions those of some types, or all."""
     corpus = CorpusParts()
     for part, file in originals.find_parts(pattern).items():
@@ -133,7 +133,7 @@ def _add_pubtator(
     corpus.add(part, doc_id, text, mentions)
 
 
-def read_brat(originals: Originals) -> CorpusParts:
+def read_brat_corpus(originals: Originals) -> CorpusParts:
     """Read <document>.txt and <document>.ann. Folders are parts, such as train and test. The id of a mention is that of
     its normalizations (lines with N), as written; mentions without one are left out."""
 
@@ -168,7 +168,7 @@ def _add_identified(
     corpus.add(part, doc_id, text, mentions)
 
 
-def read_prodigy(originals: Originals, *, id_key: str = ID_KEY) -> CorpusParts:
+def read_prodigy_corpus(originals: Originals, *, id_key: str = ID_KEY) -> CorpusParts:
     """Read texts with spans, each with its id under `id_key`. Rejected and ignored examples are left out. A line is a
     document, or a piece of the document that its `doc_id` names, by itself or in its `meta`."""
     corpus, report = CorpusParts(), originals.report
@@ -261,15 +261,21 @@ BC5CDR = r"(?:.*/)?CDR_(?P<part>Training|Development|Test)Set\.PubTator\.txt"
 NCBI_DISEASE = r"(?:.*/)?NCBI(?P<part>train|develop|test)set_corpus\.txt"
 ANY_PUBTATOR = r"(?P<part>.+?)(?:\.pubtator)?\.(?:txt|pubtator)"
 FORMATS = {
-    "bc5cdr-chemical": Format(partial(read_pubtator, pattern=BC5CDR, types=["Chemical"]), "CDR_TestSet.PubTator.txt"),
-    "bc5cdr-disease": Format(partial(read_pubtator, pattern=BC5CDR, types=["Disease"]), "CDR_TestSet.PubTator.txt"),
-    "brat": Format(read_brat, "<document>.txt and <document>.ann of your own, in a folder or in one for each part"),
+    "bc5cdr-chemical": Format(
+        partial(read_pubtator_corpus, pattern=BC5CDR, types=["Chemical"]), "CDR_TestSet.PubTator.txt"
+    ),
+    "bc5cdr-disease": Format(
+        partial(read_pubtator_corpus, pattern=BC5CDR, types=["Disease"]), "CDR_TestSet.PubTator.txt"
+    ),
+    "brat": Format(
+        read_brat_corpus, "<document>.txt and <document>.ann of your own, in a folder or in one for each part"
+    ),
     "docbin": Format(read_docbin, "a file .spacy for each part"),
     "gsc": Format(read_gsc, "GSCplus_dev_gold.tsv of PhenoTagger's corpus.zip"),
     "jsonl": Format(read_uniform, "a file .jsonl for each part, as this command writes it"),
     "mantra-brat": Format(read_mantra, "Mantra-GSC-brat.zip"),
     "medmentions": Format(read_medmentions, "corpus_pubtator.txt and the lists corpus_pubtator_pmids_test.txt"),
-    "ncbi-disease": Format(partial(read_pubtator, pattern=NCBI_DISEASE), "NCBItestset_corpus.txt and so on"),
-    "prodigy": Format(read_prodigy, "a file .jsonl for each part, of lines with text and spans"),
-    "pubtator": Format(partial(read_pubtator, pattern=ANY_PUBTATOR), "a file .txt or .pubtator for each part"),
+    "ncbi-disease": Format(partial(read_pubtator_corpus, pattern=NCBI_DISEASE), "NCBItestset_corpus.txt and so on"),
+    "prodigy": Format(read_prodigy_corpus, "a file .jsonl for each part, of lines with text and spans"),
+    "pubtator": Format(partial(read_pubtator_corpus, pattern=ANY_PUBTATOR), "a file .txt or .pubtator for each part"),
 }

@@ -274,7 +274,7 @@ def read_task(corpus: Corpus, *, protocol: str = "strict") -> LinkingTask:
             )
         mentions += kept
     seen = read_seen(corpus) if rules.needs_seen else []
-    task = make_task(mentions, read_names(corpus), rules, seen=seen, spelling=corpus.spelling)
+    task = make_task(mentions, read_dictionary_names(corpus), rules, seen=seen, spelling=corpus.spelling)
     is_by_rows = protocol == corpus.published or protocol in ROW_PROTOCOLS
     return replace(task, ranks=corpus.ranks, level=corpus.level or (ROW if is_by_rows else CONCEPT))
 
@@ -289,7 +289,7 @@ def read_seen(corpus: Corpus) -> list[Mention]:
     return [mention for path in corpus.seen for mention in read_corpus_mentions(path)]
 
 
-def read_names(corpus: Corpus) -> list[tuple[str, str]]:
+def read_dictionary_names(corpus: Corpus) -> list[tuple[str, str]]:
     """Read the ids and the names of a corpus's dictionary, in order; a row that occurs twice is kept once."""
     if corpus.dictionary.is_dir():
         rows = _read_terminology(corpus)

@@ -106,14 +106,14 @@ def read_pairs(path: str | Path) -> PairData:
     return PairData(names["name"], left, right, labels, concepts["id"], manifest["sha256"], sources)
 
 
-def make_keys(ids: Sequence[str], seed: int) -> np.ndarray:
+def hash_ids(ids: Sequence[str], seed: int) -> np.ndarray:
     """Make a random number for each concept, which depends only on its id and the seed."""
     key = seed.to_bytes(8, "little")
     digests = (hashlib.blake2b(concept_id.encode("utf8"), digest_size=8, key=key).digest() for concept_id in ids)
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
-def draw(keys: np.ndarray, step: int) -> np.ndarray:
+def splitmix64(keys: np.ndarray, step: int) -> np.ndarray:
     """Draw the next random number of each sequence: SplitMix64 (Steele et al., OOPSLA 2014)."""
     with np.errstate(over="ignore"):
         z = keys + np.uint64(0x9E3779B97F4A7C15) * np.uint64(step + 1)
@@ -128,7 +128,7 @@ def sample_without_replacement(sizes: np.ndarray, n: int, keys: np.ndarray) -> n
     for step in range(n):
         last = sizes - n + step
         # The remainder favours small numbers by less than one in 10**10.
-        number = (draw(keys, step) % (last + 1).astype(np.uint64)).astype(np.int64)
+        number = (splitmix64(keys, step) % (last + 1).astype(np.uint64)).astype(np.int64)
         is_taken = (drawn[:, :step] == number[:, None]).any(axis=1)
         drawn[:, step] = np.where(is_taken, last, number)
     drawn.sort(axis=1)
@@ -146,7 +146,7 @@ def unrank_pairs(ranks: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return n - 2 - row, n - 1 - place
 
 
-def choose_pairs(offsets: np.ndarray, ids: pl.Series, limit: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def sample_pairs(offsets: np.ndarray, ids: pl.Series, limit: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Pair the items of each group: all unordered pairs, or `limit` of them drawn uniformly where there are more."""
     sizes = np.diff(offsets)
     n_pairs = sizes * (sizes - 1) // 2
@@ -154,13 +154,13 @@ def choose_pairs(offsets: np.ndarray, ids: pl.Series, limit: int, seed: int) -> 
     group = np.repeat(np.arange(len(sizes)), n_chosen)
     ranks = np.arange(len(group)) - np.repeat(n_chosen.cumsum() - n_chosen, n_chosen)
     is_large = n_pairs > limit
-    keys = make_keys(ids.filter(pl.Series(is_large)).to_list(), seed)
+    keys = hash_ids(ids.filter(pl.Series(is_large)).to_list(), seed)
     ranks[is_large[group]] = sample_without_replacement(n_pairs[is_large], limit, keys).ravel()
     left, right = unrank_pairs(ranks, sizes[group])
     return offsets[group] + left, offsets[group] + right
 
 
-def list_sources(terminology: Terminology) -> pl.Series:
+def list_concept_sources(terminology: Terminology) -> pl.Series:
     """List the sources that name each concept."""
     sources = terminology.names.select("concept", pl.col("source").cast(pl.String()).str.split("|"))
     listed = sources.unique().explode("source").unique().sort("concept", "source")
@@ -176,7 +176,7 @@ def write_pairs(
     names, ids = list_distinct_names(terminology.names, lower_case=lower_case), terminology.concepts["id"]
     concept = names["concept"].to_numpy().astype(np.int64)
     offsets = np.searchsorted(concept, np.arange(len(terminology) + 1))
-    first, second = choose_pairs(offsets, ids, limit, seed)
+    first, second = sample_pairs(offsets, ids, limit, seed)
     if not len(first):
         raise ValueError(
             f"There are no pairs: of {len(terminology)} concepts with {names.height} distinct names, none has "
@@ -196,7 +196,7 @@ def write_pairs(
         "settings": {"lower_case": lower_case, "limit": limit, "seed": seed},
         "terminology": terminology.fingerprint,
     }
-    pairs = make_pair_data(names["name"], first, second, ids, concept[first], list_sources(terminology))
+    pairs = make_pair_data(names["name"], first, second, ids, concept[first], list_concept_sources(terminology))
     save_pairs(pairs, path, data)
     return pairs, data
 

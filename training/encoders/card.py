@@ -67,7 +67,7 @@ class CardFacts(NamedTuple):
     bases: list[str]
 
 
-def read_results(path: str | Path, fingerprint: str) -> dict[str, dict[str, float]]:
+def read_encoder_results(path: str | Path, fingerprint: str) -> dict[str, dict[str, float]]:
     """Read the results of an encoder by task and metric from a `results.parquet` of `measure`: accuracies at ranks, or
     precision, recall and F1.
     """

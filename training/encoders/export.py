@@ -22,7 +22,7 @@ from spacy_sapbert.encoder.static import StaticSource, make_source
 from spacy_sapbert.encoder.transformer import EncoderSource, compute_fingerprint
 
 from .bases import find_encoder
-from .card import NO_NOTES, CardNotes, read_results, write_averaged_card
+from .card import NO_NOTES, CardNotes, read_encoder_results, write_averaged_card
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 # The library `peft` leaves this file beside the weights that it adds.
@@ -91,7 +91,7 @@ def average_encoders(
     notes: CardNotes = NO_NOTES,
 ) -> EncoderShim:
     """Average the weights of encoders, folders or names as for `find_base`, in float32, and write an encoder folder.
-    Its card shows only scores of the stored weights, of a file as for `read_results`.
+    Its card shows only scores of the stored weights, of a file as for `read_encoder_results`.
     """
     check_dtype(dtype)
     checked = check_shares(shares, len(names))
@@ -104,7 +104,7 @@ def average_encoders(
     mean = average_transformers([source.transformer for source in sources], checked)
     averaged = finish_encoder(mean, base, base_share=0.0, dtype=dtype)
     if results:
-        notes = notes._replace(results=read_results(results, averaged.fingerprint))
+        notes = notes._replace(results=read_encoder_results(results, averaged.fingerprint))
     ingredients = list(zip(names, checked, sources, strict=True))
     card = write_averaged_card(ingredients, averaged, dtype, notes)
     write_encoder(replace(averaged.content, card=card.encode("utf8")), output)

@@ -89,7 +89,7 @@ class ChunkedGradient:
                 embedded[number].backward(part)
                 continue
             # Repeat the dropout of the first pass. Later random numbers continue from the first pass.
-            with torch.random.fork_rng(list_devices(device)):
+            with torch.random.fork_rng(list_seeded_devices(device)):
                 set_random_states(device, states[number])
                 with self._precision():
                     again = self._forward([tokens[row] for row in own[chunk]])
@@ -156,18 +156,18 @@ def find_autocast(precision: MixedPrecision, device: torch.device) -> torch.dtyp
     return None if dtype == torch.float32 else dtype
 
 
-def list_devices(device: torch.device) -> list[torch.device]:
+def list_seeded_devices(device: torch.device) -> list[torch.device]:
     """List the devices with random numbers of their own, beside the CPU."""
     return [device] if device.type == "cuda" else []
 
 
 def get_random_states(device: torch.device) -> list[torch.Tensor]:
     """Return the states of random numbers of the CPU and of the GPU, if the device is one."""
-    return [torch.get_rng_state(), *(torch.cuda.get_rng_state(one) for one in list_devices(device))]
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state(one) for one in list_seeded_devices(device))]
 
 
 def set_random_states(device: torch.device, states: list[torch.Tensor]) -> None:
     """Restore what `get_random_states` returned."""
     torch.set_rng_state(states[0])
-    for one, state in zip(list_devices(device), states[1:], strict=False):
+    for one, state in zip(list_seeded_devices(device), states[1:], strict=False):
         torch.cuda.set_rng_state(state, one)

@@ -26,7 +26,7 @@ from .checkpoints import (
     save_checkpoint,
     separate_processes,
 )
-from .gradient import NotFiniteError, check_finite, list_devices
+from .gradient import NotFiniteError, check_finite, list_seeded_devices
 from .method import Ending, Method
 from .settings import OptimizerSettings, refuse
 
@@ -158,7 +158,7 @@ class TrainingLoop:
     def _evaluate(self) -> None:
         assert self.evaluate is not None
         # Evaluation must not change the training.
-        with torch.random.fork_rng(list_devices(self.accelerator.device)):
+        with torch.random.fork_rng(list_seeded_devices(self.accelerator.device)):
             scores = self.evaluate()
         self.method.model.train()
         self._log({"step": self.step, "evaluation": scores})

@@ -30,7 +30,7 @@ from ..data.run_folder import RunDescription, RunFolder, RunReport, list_version
 from ..data.splits import check_held_out, read_held_out
 from ..data.task import LinkingTask, limit_names
 from ..encoders.bases import load_base
-from ..encoders.card import NO_NOTES, CardNotes, read_results, write_card
+from ..encoders.card import NO_NOTES, CardNotes, read_encoder_results, write_card
 from ..encoders.export import check_dtype
 from .checkpoints import list_checkpoints, load_transformer, read_step
 from .loop import TrainingLoop
@@ -161,7 +161,7 @@ def export_run(
 
     The share of the base's weights and the type of stored weights are by default those of the run. The card shows only
     scores of exactly the stored weights: on the file of held-out names if there is one, else the run's own, and those
-    in a file of results (see `read_results`).
+    in a file of results (see `read_encoder_results`).
     """
     folder = RunFolder(run)
     description = folder.read_description()
@@ -185,7 +185,7 @@ def export_run(
     weights, data = load_transformer(path)
     encoder = method.to_encoder(weights, base, settings, base_share=share, dtype=dtype)
     if results:
-        notes = notes._replace(results=read_results(results, encoder.fingerprint))
+        notes = notes._replace(results=read_encoder_results(results, encoder.fingerprint))
     if held_out:
         learned = read_data(settings, base)
         if learned.sha256 != description.data["sha256"]:

@@ -154,7 +154,7 @@ def read_learned(model: Path) -> dict[str, str]:
         pairs = str(description.settings.get("paths", {}).get("pairs") or "")
         # The path is seen from the folder where the run was started, which is some parent of the run's folder.
         found = (_read_pairs(place / pairs) for place in (Path(), *run.resolve().parents))
-        return list_mentions(description.data) or next(filter(None, found), {})
+        return list_mention_files(description.data) or next(filter(None, found), {})
     return {}
 
 
@@ -162,11 +162,11 @@ def _read_pairs(folder: Path) -> dict[str, str]:
     try:
         # The tables of names, which may be large, are not looked at.
         path = folder / FOLDER.manifest
-        return list_mentions(read_manifest(path, FOLDER.version, parts=FOLDER.parts, check_files=False))
+        return list_mention_files(read_manifest(path, FOLDER.version, parts=FOLDER.parts, check_files=False))
     except (OSError, ValueError):
         return {}
 
 
-def list_mentions(record: Mapping[str, Any]) -> dict[str, str]:
+def list_mention_files(record: Mapping[str, Any]) -> dict[str, str]:
     """List the files of mentions among the sources that a record of training data has: names by hashes."""
     return {entry["sha256"]: entry["name"] for entry in record.get("sources", {}).get("mentions", [])}

@@ -139,7 +139,7 @@ class RelationTask:
             with torch.random.fork_rng():
                 torch.manual_seed(seed)
                 model = make_model().train()
-                train(model, train_rows, self.settings, seed)
+                train_classifier(model, train_rows, self.settings, seed)
                 blocks = [test_rows[i : i + PREDICTED_AT_ONCE] for i in range(0, len(test_rows), PREDICTED_AT_ONCE)]
                 with torch.inference_mode():
                     model.eval()
@@ -237,7 +237,7 @@ class RelationModel(torch.nn.Module):
         return self.classifier(vectors[rows_of_vectors].flatten(start_dim=1))
 
 
-def train(model: RelationModel, rows: np.ndarray, settings: RelationTaskSettings, seed: int) -> None:
+def train_classifier(model: RelationModel, rows: np.ndarray, settings: RelationTaskSettings, seed: int) -> None:
     """Train a model by cross-entropy on rows of triples; the seed is that of their order."""
     batch_size, learning_rate = RATES[settings.fine_tune]
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.0)

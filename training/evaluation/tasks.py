@@ -92,7 +92,7 @@ class NamesTask:
         }
 
 
-def make_task(name: str, protocol: str, task: LinkingTask, limits: Limits, **about: Any) -> NamesTask:
+def make_names_task(name: str, protocol: str, task: LinkingTask, limits: Limits, **about: Any) -> NamesTask:
     """Make a task of no more than the given size, counted at the ranks of evaluations as well; `about` are the other
     fields of `NamesTask`.
     """
@@ -118,7 +118,7 @@ class HeldOutSettings(TaskSettings):
         for path in map(Path, self.files):
             found = sorted(path.glob("held_out_*.json")) or [path / "held_out.json"] if path.is_dir() else [path]
             for file in found:
-                yield make_task(file.stem, HELD_OUT, read_held_out(file), limits)
+                yield make_names_task(file.stem, HELD_OUT, read_held_out(file), limits)
 
 
 class CorporaSettings(TaskSettings):
@@ -146,7 +146,9 @@ class CorporaSettings(TaskSettings):
             yield Missing(reason, title=corpus.title, corpus=corpus_name, obtain=corpus.obtain)
         for corpus_name, corpus in found.items():
             for protocol in self.protocols or corpus.protocols:
-                yield make_task(corpus_name, protocol, read_task(corpus, protocol=protocol), limits, corpus=corpus)
+                yield make_names_task(
+                    corpus_name, protocol, read_task(corpus, protocol=protocol), limits, corpus=corpus
+                )
 
 
 class SourcesSettings(TaskSettings):
@@ -162,4 +164,4 @@ class SourcesSettings(TaskSettings):
         terminology = Terminology.from_disk(self.terminology)
         for source in self.sources or list_all_sources(terminology):
             task, _ = make_source_task(terminology, source, seed=limits.seed)
-            yield make_task(source, SOURCES, task, limits, source=source, title=f"Names of {source}")
+            yield make_names_task(source, SOURCES, task, limits, source=source, title=f"Names of {source}")

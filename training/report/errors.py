@@ -13,7 +13,7 @@ from ..data.accuracy import name_figure
 from ..data.mentions import EQUAL_IDS
 from ..data.task import LinkingTask
 from ..evaluation.predictions import Prediction, read_predictions
-from ..markup import NOTHING, shorten
+from ..markup import NOTHING, cut_text
 from .results import Results, take_metric
 from .tables import Table, list_columns
 
@@ -81,5 +81,5 @@ def _list_wrong(
     with write_whole(path) as temporary, temporary.open("w", encoding="utf8", newline="") as file:
         csv.writer(file, delimiter="\t", lineterminator="\n").writerows([columns, *rows])
     drawn = sorted(random.Random(0).sample(range(len(rows)), min(N_EXAMPLES, len(rows))))
-    cells = [[shorten(cell, LONGEST_NAMES) or NOTHING for cell in rows[place]] for place in drawn]
+    cells = [[cut_text(cell, LONGEST_NAMES) or NOTHING for cell in rows[place]] for place in drawn]
     return [Table(title, list_columns(columns), cells, is_folded=True)] if cells else []

@@ -38,7 +38,7 @@ class PublishedFigure(NamedTuple):
 
 
 @cache
-def read_sources() -> dict[str, dict[str, Any]]:
+def read_publications() -> dict[str, dict[str, Any]]:
     """Read the publications: short, citation, url, and tables with their descriptions."""
     return Config().from_disk(FOLDER / "literature_sources.cfg")["sources"]
 

@@ -34,7 +34,7 @@ def read_papers() -> list[PaperItem]:
     return [PaperItem(**section) for section in Config().from_disk(PAPERS)["papers"].values()]
 
 
-def list_rows(source: str) -> list[list[str]]:
+def list_paper_rows(source: str) -> list[list[str]]:
     """List a row for each command of a paper's tables and figures, and for what is copied: see `COLUMNS`."""
     counts, rows = Counter(figure.table for figure in read_literature() if figure.source == source), []
     for item in (item for item in read_papers() if item.source == source):

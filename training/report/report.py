@@ -18,10 +18,10 @@ from spacy.util import dict_to_dot
 
 from ..data.run_folder import write_text
 from ..figures.pictures import CAPTIONS, COLOURS, MARKERS, draw
-from ..markup import NOTHING, escape_markdown, format_values, isolate, shorten
+from ..markup import NOTHING, cut_text, escape_markdown, format_values, isolate
 from .errors import find_errors, list_document_errors
-from .literature import read_sources
-from .papers import COLUMNS, list_rows
+from .literature import read_publications
+from .papers import COLUMNS, list_paper_rows
 from .results import Results, take_metric
 from .tables import (
     TEXTS,
@@ -63,10 +63,10 @@ class ReportSection:
 
 def make_report(folder: str | Path) -> None:
     """Write report.md and report.html of a folder of `measure`, and all wrong answers into its folder `errors`."""
-    results, sources = Results(folder), read_sources().items()
+    results, sources = Results(folder), read_publications().items()
     tasks = [name for name, task in results.tasks.items() if results.lines[name] and not task.get("level")]
     others = [[make_task_table(results, name), *list_document_errors(results, name)] for name in tasks]
-    papers = [Table(source["short"], list_columns(COLUMNS), list_rows(name)) for name, source in sources]
+    papers = [Table(source["short"], list_columns(COLUMNS), list_paper_rows(name)) for name, source in sources]
     literature = [
         ReportSection(source["short"], [f"{source['citation']} {source['url']}", *make_literature_tables(name)])
         for name, source in sources
@@ -120,9 +120,9 @@ def _draw(found: Mapping[str, Mapping[str, list[float]]], titles: Mapping[str, s
         for number, (system, scores) in enumerate(found.items()):
             points = [(fmean(values), place[name]) for name, values in scores.items() if values]
             colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
-            label = shorten(system, LONGEST_LABEL)
+            label = cut_text(system, LONGEST_LABEL)
             axes.plot([x for x, _ in points], [y for _, y in points], marker, color=colour, markersize=6, label=label)
-        axes.set_yticks(list(place.values()), [shorten(title, LONGEST_LABEL) for title in titles.values()])
+        axes.set_yticks(list(place.values()), [cut_text(title, LONGEST_LABEL) for title in titles.values()])
         axes.set_ylim(-len(titles) + 0.5, 0.5)
         axes.grid(axis="y", linewidth=0.4, alpha=0.5)
         axes.set_xlabel("Right at rank 1 (%)")
@@ -212,7 +212,7 @@ def _to_markdown(sections: Sequence[ReportSection], folder: Path) -> str:
 def _load_template(name: str) -> Template:
     loader, escape = FileSystemLoader(Path(__file__).with_name("templates")), select_autoescape(["html"])
     environment = Environment(loader=loader, autoescape=escape, trim_blocks=True, lstrip_blocks=True)
-    filters = {"escape_markdown": escape_markdown, "isolate": isolate, "shorten": shorten, "data_url": _make_data_url}
+    filters = {"escape_markdown": escape_markdown, "isolate": isolate, "cut_text": cut_text, "data_url": _make_data_url}
     environment.filters.update(filters)
     return environment.get_template(name)
 

@@ -15,7 +15,7 @@ from thinc.api import Config
 
 from ..data.accuracy import ANY_TIED, list_headlines, name_figure
 from ..markup import NOTHING, format_values
-from .literature import PublishedFigure, published_value, read_counts, read_literature, read_sources
+from .literature import PublishedFigure, published_value, read_counts, read_literature, read_publications
 from .results import Line, Metric, Results, label_metric, take_metric
 from .significance import compare_hits, compare_means, compare_seeds, compare_with_figure
 
@@ -82,7 +82,7 @@ def find_published(line: Line, task: Mapping[str, Any]) -> dict[Metric, Publishe
 
 def cite(figure: PublishedFigure) -> str:
     """Cite the table of a published figure."""
-    return f"{read_sources()[figure.source]['short']}, {figure.where}"
+    return f"{read_publications()[figure.source]['short']}, {figure.where}"
 
 
 def _compare(line: Line, metrics: Sequence[Metric], figures: Mapping[Metric, PublishedFigure]) -> list[str]:
@@ -193,7 +193,7 @@ def _format(metric: Metric, values: Sequence[float]) -> str:
 def make_literature_tables(source: str) -> Iterator[Table]:
     """Make a table for each table of a source, with the figures that are copied from it."""
     keys = ["System", "Pooling", "Trained on the corpus"]
-    for table, title in read_sources()[source]["tables"].items():
+    for table, title in read_publications()[source]["tables"].items():
         listed = [figure for figure in read_literature() if (figure.source, figure.table) == (source, table)]
         notes = dict(zip(dict.fromkeys(figure.note for figure in listed if figure.note), ascii_lowercase, strict=False))
         cells = [

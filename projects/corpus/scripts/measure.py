@@ -18,7 +18,7 @@ import typer
 from documents import ENTITIES, Columns, count_blocks, read_blocks
 
 from spacy_sapbert.files import fill_folder, hash_file
-from training.bench import MB, Contestant, describe, measure, write_report
+from training.bench import MB, Contestant, describe, take_turns, write_report
 from training.markup import format_rows
 
 PACKAGES = ("spacy-sapbert", "spacy", "pyarrow", "ray")
@@ -145,7 +145,7 @@ def main(
         own = {**given, "actors": number, "output": str((output / name.replace(" ", "_")).resolve())}
         contestants.append(Contestant(name, __file__, "ours", own))
     # One after the other, with all processors.
-    measured = {one.name: measure([one]) for one in contestants}
+    measured = {one.name: take_turns([one]) for one in contestants}
     figures = {name: found.figures(name) for name, found in measured.items()}
     loop, one = figures["plain loop"], figures["one process"]
     rows = []

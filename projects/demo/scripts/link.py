@@ -91,10 +91,10 @@ def make_page(docs: list[Doc], summary: str, pages: ConceptPages) -> str:
 
 def make_article(doc: Doc, pages: ConceptPages) -> str:
     """Draw one sentence: entities with links, and a table of what matched."""
-    return f"<article>{draw(doc, pages)}<table>{''.join(map(make_row, doc.ents))}</table></article>"
+    return f"<article>{draw_document(doc, pages)}<table>{''.join(map(make_row, doc.ents))}</table></article>"
 
 
-def draw(doc: Doc, pages: ConceptPages | None = None) -> str:
+def draw_document(doc: Doc, pages: ConceptPages | None = None) -> str:
     """Draw a text with displaCy: the name and the id of each concept, and a colour for each label."""
     # displaCy itself escapes nothing but the text.
     labels = dict.fromkeys(escape(ent.label_) for ent in doc.ents)

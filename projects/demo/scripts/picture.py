@@ -7,7 +7,7 @@ from typing import Any
 
 import spacy
 import typer
-from link import draw
+from link import draw_document
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
@@ -30,7 +30,7 @@ def main(output: Path) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
         page = browser.new_page(viewport={"width": 1000, "height": 100})
-        page.set_content(f"<!doctype html><style>{STYLE}</style>{draw(nlp(TEXT))}")
+        page.set_content(f"<!doctype html><style>{STYLE}</style>{draw_document(nlp(TEXT))}")
         page.screenshot(path=output, full_page=True)
     # A palette takes a third of the bytes.
     Image.open(output).quantize(128).save(output, optimize=True)

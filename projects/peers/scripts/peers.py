@@ -15,7 +15,7 @@ from ours import load_encoder
 from spacy_sapbert.encoder.settings import TRANSFORMER
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology.readers.lines import SourceFile
-from training.bench import MB, Contestant, Turns, describe, measure, write_report
+from training.bench import MB, Contestant, Turns, describe, take_turns, write_report
 from training.data.accuracy import ACCURACY, ANY_TIED, NearestNames, judge
 from training.data.mentions import read_dictionary_rows, read_mentions
 from training.data.run_folder import write_json
@@ -184,7 +184,7 @@ def main(
     given = {"run": str(run), "neighbours": neighbours, "batch_size": batch_size, "repeats": repeats}
     pythons = (str(Path(python).absolute()) if python else "" for python in (scispacy, gilda))
     contestants = make_contestants(given, encoders.split(","), *pythons)
-    measured = measure(list(contestants.values()), threads=threads)
+    measured = take_turns(list(contestants.values()), threads=threads)
     peers = make_peers(run, read, contestants, measured)
     known = {single for joined in set(first.ids) for single in joined.split("|")}
     facts = [

@@ -10,7 +10,7 @@ import typer
 from peers import SCRIPTS, split_list
 
 from spacy_sapbert.files import fill_folder, hash_file
-from training.bench import MB, Contestant, Turns, describe, measure, write_report
+from training.bench import MB, Contestant, Turns, describe, take_turns, write_report
 from training.data.run_folder import write_json
 from training.evaluation.documents import read_terminology
 from training.evaluation.recognition import ConceptIds, RecognitionSettings, RecognitionTask, score
@@ -132,7 +132,7 @@ def main(
     named = {"fasthpocr": fasthpocr, "gilda": gilda, "quickumls": quickumls}
     pythons = {name: str(Path(python).absolute()) if python else "" for name, python in named.items()}
     contestants = make_contestants(given, path, encoder, output.resolve() / "fasthpocr_index", pythons)
-    measured = measure(list(contestants.values()), threads=threads)
+    measured = take_turns(list(contestants.values()), threads=threads)
     peers = make_peers(run, tasks, ConceptIds([known], split_list(below)), contestants, measured)
     counted = f"only {below} with descendants counts" if below else "all concepts count"
     facts = [f"{len(known):,} concepts with {known.n_names:,} names; {counted}. Median of {repeats} passes."]

@@ -11,7 +11,7 @@ from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from training.bench import Contestant, Entry, Turns, describe, make_table, measure, write_report
+from training.bench import Contestant, Entry, Turns, describe, make_table, take_turns, write_report
 
 if TYPE_CHECKING:
     from spacy_sapbert.terminology import Terminology
@@ -41,7 +41,7 @@ def compare(script: str, ways: dict[str, dict[str, Any]], threads: int, turns: i
     contestants = [
         Contestant(way, script, given.get("function", way), {**given, "way": way}) for way, given in ways.items()
     ]
-    return measure(contestants, turns=turns, threads=threads)
+    return take_turns(contestants, turns=turns, threads=threads)
 
 
 def report(

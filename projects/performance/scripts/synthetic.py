@@ -76,9 +76,11 @@ class Patterns(NamedTuple):
         for place in range(int(lengths.max(initial=0))):
             is_there = lengths > place
             own = self.flat[np.where(is_there, starts + place, 0)]
-            word = np.where(draw(key, seed, place, 0) < EXCHANGED, self._follow(before, own, key, seed, place), own)
-            is_new = draw(key, seed, place, 1) < np.where(lengths == 1, NEW_SINGLE_WORD, NEW_WORD)
-            other = self.flat[(draw(key, seed, place, 3) * len(self.flat)).astype(np.int64)]
+            word = np.where(
+                draw_uniform(key, seed, place, 0) < EXCHANGED, self._follow(before, own, key, seed, place), own
+            )
+            is_new = draw_uniform(key, seed, place, 1) < np.where(lengths == 1, NEW_SINGLE_WORD, NEW_WORD)
+            other = self.flat[(draw_uniform(key, seed, place, 3) * len(self.flat)).astype(np.int64)]
             table = pl.DataFrame({"word": self.words.gather(word), "other": self.words.gather(other), "new": is_new})
             head = pl.col("word").str.head((pl.col("word").str.len_chars() + 1) // 2)
             tail = pl.col("other").str.tail((pl.col("other").str.len_chars() + 1) // 2)
@@ -89,7 +91,7 @@ class Patterns(NamedTuple):
 
     def _follow(self, before: np.ndarray, own: np.ndarray, key: np.ndarray, seed: int, place: int) -> np.ndarray:
         """Draw a word that follows the word before in some real name, or starts one; its own word at a name's end."""
-        share, known = draw(key, seed, place, 2), np.maximum(before, 0)
+        share, known = draw_uniform(key, seed, place, 2), np.maximum(before, 0)
         first, span = self.first_place[known], self.first_place[known + 1] - self.first_place[known]
         at = np.minimum(self.by_word[first + (share * span).astype(np.int64)], len(self.flat) - 2)
         ends = np.searchsorted(self.starts, at + 1)
@@ -106,7 +108,7 @@ def mix(numbers: np.ndarray, seed: int) -> np.ndarray:
     return bits ^ (bits >> np.uint64(31))
 
 
-def draw(key: np.ndarray, seed: int, place: int, what: int) -> np.ndarray:
+def draw_uniform(key: np.ndarray, seed: int, place: int, what: int) -> np.ndarray:
     """Draw a number between 0 and 1 for each name, place in it and kind of choice."""
     return (mix(key, seed * 131 + place * 4 + what + 1) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 

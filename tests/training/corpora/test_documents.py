@@ -12,7 +12,7 @@ from spacy.tokens import DocBin, Span
 
 from spacy_sapbert.exchange.documents import ExchangeReport
 from training.corpora.convert import read_corpus
-from training.corpora.documents import read_pubtator
+from training.corpora.documents import read_pubtator_corpus
 from training.corpora.reading import cut_window
 
 
@@ -104,7 +104,7 @@ def test_pubtator_round_trip(drawn, end):
             expected.append((str(number), first, last, text[first:last], ids))
         lines.append("")
     originals = in_memory({"all.txt": lines}, end)
-    corpus, report = read_pubtator(originals, pattern=r"(?P<part>.+)\.txt"), originals.report
+    corpus, report = read_pubtator_corpus(originals, pattern=r"(?P<part>.+)\.txt"), originals.report
     found = corpus.mentions["all"]
     assert [(m.doc_id, m.start, m.end, m.text, m.ids) for m in found] == expected
     assert corpus.documents["all"] == len(drawn) and not report.left_out and not report.odd

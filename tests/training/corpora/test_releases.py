@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from spacy_sapbert.terminology.readers.rrf import read_rrf
 from training.cli import app
 from training.cli.convert import ORIGINALS
-from training.corpora.listing import read_corpora, read_names, read_task
+from training.corpora.listing import read_corpora, read_dictionary_names, read_task
 
 CORPORA = ORIGINALS.with_name("corpora.cfg")
 ATOMS = [
@@ -88,8 +88,8 @@ def test_codes_of_a_source_are_the_ids_of_a_terminology(folder):
     salt = "D012965|C000001"
     expected = [("D009203", "Heart attack"), (salt, "Salt"), (salt, "Table salt"), (salt, "Salt of old")]
     chemicals = found["bc5cdr_chemical"]
-    assert sorted(read_names(chemicals)) == sorted(expected)
-    assert [joined for joined, _ in read_names(found["cometa"])] == ["22222"] * 3
+    assert sorted(read_dictionary_names(chemicals)) == sorted(expected)
+    assert [joined for joined, _ in read_dictionary_names(found["cometa"])] == ["22222"] * 3
     assert read_task(chemicals).report["unanswerable"] == 0 and not chemicals.has_published_names
     said = "Published figures search CTD 2019-11-04, and this is UMLS 2017AA."
     assert chemicals.other_release == said

@@ -14,10 +14,10 @@ from spacy_sapbert.terminology import TerminologyBuilder
 from spacy_sapbert.text import normalize_name
 from training.data.pairs import (
     FOLDER,
-    choose_pairs,
+    hash_ids,
     index_pairs,
     load_pairs,
-    make_keys,
+    sample_pairs,
     sample_without_replacement,
     save_pairs,
     unrank_pairs,
@@ -65,7 +65,7 @@ def test_ranks_of_large_groups_are_exact(n):
 def test_every_pair_and_every_subset_is_as_likely():
     groups, n, limit = 10_000, 12, 50
     offsets = np.arange(groups + 1) * n
-    first, second = choose_pairs(offsets, pl.Series([f"C{i}" for i in range(groups)]), limit, seed=3)
+    first, second = sample_pairs(offsets, pl.Series([f"C{i}" for i in range(groups)]), limit, seed=3)
     assert len(first) == groups * limit
     counts = np.zeros((n, n))
     np.add.at(counts, (first % n, second % n), 1)
@@ -73,7 +73,7 @@ def test_every_pair_and_every_subset_is_as_likely():
     share = limit / len(drawn)
     # Five standard errors of a share: a fair draw fails once in a million.
     assert abs(drawn / groups - share).max() < 5 * (share * (1 - share) / groups) ** 0.5
-    keys = make_keys([str(i) for i in range(30_000)], seed=0)
+    keys = hash_ids([str(i) for i in range(30_000)], seed=0)
     drawn = sample_without_replacement(np.full(len(keys), 5), 3, keys)
     subsets, counts = np.unique(drawn, axis=0, return_counts=True)
     assert len(subsets) == 10

@@ -14,7 +14,7 @@ import pytest
 from training.corpora.listing import (
     read_corpora,
     read_corpus_mentions,
-    read_names,
+    read_dictionary_names,
     read_seen,
     read_task,
 )
@@ -56,7 +56,7 @@ def test_floors_without_abbreviations_and_composites():
     mentions = [mention for path in corpus.mentions for mention in read_corpus_mentions(path)]
     for augmented, floor in ((False, 0.521), (True, 0.742)):
         protocol = EvaluationProtocol(cleaned=True, augmented=augmented)
-        task = make_task(mentions, read_names(corpus), protocol, seen=read_seen(corpus))
+        task = make_task(mentions, read_dictionary_names(corpus), protocol, seen=read_seen(corpus))
         assert measure_equality(task) == pytest.approx(floor, abs=0.001)
 
 

@@ -20,7 +20,7 @@ from training.evaluation.measure import measure
 from training.evaluation.predictions import read_predictions
 from training.evaluation.settings import Limits, Measured, System, TaskSettings
 from training.evaluation.systems.lexical import ExactMatch
-from training.evaluation.tasks import NamesTask, SourcesSettings, make_task
+from training.evaluation.tasks import NamesTask, SourcesSettings, make_names_task
 
 NAMES = "C1\theart attack\nC1\tmyocardial infarction\nC2\tcold\nC3\tfever\nC4|OMIM:4\tlip fever\nC5\tLip Fever\n"
 TEST = [
@@ -256,7 +256,7 @@ def test_a_run_that_is_killed_goes_on(done, tmp_path, monkeypatch):
 def test_a_result_counted_by_concepts_is_not_taken_for_one_of_names(tmp_path):
     task = LinkingTask(["cold"], [["C1"]], ["cold"], ["C1"])
     for level in ("concept", "answer"):
-        made = make_task(
+        made = make_names_task(
             "a", "strict", LinkingTask(task.queries, task.gold, task.names, task.ids, level=level), Limits()
         )
         frame = measure({"exact": ExactMatch()}, {made.name: made}, tmp_path)

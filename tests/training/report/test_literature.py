@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from thinc.api import Config
 
-from training.report.literature import FOLDER, check_published, published_value, read_literature, read_sources
+from training.report.literature import FOLDER, check_published, published_value, read_literature, read_publications
 from training.report.tables import make_literature_tables
 
 ROOT = Path(__file__).parents[3]
@@ -75,11 +75,11 @@ def test_figures_are_those_that_are_printed(system, corpus, metric, pooling, val
 
 def test_every_table_is_whole():
     assert Counter((figure.source, figure.table) for figure in read_literature()) == SIZES
-    assert {(name, table) for name, source in read_sources().items() for table in source["tables"]} == set(SIZES)
+    assert {(name, table) for name, source in read_publications().items() for table in source["tables"]} == set(SIZES)
 
 
 def test_tables_hold_all_figures():
-    tables = [table for source in read_sources() for table in make_literature_tables(source)]
+    tables = [table for source in read_publications() for table in make_literature_tables(source)]
     printed = [cell for table in tables for row in table.rows for cell in row[3:]]
     assert sum(cell != "–" for cell in printed) == len(read_literature())
     assert "54.05" in printed and "3.62 [a]" in printed
@@ -111,7 +111,7 @@ def test_every_line_is_whole():
     header, *rows = [line.rstrip("\n").split("\t") for line in (FOLDER / "literature.tsv").open(encoding="utf8")]
     assert header == ["source", "table", "system", "corpus", "metric", "value", "pooling", "supervised", "note"]
     assert all(len(row) == len(header) and row == [field.strip() for field in row] for row in rows)
-    sources = read_sources()
+    sources = read_publications()
     for figure in read_literature():
         assert figure.table in sources[figure.source]["tables"] and figure.system and figure.corpus, figure
         assert 0 <= figure.value <= HIGHEST[figure.metric] and figure.supervised in ("yes", "no"), figure

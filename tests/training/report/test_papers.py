@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from training.markup import NOTHING
-from training.report.papers import COLUMNS, COPIED, HERE, WITH_DATA, list_rows, read_papers
+from training.report.papers import COLUMNS, COPIED, HERE, WITH_DATA, list_paper_rows, read_papers
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 from shell_commands import check_command
@@ -38,7 +38,7 @@ def test_every_table_and_figure_is_listed_once():
 def test_no_cell_is_empty():
     for source in ("sapbert", "coder"):
         ways: dict[str, set[str]] = {}
-        for row in list_rows(source):
+        for row in list_paper_rows(source):
             assert len(row) == len(COLUMNS) and all(row), row
             assert (row[2] == COPIED) == (row[-1] == NOTHING)
             ways.setdefault(row[0], set()).add(row[2])

@@ -12,7 +12,7 @@ from scipy.stats import ttest_1samp, ttest_rel
 
 from training.data.task import LinkingTask
 from training.evaluation.frame import SCHEMA, write_results
-from training.markup import escape_markdown, format_rows, isolate, shorten
+from training.markup import cut_text, escape_markdown, format_rows, isolate
 from training.report.report import _draw, make_report
 from training.report.results import Results
 from training.report.tables import find_published, make_accuracy_table
@@ -420,7 +420,7 @@ def test_markdown_is_escaped():
 
 
 def test_long_names_are_shortened_and_directions_isolated():
-    assert shorten("a" * 5000, 80) == "a" * 78 + " …" and shorten("ab", 2) == "ab"
+    assert cut_text("a" * 5000, 80) == "a" * 78 + " …" and cut_text("ab", 2) == "ab"
     hebrew, turned = "\u05d0\u05d1 <i>", "abc\u202egnorw\u2069"
     assert isolate(hebrew) == "<bdi>\u05d0\u05d1 &lt;i&gt;</bdi>" and isolate("<b>") == "&lt;b&gt;"
     assert isolate(turned) == "<bdi>abc\u202egnorw</bdi>"

@@ -52,11 +52,11 @@ def search_blocks(
                 new = np.flatnonzero(of_query > max(above, scores[query, -1]))
                 if len(new):
                     together = np.concatenate([scores[query], of_query[new]])
-                    rows[query], scores[query] = take_best(np.concatenate([rows[query], new + start]), together, k)
+                    rows[query], scores[query] = take_top(np.concatenate([rows[query], new + start]), together, k)
     return rows, scores
 
 
-def take_best(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def take_top(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Take the rows with the highest scores, and of those with equal scores the first, without sorting all."""
     if len(rows) > k:
         likely = scores >= np.partition(scores, -k)[-k]

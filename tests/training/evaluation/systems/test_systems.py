@@ -13,7 +13,7 @@ from training.encoders.embeddings import Embeddings
 from training.evaluation.systems import lexical
 from training.evaluation.systems.encoder import EncoderSystem, LinkerSystem
 from training.evaluation.systems.lexical import CharacterTfidf, DictionaryBackoff, ExactMatch
-from training.methods.biosyn.scorer import take_best
+from training.methods.biosyn.scorer import take_top
 
 TEXTS = st.lists(st.text("abc ", min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=9)
 
@@ -56,7 +56,7 @@ def test_tfidf_equals_dense_products(names, queries, blocks):
 @given(st.lists(st.integers(0, 3), max_size=12), st.integers(1, 12))
 def test_the_best_are_those_of_a_sort(scores, k):
     rows = np.random.default_rng(0).permutation(len(scores))
-    found, best = take_best(rows, np.array(scores, dtype=np.float32), k)
+    found, best = take_top(rows, np.array(scores, dtype=np.float32), k)
     expected = sorted(zip(scores, rows.tolist(), strict=True), key=lambda pair: (-pair[0], pair[1]))[:k]
     assert list(zip(best.tolist(), found.tolist(), strict=True)) == expected
 
