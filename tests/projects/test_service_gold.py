@@ -141,6 +141,18 @@ def test_nobody_overwrites_unseen_what_another_has_kept(serve, tmp_path, kept, c
     assert [{key: value for key, value in span.items() if key != "name"} for span in found["gold"]] == expected
 
 
+def test_a_text_may_have_as_many_corrections_as_a_request_holds(serve, tmp_path):
+    # Each was compared with all others, so one request kept the service busy for minutes.
+    spans = [make_span(at, at + 1) for at in range(0, 20_000, 2)]
+    text, changed = "a " * 10_000, [{**span, "label": "A"} for span in spans]
+    client = serve(gold=str(tmp_path / "gold.jsonl"), max_body=10_000_000)
+    assert client.post("/gold", json={"text": text, "spans": spans}).json() == {"kept": 10_000}
+    assert client.post("/gold", json={"text": text, "spans": changed}).status_code == 412
+    assert client.post("/gold", json={"text": text, "spans": changed, "seen": spans}).json() == {"kept": 10_000}
+    withdrawn = [{"start": span["start"], "end": span["end"]} for span in spans]
+    assert client.post("/gold", json={"text": text, "withdrawn": withdrawn, "seen": changed}).json() == {"kept": 0}
+
+
 @pytest.mark.parametrize(
     "spans, reason",
     [

@@ -2,7 +2,9 @@
 
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +69,11 @@ def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
         spans = find_gold(path, [request.text])[0]
         _check_seen(spans, request)
         spans = [span for span in spans if (span["start"], span["end"]) not in withdrawn]
-        spans = _merge(spans, (span.model_dump() for span in request.spans))
+        spans = _merge(spans, [span.model_dump() for span in request.spans])
         if spans:
             row = {"text": request.text, "spans": spans, "answer": "accept"}
             kept.append(json.dumps(row, ensure_ascii=False).encode())
         with write_whole(path) as temporary:
-            temporary.touch()
             if path.exists():
                 shutil.copymode(path, temporary)
             temporary.write_bytes(b"".join(line + b"\n" for line in kept))
@@ -92,23 +93,25 @@ def _check_seen(kept: list[Span], request: GoldRequest) -> None:
     """Refuse to replace or withdraw what another client has kept or withdrawn meanwhile."""
     seen = sorted((span.model_dump() for span in request.seen), key=lambda span: span["start"])
     withdrawn = [{"start": place.start, "end": place.end} for place in request.withdrawn]
-    # Whoever sends a request again, because no answer came, finds it kept already.
-    places = [span for span in map(Correction.model_dump, request.spans) if span not in kept]
-    for place in places + [place for place in withdrawn if any(place.items() <= span.items() for span in kept)]:
-        now, before = ([span for span in spans if _overlap(span, place)] for spans in (kept, seen))
-        if now != before:
+    # Whoever sends a request again, because no answer came, finds it done already.
+    for place in (*map(Correction.model_dump, request.spans), *withdrawn):
+        now, before = _find_overlapping(kept, place), _find_overlapping(seen, place)
+        is_done = now == [place] or ("kb_id" not in place and not any(place.items() <= span.items() for span in now))
+        if not is_done and now != before:
             ids = " and ".join(span["kb_id"] for span in now)
             raise Unseen(f"at {place['start']} to {place['end']}, {ids or 'nothing'} is kept now")
 
 
-def _overlap(one: Span, other: Span) -> bool:
-    return bool(one["start"] < other["end"] and other["start"] < one["end"])
+def _find_overlapping(spans: Sequence[Span], place: Span) -> Sequence[Span]:
+    """Find the spans that overlap a place, of spans in their order of which no two overlap."""
+    first = bisect_right(spans, place["start"], key=itemgetter("end"))
+    return spans[first : bisect_left(spans, place["end"], key=itemgetter("start"))]
 
 
-def _merge(spans: list[Span], new: Iterable[Span]) -> list[Span]:
-    for span in new:
-        spans = [other for other in spans if not _overlap(other, span)] + [span]
-    return sorted(spans, key=lambda span: span["start"])
+def _merge(spans: list[Span], new: list[Span]) -> list[Span]:
+    new = sorted(new, key=itemgetter("start"))
+    kept = [span for span in spans if not _find_overlapping(new, span)]
+    return sorted([*kept, *new], key=itemgetter("start"))
 
 
 def _read_rows(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
