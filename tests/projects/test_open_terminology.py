@@ -140,8 +140,8 @@ def test_relations_are_between_concepts_and_refused_references_are_shown(folder,
 def test_a_bridge_has_names_sizes_and_words_that_tell_apart(folder):
     run_all(folder)
     rrf, output = folder / "rrf", folder / "bridge.safetensors"
-    (rrf / "MRFILES.RRF").unlink()
     ids = read_rrf(rrf).concepts["id"].to_list()
+    (rrf / "MRFILES.RRF").unlink()
     (rrf / "MRSTY.RRF").write_text("".join(f"{id_}|T047|B2.2.1.2.1|Disease or Syndrome|AT{id_}||\n" for id_ in ids))
     bridge.main(rrf, output)
     made = Bridge.load(output)
