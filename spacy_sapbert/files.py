@@ -104,7 +104,7 @@ def read_manifest(
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
         found, checksum = manifest["format"], manifest.pop("checksum")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise OSError(DAMAGED.format(path=path, reason=repr(error))) from error
     # The version first, because other versions may compute the checksum differently.
     if found != version:
@@ -337,7 +337,7 @@ def _read_waiting(path: Path, parts: Collection[str]) -> tuple[list[str], list[s
             raise OSError(FOREIGN.format(path=saved, found=f"'{file}' is a link"))
     try:
         gone = json.loads((saved / REMOVED).read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         gone = REMOVED
     names.remove(REMOVED)
     for name in (*gone, *names) if isinstance(gone, list) else (gone,):

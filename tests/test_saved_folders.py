@@ -157,7 +157,9 @@ def plant(kind, folder, file):
     elif kind == "a link to a file":
         (folder / SAVED / entry).symlink_to(file)
     elif kind.startswith("no "):
-        (folder / SAVED / REMOVED).write_text({"no list": '{"mine": 1}', "no JSON": '["mine"'}[kind])
+        (folder / SAVED / REMOVED).write_text(
+            {"no list": '{"mine": 1}', "no JSON": '["mine"', "no end": "[" * 100_000}[kind]
+        )
 
 
 PLANTS = ["a path", "an absolute path", "the user's", "a file", "a link to a folder", "a link to a file"]
@@ -167,7 +169,7 @@ def read_files(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("kind", [*PLANTS, "no list", "no JSON"])
+@pytest.mark.parametrize("kind", [*PLANTS, "no list", "no JSON", "no end"])
 @pytest.mark.parametrize("door", DOORS)
 def test_a_folder_from_elsewhere_makes_no_loading_or_saving_move_or_delete_anything(
     saved, make_nlp, tmp_path, door, kind

@@ -48,6 +48,8 @@ ID_INFONS = (
 )
 # The elements of BioC XML that stand in lists of JSON.
 LISTED = frozenset(("document", "passage", "sentence", "annotation", "location"))
+# Spaces between two passages. A damaged offset can ask for more than there is memory.
+MAX_GAP = 1_000_000
 INCEPTION_FORM = "UIMA CAS JSON, with %FEATURE_STRUCTURES of which one is the text, a uima.cas.Sofa"
 SOFA, DOCUMENT, VIEW = "uima.cas.Sofa", "uima.tcas.DocumentAnnotation", "_InitialView"
 NAMED_ENTITY, IDENTIFIER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity", "identifier"
@@ -117,7 +119,7 @@ def read_bioc(path: Path, report: ExchangeReport, *, id_infons: Sequence[str] = 
         try:
             name, (text, rows) = str(document["id"]), _parse_passages(document)
         # What reading malformed records can raise.
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             report.refuse(place, f"not of this form ({error!r:.80})", BIOC_FORM)
             continue
         place, written = f"{place} ({name})", []
@@ -138,7 +140,11 @@ def _list_documents(path: Path, report: ExchangeReport) -> Iterator[Any]:
     values: Iterable[Any]
     if path.is_file() and path.read_bytes().removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<"):
         root = fields.parse_xml(path.read_bytes(), str(path), report, "a collection of BioC XML")
-        values = [] if root is None else [_parse_element(root)]
+        try:
+            values = [] if root is None else [_parse_element(root)]
+        except RecursionError:
+            report.refuse(str(path), "too many elements in elements", "a collection of BioC XML")
+            return
     else:
         values = fields.parse_values(fields.read_text(path, report), str(path), report, BIOC_FORM)
     for data in values:
@@ -191,6 +197,8 @@ def _parse_passages(document: dict[str, Any]) -> tuple[str, list[tuple[list[tupl
         offset = int(part["offset"])
         if own and offset < len(text):
             raise ValueError("a passage begins before the one above it has ended")
+        if offset - len(text) > MAX_GAP:
+            raise ValueError(f"a passage is {offset - len(text):,} characters behind the one above it")
         text += " " * (offset - len(text)) + own if own else ""
     rows = []
     for part in (*(part for part, _ in parts), document):

@@ -88,6 +88,8 @@ def read_table(path: Path, settings: TableSettings) -> Terminology:
     header = list(settings.header or ())
     if not header and (first := next(rows, None)):
         header = [field.strip() for field in first[1]]
+        if reason := invalid_utf8(" ".join(header)):
+            raise ValueError(f"{file.path}, line {first[0]}: {reason}. Save the file as text in UTF-8.")
     positions = _find_columns(file.path, settings, header, delimiter) if header else {}
     for number, fields in rows:
         n_rows += 1

@@ -390,6 +390,7 @@ def test_csv_line_numbers_with_fields_over_lines(tmp_path):
     [
         ("a.tsv", "cui\tname\tname\nC1\ta\tb\n", {}, "has no column 'id'.*id_column.*'cui', 'name', 'name'"),
         ("a.tsv", "id\tname\tname\nC1\ta\tb\n", {}, "the header names the column 'name' 2 times"),
+        ("a.tsv", b"\xff\xfei\0d\0\t\0n\0\n\0", {}, "line 1: the byte 0xff .* is not UTF-8. Save the file"),
         ("a.tsv", "id\tname\nC1\ta\n", {"delimiter": "||"}, "delimiter"),
         ("a.csv", "cui;name\nC1;a\n", {}, "has no column 'id'.*'cui', 'name'.*delimiter .';'"),
         ("a.csv", 'id,name,alias\nC1,a,"b\nC2,c,d"\n', {"synonyms_column": "alias"}, "line 2: .*several lines"),
@@ -401,6 +402,6 @@ def test_csv_line_numbers_with_fields_over_lines(tmp_path):
     ],
 )
 def test_tables_and_settings_that_do_not_fit_are_refused(tmp_path, name, text, settings, message):
-    (tmp_path / name).write_text(text)
+    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ValueError, match=message):
         read_table(tmp_path / name, **settings)
