@@ -35,6 +35,9 @@ TEXTS = {"He had a cold {}": ("cold", "D2"), "A fever {}": ("fever", "D4"), "A h
 
 def call(words):
     """Run a line of the project in this process."""
+    if words[:2] == ["python", "-c"]:
+        exec(words[2], {})
+        return
     if words[:3] == ["python", "-m", "training"]:
         training_cli(words[3:], standalone_mode=False)
         return
