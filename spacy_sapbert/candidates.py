@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Literal, TypedDict
@@ -38,6 +38,10 @@ class Candidate(TypedDict):
     concept_id: str
     score: float
     name: str
+    # The kind of the name in its source, such as the scope of a synonym, and its sources, joined by "|"; both are empty
+    # where a reranker knows the concept from annotations only.
+    term_type: str
+    source: str
     canonical_name: str
     types: list[str]
     mention: str
@@ -54,7 +58,7 @@ class ConceptFilter:
 
     # Semantic types, of which the concept needs one.
     types: Collection[str] | None = None
-    # Sources and languages, of which the name needs one each.
+    # Sources and languages, of which the name needs one each. Of equal names, those of earlier sources come first.
     sources: Collection[str] | None = None
     languages: Collection[str] | None = None
     # Ids of concepts.
@@ -76,8 +80,15 @@ class ConceptFilter:
                 continue
             if isinstance(value, str) or not all(isinstance(text, str) for text in value):
                 raise ValueError(BAD_SETTING.format(name=item.name, where="", value=value, allowed="a list of strings"))
-            # Any collection may be given. Frozen sets are equal in any order, and know their hash.
-            object.__setattr__(self, item.name, frozenset(value))
+            # Any collection may be given. Frozen sets are equal in any order, and know their hash. A list of sources is
+            # ordered.
+            is_ordered = item.name == "sources" and not isinstance(value, Set)
+            object.__setattr__(self, item.name, tuple(value) if is_ordered else frozenset(value))
+
+    @property
+    def source_order(self) -> tuple[str, ...]:
+        """The sources in the order in which they were given; none if they have no order."""
+        return self.sources if isinstance(self.sources, tuple) else ()
 
     @cached_property
     def is_open(self) -> bool:

@@ -402,7 +402,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         names (Terminology | Iterable[tuple[str, str]]): Pairs of a concept's id and a name; an unknown id makes a new
             concept with its first name as canonical name, and a retired one stands for the concept that took its place.
             Or a terminology, for concepts with types, definitions and so on. Names that are there already are left
-            alone, apart from their sources.
+            alone, apart from their sources and lesser scopes.
         language (str): The language of the pairs.
         source (str): The vocabulary that the pairs come from.
         term_type (str): The kind of name in that vocabulary.

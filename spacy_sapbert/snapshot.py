@@ -75,7 +75,9 @@ class LinkerSettings(Settings):
     spans_key: str | None = Field(default=None, description="A group in `doc.spans` to link as well.")
     abbreviations: AbbreviationForms = Field(default="both", description="Forms of abbreviations to look up.")
     types: Strings | None = Field(default=None, description="Semantic types of the concepts to link to; null for all.")
-    sources: Strings | None = Field(default=None, description="Sources whose names may match; null for all.")
+    sources: Strings | None = Field(
+        default=None, description="Sources whose names may match, the first one first among equal names; null for all."
+    )
     languages: Strings | None = Field(default=None, description="Languages whose names may match; null for all.")
     ids: Strings | None = Field(default=None, description="Ids of the concepts to link to; null for all.")
     below: Strings | None = Field(

@@ -7,6 +7,7 @@ from spacy.tokens import Span
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.retrieval.retriever import Retriever
+from spacy_sapbert.terminology import TerminologyBuilder
 
 DISEASES = {"C0009443", "C0013264", "C0020538", "C0027051"}
 
@@ -252,3 +253,41 @@ def test_what_the_terminology_lacks_is_refused_before_names_are_encoded(
     with pytest.raises(ValueError, match=f"A setting of the {owner} '.*' does not fit the terminology. .*{told}"):
         linker.initialize(terminology=terminology, encoder=encoder_folder)
     assert not built and not linker.is_ready
+
+
+# As ontologies have them: the same name is EXACT in one and RELATED in another; a gene's nickname is a disease's name.
+EQUAL_NAMES = [
+    ("A:1", "swelling of the limb", "RELATED", "A"),
+    ("B:1", "Swelling of the limb", "EXACT", "B"),
+    ("MGI:1", "kidney disease", "EXACT", "MGI"),
+    ("MONDO:1", "kidney disease", "EXACT", "MONDO"),
+]
+
+
+@pytest.mark.parametrize("is_matched", [False, True])
+@pytest.mark.parametrize(
+    "text, sources, expected",
+    [
+        ("swelling of the limb", None, ["B:1", "A:1"]),
+        ("Swelling of the limb", ["A", "B"], ["B:1", "A:1"]),
+        ("kidney disease", None, ["MGI:1", "MONDO:1"]),
+        ("kidney disease", ["MGI", "MONDO"], ["MGI:1", "MONDO:1"]),
+        ("kidney disease", ["MONDO", "MGI"], ["MONDO:1", "MGI:1"]),
+    ],
+)
+def test_of_equal_names_scope_and_declared_source_decide_and_are_shown(text, sources, expected, is_matched):
+    builder = TerminologyBuilder()
+    for concept_id, name, term_type, source in EQUAL_NAMES:
+        builder.add_name(concept_id, f"concept {concept_id}", term_type="name", source=source, preferred=True)
+        builder.add_name(concept_id, name, term_type=term_type, source=source)
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("sapbert_linker", config={"sources": sources})
+    linker.initialize(terminology=builder.build())
+    found = linker.find([text], k=2)[0]
+    if is_matched:
+        nlp.add_pipe("terminology_matcher", first=True)
+        (ent,) = nlp(f"He has {text} .").ents
+        found = ent._.kb_candidates[:2]
+    given = {concept_id: {"name": name, "term_type": kind, "source": of} for concept_id, name, kind, of in EQUAL_NAMES}
+    keys = ("concept_id", "name", "term_type", "source")
+    assert [{key: one[key] for key in keys} for one in found] == [{"concept_id": id_, **given[id_]} for id_ in expected]

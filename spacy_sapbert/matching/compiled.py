@@ -18,6 +18,7 @@ from ..abbreviations.component import Abbreviations, abbreviations_by_start, get
 from ..candidates import ConceptFilter
 from ..retrieval.filters import FilterTable
 from ..retrieval.name_table import INVISIBLE, own_case_forms
+from ..terminology.codes import rank_name
 from . import MatcherSettings
 from .bags import ABNORMALITIES, BagTable
 from .reading import Reading, read
@@ -93,8 +94,12 @@ class CompiledMatcher:
         # All values, so that a misspelled type does not mean a label that no name gets.
         filters.check(ConceptFilter(types={type_ for types in settings.label_types.values() for type_ in types}))
         self._label_types = {label: filters.find_types(types) for label, types in settings.label_types.items()}
+        own = settings.make_filter()
+        order = linker_filter.source_order or own.source_order
+        preferred, kinds, sources = (terminology.names[key] for key in ("preferred", "term_type", "source"))
+        self._rank = lru_cache(KEPT)(lambda row: rank_name(preferred[row], kinds[row], sources[row], order))
         self._names = np.ones(terminology.n_names, dtype=bool)
-        for allowed in (settings.make_filter(), linker_filter):
+        for allowed in (own, linker_filter):
             if not allowed.is_open:
                 self._names &= filters.match(allowed)
         self._read_name = lru_cache(KEPT)(self._read_name_at)
@@ -292,19 +297,21 @@ class CompiledMatcher:
         return own_case_forms(self._name_column[row])
 
     def _order(self, rows: Iterable[int]) -> tuple[int, ...]:
-        """Keep the first name of each concept. Concepts whose canonical name it is come first, then those with more
-        names."""
-        first: dict[int, int] = {}
-        for row in rows:
-            first.setdefault(int(self._terminology.name_concept[row]), row)
-        if len(first) == 1:
-            return tuple(first.values())
+        """Keep the best name of each concept. Concepts whose canonical name it is come first, then those whose names
+        have a better rank, then those with more names."""
+        rows = [*rows]
+        if len(rows) == 1:
+            return tuple(rows)
+        best: dict[int, int] = {}
+        for row in sorted(rows, key=self._rank):
+            best.setdefault(int(self._terminology.name_concept[row]), row)
 
-        def key(item: tuple[int, int]) -> tuple[bool, int, int]:
+        def key(item: tuple[int, int]) -> tuple[bool, tuple[int, int], int, int]:
             concept, row = item
-            return self._name_column[row] != self._canonical_names[concept], -int(self._sizes[concept]), concept
+            is_other = self._name_column[row] != self._canonical_names[concept]
+            return is_other, self._rank(row), -int(self._sizes[concept]), concept
 
-        return tuple(row for _, row in sorted(first.items(), key=key))
+        return tuple(row for _, row in sorted(best.items(), key=key))
 
     def _is_plausible(self, doc: Doc, text: str) -> bool:
         """Leave out what is more probably an ordinary word, a number, or a short form of something else."""

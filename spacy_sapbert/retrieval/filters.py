@@ -65,7 +65,7 @@ class FilterTable:
             wanted = getattr(allowed, key)
             if wanted is not None:
                 known = self._columns(what).known
-                wanted = self.find_types(wanted) if what == "types" else wanted
+                wanted = self.find_types(wanted) if what == "types" else frozenset(wanted)
                 _check_known(key, what, wanted - known, known)
 
     def check_settings(self, allowed: ConceptFilter, label_types: Mapping[str, Collection[str]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from ..encoder.token_lists import number_parts
 from ..files import fill_folder, hash_file, read_manifest, save_array, write_manifest
 from ..forking import is_forked
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, read_index, warn_of_memory
+from ..terminology.codes import rank_name
 from .encoding import (
     VectorStore,
     encode_altered_names,
@@ -91,9 +92,11 @@ class Retriever:
         self._ids, self._canonical_names, self._types = (
             ColumnReader(concepts[key]) for key in ("id", "canonical_name", "types")
         )
-        self._texts = ColumnReader(self.names)
+        self._texts, self._term_types, self._sources = (
+            ColumnReader(terminology.names[key]) for key in ("name", "term_type", "source")
+        )
         self._read_code = lru_cache(KEPT_STRINGS)(lambda id_, source: terminology.codes(id_, source)[0])
-        self._ties = TieBreaker(terminology, self._texts, self._canonical_names)
+        self._ties = TieBreaker(terminology, self._canonical_names, self._texts, self._term_types, self._sources)
 
     @classmethod
     def build(
@@ -147,35 +150,32 @@ class Retriever:
 
     def describe(self, candidates: Candidates, coded_in: str | None = None) -> list[list[Candidate]]:
         """Make plain data of candidates, for each mention best first. One without a name has its canonical name."""
-        made: list[list[Candidate]] = []
-        concepts = np.unique(candidates.concept)
-        ids, canonical_names, types = (of.read(concepts) for of in (self._ids, self._canonical_names, self._types))
-        names = self._texts.read(np.unique(candidates.name[candidates.name >= 0]))
+        concepts, names = candidates.concept, candidates.name.clip(0)
         rows = zip(
-            candidates.concept.tolist(),
-            candidates.name.tolist(),
+            *(of.list(concepts) for of in (self._ids, self._canonical_names, self._types)),
+            *(of.list(names) for of in (self._texts, self._term_types, self._sources)),
+            (candidates.name >= 0).tolist(),
             candidates.form.tolist(),
             np.minimum(candidates.score, 1.0).tolist(),
             strict=True,
         )
-        for forms, length in zip(candidates.forms, candidates.lengths.tolist(), strict=True):
-            of_mention: list[Candidate] = []
-            for _ in range(length):
-                concept, name, form, score = next(rows)
-                concept_id = ids[concept]
-                of_mention.append(
-                    {
-                        "id": concept_id if coded_in is None else self._read_code(concept_id, coded_in),
-                        "concept_id": concept_id,
-                        "score": score,
-                        "name": names[name] if name >= 0 else canonical_names[concept],
-                        "canonical_name": canonical_names[concept],
-                        "types": [*types[concept]],
-                        "mention": forms[form],
-                    }
-                )
-            made.append(of_mention)
-        return made
+        return [
+            [
+                {
+                    "id": concept_id if coded_in is None else self._read_code(concept_id, coded_in),
+                    "concept_id": concept_id,
+                    "score": score,
+                    "name": name if is_named else canonical_name,
+                    "term_type": term_type if is_named else "",
+                    "source": source if is_named else "",
+                    "canonical_name": canonical_name,
+                    "types": [*types],
+                    "mention": forms[form],
+                }
+                for concept_id, canonical_name, types, name, term_type, source, is_named, form, score in islice(rows, n)
+            ]
+            for forms, n in zip(candidates.forms, candidates.lengths.tolist(), strict=True)
+        ]
 
     def find(
         self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
@@ -213,7 +213,7 @@ class Retriever:
         mentions = np.flatnonzero(entries >= 0)
         found = [self._list_named(texts[place], int(entries[place]), is_allowed) for place in mentions.tolist()]
         shared = np.array([row for named in found if len(named) > 1 for row in named], dtype=np.int64)
-        read = self._ties.read(self._name_concept[shared], shared)
+        read = self._ties.read(self._name_concept[shared], shared, allowed)
         found = [
             named if len(named) < 2 else self._order_named(texts[place], named, read)
             for place, named in zip(mentions.tolist(), found, strict=True)
@@ -238,8 +238,7 @@ class Retriever:
     def _order_named(self, text: str, named: list[int], read: TieTexts) -> list[int]:
         small, names = text.lower(), read.names
         best: dict[int, int] = {}
-        # Names written like the mention come first, then preferred ones.
-        for row in sorted(named, key=lambda row: (names[row].lower() != small, not self._preferred[row])):
+        for row in sorted(named, key=lambda row: (names[row].lower() != small, read.ranks[row])):
             best.setdefault(int(self._name_concept[row]), row)
         concepts, rows_of = [*best], [*best.values()]
         return [rows_of[place] for place in self._ties.order(text, concepts, rows_of, [1.0] * len(best), read)]
@@ -352,19 +351,20 @@ class Retriever:
         order = np.lexsort((rank, group))
         chosen = order[np.searchsorted(group[order], np.arange(len(first)))]
         # Concepts with equal scores stay in the order in which they were found.
-        found = self._order_ties(found.take(chosen[np.lexsort((first, -score[chosen], mention[chosen]))]))
+        found = found.take(chosen[np.lexsort((first, -score[chosen], mention[chosen]))])
+        found = self._order_ties(found, None if allowed is None else allowed.filter)
         if allowed is not None and allowed.filter.coded_in is not None:
             found = found.distinct(self.number_ids(found.concept, allowed.filter.coded_in))
         return found
 
-    def _order_ties(self, found: Candidates) -> Candidates:
+    def _order_ties(self, found: Candidates, allowed: ConceptFilter | None) -> Candidates:
         """Order the concepts of those mentions that have equal scores."""
         mention = found.mention
         is_tied = (np.diff(found.score) >= -TIE) & (np.diff(mention) == 0)
         if not is_tied.any():
             return found
         order, tied = np.arange(len(mention)), np.flatnonzero(np.append(is_tied, False) | np.append(False, is_tied))
-        read = self._ties.read(found.concept[tied], found.name[tied])
+        read = self._ties.read(found.concept[tied], found.name[tied], allowed)
         for number in np.unique(mention[tied]).tolist():
             start, end = found.offsets[number : number + 2].tolist()
             concepts, names, scores = (
@@ -420,9 +420,14 @@ class ColumnReader:
 
     def read(self, rows: np.ndarray) -> dict[int, Any]:
         """Read the values of distinct rows."""
+        return dict(zip(rows.tolist(), self.list(rows), strict=True))
+
+    def list(self, rows: np.ndarray) -> list[Any]:
+        """List the values of rows."""
         if len(rows) < FEW or is_forked():
-            return {row: self.get(row) for row in rows.tolist()}
-        return dict(zip(rows.tolist(), self._values.gather(rows).to_list(), strict=True))
+            return [*map(self.get, rows.tolist())]
+        values: list[Any] = self._values.gather(rows).to_list()
+        return values
 
 
 class TieTexts(NamedTuple):
@@ -431,44 +436,57 @@ class TieTexts(NamedTuple):
     names: dict[int, str]
     canonical_names: dict[int, str]
     parents: dict[int, list[str]]
+    # Of names, see `rank_name`.
+    ranks: dict[int, tuple[int, int]]
 
 
 class TieBreaker:
     """Order concepts whose scores are equal."""
 
-    def __init__(self, terminology: Terminology, names: ColumnReader, canonical_names: ColumnReader) -> None:
+    def __init__(
+        self,
+        terminology: Terminology,
+        canonical_names: ColumnReader,
+        names: ColumnReader,
+        term_types: ColumnReader,
+        sources: ColumnReader,
+    ) -> None:
         self._preferred = terminology.names["preferred"].to_numpy()
-        self._names, self._canonical_names = names, canonical_names
-        self._parents = ColumnReader(terminology.concepts["parents"])
+        self._canonical_names, self._parents = canonical_names, ColumnReader(terminology.concepts["parents"])
+        self._names, self._term_types, self._sources = names, term_types, sources
         # The upper concepts of a hierarchy are asked for again and again.
         self._find_row = lru_cache(KEPT_STRINGS)(terminology.find_row)
         self._n_ancestors: dict[int, float] = {}
 
-    def read(self, concepts: np.ndarray, names: np.ndarray) -> TieTexts:
+    def read(self, concepts: np.ndarray, names: np.ndarray, allowed: ConceptFilter | None = None) -> TieTexts:
         """Read what decides about ties of these concepts and names."""
-        concepts = np.unique(concepts)
-        columns = (of.read(concepts) for of in (self._canonical_names, self._parents))
-        return TieTexts(self._names.read(np.unique(names)), *columns)
+        concepts, names = np.unique(concepts), np.unique(names)
+        canonical_names, parents = (of.read(concepts) for of in (self._canonical_names, self._parents))
+        texts, kinds, sources = (of.read(names) for of in (self._names, self._term_types, self._sources))
+        order = () if allowed is None else allowed.source_order
+        ranks = {row: rank_name(bool(self._preferred[row]), kinds[row], sources[row], order) for row in texts}
+        return TieTexts(texts, canonical_names, parents, ranks)
 
     def order(
         self, text: str, concepts: Sequence[int], names: Sequence[int], scores: Sequence[float], read: TieTexts
     ) -> list[int]:
         """Order the concepts of a mention that are sorted by their scores. Ties are broken in this order: the concept
-        whose name is written like the mention but for case; the one whose canonical name it is; the one written in the
-        same case; the one with fewer ancestors, which is more general; the one of which it is a preferred name; the
+        whose name is written like the mention but for case; the one whose canonical name it is; the one with the case
+        of an acronym; the one whose name has the better rank: preferred, or not of a lesser scope, or of an earlier
+        source of the filter; the one written in the same case; the one with fewer ancestors, which is more general; the
         smaller id. All of them have been `read`."""
-        small = text.lower()
+        small, forms = text.lower(), own_case_forms(text)
 
-        def compare_names(place: int) -> tuple[bool, bool, bool]:
-            name = read.names[names[place]]
-            lowered = name.lower()
+        def compare_names(place: int) -> tuple[bool | tuple[int, int], ...]:
+            row = names[place]
+            name, lowered = read.names[row], read.names[row].lower()
             is_canonical = lowered == read.canonical_names[concepts[place]].lower()
-            return lowered != small, not is_canonical, name != text
+            is_other = lowered == small and forms.isdisjoint(own_case_forms(name))
+            return lowered != small, not is_canonical, is_other, read.ranks[row], name != text
 
-        def compare_concepts(place: int) -> tuple[float, bool, int]:
+        def compare_concepts(place: int) -> tuple[float, int]:
             concept = concepts[place]
-            generality = self.count_ancestors(concept, read.parents[concept]) or UNKNOWN
-            return generality, not self._preferred[names[place]], concept
+            return self.count_ancestors(concept, read.parents[concept]) or UNKNOWN, concept
 
         ordered: list[int] = []
         for _, group in groupby(range(len(scores)), key=lambda place: round(scores[place], DIGITS)):

@@ -1,8 +1,10 @@
-"""Normalize codes of concepts in sources, such as "MESH:D003920", so that equal codes have equal keys."""
+"""Normalize codes of concepts in sources, such as "MESH:D003920", so that equal codes have equal keys, and rank names
+by their kinds and sources."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _CUI = re.compile(r"C[0-9]{7}")
 # Sources have several names: their own, the UMLS abbreviation, and those in OBO files. Case is ignored.
@@ -14,6 +16,8 @@ EQUAL_PREFIXES = {
     **dict.fromkeys(("SCTID", "SNOMED_CT", "SNOMEDCT"), "SNOMEDCT_US"),
 }
 Key = tuple[str, str]
+# The first words of term types whose names do not mean what the concept means.
+LESSER_SCOPES = ("BROAD", "NARROW", "RELATED")
 
 
 def is_cui(concept_id: str) -> bool:
@@ -37,3 +41,11 @@ def make_key(code: str) -> Key | None:
     prefix = equal_prefix(prefix)
     inner, separator, last = rest.partition(":")
     return (prefix, last) if separator and equal_prefix(inner) == prefix else (prefix, rest)
+
+
+def rank_name(preferred: bool, term_type: str, source: str, order: Sequence[str]) -> tuple[int, int]:
+    """Rank a name among equal ones: preferred ones come before others, lesser scopes last; of each kind, sources in
+    their order, and others behind."""
+    kind = 0 if preferred else 2 if term_type.partition(" ")[0] in LESSER_SCOPES else 1
+    places = (order.index(part) for part in source.split("|") if part in order) if order else ()
+    return kind, min(places, default=len(order))

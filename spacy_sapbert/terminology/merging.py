@@ -27,8 +27,9 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
 
     Concepts with the same id become one, and so do concepts with one-to-one cross-references. The id
     of a merged concept is a UMLS CUI if there is one, else the id in the first terminology; its other ids become codes.
-    Canonical names, definitions and term types are taken from the first terminology that has them; types, codes,
-    parents and the sources of a name are united in the order of the list.
+    Canonical names, definitions and term types are taken from the first terminology that has them, but for the lesser
+    scopes of a name, such as RELATED, only if no other has it; types, codes, parents and the sources of a name are
+    united in the order of the list.
 
     terminologies (Iterable[Terminology]): The terminologies, the most trusted first.
     cross_references (bool): Whether to join concepts by cross-references, too.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from ..text import normalize_name
+from .codes import LESSER_SCOPES
 from .table import NAME_KEY, SOURCE_SEPARATOR
 
 # Only texts with such a character or two spaces in a row can change: below U+0300, all others are in normal form C.
@@ -46,20 +47,26 @@ def unite_retired(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
 def unite_names(names: pl.DataFrame, key: Sequence[str] = NAME_KEY) -> pl.DataFrame:
     """Keep one row for each distinct name, with all sources that give it. Sources are joined by "|", in the order of
     the rows, each once and without empty ones. A name that all its rows give the same source keeps this source as it
-    is. A name is preferred if any of its rows is. All other columns are those of the first row."""
+    is. A name is preferred if any of its rows is, and has the first term type that is not a lesser scope, if there is
+    one. All other columns are those of the first row."""
     is_repeated = names.select(key).is_duplicated()
     if not is_repeated.any():
         return names
     # Of the table, only what changes is copied.
-    repeated = names.select(*key, "source", "preferred").with_row_index("first_row").filter(is_repeated)
+    kept = names.select(*key, "source", "preferred", "term_type")
+    repeated = kept.with_row_index("first_row").filter(is_repeated)
+    is_lesser = pl.col("term_type").str.contains(rf"^(?:{'|'.join(LESSER_SCOPES)})(?: |$)")
     united = repeated.group_by(key, maintain_order=True).agg(
-        pl.first("first_row"), pl.col("preferred").any(), pl.col("source").unique(maintain_order=True)
+        pl.first("first_row"),
+        pl.col("preferred").any(),
+        pl.col("source").unique(maintain_order=True),
+        pl.coalesce(pl.col("term_type").filter(~is_lesser).first(), pl.first("term_type")).alias("term_type"),
     )
     has_several = united["source"].list.len() > 1
     parts = united["source"].filter(has_several).list.join(SOURCE_SEPARATOR).str.split(SOURCE_SEPARATOR)
     joined = parts.list.unique(maintain_order=True).list.eval(pl.element().filter(pl.element() != ""))
     source = united["source"].list.first().scatter(has_several.arg_true(), joined.list.join(SOURCE_SEPARATOR))
-    changes = {"source": source, "preferred": united["preferred"]}
+    changes = {"source": source, "preferred": united["preferred"], "term_type": united["term_type"]}
     rows = united["first_row"]
     changed = [names[column].clone().scatter(rows, values) for column, values in changes.items()]
     return names.with_columns(changed).filter((~is_repeated).scatter(rows, True))

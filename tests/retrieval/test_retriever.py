@@ -14,7 +14,7 @@ from spacy_sapbert.candidates import ConceptFilter
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import list_files, pack_with, unpack_with
 from spacy_sapbert.index import Index, ScannIndex
-from spacy_sapbert.retrieval.name_table import NameTable
+from spacy_sapbert.retrieval.name_table import NameTable, own_case_forms
 from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -58,8 +58,8 @@ def embed(encoder, strings):
     return np.array([VECTORS[string] for string in strings])
 
 
-def naive_search(terminology, encoder, text, k, allowed=None):
-    """Compare with all names, or with those in the mask `allowed`.
+def naive_search(terminology, encoder, text, k, allowed=None, sources=()):
+    """Compare with all names, or with those in the mask `allowed`. Earlier `sources` come first.
 
     Give (score, rank, concept, rows of the names that may be reported), best first.
     """
@@ -95,9 +95,12 @@ def naive_search(terminology, encoder, text, k, allowed=None):
 
     def place(item):
         _, (is_other, is_synonym), owner, rows = item
-        name = strings[rows[0]].lower()
+        name, given = strings[rows[0]].lower(), terminology.names["source"][rows[0]].split("|")
+        is_other_case = name == text.lower() and not own_case_forms(strings[rows[0]]) & own_case_forms(text)
+        source = min([place for place, one in enumerate(sources) if one in given], default=9)
+        keys = name != text.lower(), name != canonical[owner].lower(), is_other_case, is_synonym, source
         # No concept has parents here.
-        return name != text.lower(), name != canonical[owner].lower(), is_other, is_synonym, owner
+        return *keys, is_other, owner
 
     return [item for group in groups for item in sorted(group, key=place)]
 
@@ -111,7 +114,8 @@ def assert_equals_naive(retriever, encoder, texts, k, concept_filter=None):
     allowed = None if concept_filter is None else retriever.allow(concept_filter).names
     assert len(found) == len(texts)
     for text, hits in zip(texts, found, strict=True):
-        expected = naive_search(retriever.terminology, encoder, text, k, allowed)
+        sources = () if concept_filter is None else concept_filter.source_order
+        expected = naive_search(retriever.terminology, encoder, text, k, allowed, sources)
         assert [hit.concept for hit in hits] == [owner for _, _, owner, _ in expected], text
         np.testing.assert_allclose([hit.score for hit in hits], [item[0] for item in expected], atol=1e-5)
         for hit, (_, _, _, rows) in zip(hits, expected, strict=True):
@@ -196,7 +200,7 @@ def test_filters_that_allow_nothing_or_everything(encoder, built, monkeypatch):
     # A filter is applied once.
     expected = search(built, WORDS, vectors, 3, ConceptFilter(sources=["A", "C"]))
     monkeypatch.setattr("spacy_sapbert.retrieval.filters.FilterTable.apply", None)
-    assert search(built, WORDS, vectors, 3, ConceptFilter(sources=["C", "A"])) == expected
+    assert search(built, WORDS, vectors, 3, ConceptFilter(sources=("A", "C"))) == expected
     with pytest.raises(ValueError, match="are not finite"):
         search(built, ["x"], np.full((1, 32), np.nan, dtype=np.float32), 3, ConceptFilter(sources=["A", "C"]))
 

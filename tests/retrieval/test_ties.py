@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from spacy_sapbert.candidates import ConceptFilter
 from spacy_sapbert.retrieval.retriever import ColumnReader, TieBreaker
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -20,9 +21,8 @@ def build(*concepts):
 
 
 def make_ties(terminology):
-    return TieBreaker(
-        terminology, ColumnReader(terminology.names["name"]), ColumnReader(terminology.concepts["canonical_name"])
-    )
+    columns = (ColumnReader(terminology.names[key]) for key in ("name", "term_type", "source"))
+    return TieBreaker(terminology, ColumnReader(terminology.concepts["canonical_name"]), *columns)
 
 
 def order(terminology, text, *found):
@@ -79,6 +79,45 @@ def test_the_more_general_concept_comes_first_and_those_without_parents_last():
     )
     found = [(id_, "same", 1.0) for id_ in "ABCDEF"]
     assert order(terminology, "same", *found) == order(terminology, "same", *found[::-1]) == "CEBDFA"
+
+
+# By concept: name, whether it is preferred, term type and source.
+RANKED = {
+    "A": ("same", False, "RELATED", "S2"),
+    "B": ("same", False, "EXACT layperson", "S2"),
+    "C": ("same", False, "", "S1"),
+    "D": ("same", False, "RELATED abbreviation", "S1|S3"),
+    "E": ("same", True, "name", "S0"),
+    "F": ("Same", False, "EXACT", "S2"),
+    "G": ("SAME", False, "EXACT", "S2"),
+    "H": ("same", False, "NARROW", "S4"),
+}
+
+
+@pytest.mark.parametrize(
+    "text, sources, expected",
+    [
+        # Preferred ones, then others, then lesser scopes. Only the case of an acronym counts more.
+        ("same", None, "ECBFDAHG"),
+        ("Same", None, "EFCBDAHG"),
+        ("SAME", None, "GEFCBDAH"),
+        # Within these, the order of the sources counts; a name that several give has the first of them.
+        ("same", ["S2", "S1"], "EBFCADHG"),
+        ("same", ["S4", "S3", "S2", "S1"], "EBFCHDAG"),
+        # A set has no order.
+        ("same", {"S2", "S1"}, "ECBFDAHG"),
+    ],
+)
+def test_scopes_and_the_order_of_sources_decide_before_the_alphabet(text, sources, expected):
+    builder = TerminologyBuilder()
+    for concept_id, (name, preferred, term_type, source) in RANKED.items():
+        # Parents: of equal names, G is the most general one, and H has none.
+        builder.add_concept(concept_id, canonical_name="another", parents=[*map(chr, range(ord(concept_id) + 1, 73))])
+        builder.add_name(concept_id, name, preferred=preferred, term_type=term_type, source=source)
+    terminology = builder.build()
+    ties, rows = make_ties(terminology), np.arange(len(RANKED))
+    read = ties.read(rows, rows, ConceptFilter(sources=sources))
+    assert "".join("ABCDEFGH"[row] for row in ties.order(text, rows, rows, [1.0] * len(rows), read)) == expected
 
 
 def test_preferred_names_and_smaller_ids_decide_at_last():

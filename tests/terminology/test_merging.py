@@ -1,5 +1,6 @@
 """Merging terminologies: which concepts become one, which do not, and what is left of each."""
 
+import functools
 import itertools
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.terminology import Concept, Terminology, TerminologyBuilder, merge
 from spacy_sapbert.terminology.codes import is_cui, make_key
+from spacy_sapbert.terminology.edits import add_terminology
 
 
 def make(source: str, concepts: dict[str, list[str]], **names: str) -> Terminology:
@@ -57,6 +59,29 @@ def test_joined_concepts_have_what_all_of_them_had():
     assert report["links"] == {"used": 2, "used_by_name": 0, "refused": {}, "refused_examples": {}}
     assert report["kept"] == {"concepts": 2, "names": 4}
     assert report["dropped"] == {"self_parents": 0, "duplicate_names": 2}
+
+
+@pytest.mark.parametrize(
+    "given, kept",
+    [
+        (["RELATED", "EXACT"], "EXACT"),
+        (["NARROW", "RELATED layperson"], "NARROW"),
+        (["BROAD", "", "EXACT"], ""),
+        (["SY", "RELATED"], "SY"),
+        (["RELATEDNESS", "EXACT"], "RELATEDNESS"),
+    ],
+)
+def test_a_name_has_the_first_term_type_that_is_no_lesser_scope(given, kept):
+    def build(*term_types):
+        builder = TerminologyBuilder()
+        for term_type in term_types:
+            builder.add_name("C1", "one", term_type=term_type)
+        return builder.build()
+
+    first, *others = map(build, given)
+    added = functools.reduce(lambda terminology, other: add_terminology(terminology, other).terminology, others, first)
+    for terminology in (build(*given), merge([first, *others]), added):
+        assert terminology.names["term_type"].to_list() == [kept]
 
 
 def test_ids_that_are_equal_are_one_concept_and_a_cui_is_the_id():
