@@ -24,8 +24,8 @@ SIZES = {"desktop": (1120, 720), "phone": (390, 844)}
 def main(pipeline: Path, output: Path) -> None:
     """Draw with a pipeline of `make_pipeline.py`; write page_desktop.png and page_phone.png."""
     nlp = spacy.load(pipeline)
-    nlp.add_pipe("sentencizer", first=True)
-    nlp.add_pipe("negex", last=True)
+    nlp.add_pipe("note_sentencizer")
+    nlp.add_pipe("negex", config={"neg_termset": {"@misc": "spacy-sapbert.NoteTerms.v1"}})
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         app = make_app(nlp, ServiceSettings(gold=f"{folder}/gold.jsonl"))
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
