@@ -103,7 +103,7 @@ def _check_seen(kept: list[Span], request: GoldRequest) -> None:
 
 
 def _find_overlapping(spans: Sequence[Span], place: Span) -> Sequence[Span]:
-    """Find the spans that overlap a place, of spans in their order of which no two overlap."""
+    """Find the spans that overlap a place. They are in order, and no two overlap."""
     first = bisect_right(spans, place["start"], key=itemgetter("end"))
     return spans[first : bisect_left(spans, place["end"], key=itemgetter("start"))]
 

@@ -247,7 +247,8 @@ def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
     app = FastAPI(title="spacy-sapbert", version=__version__)
     app.add_middleware(Gate, settings=settings)
     _add_errors(app)
-    _add_linking(app, worker, linkers)
+    _add_linking(app, worker, linkers[0])
+    _add_gold(app, worker, linkers)
     _add_concepts(app, worker, linkers[0])
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
     return app
@@ -274,8 +275,7 @@ def _add_errors(app: FastAPI) -> None:
         return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
-def _add_linking(app: FastAPI, worker: Worker, linkers: Sequence[SapbertLinker]) -> None:
-    linker = linkers[0]
+def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
     rerankers = [part for _, part in worker.nlp.pipeline if isinstance(part, SapbertReranker)]
     bar = Bar(linker, rerankers[-1] if rerankers else None)
 
@@ -314,6 +314,17 @@ def _add_linking(app: FastAPI, worker: Worker, linkers: Sequence[SapbertLinker])
                 ]
         return results
 
+    @app.post("/inception/predict")
+    async def inception(request: InceptionRequest) -> dict[str, str]:
+        return {"document": await _ask(worker, [], lambda _: predict(worker.nlp, request, worker.settings))}
+
+    @app.post("/inception/train", status_code=204)
+    async def train() -> None:
+        # The recommender does not learn from annotations; INCEpTION may ask it to all the same.
+        return None
+
+
+def _add_gold(app: FastAPI, worker: Worker, linkers: Sequence[SapbertLinker]) -> None:
     @app.post("/gold")
     def keep(request: GoldRequest) -> dict[str, Any]:
         settings = worker.settings
@@ -330,15 +341,6 @@ def _add_linking(app: FastAPI, worker: Worker, linkers: Sequence[SapbertLinker])
             raise HTTPException(412, f"The corrections of this text have changed: {error}. {hint}") from None
         except Timeout:
             raise _too_late(settings.max_seconds) from None
-
-    @app.post("/inception/predict")
-    async def inception(request: InceptionRequest) -> dict[str, str]:
-        return {"document": await _ask(worker, [], lambda _: predict(worker.nlp, request, worker.settings))}
-
-    @app.post("/inception/train", status_code=204)
-    async def train() -> None:
-        # The recommender does not learn from annotations; INCEpTION may ask it to all the same.
-        return None
 
 
 def _add_concepts(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:

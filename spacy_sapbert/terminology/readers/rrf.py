@@ -21,7 +21,7 @@ from ..licences import STRICTEST, Source
 from ..names import list_distinct_names, normalize_names, unite_names
 from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, Terminology
 from .lines import Texts, make_factory, takes_settings, verify
-from .rrf_lines import RXNORM, RrfFolder
+from .rrf_lines import GIVES, RXNORM, RrfFolder
 
 # A larger share of rows about unknown concepts suggests that the files are of different releases.
 UNKNOWN_SHARE = 0.05
@@ -119,13 +119,6 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
     RAISES (ValueError): If files are damaged or inconsistent, or no atom passes the filters.
     """
     folder = RrfFolder(path, errors=settings.errors)
-    if "MRREL" not in folder:
-        what = "parents" if settings.tradenames == "off" else "parents and tradenames"
-        warnings.warn(
-            f"{folder.path} has no {folder.place('MRREL').name}, so the terminology is without {what}. Copy the file "
-            "there if the release has it; a subset made with MetamorphoSys may have left it out.",
-            stacklevel=3,
-        )
     sources = read_sources(folder)
     atoms, counts = read_atoms(folder, settings, sources)
     retired = read_retired(folder, counts.ids) if settings.remap_retired else None
@@ -477,8 +470,13 @@ def _read_relations(
         wanted = wanted & (pl.col("SUPPRESS") == "N")
     rows = [pl.DataFrame(schema={column: pl.String() for column in columns})]
     if "MRREL" in folder:
-        for block in folder.tables("MRREL", (*columns, "SUPPRESS")):
-            rows.append(block.filter(wanted).select(columns))
+        rows += (block.filter(wanted).select(columns) for block in folder.tables("MRREL", (*columns, "SUPPRESS")))
+    else:
+        warnings.warn(
+            f"{folder.path} has no {folder.place('MRREL').name}, so the terminology is without {GIVES['MRREL']}. Copy "
+            "the file there if the release has it; a subset made with MetamorphoSys may have left it out.",
+            stacklevel=4,
+        )
     relations = pl.concat(rows)
     if owners is not None:
         for cui, aui in (("CUI1", "AUI1"), ("CUI2", "AUI2")):
