@@ -553,9 +553,14 @@ def address(nlp, tmp_path, monkeypatch):
 def test_the_command_serves(address):
     assert httpx.post(f"{address}/link", json={"texts": ["a cold"]}).json()["results"][0]["entities"]
     # A client that sends all before it reads gets the answer all the same.
-    for content in (b" " * 50_000_000, (b" " * 100_000 for _ in range(500))):
-        with closing(HTTPConnection(address.removeprefix("http://"), timeout=30)) as connection:
-            connection.request("POST", "/link", content, JSON)
-            assert connection.getresponse().status == 413
+    for end, kind, expected in (
+        ({}, JSON, 413),
+        ({"Connection": "close"}, JSON, 413),
+        ({"Connection": "close"}, {}, 415),
+    ):
+        for content in (b" " * 50_000_000, (b" " * 100_000 for _ in range(500))):
+            with closing(HTTPConnection(address.removeprefix("http://"), timeout=30)) as connection:
+                connection.request("POST", "/link", content, kind | end)
+                assert connection.getresponse().status == expected
     assert httpx.post(f"{address}/link", content=b'{"texts": [', headers=JSON).status_code == 422
     assert httpx.post(f"{address}/link", json={"texts": ["Insomnia."]}).status_code == 200

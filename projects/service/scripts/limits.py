@@ -5,6 +5,7 @@ import logging
 import re
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -98,7 +99,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif refusal := self._find_refusal(Headers(scope=scope), scope["method"]):
-            await refusal(scope, receive, send)
+            await self._answer(refusal, scope, receive, send)
         else:
             try:
                 body = await asyncio.wait_for(self._read_body(receive), self._max_seconds)
@@ -138,17 +139,27 @@ class Gate:
 
     def _too_large(self) -> JSONResponse:
         hint = "Send fewer texts at once; `--max-body` sets the limit."
-        # Without "Connection: close": the server drops the rest of the body, and who is still sending gets the answer.
         return _refuse(413, f"The request has more than {self._max_body:,} bytes. {hint}")
 
+    async def _answer(self, refusal: JSONResponse, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send a refusal, and drop the body: who sends it all before reading would find the connection closed."""
+
+        async def hold(message: Message) -> None:
+            await send(message if message["type"] == "http.response.start" else {**message, "more_body": True})
+
+        await refusal(scope, receive, hold)
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._read_body(receive), self._max_seconds)
+        await send({"type": "http.response.body"})
+
     async def _read_body(self, receive: Receive) -> bytes | None:
-        """Read a body until it ends or is too large; None if the client has gone."""
+        """Read a body, of one that is too large only the start; None if the client has gone."""
         body, is_open = bytearray(), True
-        while is_open and len(body) <= self._max_body:
+        while is_open:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return None
-            body += message.get("body", b"")
+            body += message.get("body", b"") if len(body) <= self._max_body else b""
             is_open = message.get("more_body", False)
         return bytes(body)
 
