@@ -25,7 +25,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 class Contestant(NamedTuple):
-    """One of those that are compared."""
+    """A system or a way of working, to be compared with others."""
 
     name: str
     # A script and the name of a generator function in it.

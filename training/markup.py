@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 _TURNING = {"R", "AL", "AN", "RLE", "RLO", "LRE", "LRO", "RLI", "LRI", "FSI"}
 _ISOLATES = re.compile("[\u2066-\u2069]")
 FIRST_STRONG, POP = "\u2068", "\u2069"
-# What stands in a cell without a value.
+# The text of a cell without a value.
 NOTHING = "–"
 # Longer cells are cut: some names have thousands of characters.
 LONGEST_CELL = 300
@@ -22,13 +22,13 @@ _MARKUP = re.compile(r"[\\`*\[\]<>|&$~]|(?<!\w)_|_(?!\w)")
 
 
 def escape_markdown(text: str) -> str:
-    """Escape what is markup in Markdown, on one line, and keep the direction of its letters to itself."""
+    """Escape the markup of Markdown, on one line, and keep the direction of its letters to itself."""
     escaped = _MARKUP.sub(lambda match: "\\" + match[0], " ".join(_ISOLATES.sub("", text).split()))
     return f"{FIRST_STRONG}{escaped}{POP}" if _turns(text) else escaped
 
 
 def isolate(text: str) -> Markup:
-    """Escape what is markup in HTML, and keep the direction of its letters to itself."""
+    """Escape the markup of HTML, and keep the direction of its letters to itself."""
     return Markup("<bdi>{}</bdi>").format(_ISOLATES.sub("", text)) if _turns(text) else escape(text)
 
 

@@ -212,7 +212,7 @@ def _load_bases(sweep: Sweep) -> dict[tuple[str, EncoderChoice], tuple[str, Enco
 
 
 def check_data(settings: TrainingSettings, data: TrainingData, tasks: Mapping[str, Task]) -> None:
-    """Refuse training data with what is measured as unseen."""
+    """Refuse training data that holds concepts or mentions measured as unseen."""
     for task in tasks.values():
         if isinstance(task, RelationTask):
             task.check_unseen(data.concepts, data.path)

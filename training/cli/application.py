@@ -63,7 +63,7 @@ TerminologyArgument = Annotated[Path, typer.Argument(help="A folder that `prepro
 
 
 def find_config(folder: str) -> Callable[[str], Path]:
-    """Make a parser of the names of config files: paths, or names of those that come with the package in a folder."""
+    """Make a parser of the names of configs: paths, or names of the configs in a folder of the package."""
 
     def find(name: str) -> Path:
         shipped = TRAINING / folder / f"{name}.cfg"
@@ -119,7 +119,7 @@ def refuse_options(context: typer.Context, kind: str, allowed: Collection[str]) 
 
 
 def read_overrides(arguments: list[str]) -> dict[str, Any]:
-    """Read settings that are given over those of a config: values by "section.name".
+    """Read settings that override a config: values by "section.name".
 
     An empty `paths.encoder` is left out: a project gives it if its variable is not set, and the config then says from
     which encoder to start.

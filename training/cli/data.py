@@ -177,9 +177,7 @@ def split(
     by_language: Annotated[
         bool, typer.Option("--by-language", help="Look up names of each other language among the English ones")
     ] = False,
-    max_queries: Annotated[
-        int, typer.Option(help="With --by-language: at most so many queries of a language; 0: all")
-    ] = 0,
+    max_queries: Annotated[int, typer.Option(help="With --by-language: the most queries of a language; 0: all")] = 0,
     seed: SeedOption = 0,
 ) -> None:
     """Hold out concepts, to measure encoders on unseen names.
@@ -214,7 +212,7 @@ def pairs(
     output: Annotated[Path, typer.Argument(help="The folder for the pairs")],
     cased: Annotated[bool, typer.Option("--cased", help="Keep capital letters")] = False,
     limit: Annotated[
-        int, typer.Option(min=1, help="At most so many pairs of a concept", rich_help_panel=OF_TERMINOLOGIES)
+        int, typer.Option(min=1, help="The most pairs of a concept", rich_help_panel=OF_TERMINOLOGIES)
     ] = 50,
     seed: Annotated[
         int, typer.Option(min=0, help="The seed of the choice among them", rich_help_panel=OF_TERMINOLOGIES)

@@ -38,7 +38,7 @@ class Conversion:
     """What documents keep of annotations, and how."""
 
     types: Sequence[str] = ()  # Types of mentions to keep; empty for all.
-    unknown: str = "keep"  # What is done with mentions of which the terminology has no id: "keep", or "nil".
+    unknown: str = "keep"  # Mentions whose ids the terminology lacks: "keep" them, or make them "nil".
     id_key: str = ID_KEY  # For Prodigy, the key of a span's id.
     errors: str = "raise"  # At the first malformed record, or "skip" and count them.
     lang: str = "en"  # The language of the tokenizer.

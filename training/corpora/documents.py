@@ -39,7 +39,7 @@ Span = tuple[str, str, str, str, Sequence[tuple[int, int]]]
 
 
 def read_pubtator_corpus(originals: Originals, *, pattern: str, types: Sequence[str] = ()) -> CorpusParts:
-    """Read a file for each part, and of its mentions those of some types, or all."""
+    """Read a file for each part, with all its mentions or only those of some types."""
     corpus = CorpusParts()
     for part, file in originals.find_parts(pattern).items():
         corpus.mentions[part] = []
@@ -156,7 +156,7 @@ def read_brat_corpus(originals: Originals) -> CorpusParts:
 def _add_identified(
     corpus: CorpusParts, part: str, doc_id: str, text: str, spans: Iterable[Span], report: ExchangeReport, left_out: str
 ) -> None:
-    """Add a document with those of its mentions that have an id: of the others, nobody has said what they are."""
+    """Add a document with its mentions that have an id: without one, nobody has said what a mention means."""
     mentions, plain = [], plain_text(text)
     for label, raw_id, place, written, pieces in spans:
         if raw_id:

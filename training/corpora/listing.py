@@ -62,7 +62,7 @@ class Corpus:
     searched: str = ""  # The release that published figures search; empty for the dictionary of the corpus itself.
     other_sources: bool = False  # Whether `sources` are others than those that published figures search.
     release: str = ""  # The release of the dictionary, such as "UMLS 2017AA", if it is known, and `searched` is given.
-    changes: str = ""  # What makes its names others than those of the release.
+    changes: str = ""  # How its names differ from the names of the release.
     literature: str = ""  # The corpus under which figures are published; empty for its own name.
     ranks: list[int] = field(default_factory=lambda: [1, 5])  # The ranks that are published.
     # What tables show, see `LinkingTask`; empty for ranks of names under a protocol that counts them as published, and
@@ -99,14 +99,14 @@ def read_corpora(
 ) -> tuple[dict[str, Corpus], dict[str, tuple[Corpus, str]]]:
     """Read the list of corpora, and look for their files in a folder.
 
-    A section [corpora.<name>] has `mentions` (a glob pattern, or a list, of which the first pattern with files counts),
+    A section [corpora.<name>] has `mentions` (a glob pattern, or a list whose first pattern with files counts),
     `dictionary` (likewise, or "terminology" for the names of the given terminology or table), and the other attributes
     of `Corpus`. With `folds`, "{fold}" stands for their numbers in `mentions` and in the patterns of `seen_by_fold`.
     `dictionaries` and `releases` give, by corpus, a table or a terminology's folder in place of the dictionary, and
     its release where its files do not say it. `sources` (or "all") are searched in the given terminology in place of
     those that are listed: no published figure searches them.
 
-    Returned are the corpora by name, and the others with what is missing.
+    Returns the corpora by name, and what the other corpora lack.
     """
     check_is_file(Path(path))
     found, missing = {}, {}
@@ -177,7 +177,7 @@ def _find_corpus(
 
 
 def _find_folds(folder: Path, patterns: list[str], values: dict[str, Any]) -> tuple[list[Path], list[str]]:
-    """Find the files of mentions, and in place of the patterns of `seen_by_fold` their files; and say what is missing.
+    """Find the files of mentions, put files in place of the patterns of `seen_by_fold`, and list what is missing.
     With numbered folds, all are needed: an average over some of them is not the published measure."""
     folds, learned = values.get("folds", []), [_list(part) for part in values.pop("seen_by_fold", [])]
     if not folds and not learned:
@@ -248,7 +248,7 @@ def _find_beside(dictionary: Path) -> str:
     """Find the release in the report that `convert` has written with the dictionary."""
     names = set()
     for path in sorted(dictionary.parent.glob("*.json")):
-        # Some other file: what is beside a dictionary is the user's own.
+        # Some other file: users may keep files of their own beside a dictionary.
         with suppress(ValueError, KeyError, TypeError):
             entry = json.loads(path.read_text(encoding="utf8"))["releases"][dictionary.name.partition(".tsv")[0]]
             # Another file may have been put in place of the one that was written.

@@ -33,7 +33,7 @@ WINDOW = 100
 
 
 class Row(NamedTuple):
-    """The fields of a line, and what is said of it."""
+    """The fields of a line, with its place and form for messages."""
 
     place: str  # The file and line.
     fields: list[str]
@@ -119,7 +119,7 @@ class Originals:
     """The original files of a corpus: what a reader of a format takes."""
 
     files: list[InputFile]
-    report: ExchangeReport  # Gets what is left out, odd or malformed.
+    report: ExchangeReport  # Counts what is left out, odd or malformed.
 
     def match(self, pattern: str) -> list[tuple[re.Match[str], InputFile]]:
         """Choose files whose whole name matches a pattern, in upper or lower case. Others are reported: a fold too many
@@ -162,7 +162,7 @@ class Originals:
                 self.report.refuse(next(iter(pair.values())).label, fault, form)
 
     def refuse(self, pattern: str) -> NoReturn:
-        """Raise an error for files of which not all that a format needs are there."""
+        """Raise an error if files that the format needs are missing."""
         names = ", ".join(file.name for file in self.files[:5]) or "nothing"
         raise ValueError(
             f"There are not all the files that this format has ({pattern}), but: {names}. Give the file or the folder "

@@ -13,7 +13,7 @@ from .reading import DICTIONARY, CorpusParts, Format, InputFile, Originals, Row,
 
 MEDIC = r"(?:.*/)?[^/]*medic[^/]*\.txt"
 CTD = r"(?:.*/)?CTD_(?:diseases|chemicals)\.tsv"
-CTD_FORM = "comments with #, of which one names the columns, then as many fields with tabs between them"
+CTD_FORM = "comments with #, one of them with the names of the columns, then as many fields with tabs between them"
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 # A comment in the first lines: "# Report created: Thu Oct 31 14:52:40 EDT 2019".
 CTD_CREATED = re.compile(

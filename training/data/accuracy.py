@@ -116,7 +116,7 @@ def summarise(task: LinkingTask, hits: Hits) -> list[Figure]:
 
 
 def find_hits(ids: list[str], gold: list[str], ranks: Sequence[int]) -> list[bool]:
-    """Decide for each of the ranks whether a right concept is among so many distinct concepts; then the same for names.
+    """Decide for each rank k whether a right concept is among the first k distinct concepts; then the same for names.
     `ids` are the concepts of the names found, best first; equal ids are joined with "|"."""
     is_right = {joined: _is_right(joined, gold) for joined in dict.fromkeys(ids[:SEARCHED_ROWS])}
     distinct = list(is_right.values())

@@ -23,7 +23,7 @@ class Mention:
     """A mention and its concepts."""
 
     text: str
-    ids: list[str]  # The gold ids, any of which is right; none for NIL.
+    ids: list[str]  # The gold ids: any of them is right. Empty for NIL.
     doc_id: str = ""
     window: str = ""  # The text around it.
     parts: list[str] = field(default_factory=list)  # The single mentions of a composite one, if annotated.
@@ -38,7 +38,7 @@ class Mention:
     place: str = ""  # The file and line, for messages. It is not written.
 
     def to_line(self) -> str:
-        """Format the mention as a line of JSON, without what it does not have."""
+        """Format the mention as a line of JSON, without empty fields."""
         values = {key.alias or name: getattr(self, name) for name, key in _Line.model_fields.items()}
         kept = {k: value for k, value in values.items() if k in ("mention", "ids") or value not in (None, "", [])}
         return json.dumps(kept, ensure_ascii=False)

@@ -136,8 +136,8 @@ def process_mentions(
     long_forms: Mapping[str, Mapping[str, str]] | None = None,
     report: Counter[str] | None = None,
 ) -> list[Mention]:
-    """Give mentions the parts that are looked up, and their ids without the names of sources. The report counts what is
-    changed; long forms are by document, and found in the texts around these mentions if none are given."""
+    """Set the parts of mentions that are looked up, and drop the names of sources from their ids. The report counts
+    changes; long forms are by document, and found in the texts around these mentions if none are given."""
     if long_forms is None:
         long_forms = find_long_forms(mentions) if protocol.abbreviations else {}
     report = Counter() if report is None else report
@@ -191,7 +191,7 @@ def _make_names(
     if not protocol.augmented:
         return rows
     report["names_before"] = len(rows)
-    # The parts of a composite become one name, as published: which part means which concept, nothing says.
+    # The parts of a composite become one name, as published: files don't say which part means which concept.
     return unite(rows + [(EQUAL_IDS.join(query.ids), " ".join(query.parts)) for query in seen if query.ids])
 
 
@@ -209,14 +209,14 @@ def group_by_name(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def make_plain(name: str) -> str:
-    """Write a name as CODER does: lower-cased, without "NOS" and what stands in brackets, with hyphens as spaces."""
+    """Write a name as CODER does: lower-cased, without "NOS" and text in brackets, with hyphens as spaces."""
     # In the order of the released code.
     text = _BRACKETS.sub("", f" {name.lower()} ".replace(" nos ", " "))
     return " ".join(text.replace("-", " ").split())
 
 
 def resolve_composite(mention: str, n: int) -> list[str]:
-    """Take a mention of `n` concepts apart, its abbreviations spelled out, by the first form that gives so many parts;
+    """Take a mention of `n` concepts apart, its abbreviations spelled out, by the first form that gives `n` parts;
     whole if none does. Names with digits stay whole, as in the published files: "C6 and C7 deficiency"."""
     if n > 1:
         for parts in _list_splits(mention):
@@ -234,7 +234,7 @@ def _list_splits(mention: str) -> Iterator[list[str]]:
     # "A, B and C cancer": only the last conjunction separates, an earlier one is part of a name.
     if match := _LAST_CONJUNCTION.fullmatch(mention):
         yield _share_ending([*match[1].split(", "), match[2]])
-    # "cleft lip/palate": what stands before and behind belongs to each.
+    # "cleft lip/palate": the words before and behind belong to each.
     words = mention.split()
     places = [place for place, word in enumerate(words) if "/" in word and word.lower() != "and/or"]
     if len(places) == 1:

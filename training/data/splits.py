@@ -182,7 +182,7 @@ def make_language_tasks(
         )
     english = names.filter(pl.col("language") == TARGET).select("concept", "name")
     named = english["concept"].unique().sort()
-    # What is written like an English name of its concept is no question, and what another concept has, no fair one.
+    # Skip names spelled like an English name of their concept (trivial), and names that another concept shares.
     others = names.filter(~pl.col("language").is_in([TARGET, ""]), pl.col("concept").is_in(named.implode()))
     marked = english.with_columns(identical=True)
     others = others.join(marked, on=["concept", "name"], how="left", maintain_order="left")

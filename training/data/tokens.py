@@ -21,7 +21,7 @@ TOKENISED_AT_ONCE = 50_000
 
 
 def tokenise(names: pl.Series, encoder: EncoderShim) -> TokenLists:
-    """Tokenise names. A warning counts those of which the encoder knows no token."""
+    """Tokenise names. A warning counts names without any token that the encoder knows."""
     tokens = encoder.tokenize_names(names)
     if missing := int(np.count_nonzero(~encoder.find_informative(tokens))):
         warnings.warn(

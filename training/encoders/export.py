@@ -55,7 +55,7 @@ def finish_encoder(
 
 
 def check_dtype(dtype: str, dtypes: Collection[str] = DTYPES) -> None:
-    """Raise a ValueError if a type of stored weights is none of those to choose from."""
+    """Raise a ValueError for an unknown type of stored weights."""
     if dtype not in dtypes:
         raise ValueError(f"Unknown dtype '{dtype}'. Choose one of: {', '.join(dtypes)}.")
 

@@ -105,7 +105,7 @@ def load_checkpoint(
     path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, expected: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, torch.Tensor]]:
     """Load a checkpoint into model and optimizer, unless its decisive settings differ from those that are expected.
-    What it returns is what `save_checkpoint` was given: data, state, and states of random numbers.
+    Returns what `save_checkpoint` was given: data, state, and states of random numbers.
     """
     # `choose_checkpoint` has checked the files.
     data = read_checkpoint(path, check_files=False)
@@ -156,7 +156,7 @@ def separate_processes(accelerator: Accelerator, seed: int) -> None:
 
 
 def gather_random_states(accelerator: Accelerator) -> dict[str, torch.Tensor]:
-    """Gather the states of all processes, all of which have to call this: of "cpu", and of "cuda", a row for each."""
+    """Gather the states of all processes by kind, a row for each process. Every process has to call this."""
     states = zip(KINDS_OF_RANDOM, get_random_states(accelerator.device), strict=False)
     return {kind: accelerator.gather(state[None].to(accelerator.device)).cpu() for kind, state in states}
 

@@ -79,7 +79,7 @@ class ChunkedGradient:
         assert everything.grad is not None
         gradient = everything.grad[torch.from_numpy(own).to(device)]
         parameters = list(self.transformer.parameters())
-        # Those of the step's earlier batches are already summed over devices.
+        # Gradients of the step's earlier batches are already summed over devices.
         before = [parameter.grad for parameter in parameters]
         if n_processes > 1:
             self.transformer.zero_grad(set_to_none=True)
@@ -134,7 +134,7 @@ class ChunkedGradient:
         return self.accelerator.gather(padded)[rows % n_processes * longest + rows // n_processes]
 
     def _add_up(self, parameters: Sequence[torch.nn.Parameter], before: Sequence[torch.Tensor | None]) -> None:
-        """Sum the gradients over processes, each of which has only those of its own names."""
+        """Sum the gradients over processes; each has computed only its own share of the names."""
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         flat = self.accelerator.reduce(torch.cat([gradient.reshape(-1) for gradient in gradients]), "sum")
         for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):

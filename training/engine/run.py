@@ -239,7 +239,7 @@ def open_processes() -> Iterator[Accelerator]:
     if chosen is not None and chosen.index is not None:
         if launched > 1:
             refuse("--device", str(chosen), f"cuda, because each of the {launched} processes has a GPU of its own")
-        # What accelerate takes if there is one process.
+        # With one process, accelerate takes the current device.
         torch.cuda.set_device(chosen)
     was_connected = torch.distributed.is_available() and torch.distributed.is_initialized()
     is_cpu = chosen is not None and chosen.type == "cpu"

@@ -1,4 +1,4 @@
-"""The config of `measure`: [measure], [systems.NAME] and [tasks.NAME]; and measuring what it says."""
+"""The config of `measure`: [measure], [systems.NAME] and [tasks.NAME]."""
 
 from __future__ import annotations
 

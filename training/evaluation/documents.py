@@ -174,7 +174,7 @@ class LinkedMention(NamedTuple):
     text: str
     label: str
     context: str  # The text around it, with the mention in double brackets.
-    gold: list[str]  # The gold ids, any of which is right; none for NIL.
+    gold: list[str]  # The gold ids: any of them is right. Empty for NIL.
     found: list[dict[str, Any]]  # Candidates as the linker writes them, best first; id and score at least.
     kb_id: str  # The id that the pipeline has set; empty for NIL.
 

@@ -29,11 +29,11 @@ REPORT, TABLE = "report.md", "concepts.tsv"
 
 @dataclass
 class Expected:
-    """What is expected of a concept."""
+    """How the names of a concept would be linked: counts."""
 
     n_names: int = 0
     n_left_out: int = 0  # names that were left out while others stayed
-    n_right: int = 0  # of these, those whose nearest other name is the concept's own
+    n_right: int = 0  # left-out names whose nearest other name belongs to the concept
     n_homonyms: int = 0  # names that other concepts have too
     n_opposites: int = 0  # names whose nearest name is one of another concept that says the opposite
     taken_for: Counter[int] = field(default_factory=Counter)

@@ -17,7 +17,7 @@ from ..data.pairs import FOLDER
 from ..data.run_folder import RunFolder
 from ..data.task import LinkingTask
 
-# What stands for a corpus, a source or a fold in the path of a model.
+# The placeholders of a corpus, a source and a fold in the path of a model.
 CORPUS, SOURCE, FOLD = "{corpus}", "{source}", "{fold}"
 # In place of a corpus or a source: nothing was left out of training.
 NOTHING_LEFT_OUT = "none"
@@ -99,7 +99,7 @@ def _list_folds(path: str, task: Any) -> list[int]:
         for fold, files in zip(corpus.folds, corpus.seen_by_fold, strict=True):
             model = Path(fill_path(path, task, fold))
             learned = read_learned(model)
-            # Of mentions in other files, nothing says whether they are those of a test part.
+            # Mentions of other files may belong to a test part.
             if model.exists() and (not learned or learned.keys() - _hash_files(files)):
                 reason = f"nothing says which mentions {model} was trained on"
                 break

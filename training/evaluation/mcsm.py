@@ -44,7 +44,7 @@ class McsmSettings(TaskSettings):
     terminology: str = ""
     # The source (SAB) that concepts must have a name of; empty for all.
     source: str = ""
-    # Draw so many concepts; 0 for all. Fewer concepts have other neighbours: compare scores of equal settings only.
+    # Concepts to draw; 0 for all. Fewer concepts have other neighbours: compare scores of equal settings only.
     max_concepts: int = Field(default=0, ge=0)
 
     def make(self, name: str, limits: Limits) -> Iterator[McsmTask | Missing]:
@@ -103,7 +103,7 @@ class McsmTask:
     def measure(self, system: Any) -> Measured:
         """Measure vectors. Concepts that they do not have are left out; in `mcsm_of_all` they count 0.
 
-        `mcsm_chance` is what is expected of random neighbours. Each is a mean over types, and stands for each type.
+        `mcsm_chance` is the score that random neighbours would get. Each is a mean over types, and given for each type.
         """
         found, is_known = find_vectors(system, self.terminology, self.concepts["id"].to_list())
         n_known = int(is_known.sum())

@@ -24,7 +24,7 @@ from .settings import Missing, System, Task
 
 # Raise it whenever a system may get other figures on the same task. Cached results are then ignored.
 MEASUREMENT = 3
-# What reports say about systems.
+# The facts about systems that reports show.
 ABOUT_SYSTEMS = ["kind", "title", "description", "published", "published_pooling", "group", "seed", "tasks"]
 ABOUT_SYSTEMS += ["identity", "fingerprint"]
 MEASURED_FILE, CACHE_FOLDER, PREDICTIONS_FOLDER = "measured.json", "cache", "predictions"

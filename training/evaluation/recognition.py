@@ -30,7 +30,7 @@ from .settings import Listed, Measured
 PROTOCOL = "recognition"
 # Raise it if the figures of the same pipeline on the same documents change.
 VERSION = 1
-# The gold ids of each mention of a document, any of which is right, by its first character and the one behind its last.
+# The gold ids of each mention of a document, by its first character and the one behind its last. Any id is right.
 Gold = Mapping[tuple[int, int], frozenset[str]]
 # What was found in a document: the same bounds, and an id.
 Found = set[tuple[int, int, str]]
@@ -89,7 +89,7 @@ class RecognitionSettings(DocumentSettings):
 
 
 class RecognitionTask(DocumentTask):
-    """Documents of which a pipeline gets the texts alone."""
+    """Documents whose texts alone are given to a pipeline."""
 
     protocol = PROTOCOL
 
@@ -106,7 +106,7 @@ class RecognitionTask(DocumentTask):
         docs, nlp, ids = self.read(), system.nlp, ConceptIds(system.terminologies, self.below)
         golds = [ids.read_gold(doc) for doc in docs]
         texts = [doc.text for doc in docs]
-        # What components make of their settings at the first text is no part of their speed.
+        # Components compile their settings at the first text: that does not count.
         list(nlp.pipe(texts[:1]))
         begin = time.perf_counter()
         linked = list(nlp.pipe(texts))
@@ -145,13 +145,13 @@ class ConceptIds:
             self._counted = frozenset().union(*(_list_below(terminology, below) for terminology in terminologies))
 
     def resolve(self, written: Iterable[str]) -> frozenset[str]:
-        """Find the concepts of ids, of which each may be one of several of a concept; unknown ids stay as they are."""
+        """Find the concepts of ids (a concept may have several); unknown ids stay as they are."""
         return frozenset(
             one for id_ in written for one in next(filter(None, (known.resolve([id_]) for known in self._known)), [id_])
         )
 
     def read_gold(self, doc: Doc) -> dict[tuple[int, int], frozenset[str]]:
-        """Read the gold mentions that have a concept which counts."""
+        """Read the gold mentions of concepts that count."""
         gold: dict[tuple[int, int], frozenset[str]] = {}
         for span in list_gold_spans(doc):
             ids = self.resolve(span.kb_id_.split(ID_SEPARATOR)) if span.kb_id_ != NIL else frozenset()
@@ -161,12 +161,12 @@ class ConceptIds:
         return gold
 
     def read_found(self, doc: Doc, spans_key: str | None = None) -> Found:
-        """Read what a pipeline has found that counts."""
+        """Read the links of a pipeline to concepts that count."""
         spans = doc.ents if spans_key is None else doc.spans.get(spans_key, ())
         return self.keep((span.start_char, span.end_char, span.kb_id_) for span in spans)
 
     def keep(self, found: Iterable[tuple[int, int, str]]) -> Found:
-        """Keep what has a concept that counts, with the ids of these."""
+        """Keep the links to concepts that count."""
         linked = ((start, end, id_) for start, end, id_ in found if id_ not in ("", NIL))
         resolved = {(start, end, concept) for start, end, id_ in linked for concept in self.resolve([id_])}
         return {one for one in resolved if self._counted is None or one[2] in self._counted}

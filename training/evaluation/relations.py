@@ -52,7 +52,7 @@ class RelationTaskSettings(TaskSettings):
     # had no names of at least one.
     unseen: str = ""
     min_triples: int = Field(default=50, ge=2)  # Relations with fewer are left out.
-    max_triples: int = Field(default=0, ge=0)  # Draw so many of each relation at most; 0 for all.
+    max_triples: int = Field(default=0, ge=0)  # The most triples of each relation; 0 for all.
     fine_tune: bool = False  # Train a copy of the encoder as well; otherwise vectors stay as they are.
     epochs: int = Field(default=50, ge=1)
     # One training for each; they decide first weights, order and dropout, not the split.
@@ -321,8 +321,8 @@ def choose_triples(
 
 
 def find_inverses(frame: pl.DataFrame) -> dict[str, str]:
-    """Find labels whose triples are those of another label with the concepts changed round: of two, the second by name,
-    and that which stays. A label that is its own inverse is not among them.
+    """Find labels whose triples are those of another label with head and tail swapped: the second of both by name,
+    mapped to the first. A label that is its own inverse is not among them.
     """
 
     def hash_pairs(first: str, second: str) -> pl.Expr:

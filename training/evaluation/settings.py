@@ -17,7 +17,7 @@ from ..data.task import LinkingTask
 from .folds import FOLD, ModelsOfFolds, list_models
 from .predictions import Prediction
 
-# What stands for a seed in the path of a trained model.
+# The placeholder of a seed in the path of a trained model.
 SEED = "{seed}"
 
 
@@ -178,7 +178,7 @@ class Task(Protocol):
 
     @property
     def needs(self) -> frozenset[str]:
-        """What it asks a system for: entries of `System.gives`, any of which will do."""
+        """Entries of `System.gives`: a system needs one of them."""
 
     def hash(self) -> str:
         """Hash everything that determines the figures, except for the system."""

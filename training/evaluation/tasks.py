@@ -40,7 +40,7 @@ class NamesTask:
 
     @property
     def corpus_name(self) -> str:
-        """What stands for "{corpus}" in the path of a model."""
+        """The value of "{corpus}" in the path of a model."""
         return "" if self.source else self.name.rpartition(".")[0]
 
     def hash(self) -> str:

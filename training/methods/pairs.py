@@ -41,8 +41,8 @@ class PairPaths(PathSettings):
     terminology: str = Field(
         default="",
         description="With `batch.neighbours`: the folder of the terminology that the pairs were made of. Concepts that "
-        "share a name, or of which one is an ancestor of the other, are then no neighbours, and opposites are half of "
-        "the pool. Empty to group by similarity alone.",
+        "share a name, and a concept and its ancestors, are then no neighbours, and opposites are half of the pool. "
+        "Empty to group by similarity alone.",
     )
 
 

@@ -99,7 +99,7 @@ class StaticBatch(PairBatch):
 
     pairs: int = Field(default=512, ge=2)
     texts: int = Field(default=256, ge=1, description="Strings of `paths.texts` in a step.")
-    # Those of a transformer, and there is none to train.
+    # Settings for a transformer, and here none is trained.
     chunk_names: Literal[64] = 64
     gradient_cache: Literal[False] = False
     dropout: None = None
@@ -343,7 +343,7 @@ class Static(PairMethod[StaticSettings]):
             yield pairs, rng.integers(len(self.texts), size=n) if n else np.empty(0, np.int64)
 
     def loss(self, batch: StaticStep, scale: float) -> dict[str, Any]:
-        """Add up the loss of pairs and those of the teacher's vectors. See `Method.loss`."""
+        """Add up the losses of pairs and of the teacher's vectors. See `Method.loss`."""
         weights, (pairs, texts) = self.settings.distillation, batch
         names, labels = self.list_names(pairs)
         tokens = self.take_tokens(names) + [self.text_tokens[text] for text in texts.tolist()]

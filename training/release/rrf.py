@@ -243,7 +243,7 @@ def _number(prefix: str, values: pl.Expr) -> pl.Expr:
 def _place_codes(lists: pl.Series, concepts: pl.Series, sources: list[str]) -> tuple[pl.DataFrame, pl.DataFrame, Codes]:
     """Distribute each concept's codes over its atoms, so that a reader gets them in the same order.
 
-    Returns the codes of atoms, those of atoms that have to be repeated, and those that fit no atom.
+    Returns the codes of atoms, the codes for which atoms have to be repeated, and the codes that fit no atom.
     """
     placed: list[tuple[int, str]] = []
     repeated: list[tuple[int, str]] = []

@@ -19,7 +19,7 @@ from .literature import PublishedFigure, published_value, read_counts, read_lite
 from .results import Line, Metric, Results, label_metric, take_metric
 from .significance import compare_hits, compare_means, compare_seeds, compare_with_figure
 
-# Without repeated mentions and those of the training part. Others have published figures of this protocol too.
+# Leaves out repeated mentions and those that the training part has. Others have published figures of this protocol too.
 REFINED = "refined"
 TEXTS = Config().from_disk(Path(__file__).with_name("texts.cfg"))["texts"]
 # Metrics that are not shares begin with one of these.

@@ -1,4 +1,4 @@
-"""The package of the demo: what it says of its sources, and a check that it links the same in a clean environment."""
+"""The package of the demo: its sources and licences, and a check that it links the same in a clean environment."""
 
 import json
 import os

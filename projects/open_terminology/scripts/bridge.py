@@ -29,10 +29,10 @@ ORGANS = {
     **{"retino": "retinal", "utero": "uterine", "entero": "intestinal", "hemato": "blood", "thyro": "thyroid"},
 }
 TOXIC = ("toxicity", "toxic")
-# Two words tell siblings apart that stand in so many contexts without being the same more often than in this share of
-# them; a word does that does so with as many others.
+# Two words tell siblings apart if they stand in at least this many contexts, and are the same in at most this share of
+# the contexts; a single word does if it does so with this many others.
 LEAST_CONTEXTS, MOST_SAME, LEAST_OTHERS = 3, 0.1, 3
-# Names of so many words, and contexts with so many words, are looked at.
+# The fewest and the most words of a name, and the most words that share a context.
 LENGTHS, MOST_WORDS = (2, 8), 30
 # Words that a concept and the one above it differ in.
 GENERAL = frozenset(

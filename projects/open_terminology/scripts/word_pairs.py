@@ -12,7 +12,7 @@ from spacy_sapbert.matching.classes import choose_pairs, count_pairs, join_class
 from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.text import normal_words
 
-# Names of so many sources, with so many words at most, and so many characters at least, stand for one another.
+# A synonym needs at least this many sources, at most this many words and at least this many characters.
 LEAST_SOURCES, MOST_WORDS, LEAST_LENGTH = 3, 3, 6
 # More than for the names of a single terminology, because the pairs are for all.
 LEAST = 9

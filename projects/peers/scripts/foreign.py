@@ -36,7 +36,7 @@ def look_up(given: dict[str, Any], search: Search, *, at_once: bool = False) -> 
     """Look up the distinct mentions of each task, in several passes, and keep what was found."""
     tasks = json.loads(Path(given["run"], "queries.json").read_text(encoding="utf8"))
     kept = {}
-    # What libraries do only once is no part of any pass.
+    # Libraries do some work only once: that counts in no pass.
     search(next(iter(tasks.values()))[:1])
     yield "warm"
     for _ in range(given["repeats"]):

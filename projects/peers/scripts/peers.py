@@ -20,6 +20,7 @@ from training.data.accuracy import ACCURACY, ANY_TIED, NearestNames, judge
 from training.data.mentions import read_dictionary_rows, read_mentions
 from training.data.run_folder import write_json
 from training.data.task import LinkingTask
+from training.evaluation.settings import split_list
 from training.markup import format_rows
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -59,11 +60,6 @@ def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingT
                 "a run: run the project once for each dictionary."
             )
     return read
-
-
-def split_list(text: str) -> list[str]:
-    """Split what has commas between its parts."""
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def make_contestants(given: dict[str, Any], encoders: list[str], scispacy: str, gilda: str) -> dict[str, Contestant]:

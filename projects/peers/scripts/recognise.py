@@ -7,14 +7,14 @@ from typing import Any
 
 import srsly
 import typer
-from peers import SCRIPTS, split_list
+from peers import SCRIPTS
 
 from spacy_sapbert.files import fill_folder, hash_file
 from training.bench import MB, Contestant, Turns, describe, take_turns, write_report
 from training.data.run_folder import write_json
 from training.evaluation.documents import read_terminology
 from training.evaluation.recognition import ConceptIds, RecognitionSettings, RecognitionTask, score
-from training.evaluation.settings import Limits
+from training.evaluation.settings import Limits, split_list
 from training.markup import format_rows
 
 
@@ -128,7 +128,7 @@ def main(
         write_json(folder / "texts.json", texts)
         ids = known.concepts["id"].gather(known.names["concept"]).to_list()
         write_json(folder / "dictionary.json", {"names": known.names["name"].to_list(), "ids": ids})
-    given = {"run": str(run), "repeats": repeats, "below": split_list(below)}
+    given = {"run": str(run), "repeats": repeats, "below": [*split_list(below)]}
     named = {"fasthpocr": fasthpocr, "gilda": gilda, "quickumls": quickumls}
     pythons = {name: str(Path(python).absolute()) if python else "" for name, python in named.items()}
     contestants = make_contestants(given, path, encoder, output.resolve() / "fasthpocr_index", pythons)

@@ -23,7 +23,7 @@ PACKAGES = (
     *("spacy-sapbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "tokenizers"),
     *("scann", "usearch", "polars", "pyarrow", "numpy", "ahocorasick-rs"),
 )
-# At most so many names, and one of so many, are held out as mentions.
+# The most names to hold out as mentions: this many, and one name in this many.
 HELD_OUT, HELD_OUT_SHARE = 2000, 10
 # About as many as an abstract has.
 MENTIONS_A_DOCUMENT = 10

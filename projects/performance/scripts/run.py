@@ -211,7 +211,7 @@ def make_index_rows(measured: Turns, n_rows: int, n_mentions: int) -> list[Entry
 
 
 def measure_index(sizes: str = "0", kinds: str = "exact,scann,usearch") -> None:
-    """Compare indexes of so many rows, drawn at random; 0 for all."""
+    """Compare indexes of these sizes, their rows drawn at random; 0 for all rows."""
     settings = read_settings()
     counts = encode_inputs(settings)
     n_names, rows, results = counts.pop("names"), [], []

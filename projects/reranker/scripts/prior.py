@@ -87,7 +87,7 @@ def _iter_foreign(nlp: Language, path: Path) -> Iterator[Example]:
 
 
 def summarise(name: str, is_foreign: bool, min_score: float, batch: GoldBatch) -> Case:
-    """Take what is needed of annotated mentions, each of which has candidates."""
+    """Summarise annotated mentions, which must all have candidates."""
     lists, features = batch.given.lists, batch.given.features
     column = {feature: features[:, place].astype(np.float64) for place, feature in enumerate(BEFORE_TRAINING)}
     signals = make_signals(lists, column)

@@ -19,7 +19,7 @@ Span = dict[str, Any]
 
 
 class Unseen(Exception):
-    """What is kept of a text is not what the client has seen there."""
+    """The corrections of a text have changed since the client saw them."""
 
 
 class Place(StrictRequest):
@@ -37,8 +37,8 @@ class Correction(Place):
 
 
 class GoldRequest(StrictRequest):
-    """A text with mentions to keep, in the form of Prodigy; places whose mentions are to be kept no longer; and what
-    the client has seen of what is kept there."""
+    """A text with mentions to keep, in the form of Prodigy; the places of mentions to delete; and
+    the corrections of these places that the client has seen."""
 
     text: Text
     spans: list[Correction] = []

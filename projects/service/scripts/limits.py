@@ -1,4 +1,4 @@
-"""What the service accepts: its settings, the base of its requests, and what is refused before the pipeline sees it."""
+"""What the service accepts: its settings, the base of its requests, and checks before the pipeline sees them."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class ServiceSettings(Settings):
-    """Limits of the service. What exceeds one is refused with a message, before the pipeline sees it."""
+    """Limits of the service. A request that exceeds one is refused with a message, before the pipeline sees it."""
 
     hosts: list[str] = Field(
         default=[],

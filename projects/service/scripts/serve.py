@@ -83,7 +83,7 @@ class LinkRequest(StrictRequest):
     mentions: list[Text] | None = None
     k: Annotated[int, Field(ge=1, le=1000)] | None = None  # candidates of a mention, if the linker proposes so many
     threshold: Annotated[float, Field(ge=-1, le=1)] | None = None  # cosine that a candidate needs
-    types: list[Text] | None = None  # semantic types, of which a candidate needs one; by identifier or name
+    types: list[Text] | None = None  # semantic types by identifier or name; a candidate needs one of them
     utf16: bool = False  # offsets in UTF-16 units, as Java and JavaScript count, and not in code points
     gold: bool = False  # give the corrections that are kept of each text as well
 

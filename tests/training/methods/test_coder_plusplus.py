@@ -224,8 +224,8 @@ def test_neighbours_that_are_gone_are_not_replaced_by_others(make):
     ("names", "message"),
     [
         ([("C1", "cold"), ("C1", "heart attack"), ("C1", "pain")], "3 distinct names of 1 concepts"),
-        ([("C1", "cold"), ("C2", "heart attack"), ("C3", "pain"), ("C4", "liver")], "0 of which have synonyms"),
-        ([("C1", "cold"), ("C1", "heart attack"), ("C2", "pain")], "each is to have 3 neighbours"),
+        ([("C1", "cold"), ("C2", "heart attack"), ("C3", "pain"), ("C4", "liver")], "0 with synonyms"),
+        ([("C1", "cold"), ("C1", "heart attack"), ("C2", "pain")], "each needs 3 neighbours"),
     ],
 )
 def test_names_with_nothing_to_learn_are_refused(make, tmp_path, names, message):

@@ -57,7 +57,7 @@ def search_blocks(
 
 
 def take_top(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Take the rows with the highest scores, and of those with equal scores the first, without sorting all."""
+    """Take the rows with the highest scores without sorting all. Of equal scores, the first rows win."""
     if len(rows) > k:
         likely = scores >= np.partition(scores, -k)[-k]
         rows, scores = rows[likely], scores[likely]

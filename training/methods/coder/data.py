@@ -149,7 +149,7 @@ def load_graph(paths: CoderPaths, data: CoderData) -> Graph:
 
 
 def load_synonyms(path: str, data: NameData, neighbours: int = 1) -> SynonymTable:
-    """Load the names of a terminology, each of which is to have some neighbours."""
+    """Load the names of a terminology, which must suffice for `neighbours` neighbours of each."""
     terminology = Terminology.from_disk(path)
     table = number_names(choose_names(terminology, data, path), terminology)
     name_of, n_names, n_concepts = table["name_rows"], len(table["names"]), len(table["concepts"])
@@ -160,7 +160,7 @@ def load_synonyms(path: str, data: NameData, neighbours: int = 1) -> SynonymTabl
     if n_concepts < 2 or not len(anchors) or n_names <= neighbours:
         raise ValueError(
             f"There is nothing to learn from in {path}: {n_names} distinct names of {n_concepts} concepts, "
-            f"{len(anchors)} of which have synonyms, and each is to have {neighbours} neighbours. There have to be two "
+            f"{len(anchors)} with synonyms, and each needs {neighbours} neighbours. There have to be two "
             "concepts, a name with a synonym, and more names than batch.neighbours. Give a larger terminology, or "
             "correct data.languages or batch.neighbours."
         )

@@ -286,7 +286,7 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
 
     At the start of each period of `batch.refresh_steps` updates, all names are encoded and indexed, and the neighbours
     of the period's anchors are stored in a file, so that a run resumed within the period uses the same. The released
-    code searches neighbours of all names, most of which do not become anchors before the next refresh.
+    code searches neighbours of all names, although most do not become anchors before the next refresh.
     """
 
     name = "coder_plusplus"
