@@ -18,8 +18,8 @@ from spacy_sapbert.settings import OnMalformed
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.licences import list_sources
 from spacy_sapbert.terminology.readers.lines import verify
-from spacy_sapbert.terminology.readers.rrf import find_rows, keep_sources, read_retired, read_sources, remap
-from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
+from spacy_sapbert.terminology.readers.rrf import find_rows, keep_sources, read_sources
+from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder, read_retired, remap
 
 from .folders import DataFolder, number_used
 

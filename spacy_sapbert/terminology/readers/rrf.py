@@ -21,7 +21,7 @@ from ..licences import STRICTEST, Source
 from ..names import list_distinct_names, normalize_names, unite_names
 from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, Terminology
 from .lines import Texts, make_factory, takes_settings, verify
-from .rrf_lines import GIVES, RXNORM, RrfFolder
+from .rrf_lines import GIVES, RXNORM, RrfFolder, list_retired, read_retired, remap
 
 # A larger share of rows about unknown concepts suggests that the files are of different releases.
 UNKNOWN_SHARE = 0.05
@@ -164,7 +164,7 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
         say(
             f"{folder.path.name}: dropped {dropped:,} names in languages other than {kept}. languages = null keeps all."
         )
-    return Terminology(concepts, names, retired=_list_retired(folder, counts.ids), report=report)
+    return Terminology(concepts, names, retired=list_retired(folder, counts.ids), report=report)
 
 
 make_rrf_reader = make_factory("make_rrf_reader", read_rrf, RrfSettings)
@@ -400,59 +400,6 @@ def _read_xrefs(folder: RrfFolder, retired: pl.DataFrame | None) -> dict[str, pl
         "codes": table.filter(pl.col("ATN") == XREF).select("CUI", codes=code),
         "canonical_name": names.select("CUI", canonical_name=normalize_names(names["ATV"])),
     }
-
-
-def read_changes(folder: RrfFolder) -> pl.DataFrame:
-    """Read MRCUI: CUI1, REL and CUI2. RxNorm counts the concepts that took a concept's place; one that was only dropped
-    stands in its own place."""
-    if folder.prefix != RXNORM:
-        return folder.table("MRCUI", ("CUI1", "REL", "CUI2"))
-    rows = folder.table("MRCUI", ("CUI1", "CARDINALITY", "CUI2"))
-    is_dropped, is_merged = pl.col("CUI2") == pl.col("CUI1"), pl.col("CARDINALITY") == "1"
-    relation = pl.when(is_dropped).then(pl.lit("DEL")).when(is_merged).then(pl.lit("SY")).otherwise(pl.lit("RO"))
-    return rows.select("CUI1", REL=relation, CUI2=pl.when(is_dropped).then(pl.lit("")).otherwise("CUI2"))
-
-
-def read_retired(folder: RrfFolder, living: pl.Series | None = None) -> pl.DataFrame:
-    """Read from MRCUI the `retired` concepts that were merged into others (CUI). Concepts that were deleted, or mapped
-    to broader, narrower or related ones, have no row. Those in MRCONSO, if they are given, are not retired even if
-    MRCUI lists them."""
-    table = read_changes(folder).filter(pl.col("REL") == "SY", pl.col("CUI2") != "")
-    if living is not None:
-        table = table.filter(~pl.col("CUI1").is_in(living.implode()))
-    merged = dict(table.select("CUI1", "CUI2").iter_rows())
-    current = {}
-    for start, end in merged.items():
-        seen = {start}
-        # A concept may have been merged into one that was merged later. Circular merges are left out.
-        while end in merged and end not in seen:
-            seen.add(end)
-            end = merged[end]
-        if end not in seen:
-            current[start] = end
-    schema = {"retired": pl.String(), "CUI": pl.String()}
-    return pl.DataFrame({"retired": list(current), "CUI": list(current.values())}, schema=schema)
-
-
-def _list_retired(folder: RrfFolder, living: pl.Series) -> pl.DataFrame:
-    """List from MRCUI what the concepts that are not in MRCONSO were merged into, and what they were mapped to."""
-    rows = read_changes(folder).filter(~pl.col("CUI1").is_in(living.implode()))
-    others, is_same = pl.col("CUI2").replace("", None), pl.col("REL") == "SY"
-    return (
-        rows.group_by(id="CUI1")
-        .agg(
-            replaced_by=others.filter(is_same).drop_nulls().last(),
-            consider=others.filter(~is_same).drop_nulls().unique(maintain_order=True),
-        )
-        .sort("id")
-    )
-
-
-def remap(table: pl.DataFrame, columns: Sequence[str], retired: pl.DataFrame | None) -> pl.DataFrame:
-    """Replace retired concepts in columns of ids by those that they were merged into."""
-    if retired is None or not retired.height:
-        return table
-    return table.with_columns(pl.col(column).replace(retired["retired"], retired["CUI"]) for column in columns)
 
 
 def _read_relations(

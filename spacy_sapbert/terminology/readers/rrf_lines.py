@@ -274,3 +274,56 @@ def is_clean(data: bytes, n_columns: int) -> bool:
     last = lines[:, -1]
     ends_lines = bool((characters[last] == NEWLINE).all() and (lines[:, -2] + 1 == last).all())
     return ends_lines and data.count(b"\n") == len(lines)
+
+
+def read_changes(folder: RrfFolder) -> pl.DataFrame:
+    """Read MRCUI: CUI1, REL and CUI2. RxNorm counts the concepts that took a concept's place; one that was only dropped
+    stands in its own place."""
+    if folder.prefix != RXNORM:
+        return folder.table("MRCUI", ("CUI1", "REL", "CUI2"))
+    rows = folder.table("MRCUI", ("CUI1", "CARDINALITY", "CUI2"))
+    is_dropped, is_merged = pl.col("CUI2") == pl.col("CUI1"), pl.col("CARDINALITY") == "1"
+    relation = pl.when(is_dropped).then(pl.lit("DEL")).when(is_merged).then(pl.lit("SY")).otherwise(pl.lit("RO"))
+    return rows.select("CUI1", REL=relation, CUI2=pl.when(is_dropped).then(pl.lit("")).otherwise("CUI2"))
+
+
+def read_retired(folder: RrfFolder, living: pl.Series | None = None) -> pl.DataFrame:
+    """Read from MRCUI the `retired` concepts that were merged into others (CUI). Concepts that were deleted, or mapped
+    to broader, narrower or related ones, have no row. Those in MRCONSO, if they are given, are not retired even if
+    MRCUI lists them."""
+    table = read_changes(folder).filter(pl.col("REL") == "SY", pl.col("CUI2") != "")
+    if living is not None:
+        table = table.filter(~pl.col("CUI1").is_in(living.implode()))
+    merged = dict(table.select("CUI1", "CUI2").iter_rows())
+    current = {}
+    for start, end in merged.items():
+        seen = {start}
+        # A concept may have been merged into one that was merged later. Circular merges are left out.
+        while end in merged and end not in seen:
+            seen.add(end)
+            end = merged[end]
+        if end not in seen:
+            current[start] = end
+    schema = {"retired": pl.String(), "CUI": pl.String()}
+    return pl.DataFrame({"retired": list(current), "CUI": list(current.values())}, schema=schema)
+
+
+def list_retired(folder: RrfFolder, living: pl.Series) -> pl.DataFrame:
+    """List from MRCUI what the concepts that are not in MRCONSO were merged into, and what they were mapped to."""
+    rows = read_changes(folder).filter(~pl.col("CUI1").is_in(living.implode()))
+    others, is_same = pl.col("CUI2").replace("", None), pl.col("REL") == "SY"
+    return (
+        rows.group_by(id="CUI1")
+        .agg(
+            replaced_by=others.filter(is_same).drop_nulls().last(),
+            consider=others.filter(~is_same).drop_nulls().unique(maintain_order=True),
+        )
+        .sort("id")
+    )
+
+
+def remap(table: pl.DataFrame, columns: Sequence[str], retired: pl.DataFrame | None) -> pl.DataFrame:
+    """Replace retired concepts in columns of ids by those that they were merged into."""
+    if retired is None or not retired.height:
+        return table
+    return table.with_columns(pl.col(column).replace(retired["retired"], retired["CUI"]) for column in columns)
