@@ -73,31 +73,37 @@ def convert(
         refuse_options(context, "documents", set(context.params) - {"keep_nil"})
     else:
         refuse_options(context, "mentions (without --documents)", {"errors", "keep_nil"})
-    shares = parse_numbers(split, "--split", float)
-    if len(shares) not in (0, 3):
-        raise ValueError(f"--split is {split!r}, but has to be three numbers with commas between them, as 0.7,0.1,0.2.")
+    shares = _read_shares(split)
     with show_phase(f"Converting {source}"):
         if documents:
+            kept = parse_list(types) or []
             settings = Conversion(
-                types=parse_list(types) or [],
-                unknown=unknown,
-                id_key=id_key,
-                errors=errors,
-                lang=lang,
-                shares=dict(zip(("train", "dev", "test"), shares, strict=True)) if shares else None,
-                seed=seed,
+                types=kept, unknown=unknown, id_key=id_key, errors=errors, lang=lang, shares=shares, seed=seed
             )
             known = open_terminology(terminology) if terminology else None
             data = convert_documents(format_name, source, output, settings, terminology=known)
         else:
             data = convert_corpus(format_name, source, output, keep_nil=keep_nil, errors=errors)
+    _echo_counts(data)
+    report = "documents.json" if documents else f"{data['format']}.json"
+    typer.echo(f"Written to {output}; the counts are in {report}.")
+
+
+def _read_shares(split: str) -> dict[str, float] | None:
+    """Read the shares of train, dev and test; None if no new split is wanted."""
+    shares = parse_numbers(split, "--split", float)
+    if len(shares) not in (0, 3):
+        raise ValueError(f"--split is {split!r}, but has to be three numbers with commas between them, as 0.7,0.1,0.2.")
+    return dict(zip(("train", "dev", "test"), shares, strict=True)) if shares else None
+
+
+def _echo_counts(data: dict[str, Any]) -> None:
+    """Print what each part or dictionary holds, and what was left out or is odd."""
     for name, counts in (data["parts"] | data.get("dictionaries", {})).items():
         typer.echo(f"{name}: {list_counts(counts)}.")
     for title, kind in (("Left out", "left_out"), ("Odd", "odd")):
         for what, entry in data[kind].items():
             typer.echo(f"{title}: {entry['count']:,} {what}; the first: {entry['first'][0]}")
-    report = "documents.json" if documents else f"{data['format']}.json"
-    typer.echo(f"Written to {output}; the counts are in {report}.")
 
 
 def _convert_all(assets: Path, output: Path, errors: str, *, documents: bool) -> None:

@@ -66,13 +66,6 @@ def preprocess(
 
     Lists have commas between their parts.
     """
-    import srsly
-
-    from spacy_sapbert.terminology.readers.rrf import read_rrf
-    from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
-
-    from ..release.rrf import DESCRIPTIONS
-
     of_dictionary = {"described_by", "remove", "seed"}
     if source.is_file():
         refuse_options(context, "a dictionary", {"sources", *of_dictionary})
@@ -82,23 +75,35 @@ def preprocess(
     refuse_options(context, "a release", set(context.params) - of_dictionary)
     if not re.search(r"[^\s,]", languages):
         raise ValueError("--languages is empty, which could mean none or all. Give languages, such as ENG,GER, or all.")
-    if output.resolve().is_relative_to(source.resolve()):
-        raise ValueError(f"The output {output} lies in the folder of the release. Give a folder outside of {source}.")
-    # The MRSAT of `write-rrf` is small, and all of it is wanted.
-    described = RrfFolder(source, errors="skip").table("MRFILES", ("FIL", "DES")).rows()
-    terminology = read_rrf(
+    _read_release(
         source,
+        output,
         languages=parse_list(languages),
         sources=parse_list(sources),
         term_types=parse_list(term_types),
         semantic_types=parse_list(semantic_types),
-        suppressed=suppressed,  # type: ignore[arg-type]  # checked by the reader, as the next ones
+        suppressed=suppressed,
         max_restriction_level=0 if level_0_only else None,
         lower_case=lower_case,
-        tradenames=tradenames,  # type: ignore[arg-type]
-        xrefs=("MRSAT.RRF", DESCRIPTIONS["MRSAT"]) in described,
-        errors=errors,  # type: ignore[arg-type]
+        tradenames=tradenames,
+        errors=errors,
     )
+
+
+def _read_release(source: Path, output: Path, **settings: Any) -> None:
+    """Read a release with settings of `read_rrf`, which checks them, and write the terminology and its report."""
+    import srsly
+
+    from spacy_sapbert.terminology.readers.rrf import read_rrf
+    from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
+
+    from ..release.rrf import DESCRIPTIONS
+
+    if output.resolve().is_relative_to(source.resolve()):
+        raise ValueError(f"The output {output} lies in the folder of the release. Give a folder outside of {source}.")
+    # The MRSAT of `write-rrf` is small, and all of it is wanted.
+    described = RrfFolder(source, errors="skip").table("MRFILES", ("FIL", "DES")).rows()
+    terminology = read_rrf(source, xrefs=("MRSAT.RRF", DESCRIPTIONS["MRSAT"]) in described, **settings)
     with show_phase("Writing the terminology"):
         terminology.to_disk(output)
     report = terminology.report
@@ -241,26 +246,12 @@ def pairs(
     fine-tune it; pairs of translations make it multilingual.
     """
     from ..data.further_pairs import write_finetuning_pairs, write_parallel_pairs
-    from ..data.pairs import write_pairs, write_pairs_text
 
-    # There may be spaces in the names of files.
-    files = [file.strip() for file in source.split(",") if file.strip()]
-    if not files:
-        raise ValueError(
-            "SOURCE is empty. Give a terminology's folder, or files of mentions or translations (`vars.mentions`)."
-        )
+    files = _list_files(source)
     first = Path(files[0])
     if first.is_dir() or not (first.exists() or first.suffix):
         refuse_options(context, "a terminology", {"limit", "seed", "cased", "text"})
-        if text and Path(text).is_dir():
-            raise IsADirectoryError(f"Can't write to {text}: it is a folder. Give the path of a file.")
-        terminology = open_terminology(source)
-        with show_phase("Pairing names"):
-            made, data = write_pairs(terminology, output, lower_case=not cased, limit=limit, seed=seed)
-        typer.echo(PUBLISHED)
-        if text:
-            write_pairs_text(made, text)
-            typer.echo(f"{len(made):,} lines written to {text}.")
+        data = _pair_names(source, output, text, lower_case=not cased, limit=limit, seed=seed)
     elif first.name.endswith((".jsonl", ".jsonl.gz")):
         refuse_options(context, "mentions", {"dictionary", "cased", "distinct"})
         if not dictionary:
@@ -277,6 +268,32 @@ def pairs(
             # The writer checks the label.
             data = write_parallel_pairs(files, output, lower_case=not cased, label=label)  # type: ignore[arg-type]
     typer.echo(f"{list_counts(data['counts'])}. Written to {output}.")
+
+
+def _list_files(source: str) -> list[str]:
+    """Split SOURCE at commas. There may be spaces in the names of files."""
+    files = [file.strip() for file in source.split(",") if file.strip()]
+    if not files:
+        raise ValueError(
+            "SOURCE is empty. Give a terminology's folder, or files of mentions or translations (`vars.mentions`)."
+        )
+    return files
+
+
+def _pair_names(source: str, output: Path, text: str, **settings: Any) -> dict[str, Any]:
+    """Pair the names of a terminology, and write the pairs as lines of text as well if a file is given."""
+    from ..data.pairs import write_pairs, write_pairs_text
+
+    if text and Path(text).is_dir():
+        raise IsADirectoryError(f"Can't write to {text}: it is a folder. Give the path of a file.")
+    terminology = open_terminology(source)
+    with show_phase("Pairing names"):
+        made, data = write_pairs(terminology, output, **settings)
+    typer.echo(PUBLISHED)
+    if text:
+        write_pairs_text(made, text)
+        typer.echo(f"{len(made):,} lines written to {text}.")
+    return data
 
 
 @command(DATA, "triples umls/META output/terminology output/triples")

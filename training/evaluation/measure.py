@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -82,22 +82,8 @@ def measure(
     folder, begin = Path(output), time.perf_counter()
     # After an error, the list of an earlier run would not match the tasks and predictions.
     (folder / MEASURED_FILE).unlink(missing_ok=True)
-    results: dict[tuple[str, str], Result] = {}
     lacking = [] if missing is None else missing
-    with show_progress(total=sum(map(len, pairs.values())), description="Measuring", unit="tasks") as progress:
-        for name, its_tasks in pairs.items():
-            for task in its_tasks:
-                progress.note(now=f"{name} on {task}")
-                try:
-                    result = results[name, task] = _measure(systems[name], tasks[task], folder)
-                except FileNotFoundError as error:
-                    title = systems[name].title or name
-                    lacking.append(Missing(reason=str(error), title=title, system=name, task=task))
-                else:
-                    if show:
-                        show(name, task, result)
-                progress.update()
-            systems[name].release()
+    results = _measure_pairs(pairs, systems, tasks, folder, lacking, show)
     rows = [
         (name, task, tasks[task].protocol, *figure, systems[name].seed, result.fingerprint)
         for (name, task), result in results.items()
@@ -123,6 +109,33 @@ def measure(
     }
     write_json(folder / MEASURED_FILE, measured)
     return frame
+
+
+def _measure_pairs(
+    pairs: Mapping[str, Sequence[str]],
+    systems: Mapping[str, System],
+    tasks: Mapping[str, Task],
+    folder: Path,
+    lacking: list[Missing],
+    show: Callable[[str, str, Result], None] | None,
+) -> dict[tuple[str, str], Result]:
+    """Measure each system on its tasks. Pairs whose files are missing are added to `lacking`."""
+    results: dict[tuple[str, str], Result] = {}
+    with show_progress(total=sum(map(len, pairs.values())), description="Measuring", unit="tasks") as progress:
+        for name, its_tasks in pairs.items():
+            for task in its_tasks:
+                progress.note(now=f"{name} on {task}")
+                try:
+                    result = results[name, task] = _measure(systems[name], tasks[task], folder)
+                except FileNotFoundError as error:
+                    title = systems[name].title or name
+                    lacking.append(Missing(reason=str(error), title=title, system=name, task=task))
+                else:
+                    if show:
+                        show(name, task, result)
+                progress.update()
+            systems[name].release()
+    return results
 
 
 def fits(system: System, task: Task) -> bool:
