@@ -306,7 +306,7 @@ class FixedLinker:
     def look_up(self, mentions: Mentions, k: int | None = None) -> Candidates:
         """Find the `k` best candidates of mentions, and those with the score of the last one. Equal mentions are looked
         up once. What the matcher has found is among the candidates, and there are no others unless a reranker asks, as
-        it does with a `k` of its own."""
+        it does with a `k` of its own. Unless one asks, those that contradict the mention do not come first."""
         asks, k = k is not None, self.settings.k if k is None else k
         numbers: dict[tuple[tuple[str, ...], ConceptFilter, Matched], int] = {}
         keys = zip(mentions.forms, mentions.filters, map(self._allow, mentions.matches, mentions.filters), strict=True)
@@ -321,6 +321,8 @@ class FixedLinker:
         # As deep as a reranker will ask: it shall not search again.
         found = self.snapshot.find([*queries], max(k, self._depth), self.settings.batch_size)
         found = self._join_forms(found.take_mentions(np.array(asked, dtype=np.int64)), searched)
+        if not asks:
+            found = self.snapshot.retriever.lower_contradicting(found)
         found = self._add_matches(
             replace(found, forms=[forms for forms, *_ in numbers]), [match for *_, match in numbers]
         )

@@ -8,6 +8,7 @@ import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 from reranker.reranking import add_reranker
+from spacy.tokens import Span
 
 from spacy_sapbert import contradictions
 from spacy_sapbert.abbreviations import short_forms
@@ -152,3 +153,32 @@ def test_denied_names_get_no_id(phenotypes):
     kept = [name for name in phenotypes.names["name"] if name.lower().startswith(starts)]
     for text, of_text in zip(kept, reranker.find(kept), strict=True):
         assert of_text[0]["probability"] >= 0.3 and text in phenotypes[of_text[0]["id"]].names, text
+
+
+NUMBERED = [("Factor {} deficiency", "factor {} deficiency"), ("Deafness {}", "deafness type {}")]
+
+
+@pytest.mark.parametrize(("name", "mention"), NUMBERED)
+def test_a_linker_gives_no_id_to_what_contradicts(name, mention):
+    builder = TerminologyBuilder()
+    for number in range(1, 10):
+        builder.add_concept(f"N:{number}", canonical_name=name.format(number))
+        builder.add_name(f"N:{number}", name.format(number))
+    builder.add_name("N:0", name.format(10).split()[0])
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("sapbert_linker")
+    linker.initialize(terminology=builder.build())
+
+    def link(text):
+        doc = nlp.make_doc(text)
+        doc.ents = [Span(doc, 0, len(doc), label="X")]
+        return linker(doc).ents[0]
+
+    assert [link(mention.format(number)).kb_id_ for number in range(1, 10)] == [f"N:{n}" for n in range(1, 10)]
+    ids = [link(mention.format(ROMAN[number])).kb_id_ for number in range(9, 16)]
+    assert set(ids) <= {"", "N:0"}
+    denied = link(f"denies {mention.format(3)}")
+    assert not denied.kb_id_ and denied._.kb_candidates
+    # The best candidate comes first, and scores fall.
+    scores = [candidate["score"] for candidate in denied._.kb_candidates]
+    assert scores == sorted(scores, reverse=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter
+from ..contradictions import PENALTY, contradicts, read_marks
 from ..encoder.token_lists import number_parts
 from ..files import fill_folder, hash_file, read_manifest, save_array, write_manifest
 from ..forking import is_forked
@@ -47,8 +48,6 @@ KEPT_STRINGS = 1 << 16
 FEW = 64
 # Scores of equal vectors can differ by this much.
 TIE = 10.0**-DIGITS
-# By so much the scores of a mention are lowered whose nearest name is an acronym in another case.
-OTHER_CASE = 0.3
 # A name that is written like the mention has its vector, and even in half precision a higher cosine than this.
 SAME_STRING = 0.99
 # Rows of a search that are collected together.
@@ -203,7 +202,27 @@ class Retriever:
         ]
         if not lowered:
             return found
-        return replace(found, score=found.score - OTHER_CASE * np.isin(found.mention, lowered))
+        return replace(found, score=found.score - PENALTY * np.isin(found.mention, lowered))
+
+    def lower_contradicting(self, found: Candidates) -> Candidates:
+        """Lower the scores of a mention's first candidates as long as their names contradict it. Where the first has
+        the words of the mention, it stays."""
+        # All at once, because one name at a time takes longer than the rest.
+        first = self._texts.read(np.unique(found.name[found.offsets[:-1][found.lengths > 0]]))
+        lowered: list[int] = []
+        for forms, start, end in zip(found.forms, found.offsets.tolist(), found.offsets[1:].tolist(), strict=False):
+            for row in range(start, end):
+                form, key = forms[found.form[row]], int(found.name[row])
+                name = first[key] if row == start else self._texts.get(key)
+                is_same = row == start and (form == name or read_marks(form) == read_marks(name))
+                if is_same or not contradicts(form, name):
+                    break
+                lowered.append(row)
+        if not lowered:
+            return found
+        score = found.score.copy()
+        score[lowered] -= PENALTY
+        return replace(found, score=score).take(np.lexsort((-score.round(DIGITS), found.mention)))
 
     def find_named(self, texts: Sequence[str], allowed: ConceptFilter | None = None) -> Candidates:
         """Find the concepts that have each mention as a name, written like it or in another form: another case, number
