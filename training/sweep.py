@@ -103,7 +103,7 @@ def read_sweep(
     if set(config) != {"sweep", "variants"} or not config["variants"]:
         raise ValueError(
             f"{path} is not a sweep: it needs the sections [sweep] and [variants] with at least one line "
-            f"`name = {{settings}}`, and none other, but has {', '.join(config) or 'none'}. See training/sweeps."
+            f"`name = {{settings}}`, and no others, but has {', '.join(config) or 'none'}. See training/sweeps."
         )
     given = {**config["sweep"], **({"seeds": list(seeds)} if seeds else {})}
     if run_config:

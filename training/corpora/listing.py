@@ -117,7 +117,7 @@ def read_corpora(
         if unknown := given.keys() - known:
             raise ValueError(
                 f"`{option}` names the corpus {min(unknown)!r}, which is not listed, or whose dictionary is part of "
-                f"it. Those with a dictionary that can be chosen: {', '.join(known) or 'none'}."
+                f"it. You can choose the dictionaries of: {', '.join(known) or 'none'}."
             )
     for name, section in sections.items():
         try:
@@ -228,8 +228,8 @@ def _settle_release(name: str, corpus: Corpus, said: str) -> Corpus:
     found, changes = _find_in_terminology(path) if path.is_dir() else (_find_beside(path), "")
     if said and found and _fold(said) != _fold(found):
         raise ValueError(
-            f"The dictionary of {name} is said to be {said}, but {path} was made of {found}. Figures would stand beside"
-            " those of another dictionary: correct `releases`, or give the dictionary that is meant."
+            f"The dictionary of {name} is said to be {said}, but {path} was made of {found}. Figures would stand"
+            " beside published ones of another dictionary: correct `releases`, or give the right dictionary."
         )
     release = found or said
     return replace(corpus, release=release, changes=changes, names_from=release or corpus.names_from)

@@ -198,7 +198,7 @@ def _read_rows(tables: dict[str, list[InputFile]], table: str, date: str) -> Ite
 def _refuse_mixed(reason: str) -> NoReturn:
     # Never left out and counted: the names of two releases together are another dictionary.
     raise ValueError(
-        f"The files of SNOMED CT are not those of one edition and release: {reason}. No published figure is of such "
+        f"The files of SNOMED CT come from different editions or releases: {reason}. No published figure has such "
         "names. Give the snapshot of one release package, unpacked and with the file names that it was published with."
     )
 

@@ -91,8 +91,8 @@ def write_finetuning_pairs(
     if not pairs:
         raise ValueError(
             f"There are no pairs: of {counts['mentions']} mentions, {counts['without_ids']} have no id and "
-            f"{counts['without_concept']} none of {dictionary} (such as {examples}); {counts['identical']} are written "
-            "as their name. Write ids alike in both files."
+            f"{counts['without_concept']} only ids that {dictionary} lacks (such as {examples}); "
+            f"{counts['identical']} are written as their name. Write ids alike in both files."
         )
     if counts["without_concept"] > MANY * counts["mentions"]:
         warnings.warn(

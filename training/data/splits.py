@@ -28,8 +28,8 @@ def read_held_out(path: str | Path) -> LinkingTask:
     folder = path.parent
     if path.is_file() and (folder / FOLDER.manifest).is_file() and path.name not in FOLDER.read(folder)["files"]:
         raise ValueError(
-            f"{path} does not belong to the split that it lies with: its concepts may be among those to train "
-            "on. Split again with this source (`--sources`), or move the file to another folder to "
+            f"{path} does not belong to the split in its folder: its concepts may be in the training data. "
+            "Split again with this source (`--sources`), or move the file to another folder to "
             "measure on it all the same."
         )
     return LinkingTask.from_disk(path)

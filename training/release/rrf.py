@@ -159,7 +159,7 @@ def _check_writable(concepts: pl.DataFrame, names: pl.DataFrame, retired: pl.Dat
             sources.filter(parts.contains(NO_SOURCE)),
         ),
         (
-            "retired ids, or those of concepts in their place, have a '|' or a line end",
+            "retired ids, or ids of the concepts in their place, have a '|' or a line end",
             retired.explode("consider").filter(pl.any_horizontal(pl.all().str.contains(BREAKS))),
         ),
     ):

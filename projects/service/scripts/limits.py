@@ -81,7 +81,7 @@ def check_texts(texts: Sequence[str], settings: ServiceSettings) -> None:
     if (run := max(map(measure_run, texts), default=0)) > settings.max_run:
         raise HTTPException(
             422,
-            f"A text has {run:,} characters without white space, which spaCy's tokenizer would take long for. Allowed "
+            f"A text has {run:,} characters without white space, which would take spaCy's tokenizer long. Allowed "
             f"are {settings.max_run:,}; `--max-run` sets the limit.",
         )
 

@@ -169,7 +169,7 @@ def test_dictionaries_are_terminologies_or_tables_and_mentions_in_several_files(
 
 def test_files_that_do_not_belong_together(tmp_path):
     strangers = [{"mention": "fever", "ids": ["MESH:D1"]}]
-    with pytest.raises(ValueError, match="of 1 mentions, 0 have no id and 1 none .*MESH:D1"):
+    with pytest.raises(ValueError, match="of 1 mentions, 0 have no id and 1 only ids that .*MESH:D1"):
         write_finetuning_pairs(*write(tmp_path, strangers), tmp_path / "pairs")
     with pytest.warns(UserWarning, match="2 of 4 mentions"):
         write_finetuning_pairs(*write(tmp_path, strangers * 2 + MENTIONS[:2]), tmp_path / "pairs")

@@ -205,7 +205,7 @@ def test_what_was_trained_is_loaded_and_learns(tmp_path, encoder_folder):
         BioSynScorer.from_disk(tmp_path / "run")
     for bad in ("{", "[]", json.dumps({**data, "sparse": {"vocabulary": ["a"], "idf": []}})):
         path.write_text(bad, encoding="utf8")
-        with pytest.raises(ValueError, match="is not what training of BioSyn writes"):
+        with pytest.raises(ValueError, match="was not written by a training of BioSyn"):
             BioSynScorer.from_disk(tmp_path / "run")
 
 

@@ -142,7 +142,7 @@ class BioSynScorer:
                 raise ValueError(f"its format is {data['format']}")
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
-                f"{path} is not what training of BioSyn writes: {error!r}. Give the output folder of a run with the "
+                f"{path} was not written by a training of BioSyn: {error!r}. Give the output folder of a run with the "
                 "method biosyn, or train again."
             ) from error
         encoder = EncoderShim({}, "auto")

@@ -129,8 +129,8 @@ def load_graph(paths: CoderPaths, data: CoderData) -> Graph:
         left_out = {name: report[name] for name in reasons if report[name]}
         raise ValueError(
             f"None of the {len(triples)} triples of {paths.triples} can be learned from with the names of "
-            f"{paths.terminology}: {left_out}. They are probably of another release, or data.languages are "
-            "others than the terminology has for these concepts."
+            f"{paths.terminology}: {left_out}. They probably come from another release, or the "
+            "terminology has other languages than data.languages for these concepts."
         )
     heads, tails = rows[triples.heads[kept]], rows[triples.tails[kept]]
     used = np.union1d(heads, tails)
