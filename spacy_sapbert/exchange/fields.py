@@ -28,7 +28,7 @@ PREFIX = re.compile(r"^(?:MESH|OMIM|UMLS):", re.IGNORECASE)
 # Signs of NIL in corpora.
 NIL_SIGNS = frozenset({"", "-1", "-", "nil", "none", "null", "cui-less", "cuiless", "concept_less"})
 # Starts and ends of the pieces of a mention.
-PIECES = r"\d+ \d+(?:;\d+ \d+)*"
+PIECES = r"\d{1,9} \d{1,9}(?:;\d{1,9} \d{1,9})*"
 ALIKE = "mentions that are written otherwise than in their text, such as 'TNF-a' for 'TNF-α'"
 BREAK = re.compile(r"[\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
@@ -45,6 +45,20 @@ def read_kb_id(written: str, prefix: str = "") -> str:
         return ""
     parts = [part.removeprefix(prefix) for part in ANY_ID_SEPARATOR.split(written.strip())]
     return ID_SEPARATOR.join(split_ids(ID_SEPARATOR.join(parts), keep_prefixes=True)) or NIL
+
+
+def is_offset(written: str) -> bool:
+    """Return whether a field is an offset. Python refuses to read numbers of thousands of digits."""
+    return written.isdecimal() and len(written) < 10
+
+
+def join_ids(value: Any, place: str, report: ExchangeReport, form: str) -> str:
+    """Join the ids that a value of JSON has: one, several or none. What is neither text nor a number is refused."""
+    ids = [one for one in (value if isinstance(value, list) else [value]) if one]
+    if any(isinstance(one, (dict, list)) for one in ids):
+        report.refuse(place, f"{value!r:.60} in place of an id", form)
+        return ""
+    return ID_SEPARATOR.join(map(str, ids))
 
 
 def write_flags(context: MentionContext | None) -> dict[str, str]:

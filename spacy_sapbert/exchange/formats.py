@@ -99,7 +99,7 @@ def parse_spans(
         if type(start) is not int or type(end) is not int or not text[max(start, 0) : end].strip() or end > len(text):
             report.refuse(place, f"a span without a place in the text: {span!r:.80}", PRODIGY_FORM)
             continue
-        written = "|".join(map(str, ids)) if isinstance(ids, list) else str(ids or "")
+        written = fields.join_ids(ids, place, report, PRODIGY_FORM)
         yield Annotation(start, end, str(values.get("label") or ""), written, place), written
 
 
@@ -171,14 +171,12 @@ def _parse_element(element: Element) -> dict[str, Any]:
 
 def _find_ids(infons: dict[str, Any], names: Sequence[str], place: str, report: ExchangeReport) -> str:
     """Find the ids of an annotation, and count those that stand elsewhere, or perhaps do."""
-    values = {key.casefold(): value if isinstance(value, list) else [value] for key, value in infons.items()}
-    written = {
-        key: fields.ID_SEPARATOR.join(str(one) for one in value if one is not None) for key, value in values.items()
-    }
-    found = [written[name] for name in names if written.get(name, "").strip()]
+    values = {key.casefold(): value for key, value in infons.items()}
+    written = [fields.join_ids(values.get(name), place, report, BIOC_FORM) for name in names]
+    found = [ids for ids in written if ids.strip()]
     unread = [key for key in infons if key.casefold() not in ("type", *FLAGS, *names)]
     if len({tuple(fields.split_ids(ids)) for ids in found}) > 1:
-        kind = "annotations with ids in several infons, of which the first is read: choose one with --id-infon"
+        kind = "annotations with ids in several infons; the first is read: choose one with --id-infon"
         report.note_odd(kind, f"{place}: {', '.join(map(repr, found)):.80}")
     elif unread and not found:
         kind = "annotations without an id: if another of their infons has it, name that one with --id-infon"
@@ -334,7 +332,7 @@ def read_table(folder: Path, report: ExchangeReport, *, ending: str) -> Iterator
     for place, cells in _read_rows(folder / f"mentions.{ending}", DELIMITERS[ending], report):
         name, start, end, label, ids, mention = (cells[column] for column in READ)
         flags, pieces = [cells.get(word, "").lower() for word in FLAGS], cells.get(PIECES, "")
-        if name not in documents or not (start.isdecimal() and end.isdecimal()):
+        if name not in documents or not (fields.is_offset(start) and fields.is_offset(end)):
             report.refuse(place, f"no such document as {name!r:.40}, or offsets that are not numbers", TABLE_FORM)
         elif (found := documents[name].text[int(start) : int(end)]) != mention:
             fault = f"the text from {start} to {end} is {found!r:.80}, but the mention is {mention!r:.80}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .documents import AnnotatedText, Annotation, ExchangeReport
-from .fields import BREAK, place_mentions, plain_text, read_lines
+from .fields import BREAK, is_offset, place_mentions, plain_text, read_lines
 
 FORM = "PMID|t|title, PMID|a|abstract, then lines of PMID, start, end, mention, type and ids with tabs between them"
 TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
@@ -72,7 +72,7 @@ def list_mention_lines(
             report.leave_out("relations", place)
         elif len(fields) not in (5, 6, 7):
             report.refuse(place, f"{len(fields)} fields between tabs", FORM)
-        elif not (fields[1].strip().isdecimal() and fields[2].strip().isdecimal()):
+        elif not (is_offset(fields[1].strip()) and is_offset(fields[2].strip())):
             fault = f"the offsets {fields[1]!r:.20} and {fields[2]!r:.20} are not both numbers"
             report.refuse(place, fault, FORM)
         elif not fields[3].strip():

@@ -289,6 +289,8 @@ def write_files(folder, files):
         ("inception", {"a.json": "[]"}, "0 texts"),
         ("inception", {"a.json": "{"}, "no valid JSON"),
         ("inception", {}, "no .json files"),
+        ("brat", {"a.txt": "Sore", "a.ann": f"T1\tSign 0 {'1' * 5000}\tSore\n"}, "an unknown line"),
+        ("csv", make_table(f"a,0,{'1' * 5000},D,C1,a"), "row 2.*offsets that are not numbers"),
         ("prodigy", "[]", "line 1"),
         ("prodigy", "{", "line 1"),
         ("prodigy", '{"text": 1}', "line 1"),
@@ -318,6 +320,16 @@ def test_faults_of_files_are_refused_or_counted(tmp_path, name, files, fault):
     n = 2 if name == "pubtator" else 1
     found = check_refused(lambda report: list(read(path, report)), fault if n == 1 else "the text from 3 to 7", n)
     assert not [annotation for document in found for annotation in document.annotations]
+
+
+@pytest.mark.parametrize("ids", [{"D": 1}, ["D", ["E"]]])
+@pytest.mark.parametrize("read", [read_bioc, read_prodigy])
+def test_what_is_no_id_costs_the_id_only(tmp_path, read, ids):
+    span = {"start": 0, "end": 1, "kb_id": ids}
+    line = make_bioc(make_passage("a", make_row("a", 0, 1, identifier=ids)))
+    path = write_files(tmp_path, line if read is read_bioc else json.dumps({"text": "a", "spans": [span]}))
+    [document] = check_refused(lambda report: list(read(path, report)), "in place of an id")
+    assert [(found.start, found.end, found.kb_id) for found in document.annotations] == [(0, 1, "")]
 
 
 @pytest.mark.parametrize(
@@ -463,7 +475,7 @@ BY_NUMBER = {
                 "7", "toe", [Annotation(0, 3, "P", "MESH:D1"), Annotation(0, 3, "", "D1|D2"), Annotation(0, 3)]
             ),
             {
-                "annotations with ids in several infons, of which the first is read: choose one with --id-infon": 1,
+                "annotations with ids in several infons; the first is read: choose one with --id-infon": 1,
                 "annotations without an id: if another of their infons has it, name that one with --id-infon": 1,
             },
         ),

@@ -16,7 +16,7 @@ from itertools import groupby
 from spacy_sapbert.exchange.brat import FORM as BRAT_FORM
 from spacy_sapbert.exchange.brat import parse_brat
 from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING, ExchangeReport, parse_docs
-from spacy_sapbert.exchange.fields import ANY_ID_SEPARATOR, ID_SEPARATOR, find_misfit, plain_text, split_ids
+from spacy_sapbert.exchange.fields import ANY_ID_SEPARATOR, ID_SEPARATOR, find_misfit, is_offset, plain_text, split_ids
 from spacy_sapbert.exchange.formats import ID_KEY, parse_prodigy, parse_spans
 from spacy_sapbert.exchange.pubtator import FORM, RELATION_FIELDS, PubTatorDocument, list_mention_lines, parse_pubtator
 
@@ -61,7 +61,7 @@ def read_gsc(originals: Originals) -> CorpusParts:
             for place, fields in ((f"{file.label}, line {row}", line.split("\t")) for row, line in rest[1:]):
                 start, end, written, raw_id = fields if len(fields) == 4 else ("", "", "", "")
                 fault = "not four fields, the first two of them numbers"
-                if start.isdecimal() and end.isdecimal():
+                if is_offset(start) and is_offset(end):
                     fault = find_misfit(text, int(start), int(end), written) or ""
                 if fault:
                     report.refuse(place, fault, GSC_FORM)
