@@ -287,27 +287,6 @@ def read_changes(folder: RrfFolder) -> pl.DataFrame:
     return rows.select("CUI1", REL=relation, CUI2=pl.when(is_dropped).then(pl.lit("")).otherwise("CUI2"))
 
 
-def read_retired(folder: RrfFolder, living: pl.Series | None = None) -> pl.DataFrame:
-    """Read from MRCUI the `retired` concepts that were merged into others (CUI). Concepts that were deleted, or mapped
-    to broader, narrower or related ones, have no row. Those in MRCONSO, if they are given, are not retired even if
-    MRCUI lists them."""
-    table = read_changes(folder).filter(pl.col("REL") == "SY", pl.col("CUI2") != "")
-    if living is not None:
-        table = table.filter(~pl.col("CUI1").is_in(living.implode()))
-    merged = dict(table.select("CUI1", "CUI2").iter_rows())
-    current = {}
-    for start, end in merged.items():
-        seen = {start}
-        # A concept may have been merged into one that was merged later. Circular merges are left out.
-        while end in merged and end not in seen:
-            seen.add(end)
-            end = merged[end]
-        if end not in seen:
-            current[start] = end
-    schema = {"retired": pl.String(), "CUI": pl.String()}
-    return pl.DataFrame({"retired": list(current), "CUI": list(current.values())}, schema=schema)
-
-
 def list_retired(folder: RrfFolder, living: pl.Series) -> pl.DataFrame:
     """List from MRCUI what the concepts that are not in MRCONSO were merged into, and what they were mapped to."""
     rows = read_changes(folder).filter(~pl.col("CUI1").is_in(living.implode()))
@@ -320,6 +299,23 @@ def list_retired(folder: RrfFolder, living: pl.Series) -> pl.DataFrame:
         )
         .sort("id")
     )
+
+
+def read_retired(folder: RrfFolder, living: pl.Series) -> pl.DataFrame:
+    """Read from MRCUI the `retired` concepts that were merged into others (CUI). Concepts that were deleted, or mapped
+    to broader, narrower or related ones, have no row."""
+    merged = dict(list_retired(folder, living).drop_nulls("replaced_by").select("id", "replaced_by").iter_rows())
+    current = {}
+    for start, end in merged.items():
+        seen = {start}
+        # A concept may have been merged into one that was merged later. Circular merges are left out.
+        while end in merged and end not in seen:
+            seen.add(end)
+            end = merged[end]
+        if end not in seen:
+            current[start] = end
+    schema = {"retired": pl.String(), "CUI": pl.String()}
+    return pl.DataFrame({"retired": list(current), "CUI": list(current.values())}, schema=schema)
 
 
 def remap(table: pl.DataFrame, columns: Sequence[str], retired: pl.DataFrame | None) -> pl.DataFrame:
