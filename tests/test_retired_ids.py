@@ -18,8 +18,9 @@ from spacy_sapbert.terminology.knowledge_base import KnowledgeBase
 from training.corpora.gold import KnownIds
 from training.release.rrf import write_rrf
 
-# Chains, a circle, an id that a concept has, one with two successors, and one with none.
+# Chains, a circle, an id that a concept has, one with two successors, one with none, and NIL.
 RETIRED = {
+    "NIL": (["X:1"], []),
     "X:3": (["X:4"], []),
     "X:4": (["X:1"], ["X:2"]),
     "X:5": (["X:6"], []),
@@ -50,7 +51,7 @@ FOUND = {"X:1": "X:1", "X:2": "X:2", "X:3": "X:1", "X:4": "X:1"}
 
 def test_ids_are_found_after_saving_merging_and_editing(changed, tmp_path):
     assert list_found(changed) == FOUND
-    assert changed.retired["id"].to_list() == ["X:3", "X:4", "X:5", "X:6", "X:7", "X:8"]
+    assert changed.retired["id"].to_list() == ["NIL", "X:3", "X:4", "X:5", "X:6", "X:7", "X:8"]
     assert dict(changed.retired.select("id", "consider").rows())["X:7"] == ["X:1", "X:2"]
     changed.to_disk(tmp_path / "saved")
     loaded = Terminology.from_disk(tmp_path / "saved")

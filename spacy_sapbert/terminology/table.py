@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from ..files import pack_with, unpack_with
+from ..text import NIL
 from .storage import compute_fingerprint, load_folder, save_folder
 
 _TEXT, _TEXTS = pl.String(), pl.List(pl.String())
@@ -191,7 +192,8 @@ class Terminology:
         concept_id (object): The concept's id, or a retired id that it took the place of.
         RETURNS (int | None): The row; None if there is no such concept, or the id is not a string.
         """
-        seen = set()
+        # No concept took the place of NIL, whatever a file says.
+        seen: set[object] = {NIL}
         # A concept may have been replaced by one that was replaced later, and even in a circle.
         while isinstance(concept_id, str) and concept_id not in seen:
             if (row := _search(self._ids, concept_id)) is not None:
