@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 import spacy
+from project_scripts import import_scripts
 from spacy.cli import app as spacy_cli
 from spacy.tokens import Span
 from thinc.api import Config
@@ -219,3 +220,15 @@ def test_the_pipeline_stays_whole_and_its_first_linker_proposes(folder):
     spacy.blank("en").to_disk(folder / "empty")
     with pytest.raises(ValueError, match="has no linker: its components are none"):
         make_config(folder / "empty")
+
+
+def test_names_are_changed_to_what_no_name_has():
+    names = [f"Factor {numeral} deficiency" for numeral in ("V", "VII", "X")] + ["Left hip pain", "Right hip pain"]
+    with import_scripts("reranker"):
+        import changed as script
+
+        found = {kind: script.change(names, range(len(names)), kind, 10) for kind in script.KINDS}
+    assert len(found["Roman numeral"]) == 3 and not found["letter"]
+    for changed in (one for of_kind in found.values() for one in of_kind):
+        assert changed.text not in names
+        assert any(changed.has_other(name) for name in names) and not changed.has_other(changed.text)
