@@ -47,7 +47,7 @@ class Match(TypedDict):
     """How the matcher found a span with one label, as plain data."""
 
     label: str
-    # How: empty for a span that somebody else has marked, of which only the pieces are known.
+    # How: empty for a span that somebody else has marked, whose pieces alone are known.
     how: str
     # Starts and ends in characters from the span's start, so that a part of the document can take them along.
     pieces: list[list[int]]
@@ -164,9 +164,9 @@ def _locate(span: Span) -> tuple[int, int, str]:
 def _find_spans(doc: Doc, records: Iterable[dict[str, Any]]) -> Iterator[tuple[Span, Any]]:
     """Find the span of each record, and yield the rest of the record."""
     for record in records:
-        start, end, entry = record["start"], record["end"], {**record}
-        del entry["start"], entry["end"]
-        if (span := doc.char_span(start, end, label=record["label"])) is None:
+        entry = {**record}
+        start, end = entry.pop("start"), entry.pop("end")
+        if (span := doc.char_span(start, end, label=entry["label"])) is None:
             raise ValueError(
                 f"No words of the document stand at {start} to {end}, where the JSON has a mention with the label "
                 f"'{record['label']}'. Read it with the text and the tokens that it was written with."

@@ -92,7 +92,7 @@ _SENTENCIZER = Sentencizer()
 
 @Language.component("note_sentencizer", assigns=["token.is_sent_start", "doc.sents"])
 def split_note(doc: Doc) -> Doc:
-    """Set the sentences of a note. They end at punctuation, at line breaks other than those of wrapped text, and behind
+    """Set the sentences of a note. They end at punctuation, at line breaks that do more than wrap the text, and behind
     each item with an answer: "fever: none, cough (+)". An entity is never split."""
     [starts] = _SENTENCIZER.predict([doc])
     for find in (_find_lines, _find_items):

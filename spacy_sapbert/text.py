@@ -8,7 +8,7 @@ import unicodedata
 from functools import cache, lru_cache
 from itertools import filterfalse
 
-# Stands for a concept where there is none.
+# The id of a mention that names no concept.
 NIL = "NIL"
 # Words whose normal form is cached.
 CACHED = 1 << 16

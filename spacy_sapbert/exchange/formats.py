@@ -50,7 +50,7 @@ ID_INFONS = (
 LISTED = frozenset(("document", "passage", "sentence", "annotation", "location"))
 # Spaces between two passages. A damaged offset can ask for more than there is memory.
 MAX_GAP = 1_000_000
-INCEPTION_FORM = "UIMA CAS JSON, with %FEATURE_STRUCTURES of which one is the text, a uima.cas.Sofa"
+INCEPTION_FORM = "UIMA CAS JSON, whose %FEATURE_STRUCTURES have one text, a uima.cas.Sofa"
 SOFA, DOCUMENT, VIEW = "uima.cas.Sofa", "uima.tcas.DocumentAnnotation", "_InitialView"
 NAMED_ENTITY, IDENTIFIER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity", "identifier"
 # Layers that INCEpTION has in each document: tokens, sentences and what it knows of the file.
