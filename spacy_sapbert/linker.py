@@ -532,13 +532,19 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         with self._edits:
             self._publish(self._snapshot.replaced(retriever=retriever))
 
+    def clear_cache(self) -> None:
+        """Forget what linker, matchers and rerankers remember of mentions, settings and names."""
+        with self._edits:
+            self._publish(self._snapshot.replaced(retriever=self._snapshot.built))
+
     def get_snapshot(self) -> Snapshot:
         """Return what one search works with to its end, even if another thread changes the linker meanwhile."""
         return self._snapshot.fixed()
 
     def _publish(self, snapshot: Snapshot) -> None:
         """Put another snapshot in place. This can't fail half way."""
-        self._snapshot = snapshot
+        replaced, self._snapshot = self._snapshot, snapshot
+        replaced.derived.clear()
         # For spaCy and thinc, which know the encoder as a part of the model. No search looks for it there.
         self.model.shims[0] = snapshot.encoder
 

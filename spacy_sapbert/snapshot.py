@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 import sys
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast
 from weakref import ref
 
 import numpy as np
@@ -33,7 +34,7 @@ from .candidates import (
 )
 from .encoder.settings import find_threshold
 from .encoder.token_lists import TokenLists
-from .forking import free_in_children
+from .forking import EditLock, free_in_children
 from .settings import Settings, Strings
 from .text import normalize_name
 
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 # More distinct strings than a batch of documents has; 8 MB with vectors of 256 numbers.
 RECENT_VECTORS = 8192
+# For other settings, as `find` takes them, or other pipelines with the same linker.
+KEPT_DERIVED = 8
 # The candidates of a query are remembered as the bytes of such rows: small, and quickly put together.
 ROW = np.dtype([("concept", np.int64), ("name", np.int64), ("score", np.float64)])
 
@@ -140,6 +143,37 @@ class LRUCache(Generic[Value]):
         return type(self), (self.size,)
 
 
+class Derived:
+    """What components have made of a snapshot, each for its settings. Pipelines and threads can share a component,
+    because nothing of this is kept in the component. Keys are compared by identity first, so long settings cost
+    nothing."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, list[tuple[Hashable, Any]]] = {}
+        self._lock = EditLock()
+
+    def get(self, kind: str, key: Hashable, make: Callable[[], Value]) -> Value:
+        """Return what was made for a key, or make it. The last few of each kind are kept."""
+        for known, value in self._made.get(kind, ()):
+            if known == key:
+                return cast(Value, value)
+        with self._lock:
+            # Another thread may have been first.
+            for known, value in self._made.get(kind, ()):
+                if known == key:
+                    return cast(Value, value)
+            value = make()
+            self._made[kind] = [(key, value), *self._made.get(kind, ())][:KEPT_DERIVED]
+        return value
+
+    def clear(self) -> None:
+        """Forget everything, so that memory is free at once: much of it holds the snapshot itself."""
+        self._made = {}
+
+    def __reduce__(self) -> tuple[type[Derived], tuple[()]]:
+        return type(self), ()
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """Encoder, terminology, index and caches of a linker at one moment. Every change of a linker makes another
@@ -156,13 +190,15 @@ class Snapshot:
     vectors: LRUCache[np.ndarray]
     # The score that the best candidate needs if no setting says otherwise.
     threshold: float
+    # What components have made of it: filters, a matcher's names, a reranker's candidates.
+    derived: Derived
 
     @classmethod
     def create(cls, name: str, encoder: EncoderShim, built: Retriever | None, cache_size: int) -> Snapshot:
         """Create a snapshot with empty caches of `cache_size` mentions; 0 remembers no vectors either."""
         threshold = 0.0 if built is None else find_threshold(built.index.fingerprint)
         vectors = LRUCache[np.ndarray](min(RECENT_VECTORS, cache_size))
-        return cls(name, encoder, built, LRUCache(cache_size), vectors, threshold)
+        return cls(name, encoder, built, LRUCache(cache_size), vectors, threshold, Derived())
 
     @property
     def retriever(self) -> Retriever:
@@ -251,6 +287,18 @@ def _pack(found: Candidates) -> list[bytes]:
     return [data[start:end] for start, end in zip(ends[:-1], ends[1:], strict=True)]
 
 
+def _make_filters(settings: LinkerSettings, retriever: Retriever) -> tuple[ConceptFilter, dict[str, ConceptFilter]]:
+    """Make the filter of settings, and that of each label; ValueError if one holds what the terminology lacks."""
+    allowed = settings.make_filter()
+    if not allowed.is_open:
+        retriever.allow(allowed)
+    by_label = {label: replace(allowed, label_types=frozenset(types)) for label, types in settings.label_types.items()}
+    # Check all of them, so that a misspelled type does not wait for the first mention with its label.
+    for of_label in by_label.values():
+        retriever.filters.check(of_label)
+    return allowed, by_label
+
+
 class FixedLinker:
     """A linker at one moment: what a search works with from its first line to its last. It searches at least `depth`
     deep, because a component behind the linker asks for as many candidates. A filter that holds what occurs nowhere in
@@ -258,16 +306,10 @@ class FixedLinker:
 
     def __init__(self, settings: LinkerSettings, snapshot: Snapshot, depth: int = 0) -> None:
         self.settings, self.snapshot, self._depth = settings, snapshot, depth
-        retriever, allowed = snapshot.retriever, settings.make_filter()
-        self._terminology = retriever.terminology.fingerprint
-        # Reuse the retriever's own filter where it has an equal one, because comparing long lists of ids takes time.
-        self._filter = allowed if allowed.is_open else retriever.allow(allowed).filter
-        self._by_label = {
-            label: replace(self._filter, label_types=frozenset(types)) for label, types in settings.label_types.items()
-        }
-        # Check all of them, so that a misspelled type does not wait for the first mention with its label.
-        for by_label in self._by_label.values():
-            retriever.filters.check(by_label)
+        self._terminology = snapshot.retriever.terminology.fingerprint
+        # Made once for settings, because long lists of ids take time.
+        make = partial(_make_filters, settings, snapshot.retriever)
+        self._filter, self._by_label = snapshot.derived.get("filters", settings, make)
 
     def list_mentions(self, docs: Iterable[Doc]) -> Mentions:
         """List the mentions of documents that are to be linked: entities, and spans of the group `spans_key`."""

@@ -34,7 +34,7 @@ from . import MatcherSettings
 
 if TYPE_CHECKING:
     from ..linker import SapbertLinker
-    from ..terminology.table import Terminology
+    from ..snapshot import Snapshot
     from .bags import BagTable
     from .compiled import CompiledMatcher, Hit
 
@@ -58,10 +58,8 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
 
     settings_class = MatcherSettings
     kind = "matcher"
-    # What it was made of, and the matcher: replaced as a whole when the linker or a setting has changed.
-    _compiled: tuple[tuple[Any, ...], CompiledMatcher | None] = ((), None)
-    # The fingerprint of a terminology, and its names as bags: replaced when the terminology has changed.
-    _bags: tuple[str, BagTable | None] = ("", None)
+    # What was loaded: the fingerprint of a terminology, and its names as bags.
+    _loaded: tuple[str, BagTable | None] = ("", None)
 
     @with_settings(MatcherSettings)
     def __init__(
@@ -180,25 +178,24 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
                 f"The matcher '{self.name}' takes its names from a linker called '{self._settings.linker}', which this "
                 f"pipeline lacks. It has: {', '.join(names)}. Add that linker, or set `linker` to another name."
             )
-        retriever = linker.retriever
-        used = (retriever, self._settings, linker.settings)
-        known, compiled = self._compiled
-        if compiled is None or known != used:
+        settings, snapshot = self._settings, linker.get_snapshot()
+
+        def make() -> CompiledMatcher:
             if any(part is self for _, part in nlp.components[names.index(self._settings.linker) :]):
                 warnings.warn(
                     f"The matcher '{self.name}' stands behind the linker '{self._settings.linker}', which "
                     "therefore does not link what it finds. Put it before the linker: "
                     f'`nlp.add_pipe("terminology_matcher", before="{self._settings.linker}")`.',
-                    stacklevel=2,
+                    stacklevel=5,
                 )
-            allowed = linker.settings.make_filter()
             try:
-                terminology = retriever.terminology
-                compiled = CompiledMatcher(self._make_bags(terminology), terminology, self._settings, allowed)
+                terminology = snapshot.retriever.terminology
+                return CompiledMatcher(self._get_bags(snapshot), terminology, settings, linker_settings.make_filter())
             except ValueError as error:
                 raise ValueError(f"The matcher '{self.name}' finds no names: {error}") from error
-            self._compiled = used, compiled
-        return compiled
+
+        linker_settings = linker.settings
+        return snapshot.derived.get("matcher", (self.name, settings, linker_settings), make)
 
     def _get_linker(self, nlp: Language) -> SapbertLinker | None:
         from ..linker import SapbertLinker
@@ -206,15 +203,16 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
         linker = dict(nlp.components).get(self._settings.linker)
         return linker if isinstance(linker, SapbertLinker) else None
 
-    def _make_bags(self, terminology: Terminology) -> BagTable:
+    def _get_bags(self, snapshot: Snapshot) -> BagTable:
         from .bags import BagTable, list_canonical_words, read_lists
 
-        fingerprint, table = self._bags
-        if table is None or fingerprint != terminology.fingerprint:
+        terminology, (fingerprint, loaded) = snapshot.retriever.terminology, self._loaded
+
+        def make() -> BagTable:
             names, kept = terminology.names["name"], list_canonical_words(terminology)
-            table = BagTable.build(names, terminology.name_concept, *read_lists(), kept)
-            self._bags = terminology.fingerprint, table
-        return table
+            return BagTable.build(names, terminology.name_concept, *read_lists(), kept)
+
+        return loaded if loaded and fingerprint == terminology.fingerprint else snapshot.derived.get("bags", None, make)
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the linker's names as the matcher looks for them, which takes seconds to make of large terminologies.
@@ -227,14 +225,16 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
         # Not if it has different linkers in several pipelines: nothing tells which one is being saved.
         pipelines = [*list_by_linker(self).values()]
         linker = self._get_linker(pipelines[0]) if len(pipelines) == 1 else None
-        table = self._make_bags(linker.terminology) if linker is not None and linker.is_ready else ()
+        snapshot = linker.get_snapshot() if linker is not None and linker.is_ready else None
+        table = () if snapshot is None else self._get_bags(snapshot)
         names = [f"{name}.npy" for name in BagTable._fields]
         with fill_folder(Path(path), last=BAGS_FILE, remove=[BAGS_FILE, *names]) as folder:
             for name, array in zip(names, table, strict=False):
                 with (folder / name).open("wb") as file:
                     save_array(file, array)
-            if table:
-                write_manifest(folder / BAGS_FILE, FORMAT_VERSION, {"terminology": self._bags[0]})
+            if snapshot is not None:
+                fingerprint = snapshot.retriever.terminology.fingerprint
+                write_manifest(folder / BAGS_FILE, FORMAT_VERSION, {"terminology": fingerprint})
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
         """Load what `to_disk` saved, if it saved anything. Without it, or if the linker has other names by now, the
@@ -255,7 +255,7 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
         if find_part(path, BAGS_FILE).is_file():
             data = read_manifest(find_part(path, BAGS_FILE), FORMAT_VERSION, used=used)
             arrays = [np.asarray(np.load(find_part(path, name), mmap_mode=mmap_mode)) for name in used]
-            self._bags = data["terminology"], BagTable(*arrays)
+            self._loaded = data["terminology"], BagTable(*arrays)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:

@@ -176,26 +176,12 @@ class _Context:
     """What a reranker works with until it, its settings or its linker change."""
 
     def __init__(self, linker: FixedLinker, settings: RerankerSettings, learned: Learned) -> None:
-        self.linker, self.learned, self.settings = linker, learned, settings
+        self.linker = linker
         self.retriever: Retriever = linker.snapshot.retriever
         self.gold = GoldIds(self.retriever.terminology, linker.settings.output_source)
         memory = learned.memory if settings.priors else None
         self.table = CandidateTable(
             linker, settings.n_candidates, memory, settings.cache_size, is_trained=bool(learned.features)
-        )
-
-    def __reduce__(self) -> tuple[type[None], tuple[()]]:
-        # A copy of a reranker makes its own.
-        return type(None), ()
-
-    def fits(self, linker: FixedLinker, settings: RerankerSettings, learned: Learned) -> bool:
-        return (
-            self.settings is settings
-            and self.linker.settings is linker.settings
-            and self.retriever is linker.snapshot.retriever
-            and (self.learned.memory, self.learned.encoder) == (learned.memory, learned.encoder)
-            and self.learned.features == learned.features
-            and self.linker.snapshot.encoder.fingerprint == linker.snapshot.encoder.fingerprint
         )
 
 
@@ -210,9 +196,8 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
     settings_class = RerankerSettings
     kind = "reranker"
     model: NetworkModel
-    # What it has learned, and what it works with at the moment. Both are replaced as a whole.
+    # What it has learned, replaced as a whole.
     _learned = Learned()
-    _context: _Context | None = None
 
     @with_settings(RerankerSettings)
     def __init__(
@@ -273,7 +258,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
             return
         snapshot = linker.snapshot
         learned = Learned(snapshot.encoder.fingerprint, snapshot.retriever.terminology.fingerprint, tuple(FEATURES))
-        context = _Context(linker, settings, learned)
+        context = self._make_context(linker, learned)
         warn_of_missing(documents, context.gold)
         found = AnnotatedMentions.read(documents, linker, context.gold)
         if not len(found.mentions):
@@ -283,10 +268,10 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
             )
         if settings.priors:
             learned = replace(learned, memory=found.remember(snapshot.encoder))
-            context = _Context(linker, settings, learned)
+            context = self._make_context(linker, learned)
         batch = AnnotatedMentions.read(documents, linker, context.gold, MEASURED).look_up(context.table)
         start_network(self.model, batch.given, batch.is_right)
-        self._learned, self._context = learned, context
+        self._learned = learned
 
     def predict(self, docs: Iterable[Doc]) -> Decisions:
         """Decide on the mentions of documents, without modifying them.
@@ -574,13 +559,19 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         return linker
 
     def _get_context(self, nlp: Language) -> _Context:
-        """Get what the reranker works with; a new one if anything has been replaced since."""
-        learned, settings, context = self.learned, self._settings, self._context
-        linker = self._find_linker(nlp).fixed()
-        if context is None or not context.fits(linker, settings, learned):
+        """Get what the reranker works with."""
+        return self._make_context(self._find_linker(nlp).fixed(), self.learned)
+
+    def _make_context(self, linker: FixedLinker, learned: Learned) -> _Context:
+        settings = self._settings
+
+        def make() -> _Context:
             _check(self.name, linker, learned)
-            context = self._context = _Context(linker, settings, learned)
-        return context
+            return _Context(linker, settings, learned)
+
+        snapshot = linker.snapshot
+        used = learned.memory, learned.encoder, learned.terminology, learned.features
+        return snapshot.derived.get("reranker", (settings, linker.settings, snapshot.encoder.fingerprint, used), make)
 
     def _score(self, given: ListInput) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the softmax's probabilities of candidates and of NIL, and the rows of the candidates, best first."""
@@ -697,5 +688,5 @@ def _check(name: str, linker: FixedLinker, learned: Learned) -> None:
     warnings.warn(
         f"The reranker '{name}' was trained with another terminology; this one lacks {n_missing} of the {n} "
         "annotated concepts. Train it again for the best decisions.",
-        stacklevel=4,
+        stacklevel=7,
     )

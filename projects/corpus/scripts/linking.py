@@ -18,7 +18,6 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.annotations import get_probability
 from spacy_sapbert.linker import SapbertLinker
-from spacy_sapbert.reranker.component import SapbertReranker
 from spacy_sapbert.text import MAX_RUN, measure_run
 
 TEXT, NUMBER, SHARE = pa.string(), pa.int64(), pa.float32()
@@ -103,11 +102,8 @@ def link_block(nlp: Language, documents: pa.Table, job: Job) -> tuple[pa.Table, 
 def _empty_caches(nlp: Language) -> None:
     """Empty the linkers' caches, so that rows depend on the block alone, to the last bit."""
     for _, component in nlp.pipeline:
-        if isinstance(component, SapbertLinker) and component.is_ready:
-            component.set_retriever(component.retriever)
-        elif isinstance(component, SapbertReranker):
-            # What it remembers of mentions.
-            component._context = None
+        if isinstance(component, SapbertLinker):
+            component.clear_cache()
 
 
 def _read_row(number: int, document: dict[str, Any], job: Job) -> Row:
