@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -213,7 +214,7 @@ def read_names(names: pl.Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Read the words of names: their hashes, the number of the reading that each is of, and the name of each reading.
     A name has two where it has words with a hyphen between them that are one word in another name."""
     hashes, reading = _read_rows(names, np.arange(len(names)), None)
-    hyphened = np.flatnonzero(names.str.contains("[-‐‑]").to_numpy())
+    hyphened = _find_matching(names, "[-‐‑]")
     again, place = _read_rows(names, hyphened, np.unique(hashes))
     lengths = np.bincount(reading, minlength=len(names))[hyphened]
     is_other = np.bincount(place, minlength=len(hyphened)) < lengths
@@ -238,7 +239,7 @@ def _find_others(
     names: pl.Series, concept: np.ndarray, known: dict[int, int], synonyms: Iterable[Sequence[str]]
 ) -> list[tuple[int, tuple[int, ...]]]:
     """Find other words for names, unless these words are a name: adjectives, and synonyms of those of one concept."""
-    nouns = np.flatnonzero(names.str.contains(_WITH_ADJECTIVE).to_numpy()).tolist()
+    nouns = _find_matching(names, _WITH_ADJECTIVE).tolist()
     found: dict[tuple[int, ...], set[int]] = {_hash_words(_make_adjective(names[row])): {row} for row in nouns}
     for group in synonyms:
         words = [*map(_hash_words, group)]
@@ -279,6 +280,15 @@ def make_speller(names: pl.Series, hashes: np.ndarray, name: np.ndarray) -> Call
     return spell
 
 
+def _find_matching(names: pl.Series, pattern: str) -> np.ndarray:
+    """Find the rows of names that match a pattern. Not by polars, whose threads a forked process lacks: it would wait
+    forever."""
+    search = re.compile(pattern).search
+    chunks = (names[start : start + CHUNK].to_list() for start in range(0, len(names), CHUNK))
+    matched = (search(name) is not None for chunk in chunks for name in chunk)
+    return np.flatnonzero(np.fromiter(matched, dtype=bool, count=len(names)))
+
+
 def _read_rows(names: pl.Series, rows: np.ndarray, vocabulary: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Read names by their rows: the hashes of words, and the place of each one's name among the rows."""
     hashes, of_name = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.int64)]
@@ -306,11 +316,10 @@ def _find_generic(hashes: np.ndarray, concept: np.ndarray, canonical_names: Iter
 def list_canonical_words(terminology: Terminology) -> list[str]:
     """List the canonical names of one word, but for the top of a hierarchy: concepts without parents, but with
     children."""
-    concepts = terminology.concepts
-    is_top = (concepts["parents"].list.len() == 0) & concepts["id"].is_in(concepts["parents"].explode().implode())
-    names = concepts["canonical_name"].filter(~is_top)
-    words: list[str] = names.filter(~names.str.contains(r"\s")).to_list()
-    return words
+    ids, parents, names = (terminology.concepts[key].to_list() for key in ("id", "parents", "canonical_name"))
+    with_children = {parent for of_concept in parents for parent in of_concept}
+    of_concepts = zip(ids, parents, names, strict=True)
+    return [name for id_, above, name in of_concepts if " " not in name and (above or id_ not in with_children)]
 
 
 def read_lists() -> tuple[list[list[str]], list[list[str]]]:
