@@ -64,6 +64,10 @@ _TYPES = _read("type subtype group complementation form") | {""}
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
 
+# A text is read for its words, its marks and its denials.
+_read_words = lru_cache(CACHED)(normal_words)
+
+
 @cache
 def _read_opposites() -> dict[str, list[tuple[str, int]]]:
     """Read the lines and sides of `opposites.txt` that each word stands on."""
@@ -99,7 +103,7 @@ def _list_opposites(pole: Pole) -> frozenset[Pole]:
 @lru_cache(CACHED)
 def list_words(text: str) -> frozenset[str]:
     """List the normal forms of a text's words."""
-    return frozenset(normal_words(text))
+    return frozenset(_read_words(text))
 
 
 class Marked(NamedTuple):
@@ -135,7 +139,7 @@ class Denial(NamedTuple):
 @lru_cache(CACHED)
 def list_denials(mention: str) -> list[Denial]:
     """List what a mention denies, by its first and its last words."""
-    words = normal_words(mention)
+    words = _read_words(mention)
     starts = [
         Denial(phrase, words[len(phrase) :], phrase in LACKING_STARTS)
         for phrase in LACKING_STARTS + DENIED_STARTS
@@ -147,7 +151,7 @@ def list_denials(mention: str) -> list[Denial]:
 
 def _is_denied(name: str, denial: Denial) -> bool:
     """Check if a name is denied. It is not if it denies the same, or says in other words what is lacking."""
-    words, phrase = normal_words(name), denial.phrase
+    words, phrase = _read_words(name), denial.phrase
     content, denied = _list_content(words), _list_content(denial.denied)
     has_same = _count(phrase, words) > _count(phrase, denial.denied)
     if not denial.may_be_named:
