@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .abbreviations.component import SMALL_WORDS
-from .text import CACHED, normal_words, to_arabic
+from .text import CACHED, normal_words, normalize_writing, to_arabic
 
 FILE = Path(__file__).with_name("opposites.txt")
 # How much a name that contradicts the mention takes off a candidate's score.
@@ -60,6 +60,8 @@ ORDINALS = {word: str(number) for number, word in enumerate(_ORDINALS.split(), 1
 # A number, and a letter without another letter beside it.
 _MARK = re.compile(r"[0-9]+|(?<![^\W\d_])[^\W\d_](?![^\W\d_])")
 
+# "ER+" is not "ER-": a sign behind a word. A dash is one behind a capital or a digit only.
+_SIGN = re.compile(r"(?<=\w)\+(?!\w)|(?<=[A-Z0-9])-(?!\w)")
 _TYPES = _read("type subtype group complementation form") | {""}
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
@@ -107,7 +109,7 @@ def list_words(text: str) -> frozenset[str]:
 
 
 class Marked(NamedTuple):
-    """The words of a text: numbers and single letters, and all others."""
+    """The words of a text: numbers, single letters and signs, and all others."""
 
     marks: frozenset[str]
     words: frozenset[str]
@@ -115,10 +117,11 @@ class Marked(NamedTuple):
 
 @lru_cache(CACHED)
 def read_marks(text: str) -> Marked:
-    """Read the numbers and single letters of a text, such as 2 and b of "type IIb" and of "CMT2B". If there are any,
-    "type" and "group" say nothing."""
+    """Read the numbers, single letters and signs of a text: 2 and b of "type IIb" and of "CMT2B", + of "ER+". If there
+    are any, "type" and "group" say nothing."""
     words = list_words(_THOUSANDS.sub("", text))
-    marks = frozenset().union(*(of_word for of_word, _ in map(_split_marks, words)))
+    signs = _SIGN.findall(normalize_writing(text))
+    marks = frozenset(signs).union(*(of_word for of_word, _ in map(_split_marks, words)))
     return Marked(marks, frozenset(rest for _, rest in map(_split_marks, words)) - _TYPES if marks else words)
 
 
@@ -179,8 +182,8 @@ def _list_content(words: Iterable[str]) -> frozenset[str]:
 
 
 def contradicts(mention: str, name: str) -> bool:
-    """Check if a mention contradicts a name: by a denial, by opposites, or by numbers and single letters, where
-    each has one that the other lacks."""
+    """Check if a mention contradicts a name: by a denial, by opposites, or by numbers, single letters and signs,
+    where each has one that the other lacks."""
     if any(_is_denied(name, denial) for denial in list_denials(mention)):
         return True
     marks, other_marks = read_marks(mention).marks, read_marks(name).marks

@@ -99,6 +99,10 @@ def test_another_letter_is_a_contradiction(letter, other, number):
         ("reflexes absent", "Absent reflexes", False),
         ("HIV negative", "HIV infection", True),
         ("ER negative", "ER negative", False),
+        ("ER-", "ER+", True),
+        ("ER−", "ER+", True),
+        ("Rh+ mother", "Rh+ mothers", False),
+        ("CD4- cells", "CD4 cells", False),
     ],
 )
 def test_contradictions(mention, name, expected):
