@@ -203,7 +203,8 @@ def _assign(span: Span, value: list[Candidate], attribute: str = ATTRIBUTE) -> N
     if shown is not None:
         new = {**shown, "candidates": value}
     # A new list, because copies of the document share the old one.
-    get_user_data(span)[make_key(span, LINKS)] = [*(link for link in get_links(span) if link is not shown), new]
+    others = (link for link in get_links(span) if link is not shown)
+    get_user_data(span)[make_attribute_key(span, LINKS)] = [*others, new]
 
 
 def _find_links(span: Span) -> list[Link]:
@@ -221,7 +222,7 @@ def _of_label(span: Span, stored: Sequence[Stored]) -> list[Stored]:
 
 def get_links(span: Span) -> Sequence[Link]:
     """Get all links with the boundaries of a span, in the order in which they were written."""
-    links: Sequence[Link] = get_user_data(span).get(make_key(span, LINKS), ())
+    links: Sequence[Link] = get_user_data(span).get(make_attribute_key(span, LINKS), ())
     return links
 
 
@@ -229,7 +230,7 @@ def write_match(span: Span, match: Match) -> None:
     """Store how a span was found, in place of what is stored for its boundaries and the same label."""
     kept = [other for other in _get_matches(span) if other["label"] != match["label"]]
     # A new list, because copies of the document share the old one.
-    get_user_data(span)[make_key(span, MATCH)] = [*kept, match]
+    get_user_data(span)[make_attribute_key(span, MATCH)] = [*kept, match]
 
 
 def read_match(span: Span) -> Match | None:
@@ -238,7 +239,7 @@ def read_match(span: Span) -> Match | None:
 
 
 def _get_matches(span: Span) -> Sequence[Match]:
-    matches: Sequence[Match] = get_user_data(span).get(make_key(span, MATCH), ())
+    matches: Sequence[Match] = get_user_data(span).get(make_attribute_key(span, MATCH), ())
     return matches
 
 
@@ -261,7 +262,7 @@ def get_user_data(span: Span) -> dict[Any, Any]:
     return user_data
 
 
-def make_key(span: Span, name: str) -> tuple[str, str, int, int]:
+def make_attribute_key(span: Span, name: str) -> tuple[str, str, int, int]:
     """Make the key of an extension attribute of a span, as spaCy makes it."""
     return "._.", name, span.start_char, span.end_char
 
@@ -349,4 +350,4 @@ def _store(span: Span, link: Link) -> None:
         for other in get_links(span)
         if other["label"] != label or component not in (other["component"], other.get("reranks"))
     ]
-    get_user_data(span)[make_key(span, LINKS)] = [*kept, link]
+    get_user_data(span)[make_attribute_key(span, LINKS)] = [*kept, link]

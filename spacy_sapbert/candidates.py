@@ -56,14 +56,14 @@ class Candidate(TypedDict):
 class ConceptFilter:
     """Conditions on names and concepts. All must hold; None means no condition."""
 
-    # Semantic types, of which the concept needs one.
+    # Semantic types; the concept needs one.
     types: Collection[str] | None = None
-    # Sources and languages, of which the name needs one each. Of equal names, those of earlier sources come first.
+    # Sources and languages; the name needs one of each. Of equal names, those of earlier sources come first.
     sources: Collection[str] | None = None
     languages: Collection[str] | None = None
     # Ids of concepts.
     ids: Collection[str] | None = None
-    # Semantic types, of which the concept needs one as well: those that belong to a mention's label.
+    # Semantic types that the concept needs one of as well: those that belong to a mention's label.
     label_types: Collection[str] | None = None
     # The source in which the concept needs a code. Of concepts that share their first code there, only the nearest is
     # found.
@@ -161,7 +161,7 @@ class Candidates:
         score: np.ndarray,
         form: np.ndarray | None = None,
     ) -> Candidates:
-        """Make a table of rows, of which those of each mention stand together, and mentions in their order."""
+        """Make a table of rows that are grouped by mention, in the order of the mentions."""
         form = np.zeros(len(concept), dtype=np.int64) if form is None else form
         return cls(forms, count_offsets(mention, len(forms)), concept, name, form, score)
 

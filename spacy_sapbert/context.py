@@ -52,13 +52,13 @@ def read_context(
         document.
     RAISES (ValueError): If an attribute is neither true nor false, and the value that counts is not given.
     """
-    from .annotations import get_user_data, make_key  # here, so that command lines start without spaCy
+    from .annotations import get_user_data, make_attribute_key  # here, so that command lines start without spaCy
 
     data = get_user_data(span)
     found: dict[str, bool] = {}
     for word, names in attributes.items():
         for name, _, wanted in (name.partition("=") for name in names):
-            key = make_key(span, name)
+            key = make_attribute_key(span, name)
             if key in data:
                 found[word] = found.get(word, False) or _is_true(data[key], name, wanted)
     if not found and not (has_context([span.doc], attributes) if is_known is None else is_known):
@@ -97,8 +97,8 @@ def list_attributes(doc: Doc) -> Iterator[str]:
 
 def write_context(span: Span, context: MentionContext) -> None:
     """Store the context of a mention, under the names that ConText has for it."""
-    from .annotations import get_user_data, make_key
+    from .annotations import get_user_data, make_attribute_key
 
     # What is not true is stored for negation only, to show that somebody has looked.
     for word in {"negated", *context.words}:
-        get_user_data(span)[make_key(span, f"is_{word}")] = getattr(context, word)
+        get_user_data(span)[make_attribute_key(span, f"is_{word}")] = getattr(context, word)

@@ -29,7 +29,7 @@ def linker_score(
 ) -> dict[str, float | None]:
     """Compare predicted with gold links of entities that have the same boundaries in both.
 
-    A gold id may consist of several ids joined by "|", each of which is right. It is not divided if it is one id as a
+    A gold id may consist of several ids joined by "|"; each is right. It is not divided if it is one id as a
     whole: one that `find_id` knows, or that is among the entity's candidates. Documents without annotated entities are
     skipped. The micro scores are those of spaCy's `Scorer.score_links` with the same negative labels.
 

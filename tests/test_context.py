@@ -7,7 +7,7 @@ from spacy.tokens import DocBin
 from spacy.tokens.underscore import Underscore
 from spacy.vocab import Vocab
 
-from spacy_sapbert.annotations import get_user_data, make_key
+from spacy_sapbert.annotations import get_user_data, make_attribute_key
 from spacy_sapbert.context import ATTRIBUTES, MentionContext, has_context, read_context, write_context
 
 
@@ -17,7 +17,7 @@ def make_mentions(text):
 
 
 def store(span, **values):
-    get_user_data(span).update({make_key(span, name): value for name, value in values.items()})
+    get_user_data(span).update({make_attribute_key(span, name): value for name, value in values.items()})
 
 
 def test_what_negspacy_writes_is_read_where_it_is_not_installed(monkeypatch):

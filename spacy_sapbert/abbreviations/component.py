@@ -82,7 +82,7 @@ class SchwartzHearst:
         """
         self.name = name
         self._short_forms = ShortForms(short_forms)
-        register_extensions()
+        register_abbreviations()
 
     def __call__(self, doc: Doc) -> Doc:
         """Find the abbreviations of one document.
@@ -98,7 +98,7 @@ class SchwartzHearst:
         return doc
 
 
-def register_extensions() -> None:
+def register_abbreviations() -> None:
     """Register the attributes that no other library has registered; also for saved documents without the component."""
     if not Doc.has_extension("abbreviation_offsets"):
         Doc.set_extension("abbreviation_offsets", default=None)
@@ -256,7 +256,7 @@ def find_definitions(doc: Doc, text: str) -> Iterator[Definition]:
 def _list_sentence_starts(doc: Doc) -> list[int]:
     """Get the offsets at which sentences start, guessed from full stops where nothing has set them."""
     starts, _ = get_bounds(doc)
-    # 1 stands for the start of a sentence, 0 for a token of which nothing is known. The first token always starts one.
+    # 1 stands for the start of a sentence, 0 for a token whose place is not known. The first token always starts one.
     marks = doc.to_array(SENT_START)[1:]
     if marks.any():
         return [0, *(starts[place + 1] for place in (marks == 1).nonzero()[0].tolist())]

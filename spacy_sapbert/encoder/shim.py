@@ -70,7 +70,7 @@ class EncoderShim(Shim):
 
     @property
     def content(self) -> AnySource:
-        """The encoder as read, of whichever kind. As all properties below, it is refused before `load`."""
+        """The encoder's source. Like the properties below, it raises an error before `load`."""
         return self._in_memory.source
 
     @property

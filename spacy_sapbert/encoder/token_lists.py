@@ -52,7 +52,7 @@ class TokenLists(Sequence[np.ndarray]):
         return TokenLists(self.ids[places], ends)
 
     def split(self, size: int) -> Iterator[TokenLists]:
-        """View so many strings at a time."""
+        """Yield views of `size` strings each."""
         for start in range(0, len(self), size):
             begin, ends = self.ends[start - 1] if start else 0, self.ends[start : start + size]
             yield TokenLists(self.ids[begin : ends[-1]], ends - begin)
@@ -77,7 +77,7 @@ class TokenLists(Sequence[np.ndarray]):
 
 
 def number_parts(texts: pl.Series) -> tuple[pl.Series, TokenLists]:
-    """Split strings at spaces, and number the distinct parts, of which millions of names have few: the parts, and the
+    """Split strings at spaces, and number the distinct parts, which are few in millions of names: the parts, and the
     numbers of those of each string."""
     import polars as pl
 

@@ -116,7 +116,7 @@ class CodeFinder:
         kb_id = span.kb_id_
         if kb_id in ("", NIL):
             return {}
-        # With `output_source`, the id is a code, and the candidate says of which concept.
+        # With `output_source`, the id is a code, and the candidate names its concept.
         if chosen := find_candidate(span, self._attribute):
             return {kb_id: self._list(kb_id, chosen["concept_id"], chosen["canonical_name"])}
         # An id with a bar in it is one concept if the terminology says so.

@@ -318,7 +318,7 @@ def _escape(cell: Any) -> Any:
     return MARK + cell if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
-def read_table(folder: Path, report: ExchangeReport, *, ending: str) -> Iterator[AnnotatedText]:
+def read_mention_table(folder: Path, report: ExchangeReport, *, ending: str) -> Iterator[AnnotatedText]:
     """Read mentions.csv or mentions.tsv and the texts beside it, in the order of the texts."""
     documents: dict[str, AnnotatedText] = {}
     for _, place, record in fields.parse_records(fields.read_lines(folder / TEXTS, report), TEXTS, report, TEXTS_FORM):
@@ -398,7 +398,7 @@ class ExchangeFormat(NamedTuple):
 
 
 def _make_table(ending: str) -> ExchangeFormat:
-    read, dump = partial(read_table, ending=ending), partial(dump_table, ending=ending)
+    read, dump = partial(read_mention_table, ending=ending), partial(dump_table, ending=ending)
     return ExchangeFormat(TABLE_FORM, read, dump, is_folder=True, has_any_id=True)
 
 

@@ -50,9 +50,9 @@ HASHED_TOGETHER = 4
 # On 1.7 million rows, half as many to train with and twice as many passes find a percent less where few leaves are
 # searched, and as much where many are.
 TRAINING_SAMPLE, TRAINING_PASSES = 500_000, 6
-# A larger index has several structures, each of so many rows at most. So the time of a build grows with the rows, not
-# with their power of 1.5, and it needs memory for the float32 vectors of one part, twice: 4 GB for 256 numbers. With
-# parts of 3.4 million rows, a build of 6.8 million took 4 GB more, and a search hardly less time.
+# A larger index has several structures with at most this many rows each. So the time of a build grows with the rows,
+# not with their power of 1.5, and it needs memory for the float32 vectors of one part, twice: 4 GB for 256 numbers.
+# With parts of 3.4 million rows, a build of 6.8 million took 4 GB more, and a search hardly less time.
 PART_ROWS = 2_000_000
 # Chosen on 75,000 disease names and on 482,000 names of all kinds, queries being altered names: of all steps tried,
 # these are among the fastest that miss the nearest row for at most 0.5 % of the queries at both sizes. Going on as long

@@ -100,7 +100,7 @@ def choose_pairs(counts: Counts, spell: Callable[[int], str], least: int = LEAST
 
 
 def join_classes(pairs: dict[tuple[int, int], int]) -> dict[int, int]:
-    """Join pairs to classes, of which each two words are a pair, and give each word the one that stands for its class.
+    """Group words into classes in which every two words form a pair, and map each word to its representative.
     Pairs with more contexts come first."""
     members: dict[int, list[int]] = {}
     class_of: dict[int, int] = {}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SIZE, BRIDGE = 0.0135, 0.2
 # Candidates that are farther behind the nearest are left alone.
 WINDOW = 0.25
-# Candidates of a mention, by all but opposites, of which opposites and spelling are looked at. Those behind them are
+# Candidates of a mention, in the order without opposites, whose opposites and spelling are looked at. Those behind are
 # none of the first few anyway.
 CHECKED = 10
 # Scores that differ by less are equal.

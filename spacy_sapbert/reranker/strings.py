@@ -12,7 +12,7 @@ import numpy as np
 from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words
 
 # A trigram is three characters of 7 bits. Text in small letters has no ASCII capitals and no control characters: their
-# places stand for all characters beyond ASCII, several of which share one.
+# places stand for all characters beyond ASCII, and several share one.
 CHARACTER = 7
 FREE = np.array([*range(32), *range(ord("A"), ord("Z") + 1)], dtype=np.int32)
 # Bits of an item in a pair of a set and an item.

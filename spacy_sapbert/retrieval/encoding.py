@@ -60,7 +60,7 @@ def group_by_tokens(
     known = np.flatnonzero(encoder.find_informative(tokens))
     if len(known) < len(tokens):
         tokens = tokens.take(known)
-    keys = make_keys(tokens)
+    keys = hash_tokens(tokens)
     first, group = group_keys(keys)
     row_of_name = np.full(len(names), -1, dtype=np.int64)
     row_of_name[known] = group
@@ -110,7 +110,7 @@ def make_row_table(row_of_name: np.ndarray, n_rows: int) -> tuple[np.ndarray, np
     return offsets.astype(np.int64), name_rows.astype(np.int64)
 
 
-def make_keys(tokens: TokenLists) -> np.ndarray:
+def hash_tokens(tokens: TokenLists) -> np.ndarray:
     """Hash token sequences."""
     data, size = memoryview(tokens.ids.astype("<i4", copy=False).tobytes()), KEY_DTYPE.itemsize
     keys, start = bytearray(), 0

@@ -167,7 +167,7 @@ class FilterTable:
 
 
 class _Column:
-    """Texts, or lists of texts, of which few are distinct; a text may hold several values, joined by a separator."""
+    """Texts, or lists of texts, few of them distinct; a text may hold several values, joined by a separator."""
 
     def __init__(self, texts: pl.Series, separator: str | None = None) -> None:
         numbers: dict[str, int] = {}

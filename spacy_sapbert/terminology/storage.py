@@ -40,7 +40,7 @@ NAME = ctypes.create_string_buffer(b"")
 NULLABLE = 2
 
 
-def compute_fingerprint(tables: Mapping[str, pl.DataFrame]) -> str:
+def hash_tables(tables: Mapping[str, pl.DataFrame]) -> str:
     """Hash tables as saved."""
     return _combine(_write_table(frame, None)[0] for frame in tables.values())
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from ..files import pack_with, unpack_with
 from ..text import NIL
-from .storage import compute_fingerprint, load_folder, save_folder
+from .storage import hash_tables, load_folder, save_folder
 
 _TEXT, _TEXTS = pl.String(), pl.List(pl.String())
 CONCEPT_SCHEMA = pl.Schema(
@@ -152,7 +152,7 @@ class Terminology:
     @cached_property
     def fingerprint(self) -> str:
         """The sha256 of the tables as saved: the same for the same concepts, names and retired ids."""
-        return compute_fingerprint(self._tables())
+        return hash_tables(self._tables())
 
     def __len__(self) -> int:
         return self._concepts.height

@@ -10,7 +10,7 @@ from spacy_sapbert.abbreviations.component import (
     expand_abbreviations,
     get_abbreviations,
     get_long_form,
-    register_extensions,
+    register_abbreviations,
 )
 
 
@@ -193,7 +193,7 @@ def test_expand_without_extensions(nlp):
         assert abbreviations_by_start(doc) == {}
         assert expand_abbreviations(doc[:], {}) is None
     finally:
-        register_extensions()
+        register_abbreviations()
 
 
 @pytest.mark.parametrize("as_text", [False, True])

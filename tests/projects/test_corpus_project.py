@@ -20,7 +20,7 @@ from project_scripts import find_scripts, import_scripts
 from spacy.language import Language
 from spacy.tokens import DocBin
 
-from spacy_sapbert.annotations import LINKS, get_links, get_user_data, make_key
+from spacy_sapbert.annotations import LINKS, get_links, get_user_data, make_attribute_key
 
 with import_scripts("corpus"):
     import link as command
@@ -52,7 +52,7 @@ def add_probabilities(doc):
     """Stand for a reranker: a probability for each link and each candidate."""
     for ent in doc.ents:
         ent._.kb_candidates = [{**entry, "probability": 0.25} for entry in ent._.kb_candidates]
-        get_user_data(ent)[make_key(ent, LINKS)] = [{**link, "probability": 0.5} for link in get_links(ent)]
+        get_user_data(ent)[make_attribute_key(ent, LINKS)] = [{**link, "probability": 0.5} for link in get_links(ent)]
     return doc
 
 

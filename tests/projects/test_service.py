@@ -21,7 +21,7 @@ import uvicorn
 from fastapi.testclient import TestClient
 from project_scripts import find_scripts, import_scripts
 
-from spacy_sapbert.annotations import LINKS, get_user_data, make_key
+from spacy_sapbert.annotations import LINKS, get_user_data, make_attribute_key
 from spacy_sapbert.context import MentionContext, write_context
 from spacy_sapbert.reranker.prior import MIN_CHANCE
 
@@ -110,8 +110,8 @@ def test_a_probability_is_of_the_concept_that_is_named(serve, with_component):
             shares = [0.99, *[0.4] * (len(ent._.kb_candidates) - 1)]
             rows = zip(ent._.kb_candidates, shares, strict=True)
             ent._.kb_candidates = [{**candidate, "probability": share} for candidate, share in rows]
-            links = get_user_data(ent)[make_key(ent, LINKS)]
-            get_user_data(ent)[make_key(ent, LINKS)] = [{**link, "probability": 0.99} for link in links]
+            links = get_user_data(ent)[make_attribute_key(ent, LINKS)]
+            get_user_data(ent)[make_attribute_key(ent, LINKS)] = [{**link, "probability": 0.99} for link in links]
 
     client = serve(with_component(be_sure))
     (whole,) = link(client, "a cold")["entities"]

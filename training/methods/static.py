@@ -23,7 +23,7 @@ from typing_extensions import Self
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.files import hash_file, write_whole
-from spacy_sapbert.retrieval.encoding import TokenGroups, VectorStore, encode_groups, group_by_tokens, make_keys
+from spacy_sapbert.retrieval.encoding import TokenGroups, VectorStore, encode_groups, group_by_tokens, hash_tokens
 from spacy_sapbert.settings import Settings
 
 from ..data.run_folder import RunReport
@@ -197,7 +197,7 @@ class Teacher:
                 for piece in pieces
             ]
         )
-        groups = TokenGroups(tokens, make_keys(tokens), np.arange(len(tokens)))
+        groups = TokenGroups(tokens, hash_tokens(tokens), np.arange(len(tokens)))
         return encode_groups(groups, self.encoder, batch_size=BATCH_SIZE, store=self.store)
 
 
