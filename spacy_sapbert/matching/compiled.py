@@ -33,6 +33,8 @@ _OPPOSITE = re.compile(r"\b(?:(?:non|anti)[\s\-‐‑–]*|pre[\-‐‑–])$", 
 _FREE = re.compile(r"[\-‐‑–]free\b", re.IGNORECASE)
 # Behind an adjective: "oral hypoglycemic agents" are no hypoglycemia.
 _REMEDY = re.compile(r"\s+(?:agent|drug|medication)s?\b", re.IGNORECASE)
+# A letter with a full stop, which spaCy leaves together.
+_DOTTED = re.compile(r"(?<![^\W_])[^\W\d_]\.")
 # A short form inside a name, "breast (BRCA) cancer", and the characters around it in which the name may be.
 _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
 # What a long form may lack of a name, and the share that the name covers, up to the end, for the short form to have it.
@@ -370,7 +372,8 @@ class _Name:
 
 
 def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:
-    """Get the token that starts, and the one that ends, at each place, with or without invisible characters."""
+    """Get the token that starts, and the one that ends, at each place, with or without invisible characters, or
+    with the full stop behind a letter."""
     starts, ends = get_bounds(doc) if len(doc) else ([], [])
     first, last = ({place: token for token, place in enumerate(places)} for places in (starts, ends))
     for found in INVISIBLE.finditer(text):
@@ -378,4 +381,7 @@ def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:
             first.setdefault(found.end(), first[found.start()])
         if found.end() in last:
             last.setdefault(found.start(), last[found.end()])
+    for found in _DOTTED.finditer(text):
+        if found.end() in last:
+            last.setdefault(found.end() - 1, last[found.end()])
     return first, last

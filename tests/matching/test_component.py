@@ -233,6 +233,15 @@ def test_what_is_found_says_how(make_matching, text, expected):
     assert [span._.match_pieces for span in doc.spans["names"]] == [[(3, 7), (17, 28)]]
 
 
+@pytest.mark.parametrize("name", ["hepatitis B", "brachydactyly type C", "factor V", "hepatitis Ä", "vitamin d"])
+def test_a_name_may_end_with_a_letter_at_the_end_of_a_sentence(make_matching, name):
+    nlp = use_names(make_matching(), [name, name[:-2]])
+    for text in (f"He has {name}. He", f"({name}.)", f"{name}.", f"{name}.\nHe", f"no {name}; {name}, too"):
+        doc = nlp(text)
+        assert {(ent.text.removesuffix("."), ent.kb_id_) for ent in doc.ents} == {(name, "C0000000")}, text
+    assert not nlp("Type C. Smith. Dr. B. Smith.").ents
+
+
 def test_the_opposite_is_another_name(make_matching):
     nlp = use_names(make_matching(), ["migraine with aura", "migraine without aura", "hearing loss"])
     doc = nlp("Migraine without aura, migraine with aura. Migraine; aura. No loss of hearing")
