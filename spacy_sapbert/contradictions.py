@@ -39,7 +39,7 @@ LACKING_STARTS = _read_phrases("no/not/without/absence of/lack of")
 DENIED_STARTS = _read_phrases(
     "denies/denied/denying/normal/negative for/ruled out/rule out/rules out/free of/never/nil/anti"
 )
-DENIED_ENDS = _read_phrases("ruled out/denied/negative/absent/none")
+DENIED_ENDS = _read_phrases("ruled out/denied/negative/absent/none/free")
 # What opposites start and end with. In `opposites.txt`, words between two slashes are the opposites of all others.
 _PREFIXES = (
     "hypo/hyper hypo/poly oligo/poly oligo/hyper mono/poly normo/hyper normo/hypo eu/hyper eu/hypo brady/tachy "
