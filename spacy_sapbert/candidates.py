@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from typing import Literal, TypedDict
 
 import numpy as np
@@ -14,6 +13,7 @@ from typing_extensions import NotRequired
 
 from .abbreviations.component import Abbreviations, expand_abbreviations
 from .errors import BAD_SETTING
+from .forking import kept_property
 from .text import normalize_name
 
 AbbreviationForms = Literal["both", "long_form", "short_form"]
@@ -90,7 +90,7 @@ class ConceptFilter:
         """The sources in the order in which they were given; none if they have no order."""
         return self.sources if isinstance(self.sources, tuple) else ()
 
-    @cached_property
+    @kept_property
     def is_open(self) -> bool:
         """Whether everything is allowed."""
         return all(getattr(self, item.name) is None for item in fields(self))

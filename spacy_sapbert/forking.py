@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
+from collections.abc import Callable
+from functools import cache, cached_property
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
 AnyLock = TypeVar("AnyLock")
+Value = TypeVar("Value")
 _locks: WeakSet[Any] = WeakSet()
 _parent = os.getpid()
 
@@ -22,6 +24,15 @@ def free_in_children(lock: AnyLock) -> AnyLock:
     _locks.add(lock)
     watch_forks()
     return lock
+
+
+class kept_property(cached_property[Value], Generic[Value]):  # noqa: N801  # a decorator
+    """A property that is computed once. Python's own holds a lock of the class while it computes, up to 3.11."""
+
+    def __init__(self, function: Callable[[Any], Value]) -> None:
+        super().__init__(function)
+        if lock := getattr(self, "lock", None):
+            free_in_children(lock)
 
 
 class EditLock:

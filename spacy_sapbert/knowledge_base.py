@@ -1,7 +1,6 @@
 """A knowledge base for spaCy's `entity_linker`, whose candidates are those of a saved linker."""
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from spacy.vocab import Vocab
 
 from .candidates import Candidate as LinkerCandidate
 from .files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
+from .forking import kept_property
 from .linker import SapbertLinker
 from .settings import Settings, with_settings
 
@@ -121,7 +121,7 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
         vectors[rows >= 0] = self.linker.index.take(rows[rows >= 0])
         return vectors
 
-    @cached_property
+    @kept_property
     def _preferred_rows(self) -> np.ndarray:
         """The index row of each concept's preferred name, or else of its first one; -1 if it has none there."""
         terminology = self.linker.terminology

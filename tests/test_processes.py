@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 from linked import assert_same, links
 
-from spacy_sapbert.forking import EditLock
+from spacy_sapbert.forking import EditLock, kept_property
 from spacy_sapbert.snapshot import LRUCache
 
 needs_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
@@ -147,5 +147,33 @@ def test_a_lock_that_another_thread_holds_at_the_fork_is_free_in_the_child(owner
         # Not by using the owner, which would wait forever where the lock is not free.
         os._exit(0 if owner._lock.acquire(blocking=False) else 1)
     may_end.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+class Slow:
+    def __init__(self):
+        self.is_asked, self.may_end = threading.Event(), threading.Event()
+
+    @kept_property
+    def value(self):
+        self.is_asked.set()
+        self.may_end.wait()
+        return 1
+
+
+@needs_forks
+def test_a_property_that_another_thread_computes_at_the_fork_can_be_read_in_the_child():
+    slow, other = Slow(), Slow()
+    other.may_end.set()
+    thread = threading.Thread(target=lambda: slow.value)
+    thread.start()
+    slow.is_asked.wait()
+    child = os.fork()
+    if not child:
+        # Ends a child that waits.
+        signal.alarm(10)
+        os._exit(other.value - 1)
+    slow.may_end.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +17,7 @@ from safetensors.numpy import load_file
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..contradictions import contradicts, list_words
+from ..forking import kept_property
 from ..matching.bags import ABNORMALITIES, ANY_ABNORMALITY, read_lists
 from ..matching.classes import GIVEN, find_places, join_classes
 from ..matching.reading import read_many
@@ -73,7 +74,7 @@ class Bridge:
             contrasting.issuperset(words) and pair_words(*words) not in same and _classify(first) != _classify(second)
         )
 
-    @cached_property
+    @kept_property
     def _words(self) -> tuple[frozenset[int], frozenset[int]]:
         return frozenset(self.contrasting.tolist()), frozenset(self.same.tolist())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from spacy.training import Example
 from ..abbreviations.component import SchwartzHearst
 from ..annotations import NIL
 from ..candidates import Mentions
+from ..forking import kept_property
 from ..scorer import ID_SEPARATOR
 from .memory import AnnotationMemory, MemoryEntry, document_key
 from .network import ListInput, Lists
@@ -80,7 +80,7 @@ class GoldIds:
         """Count gold ids that stand for a concept which the terminology lacks."""
         return Counter(kb_id for kb_id in kb_ids if kb_id != NIL and not self.resolve(kb_id))
 
-    @cached_property
+    @kept_property
     def _ids(self) -> frozenset[str]:
         """All ids that candidates can have."""
         concepts = self._terminology.concepts
@@ -90,7 +90,7 @@ class GoldIds:
         codes = (code for of_concept in concepts["codes"].to_list() for code in of_concept)
         return frozenset(code.removeprefix(prefix) for code in codes if code.startswith(prefix))
 
-    @cached_property
+    @kept_property
     def _joined(self) -> dict[str, list[str]]:
         """The joined ids that each id is a part of."""
         joined: dict[str, list[str]] = {}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..candidates import ConceptFilter
+from ..forking import kept_property
 from ..semantic_types import find_types
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class FilterTable:
                 names &= self._columns(what).match(of_names)
         return names
 
-    @cached_property
+    @kept_property
     def _parents(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows of all parents, -1 for those that the terminology lacks, and where each concept's start."""
         column = _Column(self._terminology.concepts["parents"])

@@ -5,7 +5,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from ..files import pack_with, unpack_with
+from ..forking import kept_property
 from ..text import NIL
 from .storage import hash_tables, load_folder, save_folder
 
@@ -134,14 +135,14 @@ class Terminology:
         """The number of names."""
         return self._names.height
 
-    @cached_property
+    @kept_property
     def name_concept(self) -> np.ndarray:
         """The concept row of each name, as a read-only view of the table."""
         view = self._names["concept"].to_numpy(allow_copy=False)
         view.flags.writeable = False
         return view
 
-    @cached_property
+    @kept_property
     def name_offsets(self) -> np.ndarray:
         """The row of each concept's first name, followed by the number of names."""
         rows = np.arange(len(self) + 1, dtype=np.uint32)
@@ -149,7 +150,7 @@ class Terminology:
         offsets.flags.writeable = False
         return offsets
 
-    @cached_property
+    @kept_property
     def fingerprint(self) -> str:
         """The sha256 of the tables as saved: the same for the same concepts, names and retired ids."""
         return hash_tables(self._tables())
