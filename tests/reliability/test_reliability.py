@@ -18,7 +18,6 @@ from spacy.tokens import Doc, Span
 from worlds import describe, describe_saved, list_unfinished, make_encoder, make_linker, make_name, make_terminology
 
 from spacy_sapbert.retrieval import encoding
-from spacy_sapbert.retrieval.retriever import Retriever
 
 LOOSE = 2e-5
 
@@ -197,9 +196,7 @@ class World:
         self.check(dict(zip(self.probes, loaded.find(self.probes), strict=True)), since)
 
 
-def test_threads_get_the_answers_of_one_state_and_lose_no_edit(tmp_path, is_long, monkeypatch):
-    # Which of the nearest contradict the mention depends on how many are found.
-    monkeypatch.setattr(Retriever, "lower_contradicting", lambda self, found: found)
+def test_threads_get_the_answers_of_one_state_and_lose_no_edit(tmp_path, is_long):
     world, folder = World(tmp_path), tmp_path / "saved"
     seconds = 60 * float(os.environ.get("RELIABILITY_MINUTES", "10")) if is_long else 2.5
     end, errors = time.monotonic() + seconds, []
