@@ -288,7 +288,8 @@ def _pack(found: Candidates) -> list[bytes]:
 
 
 def _make_filters(settings: LinkerSettings, retriever: Retriever) -> tuple[ConceptFilter, dict[str, ConceptFilter]]:
-    """Make the filter of settings, and that of each label; ValueError if one holds what the terminology lacks."""
+    """Make the filter for all labels and one for each label of `label_types`; ValueError if the terminology lacks a
+    value of one."""
     allowed = settings.make_filter()
     if not allowed.is_open:
         retriever.allow(allowed)

@@ -116,8 +116,8 @@ def _name_letter(found: re.Match[str]) -> str:
 
 
 def is_written_alike(first: str, second: str) -> bool:
-    """Tell whether two strings differ in white space, capitals, accents and the writing of characters only: "TNF-α" is
-    written as "TNF-a" or "TNF-alpha" too."""
+    """Check if two strings differ only in white space, capitals, accents and the writing of characters: "TNF-α" is also
+    written as "TNF-a" or "TNF-alpha"."""
     return not _list_writings(first).isdisjoint(_list_writings(second))
 
 

@@ -157,7 +157,7 @@ class ScannIndex(ApproximateIndex):
             (folder / str(number)).mkdir()
             try:
                 searcher.serialize(str(folder / str(number)), relative_path=True)
-            except RuntimeError as error:  # whatever the system says
+            except RuntimeError as error:  # ScaNN hides the reason
                 raise OSError(EIO, f"{error}. The disk is probably full", str(folder)) from error
 
     def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> list[Any]:

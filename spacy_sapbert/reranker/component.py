@@ -229,8 +229,8 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
 
     @property
     def threshold(self) -> float | None:
-        """The probability that the best concept needs for an id; None if that of NIL decides, as it may after
-        training."""
+        """The probability that the best concept needs for an id; None if it has to beat the probability of NIL, as a
+        trained reranker without a threshold asks."""
         chosen = self._learned.threshold if self._settings.min_probability is None else self._settings.min_probability
         return MIN_CHANCE if chosen is None and not self.is_trained else chosen
 

@@ -193,7 +193,7 @@ class Terminology:
         concept_id (object): The concept's id, or a retired id that it took the place of.
         RETURNS (int | None): The row; None if there is no such concept, or the id is not a string.
         """
-        # No concept took the place of NIL, whatever a file says.
+        # A file may list NIL as a retired id, but no concept takes its place.
         seen: set[object] = {NIL}
         # A concept may have been replaced by one that was replaced later, and even in a circle.
         while isinstance(concept_id, str) and concept_id not in seen:
