@@ -16,31 +16,21 @@ def clustered_vectors(rows=3000, seed=0):
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
-def measure_recall(index, vectors):
-    """Leave one out, over all rows, in plain NumPy."""
-    products = vectors.astype(np.float64) @ vectors.T
-    np.fill_diagonal(products, -np.inf)
-    rows, _ = index.search(vectors, 2)
-    found = [
-        max((products[i, row] for row in candidates if row not in (i, -1)), default=-np.inf)
-        for i, candidates in enumerate(rows.tolist())
-    ]
-    return (np.array(found) >= products.max(axis=1) - 1e-5).mean()
-
-
 def lower_thresholds(patch):
-    """Let a small index be searched approximately, with few candidates."""
+    """Let a small index be searched approximately, with few candidates, and usearch always build the same graph."""
+    patch.setenv("OMP_NUM_THREADS", "1")
     patch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 2000)
     patch.setattr("spacy_sapbert.index.usearch.ROWS_PER_CANDIDATE", 2)
     patch.setattr("spacy_sapbert.index.usearch.EXPANSIONS", (4, 8, 16, 32, 64, 128))
 
 
-def build(cls):
+def build(cls, rows=3000, recall_target=0.97):
+    """Build an approximate index of `clustered_vectors`."""
     pytest.importorskip(cls.kind)
     with pytest.MonkeyPatch.context() as patch:
         lower_thresholds(patch)
-        index = cls(recall_target=0.97)
-        index.build(clustered_vectors(), fingerprint="f")
+        index = cls(recall_target=recall_target)
+        index.build(clustered_vectors(rows), fingerprint="f")
     return index
 
 

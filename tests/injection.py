@@ -6,6 +6,7 @@ on files without Python, such as those of safetensors, are wrapped.
 
 import os
 import pkgutil
+import random
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,10 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+
+import pytest
+
+from spacy_sapbert.files import list_files
 
 # What messages say of files and bytes that are damaged, missing or of another kind.
 DAMAGE = r"Can't read '|is missing\.|is not the file that was saved|Can't unpack these bytes|has format "
@@ -133,6 +138,31 @@ def fault_at(number: int, folder: Path, *, lasting: bool = False, error: type[Ba
 
     with watch(folder, number, fail) as watched:
         yield
+
+
+def flip_bits(whole: bytes, n: int) -> Iterator[bytes]:
+    """Yield copies of bytes, each with one bit turned over."""
+    rng = random.Random(0)
+    for _ in range(n):
+        damaged = bytearray(whole)
+        damaged[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        yield bytes(damaged)
+
+
+def check_damage(folder: Path, load: Callable[[Path], Any]) -> None:
+    """Check that a folder is not loaded if any of its files is cut, has another bit, or is not there."""
+    for name in list_files(folder):
+        path = folder / name
+        original = path.read_bytes()
+        for damaged in (b"", original[:-1], *flip_bits(original, 5)) if original else ():
+            path.write_bytes(damaged)
+            with pytest.raises(OSError, match=f"an index of kind|{DAMAGE}"):
+                load(folder)
+        path.unlink()
+        with pytest.raises(FileNotFoundError, match=f"{name}.*The copy or the download is incomplete; write"):
+            load(folder)
+        path.write_bytes(original)
+    load(folder)
 
 
 @contextmanager

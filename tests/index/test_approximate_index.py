@@ -1,14 +1,13 @@
 """What holds for ScaNN and usearch alike: bad input, batches, saved folders, copies and damage."""
 
 import errno
-import random
 import shutil
 import sys
 
 import numpy as np
 import pytest
-from index_vectors import clustered_vectors, measure_recall
-from injection import DAMAGE, limited_files
+from index_vectors import clustered_vectors
+from injection import check_damage, limited_files
 
 from spacy_sapbert.files import fill_folder, list_files
 from spacy_sapbert.index import ScannIndex, UsearchIndex, exact_search, read_index
@@ -75,8 +74,12 @@ def test_recall_targets_that_are_no_shares_are_refused_and_those_out_of_reach_wa
 def test_recall_target_is_met_and_recorded(index):
     recorded = index.recall
     assert recorded["at_1"] - recorded["standard_error"] >= 0.97 and recorded["queries"] == SAMPLE
-    # The recorded figure is of a deeper search.
-    assert measure_recall(index, clustered_vectors()) >= {"scann": 0.96, "usearch": 0.9}[index.kind]
+    # All rows are left out in turn, in plain NumPy, and searched for as deep as those of the sample.
+    vectors = clustered_vectors()
+    products = vectors @ vectors.T
+    np.fill_diagonal(products, -np.inf)
+    found, _ = index._search(vectors, 2, effort=1, ignored=1)
+    assert (np.take_along_axis(products, found, axis=1).max(axis=1) >= products.max(axis=1) - 1e-5).mean() >= 0.96
 
 
 def test_scores_are_true_cosines_and_rows_distinct(index):
@@ -114,25 +117,6 @@ def test_any_file_that_does_not_fit_on_the_disk_is_noticed(index, tmp_path):
 
 def test_damage_in_any_file_is_noticed(index, tmp_path):
     index.to_disk(tmp_path / "a")
-    rng = random.Random(1)
-    names = list_files(tmp_path / "a")
-    assert len(names) >= {"scann": 5, "usearch": 3}[index.kind]
-    for name in names:
-        path = tmp_path / "a" / name
-        original = path.read_bytes()
-        if not original:  # nothing to damage
-            continue
-        damages = [original[:-1]]
-        for _ in range(4):
-            damaged = bytearray(original)
-            damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
-            damages.append(bytes(damaged))
-        for damage in damages:
-            path.write_bytes(damage)
-            with pytest.raises(OSError, match=f"an index of kind|{DAMAGE}"):
-                read_index(tmp_path / "a")
-        path.unlink()
-        with pytest.raises(FileNotFoundError, match=r"The copy or the download is incomplete; write"):
-            read_index(tmp_path / "a")
-        path.write_bytes(original)
+    assert len(list_files(tmp_path / "a")) >= {"scann": 5, "usearch": 3}[index.kind]
+    check_damage(tmp_path / "a", read_index)
     assert_same(index, read_index(tmp_path / "a"))

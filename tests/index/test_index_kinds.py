@@ -2,7 +2,7 @@
 
 import pytest
 import spacy
-from index_vectors import clustered_vectors
+from index_vectors import build, clustered_vectors
 
 from spacy_sapbert.files import list_files
 from spacy_sapbert.index import ScannIndex, UsearchIndex, exact_search, make_auto_index, read_index
@@ -22,12 +22,6 @@ def test_linker_takes_the_best_kind_by_default(install, static_folder, terminolo
     install("usearch" if present == "scann" else "scann")
     loaded = spacy.load(tmp_path)
     assert loaded.get_pipe("sapbert_linker").find(["heart attack"])[0][0]["id"] == "C0027051"
-
-
-def build(cls, rows=2500, recall_target=0.95):
-    index = cls(recall_target=recall_target)
-    index.build(clustered_vectors(rows), fingerprint="f")
-    return index
 
 
 def forbid_building(monkeypatch):
@@ -53,7 +47,7 @@ def test_auto_takes_scann_where_it_is_installed_and_usearch_elsewhere(install, i
     ("saved", "present", "other"), [(ScannIndex, "usearch", UsearchIndex), (UsearchIndex, "scann", ScannIndex)]
 )
 def test_folder_opens_with_the_other_package(tmp_path, install, monkeypatch, capsys, saved, present, other):
-    build(saved).extended(clustered_vectors(30, seed=9)).to_disk(tmp_path / "a")
+    build(saved, 2500, 0.95).extended(clustered_vectors(30, seed=9)).to_disk(tmp_path / "a")
     before = snapshot(tmp_path / "a")
     install(present)
     first = read_index(tmp_path / "a")
@@ -73,7 +67,7 @@ def test_folder_opens_with_the_other_package(tmp_path, install, monkeypatch, cap
 
 @pytest.mark.parametrize("cls", [ScannIndex, UsearchIndex])
 def test_without_both_packages_search_is_exact_with_a_warning(tmp_path, install, cls):
-    build(cls).to_disk(tmp_path)
+    build(cls, 2500).to_disk(tmp_path)
     before = snapshot(tmp_path)
     install()
     with pytest.warns(UserWarning, match=rf"{cls.kind} is not installed, so all 2500 names.*AutoIndex"):

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from index_vectors import WIDTH, clustered_vectors
+from index_vectors import WIDTH, build, clustered_vectors
 
 from spacy_sapbert.files import list_files
 from spacy_sapbert.index import UsearchIndex, exact_search, read_index, usearch
@@ -78,10 +78,8 @@ def test_the_graph_is_mapped_as_the_vectors_are_and_is_small(index, tmp_path, me
 
 
 def test_graph_of_other_vectors_is_refused(index, tmp_path):
-    other = UsearchIndex()
-    other.build(clustered_vectors(2500))
     mixed = copy.deepcopy(index)
-    mixed._structure = other._structure
+    mixed._structure = build(UsearchIndex, 2500)._structure
     mixed.to_disk(tmp_path)
     with pytest.raises(OSError, match=r"Can't read.*graph"):
         read_index(tmp_path)
