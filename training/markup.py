@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 
 from markupsafe import Markup, escape
@@ -43,6 +43,11 @@ def format_rows(header: Sequence[str], rows: Sequence[Sequence[str]], n_text_col
     marks = ["---" if number < n_text else "---:" for number in range(len(header))]
     cells = [[escape_markdown(cut_text(cell)) for cell in row] for row in (header, *rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in (cells[0], marks, *cells[1:]))
+
+
+def list_counts(counts: Mapping[str, int]) -> str:
+    """List counts with their names: "2 documents, 5 mentions"."""
+    return ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts.items())
 
 
 def format_values(values: Sequence[float], sign: str = " ± ") -> str:

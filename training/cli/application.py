@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 from pathlib import Path
@@ -134,8 +134,3 @@ def read_overrides(arguments: list[str]) -> dict[str, Any]:
             f"There is no option {error.option_name}. A setting has its section before it: --section.name value."
         ) from error
     return {name: value for name, value in overrides.items() if (name, value) != ("paths.encoder", "")}
-
-
-def list_counts(counts: Mapping[str, int]) -> str:
-    """List counts with their names: "2 documents, 5 mentions"."""
-    return ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts.items())

@@ -9,12 +9,12 @@ import typer
 
 from spacy_sapbert.progress import show_phase, show_progress
 
+from ..markup import list_counts
 from .application import (
     DATA,
     TRAINING,
     ErrorsOption,
     command,
-    list_counts,
     open_terminology,
     parse_list,
     parse_numbers,

@@ -10,13 +10,13 @@ import typer
 
 from spacy_sapbert.progress import show_phase
 
+from ..markup import list_counts
 from .application import (
     DATA,
     ErrorsOption,
     SeedOption,
     TerminologyArgument,
     command,
-    list_counts,
     open_terminology,
     parse_list,
     refuse_options,

@@ -10,6 +10,7 @@ import typer
 
 from spacy_sapbert.progress import say
 
+from ..markup import list_counts
 from .application import (
     MEASURE,
     REPORT,
@@ -17,7 +18,6 @@ from .application import (
     DeviceOption,
     command,
     find_config,
-    list_counts,
     read_overrides,
 )
 

@@ -28,6 +28,7 @@ def run_training(
     """
     from ..data.run_folder import RunFolder
     from ..encoders.bases import SMALL
+    from ..encoders.card import describe_run
     from ..engine.run import train
     from ..figures.curves import try_to_draw
     from ..methods.registry import METHODS, read_settings
@@ -39,7 +40,7 @@ def run_training(
         return
     try_to_draw({folder.path.resolve().name: folder.path}, folder.curves)
     training, unit = report.training, method.unit
-    for line in (f"Started from: {settings.paths.encoder or SMALL}", *method.describe(report).lines):
+    for line in (f"Started from: {settings.paths.encoder or SMALL}", *describe_run(report)):
         typer.echo(line)
     speed = training[f"{unit}_per_second"]
     typer.echo(f"{training['steps']:,} steps, {speed:.4g} {unit}/s; {training['ended']}.")

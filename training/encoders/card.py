@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import polars as pl
 import yaml
 from huggingface_hub import ModelCard, ModelCardData
+from thinc.api import Config
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import EncoderSource
 
 from ..data.accuracy import ACCURACY, ANSWER_METRICS, label_figure, take_headlines
 from ..data.run_folder import RunFolder, RunReport, list_versions
-from ..markup import format_rows
+from ..markup import format_rows, list_counts
 from .bases import SMALL, read_bases
 
 # The tags of all cards. By the first, a reader knows the cards of this project.
@@ -42,17 +43,6 @@ class CardNotes(NamedTuple):
 
 
 NO_NOTES = CardNotes()
-
-
-class Making(NamedTuple):
-    """How an encoder was trained, for its card."""
-
-    # The method's name, in lower case.
-    tag: str
-    # Its name, source and purpose, as the end of a sentence.
-    method: str
-    # Data, length, settings.
-    lines: list[str]
 
 
 class CardFacts(NamedTuple):
@@ -90,9 +80,9 @@ def read_encoder_results(path: str | Path, fingerprint: str) -> dict[str, dict[s
     return rows
 
 
-def write_card(report: RunReport, making: Making, notes: CardNotes = NO_NOTES) -> str:
-    """Write the model card of the encoder of a run. `held_out` of the report is None unless exactly these weights were
-    measured.
+def write_card(report: RunReport, purpose: str, notes: CardNotes = NO_NOTES) -> str:
+    """Write the model card of the encoder of a run, with the settings of the run, and the `purpose` of its method.
+    `held_out` of the report is None unless exactly these weights were measured.
     """
     encoder, start = report.encoder, report.settings["paths"]["encoder"]
     base, share = describe_base(start), report.export["base_share"]
@@ -100,15 +90,17 @@ def write_card(report: RunReport, making: Making, notes: CardNotes = NO_NOTES) -
     mixed = f"{share:g} of the base and {1 - share:g} of what was trained" if share else "as trained"
     lines = [
         f"Base: {base}{package}, fingerprint {encoder['base'][:12]}...",
-        *making.lines,
+        *describe_run(report),
         f"Weights: {mixed}, stored as {report.export['dtype']}.",
         *describe_folder(encoder, encoder["trained"]),
     ]
     # The last word of the description, if the base comes from a run.
     name = base.rpartition(" ")[2]
-    introduction = f"Trained with spacy-sapbert after {making.method}"
-    facts = CardFacts(introduction, lines, [making.tag], [name] if "/" in name else [])
-    return compose_card(facts, notes, report.versions, held_out=report.held_out)
+    introduction = f"Trained with spacy-sapbert after {purpose}"
+    facts = CardFacts(introduction, lines, [report.settings["run"]["method"]], [name] if "/" in name else [])
+    # Paths tell nothing to others.
+    settings = {section: values for section, values in report.settings.items() if section != "paths"}
+    return compose_card(facts, notes, report.versions, settings=settings, held_out=report.held_out)
 
 
 def write_averaged_card(
@@ -136,10 +128,15 @@ def write_averaged_card(
 
 
 def compose_card(
-    facts: CardFacts, notes: CardNotes, versions: Mapping[str, str], *, held_out: dict[str, Any] | None = None
+    facts: CardFacts,
+    notes: CardNotes,
+    versions: Mapping[str, str],
+    *,
+    settings: Mapping[str, Any] | None = None,
+    held_out: dict[str, Any] | None = None,
 ) -> str:
-    """Compose a model card of facts, notes of the user, versions of packages, and scores of exactly these weights on
-    held-out names, "before" and "after".
+    """Compose a model card of facts, notes of the user, versions of packages, settings of a run, and scores of exactly
+    these weights on held-out names, "before" and "after".
     """
     head = ModelCardData(
         license=notes.licence or None,
@@ -152,6 +149,8 @@ def compose_card(
     parts.append("\n".join(f"- {line}" for line in facts.lines))
     if notes.command:
         parts.append(f"Made by:\n\n```bash\n{notes.command.strip()}\n```")
+    if settings:
+        parts.append(f"Settings of the run:\n\n```ini\n{Config(dict(settings)).to_str()}\n```")
     if held_out:
         n, rows = held_out["after"], {label: take_headlines(held_out[label]) for label in ("before", "after")}
         parts.append(f"Held-out concepts ({n['queries']:,} names among {n['names']:,}), in percent:")
@@ -221,7 +220,10 @@ def describe_folder(settings: Mapping[str, Any], fingerprint: str) -> list[str]:
     return [f"Pooling {settings['pooling']}, {settings['max_length']} tokens.", f"Fingerprint: {fingerprint}."]
 
 
-def describe_length(training: dict[str, Any], steps: str) -> str:
-    """Describe `training` of a run's report. `steps` is the word for steps, such as "steps of 256 pairs"."""
+def describe_run(report: RunReport) -> list[str]:
+    """Describe the data and the length of a run, for its card and for the user."""
+    training, counts = report.training, {what: n for what, n in report.data.items() if isinstance(n, int)}
+    # The report of an export does not say how the run ended.
     ended = f", ended: {training['ended']}" if "ended" in training else ""
-    return f"Training: {training['steps']:,} {steps}, {training['seconds'] / 60:.0f} minutes{ended}."
+    length = f"{training['steps']:,} steps, {training['seconds'] / 60:.0f} minutes{ended}"
+    return [f"Data: {list_counts(counts)}.", f"Training: {length}."]

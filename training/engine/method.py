@@ -1,4 +1,4 @@
-"""The interface of a training method: settings, data, loss and card. `run.py` does everything else."""
+"""The interface of a training method: settings, data and loss. `run.py` does everything else."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.encoder.transformer import EncoderSource
 
-from ..data.run_folder import RunFolder, RunReport
+from ..data.run_folder import RunFolder
 from ..data.tokens import tokenise_once
-from ..encoders.card import Making
 from ..encoders.export import DTYPES, finish_encoder
 from .checkpoints import load_weights
 from .gradient import ChunkedGradient, find_autocast
@@ -77,6 +76,8 @@ class Method(ABC, Generic[SettingsT]):
 
     # The method, as `run.method` of configs names it.
     name: ClassVar[str]
+    # Its name, source and purpose, for cards.
+    purpose: ClassVar[str]
     Settings: ClassVar[type[TrainingSettings]]
     # Types that its encoders can be stored in. The first is the default.
     dtypes: ClassVar[tuple[str, ...]] = tuple(DTYPES)
@@ -109,11 +110,6 @@ class Method(ABC, Generic[SettingsT]):
         """Add the gradients of a batch, times the scale, to the weights' gradients. It returns the unscaled `loss`, the
         number of the method's `unit`, and other metrics to log, as JSON data. A NotFiniteError prevents the step.
         """
-
-    @classmethod
-    @abstractmethod
-    def describe(cls, report: RunReport) -> Making:
-        """Describe how an encoder was trained, for its card and for the user."""
 
     def build(self) -> Model:
         """Make the model, after the data are loaded, and all that the steps need."""

@@ -112,7 +112,7 @@ def _finish(method: Method[Any], ending: Ending, description: RunDescription, ta
         **method.finish(trained, ending),
     }
     report = _report(description, trained, training, scores, settings.run.base_share, method.dtypes[0])
-    card = write_card(report, method.describe(report))
+    card = write_card(report, method.purpose)
     write_encoder(replace(trained.content, card=card.encode("utf8")), folder.encoder)
     write_json(folder.report, report.to_dict())
     return report
@@ -200,7 +200,7 @@ def export_run(
         scores = known.held_out if known is not None and known.encoder["trained"] == encoder.fingerprint else None
     training = {"steps": data["step"], "seconds": data["seconds"]}
     report = _report(description, encoder, training, scores, share, dtype)
-    card = write_card(report, method.describe(report), notes)
+    card = write_card(report, method.purpose, notes)
     write_encoder(replace(encoder.content, card=card.encode("utf8")), output)
     return report
 

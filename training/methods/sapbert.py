@@ -13,8 +13,6 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import EncoderSource
 from spacy_sapbert.settings import Settings
 
-from ..data.run_folder import RunReport
-from ..encoders.card import Making, describe_length
 from ..engine.checkpoints import load_weights
 from ..engine.method import Model, Weights, copy_transformer
 from ..engine.settings import refuse
@@ -52,6 +50,7 @@ class Sapbert(PairMethod[SapbertSettings]):
     """A run of SapBERT. See `Method`."""
 
     name = "sapbert"
+    purpose = "SapBERT (Liu et al., NAACL 2021): names of one concept get similar vectors."
     Settings = SapbertSettings
 
     def build(self) -> Model:
@@ -77,34 +76,6 @@ class Sapbert(PairMethod[SapbertSettings]):
             merged, transformer = transformer.state_dict(), copy_transformer(base.source)
             transformer.load_state_dict({name: merged[name] for name in transformer.state_dict()})
         return transformer
-
-    @classmethod
-    def describe(cls, report: RunReport) -> Making:
-        """Describe the training. See `Method.describe`."""
-        settings, data = report.settings, report.data
-        objective, batch, kind = settings["objective"], settings["batch"], settings["adapter"]["kind"]
-        constants = "".join(f", {name} {value:g}" for name, value in objective["constants"].items())
-        details = [
-            f"Objective: {objective['loss']}{constants}, miner {objective['miner']}",
-            f"learning rate {settings['optimizer']['learning_rate']}",
-            f"seed {settings['run']['seed']}",
-        ]
-        if batch["neighbours"]:
-            details.append(f"neighbours of a pair in its batch: {batch['neighbours']}")
-        if batch["altered"]:
-            details.append(f"{batch['altered']:g} of the names in other writing")
-        if kind:
-            details.append(f"adapter {kind}{', merged' if kind == 'lora' else ''}")
-        digest = data["sha256"]["pairs"][:12]
-        return Making(
-            "sapbert",
-            "SapBERT (Liu et al., NAACL 2021): names of one concept get similar vectors.",
-            [
-                f"Data: {data['pairs']:,} pairs of {data['names']:,} names (SHA-256 {digest}...).",
-                describe_length(report.training, f"steps of {batch['pairs']} pairs"),
-                f"{'; '.join(details)}.",
-            ],
-        )
 
 
 def make_transformer(source: EncoderSource, settings: SapbertSettings) -> torch.nn.Module:

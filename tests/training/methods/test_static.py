@@ -155,7 +155,7 @@ def test_the_export_is_a_folder_whose_vectors_are_those_of_a_plain_computation(m
         exact = unit(sum(trained[i].numpy() for i in ids if i))
         np.testing.assert_allclose(vector, exact, atol=0.03)
     card = (folder / "README.md").read_text(encoding="utf8")
-    assert "Model2Vec" in card and "int8" in card and "Pooling mean" in card and "4 other strings" in card
+    assert "Model2Vec" in card and "int8" in card and "Pooling mean" in card and "4 texts" in card
     assert report.export["dtype"] == "int8" and report.encoder["pooling"] == "mean"
     # Again from the checkpoint, also where the run has been moved, and with a share of the table before training.
     (tmp_path / "run").rename(tmp_path / "moved")

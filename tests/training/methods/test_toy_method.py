@@ -9,7 +9,6 @@ from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import load_pairs, write_pairs
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
-from training.encoders.card import Making, describe_length
 from training.engine.method import Method, TrainingData
 from training.engine.run import export_run, train
 from training.engine.settings import TrainingSettings
@@ -24,7 +23,7 @@ class ToySettings(TrainingSettings):
 class Toy(Method[ToySettings]):
     """Pulls the names of a random pair together."""
 
-    name = "toy"
+    name, purpose = "toy", "a toy: names are pulled together."
     Settings = ToySettings
 
     def load(self):
@@ -40,10 +39,6 @@ class Toy(Method[ToySettings]):
             tokens, lambda vectors: ((vectors[0] - vectors[1]).square().mean(), None), scale=scale
         )
         return {"loss": loss, "names": 2}
-
-    @classmethod
-    def describe(cls, report):
-        return Making("toy", "a toy: names are pulled together.", [describe_length(report.training, "steps")])
 
 
 @pytest.fixture

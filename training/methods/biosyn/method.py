@@ -24,9 +24,8 @@ from spacy_sapbert.terminology.readers.lines import SourceFile
 
 from ...data.mentions import EQUAL_IDS, read_dictionary_rows, read_mentions
 from ...data.protocols import group_by_name
-from ...data.run_folder import RunReport, write_json
+from ...data.run_folder import write_json
 from ...encoders.bases import EncoderChoice
-from ...encoders.card import Making, describe_length
 from ...engine.gradient import join_chunks
 from ...engine.method import Ending, Method, Model, TrainingData, copy_transformer
 from ...engine.nearest import search_on_device
@@ -188,6 +187,10 @@ class BioSyn(Method[BioSynSettings]):
     """A run of BioSyn. Each epoch searches its candidates with the weights at its start. See `Method`."""
 
     name = "biosyn"
+    purpose = (
+        "BioSyn (Sung et al., ACL 2020): mentions get vectors similar to those of the right candidates. The weight of "
+        "shared characters is not part of this encoder."
+    )
     Settings = BioSynSettings
     unit = "mentions"
 
@@ -325,29 +328,3 @@ class BioSyn(Method[BioSynSettings]):
         }
         write_json(self.folder.path / BIOSYN_FILE, data)
         return {"epochs": ending.step / self.steps_per_epoch, "of_epochs": self.epochs, "sparse_weight": weight}
-
-    @classmethod
-    def describe(cls, report: RunReport) -> Making:
-        """Describe the training. See `Method.describe`."""
-        settings, data = report.settings, report.data
-        candidates, training, last = settings["candidates"], report.training, []
-        # A run that is exported at another step does not say what happened in its epochs.
-        if training.get("of_epochs"):
-            epoch = training["of_epochs"][-1]
-            last = [
-                f"{training['epochs']:.2f} epochs. In the last one: loss {epoch['loss']:.4f}, "
-                f"{100 * epoch['with_positive']:.1f} % of the mentions with a right candidate. Weight of shared "
-                f"characters: {training['sparse_weight']:.4f}."
-            ]
-        return Making(
-            "biosyn",
-            "BioSyn (Sung et al., ACL 2020): mentions get vectors similar to those of the right candidates.",
-            [
-                f"Data: {data['mentions']:,} mentions, a dictionary of {data['names']:,} names.",
-                describe_length(training, f"steps of {settings['batch']['mentions']} mentions"),
-                f"Candidates: {candidates['total']}, {candidates['sparse']} of them by shared characters; learning "
-                f"rate {settings['optimizer']['learning_rate']}; seed {settings['run']['seed']}. The weight of shared "
-                "characters is not part of this encoder.",
-                *last,
-            ],
-        )

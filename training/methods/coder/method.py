@@ -21,8 +21,6 @@ from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.files import write_whole
 from spacy_sapbert.index import GB, find_available
 
-from ...data.run_folder import RunReport
-from ...encoders.card import Making, describe_length
 from ...encoders.embeddings import Embeddings
 from ...engine.checkpoints import STEPS, list_checkpoints, read_step
 from ...engine.method import Ending, Method, Model, TrainingData, copy_transformer
@@ -207,6 +205,10 @@ class Coder(CoderFamily[CoderSettings]):
     """A run of CODER. See `Method`."""
 
     name = "coder"
+    purpose = (
+        "CODER (Yuan et al., JBI 2022): names of one concept get similar vectors, and, with relations, those of a "
+        "head, moved by its relation, and of its tail."
+    )
     Settings = CoderSettings
     unit = "triplets"
 
@@ -262,24 +264,6 @@ class Coder(CoderFamily[CoderSettings]):
             self.relations.save(self.table.labels, trained.fingerprint, self.folder.path / RELATIONS_FILE)
         return {}
 
-    @classmethod
-    def describe(cls, report: RunReport) -> Making:
-        """Describe the training. See `Method.describe`."""
-        settings, data = report.settings, report.data
-        batch, has_relations = settings["batch"], settings["loss"]["relations"] != "none"
-        return Making(
-            "coder",
-            "CODER (Yuan et al., JBI 2022): names of one concept get similar vectors"
-            + (", and those of a head, moved by its relation, and of its tail." if has_relations else "."),
-            [
-                f"Data: {data['triples']:,} triples with {len(data['labels'])} labels, {data['names']:,} names of "
-                f"{data['concepts']:,} concepts; languages: {', '.join(data['names_by_language'])}.",
-                describe_length(report.training, f"updates of {batch['accumulation']} x {batch['triplets']} triplets"),
-                f"Relations: {settings['loss']['relations']}; learning rate {settings['optimizer']['learning_rate']}; "
-                f"seed {settings['run']['seed']}.",
-            ],
-        )
-
 
 class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
     """A run of CODER++. See `Method`.
@@ -290,6 +274,7 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
     """
 
     name = "coder_plusplus"
+    purpose = "CODER++ (Zeng et al., BioNLP 2022): each name is contrasted with its nearest neighbours."
     Settings = CoderPlusPlusSettings
     unit = "groups"
 
@@ -394,21 +379,3 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
         return {
             "refreshes": [{"step": entry["step"] - 1, **entry["refresh"]} for entry in entries if "refresh" in entry]
         }
-
-    @classmethod
-    def describe(cls, report: RunReport) -> Making:
-        """Describe the training. See `Method.describe`."""
-        settings, data = report.settings, report.data
-        batch = settings["batch"]
-        return Making(
-            "coder",
-            "CODER++ (Zeng et al., BioNLP 2022): each name is contrasted with its nearest neighbours.",
-            [
-                f"Data: {data['names']:,} names of {data['concepts']:,} concepts; languages: "
-                f"{', '.join(data['names_by_language'])}.",
-                describe_length(report.training, f"updates of {batch['accumulation']} x {batch['groups']} groups"),
-                f"Groups: a name, {batch['neighbours']} neighbours, searched for every {batch['refresh_steps']:,} "
-                f"updates, {batch['synonyms']} synonyms at most; learning rate "
-                f"{settings['optimizer']['learning_rate']}; seed {settings['run']['seed']}.",
-            ],
-        )
