@@ -90,7 +90,8 @@ def assert_like_from_scratch(retriever, encoder):
     texts = [*NAMES[::7], "heart", "b b", "zzz"]
     for k in (1, 3, 20):
         assert described_hits(retriever, encoder, texts, k) == described_hits(scratch, encoder, texts, k)
-    assert list_hits(retriever.find_named(texts)) == list_hits(scratch.find_named(texts))
+    named = [*NAMES, *texts]
+    assert list_hits(retriever.find_named(named)) == list_hits(scratch.find_named(named))
     some = ConceptFilter(ids=frozenset(retriever.terminology.concepts["id"].to_list()[::2]))
     assert described_hits(retriever, encoder, texts, 3, some) == described_hits(scratch, encoder, texts, 3, some)
     used = np.diff(retriever.offsets) > 0
@@ -196,24 +197,6 @@ def link(linker, text):
     return [(c["id"], c["name"]) for c in linker(doc).ents[0]._.kb_candidates]
 
 
-def test_a_loaded_linker_can_be_edited_and_saved_over_itself(make_nlp, tmp_path):
-    make_nlp(k=1).to_disk(tmp_path / "p")
-    nlp = spacy.load(tmp_path / "p")
-    linker = nlp.get_pipe("sapbert_linker")
-    for i in range(2):
-        names = [(f"X{i}", f"odd sniffles {i}"), ("C0009443", f"chill {i}"), ("C0009443", " cold ")]
-        assert linker.add_names(names) == 2
-        linker.remove_concepts([sorted(set(linker.terminology.concepts["id"]) - {"C0009443"})[0]])
-        assert linker.remove_names([("C0009443", f"chill {i}")]) == 1
-        nlp.to_disk(tmp_path / "p")
-        for twin in (nlp, pickle.loads(pickle.dumps(nlp)), spacy.load(tmp_path / "p")):
-            twin = twin.get_pipe("sapbert_linker")
-            assert link(twin, f"Odd Sniffles {i}") == [(f"X{i}", f"odd sniffles {i}")]
-            assert link(twin, f"chill {i}") != [("C0009443", f"chill {i}")]
-            assert twin.terminology == linker.terminology
-    assert [path.name for path in (tmp_path / "p").rglob(".*")] == []
-
-
 def assert_refused(linker, call, error, match):
     before = linker.retriever, linker.terminology, linker.index, linker.retriever.row_of_name.tolist()
     with pytest.raises(error, match=match):
@@ -289,18 +272,3 @@ def test_empty_duplicate_and_unsayable_names_are_counted(make_nlp):
     linker.remove_names([("C0009443", name) for name in linker.terminology["C0009443"].names if name != "感冒"])
     found = [id_ for id_ in linker.terminology.concepts["id"] if id_ != "C0009443"]
     assert_refused(linker, lambda: linker.remove_concepts(found), ValueError, "names can be encoded")
-
-
-def test_a_search_that_goes_on_during_an_edit_leaves_nothing_stale_in_the_cache(make_nlp, monkeypatch):
-    linker = make_nlp(k=1).get_pipe("sapbert_linker")
-    search = Retriever.search
-
-    def edit_meanwhile(self, *args):
-        found = search(self, *args)
-        monkeypatch.setattr(Retriever, "search", search)
-        linker.remove_concepts(["C0009264"])
-        return found
-
-    monkeypatch.setattr(Retriever, "search", edit_meanwhile)
-    assert {concept_id for concept_id, _ in link(linker, "cold")} == {"C0009443", "C0009264"}
-    assert link(linker, "cold") == [("C0009443", "cold")]

@@ -1,6 +1,5 @@
 """Filters against a loop over all names."""
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -115,15 +114,6 @@ def test_of_many_values_only_some_are_named():
             FilterTable(terminology).match(ConceptFilter(types=["X"]))
 
 
-def test_applying_counts_rows_and_concepts_of_names_that_are_in_the_index():
-    terminology = build([([], [], [("A", "ENG"), ("B", "ENG")]), ([], [], [("A", "ENG")]), ([], [], [("A", "ENG")])])
-    # Row 0 holds names 0 and 2, row 1 holds name 1; name 3 could not be encoded.
-    offsets, name_rows = np.array([0, 2, 3]), np.array([0, 2, 1])
-    allowed = FilterTable(terminology).apply(ConceptFilter(sources=["A"]), offsets, name_rows)
-    assert allowed.names.tolist() == [True, False, True, True]
-    assert allowed.rows.tolist() == [True, False] and (allowed.n_rows, allowed.n_concepts) == (1, 2)
-
-
 def test_codes_of_one_source_come_without_it_and_those_of_all_as_stored():
     codes = ["MSH:D003920", "HPO:HP:0000001", "MSH:D9", "MSHX:1", "MSH:", "bare"]
     terminology = build([([], codes, [("A", "ENG")]), ([], [], [("A", "ENG")])])
@@ -134,10 +124,3 @@ def test_codes_of_one_source_come_without_it_and_those_of_all_as_stored():
         assert terminology.codes("C0", source) == ()
     with pytest.raises(KeyError, match="No concept with the id"):
         terminology.codes("C9", "MSH")
-
-
-@pytest.mark.parametrize("key", ["ids", "types", "sources", "languages", "label_types", "not_below"])
-def test_filters_take_lists_of_strings_only(key):
-    for value in ([None], ["C1", 5], "C1", [b"C1"]):
-        with pytest.raises(ValueError, match=rf"{key}.*a list of strings"):
-            ConceptFilter(**{key: value})
