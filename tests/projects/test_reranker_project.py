@@ -111,22 +111,32 @@ def read_rows(path):
 
 
 def test_one_command_learns_from_annotations(folder):
-    run("learn", annotations="mine.jsonl", split="0.6,0.2,0.2")
+    run("learn", annotations="mine.jsonl", split="0.6,0.2,0.2", precision="1.0")
     frame = read_results(folder / "output/mine/evaluation").filter(metric="acc", rank=1)
     before, after = (frame.row(by_predicate=pl.col("system") == name, named=True) for name in ("linker", "reranker"))
     assert before["value"] < after["value"] == 1.0
     assert (folder / "output/mine/evaluation/errors/mine.documents.linker.tsv").read_text().count("[[cold]]")
     assert (folder / "output/mine/evaluation/confidence.svg").is_file()
     best = folder / "output" / "mine" / "run" / "model-best"
-    assert spacy.load(best).pipe_names == ["schwartz_hearst", "sapbert_linker", "sapbert_reranker"]
+    nlp = spacy.load(best)
+    assert nlp.pipe_names == ["schwartz_hearst", "sapbert_linker", "sapbert_reranker"]
+    reranker = nlp.get_pipe("sapbert_reranker")
+    assert reranker.learned.threshold is not None, "the callback has chosen it"
     list_decisions = importlib.import_module("runs").list_decisions
-    decisions = list_decisions(spacy.load(best), folder / "output/mine/documents/test.spacy")
+    decisions = list_decisions(nlp, folder / "output/mine/documents/test.spacy")
     assert len(decisions) == 6 and {("cold", "D2"), ("fever", "D4")} < {(row[1], row[2]) for row in decisions}
     run("calibrate", precision="0.5")
     calibrated = spacy.load(folder / "output" / "mine" / "calibrated").get_pipe("sapbert_reranker")
     assert calibrated.learned.threshold is not None
     run("scores")
-    assert json.loads((folder / "output/mine/scores.json").read_text())["nel_micro_f"] == 1.0
+    scores = json.loads((folder / "output/mine/scores.json").read_text())
+    assert scores["nel_micro_f"] == nlp.meta["performance"]["nel_micro_f"] == 1.0 and 0 <= scores["nel_ece"] < 0.3
+    # The same seed gives the same network.
+    run("train", precision="1.0")
+    assert (
+        spacy.load(best).get_pipe("sapbert_reranker").model.to_bytes()
+        == nlp.get_pipe("sapbert_reranker").model.to_bytes()
+    )
 
 
 def change_training(folder, **settings):

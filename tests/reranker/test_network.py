@@ -27,16 +27,6 @@ def make_right(lists, *rows):
     return lists.with_nil(is_right, ~lists.best(is_right, empty=False))
 
 
-def test_places_of_lists_with_and_without_nil(lists):
-    values = np.arange(8.0)
-    assert lists.with_nil(values, np.array([-1.0, -2, -3, -4])).tolist() == [0, 1, 2, -1, -2, 3, -3, 4, 5, 6, 7, -4]
-    assert lists.best(values, empty=9).tolist() == [2, 9, 3, 7]
-    assert lists.first(values, empty=9).tolist() == [0, 9, 3, 4]
-    probabilities = lists.softmax(np.zeros(12))
-    assert probabilities == pytest.approx([1 / 4] * 4 + [1] + [1 / 2] * 2 + [1 / 5] * 5)
-    assert Lists([]).softmax(np.zeros(0)).shape == (0,) and Lists([0]).best(np.zeros(0)).tolist() == [0]
-
-
 def test_the_loss_is_that_of_naive_loops(lists):
     random = np.random.default_rng(0)
     logits, start = random.normal(size=12), random.normal(size=8)
@@ -50,6 +40,7 @@ def test_the_loss_is_that_of_naive_loops(lists):
         if len(candidates):
             of = slice(sum(LENGTHS[:mention]), sum(LENGTHS[: mention + 1]))
             expected += 0.5 * np.mean((candidates - start[of]) ** 2)
+    assert Lists([]).softmax(np.zeros(0)).shape == (0,)
     loss, gradient = listwise_loss(logits, is_right, lists, start=start, pull=0.5)
     assert loss == pytest.approx(expected / 4)
     for row in range(12):

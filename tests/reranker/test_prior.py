@@ -78,54 +78,47 @@ def test_the_bridge_was_made_with_the_words_of_this_version():
 
 
 @pytest.mark.parametrize(
-    ("mention", "name", "expected"),
+    ("mention", "name", "expected", "is_symmetric"),
     [
-        ("slow heart rate", "Fast heart rate", True),
-        ("raised white cell count", "Low white cell count", True),
-        ("left arm pain", "Pain of the right arm", True),
-        ("hypothyroidism", "Hyperthyroidism", True),
-        ("bradyarrhythmia", "Tachyarrhythmia", True),
-        ("infertility", "Fertility", True),
-        ("leukopenia", "Leukocytosis", True),
-        ("pain", "No pain", True),
-        ("renal carcinoma", "Hepatic carcinoma", True),
-        ("elevated creatinine", "Increased creatinine", False),
-        ("renal carcinoma", "Kidney carcinoma", False),
-        ("non-syndromic hearing loss", "Nonsyndromic hearing loss", False),
-        ("nonketotic hyperglycinemia", "Non-ketotic hyperglycinemia", False),
-        ("nonketotic hyperglycinemia", "Ketotic hyperglycinemia", True),
-        ("impaired glucose tolerance", "Glucose intolerance", False),
-        ("typical", "Atypical", True),
-        ("pnea", "Apnea", True),
-        ("ion", "Anion", False),
-        ("heart attack", "Heart attack", False),
-        ("severe pain of the left leg at night", "Mild fever in a right-handed child after vaccination", False),
+        ("slow heart rate", "Fast heart rate", True, True),
+        ("raised white cell count", "Low white cell count", True, True),
+        ("left arm pain", "Pain of the right arm", True, True),
+        ("hypothyroidism", "Hyperthyroidism", True, True),
+        ("bradyarrhythmia", "Tachyarrhythmia", True, True),
+        ("infertility", "Fertility", True, True),
+        ("leukopenia", "Leukocytosis", True, True),
+        ("pain", "No pain", True, True),
+        ("renal carcinoma", "Hepatic carcinoma", True, True),
+        ("elevated creatinine", "Increased creatinine", False, True),
+        ("renal carcinoma", "Kidney carcinoma", False, True),
+        ("non-syndromic hearing loss", "Nonsyndromic hearing loss", False, True),
+        ("nonketotic hyperglycinemia", "Non-ketotic hyperglycinemia", False, True),
+        ("nonketotic hyperglycinemia", "Ketotic hyperglycinemia", True, True),
+        ("impaired glucose tolerance", "Glucose intolerance", False, True),
+        ("typical", "Atypical", True, True),
+        ("pnea", "Apnea", True, True),
+        ("ion", "Anion", False, True),
+        ("heart attack", "Heart attack", False, True),
+        ("severe pain of the left leg at night", "Mild fever in a right-handed child after vaccination", False, True),
+        # Denials.
+        ("no headache", "Hypnic headache", True, False),
+        ("not anxious", "Anxious behaviour", True, False),
+        ("no sleep", "Insomnia", False, False),
+        ("no motivation", "Low motivation", False, False),
+        ("normal gait", "Gait disturbance", True, False),
+        ("normal hearing", "Hearing loss", True, False),
+        ("no hearing loss", "Decreased hearing", True, False),
+        ("no urine output", "Decreased urine output", False, False),
+        ("no reflexes", "Absent reflexes", False, False),
+        ("normal pressure hydrocephalus", "Hydrocephalus, normal pressure", False, False),
+        ("abnormal gait", "Gait disturbance", False, False),
+        ("hyperthyroidism without goiter", "Hyperthyroidism", False, False),
     ],
 )
-def test_opposites(mention, name, expected):
+def test_opposites_and_denials(mention, name, expected, is_symmetric):
     contradicts = get_bridge().contradicts
-    assert contradicts(mention, name) is contradicts(name, mention) is expected
-
-
-@pytest.mark.parametrize(
-    ("mention", "name", "expected"),
-    [
-        ("no headache", "Hypnic headache", True),
-        ("not anxious", "Anxious behaviour", True),
-        ("no sleep", "Insomnia", False),
-        ("no motivation", "Low motivation", False),
-        ("normal gait", "Gait disturbance", True),
-        ("normal hearing", "Hearing loss", True),
-        ("no hearing loss", "Decreased hearing", True),
-        ("no urine output", "Decreased urine output", False),
-        ("no reflexes", "Absent reflexes", False),
-        ("normal pressure hydrocephalus", "Hydrocephalus, normal pressure", False),
-        ("abnormal gait", "Gait disturbance", False),
-        ("hyperthyroidism without goiter", "Hyperthyroidism", False),
-    ],
-)
-def test_denials(mention, name, expected):
-    assert get_bridge().contradicts(mention, name) is expected
+    assert contradicts(mention, name) is expected
+    assert not is_symmetric or contradicts(name, mention) is expected
 
 
 def test_what_decides_before_training_is_what_the_page_says():

@@ -9,7 +9,6 @@ from reranking import add_reranker, make_examples, train
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.retrieval.retriever import Retriever
-from spacy_sapbert.terminology import TerminologyBuilder
 
 TEXT = "The cold , hypertension , insomnia and trouble sleeping after a heart attack with xyzzy and dmd"
 # What the first of them learns serves all tests.
@@ -90,21 +89,6 @@ def test_copies_decide_the_same_and_a_disabled_linker_proposes_too(trained, make
     assert get_reranker(trained)(doc) is doc
     with trained.select_pipes(disable=["sapbert_linker"]):
         assert links(trained(TEXT)) == links(expected)
-
-
-@pytest.mark.filterwarnings("ignore:.*trained with another terminology")
-def test_a_reranker_from_another_pipeline_decides_on_what_the_linker_beside_it_proposes(trained, make_nlp):
-    first, second = trained, make_nlp()
-    builder = TerminologyBuilder()
-    builder.add_name("C9", "zebra")
-    linker = second.get_pipe("sapbert_linker")
-    linker.add_names(builder.build())
-    second.get_pipe("entity_ruler").add_patterns([{"label": "DISORDER", "pattern": "zebra"}])
-    second.add_pipe("sapbert_reranker", source=first)
-    (ent,) = second("A zebra").ents
-    assert "C9" in [candidate["id"] for candidate in ent._.kb_candidates]
-    (ent,) = first("A cold").ents
-    assert "C9" not in [candidate["id"] for candidate in ent._.kb_candidates]
 
 
 def test_nil_is_decided_by_the_threshold(trained):
