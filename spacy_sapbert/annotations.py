@@ -11,8 +11,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypedDict, TypeVar
+from typing import Annotated, Any, TypedDict, TypeVar
 
+from pydantic import AfterValidator
 from spacy.tokens import Doc, Span, SpanGroup
 from typing_extensions import NotRequired
 
@@ -65,6 +66,9 @@ def check_attribute(name: str) -> str:
     if not name.isidentifier() or name.startswith("_") or name in TAKEN:
         raise ValueError(f"a Python name other than {', '.join(sorted(TAKEN))}")
     return name
+
+
+AttributeName = Annotated[str, AfterValidator(check_attribute)]
 
 
 def register_extensions(attribute: str = ATTRIBUTE) -> None:

@@ -14,22 +14,21 @@ from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from spacy.util import raise_error
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 from typing_extensions import Self
 
-from .annotations import ATTRIBUTE, NIL, get_candidates, register_extensions, write
-from .candidates import Candidate, Mentions, check_texts
+from .annotations import ATTRIBUTE, NIL, AttributeName, get_candidates, register_extensions, write
+from .candidates import AbbreviationForms, Candidate, Mentions, check_texts
 from .concept_pages import ConceptPages
 from .encoder.settings import find_bundled
 from .errors import BAD_SETTING
 from .files import pack_with, unpack_with
 from .forking import EditLock
 from .scorer import with_gold_ents
-from .settings import SettingsAttributes, with_settings
-from .snapshot import FixedLinker, LinkerSettings, Shared, Snapshot, find_pipelines, list_rivals
+from .settings import SettingsAttributes, Strings, with_settings
+from .snapshot import FixedLinker, LinkerSettings, Shared, Snapshot, UrlTemplate, find_pipelines, list_rivals
 
 if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
@@ -91,11 +90,31 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
     settings_class = LinkerSettings
     kind = "linker"
+    k: int
+    threshold: float | None
+    set_nil: bool
+    set_kb_id: bool
+    overwrite: bool
+    link_labels: Strings | None
+    skip_labels: Strings
+    attribute: AttributeName
+    spans_key: str | None
+    abbreviations: AbbreviationForms
+    types: Strings | None
+    sources: Strings | None
+    languages: Strings | None
+    ids: Strings | None
+    below: Strings | None
+    not_below: Strings | None
+    label_types: dict[str, Strings]
+    output_source: str | None
+    batch_size: int
+    cache_size: int
+    use_gold_ents: bool
+    kb_url: UrlTemplate | None
     model: Any
     # How deep it has searched last.
     _depth = 0
-    # spaCy asks for it with each document, and an attribute that is missing is looked for among the settings.
-    error_handler = staticmethod(raise_error)
 
     @with_settings(LinkerSettings)
     def __init__(
@@ -120,7 +139,8 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         """
         from .encoder.shim import get_encoder
 
-        self._set_up(vocab, model, name, scorer, settings)
+        self._set_up(name, settings)
+        self.vocab, self.model, self.scorer = vocab, model, scorer
         register_extensions(self.attribute)
         # With the settings of the index, but empty: each build fills another one.
         self._index = index

@@ -8,20 +8,17 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 from typing_extensions import Self
-
-if TYPE_CHECKING:
-    from spacy.vocab import Vocab
 
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 # Bounds of a field, as tables show them.
 BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<", "min_length": "length ≥"}
-# What components have beside settings, apart from the attributes of their classes.
-OF_COMPONENTS = ("name", "scorer", "vocab", "model", "cfg", "error_handler")
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -31,8 +28,12 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value)
 
 
-# Lists, sets and spaCy's frozen lists alike. A string is a collection of strings too, each a letter: it is refused.
-Strings = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
+if TYPE_CHECKING:
+    # Any collection may be given, such as a list or a set. Settings store tuples.
+    Strings = Collection[str]
+else:
+    # A string is a collection of strings too, each a letter: it is refused.
+    Strings = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 
 
 # "raise" stops at the first malformed record, "skip" counts it in the report and goes on.
@@ -143,8 +144,9 @@ def explain_unknown(settings: type[Settings], key: str, where: str) -> str:
 
 
 def with_settings(settings: type[Settings], *, optional: bool = False) -> Callable[[AnyFunction], AnyFunction]:
-    """Give a function that takes `**settings` a signature that names each of them, because spaCy checks configs by it.
-    Optional settings, with None as default, are decided elsewhere. They are checked by type when the config is read."""
+    """Give a function that takes `**settings` a signature that names each of them: spaCy takes defaults from it, and
+    refuses what a config has beside them. Optional settings, with None as default, are decided elsewhere. They are
+    checked by type when the config is read."""
     # Defaults as plain data, because spaCy writes them to the config.
     defaults = {} if optional else settings.model_construct().to_dict()
     listed = []
@@ -168,44 +170,48 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
 class SettingsAttributes(Generic[AnySettings]):
-    """Show a component's settings as attributes: `linker.k = 10`. They are replaced as a whole when one is set."""
+    """Give a component a property for each of its settings: `linker.k = 10`. They are replaced as a whole when one
+    is set.
+
+    Type checkers and editors see annotations only: components repeat those of their settings, and a test compares them.
+    """
 
     settings_class: ClassVar[type[Settings]]
     # What the component is called in messages.
     kind: ClassVar[str]
     _settings: AnySettings
+    name: str
 
-    def _set_up(
-        self, vocab: Vocab, model: Any, name: str, scorer: Callable[..., Any] | None, settings: Mapping[str, Any]
-    ) -> None:
-        """Set what every component has. Constructors call this first."""
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        for name, field in cls.settings_class.model_fields.items():
+            if not hasattr(cls, name):
+                setattr(cls, name, _make_property(name, field))
+
+    def _set_up(self, name: str, settings: Mapping[str, Any]) -> None:
+        """Set the name and the settings. Constructors call this first."""
         self._settings = cast(AnySettings, self.settings_class.read(settings, f"the {self.kind} '{name}'"))
-        self.vocab, self.model, self.name, self.scorer = vocab, model, name, scorer
-        self.cfg: dict[str, Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        # Python asks here for what is not an ordinary attribute. `_settings` is missing while a copy is being made.
-        if name in self.settings_class.model_fields and "_settings" in self.__dict__:
-            return getattr(self._settings, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        self.name = name
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith("_") or name in OF_COMPONENTS or hasattr(type(self), name):
-            super().__setattr__(name, value)
-        elif name in self.settings_class.model_fields:
-            self._settings = self._settings.changed(f"the {self.kind} '{self.name}'", **{name: value})
-        else:
+        # All others are attributes of the class, too, but for the handler, which spaCy only sets.
+        if not (name.startswith("_") or name == "error_handler" or hasattr(type(self), name)):
             raise AttributeError(explain_unknown(self.settings_class, name, f"the {self.kind} '{self.name}'"))
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.settings_class.model_fields]
+        super().__setattr__(name, value)
 
     @property
     def settings(self) -> AnySettings:
         """All settings. They are replaced as a whole when one is set."""
         return self._settings
 
-    @property
-    def cache_size(self) -> int:
-        """How many mentions are remembered at most, which cannot be changed."""
-        return cast(int, self._settings.cache_size)  # type: ignore[attr-defined]
+
+def _make_property(name: str, field: FieldInfo) -> property:
+    """Make the attribute of a component that shows one of its settings."""
+
+    def change(component: SettingsAttributes[Any], value: Any) -> None:
+        where = f"the {component.kind} '{component.name}'"
+        if field.frozen:
+            raise AttributeError(f"spacy-sapbert: {name} of {where} can't be changed any more. Set it in the config.")
+        component._settings = component._settings.changed(where, **{name: value})
+
+    return property(attrgetter(f"_settings.{name}"), change, doc=field.description)

@@ -18,7 +18,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from .abbreviations.component import Abbreviations, abbreviations_by_start
-from .annotations import ATTRIBUTE, check_attribute, read_match
+from .annotations import ATTRIBUTE, AttributeName, read_match
 from .candidates import (
     DIGITS,
     NO_MATCH,
@@ -57,6 +57,9 @@ def _check_template(url: str) -> str:
     return url
 
 
+UrlTemplate = Annotated[str, AfterValidator(_check_template)]
+
+
 class LinkerSettings(Settings):
     """What a linker proposes for which mentions, and how. All but `cache_size` can be changed on a loaded linker."""
 
@@ -72,7 +75,7 @@ class LinkerSettings(Settings):
     )
     link_labels: Strings | None = Field(default=None, description="Entity labels to link; null for all.")
     skip_labels: Strings = Field(default=(), description="Entity labels not to link.")
-    attribute: Annotated[str, AfterValidator(check_attribute)] = Field(
+    attribute: AttributeName = Field(
         default=ATTRIBUTE, description="Extension attribute that shows the candidates; each linker needs its own."
     )
     spans_key: str | None = Field(default=None, description="A group in `doc.spans` to link as well.")
@@ -96,9 +99,11 @@ class LinkerSettings(Settings):
         default=None, min_length=1, description='A source whose codes become the ids, such as "MSH"; null for own ids.'
     )
     batch_size: int = Field(default=256, ge=1, description="Strings in one forward pass of the encoder.")
-    cache_size: int = Field(default=20_000, ge=0, description="Distinct mentions whose candidates are remembered.")
+    cache_size: int = Field(
+        default=20_000, ge=0, frozen=True, description="Distinct mentions whose candidates are remembered."
+    )
     use_gold_ents: bool = Field(default=True, description="Link the gold entities when scoring.")
-    kb_url: Annotated[str, AfterValidator(_check_template)] | None = Field(
+    kb_url: UrlTemplate | None = Field(
         default=None, description="Address of concepts' pages, {} for the id; null to go by the id's form."
     )
 

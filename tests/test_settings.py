@@ -1,8 +1,16 @@
-from typing import Annotated, Literal
+import copy
+import inspect
+import pickle
+import sys
+from typing import Annotated, Literal, get_type_hints
 
 import pytest
+import spacy
 from pydantic import AfterValidator, Field, model_validator
 
+from spacy_sapbert.linker import SapbertLinker
+from spacy_sapbert.matching.component import TerminologyMatcher
+from spacy_sapbert.reranker.component import SapbertReranker
 from spacy_sapbert.settings import Settings, Strings, list_settings
 
 
@@ -99,3 +107,39 @@ def test_every_setting_is_listed_once():
     assert rows["batch.pairs"] == ("batch.pairs", "int, ≥ 2", "256", meaning)
     assert rows["output"] == ("output", "str", "", "Where the run writes.")
     assert [rows[name].allowed for name in ("labels", "name")] == ["tuple[str, ...] | None", "str"]
+
+
+@pytest.mark.parametrize("component", [SapbertLinker, SapbertReranker, TerminologyMatcher])
+def test_type_checkers_see_the_settings_of_a_component(component):
+    annotated = {
+        name: eval(text, vars(sys.modules[component.__module__]))
+        for name, text in inspect.get_annotations(component).items()
+        if name in component.settings_class.model_fields
+    }
+    assert annotated == get_type_hints(component.settings_class, include_extras=True)
+
+
+class OwnSettings(SapbertLinker.settings_class):
+    k: int = Field(default=7, ge=1)
+    depth: int = Field(default=1, ge=1, description="How deep.")
+
+
+class OwnLinker(SapbertLinker):
+    """A linker of somebody else's, with a setting more."""
+
+    settings_class = OwnSettings
+    notes = ""
+
+
+def test_settings_are_properties_of_the_class_and_of_subclasses():
+    assert inspect.getdoc(SapbertLinker.k).startswith("Concepts proposed") and not hasattr(SapbertLinker, "depth")
+    plain = spacy.blank("xx").add_pipe("sapbert_linker")
+    linker = OwnLinker(plain.vocab, plain.model, plain._index, skip_labels=["A"])
+    linker.depth, linker.notes = 3, "mine"
+    for twin in (linker, copy.deepcopy(linker), pickle.loads(pickle.dumps(linker))):
+        assert (twin.k, twin.depth, twin.skip_labels, twin.notes) == (7, 3, ("A",), "mine")
+        with pytest.raises(ValueError, match="depth of the linker 'sapbert_linker': .*, not 0"):
+            twin.depth = 0
+        with pytest.raises(AttributeError, match=r"dept of the linker 'sapbert_linker': .*Did you mean depth\?"):
+            twin.dept = 2
+    assert OwnLinker.depth.__doc__ == "How deep." and plain.k == 5

@@ -8,17 +8,20 @@ from typing_extensions import Self
 from ..candidates import ConceptFilter
 from ..settings import Settings, Strings
 
+Matches = Literal["longest", "longest+", "all"]
+Words = Literal["classes", "exact"]
+
 
 class MatcherSettings(Settings):
     """Which names a matcher looks for, and what it makes of them. All can be changed on a loaded matcher."""
 
     linker: str = Field(default="sapbert_linker", description="The linker whose terminology has the names.")
-    matches: Literal["longest", "longest+", "all"] = Field(
+    matches: Matches = Field(
         default="longest",
         description='Keep the longest of overlapping names; with "longest+" also names inside coordinated ones '
         '("foot deformities" in "hand and foot deformities"); or all. The latter two need `spans_key`.',
     )
-    words: Literal["classes", "exact"] = Field(
+    words: Words = Field(
         default="classes",
         description='Find names in other words that stand for theirs, and in coordination; "exact" for neither.',
     )

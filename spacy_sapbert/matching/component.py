@@ -28,9 +28,9 @@ from ..files import (
     unpack_with,
     write_manifest,
 )
-from ..settings import SettingsAttributes, with_settings
+from ..settings import SettingsAttributes, Strings, with_settings
 from ..snapshot import Home, Shared, find_pipeline, list_by_linker
-from . import MatcherSettings
+from . import MatcherSettings, Matches, Words
 
 if TYPE_CHECKING:
     from ..linker import SapbertLinker
@@ -58,6 +58,26 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
 
     settings_class = MatcherSettings
     kind = "matcher"
+    linker: str
+    matches: Matches
+    words: Words
+    spans_key: str | None
+    overwrite: bool
+    label: str
+    label_types: dict[str, Strings]
+    types: Strings | None
+    sources: Strings | None
+    languages: Strings | None
+    ids: Strings | None
+    below: Strings | None
+    not_below: Strings | None
+    skip_names: Strings
+    min_length: int
+    own_case_length: int
+    define_length: int
+    skip_stop_words: bool
+    abbreviations: bool
+    scorer: Callable[..., Any] | None = None
     # What was loaded: the fingerprint of a terminology, and its names as bags.
     _loaded: tuple[str, BagTable | None] = ("", None)
 
@@ -78,7 +98,8 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
         **settings (Any): Those of `MatcherSettings`.
         RAISES (ValueError): If a setting is unknown or its value has no meaning.
         """
-        self._set_up(nlp.vocab, None, name, scorer, settings)
+        self._set_up(name, settings)
+        self.scorer = scorer
         self._home = Home(nlp)
         register_match()
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import cache, partial
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from spacy import util
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
@@ -23,7 +23,7 @@ from spacy.training import Example, validate_examples
 from thinc.api import Optimizer, set_dropout_rate
 from typing_extensions import Self
 
-from ..annotations import ATTRIBUTE, NIL, check_attribute, register_extensions, write
+from ..annotations import ATTRIBUTE, NIL, AttributeName, register_extensions, write
 from ..candidates import Candidate, Candidates, Mentions, check_texts
 from ..files import pack_with, unpack_with
 from ..linker import SCORES, SapbertLinker
@@ -107,7 +107,7 @@ class RerankerSettings(Settings):
     set_kb_id: bool = Field(
         default=True, description="Set `ent.kb_id_`; false to write candidates and probabilities only."
     )
-    attribute: Annotated[str, AfterValidator(check_attribute)] = Field(
+    attribute: AttributeName = Field(
         default=ATTRIBUTE,
         description="Extension attribute of spans that shows the candidates. By default they take the place of the "
         "linker's.",
@@ -122,7 +122,9 @@ class RerankerSettings(Settings):
         description="Learn and score links on gold entities, as spaCy's `entity_linker` does; false for those that "
         "were predicted.",
     )
-    cache_size: int = Field(default=20_000, ge=0, description="Distinct mentions whose features are remembered.")
+    cache_size: int = Field(
+        default=20_000, ge=0, frozen=True, description="Distinct mentions whose features are remembered."
+    )
 
 
 @Language.factory(
@@ -195,6 +197,19 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
 
     settings_class = RerankerSettings
     kind = "reranker"
+    linker: str
+    n_candidates: int
+    k: int
+    priors: bool
+    pull: float
+    min_probability: float | None
+    precision: float | None
+    set_nil: bool
+    set_kb_id: bool
+    attribute: AttributeName
+    explain: bool
+    use_gold_ents: bool
+    cache_size: int
     model: NetworkModel
     # What it has learned, replaced as a whole.
     _learned = Learned()
@@ -218,7 +233,8 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         **settings (Any): Those of `RerankerSettings`.
         RAISES (ValueError): If a setting is unknown or its value has no meaning.
         """
-        self._set_up(nlp.vocab, model, name, scorer, settings)
+        self._set_up(name, settings)
+        self.vocab, self.model, self.scorer = nlp.vocab, model, scorer
         self._home = Home(nlp)
         register_extensions(self.attribute)
 

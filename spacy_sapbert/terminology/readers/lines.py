@@ -8,7 +8,7 @@ import hashlib
 import io
 import warnings
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar, cast
@@ -17,16 +17,11 @@ from pydantic import BaseModel, ValidationError
 
 from ...errors import CUT_SHORT
 from ...files import check_is_file
-from ...settings import OnMalformed, Settings, Strings, with_settings
+from ...settings import OnMalformed, Settings, with_settings
 
 if TYPE_CHECKING:
     from ..builder import TerminologyBuilder
     from ..table import Terminology, TerminologyReader
-
-    # Callers may give any collection, such as a list or a set. The settings store tuples.
-    Texts = Collection[str]
-else:
-    Texts = Strings
 
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"

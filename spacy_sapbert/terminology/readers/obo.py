@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import BeforeValidator, Field
 
 from ...progress import say
-from ...settings import OnMalformed, Settings, as_tuple
+from ...settings import OnMalformed, Settings, Strings, as_tuple
 from ..builder import TerminologyBuilder, check_id
 from ..codes import equal_prefix, is_cui
 from ..table import Terminology
-from .lines import MAX_EXAMPLES, MalformedLog, SourceFile, Texts, finish, invalid_utf8, make_factory, takes_settings
+from .lines import MAX_EXAMPLES, MalformedLog, SourceFile, finish, invalid_utf8, make_factory, takes_settings
 
 Scope = Literal["EXACT", "BROAD", "NARROW", "RELATED"]
 if TYPE_CHECKING:
-    Scopes = Texts
+    Scopes = Strings
 else:
     Scopes = Annotated[tuple[Scope, ...], BeforeValidator(as_tuple)]
 

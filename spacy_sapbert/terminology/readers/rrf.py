@@ -15,12 +15,12 @@ from pydantic import Field
 
 from ...errors import CUT_SHORT
 from ...progress import say
-from ...settings import OnMalformed, Settings, Suppressed, TradenameDirection, Tradenames
+from ...settings import OnMalformed, Settings, Strings, Suppressed, TradenameDirection, Tradenames
 from ...text import NIL
 from ..licences import STRICTEST, Source
 from ..names import list_distinct_names, normalize_names, unite_names
 from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, Terminology
-from .lines import Texts, make_factory, takes_settings, verify
+from .lines import make_factory, takes_settings, verify
 from .rrf_lines import GIVES, RXNORM, RrfFolder, list_retired, read_retired, remap
 
 # A larger share of rows about unknown concepts suggests that the files are of different releases.
@@ -62,12 +62,14 @@ IS_TRADENAME = pl.col("RELA").is_in([TRADENAME_OF, HAS_TRADENAME])
 class RrfSettings(Settings):
     """Filters for a release. The defaults give the training data of SapBERT (Liu et al., NAACL 2021, section 2.1)."""
 
-    languages: Texts | None = Field(default=("ENG",), description="Languages (LAT) of the names to keep; null for all.")
-    sources: Texts | None = Field(
+    languages: Strings | None = Field(
+        default=("ENG",), description="Languages (LAT) of the names to keep; null for all."
+    )
+    sources: Strings | None = Field(
         default=None, description="Sources (SAB) of names, definitions and relations; null for all."
     )
-    term_types: Texts | None = Field(default=None, description="Term types (TTY) to keep; null for all.")
-    semantic_types: Texts | None = Field(default=None, description="Semantic types (TUI) to keep; null for all.")
+    term_types: Strings | None = Field(default=None, description="Term types (TTY) to keep; null for all.")
+    semantic_types: Strings | None = Field(default=None, description="Semantic types (TUI) to keep; null for all.")
     suppressed: Suppressed = Field(
         default="keep", description='"keep" or "drop" suppressed names and relations. Such definitions always go.'
     )
@@ -83,7 +85,7 @@ class RrfSettings(Settings):
     tradename_direction: TradenameDirection = Field(
         default="both", description='The concepts that are given names: "both", only the "generic" or only the "brand".'
     )
-    definition_sources: Texts = Field(
+    definition_sources: Strings = Field(
         default=("NCI_BRIDG", "NCI_NCI-GLOSS", "NCI", "GO", "MSH", "NCI_FDA"),
         description="Sources of preferred definitions, best first. Others follow in the order of the file. Definitions "
         "in other languages than `languages` are left out.",

@@ -9,11 +9,11 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from ...progress import say
-from ...settings import OnMalformed, Settings
+from ...settings import OnMalformed, Settings, Strings
 from ...text import normalize_name
 from ..builder import TerminologyBuilder
 from ..table import Terminology
-from .lines import MalformedLog, SourceFile, Texts, finish, invalid_utf8, make_factory, takes_settings
+from .lines import MalformedLog, SourceFile, finish, invalid_utf8, make_factory, takes_settings
 
 COLUMNS = tuple("id name synonyms canonical_name types definition language source term_type preferred".split())
 # The columns of Athena's CONCEPT.csv, which are read where the settings name no others.
@@ -53,7 +53,7 @@ class TableSettings(Settings):
     delimiter: str | None = Field(
         default=None, description="By default the tab, comma or semicolon that separates the columns of the header."
     )
-    header: Texts | None = Field(default=None, description="The names of the columns, if the file has no header.")
+    header: Strings | None = Field(default=None, description="The names of the columns, if the file has no header.")
     errors: OnMalformed = Field(default="raise", description='"raise" at a malformed row, or "skip" and count it.')
 
     @field_validator("delimiter")
