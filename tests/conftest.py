@@ -16,7 +16,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from spacy_sapbert.encoder.folder import write_encoder
 from spacy_sapbert.encoder.settings import EncoderSettings
-from spacy_sapbert.encoder.shim import make_huggingface_loader
+from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
 from spacy_sapbert.encoder.static import StaticSource, make_source
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
@@ -95,6 +95,15 @@ def make_encoder_folder(path: Path, *, seed: int = 0, **config: Any) -> Path:
     transformer.save_pretrained(path)
     tokenizer.save_pretrained(path)
     return path
+
+
+def load_encoder(
+    folder: Path | str, precision: Any = "fp32", kind: Any = None, device: str = "auto", **requested: Any
+) -> EncoderShim:
+    """Load an encoder folder without a pipeline, with settings in the place of the folder's."""
+    encoder = EncoderShim(requested, precision, kind, device)
+    encoder.load(folder)
+    return encoder
 
 
 def make_static(table: np.ndarray, max_length: int = 25) -> StaticSource:

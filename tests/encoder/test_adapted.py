@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from conftest import load_encoder
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel
 
@@ -17,12 +18,6 @@ from spacy_sapbert.files import write_manifest
 
 adapters = pytest.importorskip("adapters")
 TEXTS = ["heart attack", "heart", "cold"]
-
-
-def load(folder, precision="fp32", kind=None):
-    shim = EncoderShim({}, precision, kind)
-    shim.load(folder)
-    return shim
 
 
 @pytest.fixture(scope="module")
@@ -73,20 +68,18 @@ def rewrite(folder, change):
 
 
 def test_a_folder_gives_the_vectors_that_were_written(source, folder, encoder_folder):
-    shim = load(folder)
+    shim = load_encoder(folder)
     np.testing.assert_array_equal(shim.encode(TEXTS), encode(source))
-    assert abs(shim.encode(TEXTS) - load(encoder_folder).encode(TEXTS)).max() > 0.01
+    assert abs(shim.encode(TEXTS) - load_encoder(encoder_folder).encode(TEXTS)).max() > 0.01
     assert shim.fingerprint == source.fingerprint and shim.content.kind == "bottleneck"
-    changed = EncoderShim({"max_length": 7}, "fp32")
-    changed.load(folder)
-    assert changed.fingerprint not in (shim.fingerprint, "unknown")
+    assert load_encoder(folder, max_length=7).fingerprint not in (shim.fingerprint, "unknown")
     recomputed = compute_fingerprint(shim.source.transformer, shim.source.tokenizer, shim.source.settings)
     assert recomputed == source.fingerprint
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_the_adapter_is_active_in_each_precision(precision, source, folder):
-    with_adapter, alone = load(folder, precision), load(folder / "base", precision)
+    with_adapter, alone = load_encoder(folder, precision), load_encoder(folder / "base", precision)
     cosines = (with_adapter.encode(TEXTS) * encode(source)).sum(axis=1)
     assert cosines.min() > 0.99 > (alone.encode(TEXTS) * encode(source)).sum(axis=1).max()
 
@@ -98,33 +91,25 @@ def test_the_transformer_lies_in_a_folder_of_its_own(folder, encoder_folder):
     for name, tensor in read_encoder(encoder_folder).transformer.state_dict().items():
         torch.testing.assert_close(base.state_dict()[name], tensor, rtol=0, atol=0, msg=name)
     assert "adapters" not in json.loads((folder / "base" / "config.json").read_text())
-    np.testing.assert_array_equal(load(folder / "base").encode(TEXTS), load(encoder_folder).encode(TEXTS))
+    np.testing.assert_array_equal(
+        load_encoder(folder / "base").encode(TEXTS), load_encoder(encoder_folder).encode(TEXTS)
+    )
 
 
 def test_training_and_static_architectures_refuse_it(folder):
     for kind in ("transformer", "static"):
         with pytest.raises(ValueError, match=f"is a bottleneck encoder, but a {kind} encoder"):
-            load(folder, kind=kind)
+            load_encoder(folder, kind=kind)
 
 
-@pytest.mark.parametrize(
-    "name", ["adapter/adapter.safetensors", "adapter/adapter_config.json", "base/model.safetensors"]
-)
-def test_damaged_and_missing_files_are_refused(name, folder):
-    data = (folder / name).read_bytes()
-    (folder / name).write_bytes(data[:-8] + b"damaged.")
-    with pytest.raises(OSError, match=f".*{name.split('/')[1]}"):
+@pytest.mark.parametrize("name", ["adapter.safetensors", "adapter_config.json"])
+def test_files_that_are_missing_or_not_listed_are_refused(name, folder):
+    rewrite(folder, lambda adapter: (adapter / name).unlink())
+    with pytest.raises(FileNotFoundError, match=f"adapter/{name}"):
         read_encoder(folder)
-    (folder / name).unlink()
-    with pytest.raises(FileNotFoundError, match=f"{name}"):
+    (folder / "adapter" / "other.safetensors").write_bytes(b"")
+    with pytest.raises(OSError, match="Can't read.*does not list 'adapter/other.safetensors'"):
         read_encoder(folder)
-    if name.startswith("adapter"):
-        rewrite(folder, lambda path: None)  # the manifest does not list it either
-        with pytest.raises(FileNotFoundError, match=f"{name}"):
-            read_encoder(folder)
-        (folder / "adapter" / "other.safetensors").write_bytes(b"")
-        with pytest.raises(OSError, match="Can't read.*does not list 'adapter/other.safetensors'"):
-            read_encoder(folder)
 
 
 def test_an_adapter_that_does_not_fit_is_refused(folder):

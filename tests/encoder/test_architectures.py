@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import srsly
 import torch
-from test_transformer import load, naive_vectors
+from conftest import load_encoder
+from test_transformer import naive_vectors
 from tokenizers import ByteLevelBPETokenizer, Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (
     RobertaConfig,
@@ -83,28 +84,28 @@ def folder(request, tmp_path_factory):
 @pytest.mark.parametrize("requested", [{"pooling": "mean", "max_length": 8}, {"pooling": "mean_all_tok"}], ids=str)
 def test_vectors_equal_a_naive_loop_before_and_after_saving(folder, tmp_path, requested):
     expected = naive_vectors(folder, TEXTS, **requested)
-    encoder = load(folder, **requested)
+    encoder = load_encoder(folder, **requested)
     vectors = encoder.encode(TEXTS)
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
     write_encoder(encoder.source, tmp_path / "saved")
-    again = load(tmp_path / "saved")
+    again = load_encoder(tmp_path / "saved")
     assert (again.encode(TEXTS) == vectors).all() and again.fingerprint == encoder.fingerprint
     np.testing.assert_allclose(naive_vectors(tmp_path / "saved", TEXTS, **requested), expected, atol=1e-5)
-    twin = load(folder).from_bytes(encoder.to_bytes())
+    twin = load_encoder(folder).from_bytes(encoder.to_bytes())
     assert (twin.encode(TEXTS) == vectors).all()
 
 
 def test_the_vocabulary_of_slow_tokenizers_outlives_the_folder_it_came_from(tmp_path):
     folder = make_xlm_r(tmp_path / "xlm-r")
-    assert load(folder).source.vocabulary is None
+    assert load_encoder(folder).source.vocabulary is None
     (folder / VOCABULARY).write_bytes(b"\x0a\x00pieces")
     shutil.copytree(folder, tmp_path / "copy")
-    encoder = load(tmp_path / "copy")
+    encoder = load_encoder(tmp_path / "copy")
     shutil.rmtree(tmp_path / "copy")
-    assert encoder.fingerprint == load(folder).fingerprint
+    assert encoder.fingerprint == load_encoder(folder).fingerprint
     for number in range(2):
         # What came out of bytes was read from a temporary folder.
-        encoder = load(folder).from_bytes(encoder.to_bytes())
+        encoder = load_encoder(folder).from_bytes(encoder.to_bytes())
         write_encoder(encoder.source, tmp_path / f"saved-{number}")
         assert (tmp_path / f"saved-{number}" / VOCABULARY).read_bytes() == b"\x0a\x00pieces"
         assert VOCABULARY in srsly.read_json(tmp_path / f"saved-{number}" / "name_encoder.json")["files"]
@@ -127,9 +128,9 @@ def test_slow_and_fast_tokenizers_of_a_saved_folder_agree(tmp_path):
     tokenizer = XLMRobertaTokenizer(str(tmp_path / "base" / VOCABULARY), model_max_length=40)
     tokenizer.save_pretrained(tmp_path / "base")
     save_random(XLMRobertaModel(XLMRobertaConfig(vocab_size=len(tokenizer), **SIZES)), tmp_path / "base")
-    encoder = load(tmp_path / "base")
+    encoder = load_encoder(tmp_path / "base")
     shutil.rmtree(tmp_path / "base")
     write_encoder(encoder.source, tmp_path / "saved")
     slow = XLMRobertaTokenizer.from_pretrained(tmp_path / "saved")
     ids = [slow(text, truncation=True, max_length=25)["input_ids"] for text in TEXTS]
-    assert ids == load(tmp_path / "saved").tokenize(TEXTS) and len(set(map(tuple, ids))) > 4
+    assert ids == load_encoder(tmp_path / "saved").tokenize(TEXTS) and len(set(map(tuple, ids))) > 4

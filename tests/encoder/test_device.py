@@ -4,19 +4,13 @@ import numpy as np
 import pytest
 import spacy
 import torch
+from conftest import load_encoder
 from fake_device import SECOND, FakeDevice, pretend_gpus
-from spacy.util import load_config_from_str
 
 from spacy_sapbert.encoder.shim import build_name_encoder_v1, get_encoder
 from spacy_sapbert.encoder.transformer import find_fastest, list_devices, resolve_device, use_device
 
 TEXTS = ["heart attack", "cold", "", "common cold"]
-
-
-def load(folder, **settings):
-    encoder = get_encoder(build_name_encoder_v1(precision="fp32", **settings))
-    encoder.load(folder)
-    return encoder
 
 
 def test_names_of_devices(monkeypatch):
@@ -49,43 +43,28 @@ def test_what_is_no_device_or_not_there_is_refused_with_those_there_are(monkeypa
 
 
 def test_weights_and_batches_go_to_the_device(monkeypatch, encoder_folder):
-    expected = load(encoder_folder).encode(TEXTS)
+    expected = load_encoder(encoder_folder).encode(TEXTS)
     pretend_gpus(monkeypatch)
     with FakeDevice() as fake:
-        encoder = load(encoder_folder, device=SECOND)
+        encoder = load_encoder(encoder_folder, device=SECOND)
         assert all(fake.holds(weights) for weights in encoder._in_memory.inference.parameters())
         # For saving, the weights as read stay where they are.
         assert not any(fake.holds(weights) for weights in encoder.source.transformer.parameters())
         assert (encoder.encode(TEXTS) == expected).all()
         assert "linear" in fake.computed
-    assert encoder.fingerprint == load(encoder_folder).fingerprint
-
-
-CONFIG = """
-[nlp]
-lang = "en"
-pipeline = ["sapbert_linker"]
-
-[components]
-
-[components.sapbert_linker]
-factory = "sapbert_linker"
-
-[components.sapbert_linker.model]
-@architectures = "spacy-sapbert.NameEncoder.v1"
-precision = "fp32"
-device = "cuda:1"
-"""
+    assert encoder.fingerprint == load_encoder(encoder_folder).fingerprint
 
 
 @pytest.fixture
 def saved(monkeypatch, tmp_path, encoder_folder, terminology):
     """A pipeline that was made on a machine with two GPUs, and its vectors."""
-    nlp = spacy.util.load_model_from_config(load_config_from_str(CONFIG), auto_fill=True)
+    nlp = spacy.blank("xx")
+    model = {"@architectures": "spacy-sapbert.NameEncoder.v1", "precision": "fp32", "device": SECOND}
+    linker = nlp.add_pipe("sapbert_linker", config={"model": model})
     with monkeypatch.context() as patch, FakeDevice():
         pretend_gpus(patch)
-        nlp.get_pipe("sapbert_linker").initialize(terminology=terminology, encoder=encoder_folder)
-        vectors = nlp.get_pipe("sapbert_linker").encoder.encode(TEXTS)
+        linker.initialize(terminology=terminology, encoder=encoder_folder)
+        vectors = linker.encoder.encode(TEXTS)
     nlp.to_disk(tmp_path / "pipeline")
     return tmp_path / "pipeline", vectors
 
@@ -105,6 +84,6 @@ def test_a_saved_pipeline_names_its_device_until_another_is_given(monkeypatch, s
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("name", ["cuda", "cuda:0"])
 def test_a_real_gpu_gives_the_same_vectors(encoder_folder, name):
-    encoder = load(encoder_folder, device=name)
+    encoder = load_encoder(encoder_folder, device=name)
     assert {weights.device.type for weights in encoder._in_memory.inference.parameters()} == {"cuda"}
-    assert np.allclose(encoder.encode(TEXTS), load(encoder_folder, device="cpu").encode(TEXTS), atol=1e-4)
+    assert np.allclose(encoder.encode(TEXTS), load_encoder(encoder_folder, device="cpu").encode(TEXTS), atol=1e-4)

@@ -4,11 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from conftest import make_encoder_folder
+from conftest import load_encoder, make_encoder_folder
 
 from spacy_sapbert.encoder.folder import read_encoder, write_encoder
 from spacy_sapbert.encoder.settings import EncoderSettings
-from spacy_sapbert.encoder.shim import EncoderShim, build_name_encoder_v1, get_encoder
 from spacy_sapbert.files import write_manifest
 
 
@@ -57,8 +56,7 @@ def test_metadata_written_by_sentence_transformers_is_understood(folder, tmp_pat
     pooling = models.Pooling(32, pooling_mode="mean")
     reference = library.SentenceTransformer(modules=[transformer, pooling], device="cpu")
     reference.save(str(tmp_path / "st"))
-    encoder = get_encoder(build_name_encoder_v1(precision="fp32"))
-    encoder.load(tmp_path / "st")
+    encoder = load_encoder(tmp_path / "st")
     assert encoder.settings.pooling == "mean"
     expected = reference.encode(["heart attack", "cold"], normalize_embeddings=True)
     np.testing.assert_allclose(encoder.encode(["heart attack", "cold"]), expected, atol=1e-5)
@@ -67,12 +65,10 @@ def test_metadata_written_by_sentence_transformers_is_understood(folder, tmp_pat
 def test_requested_settings_override_the_folder_and_none_does_not(folder, tmp_path):
     write_modules(folder, MEAN)
     write_encoder(read_encoder(folder, requested={"max_length": 11}), tmp_path / "own")
-    encoder = get_encoder(build_name_encoder_v1())
-    encoder.load(tmp_path / "own")
-    assert encoder.settings == EncoderSettings(pooling="mean", max_length=11)
-    encoder = get_encoder(build_name_encoder_v1(pooling="cls", max_length=7, pad_to_length=9, attention_mask=False))
-    encoder.load(tmp_path / "own")
-    assert encoder.settings == EncoderSettings(max_length=7, pad_to_length=9, attention_mask=False)
+    none = dict.fromkeys(EncoderSettings.model_fields)
+    assert load_encoder(tmp_path / "own", **none).settings == EncoderSettings(pooling="mean", max_length=11)
+    requested = {"max_length": 7, "pad_to_length": 9, "attention_mask": False}
+    assert load_encoder(tmp_path / "own", pooling="cls", **requested).settings == EncoderSettings(**requested)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +84,8 @@ def test_requested_settings_override_the_folder_and_none_does_not(folder, tmp_pa
     ],
 )
 def test_impossible_settings_are_refused(encoder_folder, message, requested):
-    encoder = get_encoder(build_name_encoder_v1(**requested))
     with pytest.raises(ValueError, match=message):
-        encoder.load(encoder_folder)
+        load_encoder(encoder_folder, **requested)
 
 
 def test_settings_of_a_newer_version_are_refused(folder):
@@ -121,24 +116,20 @@ def test_damaged_metadata_is_refused(folder, content):
 @pytest.mark.parametrize("name", ["encoder_folder", "static_folder"])
 def test_unified_writing_is_a_setting_with_a_fingerprint_of_its_own(name, request, tmp_path):
     folder = request.getfixturevalue(name)
-    plain, unified = EncoderShim({}, "fp32"), EncoderShim({"normalize_writing": True}, "fp32")
-    plain.load(folder)
-    unified.load(folder)
+    plain, unified = load_encoder(folder), load_encoder(folder, normalize_writing=True)
     assert plain.fingerprint != unified.fingerprint
     texts, ascii_texts = ["ﬁbre – α", "‘cold’", "ｈｅａｒｔ"], ["fibre - alpha", "'cold'", "heart"]
     assert (unified.encode(texts) == plain.encode(ascii_texts)).all()
     assert (unified.encode(ascii_texts) == plain.encode(ascii_texts)).all()
     assert not (plain.encode(texts) == plain.encode(ascii_texts)).all()
     write_encoder(unified.content, tmp_path / "unified")
-    twin = EncoderShim({}, "fp32")
-    twin.load(tmp_path / "unified")
+    twin = load_encoder(tmp_path / "unified")
     assert twin.settings.normalize_writing and twin.fingerprint == unified.fingerprint
     assert (twin.encode(texts) == unified.encode(texts)).all()
     # sentence-transformers would leave the step out.
     assert not (tmp_path / "unified" / "modules.json").is_file()
     # Switched off again, it is the first one, down to the bytes of its settings.
-    twin = EncoderShim({"normalize_writing": False}, "fp32")
-    twin.load(tmp_path / "unified")
+    twin = load_encoder(tmp_path / "unified", normalize_writing=False)
     assert twin.fingerprint == plain.fingerprint and (twin.encode(texts) == plain.encode(texts)).all()
     write_encoder(twin.content, tmp_path / "plain")
     assert "normalize_writing" not in (tmp_path / "plain" / "name_encoder.json").read_text(encoding="utf8")

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import polars as pl
 import pytest
-from conftest import make_static, make_tokenizer
+from conftest import load_encoder, make_static, make_tokenizer
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
@@ -39,18 +39,12 @@ def make_table(width=16, seed=0):
 
 @pytest.fixture(scope="module")
 def encoder(static_folder):
-    return load(static_folder)
+    return load_encoder(static_folder)
 
 
 @pytest.fixture
 def folder(static_folder, tmp_path):
     return shutil.copytree(static_folder, tmp_path / "encoder")
-
-
-def load(folder, **requested):
-    encoder = EncoderShim(requested)
-    encoder.load(folder)
-    return encoder
 
 
 def encode_naively(source, text):
@@ -80,7 +74,7 @@ TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from(" aΣσ\u0301.-[PA
 
 @pytest.mark.parametrize(("max_length", "normalize_writing"), [(3, False), (25, False), (8, True)])
 def test_names_have_the_tokens_of_single_strings(max_length, normalize_writing):
-    encoder = load(FOLDER, max_length=max_length, normalize_writing=normalize_writing)
+    encoder = load_encoder(FOLDER, max_length=max_length, normalize_writing=normalize_writing)
     assert encoder.splits_at_spaces
 
     @settings(max_examples=200, deadline=None)
@@ -133,7 +127,7 @@ def test_folder_is_read_as_it_was_written(static_folder, tmp_path, encoder):
     source = read_encoder(static_folder)
     assert isinstance(source.rows, np.memmap) and source.kind == "static"
     write_encoder(source, tmp_path / "again")
-    again = load(tmp_path / "again")
+    again = load_encoder(tmp_path / "again")
     assert again.fingerprint == encoder.fingerprint == make_static(make_table()).fingerprint
     assert (again.encode(TEXTS) == encoder.encode(TEXTS)).all()
     names = ["model.safetensors", "modules.json", "name_encoder.json", "tokenizer.json"]
@@ -143,7 +137,7 @@ def test_folder_is_read_as_it_was_written(static_folder, tmp_path, encoder):
 def test_fingerprint_covers_table_tokenizer_and_settings(static_folder, encoder):
     changed = make_table()
     changed[9, 3] += 1
-    shorter = load(static_folder, max_length=9)
+    shorter = load_encoder(static_folder, max_length=9)
     assert len(shorter.tokenize(["x " * 60])[0]) == shorter.settings.max_length == 9
     assert shorter.fingerprint == make_static(make_table(), max_length=9).fingerprint
     others = [make_static(changed), make_static(2 * make_table())]

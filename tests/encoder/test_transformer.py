@@ -7,13 +7,12 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from conftest import make_encoder_folder
+from conftest import load_encoder, make_encoder_folder
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sapbert.encoder.folder import read_encoder, write_encoder
-from spacy_sapbert.encoder.shim import build_name_encoder_v1, get_encoder
 from spacy_sapbert.encoder.transformer import resolve_precision
 
 TEXTS = [
@@ -32,12 +31,6 @@ TEXTS = [
 ]
 RELAXED = settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 any_text = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
-
-
-def load(folder, precision="fp32", **requested):
-    encoder = get_encoder(build_name_encoder_v1(precision=precision, **requested))
-    encoder.load(folder)
-    return encoder
 
 
 def naive_vectors(
@@ -69,7 +62,7 @@ def naive_vectors(
 
 @pytest.fixture(scope="module")
 def encoder(encoder_folder):
-    return load(encoder_folder)
+    return load_encoder(encoder_folder)
 
 
 @pytest.mark.parametrize(
@@ -88,13 +81,13 @@ def encoder(encoder_folder):
 )
 def test_vectors_equal_a_naive_loop(encoder_folder, tmp_path, requested):
     expected = naive_vectors(encoder_folder, TEXTS, **requested)
-    encoder = load(encoder_folder, **requested)
+    encoder = load_encoder(encoder_folder, **requested)
     for batch_size in (1, 4, 256):
         vectors = encoder.encode(TEXTS, batch_size=batch_size)
         assert vectors.dtype == np.float32
         np.testing.assert_allclose(vectors, expected, atol=1e-5)
     write_encoder(encoder.source, tmp_path)
-    np.testing.assert_allclose(load(tmp_path).encode(TEXTS), expected, atol=1e-5)
+    np.testing.assert_allclose(load_encoder(tmp_path).encode(TEXTS), expected, atol=1e-5)
     # AutoModel and AutoTokenizer read the folder as well (the pooler is only there if it is needed).
     np.testing.assert_allclose(naive_vectors(tmp_path, TEXTS, **requested), expected, atol=1e-5)
 
@@ -102,7 +95,7 @@ def test_vectors_equal_a_naive_loop(encoder_folder, tmp_path, requested):
 @pytest.mark.parametrize("requested", [{}, {"pooling": "mean"}, {"pooling": "mean", "max_length": 6}], ids=str)
 def test_saved_folder_gives_the_same_vectors_in_sentence_transformers(encoder_folder, tmp_path, requested):
     library = pytest.importorskip("sentence_transformers")
-    encoder = load(encoder_folder, **requested)
+    encoder = load_encoder(encoder_folder, **requested)
     write_encoder(encoder.source, tmp_path)
     reference = library.SentenceTransformer(str(tmp_path), device="cpu")
     texts = [text for text in TEXTS if text.strip()]
@@ -114,12 +107,12 @@ def test_lower_case_is_told_to_sentence_transformers(tmp_path):
     folder = make_encoder_folder(tmp_path / "a")
     config = folder / "tokenizer.json"
     config.write_text(config.read_text().replace('"lowercase": true', '"lowercase": false'))
-    encoder = load(folder, lower_case=True)
-    assert not np.allclose(load(folder).encode(["COLD"]), encoder.encode(["COLD"]), atol=1e-3)
+    encoder = load_encoder(folder, lower_case=True)
+    assert not np.allclose(load_encoder(folder).encode(["COLD"]), encoder.encode(["COLD"]), atol=1e-3)
     write_encoder(encoder.source, tmp_path / "b")
     reference = library.SentenceTransformer(str(tmp_path / "b"), device="cpu")
     np.testing.assert_allclose(encoder.encode(["COLD", "cold"]), reference.encode(["COLD", "cold"]), atol=1e-5)
-    np.testing.assert_allclose(load(tmp_path / "b").encode(["COLD"]), encoder.encode(["cold"]), atol=1e-6)
+    np.testing.assert_allclose(load_encoder(tmp_path / "b").encode(["COLD"]), encoder.encode(["cold"]), atol=1e-6)
 
 
 @RELAXED
@@ -141,7 +134,7 @@ def test_vector_depends_on_its_string_only(encoder, texts, batch_size, rng):
 
 def test_bf16_is_close_to_fp32_and_not_equal(encoder_folder, encoder, tmp_path):
     texts = [text for text in TEXTS if text.strip()] + [f"name {i} of a disease" for i in range(30)]
-    reader = load(encoder_folder, precision="bf16")
+    reader = load_encoder(encoder_folder, precision="bf16")
     rounded = reader.encode(texts)
     exact = encoder.encode(texts)
     cosines = (rounded * exact).sum(axis=1)
@@ -152,7 +145,7 @@ def test_bf16_is_close_to_fp32_and_not_equal(encoder_folder, encoder, tmp_path):
     # The weights and the fingerprint stay as read.
     assert reader.fingerprint == encoder.fingerprint
     write_encoder(reader.source, tmp_path)
-    assert (load(tmp_path).encode(TEXTS) == encoder.encode(TEXTS)).all()
+    assert (load_encoder(tmp_path).encode(TEXTS) == encoder.encode(TEXTS)).all()
 
 
 def test_weights_stored_as_bf16_are_computed_in_the_precision_asked_for(encoder_folder, tmp_path):
@@ -164,7 +157,7 @@ def test_weights_stored_as_bf16_are_computed_in_the_precision_asked_for(encoder_
     assert (
         reference.embeddings.word_embeddings.weight.bfloat16().float() == reference.embeddings.word_embeddings.weight
     ).all()
-    encoder = load(tmp_path)
+    encoder = load_encoder(tmp_path)
     assert encoder.source.transformer.dtype == torch.bfloat16
     np.testing.assert_allclose(encoder.encode(TEXTS), naive_vectors(tmp_path, TEXTS), atol=1e-5)
 

@@ -9,20 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from conftest import make_encoder_folder
+from conftest import load_encoder, make_encoder_folder
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, BertConfig, BertForMaskedLM, DistilBertConfig, DistilBertModel
 
 from spacy_sapbert.encoder.folder import read_encoder, write_encoder
-from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import compute_fingerprint
-from spacy_sapbert.files import REMOVED, SAVED
 
 
 def encode(folder, texts=("heart attack", "cold"), **requested):
-    encoder = EncoderShim(requested, "fp32")
-    encoder.load(folder)
-    return encoder.encode(list(texts))
+    return load_encoder(folder, **requested).encode(list(texts))
 
 
 @pytest.fixture
@@ -200,15 +196,6 @@ def test_code_in_the_folder_is_never_run(folder, kind, monkeypatch):
     else:
         with pytest.raises(OSError, match="[Cc]an't read an encoder"):
             read_encoder(folder)
-
-
-def test_a_save_that_was_killed_is_finished_before_the_folder_is_read(encoder_folder, tmp_path):
-    source = read_encoder(encoder_folder)
-    waiting = tmp_path / "encoder" / SAVED
-    write_encoder(source, waiting)
-    (waiting / REMOVED).write_text("[]")
-    assert read_encoder(tmp_path / "encoder").fingerprint == source.fingerprint
-    assert not waiting.exists()
 
 
 def test_two_threads_do_not_load_at_once(encoder_folder, monkeypatch):
