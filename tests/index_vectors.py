@@ -8,6 +8,11 @@ from spacy_sapbert.index import ScannIndex, UsearchIndex
 WIDTH = 32
 
 
+def unit_vectors(rows, width=16, seed=0):
+    vectors = np.random.default_rng(seed).normal(size=(rows, width)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
 def clustered_vectors(rows=3000, seed=0):
     """Make unit vectors in 200 clusters."""
     rng = np.random.default_rng(seed)
@@ -32,6 +37,15 @@ def build(cls, rows=3000, recall_target=0.97):
         index = cls(recall_target=recall_target)
         index.build(clustered_vectors(rows), fingerprint="f")
     return index
+
+
+def check_scores(index, rows, scores, queries):
+    """Check that rows are distinct, and scores are their cosines, highest first."""
+    assert rows.dtype == np.int64 and scores.dtype == np.float32 and rows.min() >= 0
+    for query, found, values in zip(queries, rows, scores, strict=True):
+        assert len(set(found.tolist())) == len(found)
+        np.testing.assert_allclose(index.vectors[found].astype(np.float32) @ query, values, atol=1e-5)
+        assert (np.diff(values) <= 0).all()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from index_vectors import clustered_vectors
+from index_vectors import check_scores, clustered_vectors
 from injection import check_damage, limited_files
 
 from spacy_sapbert.files import fill_folder, list_files
@@ -84,12 +84,7 @@ def test_recall_target_is_met_and_recorded(index):
 
 def test_scores_are_true_cosines_and_rows_distinct(index):
     queries = clustered_vectors(200, seed=1)
-    rows, scores = index.search(queries, 20)
-    assert rows.dtype == np.int64 and scores.dtype == np.float32
-    for query, found, values in zip(queries, rows, scores, strict=True):
-        assert len(set(found.tolist())) == 20 and found.min() >= 0
-        np.testing.assert_allclose(index.vectors[found] @ query, values, atol=1e-5)
-        assert (np.diff(values) <= 0).all()
+    check_scores(index, *index.search(queries, 20), queries)
 
 
 @pytest.mark.parametrize("memory_map", [True, False])

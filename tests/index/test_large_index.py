@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from index_vectors import clustered_vectors, lower_thresholds
+from index_vectors import check_scores, clustered_vectors, lower_thresholds
 
 from spacy_sapbert.index import Index, ScannIndex, UsearchIndex, exact_search, read_index
 
@@ -30,12 +30,9 @@ def index():
 def test_scores_are_those_of_full_precision(index):
     vectors, queries = clustered_vectors(ROWS), clustered_vectors(100, seed=1)
     rows, scores = index.search(queries, 10)
-    assert index.vectors.dtype == np.float16 and scores.dtype == np.float32
-    for query, found, values in zip(queries, rows, scores, strict=True):
-        assert len(set(found.tolist())) == len(found)
-        np.testing.assert_allclose(vectors[found] @ query, values, atol=1e-3)
-        np.testing.assert_allclose(index.vectors[found].astype(np.float32) @ query, values, atol=1e-6)
-        assert (np.diff(values) <= 0).all()
+    assert index.vectors.dtype == np.float16
+    check_scores(index, rows, scores, queries)
+    np.testing.assert_allclose(np.einsum("qkw,qw->qk", vectors[rows], queries), scores, atol=1e-3)
 
 
 def test_a_saved_index_finds_the_same(index, tmp_path, monkeypatch):

@@ -4,16 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
+from index_vectors import unit_vectors
 
 from spacy_sapbert.index import Index, find_available, read_index, warn_of_memory
 from spacy_sapbert.index.approximate import ApproximateIndex, RecallTest, tune
-
-WIDTH = 8
-
-
-def unit_vectors(rows, seed=0):
-    vectors = np.random.default_rng(seed).normal(size=(rows, WIDTH))
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
 class PartialIndex(Index):

@@ -17,7 +17,6 @@ from spacy_sapbert.index.scann import SWITCHES, hold_log, use_processor
 
 pytestmark = pytest.mark.usefixtures("low_thresholds")
 pytest.importorskip("scann")
-MODULE = "spacy_sapbert.index.scann"
 
 
 @pytest.fixture(scope="module")

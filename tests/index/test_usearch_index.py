@@ -13,7 +13,6 @@ from spacy_sapbert.index import UsearchIndex, exact_search, read_index, usearch
 
 pytestmark = pytest.mark.usefixtures("low_thresholds")
 pytest.importorskip("usearch")
-MODULE = "spacy_sapbert.index.usearch"
 ROWS = 3000
 
 
