@@ -153,11 +153,7 @@ def test_a_command_without_arguments_shows_how_to_call_it(run, module, words, co
     [
         ("train quikc", 1, "There is no config quikc.*Did you mean quick"),
         ("measure encodres out", 1, "Did you mean encoders"),
-        (
-            "train quick --paths.output out --paths.pairs names --batch.pear 3",
-            1,
-            "pear of .*quick.cfg.*mean pairs",
-        ),
+        ("train quick --paths.output out --paths.pairs names --batch.pear 3", 1, "pear of .*quick.cfg.*mean pairs"),
         ("train quick --paths.output out --paths.pairs names --pairs 3", 2, "no option --pairs"),
         ("train coder_cpu --paths.output out --paths.pairs names", 1, "paths.pairs of .*: There is no such setting"),
         ("settings saphert", 1, "run.method"),

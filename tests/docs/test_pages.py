@@ -167,15 +167,6 @@ def test_the_citation_names_this_version_and_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf8").splitlines()) <= 150
 
 
-@pytest.mark.slow
-def test_first_example_runs_with_the_whole_ontology(monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
-    namespace: dict = {}
-    (block,) = [block for block in read_blocks(ROOT / "README.md") if block.language == "python"]
-    exec(compile(block.text, str(block), "exec"), namespace)
-    assert "racing heart HP:0001649" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_files_that_a_page_names_exist(page):
     text = page.read_text(encoding="utf8")

@@ -15,7 +15,6 @@ from transformers import (
     RobertaTokenizerFast,
     XLMRobertaConfig,
     XLMRobertaModel,
-    XLMRobertaTokenizer,
     XLMRobertaTokenizerFast,
 )
 
@@ -109,28 +108,3 @@ def test_the_vocabulary_of_slow_tokenizers_outlives_the_folder_it_came_from(tmp_
         write_encoder(encoder.source, tmp_path / f"saved-{number}")
         assert (tmp_path / f"saved-{number}" / VOCABULARY).read_bytes() == b"\x0a\x00pieces"
         assert VOCABULARY in srsly.read_json(tmp_path / f"saved-{number}" / "name_encoder.json")["files"]
-
-
-def test_slow_and_fast_tokenizers_of_a_saved_folder_agree(tmp_path):
-    sentencepiece = pytest.importorskip("sentencepiece")
-    pytest.importorskip("google.protobuf")
-    corpus = [" ".join(TEXTS), "acute myocardial infarction", "chronic heart failure", "infarctus aigu du myocarde"]
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus * 20),
-        model_prefix=str(tmp_path / "pieces"),
-        vocab_size=100,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    (tmp_path / "base").mkdir()
-    (tmp_path / "pieces.model").rename(tmp_path / "base" / VOCABULARY)
-    # No tokenizer.json, as in the older models on the hub: the fast tokenizer is made of the file.
-    tokenizer = XLMRobertaTokenizer(str(tmp_path / "base" / VOCABULARY), model_max_length=40)
-    tokenizer.save_pretrained(tmp_path / "base")
-    save_random(XLMRobertaModel(XLMRobertaConfig(vocab_size=len(tokenizer), **SIZES)), tmp_path / "base")
-    encoder = load_encoder(tmp_path / "base")
-    shutil.rmtree(tmp_path / "base")
-    write_encoder(encoder.source, tmp_path / "saved")
-    slow = XLMRobertaTokenizer.from_pretrained(tmp_path / "saved")
-    ids = [slow(text, truncation=True, max_length=25)["input_ids"] for text in TEXTS]
-    assert ids == load_encoder(tmp_path / "saved").tokenize(TEXTS) and len(set(map(tuple, ids))) > 4
