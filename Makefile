@@ -67,12 +67,12 @@ platforms: $(VENV)/.dev
 	$(INSTALL) uv
 	$(BIN)/python .ci/check-platforms $(BIN)/uv
 
-performance: $(VENV)/.demo
+performance: $(VENV)/.demo $(VENV)/.training
 	$(BIN)/python -m spacy project run performance
 
-# Encoding on the CPU and on the GPU, and training on the GPU, each beside a plain loop; `make gpu DEVICE=mps` on Apple's.
+# Encoding on the CPU and on the GPU beside a plain loop; `make gpu DEVICE=mps` on Apple's.
 DEVICE ?= cuda
-gpu: $(VENV)/.demo $(VENV)/.training
+gpu: $(VENV)/.demo
 	$(BIN)/python -m spacy project run gpu projects/performance --vars.device $(DEVICE)
 
 # For all targets at once, which is faster than an installation for each.

@@ -1,40 +1,27 @@
-"""Measure one thing beside its plain implementation: `python scripts/bench.py NAME`, some of them after `prepare`."""
+"""Measure one thing: `python scripts/bench.py NAME`, some of them after `prepare`."""
 
 from __future__ import annotations
 
-import inputs
-import loading
-import matcher
-import rrf
-import run
-import size
-import srsly
-import steps
 import typer
-
-from training.bench import Entry, make_table, write_report
+from inputs import OUTPUT, PARTS, prepare
+from pipeline import measure_pipeline
+from run import measure_encoder, measure_index
+from sizes import measure_rrf, measure_size
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-app.command("prepare")(inputs.prepare)
-app.command("matcher")(matcher.main)
-app.command("training")(steps.main)
-app.command("encoder")(run.measure_encoder)
-app.command("index")(run.measure_index)
-app.command("pipeline")(run.measure_documents)
-app.command("filters")(run.measure_filters)
-for bench in (loading, size, rrf):
-    app.command(bench.__name__)(bench.main)  # type: ignore[attr-defined]
+app.command("prepare")(prepare)
+app.command("encoder")(measure_encoder)
+app.command("index")(measure_index)
+app.command("pipeline")(measure_pipeline)
+app.command("rrf")(measure_rrf)
+app.command("size")(measure_size)
 
 
 @app.command()
 def report() -> None:
-    """Put the tables of one run together: output/report.md and output/report.json."""
-    described = inputs.read_settings()["described"]
-    parts = ("encoder", "prepare", "index", "filters", "pipeline", "loading")
-    found = {name: srsly.read_json(inputs.OUTPUT / f"{name}.json") for name in parts}
-    rows = [Entry(**{key: row[key] for key in Entry._fields}) for part in found.values() for row in part["table"]]
-    facts = [fact for name in ("prepare", "encoder", "index") for fact in found[name]["facts"]]
-    write_report(inputs.OUTPUT / "report", make_table(rows), facts, described, {"parts": found})
+    """Put the tables of one run together: output/report.md."""
+    parts = [(OUTPUT / f"{part}.md").read_text(encoding="utf8") for part in PARTS]
+    (OUTPUT / "report.md").write_text("\n".join(parts), encoding="utf8")
 
 
 if __name__ == "__main__":

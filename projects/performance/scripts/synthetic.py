@@ -1,12 +1,8 @@
-"""A synthetic metathesaurus of any size in RRF, for measurements only: its names resemble real ones, and mean nothing.
-
-The same seed gives the same rows, and fewer rows are the beginning of more rows, cut between two concepts.
-"""
+"""A synthetic metathesaurus of any size in RRF, to measure with: its names resemble real ones, and mean nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -17,10 +13,11 @@ from inputs import OUTPUT, find_names, read_names
 
 from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
 
-# Concepts made at once: about 180,000 rows of MRCONSO. Another number makes other files. Codes start with the latter.
+# Concepts made at once, and the first code.
 BLOCK, FIRST_CODE = 50_000, 10**7
 # Published for 2020AA, by those who trained on it: 4.28 million concepts and 15.48 million rows; 10.28 million English
 # rows with 8.74 million distinct lower-cased names. The shares below give these means; all other figures are choices.
+ROWS_A_CONCEPT = 15.48 / 4.28
 # English names of a concept: a rounded lognormal with a mean of 2.06, more than half of them 1.
 NAMES_MU, NAMES_SIGMA, MOST_NAMES = -0.194, 1.1, 4000
 # Rows of the same name: geometric with a mean of 1.176; 37 % of the further ones are spelled the same.
@@ -67,20 +64,19 @@ class Patterns(NamedTuple):
         first_place = np.searchsorted(np.sort(codes), np.arange(len(words) + 1))
         return cls(words, codes, np.cumsum(lengths) - lengths, lengths, np.argsort(codes, kind="stable"), first_place)
 
-    def make(self, concept: np.ndarray, variant: np.ndarray, seed: int) -> pl.Series:
-        """Make names, the same ones for the same numbers and seed. All names of a concept follow one real name."""
-        pattern = (mix(concept, seed) % np.uint64(len(self.lengths))).astype(np.int64)
-        lengths, starts, key = self.lengths[pattern], self.starts[pattern], concept * MOST_NAMES + variant
-        before = np.full(len(key), -1, dtype=np.int64)
+    def make(self, concept: np.ndarray, rng: np.random.Generator) -> pl.Series:
+        """Make names of concepts, given by the number of each. All names of a concept follow one real name."""
+        n = len(concept)
+        pattern = rng.integers(len(self.lengths), size=concept.max(initial=0) + 1)[concept]
+        lengths, starts = self.lengths[pattern], self.starts[pattern]
+        before = np.full(n, -1, dtype=np.int64)
         columns = []
         for place in range(int(lengths.max(initial=0))):
             is_there = lengths > place
             own = self.flat[np.where(is_there, starts + place, 0)]
-            word = np.where(
-                draw_uniform(key, seed, place, 0) < EXCHANGED, self._follow(before, own, key, seed, place), own
-            )
-            is_new = draw_uniform(key, seed, place, 1) < np.where(lengths == 1, NEW_SINGLE_WORD, NEW_WORD)
-            other = self.flat[(draw_uniform(key, seed, place, 3) * len(self.flat)).astype(np.int64)]
+            word = np.where(rng.random(n) < EXCHANGED, self._follow(before, own, rng), own)
+            is_new = rng.random(n) < np.where(lengths == 1, NEW_SINGLE_WORD, NEW_WORD)
+            other = self.flat[rng.integers(len(self.flat), size=n)]
             table = pl.DataFrame({"word": self.words.gather(word), "other": self.words.gather(other), "new": is_new})
             head = pl.col("word").str.head((pl.col("word").str.len_chars() + 1) // 2)
             tail = pl.col("other").str.tail((pl.col("other").str.len_chars() + 1) // 2)
@@ -89,9 +85,9 @@ class Patterns(NamedTuple):
             before = word
         return pl.DataFrame(columns).select(pl.concat_str(pl.all(), separator=" ", ignore_nulls=True)).to_series()
 
-    def _follow(self, before: np.ndarray, own: np.ndarray, key: np.ndarray, seed: int, place: int) -> np.ndarray:
+    def _follow(self, before: np.ndarray, own: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw a word that follows the word before in some real name, or starts one; its own word at a name's end."""
-        share, known = draw_uniform(key, seed, place, 2), np.maximum(before, 0)
+        share, known = rng.random(len(own)), np.maximum(before, 0)
         first, span = self.first_place[known], self.first_place[known + 1] - self.first_place[known]
         at = np.minimum(self.by_word[first + (share * span).astype(np.int64)], len(self.flat) - 2)
         ends = np.searchsorted(self.starts, at + 1)
@@ -100,60 +96,39 @@ class Patterns(NamedTuple):
         return np.where(before < 0, starting, np.where(is_end, own, self.flat[at + 1]))
 
 
-def mix(numbers: np.ndarray, seed: int) -> np.ndarray:
-    """Turn numbers into bits that look random, the same for the same number and seed (the finalizer of SplitMix64)."""
-    bits = numbers.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
-
-
-def draw_uniform(key: np.ndarray, seed: int, place: int, what: int) -> np.ndarray:
-    """Draw a number between 0 and 1 for each name, place in it and kind of choice."""
-    return (mix(key, seed * 131 + place * 4 + what + 1) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
 def write_number(numbers: Any, prefix: str, digits: int = 7) -> pl.Series:
     """Write numbers with a prefix, filled up with zeros."""
     return pl.select(pl.lit(prefix) + pl.Series("number", numbers).cast(pl.String).str.zfill(digits)).to_series()
 
 
-def make_each(sizes: Sequence[int], names_like: str, seed: int) -> Iterator[tuple[Path, int]]:
-    """Make a metathesaurus of each size in turn, in the folder `rrf` of a folder for the work with it, and give its
-    number of rows. The folder is taken away afterwards, because the largest are gigabytes."""
+def make_each(sizes: Sequence[int], names_like: str, seed: int) -> Iterator[tuple[int, Path, int]]:
+    """Make a metathesaurus of each size in turn, in the folder `rrf` of a folder for the work with it, and give size,
+    folder and its number of rows. The folder is taken away afterwards, because the largest are gigabytes. With the size
+    0, the folder is empty."""
     patterns = Patterns.split(read_names(find_names(names_like)).names["name"])
     OUTPUT.mkdir(exist_ok=True)
     for size in sizes:
         with TemporaryDirectory(dir=OUTPUT.resolve()) as folder:
-            rrf = Path(folder, "rrf")
-            rrf.mkdir()
-            yield Path(folder), make_rrf(rrf, size, seed, patterns)["MRCONSO.RRF"]
+            yield size, Path(folder), make_rrf(Path(folder, "rrf"), size, seed, patterns)["MRCONSO.RRF"] if size else 0
 
 
 def make_rrf(folder: Path, n_rows: int, seed: int, patterns: Patterns) -> dict[str, int]:
-    """Write MRCONSO, MRREL, MRSTY and MRSAB into an empty folder, and count their rows. There are a few rows less than
-    wanted, because the last concept is whole."""
-    counts = {"MRCONSO.RRF": 0, "MRREL.RRF": 0, "MRSTY.RRF": 0, "MRSAB.RRF": 0}
-    for first in count(0, BLOCK):
-        n_before = counts["MRCONSO.RRF"]
-        # What is cut off must not change what stays, so everything is drawn for whole blocks.
-        rng = np.random.default_rng([seed, first])
-        conso, owner = make_atoms(first, n_before, seed, rng, patterns)
-        rows_until = np.searchsorted(owner, np.arange(first, first + BLOCK), side="right")
-        n_concepts = int(np.searchsorted(rows_until, n_rows - n_before, side="right"))
-        is_last = n_concepts < BLOCK
-        if is_last and n_before == 0:
-            n_concepts = max(n_concepts, 1)
-        first_atoms = n_before + np.concatenate([[0], rows_until[:-1]])
+    """Write MRCONSO, with about as many rows as wanted, MRREL, MRSTY and MRSAB into a new folder; count their rows."""
+    folder.mkdir()
+    rng, n_concepts = np.random.default_rng(seed), max(1, round(n_rows / ROWS_A_CONCEPT))
+    counts = dict.fromkeys(("MRCONSO.RRF", "MRREL.RRF", "MRSTY.RRF", "MRSAB.RRF"), 0)
+    same = {"CENC": "UTF-8", "CURVER": "Y", "SABIN": "Y", "SRL": "0", "SON": "synthetic", "LAT": "ENG"}
+    sources = [{**same, **dict.fromkeys(("VSAB", "RSAB", "SF", "SSN"), source)} for source in SOURCES]
+    for first in range(0, n_concepts, BLOCK):
+        n, n_before = min(BLOCK, n_concepts - first), counts["MRCONSO.RRF"]
+        conso, owner = make_atoms(first, n, n_before, rng, patterns)
+        first_atoms = n_before + np.searchsorted(owner, np.arange(n))
         tables = {
-            "MRCONSO.RRF": conso.head(int(rows_until[n_concepts - 1]) if n_concepts else 0),
-            "MRREL.RRF": make_relations(first, first_atoms, n_concepts, rng),
-            "MRSTY.RRF": make_types(first, n_concepts, rng),
+            "MRCONSO.RRF": conso,
+            "MRREL.RRF": make_relations(first, first_atoms, rng),
+            "MRSTY.RRF": make_types(first, n, rng),
+            **({"MRSAB.RRF": pl.DataFrame(sources)} if first == 0 else {}),
         }
-        if is_last:
-            same = {"CENC": "UTF-8", "CURVER": "Y", "SABIN": "Y", "SRL": "0", "SON": "synthetic", "LAT": "ENG"}
-            rows = [{**same, **dict.fromkeys(("VSAB", "RSAB", "SF", "SSN"), source)} for source in SOURCES]
-            tables["MRSAB.RRF"] = pl.DataFrame(rows)
         for name, table in tables.items():
             # Others are empty. One more makes the `|` at the end of each line.
             columns = [*COLUMNS[name.removesuffix(".RRF")].split(), "end"]
@@ -161,28 +136,25 @@ def make_rrf(folder: Path, n_rows: int, seed: int, patterns: Patterns) -> dict[s
             with (folder / name).open("ab") as file:
                 whole.write_csv(file, include_header=False, separator="|", quote_style="never")
             counts[name] += table.height
-        if is_last:
-            break
     return counts
 
 
 def make_atoms(
-    first: int, n_before: int, seed: int, rng: np.random.Generator, patterns: Patterns
+    first: int, n_concepts: int, n_before: int, rng: np.random.Generator, patterns: Patterns
 ) -> tuple[pl.DataFrame, np.ndarray]:
-    """Make the rows of MRCONSO of a block of concepts, and the number of each row's concept."""
-    english = np.minimum(np.ceil(rng.lognormal(NAMES_MU, NAMES_SIGMA, size=BLOCK)), MOST_NAMES // 2).astype(np.int64)
-    has_no_english = rng.random(BLOCK) < WITHOUT_ENGLISH
-    has_foreign = has_no_english | (rng.random(BLOCK) < FOREIGN_SHARE - WITHOUT_ENGLISH)
-    foreign = np.where(has_foreign, rng.geometric(1 / FOREIGN_MEAN, size=BLOCK), 0)
-    counts = np.stack([np.where(has_no_english, 0, english), foreign], axis=1).ravel()
-    concept = np.repeat(np.repeat(np.arange(first, first + BLOCK), 2), counts)
+    """Make the rows of MRCONSO of a block of concepts, and the number in the block of each row's concept."""
+    english = np.minimum(np.ceil(rng.lognormal(NAMES_MU, NAMES_SIGMA, size=n_concepts)), MOST_NAMES // 2)
+    has_no_english = rng.random(n_concepts) < WITHOUT_ENGLISH
+    has_foreign = has_no_english | (rng.random(n_concepts) < FOREIGN_SHARE - WITHOUT_ENGLISH)
+    foreign = np.where(has_foreign, rng.geometric(1 / FOREIGN_MEAN, size=n_concepts), 0)
+    counts = np.stack([np.where(has_no_english, 0, english.astype(np.int64)), foreign], axis=1).ravel()
+    concept = np.repeat(np.repeat(np.arange(n_concepts), 2), counts)
     # The n-th name of its concept in its kind: positions minus where each run starts.
     variant = np.arange(len(concept)) - np.repeat(np.cumsum(counts) - counts, counts)
-    is_foreign = np.repeat(np.tile([False, True], BLOCK), counts)
+    is_foreign = np.repeat(np.tile([False, True], n_concepts), counts)
     language = np.where(is_foreign, 1 + rng.integers(0, len(FOREIGN), size=len(concept)), 0)
-    names = patterns.make(concept, variant + is_foreign * (MOST_NAMES // 2), seed)
     words = pl.Series([None, *FOREIGN.values()]).gather(language)
-    names = pl.select(pl.concat_str(words, names, separator=" ", ignore_nulls=True)).to_series()
+    names = pl.select(pl.concat_str(words, patterns.make(concept, rng), separator=" ", ignore_nulls=True)).to_series()
     repeats = np.where(is_foreign, 1, rng.geometric(ONE_ROW_SHARE, size=len(concept)))
     name = np.repeat(np.arange(len(concept)), repeats)
     n, owner, variant, language = len(name), concept[name], variant[name], language[name]
@@ -193,14 +165,14 @@ def make_atoms(
     string, how = pl.col("string"), pl.col("how")
     capital = pl.concat_str(string.str.slice(0, 1).str.to_uppercase(), string.str.slice(1))
     spelled = pl.when(how == 0).then(string).when(how == 1).then(capital).otherwise(string.str.to_uppercase())
-    code = write_number(owner + FIRST_CODE, "")
-    lui = owner * MOST_NAMES + variant + (language > 0) * (MOST_NAMES // 2)
+    code, number = write_number(first + owner + FIRST_CODE, ""), first + owner
+    lui = number * MOST_NAMES + variant + (language > 0) * (MOST_NAMES // 2)
 
     def choose(values: list[str], weights: list[float] | None = None) -> pl.Series:
         return pl.Series(values).gather(rng.choice(len(values), size=n, p=weights))
 
     columns = {
-        "CUI": write_number(owner + 1, "C"),
+        "CUI": write_number(number + 1, "C"),
         "LAT": pl.Series(["ENG", *FOREIGN]).gather(language),
         "TS": pl.Series(["S", "P"]).gather((variant == 0).astype(np.int64)),
         "LUI": write_number(lui, "L", 8),
@@ -220,19 +192,18 @@ def make_atoms(
     return pl.DataFrame(columns), owner
 
 
-def make_relations(first: int, first_atoms: np.ndarray, n_concepts: int, rng: np.random.Generator) -> pl.DataFrame:
+def make_relations(first: int, first_atoms: np.ndarray, rng: np.random.Generator) -> pl.DataFrame:
     """Make rows of MRREL, both directions of each: a row says that concept 2 is RELA of concept 1."""
     tables = []
     for share, rel, rela, back_rel, back_rela in (
         (BRAND_SHARE, "RO", "tradename_of", "RO", "has_tradename"),
         (PARENT_SHARE, "CHD", "isa", "PAR", "inverse_isa"),
     ):
-        # The other concept is one before in the block, so that it is never cut off.
-        chosen = (rng.random(BLOCK) < share) & (np.arange(BLOCK) > 0)
-        others = rng.integers(0, np.maximum(np.arange(BLOCK), 1))
-        these = np.flatnonzero(chosen)
-        these = these[these < n_concepts]
-        for one, two, labels in ((others[these], these, (rel, rela)), (these, others[these], (back_rel, back_rela))):
+        # The other concept is one before in the block.
+        these = np.flatnonzero(rng.random(len(first_atoms)) < share)
+        these = these[these > 0]
+        others = rng.integers(0, these)
+        for one, two, labels in ((others, these, (rel, rela)), (these, others, (back_rel, back_rela))):
             table = pl.DataFrame({"one": one, "two": two})
             tables.append(table.with_columns(REL=pl.lit(labels[0]), RELA=pl.lit(labels[1])))
     table = pl.concat(tables).sort("one", "two", "REL")
@@ -249,11 +220,10 @@ def make_relations(first: int, first_atoms: np.ndarray, n_concepts: int, rng: np
 
 def make_types(first: int, n_concepts: int, rng: np.random.Generator) -> pl.DataFrame:
     """Make rows of MRSTY: one type for each concept, two for some."""
-    main, has_second = rng.integers(0, len(TYPES), size=BLOCK), rng.random(BLOCK) < SECOND_TYPE_SHARE
-    concept = np.repeat(np.arange(BLOCK), 1 + has_second)
+    main, has_second = rng.integers(0, len(TYPES), size=n_concepts), rng.random(n_concepts) < SECOND_TYPE_SHARE
+    concept = np.repeat(np.arange(n_concepts), 1 + has_second)
     is_second = np.concatenate([[False], concept[1:] == concept[:-1]])
-    drawn = np.array(TYPES)[(main[concept] + is_second) % len(TYPES)][concept < n_concepts]
-    concept = concept[concept < n_concepts]
+    drawn = np.array(TYPES)[(main[concept] + is_second) % len(TYPES)]
     number = write_number(np.arange(len(concept)) + first * 2, "AT")
     own = {"CUI": write_number(first + concept + 1, "C"), "TUI": drawn[:, 0], "STN": drawn[:, 1], "STY": drawn[:, 2]}
     return pl.DataFrame({**own, "ATUI": number})

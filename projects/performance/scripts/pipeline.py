@@ -1,0 +1,62 @@
+"""The saved pipeline of a run, loaded and linking documents, each time in a new process: time, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from inputs import RUN, compare, count_bytes, report
+
+from training.bench import MB, Entry
+
+TURNS, WARM_UP = 5, 10
+CACHES = ("empty cache", "filled cache")
+# By the kind of encoder: seconds to load, and megabytes after linking.
+TARGETS = {"transformer": (1.5, 1500), "static": (0.3, 400)}
+
+
+def link(given: dict[str, Any]) -> Iterator[Any]:
+    """Load the pipeline, and link the documents twice, from an empty cache."""
+    import spacy
+    from spacy.tokens import DocBin
+
+    spacy.blank("en")
+    yield "blank"
+    nlp = spacy.load(Path(given["run"], "pipeline"))
+    linker = nlp.get_pipe("sapbert_linker")
+    yield "load", {"kind": linker.encoder.content.kind}
+    docs = list(DocBin().from_disk(Path(given["run"], "docs.spacy")).get_docs(nlp.vocab))
+    list(nlp.pipe(doc.copy() for doc in docs[:WARM_UP]))
+    linker.clear_cache()
+    mentions = {ent.text for doc in docs for ent in doc.ents}
+    yield "read", {"documents": len(docs), "distinct mentions": len(mentions)}
+    for cache in CACHES:
+        linked = sum(bool(ent.kb_id_) for doc in nlp.pipe([doc.copy() for doc in docs]) for ent in doc.ents)
+        yield cache, {"entities with an id": linked}
+
+
+def measure_pipeline() -> None:
+    """Measure loading and linking; a first turn, which does not count, fills the page cache."""
+    import srsly
+
+    settings = srsly.read_json(RUN / "settings.json")
+    ways = {"link": settings}
+    compare(__file__, ways, settings["threads"])
+    measured = compare(__file__, ways, settings["threads"], TURNS)
+    found = measured.figures("link")
+    seconds, memory = TARGETS[found["kind"]]
+    rows = [
+        Entry("saved pipeline", "spacy.blank before loading", measured.median("link", "blank"), "{:.3f} s"),
+        Entry("saved pipeline", "spacy.load", measured.median("link", "load"), "{:.3f} s", at_most=seconds),
+        Entry("saved pipeline", "peak memory, spacy.blank (MB)", measured.peak("link", "blank") / MB),
+        Entry("saved pipeline", "peak memory, loaded (MB)", measured.peak("link", "load") / MB),
+        Entry("saved pipeline", "peak memory, linked (MB)", measured.peak("link") / MB, at_most=memory),
+        Entry("saved pipeline", "on disk (MB)", count_bytes(RUN / "pipeline") / MB),
+        Entry("linker", "documents", found["documents"]),
+        Entry("linker", "entities with an id", found["entities with an id"]),
+    ]
+    for cache in CACHES:
+        for what in ("documents", "distinct mentions"):
+            rows.append(Entry("linker", f"{cache}, {what}", found[what] / measured.median("link", cache), "{:,.0f}/s"))
+    report("pipeline", rows, [], settings["described"], measured=measured.to_dict())
