@@ -31,7 +31,7 @@ from .engine.method import TrainingData
 from .engine.run import find_checkpoint, read_data, train
 from .engine.settings import TrainingSettings, read_config
 from .evaluation.config import Measurement
-from .evaluation.folds import list_mention_files, read_learned, refuse_leaks
+from .evaluation.folds import list_mention_files, refuse_leaks
 from .evaluation.frame import write_results
 from .evaluation.measure import MEASURED_FILE, measure
 from .evaluation.relations import RelationTask
@@ -217,8 +217,7 @@ def check_data(settings: TrainingSettings, data: TrainingData, tasks: Mapping[st
         if isinstance(task, RelationTask):
             task.check_unseen(data.concepts, data.path)
         elif isinstance(task, NamesTask) and task.corpus:
-            pairs = Path(settings.to_dict()["paths"].get("pairs") or "")
-            learned = list_mention_files(data.report) or read_learned(pairs)
+            learned = list_mention_files(data.report)
             for number in range(len(task.corpus.seen_by_fold)):
                 refuse_leaks(settings.paths.output, learned, task, number)
         elif isinstance(task, NamesTask) and task.protocol == HELD_OUT:

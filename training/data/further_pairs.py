@@ -172,7 +172,7 @@ def write_parallel_pairs(
             "translations_of_several_words": sum(n > 1 for n in Counter(right).values()),
         },
         "settings": {"lower_case": lower_case, "label": label},
-        "sources": [source.describe() for source in sources],
+        "sources": {"translations": [source.describe() for source in sources]},
     }
     save_pairs(index_pairs(ids, left, right), path, data)
     return data

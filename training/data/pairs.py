@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ class PairData:
     concepts: pl.Series  # The ids of the concepts, in order.
     sha256: str  # Of the content.
     sources: pl.Series | None = None  # The sources of each concept, joined by "|"; None if they are not known.
+    files: dict[str, Any] = field(default_factory=dict)  # Of mentions or translations: names and hashes.
 
     def __len__(self) -> int:
         """Return the number of pairs."""
@@ -103,7 +104,8 @@ def read_pairs(path: str | Path) -> PairData:
     manifest, (names, concepts, rows) = FOLDER.load(path, "names", "concepts", "pairs")
     left, right, labels = (rows[column].cast(pl.Int64()).to_numpy() for column in ("left", "right", "label"))
     sources = concepts["sources"] if "sources" in concepts.columns else None
-    return PairData(names["name"], left, right, labels, concepts["id"], manifest["sha256"], sources)
+    ids, files = concepts["id"], manifest.get("sources", {})
+    return PairData(names["name"], left, right, labels, ids, manifest["sha256"], sources, files)
 
 
 def hash_ids(ids: Sequence[str], seed: int) -> np.ndarray:

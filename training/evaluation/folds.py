@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spacy_sapbert.files import hash_file, read_manifest
+from spacy_sapbert.files import hash_file
 
 from ..corpora.listing import Corpus
 from ..data.accuracy import NearestNames
-from ..data.pairs import FOLDER
 from ..data.run_folder import RunFolder
 from ..data.task import LinkingTask
 
@@ -107,7 +107,7 @@ def _list_folds(path: str, task: Any) -> list[int]:
             return corpus.folds
     raise FileNotFoundError(
         f"The models {path} can't be measured fold by fold on {task.name}: {reason}. Convert all folds of the "
-        "corpus, keep the folder of each run with its settings.json and its pairs, or set `tasks` to corpora with "
+        "corpus, keep the folder of each run with its settings.json, or set `tasks` to corpora with "
         "folds."
     )
 
@@ -139,34 +139,15 @@ def _hash_files(paths: Iterable[Path]) -> set[str]:
 
 
 def read_learned(model: Path) -> dict[str, str]:
-    """Read from which files of mentions a model has learned: their names by their hashes; none if that is not known.
-
-    The model is an encoder in the folder of its run, or the folder of a run or of pairs.
-    """
-    if of_pairs := _read_pairs(model):
-        return of_pairs
+    """Read from which files of mentions a model has learned, see `list_mention_files`; none if that is not known. The
+    model is the folder of a run, or the encoder in it."""
     for run in (model, model.parent):
-        try:
-            description = RunFolder(run).read_description()
-        except (OSError, ValueError):
-            # Some other folder, or another file of that name.
-            continue
-        pairs = str(description.settings.get("paths", {}).get("pairs") or "")
-        # The path is seen from the folder where the run was started, which is some parent of the run's folder.
-        found = (_read_pairs(place / pairs) for place in (Path(), *run.resolve().parents))
-        return list_mention_files(description.data) or next(filter(None, found), {})
+        # Some other folder, or another file of that name.
+        with suppress(OSError, ValueError):
+            return list_mention_files(RunFolder(run).read_description().data)
     return {}
 
 
-def _read_pairs(folder: Path) -> dict[str, str]:
-    try:
-        # The tables of names, which may be large, are not looked at.
-        path = folder / FOLDER.manifest
-        return list_mention_files(read_manifest(path, FOLDER.version, parts=FOLDER.parts, check_files=False))
-    except (OSError, ValueError):
-        return {}
-
-
-def list_mention_files(record: Mapping[str, Any]) -> dict[str, str]:
-    """List the files of mentions among the sources that a record of training data has: names by hashes."""
-    return {entry["sha256"]: entry["name"] for entry in record.get("sources", {}).get("mentions", [])}
+def list_mention_files(report: Mapping[str, Any]) -> dict[str, str]:
+    """List the files of mentions among the sources in a report on training data: their names by their hashes."""
+    return {entry["sha256"]: entry["name"] for entry in report.get("sources", {}).get("mentions", [])}

@@ -209,8 +209,8 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
         if paths.terminology and self.settings.batch.neighbours:
             self.terminology = Terminology.from_disk(paths.terminology)
             self.hashes["terminology"] = self.terminology.fingerprint
-        counts = {"pairs": len(self.data), "names": len(self.data.names)}
-        return TrainingData(paths.pairs, counts, self.hashes, self.data.concepts.to_list())
+        report = {"pairs": len(self.data), "names": len(self.data.names), "sources": self.data.files}
+        return TrainingData(paths.pairs, report, self.hashes, self.data.concepts.to_list())
 
     def prepare_batches(self) -> None:
         """Order the pairs, and make the objective. One process of a launch searches for neighbours."""

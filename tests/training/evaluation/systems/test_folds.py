@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from conftest import make_encoder_folder
 
-from spacy_sapbert.files import hash_file
 from training.data.accuracy import find, judge
 from training.data.further_pairs import write_finetuning_pairs
+from training.data.pairs import read_pairs
 from training.data.run_folder import RunDescription, RunFolder
 from training.engine.method import TrainingData
 from training.evaluation.config import read_measurement
@@ -74,9 +74,8 @@ def write_run(run, files, *, seed=0):
     """Write what a run of `train finetune` leaves, but for an encoder that was not trained."""
     data = write_finetuning_pairs(files, files[0].parent / "names.tsv", run / "pairs")
     assert data["counts"]["pairs"]
-    sha256 = json.loads((run / "pairs" / "pairs.json").read_text())["sha256"]
     paths = {"encoder": "", "pairs": str(run / "pairs"), "output": str(run)}
-    description = RunDescription({"paths": paths}, {"sha256": {"pairs": sha256}}, {}, {})
+    description = RunDescription({"paths": paths}, {"sources": read_pairs(run / "pairs").files}, {}, {})
     RunFolder(run).description.write_text(json.dumps(asdict(description)))
     make_encoder_folder(run / "encoder", seed=seed)
 
@@ -165,17 +164,6 @@ def leak_test_part(folder):
     return "fold 1.*on fold1.test.jsonl"
 
 
-def leak_without_pairs(folder):
-    """The files that a BioSyn run was trained on, which are gone, by their hashes."""
-    path = RunFolder(folder / "runs" / "toy-1").description
-    data = json.loads(path.read_text())
-    manifest = json.loads((folder / "runs" / "toy-0" / "pairs" / "pairs.json").read_text())
-    data["data"]["sources"] = {"mentions": manifest["sources"]["mentions"]}
-    data["settings"]["paths"] = {"mentions": "gone.jsonl", "encoder": "gone"}
-    path.write_text(json.dumps(data))
-    return "fold 1.*on fold0.train.jsonl"
-
-
 def leak_of_one_model(folder):
     """One model for all folds."""
     change_systems(folder, "{corpus}-{fold}", "toy-1")
@@ -188,7 +176,7 @@ def leak_under_backoff(folder):
     return "fold 0 of toy.*on fold1.train.jsonl"
 
 
-LEAKS = [leak_files, leak_test_part, leak_without_pairs, leak_of_one_model, leak_under_backoff]
+LEAKS = [leak_files, leak_test_part, leak_of_one_model, leak_under_backoff]
 
 
 @pytest.mark.parametrize("leak", LEAKS)
@@ -212,7 +200,6 @@ def test_what_is_missing_is_named(suite):
         ("toy/fold2.train.jsonl", r"fold by fold.*no .*toy/fold2.train.jsonl\*"),
         # Without its record, nothing says what a model was trained on.
         ("runs/toy-1/settings.json", "nothing says.*runs/toy-1/encoder"),
-        ("runs/toy-1/pairs", "nothing says.*runs/toy-1/encoder"),
     ]:
         shutil.move(suite / path, kept)
         assert re.search(message, explain()), (path, explain())
@@ -239,13 +226,9 @@ def test_models_of_folds_need_folds(suite):
         run(suite)
 
 
-@pytest.mark.parametrize("by_pairs", [True, False])
-def test_runs_of_a_sweep_are_refused_before_they_learn_from_another_fold(suite, by_pairs):
-    """SapBERT reads pairs of mentions, BioSyn reads mentions and lists them in its data."""
+def test_runs_of_a_sweep_are_refused_before_they_learn_from_another_fold(suite):
     task = read_measurement(suite / "systems.cfg").tasks["toy.strict"]
-    paths = {"pairs": str(suite / "runs" / "toy-0" / "pairs")} if by_pairs else {}
-    mentions = [{"name": "fold0.train.jsonl", "sha256": hash_file(list_parts(suite, 0)[0])}]
-    data = TrainingData("", {} if by_pairs else {"sources": {"mentions": mentions}}, "", ())
-    settings = SimpleNamespace(paths=SimpleNamespace(output="out/a"), to_dict=lambda: {"paths": paths})
+    data = TrainingData("", {"sources": read_pairs(suite / "runs" / "toy-0" / "pairs").files}, "", ())
+    settings = SimpleNamespace(paths=SimpleNamespace(output="out/a"))
     with pytest.raises(ValueError, match=r"out/a can't be measured on fold 1 of toy.*fold0.train.jsonl"):
         check_data(settings, data, {"toy.strict": task})
