@@ -22,6 +22,7 @@ from spacy_sapbert.progress import show_progress
 from spacy_sapbert.settings import Settings
 
 from .data.accuracy import label_figure, list_headlines
+from .data.frame import write_results
 from .data.run_folder import RunFolder, RunReport, write_text
 from .data.splits import check_held_out
 from .encoders.bases import EncoderChoice, load_base
@@ -32,7 +33,6 @@ from .engine.run import find_checkpoint, read_data, train
 from .engine.settings import TrainingSettings, read_config
 from .evaluation.config import Measurement
 from .evaluation.folds import list_mention_files, refuse_leaks
-from .evaluation.frame import write_results
 from .evaluation.measure import MEASURED_FILE, measure
 from .evaluation.relations import RelationTask
 from .evaluation.settings import Task

@@ -13,8 +13,8 @@ import polars as pl
 
 from goldens.values import hash_rows, keep_figures, read_json, read_lines
 from training.data.accuracy import name_figure
+from training.data.frame import read_results as read_results_frame
 from training.data.pairs import read_pairs
-from training.evaluation.frame import read_results as read_results_frame
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = "training"

@@ -11,11 +11,11 @@ from weasel.util import load_project_config
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
+from training.data.frame import read_results
 from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
 from training.encoders.export import average_encoders
-from training.evaluation.frame import read_results
 
 ROOT = Path(__file__).parents[2]
 PROJECT = ROOT / "projects" / "open_encoder"

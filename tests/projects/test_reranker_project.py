@@ -21,8 +21,8 @@ from weasel.util import load_project_config
 
 from spacy_sapbert.reranker.prior import CHANCE
 from training.cli import app as training_cli
+from training.data.frame import read_results
 from training.encoders.export import write_static_encoder
-from training.evaluation.frame import read_results
 
 # A few annotations are all right, or all wrong.
 pytestmark = pytest.mark.filterwarnings(

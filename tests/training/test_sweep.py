@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.cli.application import parse_numbers
+from training.data.frame import SCHEMA, read_results
 from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder, RunReport
 from training.data.task import LinkingTask
 from training.engine.run import export_run
 from training.engine.settings import read_config
 from training.evaluation.config import Measurement, read_measurement
-from training.evaluation.frame import SCHEMA, read_results
 from training.evaluation.measure import measure
 from training.evaluation.systems.encoder import EncoderSystem
 from training.evaluation.tasks import NamesTask

@@ -46,8 +46,8 @@ def run_measurement(
     A task whose files are "" is left out.
     """
     from ..data.accuracy import label_figure, list_headlines
+    from ..data.frame import RESULTS_FILE
     from ..evaluation.config import read_measurement
-    from ..evaluation.frame import RESULTS_FILE
     from ..report.literature import check_published
 
     measurement = read_measurement(config, read_overrides(context.args))

@@ -17,6 +17,7 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import EncoderSource
 
 from ..data.accuracy import ACCURACY, ANSWER_METRICS, label_figure, take_headlines
+from ..data.frame import read_results
 from ..data.run_folder import RunFolder, RunReport, list_versions
 from ..markup import format_rows, list_counts
 from .bases import SMALL, read_bases
@@ -61,15 +62,10 @@ def read_encoder_results(path: str | Path, fingerprint: str) -> dict[str, dict[s
     """Read the results of an encoder by task and metric from a `results.parquet` of `measure`: accuracies at ranks, or
     precision, recall and F1.
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"There are no results in {path} (seen from {Path.cwd()}). `measure` writes them.")
-    try:
-        frame = pl.read_parquet(path, columns=["task", "metric", "rank", "value", "fingerprint"])
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise ValueError(f"{path} is not a table of results: {error}. Give a results.parquet of `measure`.") from error
+    frame = read_results(path)
     own = frame.filter(pl.col("fingerprint") == fingerprint, pl.col("metric").is_in([ACCURACY, *ANSWER_METRICS]))
     rows: dict[str, dict[str, float]] = {}
-    for task, metric, rank, value, _ in own.iter_rows():
+    for task, metric, rank, value in own.select("task", "metric", "rank", "value").iter_rows():
         rows.setdefault(task, {})[label_figure(metric, rank)] = value
     if not rows:
         measured = ", ".join(sorted(set(frame["fingerprint"]))) or "none"

@@ -17,8 +17,8 @@ from pydantic import TypeAdapter
 from spacy_sapbert.progress import show_progress
 
 from ..data.accuracy import Figure
+from ..data.frame import SCHEMA, write_results
 from ..data.run_folder import list_versions, write_json
-from .frame import SCHEMA, write_results
 from .predictions import write_predictions
 from .settings import Missing, System, Task
 

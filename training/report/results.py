@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from ..data.accuracy import label_figure
+from ..data.frame import read_results
 from ..data.task import CONCEPT
-from ..evaluation.frame import read_results
 from ..evaluation.measure import MEASURED_FILE, PREDICTIONS_FOLDER
 
 FACTS = ("config", "versions", "seconds", "systems", "tasks", "results", "missing")

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from spacy_sapbert.encoder.transformer import find_chosen
 from training.cli import app
 from training.cli.application import choose_device
+from training.data.frame import read_results
 from training.data.task import LinkingTask
 from training.engine.run import open_processes
-from training.evaluation.frame import read_results
 
 ENCODING = {"export", "figures histograms", "figures neighbours", "figures tsne", "measure", "sweep", "train"}
 

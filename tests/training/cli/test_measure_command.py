@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
+from training.data.frame import read_results
 from training.data.task import LinkingTask
-from training.evaluation.frame import read_results
 
 CONFIG = """[systems]
 

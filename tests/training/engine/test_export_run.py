@@ -19,6 +19,7 @@ from spacy_sapbert.encoder.folder import read_encoder
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import compute_fingerprint
 from training.cli import app
+from training.data.frame import SCHEMA
 from training.data.run_folder import RunFolder
 from training.engine.checkpoints import STATE_FILE
 from training.engine.run import export_run, find_checkpoint, measure_names, train
@@ -170,7 +171,9 @@ def test_the_card_says_what_was_made_and_measured(run, tmp_path):
 
     def write_figures(*rows):
         columns = ["task", "metric", "rank", "value", "fingerprint"]
-        pl.DataFrame(rows, columns, orient="row").write_parquet(results)
+        frame = pl.DataFrame(rows, columns, orient="row")
+        others = {name: pl.lit(None) for name in SCHEMA if name not in columns}
+        frame.with_columns(**others).select(*SCHEMA).cast(SCHEMA).write_parquet(results)
 
     assert "Step 4, share of the base 0.5, bf16" in export("bare")
     fingerprint, results = load(tmp_path / "bare").fingerprint, tmp_path / "results.parquet"
@@ -200,7 +203,7 @@ def test_the_card_says_what_was_made_and_measured(run, tmp_path):
     write_figures(of_another)
     assert "of other encoders (fff" in export("other", "--results", results, fails=True)
     pl.DataFrame({"task": ["a"]}).write_parquet(results)
-    assert "not a table of results" in export("other", "--results", results, fails=True)
+    assert "has other columns than" in export("other", "--results", results, fails=True)
     results.write_text("no table")
     assert "not a table of results" in export("other", "--results", results, fails=True)
     for option, what in (("--results", "no results in"), ("--notes", "no file")):

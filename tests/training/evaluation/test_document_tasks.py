@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
+from training.data.frame import read_results
 from training.encoders.export import write_static_encoder
 from training.evaluation.config import read_measurement
 from training.evaluation.documents import (
@@ -24,7 +25,6 @@ from training.evaluation.documents import (
     link_documents,
     summarise_links,
 )
-from training.evaluation.frame import read_results
 from training.evaluation.settings import Limits
 from training.figures.curves import draw_confidence, read_confidence
 

@@ -12,10 +12,10 @@ from conftest import make_encoder_folder
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.accuracy import Figure
+from training.data.frame import SCHEMA, read_results, write_results
 from training.data.task import LinkingTask
 from training.evaluation import measure as measure_module
 from training.evaluation.config import TASK_KINDS, read_measurement
-from training.evaluation.frame import SCHEMA, read_results, write_results
 from training.evaluation.measure import measure
 from training.evaluation.predictions import read_predictions
 from training.evaluation.settings import Limits, Measured, System, TaskSettings

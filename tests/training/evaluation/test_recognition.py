@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
+from training.data.frame import read_results
 from training.encoders.export import write_static_encoder
 from training.evaluation.documents import PipelineSystem, read_terminology
-from training.evaluation.frame import read_results
 from training.evaluation.recognition import ConceptIds, PhraseMatcherSystem, RecognitionTask, list_errors, score
 
 TEXT = "Severe muscle pain and head cold in colds. The cold was mild."

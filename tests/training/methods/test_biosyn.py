@@ -15,7 +15,9 @@ from small_runs import assert_same_course
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.encoders.embeddings import Embeddings
 from training.engine.run import train
+from training.evaluation.systems.encoder import TrainedBioSyn
 from training.methods.biosyn import method as biosyn_method
+from training.methods.biosyn import sparse
 from training.methods.biosyn.method import (
     BioSyn,
     find_positives,
@@ -24,7 +26,7 @@ from training.methods.biosyn.method import (
     marginal_loss,
     read_biosyn_data,
 )
-from training.methods.biosyn.scorer import BioSynScorer, SparseEncoder, score_sparse, search_blocks
+from training.methods.biosyn.sparse import SparseEncoder, score_sparse
 from training.methods.registry import make_settings
 
 TEXTS = st.lists(st.text("abc ", min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=9)
@@ -93,8 +95,10 @@ def test_mentions_are_chosen_and_names_joined(tmp_path):
 )
 def test_blocks_find_what_a_sort_finds(above, products, k, query_block, name_block):
     scores = np.array(products, dtype=np.float32).reshape(-1, 7)
-    sizes = {"query_block": query_block, "name_block": name_block}
-    rows, found = search_blocks(lambda q: lambda n: scores[q, n], len(scores), 7, k, above=above, **sizes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse, "QUERY_BLOCK", query_block)
+        patch.setattr(sparse, "NAME_BLOCK", name_block)
+        rows, found = sparse.search_blocks(lambda q: lambda n: scores[q, n], len(scores), 7, k, above=above)
     for query, row in enumerate(scores.tolist()):
         wanted = sorted((i for i in range(7) if row[i] > above), key=lambda i: (-row[i], i))[:k]
         assert rows[query].tolist() == wanted + [-1] * (k - len(wanted))
@@ -171,12 +175,12 @@ def test_scores_in_training_are_those_of_search(tmp_path, encoder_folder, encode
     method.loss(0, 1.0)
     mentions = method._list_mentions(0)
     scores, candidates = seen[0].detach().numpy(), method.candidates[mentions]
-    data, sparse = method.data, method.sparse
-    shared = (sparse.encode(data.mentions) @ sparse.encode(data.names).T).toarray()
+    data, characters = method.data, method.sparse
+    shared = (characters.encode(data.mentions) @ characters.encode(data.names).T).toarray()
     dense = encoder.encode_unscaled(data.mentions) @ encoder.encode_unscaled(data.names).T
     expected = 3.0 * shared + dense
     np.testing.assert_allclose(scores, np.take_along_axis(expected[mentions], candidates, axis=1), rtol=1e-4)
-    rows, found = BioSynScorer(Embeddings(encoder), sparse, 3.0).search(data.names, data.mentions, 3)
+    rows, found = TrainedBioSyn.of((Embeddings(encoder), characters, 3.0)).search(data.names, data.mentions, 3)
     assert rows.tolist() == np.argsort(-expected, axis=1, kind="stable")[:, :3].tolist()
     np.testing.assert_allclose(found, -np.sort(-expected, axis=1)[:, :3], rtol=1e-4)
 
@@ -188,25 +192,26 @@ def test_what_was_trained_is_loaded_and_learns(tmp_path, encoder_folder):
     assert epochs[-1]["loss"] < epochs[0]["loss"] / 2
     assert report.training["sparse_weight"] == epochs[-1]["sparse_weight"] != 0
     assert report.to_dict() == json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf8"))
-    system = BioSynScorer.from_disk(tmp_path / "run")
-    assert system.weight == report.training["sparse_weight"]
-    assert system.embeddings.encoder.fingerprint == report.encoder["trained"]
+    system = TrainedBioSyn(model=str(tmp_path / "run"))
+    embeddings, _, weight = system.loaded
+    assert weight == report.training["sparse_weight"]
+    assert embeddings.encoder.fingerprint == report.encoder["trained"]
     data = read_biosyn_data([tmp_path / "mentions.jsonl"], tmp_path / "dictionary.tsv")
     rows, _ = system.search(data.names, data.mentions, 1)
     is_right = [gold <= data.ids[row] for gold, (row,) in zip(data.gold, rows.tolist(), strict=True)]
     assert sum(is_right) >= 5
     # Folders of something else are refused.
     with pytest.raises(FileNotFoundError, match="biosyn.json"):
-        BioSynScorer.from_disk(tmp_path)
+        TrainedBioSyn(model=str(tmp_path)).load()
     path = tmp_path / "run" / "biosyn.json"
     data = json.loads(path.read_text(encoding="utf8"))
     path.write_text(json.dumps({**data, "encoder": "0"}), encoding="utf8")
     with pytest.raises(ValueError, match="is not the one that its weight"):
-        BioSynScorer.from_disk(tmp_path / "run")
+        system.load()
     for bad in ("{", "[]", json.dumps({**data, "sparse": {"vocabulary": ["a"], "idf": []}})):
         path.write_text(bad, encoding="utf8")
         with pytest.raises(ValueError, match="was not written by a training of BioSyn"):
-            BioSynScorer.from_disk(tmp_path / "run")
+            system.load()
 
 
 def test_a_run_goes_on_as_if_it_had_not_been_stopped(tmp_path, encoder_folder):

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from scipy.stats import ttest_1samp, ttest_rel
 
+from training.data.frame import SCHEMA, write_results
 from training.data.task import LinkingTask
-from training.evaluation.frame import SCHEMA, write_results
 from training.markup import cut_text, escape_markdown, format_rows, isolate
 from training.report.report import _draw, make_report
 from training.report.results import Results

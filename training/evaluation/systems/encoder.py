@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Literal
@@ -25,7 +26,7 @@ from spacy_sapbert.terminology import TerminologyBuilder
 from ...encoders.bases import SMALL, EncoderChoice, find_encoder, load_base
 from ...encoders.embeddings import Embeddings
 from ...engine.nearest import search_on_device
-from ...methods.biosyn.scorer import BIOSYN_FILE, BioSynScorer, pad
+from ...methods.biosyn.sparse import BIOSYN_FILE, SparseEncoder, pad, score_sparse, search_blocks
 from ..settings import System
 
 MENTIONS = "mentions"
@@ -166,7 +167,8 @@ def store_vectors(names: pl.Series, embeddings: Embeddings, folder: str) -> None
 
 
 class TrainedBioSyn(System):
-    """BioSyn (Sung et al., ACL 2020): look-up by vectors and by shared characters at once.
+    """BioSyn (Sung et al., ACL 2020, section 3.1): finds the names of the whole dictionary with the highest sum of the
+    inner product of vectors, as the encoder gives them, and the weighted product of sparse ones.
 
     model (str): The output folder of its training.
     """
@@ -179,8 +181,34 @@ class TrainedBioSyn(System):
     def identity(self) -> dict[str, Any]:
         return {"kind": "biosyn", "model": hash_file(Path(self.model) / BIOSYN_FILE)}
 
-    def load(self) -> BioSynScorer:
-        return BioSynScorer.from_disk(self.model, cache=self.cache or None)
+    def load(self) -> tuple[Embeddings, SparseEncoder, float]:
+        """Load the encoder, the sparse one and its weight."""
+        path = Path(self.model) / BIOSYN_FILE
+        try:
+            data = json.loads(path.read_text(encoding="utf8"))
+            trained, weight = data["encoder"], float(data["weight"])
+            sparse = SparseEncoder(data["sparse"]["vocabulary"], data["sparse"]["idf"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} was not written by a training of BioSyn: {error!r}. Give the output folder of a run with the "
+                "method biosyn, or train again."
+            ) from error
+        shim = EncoderShim({}, "auto")
+        shim.load(Path(self.model) / "encoder")
+        if shim.fingerprint != trained:
+            raise ValueError(
+                f"The encoder in {self.model} is not the one that its weight of shared characters was learned with: "
+                f"its fingerprint is {shim.fingerprint}, not {trained}. Train again, or put the right one there."
+            )
+        return Embeddings(shim, self.cache or None), sparse, weight
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-        return self.loaded.search(names, queries, k)
+        embeddings, encoder, weight = self.loaded
+        left, right = (embeddings.take(strings, normalised=False) for strings in (queries, names))
+        sparse = score_sparse(encoder.encode(queries), encoder.encode(names))
+
+        def take_queries(block: slice) -> Callable[[slice], np.ndarray]:
+            shared, dense = sparse(block), left[block]
+            return lambda rows: shared(rows) * weight + dense @ right[rows].T
+
+        return search_blocks(take_queries, len(queries), len(names), k)

@@ -14,7 +14,7 @@ from pydantic import PrivateAttr
 from ...data.accuracy import NearestNames, find
 from ...data.mentions import EQUAL_IDS
 from ...data.task import LinkingTask
-from ...methods.biosyn.scorer import NAME_BLOCK, QUERY_BLOCK, SparseEncoder, pad, score_sparse, search_blocks
+from ...methods.biosyn.sparse import SparseEncoder, pad, score_sparse, search_blocks
 from ..folds import FOLD
 from ..settings import System
 
@@ -53,8 +53,7 @@ class CharacterTfidf(System):
         """Find the names with the highest cosine, without those that share no character."""
         encoder = SparseEncoder.fit(names)
         score = score_sparse(encoder.encode(queries), encoder.encode(names))
-        sizes = {"query_block": QUERY_BLOCK, "name_block": NAME_BLOCK}
-        return search_blocks(score, len(queries), len(names), k, above=0.0, **sizes)
+        return search_blocks(score, len(queries), len(names), k, above=0.0)
 
 
 class BackoffSystem(System):

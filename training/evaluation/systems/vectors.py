@@ -21,7 +21,7 @@ from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import unpacked
 from spacy_sapbert.terminology.readers.rrf import find_rows
 
-from ...methods.biosyn.scorer import pad
+from ...methods.biosyn.sparse import pad
 from ..settings import System
 
 LONGEST_LINE = 100

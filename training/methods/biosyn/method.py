@@ -30,7 +30,7 @@ from ...engine.gradient import join_chunks
 from ...engine.method import Ending, Method, Model, TrainingData, copy_transformer
 from ...engine.nearest import search_on_device
 from ...engine.settings import BatchSettings, OptimizerSettings, PathSettings, RunSettings, TrainingSettings, refuse
-from .scorer import BIOSYN_FILE, FORMAT_VERSION, SparseEncoder, score_sparse, search_blocks
+from .sparse import BIOSYN_FILE, SparseEncoder, score_sparse, search_blocks
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -316,11 +316,10 @@ class BioSyn(Method[BioSynSettings]):
             self._set_candidates(state["candidates"].numpy())
 
     def finish(self, trained: EncoderShim, ending: Ending) -> dict[str, Any]:
-        """Save the sparse encoder and its weight for `BioSynScorer.from_disk`, and describe the epochs."""
+        """Save the sparse encoder and its weight for systems of the kind "biosyn", and describe the epochs."""
         self._note_weight()
         weight = self.sparse_weight.item()
         data = {
-            "format": FORMAT_VERSION,
             "weight": weight,
             "encoder": trained.fingerprint,
             "settings": self.settings.decisive(),

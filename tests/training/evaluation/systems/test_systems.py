@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.task import LinkingTask
 from training.encoders.embeddings import Embeddings
-from training.evaluation.systems import lexical
 from training.evaluation.systems.encoder import EncoderSystem, LinkerSystem
 from training.evaluation.systems.lexical import CharacterTfidf, DictionaryBackoff, ExactMatch
-from training.methods.biosyn.scorer import take_top
+from training.methods.biosyn import sparse
+from training.methods.biosyn.sparse import take_top
 
 TEXTS = st.lists(st.text("abc ", min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=9)
 
@@ -42,8 +42,8 @@ def test_tfidf_equals_dense_products(names, queries, blocks):
     products = vectorizer.transform(queries).toarray() @ right.T
     k = max(1, len(names) - 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lexical, "QUERY_BLOCK", blocks[0])
-        patch.setattr(lexical, "NAME_BLOCK", blocks[1])
+        patch.setattr(sparse, "QUERY_BLOCK", blocks[0])
+        patch.setattr(sparse, "NAME_BLOCK", blocks[1])
         rows, scores = CharacterTfidf().search(names, queries, k)
     for query in range(len(queries)):
         found = rows[query][rows[query] >= 0]

@@ -32,13 +32,7 @@ def write_results(frame: pl.DataFrame, folder: str | Path) -> None:
 
 
 def read_results(folder: str | Path) -> pl.DataFrame:
-    """Read the frame of a folder that `measure` has written, or of a file results.parquet.
-
-    folder (str | Path): The folder or the file.
-    RETURNS (pl.DataFrame): The columns of `SCHEMA`.
-    RAISES (FileNotFoundError): If there is none.
-    RAISES (ValueError): If the file holds something else.
-    """
+    """Read the frame of a folder that `measure` has written, or of a file results.parquet."""
     path = Path(folder) / RESULTS_FILE if Path(folder).is_dir() else Path(folder)
     if not path.is_file():
         raise FileNotFoundError(f"There are no results in {path} (seen from {Path.cwd()}). `measure` writes them.")

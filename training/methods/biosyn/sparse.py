@@ -1,26 +1,17 @@
-"""Search in blocks, sparse vectors of strings, and the trained scorer of BioSyn, which adds up both kinds of products.
-
-No array ever holds the scores of all queries and all names.
-"""
+"""Search in blocks, and sparse vectors of strings. No array ever holds the scores of all queries and all names."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spacy_sapbert.encoder.shim import EncoderShim
-
-from ...encoders.embeddings import Embeddings
-
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+# In the folder of a run: the sparse encoder, its weight, and the fingerprint of the encoder.
 BIOSYN_FILE = "biosyn.json"
-FORMAT_VERSION = 1
 # 256 x 16,384 scores are 17 MB.
 QUERY_BLOCK = 256
 NAME_BLOCK = 16_384
@@ -30,23 +21,16 @@ Score = Callable[[slice], Callable[[slice], np.ndarray]]
 
 
 def search_blocks(
-    score: Score,
-    n_queries: int,
-    n_names: int,
-    k: int,
-    *,
-    above: float = -np.inf,
-    query_block: int = QUERY_BLOCK,
-    name_block: int = NAME_BLOCK,
+    score: Score, n_queries: int, n_names: int, k: int, *, above: float = -np.inf
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the k names with the highest scores above a limit, block after block; equal scores by row. Rows and scores
     are as `Searcher.search` returns them."""
     rows = np.full((n_queries, k), -1, dtype=np.int64)
     scores = np.full((n_queries, k), -np.inf, dtype=np.float32)
-    for first in range(0, n_queries, query_block):
-        take_names = score(slice(first, min(first + query_block, n_queries)))
-        for start in range(0, n_names, name_block):
-            products = take_names(slice(start, min(start + name_block, n_names)))
+    for first in range(0, n_queries, QUERY_BLOCK):
+        take_names = score(slice(first, min(first + QUERY_BLOCK, n_queries)))
+        for start in range(0, n_names, NAME_BLOCK):
+            products = take_names(slice(start, min(start + NAME_BLOCK, n_names)))
             for query, of_query in enumerate(products, first):
                 # A later row that only equals the last of the best comes after it.
                 new = np.flatnonzero(of_query > max(above, scores[query, -1]))
@@ -118,49 +102,3 @@ def score_sparse(queries: csr_matrix, names: csr_matrix) -> Score:
         return lambda rows: np.ascontiguousarray((names[rows] @ columns).T)
 
     return take_queries
-
-
-class BioSynScorer:
-    """Finds the names with the highest sum of the inner product of vectors and the weighted product of sparse ones
-    (section 3.1). The whole dictionary is searched, not only candidates. Vectors are taken as the encoder gives them.
-    """
-
-    def __init__(self, embeddings: Embeddings, sparse: SparseEncoder, weight: float) -> None:
-        self.embeddings = embeddings
-        self.sparse = sparse
-        self.weight = weight
-
-    @classmethod
-    def from_disk(cls, folder: str | Path, *, cache: str | Path | None = None) -> BioSynScorer:
-        """Load what training has written to its output folder. With a cache, vectors of strings are kept there."""
-        path = Path(folder) / BIOSYN_FILE
-        try:
-            data = json.loads(path.read_text(encoding="utf8"))
-            trained, weight = data["encoder"], float(data["weight"])
-            sparse = SparseEncoder(data["sparse"]["vocabulary"], data["sparse"]["idf"])
-            if data["format"] != FORMAT_VERSION:
-                raise ValueError(f"its format is {data['format']}")
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{path} was not written by a training of BioSyn: {error!r}. Give the output folder of a run with the "
-                "method biosyn, or train again."
-            ) from error
-        encoder = EncoderShim({}, "auto")
-        encoder.load(Path(folder) / "encoder")
-        if encoder.fingerprint != trained:
-            raise ValueError(
-                f"The encoder in {folder} is not the one that its weight of shared characters was learned with: its "
-                f"fingerprint is {encoder.fingerprint}, not {trained}. Train again, or put the right one there."
-            )
-        return cls(Embeddings(encoder, cache), sparse, weight)
-
-    def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the names with the highest scores. See `Searcher.search`."""
-        left, right = (self.embeddings.take(strings, normalised=False) for strings in (queries, names))
-        sparse = score_sparse(self.sparse.encode(queries), self.sparse.encode(names))
-
-        def take_queries(block: slice) -> Callable[[slice], np.ndarray]:
-            shared, dense = sparse(block), left[block]
-            return lambda rows: shared(rows) * self.weight + dense @ right[rows].T
-
-        return search_blocks(take_queries, len(queries), len(names), k)
