@@ -234,13 +234,14 @@ def check_is_file(path: Path) -> None:
 
 @contextmanager
 def write_whole(path: Path) -> Iterator[Path]:
-    """Give a temporary file to write, and move it into place when the block ends without an error."""
+    """Give a temporary file to write, and move it into place when the block ends without an error. Folders are made."""
     if path.is_dir():
         raise IsADirectoryError(IS_FOLDER.format(path=path))
     # Another run may write there at the same time.
     temporary = path.with_name(f"{path.name}.{uuid4().hex}.part")
     try:
         with _named_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
             temporary.touch()
             mode = stat.S_IMODE((path if path.exists() else temporary).stat().st_mode)
             yield temporary

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -158,6 +159,16 @@ def count_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def find_processor() -> str:
+    """Find the model of the processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()
+
+
 def peak_memory() -> int:
     """Return the most memory that this process, or one that it has waited for, has had in place so far: bytes, mapped
     files included."""
@@ -241,14 +252,20 @@ def describe(packages: Sequence[str], inputs: Sequence[Path], threads: int) -> d
     """Describe what figures depend on: machine, load, versions, hashes of files (those directly in a folder)."""
     from spacy_sapbert.files import hash_file
 
-    from .machine import describe_machine, find_versions
+    from .data.run_folder import find_versions
 
     files = [file for path in inputs for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
     # Several files can have the same name, but not the same content and another hash.
     hashes = {f"{file.resolve().parent.name}/{file.name}": hash_file(file) for file in files if file.is_file()}
-    load = round(os.getloadavg()[0], 2)
-    used = {"threads": threads or count_processors(), "load_average": load}
-    return {**describe_machine(), **used, "versions": find_versions(packages), "inputs": hashes}
+    return {
+        "processor": find_processor(),
+        "processors": os.cpu_count(),
+        "platform": platform.platform(),
+        "threads": threads or count_processors(),
+        "load_average": round(os.getloadavg()[0], 2),
+        "versions": find_versions(packages),
+        "inputs": hashes,
+    }
 
 
 def write_report(path: Path, table: str, facts: Sequence[str], described: Mapping[str, Any], data: Any) -> None:
@@ -261,7 +278,6 @@ def write_report(path: Path, table: str, facts: Sequence[str], described: Mappin
         f"{described['load_average']:g} before the run."
     )
     text = "\n".join([table, "", *(f"* {fact}" for fact in (*facts, machine, f"Versions: {versions}.")), ""])
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path.with_suffix(".json"), {**described, "facts": list(facts), **data})
     write_text(path.with_suffix(".md"), text)
     sys.stdout.write(f"{text}\n")

@@ -172,7 +172,6 @@ def run_sweep(sweep: Sweep, measurement: Measurement, output: str | Path) -> str
             "with `python -m training sweep`; single runs can be started in several processes."
         )
     output = Path(output)
-    output.mkdir(parents=True, exist_ok=True)
     runs = [(name, seed, run) for name, seeds in sweep.variants.items() for seed, run in seeds.items()]
     bases = _load_bases(sweep)
     # All seeds of a variant learn from the same data.

@@ -144,7 +144,6 @@ def neighbours(
     names = pl.concat([names, others.filter(pl.col("id").is_in(concept))])
     tables += [find_translations(vectors, names, single, target=TARGET) for single in concept]
     text = "\n".join(f"{table['title']}\n\n{format_rows(table['columns'], table['rows'])}" for table in tables)
-    output.mkdir(parents=True, exist_ok=True)
     write_text(output / "neighbours.json", json.dumps({"tables": tables}, indent=2, ensure_ascii=False))
     write_text(output / "neighbours.md", text)
     typer.echo(text)

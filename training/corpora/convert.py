@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,6 +21,7 @@ from spacy_sapbert.files import fill_folder, hash_file
 from spacy_sapbert.terminology import Terminology
 
 from ..data.mentions import EQUAL_IDS
+from ..data.run_folder import write_lines
 from . import documents, lists, vocabularies
 from .documents import read_prodigy_corpus
 from .gold import KnownIds, list_gold_spans, make_gold_docs, split_documents
@@ -111,9 +111,9 @@ def convert_corpus(
     report_name = f"{corpus.source['format']}.json"
     with fill_folder(Path(output), last=report_name) as folder:
         for part, mentions in corpus.mentions.items():
-            _write_lines(folder / f"{part}.jsonl.gz", (mention.to_line() for mention in mentions))
+            write_lines(folder / f"{part}.jsonl.gz", (mention.to_line() for mention in mentions))
         for part, names in corpus.dictionaries.items():
-            _write_lines(folder / f"{part}.tsv.gz", (f"{ids}\t{text}" for ids, text in names))
+            write_lines(folder / f"{part}.tsv.gz", (f"{ids}\t{text}" for ids, text in names))
         # The hash tells the dictionary from another one that is put in its place.
         hashes = {part: hash_file(folder / f"{part}.tsv.gz") for part in corpus.releases}
         releases = {part: {"name": corpus.releases[part], "sha256": sha256} for part, sha256 in hashes.items()}
@@ -195,13 +195,6 @@ def _count_documents(docs: Iterable[Doc]) -> dict[str, int]:
         "with_several_ids": sum("|" in gold for gold in ids),
         "concepts": len({single for gold in ids if gold != NIL for single in gold.split("|")}),
     }
-
-
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    # No time and no name in the header: the same input gives the same bytes.
-    with path.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
-        for line in lines:
-            file.write(f"{line}\n".encode())
 
 
 def _choose_mentions(

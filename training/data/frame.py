@@ -24,7 +24,6 @@ SCHEMA: dict[str, pl.DataType] = {
 
 def write_results(frame: pl.DataFrame, folder: str | Path) -> None:
     """Write results.parquet, and results.tsv to look at."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
     with write_whole(Path(folder) / TABLE_FILE) as temporary:
         frame.write_csv(temporary, separator="\t")
     with write_whole(Path(folder) / RESULTS_FILE) as temporary:

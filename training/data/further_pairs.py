@@ -15,7 +15,7 @@ import polars as pl
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
 
-from .mentions import EQUAL_IDS, read_dictionary_rows, read_mentions
+from .mentions import EQUAL_IDS, read_dictionary_rows, read_mentions, refuse_line
 from .pairs import index_pairs, save_pairs
 
 # Gold ids missing from the dictionary that the report lists.
@@ -131,11 +131,7 @@ def read_translations(file: SourceFile) -> Iterator[tuple[str, str]]:
         if not reason and (len(fields) != expected or not all(fields)):
             reason = f"{len(fields)} fields instead of {expected} with text"
         if reason:
-            form = FORMS.get(separator, " or ".join(FORMS.values()))
-            raise ValueError(
-                f"{file.path}, line {number}: {reason}. The form is {form}. Correct the line or take it out; if "
-                "all lines are of another form, bring the file to this one first."
-            )
+            refuse_line(file, number, reason, FORMS.get(separator, " or ".join(FORMS.values())))
         yield fields[-2], fields[-1]
 
 

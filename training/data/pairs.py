@@ -211,7 +211,6 @@ def write_pairs_text(pairs: PairData, path: str | Path) -> None:
             f"{broken[0]!r} holds a pipe or a line end, which lines of the form CUI||name||name can't say ({path}). "
             "Use the folder of pairs itself, or rename the concept's names."
         )
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
     with write_whole(Path(path)) as temporary, temporary.open("wb") as file:
         for chunk in pairs.decode():
             lines = chunk.select(pl.format("{}||{}||{}", "id", "name_1", "name_2"))

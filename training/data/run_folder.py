@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import platform
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,8 +19,6 @@ from pydantic import BaseModel, ConfigDict
 
 from spacy_sapbert.files import lock_folder, write_whole
 from spacy_sapbert.terminology.readers.lines import parse_record
-
-from ..machine import find_versions
 
 LOCK_FILE = ".run.lock"
 # Strict, because matching files are deleted. Other files in the folder may be the user's own.
@@ -161,9 +162,25 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf8")
 
 
+def write_lines(path: Path, lines: Iterable[str], *, level: int = 9) -> None:
+    """Write a gzipped text file atomically. The same lines give the same bytes: neither time nor name is in them."""
+    with write_whole(path) as temporary, temporary.open("wb") as raw, gzip.GzipFile("", "wb", level, raw, 0) as file:
+        for line in lines:
+            file.write(f"{line}\n".encode())
+
+
 def list_versions(*packages: str) -> dict[str, str]:
     """List the versions that a result depends on: of Python, this project, and packages that are installed."""
     return find_versions(("spacy-sapbert", "torch", "transformers", *packages))
+
+
+def find_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Find the versions of Python and of those packages that are installed."""
+    found = {"python": platform.python_version()}
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
 
 
 @contextmanager

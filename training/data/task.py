@@ -63,7 +63,6 @@ class LinkingTask:
         """Save to a file of JSON. `share_dictionary` writes the dictionary to a file of its own in the same folder,
         once for all tasks with the same names and ids."""
         path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
         # Not `asdict`, which copies millions of names.
         data = {key.name: getattr(self, key.name) for key in fields(self)}
         if share_dictionary:

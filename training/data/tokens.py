@@ -41,7 +41,6 @@ def tokenise_once(names: pl.Series, encoder: EncoderShim, folder: Path) -> Token
     paths = {what: folder / f"{digest.hexdigest()[:16]}-{what}.npy" for what in ("ids", "ends")}
     if not all(path.exists() for path in paths.values()):
         tokens = tokenise(names, encoder)
-        folder.mkdir(parents=True, exist_ok=True)
         for what, path in paths.items():
             with write_whole(path) as temporary, temporary.open("wb") as file:
                 save_array(file, getattr(tokens, what))

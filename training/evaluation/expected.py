@@ -128,7 +128,6 @@ def write_expected(linker: SapbertLinker, output: Path) -> float:
         counts = (sum(of_row.n_homonyms for of_row in kept), sum(of_row.n_opposites for of_row in kept))
         return [title, f"{len(kept):,}", f"{alone:,}", f"{n:,}", share, *map("{:,}".format, counts)]
 
-    output.mkdir(parents=True, exist_ok=True)
     lines = ("\t".join(describe(row)) for row in range(len(ids)))
     write_text(output / TABLE, "".join(f"{line}\n" for line in ("\t".join(COLUMNS), *lines)))
     whole = summarise("all", range(len(ids)))

@@ -163,6 +163,5 @@ def _measure(system: System, task: Task, folder: Path) -> Result:
     if measured.predictions:
         write_predictions(predictions, measured.predictions)
     result = Result(key, identity, measured.figures, measured.details, seconds, bool(measured.predictions))
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, asdict(result))
     return result

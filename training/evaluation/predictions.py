@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ..data.accuracy import Hits, NearestNames, name_figure
-from ..data.run_folder import write_whole
+from ..data.run_folder import write_lines
 from ..data.task import LinkingTask
 
 # Names stored for each query.
@@ -69,16 +69,8 @@ def make_predictions(task: LinkingTask, found: NearestNames, hits: Hits) -> Iter
 
 
 def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
-    """Write predictions (.jsonl.gz), equal ones as equal bytes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        write_whole(path) as temporary,
-        temporary.open("wb") as raw,
-        # Without the time, so that the bytes do not depend on it.
-        gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0, compresslevel=3) as file,
-    ):
-        for prediction in predictions:
-            file.write((json.dumps(asdict(prediction), ensure_ascii=False) + "\n").encode())
+    """Write predictions (.jsonl.gz)."""
+    write_lines(path, (json.dumps(asdict(prediction), ensure_ascii=False) for prediction in predictions), level=3)
 
 
 def read_predictions(path: str | Path) -> list[Prediction]:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data.run_folder import write_text, write_whole
+from spacy_sapbert.files import write_whole
+
+from ..data.run_folder import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,7 +66,6 @@ def draw(paths: Sequence[str | Path], width: float, height: float) -> Iterator[F
         yield figure
         fix_layout(figure)
         for path in files:
-            path.parent.mkdir(parents=True, exist_ok=True)
             ending = path.suffix.lower()
             with write_whole(path) as temporary:
                 figure.savefig(temporary, format=ending[1:], metadata=METADATA[ending])

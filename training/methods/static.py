@@ -158,7 +158,6 @@ class StaticTable(torch.nn.Module):
 
 def save_start(folder: Path, table: StaticTable) -> None:
     """Save tokenizer and table before training, for resuming and for exports."""
-    folder.mkdir(parents=True, exist_ok=True)
     with write_whole(folder / START_FILE) as temporary:
         save_file({"rows": table.start.contiguous()}, temporary, metadata={"tokenizer": table.tokenizer.to_str()})
 

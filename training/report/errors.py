@@ -77,7 +77,6 @@ def _list_wrong(
     """Write all rows to a file, and make a table of some, drawn at random."""
     # A system may have the name of its encoder's folder.
     path = results.folder / ERRORS_FOLDER / re.sub(r"[^\w.-]+", "_", f"{name}.tsv")
-    path.parent.mkdir(exist_ok=True)
     with write_whole(path) as temporary, temporary.open("w", encoding="utf8", newline="") as file:
         csv.writer(file, delimiter="\t", lineterminator="\n").writerows([columns, *rows])
     drawn = sorted(random.Random(0).sample(range(len(rows)), min(N_EXAMPLES, len(rows))))
