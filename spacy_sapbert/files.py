@@ -50,7 +50,6 @@ _LEFTOVER = re.compile(r"\.(saving|replaced)-[0-9a-f]{32}")
 # Names of such folders and of what is in them, however a system writes them.
 _RECOVERY = re.compile(r"\.(sav|replaced|removed)", re.IGNORECASE)
 CHUNK = 1 << 20
-SHA256_DIGITS = 64
 T = TypeVar("T")
 
 
@@ -144,12 +143,9 @@ def _check_files(path: Path, checksums: dict[str, str], used: Iterable[str]) -> 
     for file in files:
         if not file.is_file():
             raise FileNotFoundError(MISSING.format(path=file))
-    # A linker over millions of names has gigabytes of files, and hashing releases the interpreter's lock. Folders that
-    # were saved before XXH3 was used have SHA-256.
-    ways = [hash_file if len(str(expected)) == SHA256_DIGITS else checksum_file for expected in checksums.values()]
+    # A linker over millions of names has gigabytes of files, and hashing releases the interpreter's lock.
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        found_ones = pool.map(lambda way, file: way(file), ways, files)
-        for file, digest, expected in zip(files, found_ones, checksums.values(), strict=True):
+        for file, digest, expected in zip(files, pool.map(checksum_file, files), checksums.values(), strict=True):
             if digest != expected:
                 raise OSError(CHANGED.format(path=file))
 

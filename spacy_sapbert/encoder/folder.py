@@ -157,9 +157,7 @@ def write_encoder(source: AnySource, folder: str | Path) -> None:
             write_transformer(source, temporary)
         if source.card is not None:
             (temporary / CARD_FILE).write_bytes(source.card)
-        data: dict[str, Any] = {"fingerprint": source.fingerprint, "settings": source.settings.to_dict()}
-        if source.kind != TRANSFORMER:
-            data["kind"] = source.kind
+        data = {"kind": source.kind, "fingerprint": source.fingerprint, "settings": source.settings.to_dict()}
         write_manifest(temporary / ENCODER_FILE, FORMAT_VERSION, data)
 
 

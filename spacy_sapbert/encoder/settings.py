@@ -51,17 +51,6 @@ class EncoderSettings(Settings):
         default=True, description="Leave padding out of attention. False, as CODER was trained, needs `pad_to_length`."
     )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain JSON data, as encoder folders and fingerprints have them.
-
-        RETURNS (dict[str, Any]): Values by name. `normalize_writing` is left out where it is off, as in the
-            fingerprint of the bundled encoder.
-        """
-        values = super().to_dict()
-        if not self.normalize_writing:
-            del values["normalize_writing"]
-        return values
-
     @model_validator(mode="before")
     @classmethod
     def _pad_for_mean(cls, values: dict[str, Any]) -> dict[str, Any]:

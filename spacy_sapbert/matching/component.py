@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 BAGS_FILE = "bags.json"
 # Raise it when the shipped lists change, too: the matcher then refuses tables that were saved with other lists.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 1
 # Documents that are read as one text: more take more memory, and are no faster.
 MOST_DOCS = 64
 

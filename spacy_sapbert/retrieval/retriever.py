@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..terminology.table import Terminology
 
 RETRIEVER_FILE = "retriever.json"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 1
 ARRAYS = ("offsets", "name_rows", "keys")
 TABLE_ARRAYS = tuple(f"writing_{name}" for name in NameTable._fields)
 # Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.

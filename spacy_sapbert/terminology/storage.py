@@ -20,7 +20,7 @@ import polars as pl
 from ..errors import MISSING
 from ..files import fill_folder, read_manifest, write_manifest
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 1
 MANIFEST = "terminology.json"
 HEADER = b"Buffers of a table; the manifest has their sizes."
 # Arrow advises to align buffers like this.

@@ -21,7 +21,7 @@ from .settings import describe_difference
 
 STATE_FILE = "state.safetensors"
 CHECKPOINT_FILE = "checkpoint.json"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 1
 KEPT = 2
 # Strict, because matching folders are deleted. Others may be the user's own.
 STEPS = "step-" + 8 * "[0-9]"
