@@ -1,7 +1,13 @@
-"""Terminologies: concepts and their names in one immutable table, and what reads them from files."""
+"""Terminologies: concepts and their names in one immutable table, and what reads them from files.
+
+A reader is a file in `readers`, registered in setup.cfg: `read_obo` stands in readers/obo.py.
+"""
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
+
+from . import readers
 
 if TYPE_CHECKING:
     from .builder import TerminologyBuilder as TerminologyBuilder
@@ -14,12 +20,11 @@ if TYPE_CHECKING:
     from .table import Concept as Concept
     from .table import Terminology as Terminology
 
-_MODULES = {
-    **dict.fromkeys(("Concept", "Terminology"), "table"),
-    **dict.fromkeys(("read_obo", "read_obo_relations"), "readers.obo"),
-    **{"TerminologyBuilder": "builder", "merge": "merging"},
-    **{"read_jsonl": "readers.jsonl", "read_rrf": "readers.rrf", "read_table": "readers.table"},
-}
+_MODULES = {"Concept": "table", "Terminology": "table", "TerminologyBuilder": "builder", "merge": "merging"}
+_MODULES["read_obo_relations"] = "readers.obo"
+# What readers share stands in lines.py and rrf_lines.py.
+_READERS = [found.name for found in iter_modules(readers.__path__) if not found.name.endswith("lines")]
+_MODULES |= {f"read_{name}": f"readers.{name}" for name in _READERS}
 __all__ = list(_MODULES)
 
 

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import hashlib
+import importlib
 import inspect
 import json
 import pickle
@@ -14,23 +15,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rrf_files import atom
+from spacy.util import registry
 
+import spacy_sapbert
 from spacy_sapbert.settings import list_settings
 from spacy_sapbert.terminology import read_jsonl, read_obo, read_rrf, read_table
-from spacy_sapbert.terminology.readers.jsonl import JsonlSettings, make_jsonl_reader
+from spacy_sapbert.terminology.readers.jsonl import make_jsonl_reader
 from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
-from spacy_sapbert.terminology.readers.obo import OboSettings, make_obo_reader
-from spacy_sapbert.terminology.readers.rrf import RrfSettings, make_rrf_reader
-from spacy_sapbert.terminology.readers.table import TableSettings, make_table_reader
+from spacy_sapbert.terminology.readers.rrf import RrfSettings
+from spacy_sapbert.terminology.readers.table import make_table_reader
 from spacy_sapbert.text import normalize_name
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*so the terminology is without")
-READERS = [
-    (read_jsonl, make_jsonl_reader, JsonlSettings),
-    (read_obo, make_obo_reader, OboSettings),
-    (read_table, make_table_reader, TableSettings),
-    (read_rrf, make_rrf_reader, RrfSettings),
-]
+READERS = [name.removeprefix("read_") for name in dir(spacy_sapbert) if re.fullmatch("read_[a-z]+", name)]
 
 
 def test_only_newlines_end_lines_and_invalid_utf8_can_be_told(tmp_path):
@@ -69,8 +66,12 @@ def test_damaged_and_missing_files_are_errors(tmp_path):
         SourceFile(tmp_path)
 
 
-@pytest.mark.parametrize("reader, make, settings", READERS)
-def test_signatures_have_the_settings_and_wrong_ones_are_refused_at_once(reader, make, settings, tmp_path):
+@pytest.mark.parametrize("name", READERS)
+def test_signatures_have_the_settings_and_wrong_ones_are_refused_at_once(name, tmp_path):
+    module = importlib.import_module(f"spacy_sapbert.terminology.readers.{name}")
+    reader, settings = getattr(spacy_sapbert, f"read_{name}"), getattr(module, f"{name.title()}Settings")
+    make = registry.misc.get(f"spacy-sapbert.{name.title()}Terminology.v1")
+    assert make.__name__ == f"make_{name}_reader"
     for function in (reader, make):
         path, *keywords = inspect.signature(function).parameters.values()
         assert path.name == "path" and path.default is path.empty
