@@ -14,6 +14,7 @@ from typing_extensions import NotRequired
 from .abbreviations.component import Abbreviations, expand_abbreviations
 from .errors import BAD_SETTING
 from .forking import kept_property
+from .ragged import count_offsets, list_owners, make_offsets, take_lists
 from .text import normalize_name
 
 AbbreviationForms = Literal["both", "long_form", "short_form"]
@@ -173,7 +174,7 @@ class Candidates:
         lengths = np.concatenate([np.zeros(0, dtype=np.int64), *(part.lengths for part in parts)])
         columns = (np.concatenate([getattr(part, key) for part in parts]) for key in COLUMNS)
         forms = [forms for part in parts for forms in part.forms]
-        return cls(forms, np.concatenate([[0], np.cumsum(lengths)]), *columns)
+        return cls(forms, make_offsets(lengths), *columns)
 
     def __len__(self) -> int:
         return len(self.forms)
@@ -186,7 +187,7 @@ class Candidates:
     @property
     def mention(self) -> np.ndarray:
         """Return the number of each candidate's mention."""
-        return np.repeat(np.arange(len(self.forms)), self.lengths)
+        return list_owners(self.offsets)
 
     def take(self, rows: np.ndarray) -> Candidates:
         """Take some rows in another order, in which those of each mention stand together, and mentions in theirs."""
@@ -194,9 +195,7 @@ class Candidates:
 
     def take_mentions(self, numbers: np.ndarray) -> Candidates:
         """Take the rows of some mentions, in any order, a mention as often as it is wanted."""
-        lengths = self.lengths[numbers]
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        rows = np.repeat(self.offsets[:-1][numbers] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        rows, offsets = take_lists(self.offsets, numbers)
         return self._select(rows, [self.forms[number] for number in numbers.tolist()], offsets)
 
     def _select(self, rows: np.ndarray, forms: Sequence[tuple[str, ...]], offsets: np.ndarray) -> Candidates:
@@ -216,11 +215,6 @@ class Candidates:
         """Keep the first candidate of each mention with each id, given as a number for each row."""
         _, first = np.unique(self.mention * (ids.max(initial=0) + 1) + ids, return_index=True)
         return self if len(first) == len(ids) else self.take(np.sort(first))
-
-
-def count_offsets(mention: np.ndarray, n: int) -> np.ndarray:
-    """Count where the rows of each of `n` mentions start, given each row's mention."""
-    return np.concatenate([[0], np.cumsum(np.bincount(mention, minlength=n))])
 
 
 def merge_forms(candidates: Candidates, ids: np.ndarray) -> Candidates:

@@ -33,8 +33,8 @@ from .candidates import (
     merge_forms,
 )
 from .encoder.settings import find_threshold
-from .encoder.token_lists import TokenLists
 from .forking import EditLock, free_in_children
+from .ragged import TokenLists
 from .settings import Settings, Strings
 from .text import normalize_name
 

@@ -23,7 +23,7 @@ TO_CANDIDATES = [
     "abbreviations/component.py",
     "text.py",
     "encoder/shim.py",
-    "encoder/token_lists.py",
+    "ragged.py",
     "encoder/transformer.py",
     "retrieval/retriever.py",
     "retrieval/name_table.py",

@@ -19,12 +19,12 @@ from typing_extensions import Self
 from ..errors import NO_LIST
 from ..forking import watch_forks
 from ..progress import show_progress
+from ..ragged import TokenIds, TokenLists, number_parts, sum_lists
 from ..settings import explain_unknown, with_settings
 from ..text import normalize_writing
 from .folder import AnySource, pack_encoder, read_encoder, unpack_encoder
 from .settings import AUTO, STATIC, TRANSFORMER, EncoderSettings, Precision, check_device, require_transformers
 from .static import StaticSource
-from .token_lists import TokenIds, TokenLists, number_parts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -218,8 +218,7 @@ class EncoderShim(Shim):
         RETURNS (ndarray): Shape (n,), bool; False if all are special, padding or unknown tokens.
         """
         is_known = ~np.isin(tokens.ids, list(self._in_memory.ignored))
-        n_known = np.concatenate([[0], is_known.cumsum()])[tokens.ends]
-        informative: np.ndarray = np.diff(n_known, prepend=0) > 0
+        informative: np.ndarray = sum_lists(is_known, tokens.offsets) > 0
         return informative
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 256) -> np.ndarray:

@@ -19,8 +19,8 @@ from tokenizers import Tokenizer
 from typing_extensions import Self
 
 from ..errors import BAD_SETTING, MISSING
+from ..ragged import TokenIds, TokenLists
 from .settings import STATIC, EncoderSettings, Precision
-from .token_lists import TokenIds, TokenLists
 
 TABLE_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
@@ -85,8 +85,7 @@ class StaticSource:
         rows, scales = np.asarray(self.rows), self.scales
         lists = tokens if isinstance(tokens, TokenLists) else TokenLists.make(tokens)
         vectors = np.zeros((len(lists), self.width), dtype=np.float32)
-        lengths = np.diff(lists.ends, prepend=0)
-        ids, starts = lists.ids, lists.ends - lengths
+        ids, starts, lengths = lists.ids, lists.offsets[:-1], lists.lengths
         order = np.argsort(-lengths, kind="stable")
         for first in range(0, len(order), BLOCK):
             block = order[first : first + BLOCK]

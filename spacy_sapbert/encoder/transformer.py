@@ -18,8 +18,8 @@ from thinc.api import get_torch_default_device
 from tokenizers import Tokenizer
 
 from ..errors import BAD_SETTING
+from ..ragged import TokenIds
 from .settings import ADAPTED, AUTO, TRANSFORMER, EncoderSettings, Pooling, Precision, check_device
-from .token_lists import TokenIds
 
 if TYPE_CHECKING:
     from transformers.modeling_utils import PreTrainedModel

@@ -27,6 +27,7 @@ from ..annotations import ATTRIBUTE, NIL, AttributeName, register_extensions, wr
 from ..candidates import Candidate, Candidates, Mentions, check_texts
 from ..files import pack_with, unpack_with
 from ..linker import SCORES, SapbertLinker
+from ..ragged import take_lists
 from ..scorer import with_gold_ents
 from ..settings import Settings, SettingsAttributes, with_settings
 from ..snapshot import Home, Shared, find_pipeline, list_rivals
@@ -36,7 +37,7 @@ from .gold import AnnotatedMentions, GoldBatch, GoldIds, find_gold, run_before, 
 from .memory import CANT_DECIDE, Learned, load_learned, save_learned
 from .network import ListInput, Lists, NetworkModel, get_start, listwise_loss, start_network
 from .prior import BEFORE_TRAINING, MIN_CHANCE, NAMED
-from .table import CandidateTable, list_rows
+from .table import CandidateTable
 
 if TYPE_CHECKING:
     from ..retrieval.retriever import Retriever
@@ -635,7 +636,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         probability = np.where(is_nil, learned.nil.apply(raw_nil), best)
         rows = order[lists.place < settings.k]
         kept = found.take(rows)
-        shown = list_rows(kept.offsets[:-1][places], kept.lengths[places])
+        shown, _ = take_lists(kept.offsets, places)
         candidates = context.linker.describe(kept.take_mentions(places))
         flat = [candidate for of_mention in candidates for candidate in of_mention]
         for candidate, value in zip(flat, learned.concept.apply(raw[rows])[shown].tolist(), strict=True):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..abbreviations.component import is_initialism, is_short_form
+from ..ragged import make_offsets
 from .memory import Recollections
 from .network import Lists
 from .prior import PRIOR, compute_prior
@@ -193,7 +194,7 @@ def _compute_strings(found: Candidates, lists: Lists, facts: ConceptFacts) -> np
     name, canonical = (len(texts) + places).reshape(2, -1)
     # Places among the texts: of the more telling form, the one that found the candidate, the other.
     n_forms = np.array([*map(len, forms)], dtype=np.int64)
-    first = (np.cumsum(n_forms) - n_forms)[lists.mention]
+    first = make_offsets(n_forms)[lists.mention]
     found_by, last = first + found.form, first + n_forms[lists.mention] - 1
     is_expanded = n_forms[lists.mention] > 1
     # Few mentions are short forms.

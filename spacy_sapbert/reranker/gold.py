@@ -17,10 +17,11 @@ from ..abbreviations.component import SchwartzHearst
 from ..annotations import NIL
 from ..candidates import Mentions
 from ..forking import kept_property
+from ..ragged import take_lists
 from ..scorer import ID_SEPARATOR
 from .memory import AnnotationMemory, MemoryEntry, document_key
 from .network import ListInput, Lists
-from .table import CandidateTable, list_rows
+from .table import CandidateTable
 
 if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
@@ -151,7 +152,7 @@ class AnnotatedMentions(NamedTuple):
         """Look up the candidates, without what the annotations of their own documents say."""
         keys = table.make_keys(self.mentions, self.keys)
         found, given, places = table.read(keys, self.documents)
-        rows = list_rows(found.offsets[:-1][places], found.lengths[places])
+        rows, _ = take_lists(found.offsets, places)
         lists = Lists(found.lengths[places])
         numbers = table.facts.number(found.concept[rows])
         pairs = [(mention, id_) for mention, ids in enumerate(self.right) for id_ in ids]

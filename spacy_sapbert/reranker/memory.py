@@ -13,6 +13,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from ..files import fill_folder, read_manifest, write_manifest
+from ..ragged import count_offsets, list_owners, take_lists
 from .calibration import IDENTITY, Curve
 from .network import NetworkModel
 
@@ -142,9 +143,9 @@ class AnnotationMemory:
         # Of each mention, how often each concept is annotated.
         self._pairs, of_pair = np.unique(mention * n_concepts + concept, return_inverse=True)
         self._count_of_pair = np.bincount(of_pair, weights=n, minlength=len(self._pairs)).astype(np.int64)
-        self._offsets = np.searchsorted(self._pairs, np.arange(len(self.mentions) + 1) * n_concepts)
+        self._offsets = count_offsets(self._pairs // n_concepts, len(self.mentions))
         self._by_document = np.argsort(document, kind="stable")
-        self._document_offsets = np.searchsorted(document[self._by_document], np.arange(len(self.documents) + 1))
+        self._document_offsets = count_offsets(document, len(self.documents))
 
     @classmethod
     def collect(
@@ -211,23 +212,18 @@ class AnnotationMemory:
 
     def _list_own(self, left_out: Sequence[int | None]) -> _Counts:
         """List the annotations of the documents that are left out; `place` is their mention."""
-        document = [-1 if key is None else self._document_places.get(key, -1) for key in left_out]
-        parts = [
-            (mention, self._by_document[slice(*self._document_offsets[place : place + 2])])
-            for mention, place in enumerate(document)
-            if place >= 0
-        ]
-        rows = np.concatenate([np.zeros(0, dtype=np.int64), *(of_document for _, of_document in parts)])
-        asked = np.repeat([mention for mention, _ in parts], [len(of_document) for _, of_document in parts])
-        mention, concept, _, n = self.rows[rows].T
-        return _Counts(asked.astype(np.int64), mention, concept, n)
+        numbers = (-1 if key is None else self._document_places.get(key, -1) for key in left_out)
+        document = np.fromiter(numbers, dtype=np.int64, count=len(left_out))
+        asked = np.flatnonzero(document >= 0)
+        places, offsets = take_lists(self._document_offsets, document[asked])
+        mention, concept, _, n = self.rows[self._by_document[places]].T
+        return _Counts(asked[list_owners(offsets)], mention, concept, n)
 
     def _count(self, asked: np.ndarray, mentions: np.ndarray, own: _Counts) -> _Counts:
         """Count the annotations of mentions by concept, without those of the document that is left out."""
         n_concepts = max(len(self.concepts), 1)
-        sizes = self._offsets[mentions + 1] - self._offsets[mentions]
-        place = np.repeat(np.arange(len(mentions)), sizes)
-        pair = np.arange(len(place)) + np.repeat(self._offsets[mentions] - np.cumsum(sizes) + sizes, sizes)
+        pair, offsets = take_lists(self._offsets, mentions)
+        place = list_owners(offsets)
         mention, n = asked[place], self._count_of_pair[pair]
         if len(own.mention):
             own_pair = np.searchsorted(self._pairs, own.place * n_concepts + own.concept)

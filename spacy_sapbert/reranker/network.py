@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from thinc.api import Dropout, Linear, Model, NumpyOps, Relu, chain, zero_init
 
+from ..ragged import list_owners, make_offsets
+
 # Starts that are tried: the weight of the score, and the score at which NIL is as probable as a candidate.
 SCALES = (5.0, 10.0, 20.0, 40.0, 80.0)
 NIL_SCORES = np.linspace(0.0, 1.0, 21)
@@ -20,10 +22,10 @@ class Lists:
 
     def __init__(self, lengths: np.ndarray | Sequence[int]) -> None:
         self.lengths = np.asarray(lengths, dtype=np.int64)
-        self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
+        self.offsets = make_offsets(self.lengths)
         self.n_mentions, self.n_candidates = len(self.lengths), int(self.offsets[-1])
         # Which mention each candidate belongs to, and its place in that mention's list.
-        self.mention = np.repeat(np.arange(self.n_mentions), self.lengths)
+        self.mention = list_owners(self.offsets)
         self.place = np.arange(self.n_candidates) - self.offsets[self.mention]
         # In arrays with a row for NIL behind each mention's candidates: the rows of candidates, of NIL, and the first.
         self.rows = np.arange(self.n_candidates) + self.mention

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..ragged import count_offsets, list_owners, make_offsets, sum_lists, take_lists
 from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words
 
 # A trigram is three characters of 7 bits. Text in small letters has no ASCII capitals and no control characters: their
@@ -34,19 +35,8 @@ class Sets(NamedTuple):
         pairs = np.sort((owners << ITEM) | items)
         # Each once. `unique` takes several times as long.
         pairs = pairs[np.diff(pairs, prepend=-1) > 0]
-        sizes = np.bincount(pairs >> ITEM, minlength=n_sets)
-        return cls((pairs & ((1 << ITEM) - 1)).astype(np.int32), sizes, np.concatenate([[0], np.cumsum(sizes)]))
-
-    def list_places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """List the places of all items of some sets, and where those of each set end among them."""
-        sizes = self.sizes[rows]
-        ends = np.cumsum(sizes)
-        return np.arange(int(sizes.sum())) + np.repeat(self.offsets[rows] - ends + sizes, sizes), ends
-
-    def sum(self, values: np.ndarray) -> np.ndarray:
-        """Sum a value of each item over each set."""
-        up_to = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
-        return np.diff(up_to[self.offsets])
+        offsets = count_offsets(pairs >> ITEM, n_sets)
+        return cls((pairs & ((1 << ITEM) - 1)).astype(np.int32), np.diff(offsets), offsets)
 
 
 class Strings:
@@ -55,20 +45,19 @@ class Strings:
     def __init__(self, texts: Sequence[str]) -> None:
         n = len(texts)
         words, sizes, self.plain, letters, is_number = _split(texts)
-        owners = np.repeat(np.arange(n), sizes)
-        ends = np.cumsum(sizes)
-        is_empty = sizes == 0
+        offsets = make_offsets(sizes)
+        owners, is_empty = list_owners(offsets), sizes == 0
         # First and last word; -1 for a string without words.
         self.first, self.last = (
-            np.where(is_empty, -1, np.append(words, -1)[np.where(is_empty, 0, at)]) for at in (ends - sizes, ends - 1)
+            np.where(is_empty, -1, np.append(words, -1)[np.where(is_empty, 0, at)])
+            for at in (offsets[:-1], offsets[1:] - 1)
         )
         # The length of the words with a space between them.
-        self.length = np.diff(np.concatenate([[0], np.cumsum(letters[words])])[np.append(0, ends)])
-        self.length += np.maximum(sizes - 1, 0)
+        self.length = sum_lists(letters[words], offsets) + np.maximum(sizes - 1, 0)
         self.words = Sets.collect(words, owners, n)
         # The letters of each item of `words`, and of each string's distinct words.
         self.letters = letters[self.words.items]
-        self.n_letters = self.words.sum(self.letters)
+        self.n_letters = sum_lists(self.letters, self.words.offsets)
         # Numbers and single letters, as in "type B".
         self.numbers = Sets.collect(words[is_number[words]], owners[is_number[words]], n)
         self.trigrams = _split_trigrams([f" {text.lower()} " for text in texts])
@@ -113,7 +102,7 @@ def _split_trigrams(texts: Sequence[str]) -> Sets:
     lengths = np.array([*map(len, texts)], dtype=np.int64)
     characters = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.int64)
     characters = np.where(characters < 128, characters, FREE[characters % len(FREE)])
-    owner = np.repeat(np.arange(len(texts)), lengths)
+    owner = list_owners(make_offsets(lengths))
     is_whole = owner[:-2] == owner[2:]
     trigrams = (characters[:-2] << 2 * CHARACTER) | (characters[1:-1] << CHARACTER) | characters[2:]
     return Sets.collect(trigrams[is_whole], owner[:-2][is_whole], len(texts))
@@ -156,18 +145,15 @@ def compare_trigrams(texts: Sequence[str], names: Sequence[str]) -> np.ndarray:
 def count_shared(sets: Sets, mention: np.ndarray, name: np.ndarray, *weights: np.ndarray) -> list[np.ndarray]:
     """Count the items that pairs of sets share, and their sums by weights of all items. Few sets are mentions."""
     mentions, rows = np.unique(mention, return_inverse=True)
-    places, _ = sets.list_places(mentions)
+    places, of_mention = take_lists(sets.offsets, mentions)
     items, columns = np.unique(sets.items[places], return_inverse=True)
     # The last column stands for all items that no mention has.
     n_columns = len(items) + 1
     has = np.zeros((len(mentions), n_columns), dtype=bool)
-    has[np.repeat(np.arange(len(mentions)), sets.sizes[mentions]), columns] = True
+    has[list_owners(of_mention), columns] = True
     column = np.full(int(sets.items.max(initial=-1)) + 1, len(items), dtype=np.int32)
     column[items] = np.arange(len(items))
     of_items = column[sets.items]
-    places, ends = sets.list_places(name)
-    sizes = sets.sizes[name]
-    shared = has.ravel()[np.repeat(rows * n_columns, sizes) + of_items[places]]
-    found = [shared, *(shared * weight[places] for weight in weights)]
-    sums = (np.concatenate([[0], np.cumsum(values, dtype=np.int64)]) for values in found)
-    return [up_to[ends] - up_to[ends - sizes] for up_to in sums]
+    places, of_name = take_lists(sets.offsets, name)
+    shared = has.ravel()[np.repeat(rows * n_columns, sets.sizes[name]) + of_items[places]]
+    return [sum_lists(values, of_name) for values in (shared, *(shared * weight[places] for weight in weights))]

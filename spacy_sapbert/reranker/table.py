@@ -10,6 +10,7 @@ import numpy as np
 
 from ..candidates import Candidates, Mentions
 from ..forking import free_in_children
+from ..ragged import join_slices, take_lists
 from .features import QUERY, ConceptFacts, compute_document_features, compute_query_features
 from .memory import ADDED, AnnotationMemory, Lookup, Recollections
 from .network import ListInput, Lists
@@ -44,14 +45,8 @@ class FeaturedCandidates(NamedTuple):
         """Take the rows of some mentions, in any order, a mention as often as it is wanted."""
         if np.array_equal(numbers, np.arange(len(self.candidates))):
             return self
-        rows = list_rows(self.candidates.offsets[:-1][numbers], self.candidates.lengths[numbers])
+        rows, _ = take_lists(self.candidates.offsets, numbers)
         return FeaturedCandidates(self.candidates.take_mentions(numbers), self.features[rows])
-
-
-def list_rows(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """List the rows of slices, given where each starts and how many rows it has."""
-    ends = np.cumsum(lengths)
-    return np.asarray(np.arange(int(lengths.sum())) + np.repeat(starts - ends + lengths, lengths))
 
 
 class CandidateTable:
@@ -206,10 +201,9 @@ class _Cache:
         with self._lock:
             known = [key for key in keys if key in self._places]
             places = np.array([self._places[key] for key in known], dtype=np.int64).reshape(len(known), 2)
-            rows = list_rows(*places.T)
+            rows, offsets = join_slices(*places.T)
             concept, name, form, score = (column[rows] for column in self._columns)
             features = self._features[rows]
-        offsets = np.concatenate([[0], np.cumsum(places[:, 1])])
         candidates = Candidates([key.forms for key in known], offsets, concept, name, form, score)
         return known, FeaturedCandidates(candidates, features)
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..encoder.token_lists import TokenLists
 from ..files import fill_folder, hash_file, save_array
 from ..progress import show_progress
+from ..ragged import TokenLists, count_offsets
 
 if TYPE_CHECKING:
     import polars as pl
@@ -104,17 +104,16 @@ def encode_groups(
 
 def make_row_table(row_of_name: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """List the names of each index row."""
-    order = np.argsort(row_of_name, kind="stable")
-    name_rows = order[np.searchsorted(row_of_name[order], 0) :]
-    offsets = np.searchsorted(row_of_name[name_rows], np.arange(n_rows + 1))
-    return offsets.astype(np.int64), name_rows.astype(np.int64)
+    offsets = count_offsets(row_of_name[row_of_name >= 0], n_rows)
+    # Names without a row come first.
+    return offsets, np.argsort(row_of_name, kind="stable")[len(row_of_name) - offsets[-1] :]
 
 
 def hash_tokens(tokens: TokenLists) -> np.ndarray:
     """Hash token sequences."""
     data, size = memoryview(tokens.ids.astype("<i4", copy=False).tobytes()), KEY_DTYPE.itemsize
     keys, start = bytearray(), 0
-    for end in (tokens.ends * 4).tolist():
+    for end in (tokens.offsets[1:] * 4).tolist():
         keys += blake2b(data[start:end], digest_size=size).digest()
         start = end
     return np.frombuffer(bytes(keys), dtype=KEY_DTYPE)

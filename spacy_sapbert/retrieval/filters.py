@@ -10,6 +10,7 @@ import numpy as np
 
 from ..candidates import ConceptFilter
 from ..forking import kept_property
+from ..ragged import make_offsets, sum_lists
 from ..semantic_types import find_types
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class FilterTable:
         names = self.match(allowed)
         # Names that cannot be encoded are in no row of the index.
         is_found = names[name_rows]
-        rows = _any_in_list(is_found, offsets)
+        rows = sum_lists(is_found, offsets) > 0
         concepts = np.zeros(len(self._terminology), dtype=bool)
         concepts[self._terminology.name_concept[name_rows[is_found]]] = True
         return Allowed(allowed, names, rows, int(rows.sum()), int(concepts.sum()))
@@ -133,7 +134,7 @@ class FilterTable:
         n_matched = 0
         while n_matched < matched.sum():
             n_matched = matched.sum()
-            matched |= _any_in_list((parents >= 0) & matched[parents], offsets)
+            matched |= sum_lists((parents >= 0) & matched[parents], offsets) > 0
         return matched
 
     def _match_ids(self, wanted: Collection[str], key: str) -> np.ndarray:
@@ -172,7 +173,7 @@ class _Column:
 
     def __init__(self, texts: pl.Series, separator: str | None = None) -> None:
         numbers: dict[str, int] = {}
-        codes, lengths = [np.zeros(0, dtype=np.int64)], [np.zeros(1, dtype=np.int64)]
+        codes, lengths = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for chunk in _read_chunks(texts):
             if chunk and isinstance(chunk[0], list):
                 lengths.append(np.fromiter(map(len, chunk), dtype=np.int64, count=len(chunk)))
@@ -182,14 +183,14 @@ class _Column:
         self.values = [text.split(separator) if separator else [text] for text in numbers]
         self.codes = np.concatenate(codes).astype(np.min_scalar_type(len(numbers)))
         # Where the values of each list start; nothing but a zero for texts.
-        self.offsets = np.cumsum(np.concatenate(lengths))
+        self.offsets = make_offsets(np.concatenate(lengths))
         self.known = frozenset(value for values in self.values for value in values)
 
     def match(self, wanted: Collection[str]) -> np.ndarray:
         """Tell for each row whether any of its values is wanted."""
         is_wanted = [any(value in wanted for value in values) for values in self.values]
         matched: np.ndarray = np.array(is_wanted, dtype=bool)[self.codes]
-        return matched if len(self.offsets) == 1 else _any_in_list(matched, self.offsets)
+        return matched if len(self.offsets) == 1 else sum_lists(matched, self.offsets) > 0
 
 
 def _read_column(terminology: Terminology, what: str) -> _Column:
@@ -221,13 +222,6 @@ def _match_codes(column: pl.Series, source: str) -> np.ndarray:
             f"{_list_some(known)}."
         )
     return matched
-
-
-def _any_in_list(matched: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Tell for each list whether any of its values matched; not by `reduceat`, which is wrong for empty lists."""
-    before = np.concatenate([[0], np.cumsum(matched)])
-    any_matched: np.ndarray = before[offsets[1:]] > before[offsets[:-1]]
-    return any_matched
 
 
 def _check_known(key: str, what: str, unknown: Collection[str], known: Collection[str], total: int = 0) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..encoder.token_lists import TokenLists, number_parts
 from ..progress import show_progress
+from ..ragged import TokenLists, count_offsets, list_owners, number_parts
 from ..text import CACHED, NUMERALS_AFTER_WORDS, list_marks, normal_words, normalize_name, normalize_writing
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class NameTable(NamedTuple):
     def edited(self, names: pl.Series, moved: np.ndarray) -> NameTable:
         """Make the table of an edited terminology. Only new names are read."""
         rows = moved[self.name_rows]
-        keys = np.repeat(self.keys, self.offsets[1:] - self.offsets[:-1])
+        keys = self.keys[list_owners(self.offsets)]
         is_new = np.ones(len(names), dtype=bool)
         is_new[rows[rows >= 0]] = False
         new = np.flatnonzero(is_new)
@@ -123,8 +123,7 @@ class PartKeys(NamedTuple):
 
     def combine(self, names: TokenLists) -> tuple[np.ndarray, np.ndarray]:
         """Combine the numbers of the parts of each name to a key, and tell which names have whole parts only."""
-        lengths = np.diff(names.ends, prepend=0)
-        starts, keys = names.ends - lengths, np.zeros(len(names), dtype=np.uint64)
+        lengths, starts, keys = names.lengths, names.offsets[:-1], np.zeros(len(names), dtype=np.uint64)
         is_whole = np.ones(len(names), dtype=bool)
         for place in range(int(lengths.max(initial=0))):
             rows = np.flatnonzero(lengths > place)
@@ -156,7 +155,7 @@ def _read_part(part: str) -> tuple[bool, int, int, int, int]:
 def _arrange(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Make the arrays of a table from keys of names, and the names' rows."""
     distinct, entries = np.unique(keys, return_inverse=True)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(entries, minlength=len(distinct)))])
+    offsets = count_offsets(entries, len(distinct))
     return distinct, offsets.astype(np.uint32), rows[np.lexsort((rows, entries))].astype(np.uint32)
 
 

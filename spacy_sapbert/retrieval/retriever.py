@@ -13,10 +13,10 @@ import numpy as np
 
 from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter
 from ..contradictions import PENALTY, contradicts, read_marks
-from ..encoder.token_lists import number_parts
 from ..files import fill_folder, hash_file, read_manifest, save_array, write_manifest
 from ..forking import is_forked
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, read_index, warn_of_memory
+from ..ragged import list_owners, number_parts, take_lists
 from ..terminology.codes import rank_name
 from .encoding import (
     VectorStore,
@@ -130,7 +130,7 @@ class Retriever:
     def row_of_name(self) -> np.ndarray:
         """Return the index row of each name; -1 for names that cannot be found."""
         rows = np.full(len(self.names), -1, dtype=np.int64)
-        rows[self.name_rows] = np.repeat(np.arange(len(self.index)), np.diff(self.offsets))
+        rows[self.name_rows] = list_owners(self.offsets)
         return rows
 
     def get_id(self, concept: int, coded_in: str | None = None) -> str:
@@ -316,44 +316,31 @@ class Retriever:
         self, texts: Sequence[str], rows: np.ndarray, scores: np.ndarray, k: int, allowed: Allowed | None
     ) -> tuple[Candidates, np.ndarray]:
         """List the names of rows, until `k` distinct ids are complete and the score falls."""
+        scores = scores.astype(np.float64)
         kept = rows >= 0 if allowed is None else (rows >= 0) & allowed.rows[rows]
-        mention = np.nonzero(kept)[0]
-        row, score = rows[kept], scores[kept].astype(np.float64)
-        starts = self.offsets[row]
-        sizes = self.offsets[row + 1] - starts
-        place = np.repeat(np.arange(len(row)), sizes)
-        name = self.name_rows[(starts - np.cumsum(sizes) + sizes)[place] + np.arange(len(place))]
+        places, of_row = take_lists(self.offsets, rows[kept])
+        # For each name, where its row is among those that were fetched for all mentions.
+        name, cell = self.name_rows[places], np.repeat(np.flatnonzero(kept), np.diff(of_row))
         if allowed is not None:
             is_allowed = allowed.names[name]
-            place, name = place[is_allowed], name[is_allowed]
-        concept = self._name_concept[name].astype(np.int64)
+            name, cell = name[is_allowed], cell[is_allowed]
+        concept, mention = self._name_concept[name].astype(np.int64), cell // rows.shape[1]
 
         # Ids that no earlier row of the mention has.
         id_ = self.number_ids(concept, None if allowed is None else allowed.filter.coded_in)
-        _, new = np.unique(mention[place] * len(self.names) + id_, return_index=True)
-        n_new = np.bincount(place[new], minlength=len(row))
-        first = np.searchsorted(mention, np.arange(len(rows)))
-        before = np.concatenate([[0], np.cumsum(n_new)])
-        n_distinct = before[:-1] - before[first][mention]
-        last = np.concatenate([[np.inf], score[:-1]])
-        is_end = (n_distinct >= k) & (score < last - TIE)
-        # The first row of a mention has none before it, so that `n_distinct` is 0 there.
-        n_ends = np.concatenate([[0], np.cumsum(is_end)])
-        is_before_end = n_ends[1:] == n_ends[first][mention]
-
-        has_end = np.bincount(mention, weights=is_end, minlength=len(rows)) > 0
-        ends = np.append(first[1:], len(row))
-        is_filled = ends > first
-        total, lowest = before[ends] - before[first], np.full(len(rows), np.inf)
-        lowest[is_filled] = score[ends[is_filled] - 1]
-        # The last fetched row tells how far the search has come, even if the filter excludes it.
-        is_complete = has_end | ((total >= k) & (scores[:, -1] < lowest - TIE))
+        _, new = np.unique(mention * len(self.names) + id_, return_index=True)
+        n_new = np.bincount(cell[new], minlength=rows.size).reshape(rows.shape)
+        # What the rows before each one have: how many ids, and the lowest score.
+        n_before, lowest = n_new.cumsum(axis=1) - n_new, np.full(rows.shape, np.inf)
+        np.minimum.accumulate(np.where(kept, scores, np.inf)[:, :-1], axis=1, out=lowest[:, 1:])
+        # A row tells how far the search has come, even if the filter excludes it.
+        is_end = (n_before >= k) & (scores < lowest - TIE)
         if allowed is None:
-            is_complete |= (rows < 0).any(axis=1)
-        taken = is_before_end[place]
-        place = place[taken]
-        forms = [(text,) for text in texts]
-        return Candidates.of_rows(forms, mention[place], concept[taken], name[taken], score[place]), is_complete
+            is_end |= rows < 0
+        is_over = np.logical_or.accumulate(is_end, axis=1)
+        taken = ~is_over.ravel()[cell]
+        columns = (column[taken] for column in (mention, concept, name, scores.ravel()[cell]))
+        return Candidates.of_rows([(text,) for text in texts], *columns), is_over[:, -1]
 
     def _choose_names(self, found: Candidates, allowed: Allowed | None) -> Candidates:
         """Choose the best name of each concept, and sort each mention's concepts by their scores."""

@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.files import save_array, write_whole
+from spacy_sapbert.ragged import TokenLists
 from spacy_sapbert.retrieval.encoding import misspell
 from spacy_sapbert.text import normal_words
 
@@ -38,7 +38,7 @@ def tokenise_once(names: pl.Series, encoder: EncoderShim, folder: Path) -> Token
     digest = hashlib.sha256(encoder.fingerprint.encode())
     for chunk in _divide(names):
         digest.update("\0".join([*chunk, ""]).encode())
-    paths = {what: folder / f"{digest.hexdigest()[:16]}-{what}.npy" for what in ("ids", "ends")}
+    paths = {what: folder / f"{digest.hexdigest()[:16]}-{what}.npy" for what in ("ids", "offsets")}
     if not all(path.exists() for path in paths.values()):
         tokens = tokenise(names, encoder)
         for what, path in paths.items():

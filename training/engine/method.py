@@ -15,8 +15,8 @@ import torch
 from accelerate import Accelerator
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.encoder.transformer import EncoderSource
+from spacy_sapbert.ragged import TokenLists
 
 from ..data.run_folder import RunFolder
 from ..data.tokens import tokenise_once

@@ -21,8 +21,8 @@ from tokenizers.normalizers import Sequence as Normalizers
 from typing_extensions import Self
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.files import hash_file, write_whole
+from spacy_sapbert.ragged import TokenLists
 from spacy_sapbert.retrieval.encoding import TokenGroups, VectorStore, encode_groups, group_by_tokens, hash_tokens
 from spacy_sapbert.settings import Settings
 

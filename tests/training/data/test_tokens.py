@@ -41,8 +41,8 @@ def test_tokens_are_made_once_for_the_same_names_and_encoder(encoder, tmp_path, 
     assert [ids.tolist() for ids in tokenise_once(names, encoder, tmp_path)] == made
     with pytest.raises(AssertionError):
         tokenise_once(pl.Series(["heart attack cold", "common cold"]), encoder, tmp_path)
-    # A process that was killed between the two files leaves tokens without their ends.
-    for path in tmp_path.glob("*-ends.npy"):
+    # A process that was killed between the two files leaves tokens without their offsets.
+    for path in tmp_path.glob("*-offsets.npy"):
         path.unlink()
     with pytest.raises(AssertionError):
         tokenise_once(names, encoder, tmp_path)

@@ -17,9 +17,9 @@ from typing_extensions import Self
 
 from spacy_sapbert.encoder.settings import Pooling
 from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
-from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.encoder.transformer import resolve_device
 from spacy_sapbert.files import hash_file
+from spacy_sapbert.ragged import TokenLists
 from spacy_sapbert.retrieval.encoding import VectorStore, group_by_tokens
 from spacy_sapbert.terminology import TerminologyBuilder
 

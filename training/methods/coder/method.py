@@ -17,9 +17,9 @@ import torch
 from safetensors.torch import save_file
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.files import write_whole
 from spacy_sapbert.index import GB, find_available
+from spacy_sapbert.ragged import TokenLists
 
 from ...encoders.embeddings import Embeddings
 from ...engine.checkpoints import STEPS, list_checkpoints, read_step

@@ -1,0 +1,150 @@
+"""Ragged arrays: lists of different lengths, one behind the other in one array of their values. Offsets say where each
+list starts and, at the end, where the last one ends: int64, one more than there are lists. Lists may be empty. Token
+ids of many strings are kept like this, because a list of millions of arrays takes ten times the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+from typing_extensions import Self
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# The token ids of one string.
+TokenIds = Sequence[int] | np.ndarray
+
+
+def make_offsets(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
+    """Make the offsets of lists.
+
+    lengths (ndarray | Sequence[int]): How many values each list has. The numbers of those that meet a condition give
+        places in what is selected by it.
+    RETURNS (ndarray): The sum of no length, of the first one, of the first two and so on.
+    """
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
+    return offsets
+
+
+def count_offsets(owners: np.ndarray, n_lists: int) -> np.ndarray:
+    """Make the offsets of lists whose values have been grouped, or will be.
+
+    owners (ndarray): The number of each value's list, in any order.
+    n_lists (int): How many lists there are.
+    RETURNS (ndarray): The offsets.
+    """
+    return make_offsets(np.bincount(owners, minlength=n_lists))
+
+
+def list_owners(offsets: np.ndarray) -> np.ndarray:
+    """List the number of each value's list.
+
+    offsets (ndarray): The offsets of the lists.
+    RETURNS (ndarray): As many numbers as there are values, ascending; int64.
+    """
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def join_slices(starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Put slices of an array one behind the other, in any order, each as often as it is wanted.
+
+    starts (ndarray): Where each slice starts.
+    lengths (ndarray): How many values it has.
+    RETURNS (tuple[ndarray, ndarray]): The places of all values in the array, and the offsets of the slices among these.
+    """
+    offsets = make_offsets(lengths)
+    return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths), offsets
+
+
+def take_lists(offsets: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Take some lists, in any order, each as often as it is wanted.
+
+    offsets (ndarray): The offsets of all lists.
+    numbers (ndarray): The numbers of the wanted lists.
+    RETURNS (tuple[ndarray, ndarray]): The places of their values among all values, and their own offsets.
+    """
+    starts = offsets[numbers]
+    return join_slices(starts, offsets[numbers + 1] - starts)
+
+
+def sum_lists(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Sum the values of each list. NumPy's `reduceat` is wrong for empty lists.
+
+    values (ndarray): Whole numbers, or whether a value meets a condition.
+    offsets (ndarray): The offsets of the lists.
+    RETURNS (ndarray): One sum for each list; int64.
+    """
+    return np.diff(make_offsets(values)[offsets])
+
+
+class TokenLists(Sequence[np.ndarray]):
+    """The token ids of many strings.
+
+    ids (ndarray): The token ids of all strings, one string after the other; int32.
+    offsets (ndarray): Where each string starts in them, and where the last one ends; int64.
+    """
+
+    def __init__(self, ids: np.ndarray, offsets: np.ndarray) -> None:
+        # Plain views: single items of a memmap are slow to get.
+        self.ids, self.offsets = np.asarray(ids), np.asarray(offsets)
+
+    @classmethod
+    def make(cls, lists: Sequence[TokenIds]) -> Self:
+        """Copy the token ids of each string."""
+        offsets = make_offsets([*map(len, lists)])
+        return cls(np.fromiter(chain.from_iterable(lists), dtype="<i4", count=int(offsets[-1])), offsets)
+
+    @classmethod
+    def join(cls, parts: Iterable[TokenLists]) -> Self:
+        """Join the token ids of several groups of strings, in their order."""
+        parts = [cls.make([]), *parts]
+        lengths = np.concatenate([part.lengths for part in parts])
+        return cls(np.concatenate([part.ids for part in parts]), make_offsets(lengths))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Return how many token ids each string has."""
+        return np.diff(self.offsets)
+
+    def take(self, rows: np.ndarray) -> TokenLists:
+        """Copy the token ids of some strings."""
+        places, offsets = take_lists(self.offsets, rows)
+        return TokenLists(self.ids[places], offsets)
+
+    def split(self, size: int) -> Iterator[TokenLists]:
+        """Yield views of `size` strings each."""
+        for start in range(0, len(self), size):
+            offsets = self.offsets[start : start + size + 1]
+            yield TokenLists(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+    def replace(self, lists: TokenLists) -> TokenLists:
+        """Replace each id by the ids of the string of that number."""
+        replaced = lists.take(self.ids)
+        return TokenLists(replaced.ids, replaced.offsets[self.offsets])
+
+    def cut(self, length: int) -> TokenLists:
+        """Keep the first token ids of each string."""
+        places = np.arange(len(self.ids)) - self.offsets[list_owners(self.offsets)]
+        return TokenLists(self.ids[places < length], make_offsets(np.minimum(self.lengths, length)))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> np.ndarray:  # type: ignore[override]  # no slices
+        return self.ids[self.offsets[:-1][row] : self.offsets[1:][row]]
+
+
+def number_parts(texts: pl.Series) -> tuple[pl.Series, TokenLists]:
+    """Split strings at spaces, and number the distinct parts, which are few in millions of names: the parts, and the
+    numbers of those of each string."""
+    import polars as pl
+
+    split = texts.str.split(" ")
+    counts, parts = split.list.len().to_numpy(), pl.DataFrame({"part": split.explode()})
+    distinct = parts.unique(maintain_order=True).with_row_index("number")
+    numbers = parts.join(distinct, on="part", how="left", maintain_order="left")["number"]
+    return distinct["part"], TokenLists(numbers.cast(pl.Int32).to_numpy(), make_offsets(counts))
