@@ -1,5 +1,8 @@
 """Small terminologies for tests of training data, and the rows of folders of pairs and of triples."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import polars as pl
 
@@ -8,13 +11,22 @@ from training.data.pairs import read_pairs
 from training.data.triples import make_triple_data, read_triples, save_triples
 
 
-def build(concepts: dict[str, list[str]]) -> Terminology:
-    """Make a terminology of names by concept id."""
+def build(concepts: dict[str, Any], column: str = "source", **facts: dict[str, Any]) -> Terminology:
+    """Make a terminology of names by concept id, and by source or language if the column matters. `facts` are what
+    else is known of some concepts.
+    """
     builder = TerminologyBuilder()
-    for concept_id, names in concepts.items():
-        for name in names:
-            builder.add_name(concept_id, name)
+    for concept_id, groups in concepts.items():
+        builder.add_concept(concept_id, **facts.get(concept_id, {}))
+        for group, names in groups.items() if isinstance(groups, dict) else [(None, groups)]:
+            for name in names:
+                builder.add_name(concept_id, name, **({column: group} if group is not None else {}))
     return builder.build()
+
+
+def make_names(numbers: Iterable[int], *forms: str) -> dict[str, list[str]]:
+    """Make names of concepts by their numbers, in each of the forms."""
+    return {f"C{number}": [form.format(number) for form in forms] for number in numbers}
 
 
 def read(path: object) -> list[tuple[str, ...]]:

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.accuracy import (
     evaluate_names,
     find,
@@ -18,13 +17,6 @@ from training.data.accuracy import (
 from training.data.task import LinkingTask
 
 FEW = settings(deadline=None, max_examples=40)
-
-
-@pytest.fixture(scope="module")
-def encoder(encoder_folder):
-    shim = EncoderShim({}, "fp32")
-    shim.load(encoder_folder)
-    return shim
 
 
 class Rehearsed:

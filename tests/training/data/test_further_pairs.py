@@ -4,13 +4,12 @@ import gzip
 import json
 
 import pytest
+from command_line import run_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pair_rows import build, read
-from typer.testing import CliRunner
 
 from spacy_sapbert.terminology.readers.lines import SourceFile
-from training.cli import app
 from training.data.further_pairs import write_finetuning_pairs, write_parallel_pairs
 from training.data.mentions import read_mentions
 
@@ -36,13 +35,6 @@ def write(path, mentions, dictionary=DICTIONARY):
     (path / "mentions.jsonl").write_text(text, encoding="utf8", newline="\n")
     (path / "dictionary.tsv").write_text(dictionary, encoding="utf8", newline="\n")
     return path / "mentions.jsonl", path / "dictionary.tsv"
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, ["pairs", *map(str, arguments)])
-    if result.exception:
-        raise result.exception
-    return result.output
 
 
 def test_mentions_are_paired_with_all_names_of_their_concepts(tmp_path):
@@ -178,11 +170,11 @@ def test_files_that_do_not_belong_together(tmp_path):
 def test_command(tmp_path):
     mentions, dictionary = write(tmp_path, MENTIONS[:4])
     (tmp_path / "a b.jsonl").write_text(json.dumps(MENTIONS[0]))
-    shown = run(f"{mentions},{tmp_path / 'a b.jsonl'}", tmp_path / "pairs", "--dictionary", dictionary)
+    shown = run_command("pairs", f"{mentions},{tmp_path / 'a b.jsonl'}", tmp_path / "pairs", "--dictionary", dictionary)
     assert "5 mentions" in shown and "3 concepts with pairs" in shown
     for source, table, message in ((" ,", dictionary, "SOURCE is empty"), (mentions, "", "--dictionary")):
         with pytest.raises(ValueError, match=message):
-            run(source, tmp_path / "none", "--dictionary", table)
+            run_command("pairs", source, tmp_path / "none", "--dictionary", table)
 
 
 def test_three_forms_of_translations_and_one_label_for_a_word(tmp_path):
@@ -190,7 +182,7 @@ def test_three_forms_of_translations_and_one_label_for_a_word(tmp_path):
     (tmp_path / "zh.txt").write_text("MZH0||the||這\nMZH1||that||那個\n", encoding="utf8")
     (tmp_path / "titles.tsv.gz").write_bytes(gzip.compress(b"Heart attack\tInfarctus du myocarde \r\n"))
     files = [tmp_path / name for name in ("de.txt", "zh.txt", "titles.tsv.gz")]
-    shown = run(",".join(map(str, files)), tmp_path / "pairs")
+    shown = run_command("pairs", ",".join(map(str, files)), tmp_path / "pairs")
     assert "6 pairs, 3 concepts with pairs" in shown and "8 lines, 1 identical, 1 repeated" in shown
     assert read(tmp_path / "pairs") == [
         ("the", "the", "die"),
@@ -204,7 +196,7 @@ def test_three_forms_of_translations_and_one_label_for_a_word(tmp_path):
     published = read(tmp_path / "published")
     assert len({label for label, *_ in published}) == len(published) == 7 and published[0][1:] == ("The", "die")
     with pytest.raises(ValueError, match="--distinct is no option for translations"):
-        run(files[0], tmp_path / "pairs", "--distinct")
+        run_command("pairs", files[0], tmp_path / "pairs", "--distinct")
 
 
 words = st.text(CHARACTERS.replace(" ", ""), min_size=1, max_size=4)

@@ -3,22 +3,13 @@
 import itertools
 
 import pytest
+from pair_rows import build
 
-from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.relatedness import Relatedness, find_opposites, find_slots
 
 
-def build(names, **concepts):
-    builder = TerminologyBuilder()
-    for concept, of_concept in names.items():
-        builder.add_concept(concept, **concepts.get(concept, {}))
-        for name in of_concept:
-            builder.add_name(concept, name)
-    return builder.build()
-
-
-def find(names, **options):
-    return find_opposites(build(names, **options))
+def find(names, **facts):
+    return find_opposites(build(names, **facts))
 
 
 @pytest.mark.parametrize(

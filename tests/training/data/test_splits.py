@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from command_line import run_command
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
+from pair_rows import build
 
-from spacy_sapbert.terminology import Terminology, TerminologyBuilder
-from training.cli import app
+from spacy_sapbert.terminology import Terminology
 from training.data.splits import (
     hold_out,
     make_language_tasks,
@@ -30,24 +30,16 @@ LANGUAGES = {
 }
 
 
-def build(names, column="language"):
-    builder = TerminologyBuilder()
-    for concept, groups in names.items():
-        for group, of_group in groups.items():
-            for name in of_group:
-                builder.add_name(concept, name, **{column: group})
-    return builder.build()
-
-
 @pytest.fixture(scope="module")
 def terminology():
     rng = np.random.default_rng(0)
-    builder = TerminologyBuilder()
+    names: dict[str, dict[str, list[str]]] = {}
     for concept in range(40):
         for _ in range(int(rng.integers(1, 6))):
             name = " ".join(rng.choice(WORDS, size=int(rng.integers(1, 5))))
-            builder.add_name(f"C{concept:03d}", name, source=SOURCES[0 if concept < 30 else int(rng.integers(3))])
-    return builder.build()
+            source = SOURCES[0 if concept < 30 else int(rng.integers(3))]
+            names.setdefault(f"C{concept:03d}", {}).setdefault(source, []).append(name)
+    return build(names)
 
 
 def list_pairs(terminology, ids):
@@ -71,7 +63,7 @@ def test_held_out_concepts_are_nowhere_in_the_training_names(terminology):
 def test_as_many_concepts_are_held_out_as_asked_or_none():
     # All names of the last four are shared: there is nothing to ask for.
     other = {concept: concept if concept < 4 else 10 + concept // 2 for concept in range(8)}
-    names = {f"C{n}": {"": [f"name {n // 2}", f"other name {other[n]}"]} for n in range(8)}
+    names = {f"C{n}": [f"name {n // 2}", f"other name {other[n]}"] for n in range(8)}
     for seed in range(5):
         task = split_terminology(build(names), held_out=4, dictionary=100, seed=seed)[1]
         assert task.gold == [["C0"], ["C1"], ["C2"], ["C3"]] and len(task.queries) == 4 and len(set(task.ids)) == 8
@@ -87,19 +79,14 @@ def test_a_source_is_held_out_whole(terminology):
     asked = {(ids[0], query) for ids, query in zip(task.gold, task.queries, strict=True)}
     assert asked | set(zip(task.ids, task.names, strict=True)) == list_pairs(terminology, held_out)
     assert len(asked) + len(task.names) == len(list_pairs(terminology, held_out))
+    # Training sees the names of the other concepts.
+    learned = {name for _, name in list_pairs(terminology, set(terminology.concepts["id"]) - held_out)}
+    assert learned and not learned & set(task.queries)
     with pytest.raises(ValueError, match="'ICD': 0 concepts"):
         make_source_task(terminology, "ICD")
     with pytest.raises(ValueError, match="has to be left"):
         only = np.setdiff1d(np.arange(len(terminology)), make_source_task(terminology, "NCI")[1])
         make_source_task(hold_out(terminology, only), "NCI")
-
-
-def test_names_that_are_left_for_training_are_not_asked_for():
-    names = {f"C{number}": {"CL": [f"name {number}", f"other name {number}"]} for number in range(4)}
-    names |= {f"M{number}": {"MSH": [f"name {number}"]} for number in range(4)}
-    for seed in range(5):
-        task, _ = make_source_task(build(names, "source"), "CL", seed=seed)
-        assert task.queries == [f"other name {concept}" for concept in range(4)]
 
 
 def test_tasks_are_saved_with_the_split_and_those_of_a_former_one_refused(terminology, tmp_path):
@@ -120,7 +107,7 @@ def test_tasks_are_saved_with_the_split_and_those_of_a_former_one_refused(termin
 
 
 def test_concepts_are_held_out_with_their_names_in_all_languages(tmp_path):
-    rest, tasks = write_language_split(build(LANGUAGES), tmp_path, held_out=3)
+    rest, tasks = write_language_split(build(LANGUAGES, "language"), tmp_path, held_out=3)
     assert rest.concepts["id"].to_list() == ["C3", "C5"] and Terminology.from_disk(tmp_path / "terminology") == rest
     assert list(tasks) == ["FRE", "GER", "SPA"]
     # "Fever" is English too, and "Schnupfen" a name of another concept.
@@ -164,7 +151,7 @@ def test_questions_by_language_are_those_of_a_naive_loop(drawn, more, max_querie
     if n < 1:
         return
     options = {"held_out": n, "dictionary": more and n + more, "max_queries": max_queries, "seed": seed}
-    rows, tasks = make_language_tasks(terminology := build(names), **options)
+    rows, tasks = make_language_tasks(terminology := build(names, "language"), **options)
     asked = set(terminology.concepts["id"].gather(rows))
     assert len(asked) == n and asked <= eligible
     for language in ("FRE", "GER"):
@@ -197,15 +184,14 @@ def test_questions_by_language_are_those_of_a_naive_loop(drawn, more, max_querie
 )
 def test_what_cannot_be_held_out_is_refused(tmp_path, names, options, message):
     with pytest.raises(ValueError, match=message):
-        write_language_split(build(names), tmp_path / "split", **options)
+        write_language_split(build(names, "language"), tmp_path / "split", **options)
     assert not (tmp_path / "split").exists()
 
 
 def test_command(tmp_path):
-    build(LANGUAGES).to_disk(tmp_path / "names")
-    paths = ["split", str(tmp_path / "names"), str(tmp_path / "split")]
-    result = CliRunner().invoke(app, [*paths, "--by-language", "--held-out", "2"])
-    assert result.exit_code == 0, result.exception
-    assert "GER: 1 queries" in result.output and "3 concepts are left for training" in result.output
-    refused = CliRunner().invoke(app, [*paths, "--by-language", "--sources", "MSH"]).exception
-    assert "--sources is no option for a split by language" in str(refused)
+    build(LANGUAGES, "language").to_disk(tmp_path / "names")
+    command = ["split", tmp_path / "names", tmp_path / "split", "--by-language"]
+    shown = run_command(*command, "--held-out", 2)
+    assert "GER: 1 queries" in shown and "3 concepts are left for training" in shown
+    with pytest.raises(ValueError, match="--sources is no option for a split by language"):
+        run_command(*command, "--sources", "MSH")

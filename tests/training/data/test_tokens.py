@@ -5,8 +5,8 @@ import warnings
 
 import polars as pl
 import pytest
+from conftest import load_encoder
 
-from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.tokens import ALTERATIONS, alter_writing, reorder_words, tokenise, tokenise_once, use_normal_words
 
 NAMES = pl.Series("name", ["tumours of the kidneys", "type II diabetes", "oedema", "!", "β-thalassaemia, minor"])
@@ -14,9 +14,7 @@ NAMES = pl.Series("name", ["tumours of the kidneys", "type II diabetes", "oedema
 
 @pytest.fixture(scope="module", params=["encoder_folder", "static_folder"])
 def encoder(request):
-    encoder = EncoderShim({})
-    encoder.load(request.getfixturevalue(request.param))
-    return encoder
+    return load_encoder(request.getfixturevalue(request.param), "auto")
 
 
 @pytest.mark.parametrize("names, missing", [(["cold", "心臓", "発作"], 2), (["心臓", "発作"], 2), (["", "heart"], 1)])

@@ -2,23 +2,16 @@
 
 import numpy as np
 import pytest
+from conftest import load_encoder
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.index import exact_search
 from training.encoders import embeddings as module
 from training.encoders.embeddings import Embeddings
 from training.evaluation.systems.encoder import EncoderSystem
 
 STRINGS = st.lists(st.text("ab c", max_size=5), min_size=1, max_size=8)
-
-
-@pytest.fixture(scope="module")
-def encoder(encoder_folder):
-    shim = EncoderShim({}, "fp32")
-    shim.load(encoder_folder)
-    return shim
 
 
 @settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -37,8 +30,7 @@ def test_vectors_are_those_of_the_encoder(encoder, tmp_path_factory, asked, kept
 def test_what_is_kept_is_not_computed_again_and_not_shared(encoder, encoder_folder, tmp_path, monkeypatch):
     strings = ["cold", "flu", "cold", ""]
     first = Embeddings(encoder, tmp_path).take(strings)
-    other = EncoderShim({"pooling": "mean"}, "fp32")
-    other.load(encoder_folder)
+    other = load_encoder(encoder_folder, pooling="mean")
     assert len(Embeddings(other, tmp_path)) == 0
     monkeypatch.setattr(encoder, "encode_unscaled", None)
     again = Embeddings(encoder, tmp_path)
@@ -68,8 +60,7 @@ def test_damaged_files_are_refused(encoder, tmp_path, damage):
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_vectors_in_bf16_take_half_of_the_space_and_stay_what_they_are(encoder_folder, tmp_path, kept):
-    shim = EncoderShim({"pooling": "cls"}, "bf16")
-    shim.load(encoder_folder)
+    shim = load_encoder(encoder_folder, "bf16", pooling="cls")
     strings = ["cold", "heart attack", "", "liver"]
     embeddings = Embeddings(shim, tmp_path if kept else None)
     found = [embeddings.take(strings, normalised=normalised) for normalised in (True, False)]
