@@ -1,19 +1,22 @@
-"""Small runs of SapBERT, in this process and in others: settings, what they leave, and fixtures to import."""
+"""Small runs of all methods, in this process and in others: data, settings, what they leave, and fixtures to import."""
 
+import itertools
 import os
 import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import srsly
 import torch
+from pair_rows import build, save_triple_rows
 from safetensors.torch import load_file
 from thinc.api import Config
 
-from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
@@ -26,46 +29,121 @@ ROOT = Path(__file__).parents[1]
 WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "of the", "chronic", "failure", "b12"]
 
 
+TEXTS = ["cold hands", "my heart hurts", "b12", "pain in the liver"]
+DICTIONARY = (
+    "C1\tFever\nC1\tpyrexia\nC2|OM:2\theart attack\nC2|OM:2\tmi\nC3\tmi\nC4\tcommon cold\nC4\tcoryza\nC5\tinsomnia\n"
+    "C5\tsleeplessness\nC6\thypertension\nC6\thigh blood pressure\nC12\thigh temperature\n"
+)
+MENTIONS = [
+    {"mention": "Feverish", "ids": ["C1"]},
+    {"mention": "feverish", "ids": ["C1"]},
+    {"mention": "heart attacks", "ids": ["OM:2", "C2"]},
+    {"mention": "cold|fever", "ids": ["C4", "C1"]},
+    {"mention": "cold and fever", "ids": ["C4", "C1"], "parts": ["cold", "fever"]},
+    {"mention": "who knows", "ids": []},
+    {"mention": "a cold", "ids": ["C4"]},
+    {"mention": "sleepless nights", "ids": ["C5"]},
+    {"mention": "high pressure", "ids": ["C6"]},
+    {"mention": "hyper tension", "ids": ["C6"]},
+    {"mention": "gone", "ids": ["C9"]},
+]
+# The data that a method learns from, in the folder `world`.
+FILES = {
+    "sapbert": {"pairs": "pairs"},
+    "static": {"pairs": "pairs", "texts": "texts.txt"},
+    "coder": {"terminology": "terminology", "triples": "triples"},
+    "coder_plusplus": {"terminology": "terminology"},
+    "biosyn": {"mentions": "mentions.jsonl", "dictionary": "dictionary.tsv"},
+}
+# Settings of small runs of all methods, and of each.
+SMALL = {
+    "optimizer": {"learning_rate": 1e-3},
+    "batch": {"max_steps": 6, "chunk_names": 5},
+    "run": {"precision": "fp32", "checkpoint_steps": 2},
+}
+OWN = {
+    "sapbert": {"batch": {"pairs": 8}},
+    "static": {
+        "table": {"width": 8, "words": 3},
+        "distillation": {"names": 0.5, "texts": 2.0},
+        "optimizer": {"learning_rate": 0.05},
+        "batch": {"pairs": 8, "chunk_names": 64, "texts": 3},
+    },
+    "coder": {
+        "optimizer": {"warmup_steps": 2},
+        "batch": {"triplets": 8, "repetitions": 2, "accumulation": 2},
+    },
+    "coder_plusplus": {
+        "optimizer": {"warmup_steps": 2},
+        "batch": {"groups": 2, "neighbours": 3, "synonyms": 2, "accumulation": 2, "refresh_steps": 3},
+    },
+    "biosyn": {"candidates": {"total": 6, "sparse": 3}, "batch": {"mentions": 2, "epochs": 3, "max_steps": 0}},
+}
+
+
 @pytest.fixture(scope="module")
 def terminology():
     rng = np.random.default_rng(0)
-    builder = TerminologyBuilder()
-    for concept in range(40):
-        for _ in range(int(rng.integers(1, 6))):
-            builder.add_name(f"C{concept:03d}", " ".join(rng.choice(WORDS, size=int(rng.integers(1, 5)))))
-    return builder.build()
+
+    def draw_name():
+        return " ".join(rng.choice(WORDS, size=int(rng.integers(1, 5))))
+
+    return build({f"C{concept:03d}": [draw_name() for _ in range(int(rng.integers(1, 6)))] for concept in range(40)})
 
 
 @pytest.fixture(scope="module")
-def pairs(terminology, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pairs")
-    write_pairs(terminology, folder)
+def world(terminology, tmp_path_factory):
+    """A folder with the data of all methods."""
+    folder = tmp_path_factory.mktemp("world")
+    terminology.to_disk(folder / "terminology")
+    write_pairs(terminology, folder / "pairs")
+    # Four labels, one of them with a single triple.
+    triples = [(head, f"RO r{tail % 3}", tail) for head, tail in itertools.product(range(4), range(4, 12))]
+    write_triples_of([*triples, (0, "PAR r9", 1)], folder / "triples")
+    (folder / "texts.txt").write_text("\n".join([*TEXTS, "", "b12"]))
+    write_mentions(folder)
     return folder
 
 
-def make_run(encoder, pairs, output, /, **sections):
+def write_triples_of(rows, folder):
+    """Write triples of concepts of `terminology` by their numbers."""
+    save_triple_rows([(f"C{head:03d}", label, f"C{tail:03d}") for head, label, tail in rows], folder)
+
+
+def write_mentions(folder, mentions=MENTIONS, dictionary=DICTIONARY):
+    srsly.write_jsonl(folder / "mentions.jsonl", mentions)
+    (folder / "dictionary.tsv").write_text(dictionary, encoding="utf8", newline="\n")
+
+
+def make_run(encoder, data, output, method="sapbert", /, **sections):
     """Make settings of a small run; values by section."""
-    values = {
-        "paths": {"encoder": str(encoder), "pairs": str(pairs), "output": str(output)},
-        "optimizer": {"learning_rate": 1e-3},
-        "batch": {"pairs": 8, "max_steps": 6, "chunk_names": 5},
-        "run": {"method": "sapbert", "precision": "fp32", "checkpoint_steps": 2},
-    }
-    for section, settings in sections.items():
-        values.setdefault(section, {}).update(settings)
+    paths = {name: str(data / file) for name, file in FILES.get(method, FILES["sapbert"]).items()}
+    given = {"paths": {"encoder": str(encoder), "output": str(output), **paths}, "run": {"method": method}}
+    values = {}
+    for layer in (SMALL, OWN.get(method, {}), given, sections):
+        for section, settings in layer.items():
+            values[section] = {**values.get(section, {}), **settings}
     return make_settings(values)
 
 
 @pytest.fixture
-def make(pairs, encoder_folder, tmp_path):
-    """Make settings of a small run in a folder of the test's; values by section."""
-    return lambda output="run", **sections: make_run(encoder_folder, pairs, tmp_path / output, **sections)
+def make_any(world, encoder_folder, tmp_path):
+    """Make settings of a small run of a method in a folder of the test's; values by section."""
+    return lambda method, output="run", **sections: make_run(
+        encoder_folder, world, tmp_path / output, method, **sections
+    )
+
+
+@pytest.fixture
+def make(make_any):
+    """Make settings of a small run of SapBERT."""
+    return partial(make_any, "sapbert")
 
 
 @pytest.fixture(scope="module")
-def whole(pairs, encoder_folder, tmp_path_factory):
+def whole(world, encoder_folder, tmp_path_factory):
     """The settings of a small run of six steps that has ended, with the default settings of `make_run`."""
-    settings = make_run(encoder_folder, pairs, tmp_path_factory.mktemp("whole") / "run")
+    settings = make_run(encoder_folder, world, tmp_path_factory.mktemp("whole") / "run")
     train(settings)
     return settings
 

@@ -9,14 +9,14 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from conftest import load_encoder as load
 from conftest import make_encoder_folder
 from safetensors.torch import load_file
-from small_runs import held_out, kill_at, make, make_run, pairs, terminology, write_config
+from small_runs import held_out, kill_at, make, make_any, make_run, terminology, world, write_config
 from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.folder import read_encoder
-from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import compute_fingerprint
 from training.cli import app
 from training.data.frame import SCHEMA
@@ -25,22 +25,16 @@ from training.engine.checkpoints import STATE_FILE
 from training.engine.run import export_run, find_checkpoint, measure_names, train
 
 # Fixtures.
-__all__ = ["held_out", "make", "pairs", "terminology"]
+__all__ = ["held_out", "make", "make_any", "terminology", "world"]
 NAMES = ["heart attack", "acute cold", "b12 failure", "chronic pain of the liver"]
 
 
 @pytest.fixture(scope="module")
-def run(held_out, encoder_folder, tmp_path_factory):
+def run(held_out, world, encoder_folder, tmp_path_factory):
     """A run with checkpoints of the steps 4 and 6, and its own export of the last."""
     output = tmp_path_factory.mktemp("run")
-    train(make_run(encoder_folder, held_out[1]["pairs"], output, paths=held_out[1]))
+    train(make_run(encoder_folder, world, output, paths=held_out[1]))
     return output
-
-
-def load(folder):
-    encoder = EncoderShim({}, "fp32")
-    encoder.load(folder)
-    return encoder
 
 
 def weights_of(folder):
@@ -156,9 +150,7 @@ def test_bottleneck_adapters_are_exported_beside_the_base(make, encoder_folder, 
 def test_held_out_names_are_measured_again_on_the_stored_weights(run, held_out, tmp_path):
     task, paths = held_out
     report = export_run(run, tmp_path, base_share=0.5, dtype="bf16", held_out=paths["held_out"])
-    encoder = EncoderShim({}, "auto")
-    encoder.load(tmp_path)
-    assert report.held_out["after"] == measure_names(encoder, task)
+    assert report.held_out["after"] == measure_names(load(tmp_path, "auto"), task)
     assert f"| after | {100 * report.held_out['after']['acc_at_1']:.1f} |" in card_of(tmp_path)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_runs import assert_same_course, copy, final_weights, losses, make, pairs, terminology, whole
+from small_runs import assert_same_course, copy, final_weights, losses, make, make_any, terminology, whole, world
 
 from spacy_sapbert.encoder.transformer import forward
 from training.data.run_folder import LOCK_FILE
@@ -17,7 +17,7 @@ from training.engine.run import export_run, train
 from training.methods.sapbert import Sapbert
 
 # Fixtures.
-__all__ = ["copy", "make", "pairs", "terminology", "whole"]
+__all__ = ["copy", "make", "make_any", "terminology", "whole", "world"]
 
 
 def list_steps(settings):

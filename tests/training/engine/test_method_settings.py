@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from small_runs import FILES
 from thinc.api import Config
 from typer.testing import CliRunner
 
@@ -12,13 +13,6 @@ from training.engine.run import export_run
 from training.engine.settings import describe_difference
 from training.methods.registry import METHODS, make_settings, read_settings
 
-PATHS = {
-    "sapbert": {"pairs": "a"},
-    "coder": {"terminology": "a", "triples": "b"},
-    "coder_plusplus": {"terminology": "a"},
-    "biosyn": {"mentions": "a", "dictionary": "b"},
-    "static": {"pairs": "a"},
-}
 # Settings that may differ when a run is resumed; those of its length only if the schedule does not depend on it.
 BESIDE = {
     "batch.max_minutes": 5.0,
@@ -35,14 +29,14 @@ DECISIVE = {"run.seed": 3, "run.precision": "bf16", "optimizer.learning_rate": 0
 
 
 def make(method, **changes):
-    values = {"paths": {"encoder": "", "output": "o", **PATHS[method]}, "run": {"method": method}}
+    values = {"paths": {"encoder": "", "output": "o", **FILES[method]}, "run": {"method": method}}
     for name, value in changes.items():
         section, _, setting = name.partition(".")
         values.setdefault(section, {})[setting] = value
     return make_settings(values)
 
 
-@pytest.mark.parametrize("method", PATHS)
+@pytest.mark.parametrize("method", FILES)
 @pytest.mark.parametrize("schedule", ["constant", "linear"])
 def test_a_checkpoint_depends_on_decisive_settings_only(method, schedule):
     def differs(**changes):
@@ -113,7 +107,7 @@ def test_a_checkpoint_depends_on_decisive_settings_only(method, schedule):
         ("biosyn", {"candidates.sparse": 21}, "candidates.sparse is 21"),
         ("biosyn", {"paths.mentions": " , "}, "paths.mentions"),
         ("biosyn", {"run.precision": "fp16"}, "run.precision"),
-        ("static", {"distillation.texts": 1.0}, "distillation.texts.*without paths.texts"),
+        ("static", {"distillation.texts": 1.0, "paths.texts": ""}, "distillation.texts.*without paths.texts"),
         ("static", {"batch.dropout": 0.1}, "batch.dropout"),
         ("static", {"optimizer.weight_decay": 0.1}, "optimizer.weight_decay"),
     ],
@@ -158,7 +152,7 @@ def test_the_command_lists_all_settings_of_a_method():
     def invoke(*arguments):
         return CliRunner().invoke(app, ["settings", *arguments], catch_exceptions=False).stdout
 
-    for method in PATHS:
+    for method in FILES:
         listed = invoke(method)
         for section, values in make(method).to_dict().items():
             assert all(f"--{section}.{name}\n" in listed for name in values)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
+from conftest import load_encoder
 from small_runs import (
     assert_same,
     assert_same_course,
@@ -18,17 +19,17 @@ from small_runs import (
     kill_at,
     losses,
     make,
-    pairs,
+    make_any,
     start,
     terminology,
     wait_for_steps,
     whole,
+    world,
     write_config,
 )
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from spacy_sapbert.encoder.folder import read_encoder
-from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.pairs import load_pairs
 from training.data.run_folder import LOCK_FILE, RunFolder
 from training.data.task import limit_names
@@ -38,11 +39,12 @@ from training.engine.loop import TrainingLoop, learning_rate
 from training.engine.objectives import make_loss, make_miner
 from training.engine.run import count_trainable, measure_names, train
 from training.engine.settings import OptimizerSettings
+from training.methods import static
 from training.methods.pairs import Batches, Objective
 from training.methods.sapbert import AdapterSettings, add_adapter
 
 # Fixtures.
-__all__ = ["copy", "held_out", "make", "pairs", "terminology", "whole"]
+__all__ = ["copy", "held_out", "make", "make_any", "terminology", "whole", "world"]
 
 
 def make_gradients(encoder, tokens, labels, **how):
@@ -66,13 +68,11 @@ def make_gradients(encoder, tokens, labels, **how):
 
 
 @pytest.fixture(scope="module")
-def batch(pairs, encoder_folder):
-    data = load_pairs(pairs)
-    shim = EncoderShim({}, "fp32")
-    shim.load(encoder_folder)
+def batch(world, encoder):
+    data = load_pairs(world / "pairs")
     rows = next(Batches(data.labels, 12, 1).iterate())
     names = np.concatenate([data.left[rows], data.right[rows]])
-    tokens = [np.array(ids) for ids in shim.tokenize(data.names.gather(names).to_list())]
+    tokens = [np.array(ids) for ids in encoder.tokenize(data.names.gather(names).to_list())]
     return tokens, np.concatenate([data.labels[rows]] * 2), data.names.gather(names).to_list()
 
 
@@ -116,13 +116,28 @@ def test_learning_rate_rises_and_falls(step, rate):
     assert learning_rate(OptimizerSettings(learning_rate=1.0), step, 10) == 1.0
 
 
-def test_a_stopped_run_with_a_schedule_goes_on_as_if_it_had_not_been(make, monkeypatch):
-    optimizer = {"schedule": "linear", "warmup_steps": 2}
-    undisturbed, stopped = make("undisturbed", optimizer=optimizer), make("stopped", optimizer=optimizer)
+# Groups of neighbours, and names in other writing.
+GROUPS = {"neighbours": 1, "neighbour_pool": 4, "altered": 0.5}
+
+
+@pytest.mark.parametrize(
+    "method, step, sections",
+    [
+        ("sapbert", 3, {"optimizer": {"schedule": "linear", "warmup_steps": 2}}),
+        ("sapbert", 5, {"batch": GROUPS, "paths": {"terminology": "terminology"}}),
+        ("static", 5, {"optimizer": {"schedule": "linear"}, "batch": GROUPS}),
+        ("coder", 3, {"loss": {"relations": "transe_margin"}}),
+    ],
+)
+def test_a_stopped_run_goes_on_as_if_it_had_not_been(make_any, world, monkeypatch, method, step, sections):
+    monkeypatch.chdir(world)
+    undisturbed, stopped = (make_any(method, output, **sections) for output in ("undisturbed", "stopped"))
     train(undisturbed)
-    # The third step is after the last checkpoint, and is taken again.
-    kill_at(monkeypatch, stopped, 3)
-    assert len(losses(undisturbed)) == 6 and len(losses(stopped)) == 3
+    # The last step is after the last checkpoint, and is taken again.
+    kill_at(monkeypatch, stopped, step)
+    assert len(losses(undisturbed)) == 6 and len(losses(stopped)) == step
+    # The table that a static encoder starts from is read, not made again.
+    monkeypatch.setattr(static, "make_start", None)
     train(stopped)
     assert_same_course(undisturbed, stopped)
 
@@ -232,8 +247,7 @@ def test_training_learns_and_exports_what_it_measured(make, held_out):
     report = train(settings)
     assert np.mean(losses(settings)[-5:]) < np.mean(losses(settings)[:5])
     folder = Path(settings.paths.output) / "encoder"
-    shim = EncoderShim({}, "auto")
-    shim.load(folder)
+    shim = load_encoder(folder, "auto")
     assert shim.fingerprint == report.encoder["trained"] != report.encoder["base"]
     assert measure_names(shim, limit_names(task, 12)) == report.held_out["after"]
     entries = [entry for entry in RunFolder(settings.paths.output).read_metrics() if "evaluation" in entry]

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,9 +11,8 @@ import torch
 from accelerate import Accelerator
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_runs import assert_same_course
+from small_runs import DICTIONARY, FILES, MENTIONS, assert_same_course, make_any, terminology, world, write_mentions
 
-from spacy_sapbert.encoder.shim import EncoderShim
 from training.encoders.embeddings import Embeddings
 from training.engine.run import train
 from training.evaluation.systems.encoder import TrainedBioSyn
@@ -27,56 +27,24 @@ from training.methods.biosyn.method import (
     read_biosyn_data,
 )
 from training.methods.biosyn.sparse import SparseEncoder, score_sparse
-from training.methods.registry import make_settings
 
 TEXTS = st.lists(st.text("abc ", min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=9)
-DICTIONARY = (
-    "C1\tFever\nC1\tpyrexia\nC2|OM:2\theart attack\nC2|OM:2\tmi\nC3\tmi\nC4\tcommon cold\nC4\tcoryza\nC5\tinsomnia\n"
-    "C5\tsleeplessness\nC6\thypertension\nC6\thigh blood pressure\nC12\thigh temperature\n"
-)
-MENTIONS = [
-    {"mention": "Feverish", "ids": ["C1"]},
-    {"mention": "feverish", "ids": ["C1"]},
-    {"mention": "heart attacks", "ids": ["OM:2", "C2"]},
-    {"mention": "cold|fever", "ids": ["C4", "C1"]},
-    {"mention": "cold and fever", "ids": ["C4", "C1"], "parts": ["cold", "fever"]},
-    {"mention": "who knows", "ids": []},
-    {"mention": "a cold", "ids": ["C4"]},
-    {"mention": "sleepless nights", "ids": ["C5"]},
-    {"mention": "high pressure", "ids": ["C6"]},
-    {"mention": "hyper tension", "ids": ["C6"]},
-    {"mention": "gone", "ids": ["C9"]},
-]
+# Fixtures.
+__all__ = ["make_any", "terminology", "world"]
 
 
-def write(path, mentions=MENTIONS, dictionary=DICTIONARY):
-    (path / "mentions.jsonl").write_text("".join(json.dumps(m) + "\n" for m in mentions), encoding="utf8", newline="\n")
-    (path / "dictionary.tsv").write_text(dictionary, encoding="utf8", newline="\n")
-    return {"mentions": str(path / "mentions.jsonl"), "dictionary": str(path / "dictionary.tsv")}
-
-
-def make(path, encoder_folder, output="run", **sections):
-    files = {"encoder": str(encoder_folder), "output": str(path / output), **write(path)}
-    values = {
-        "paths": files,
-        "candidates": {"total": 6, "sparse": 3},
-        "optimizer": {"learning_rate": 1e-3},
-        "batch": {"mentions": 2, "epochs": 3, "chunk_names": 5},
-        "run": {"method": "biosyn", "precision": "fp32"},
-    }
-    return make_settings({name: {**values.get(name, {}), **sections.get(name, {})} for name in values})
+@pytest.fixture
+def make(make_any):
+    """Make settings of a small run; values by section."""
+    return partial(make_any, "biosyn")
 
 
 @pytest.fixture(scope="module")
-def encoder(encoder_folder):
-    shim = EncoderShim({}, "fp32")
-    shim.load(encoder_folder)
-    return shim
+def data(world):
+    return read_biosyn_data([world / "mentions.jsonl"], world / "dictionary.tsv")
 
 
-def test_mentions_are_chosen_and_names_joined(tmp_path):
-    files = write(tmp_path)
-    data = read_biosyn_data([files["mentions"]], files["dictionary"])
+def test_mentions_are_chosen_and_names_joined(data):
     assert data.mentions[:4] == ["feverish", "heart attacks", "a cold", "sleepless nights"]
     assert data.gold[1] == {"C2", "OM:2"} and data.ids[data.names.index("mi")] == {"C2", "OM:2", "C3"}
     assert len(data.names) == len(set(data.names)) == 11 and data.names[0] == "fever"
@@ -121,9 +89,7 @@ def test_sparse_products_are_those_of_spelled_out_vectors(names, queries):
     assert (loaded.encode(names) != fitted.encode(names)).nnz == 0
 
 
-def test_candidates_are_those_of_a_naive_loop(tmp_path, encoder):
-    files = write(tmp_path)
-    data = read_biosyn_data([files["mentions"]], files["dictionary"])
+def test_candidates_are_those_of_a_naive_loop(data, encoder):
     sparse = SparseEncoder.fit(data.names)
     left, right = encoder.encode_unscaled(data.mentions), encoder.encode_unscaled(data.names)
     for n_sparse, total in itertools.product([0, 3, 5], [5, 8, 11]):
@@ -165,8 +131,8 @@ def test_loss_and_gradient_are_those_of_a_naive_loop():
     assert marginal_loss(torch.tensor([[0.0, 500.0]]), torch.tensor([[True, False]])).item() == 500
 
 
-def test_scores_in_training_are_those_of_search(tmp_path, encoder_folder, encoder, monkeypatch):
-    method = BioSyn(make(tmp_path, encoder_folder, batch={"dropout": 0.0}), encoder, Accelerator(cpu=True))
+def test_scores_in_training_are_those_of_search(make, encoder, monkeypatch):
+    method = BioSyn(make(batch={"dropout": 0.0}), encoder, Accelerator(cpu=True))
     method.learned = method.load()
     method.model = method.build()
     method.model.sparse_weight.data.fill_(3.0)
@@ -185,8 +151,8 @@ def test_scores_in_training_are_those_of_search(tmp_path, encoder_folder, encode
     np.testing.assert_allclose(found, -np.sort(-expected, axis=1)[:, :3], rtol=1e-4)
 
 
-def test_what_was_trained_is_loaded_and_learns(tmp_path, encoder_folder):
-    report = train(make(tmp_path, encoder_folder, batch={"epochs": 8}, optimizer={"learning_rate": 3e-3}))
+def test_what_was_trained_is_loaded_and_learns(make, data, tmp_path):
+    report = train(make(batch={"epochs": 8}, optimizer={"learning_rate": 3e-3}))
     epochs = report.training["of_epochs"]
     assert report.training["ended"] == "finished" and report.training["epochs"] == 8 == len(epochs)
     assert epochs[-1]["loss"] < epochs[0]["loss"] / 2
@@ -196,7 +162,6 @@ def test_what_was_trained_is_loaded_and_learns(tmp_path, encoder_folder):
     embeddings, _, weight = system.loaded
     assert weight == report.training["sparse_weight"]
     assert embeddings.encoder.fingerprint == report.encoder["trained"]
-    data = read_biosyn_data([tmp_path / "mentions.jsonl"], tmp_path / "dictionary.tsv")
     rows, _ = system.search(data.names, data.mentions, 1)
     is_right = [gold <= data.ids[row] for gold, (row,) in zip(data.gold, rows.tolist(), strict=True)]
     assert sum(is_right) >= 5
@@ -204,33 +169,34 @@ def test_what_was_trained_is_loaded_and_learns(tmp_path, encoder_folder):
     with pytest.raises(FileNotFoundError, match="biosyn.json"):
         TrainedBioSyn(model=str(tmp_path)).load()
     path = tmp_path / "run" / "biosyn.json"
-    data = json.loads(path.read_text(encoding="utf8"))
-    path.write_text(json.dumps({**data, "encoder": "0"}), encoding="utf8")
+    saved = json.loads(path.read_text(encoding="utf8"))
+    path.write_text(json.dumps({**saved, "encoder": "0"}), encoding="utf8")
     with pytest.raises(ValueError, match="is not the one that its weight"):
         system.load()
-    for bad in ("{", "[]", json.dumps({**data, "sparse": {"vocabulary": ["a"], "idf": []}})):
+    for bad in ("{", "[]", json.dumps({**saved, "sparse": {"vocabulary": ["a"], "idf": []}})):
         path.write_text(bad, encoding="utf8")
         with pytest.raises(ValueError, match="was not written by a training of BioSyn"):
             system.load()
 
 
-def test_a_run_goes_on_as_if_it_had_not_been_stopped(tmp_path, encoder_folder):
-    whole, parts = (make(tmp_path, encoder_folder, output, batch={"epochs": 2}) for output in ("whole", "parts"))
+def test_a_run_goes_on_as_if_it_had_not_been_stopped(make):
+    whole, parts = (make(output, batch={"epochs": 2}) for output in ("whole", "parts"))
     expected = train(whole)
-    stopped = train(make(tmp_path, encoder_folder, "parts", batch={"epochs": 2, "max_minutes": 1e-9}))
+    stopped = train(make("parts", batch={"epochs": 2, "max_minutes": 1e-9}))
     assert stopped.training["epochs"] == 1 / 4 and stopped.training["of_epochs"][0]["steps"] == 1
     assert train(parts).training["of_epochs"] == expected.training["of_epochs"]
     assert_same_course(whole, parts)
 
 
-def test_nothing_to_learn_from_is_an_error(tmp_path, encoder_folder):
-    settings = make(tmp_path, encoder_folder)
-    write(tmp_path, dictionary="\n")
-    with pytest.raises(ValueError, match="has no name to compare"):
-        train(settings)
-    write(tmp_path, mentions=MENTIONS[3:6])
-    with pytest.raises(ValueError, match="no mention to train on.*of 3 mentions, 2 are composite, 1 have no id"):
-        train(settings)
-    write(tmp_path, mentions=MENTIONS[-1:])
-    with pytest.raises(ValueError, match="nothing can be learned.*1 have an id that"):
-        train(settings)
+@pytest.mark.parametrize(
+    "mentions, dictionary, message",
+    [
+        (MENTIONS, "\n", "has no name to compare"),
+        (MENTIONS[3:6], DICTIONARY, "no mention to train on.*of 3 mentions, 2 are composite, 1 have no id"),
+        (MENTIONS[-1:], DICTIONARY, "nothing can be learned.*1 have an id that"),
+    ],
+)
+def test_nothing_to_learn_from_is_an_error(make, tmp_path, mentions, dictionary, message):
+    write_mentions(tmp_path, mentions, dictionary)
+    with pytest.raises(ValueError, match=message):
+        train(make(paths={name: str(tmp_path / file) for name, file in FILES["biosyn"].items()}))

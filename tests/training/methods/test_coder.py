@@ -3,24 +3,23 @@
 import itertools
 import json
 import re
-import warnings
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import polars as pl
 import pytest
 import torch
+from conftest import load_encoder
 from hypothesis import given
 from hypothesis import strategies as st
-from rrf_files import atom, rrf_line, write_release
+from pair_rows import build, save_triple_rows
 from safetensors import safe_open
-from small_runs import assert_same_course, final_weights, kill_at, losses, naive_loss
+from small_runs import final_weights, losses, make_any, naive_loss, terminology, world, write_triples_of
 
-from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
+from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.edits import remove_concepts
 from training.data.run_folder import RunFolder
-from training.data.triples import write_triples
 from training.engine.loop import TrainingLoop
 from training.engine.method import Model
 from training.engine.run import train
@@ -31,11 +30,11 @@ from training.methods.coder.settings import CoderData, CoderPaths
 from training.methods.registry import make_settings
 
 NAMES = {
-    "C1": [("ENG", "Aspirin"), ("ENG", "aspirin"), ("ENG", "ASA"), ("GER", "Aspirin"), ("GER", "Acetylsalicylsäure")],
-    "C2": [("ENG", "headache"), ("ENG", "cephalgia"), ("ENG", "head pain"), ("GER", "Kopfschmerz")],
-    "C3": [("ENG", "pain")],
-    "C4": [("GER", "Fieber")],
-    "C5": [("ENG", "ibuprofen"), ("ENG", "brufen"), ("GER", "Ibuprofen")],
+    "C1": {"ENG": ["Aspirin", "aspirin", "ASA"], "GER": ["Aspirin", "Acetylsalicylsäure"]},
+    "C2": {"ENG": ["headache", "cephalgia", "head pain"], "GER": ["Kopfschmerz"]},
+    "C3": {"ENG": ["pain"]},
+    "C4": {"GER": ["Fieber"]},
+    "C5": {"ENG": ["ibuprofen", "brufen"], "GER": ["Ibuprofen"]},
 }
 # (label, head, tail): the second concept of a row is the head.
 TRIPLES = [
@@ -48,64 +47,23 @@ TRIPLES = [
     ("RB", "C4", "C1"),
     ("RB", "C1", "C5"),
 ]
-WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failure", "b12", "mild"]
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """Terminology and triples of a small release: 12 concepts, 4 labels of which one has a single triple."""
-    relations = [("RO", tail % 3, head, tail) for head, tail in itertools.product(range(4), range(4, 12))]
-    return write_graph(tmp_path_factory.mktemp("graph"), relations)
-
-
-def write_graph(path, relations):
-    rng = np.random.default_rng(0)
-    rows = [
-        rrf_line("MRREL", CUI1=f"C{tail:02d}", REL=rel, RELA=f"r{kind}", CUI2=f"C{head:02d}")
-        for rel, kind, head, tail in [*relations, ("PAR", 9, 0, 1)]
-    ]
-    names = [(c, " ".join(rng.choice(WORDS, size=int(rng.integers(1, 4))))) for c in range(12) for _ in range(4)]
-    return save_graph(path, [atom(f"C{c:02d}", name) for c, name in names], rows, languages=("ENG",))
-
-
-def save_graph(path, atoms, rows, languages):
-    release = write_release(path / "rrf", MRCONSO=atoms, MRREL=rows)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        terminology = read_rrf(release, languages=languages, tradenames="off")
-        write_triples(release, terminology, path / "triples")
-    terminology.to_disk(path / "terminology")
-    return path
+# Fixtures.
+__all__ = ["make_any", "terminology", "world"]
 
 
 @pytest.fixture
-def make(folders, encoder_folder, tmp_path):
+def make(make_any):
     """Make settings of a small run; values by section."""
-
-    def make_run(output="run", graph=folders, **sections):
-        values = {
-            "paths": {name: str(graph / name) for name in ("terminology", "triples")},
-            "optimizer": {"learning_rate": 1e-3, "warmup_steps": 2},
-            "batch": {"triplets": 8, "repetitions": 2, "accumulation": 2, "max_steps": 6, "chunk_names": 5},
-            "run": {"method": "coder", "precision": "fp32", "checkpoint_steps": 2},
-        }
-        values["paths"] |= {"encoder": str(encoder_folder), "output": str(tmp_path / output)}
-        for section, settings in sections.items():
-            values.setdefault(section, {}).update(settings)
-        return make_settings(values)
-
-    return make_run
+    return partial(make_any, "coder")
 
 
 @pytest.fixture(scope="module")
 def named_graph(tmp_path_factory):
-    """Terminology and triples of a release of names with a meaning."""
-    atoms = [atom(cui, name, LAT=language) for cui, names in NAMES.items() for language, name in names]
-    rows = [
-        rrf_line("MRREL", CUI1=tail, REL=label.split()[0], RELA=" ".join(label.split()[1:]), CUI2=head)
-        for label, head, tail in TRIPLES
-    ]
-    return save_graph(tmp_path_factory.mktemp("graph"), atoms, rows, languages=None)
+    """Terminology and triples of names with a meaning."""
+    folder = tmp_path_factory.mktemp("graph")
+    build(NAMES, "language").to_disk(folder / "terminology")
+    save_triple_rows([(head, label, tail) for label, head, tail in TRIPLES], folder / "triples")
+    return folder
 
 
 def load(folder, terminology="terminology", **options):
@@ -220,10 +178,7 @@ def clean_naively(name):
 
 @given(st.lists(st.text("()-aNOSnos ", min_size=1, max_size=12).filter(str.strip), min_size=1, max_size=8))
 def test_names_are_cleaned_step_by_step(names):
-    builder = TerminologyBuilder()
-    for name in names:
-        builder.add_name("C1", name, language="ENG")
-    terminology = builder.build()
+    terminology = build({"C1": names})
     cleaned = choose_names(terminology, CoderData(clean_names=True), "terminology")["name"].to_list()
     expected = {clean_naively(name) for name in terminology.names["name"]} - {""}
     assert sorted(cleaned) == sorted(expected)
@@ -352,23 +307,15 @@ def test_matrices_that_do_not_fit_are_refused_before_they_are_made(monkeypatch):
     check_memory("diagonal", 923, 768, torch.device("cuda"))
 
 
-def test_a_run_goes_on_as_if_it_had_not_been_killed(make, monkeypatch):
-    whole, parts = (make(output, loss={"relations": "transe_margin"}) for output in ("whole", "parts"))
-    train(whole)
-    kill_at(monkeypatch, parts, 3)
-    train(parts)
-    assert_same_course(whole, parts)
-
-
-def test_what_comes_out(make, folders, tmp_path):
-    before = Terminology.from_disk(folders / "terminology").fingerprint
+def test_what_comes_out(make, terminology, tmp_path):
     sections = {"batch": {"max_steps": 20}, "optimizer": {"schedule": "constant"}}
     settings = make(**sections)
     report = train(settings)
     assert report.to_dict() == json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf8"))
     data = report.data
     assert data["rare_labels"] == {"PAR r9": 1} and data["triples"] == 32 and data["triples_read"] == 33
-    assert data["sha256"]["terminology"] == before and data["names_by_language"] == {"ENG": data["names"]}
+    assert data["sha256"]["terminology"] == terminology.fingerprint
+    assert data["names_by_language"] == {"ENG": data["names"]}
     assert report.training["ended"] == "max_steps"
     entries = list(RunFolder(settings.paths.output).read_metrics())
     assert sum(losses(settings)[-5:]) < sum(losses(settings)[:5])
@@ -376,8 +323,7 @@ def test_what_comes_out(make, folders, tmp_path):
         assert entry["loss"] == pytest.approx(entry["term_loss"] + entry["relation_loss"], rel=1e-5)
         assert 0.0 <= entry["term_mined"] <= 1.0 and 0.0 <= entry["relation_mined"] <= 1.0
         assert entry["triplets"] == 16
-    encoder = EncoderShim({}, "fp32")
-    encoder.load(tmp_path / "run" / "encoder")
+    encoder = load_encoder(tmp_path / "run" / "encoder")
     assert encoder.fingerprint == report.encoder["trained"] != report.encoder["base"]
     assert encoder.settings.max_length == 32
     with safe_open(tmp_path / "run" / "relations.safetensors", framework="pt") as file:
@@ -392,9 +338,10 @@ def test_what_comes_out(make, folders, tmp_path):
     # The run does not go on with other relations or triples.
     with pytest.raises(ValueError, match=r"loss\.relations: 'diagonal', not 'full'"):
         train(make(loss={"relations": "full"}, **sections))
-    write_graph(tmp_path / "other", [("RO", 5, head, tail) for head, tail in itertools.product(range(4), range(4, 12))])
+    others = [(head, "RO r5", tail) for head, tail in itertools.product(range(4), range(4, 12))]
+    write_triples_of(others, tmp_path / "other")
     with pytest.raises(ValueError, match=r"data\.sha256\.triples"):
-        train(make(graph=tmp_path / "other", **sections))
+        train(make(paths={"triples": str(tmp_path / "other")}, **sections))
 
 
 def test_accumulated_gradients_are_the_mean_of_those_of_the_batches(make, monkeypatch):
@@ -422,13 +369,11 @@ def test_accumulated_gradients_are_the_mean_of_those_of_the_batches(make, monkey
         torch.testing.assert_close(gradient, mean, rtol=1e-4, atol=1e-6, msg=name)
 
 
-def test_biases_and_layer_normalisation_do_not_decay(encoder_folder, make):
+def test_biases_and_layer_normalisation_do_not_decay(encoder, make):
     method = Coder.__new__(Coder)
-    shim = EncoderShim({}, "fp32")
-    shim.load(encoder_folder)
     method.settings = make(optimizer={"relation_learning_rate": 1e-1})
     method.relations = make_relations("diagonal", 2, 32)
-    method.model = Model(shim.source.transformer, relations=method.relations)
+    method.model = Model(encoder.source.transformer, relations=method.relations)
     decaying, others, relations = method.make_optimizer().param_groups
     names = {id(parameter): name for name, parameter in method.model.named_parameters()}
     assert all("LayerNorm" in names[id(p)] or names[id(p)].endswith("bias") for p in others["params"])
@@ -438,8 +383,8 @@ def test_biases_and_layer_normalisation_do_not_decay(encoder_folder, make):
 
 
 def test_a_graph_with_one_tail_is_refused_where_relations_are_learned(make, tmp_path):
-    write_graph(tmp_path / "one", [("RO", 0, head, 11) for head in range(8)])
-    with pytest.raises(ValueError, match="All 8 triples.*C11"):
-        train(make(graph=tmp_path / "one"))
-    plain = make(graph=tmp_path / "one", loss={"relations": "none"}, batch={"max_steps": 2})
-    assert train(plain).training["steps"] == 2
+    write_triples_of([(head, "RO", 11) for head in range(8)], tmp_path / "one")
+    one = {"paths": {"triples": str(tmp_path / "one")}}
+    with pytest.raises(ValueError, match="All 8 triples.*C011"):
+        train(make(**one))
+    assert train(make(**one, loss={"relations": "none"}, batch={"max_steps": 2})).training["steps"] == 2

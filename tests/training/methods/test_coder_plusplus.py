@@ -1,66 +1,37 @@
 """CODER++: groups, neighbours against naive search, the loss against naive loops, runs that stop and go on."""
 
 import shutil
-import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from rrf_files import atom, write_release
-from small_runs import assert_same_course, kill_at, naive_loss
+from conftest import load_encoder
+from pair_rows import build
+from small_runs import assert_same_course, kill_at, make_any, naive_loss, terminology, world
 
-from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.terminology import read_rrf
 from training.data.run_folder import RunFolder
 from training.engine.nearest import search_others
 from training.engine.run import train
 from training.methods.coder.data import GroupSampler, load_synonyms
 from training.methods.coder.method import CoderPlusPlus
 from training.methods.coder.settings import NameData
-from training.methods.registry import make_settings
 
-WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failure", "b12", "mild"]
-
-
-def write_terminology(path, names):
-    release = write_release(path / "rrf", MRCONSO=[atom(concept, name) for concept, name in names])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        read_rrf(release, tradenames="off").to_disk(path / "terminology")
-    return path / "terminology"
-
-
-@pytest.fixture(scope="module")
-def terminology(tmp_path_factory):
-    """12 concepts with few names each, some of them homonyms, and one concept with a single name of its own."""
-    rng = np.random.default_rng(0)
-    names = [(f"C{c:02d}", " ".join(rng.choice(WORDS, size=int(rng.integers(1, 3))))) for c in range(12) for _ in "abc"]
-    return write_terminology(tmp_path_factory.mktemp("names"), [*names, ("C99", "nothing else")])
+# Fixtures.
+__all__ = ["make_any", "terminology", "world"]
 
 
 @pytest.fixture
-def make(terminology, encoder_folder, tmp_path):
+def make(make_any):
     """Make settings of a small run; values by section."""
+    return partial(make_any, "coder_plusplus")
 
-    def make_run(output="run", **sections):
-        values = {
-            "paths": {
-                "encoder": str(encoder_folder),
-                "terminology": str(terminology),
-                "output": str(tmp_path / output),
-            },
-            "optimizer": {"learning_rate": 1e-3, "warmup_steps": 2},
-            "batch": {"groups": 2, "neighbours": 3, "synonyms": 2, "accumulation": 2},
-            "run": {"method": "coder_plusplus", "precision": "fp32", "checkpoint_steps": 2},
-        }
-        values["paths"]["output"] = str(tmp_path / output)
-        values["batch"] |= {"max_steps": 6, "refresh_steps": 3}
-        for section, settings in sections.items():
-            values.setdefault(section, {}).update(settings)
-        return make_settings(values)
 
-    return make_run
+@pytest.fixture(scope="module")
+def table(world):
+    """Names of 40 concepts, some of them homonyms, and some without synonyms."""
+    return load_synonyms(str(world / "terminology"), NameData())
 
 
 def concepts_by_name(table):
@@ -71,8 +42,7 @@ def concepts_by_name(table):
     return found
 
 
-def test_names_keep_all_their_concepts(terminology):
-    table = load_synonyms(str(terminology), NameData())
+def test_names_keep_all_their_concepts(table):
     found = concepts_by_name(table)
     assert any(len(concepts) > 1 for concepts in found.values())
     for name, concepts in found.items():
@@ -84,8 +54,7 @@ def test_names_keep_all_their_concepts(terminology):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_each_anchor_comes_once_before_any_comes_again(terminology, seed):
-    table = load_synonyms(str(terminology), NameData())
+def test_each_anchor_comes_once_before_any_comes_again(table, seed):
     sampler = GroupSampler(table, 3, 2, seed=seed)
     n = len(table.anchors)
     epochs = sampler.list_anchors(0, n)[: 3 * n].reshape(3, n)
@@ -100,8 +69,7 @@ def test_each_anchor_comes_once_before_any_comes_again(terminology, seed):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_batch_has_anchors_neighbours_and_synonyms(terminology, seed):
-    table = load_synonyms(str(terminology), NameData())
+def test_a_batch_has_anchors_neighbours_and_synonyms(table, seed):
     concepts = concepts_by_name(table)
     lists = np.random.default_rng(seed).integers(0, len(table.names), size=(len(table.names), 4))
     sampler = GroupSampler(table, 3, 2, seed=seed)
@@ -122,14 +90,8 @@ def test_a_batch_has_anchors_neighbours_and_synonyms(terminology, seed):
         np.testing.assert_array_equal(again.names, batch.names)
 
 
-def load_encoder(folder):
-    encoder = EncoderShim({}, "fp32")
-    encoder.load(folder)
-    return encoder
-
-
-def test_neighbours_are_those_of_a_naive_search(terminology, encoder_folder):
-    encoder, names = load_encoder(encoder_folder), load_synonyms(str(terminology), NameData()).names.to_list()
+def test_neighbours_are_those_of_a_naive_search(table, encoder):
+    names = table.names.to_list()
     anchors, vectors = np.array([0, 3, len(names) - 1]), encoder.encode(names)
     found, report = search_others(vectors, anchors, 4, encoder.fingerprint)
     for anchor, rows in zip(anchors.tolist(), found.tolist(), strict=True):
@@ -147,11 +109,11 @@ def test_a_name_is_no_neighbour_of_itself_where_many_are_alike():
     assert all(anchor not in rows for anchor, rows in enumerate(found.tolist()))
 
 
-def test_the_loss_is_that_of_naive_loops(make, encoder_folder, terminology):
+def test_the_loss_is_that_of_naive_loops(make, encoder_folder, table):
     settings = make(batch={"accumulation": 1, "max_steps": 1, "dropout": 0.0}, optimizer={"warmup_steps": 0})
+    encoder = load_encoder(encoder_folder, max_length=settings.encoder.max_length)
     train(settings)
     logged = list(RunFolder(settings.paths.output).read_metrics())
-    encoder, table = load_encoder(encoder_folder), load_synonyms(str(terminology), NameData())
     # Neighbours of the untrained encoder, of all names.
     names = encoder.encode(table.names.to_list())
     lists, _ = search_others(names, np.arange(len(names)), 3, encoder.fingerprint)
@@ -223,12 +185,12 @@ def test_neighbours_that_are_gone_are_not_replaced_by_others(make):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ([("C1", "cold"), ("C1", "heart attack"), ("C1", "pain")], "3 distinct names of 1 concepts"),
-        ([("C1", "cold"), ("C2", "heart attack"), ("C3", "pain"), ("C4", "liver")], "0 with synonyms"),
-        ([("C1", "cold"), ("C1", "heart attack"), ("C2", "pain")], "each needs 3 neighbours"),
+        ({"C1": ["cold", "heart attack", "pain"]}, "3 distinct names of 1 concepts"),
+        ({"C1": ["cold"], "C2": ["heart attack"], "C3": ["pain"], "C4": ["liver"]}, "0 with synonyms"),
+        ({"C1": ["cold", "heart attack"], "C2": ["pain"]}, "each needs 3 neighbours"),
     ],
 )
 def test_names_with_nothing_to_learn_are_refused(make, tmp_path, names, message):
-    path = write_terminology(tmp_path / "few", names)
-    with pytest.raises(ValueError, match=f"{message}"):
-        train(make(paths={"terminology": str(path)}))
+    build(names).to_disk(tmp_path / "few")
+    with pytest.raises(ValueError, match=message):
+        train(make(paths={"terminology": str(tmp_path / "few")}))

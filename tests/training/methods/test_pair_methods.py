@@ -7,10 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 from accelerate import Accelerator
-from small_runs import assert_same_course, kill_at, make, pairs, terminology
+from pair_rows import build
+from small_runs import make, make_any, terminology, world
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import PairData
 from training.data.relatedness import Relatedness
 from training.data.run_folder import RunFolder
@@ -21,7 +21,7 @@ from training.methods.pairs import Batches, balance_sources
 from training.methods.sapbert import Sapbert
 
 # Fixtures.
-__all__ = ["make", "pairs", "terminology"]
+__all__ = ["make", "make_any", "terminology", "world"]
 
 
 def make_data(names, labels, sources=None):
@@ -38,13 +38,6 @@ def find_neighbours(data, encoder, n, folder, terminology=None):
     method.settings = SimpleNamespace(batch=SimpleNamespace(neighbours=n, neighbour_pool=0))
     method.folder = RunFolder(folder)
     return method.find_neighbours()
-
-
-@pytest.fixture
-def encoder(encoder_folder):
-    encoder = EncoderShim({}, "fp32")
-    encoder.load(encoder_folder)
-    return encoder
 
 
 def test_every_epoch_has_all_pairs_in_another_order():
@@ -134,14 +127,9 @@ def test_related_concepts_are_no_neighbours(encoder, tmp_path):
     rng = np.random.default_rng(2)
     words = "brain spleen heart liver kidney failure pain fever".split()
     names = list(dict.fromkeys(" ".join(rng.choice(words, size=3)) for _ in range(80)))[:60]
-    builder = TerminologyBuilder()
-    for number in range(30):
-        # Each concept below its half, so that it has many relatives.
-        parents = [str(number // 2)] if number else []
-        builder.add_concept(str(number), parents=parents)
-        for name in (names[number], names[number + 30]):
-            builder.add_name(str(number), name)
-    terminology = builder.build()
+    # Each concept below its half, so that it has many relatives.
+    parents = {str(number): {"parents": [str(number // 2)]} for number in range(1, 30)}
+    terminology = build({str(number): [names[number], names[number + 30]] for number in range(30)}, **parents)
     related = Relatedness(terminology)
     data = make_data(names, range(30))
     found = find_neighbours(data, encoder, 5, tmp_path, terminology)
@@ -161,13 +149,8 @@ def test_opposites_take_half_of_the_places(encoder, tmp_path):
     words = "heart liver kidney lung skin bone".split()
     names = [f"{side} {word} pain" for word in words for side in ("left", "right")]
     synonyms = [f"ache of the {name.removesuffix(' pain')}" for name in names]
-    builder = TerminologyBuilder()
-    for number, pair in enumerate(zip(names, synonyms, strict=True)):
-        builder.add_concept(str(number))
-        for name in pair:
-            builder.add_name(str(number), name)
     data = make_data([*names, *synonyms], range(12))
-    terminology = builder.build()
+    terminology = build({str(number): pair for number, pair in enumerate(zip(names, synonyms, strict=True))})
     for n, n_opposites in ((1, 0), (4, 2), (5, 2)):
         found = find_neighbours(data, encoder, n, tmp_path / str(n), terminology)
         opposites = np.arange(12) ^ 1
@@ -175,32 +158,20 @@ def test_opposites_take_half_of_the_places(encoder, tmp_path):
         assert (found >= 0).all() and (found != np.arange(12)[:, None]).all()
 
 
-@pytest.fixture
-def make_grouped(make, terminology, tmp_path):
-    """Make settings of a run whose batches have neighbours and names in other writing."""
-    terminology.to_disk(tmp_path / "terminology")
-    paths = {"terminology": str(tmp_path / "terminology")}
-    groups = {"neighbours": 1, "neighbour_pool": 4, "altered": 0.5}
-    return lambda output="run", **batch: make(output, batch={**groups, **batch}, paths=paths)
-
-
-def test_a_grouped_run_that_was_stopped_goes_on_bit_for_bit(make_grouped, monkeypatch, tmp_path):
-    whole, stopped = make_grouped("whole"), make_grouped("stopped")
-    train(whole)
-    kill_at(monkeypatch, stopped, 5)
-    train(stopped)
-    assert_same_course(whole, stopped)
-    # With another terminology, it does not.
-    builder = TerminologyBuilder()
-    builder.add_name("C000", "heart")
-    builder.build().to_disk(tmp_path / "terminology")
+def test_a_grouped_run_does_not_go_on_with_another_terminology(make, world, tmp_path):
+    build({"C000": ["heart"]}).to_disk(tmp_path / "other")
+    first, second = (
+        make(batch={"neighbours": 1, "max_steps": steps}, paths={"terminology": str(folder)})
+        for steps, folder in ((1, world / "terminology"), (2, tmp_path / "other"))
+    )
+    train(first)
     with pytest.raises(ValueError, match="terminology"):
-        train(make_grouped("whole", max_steps=8))
+        train(second)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_a_share_of_names_is_in_other_writing(make_grouped, share):
-    settings = make_grouped(altered=share)
+def test_a_share_of_names_is_in_other_writing(make, share):
+    settings = make(batch={"altered": share})
     base = load_base(settings.paths.encoder, settings.encoder)
     method = Sapbert(settings, base, Accelerator(cpu=True))
     method.learned = method.load()

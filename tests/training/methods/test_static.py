@@ -7,15 +7,9 @@ import polars as pl
 import pytest
 import torch
 from accelerate import Accelerator
+from conftest import load_encoder
 from safetensors.numpy import load_file
-from small_runs import (
-    assert_same_course,
-    final_weights,
-    kill_at,
-    make,
-    pairs,
-    terminology,
-)
+from small_runs import TEXTS, final_weights, make_any, terminology, world
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
@@ -36,26 +30,15 @@ from training.methods.static import (
 )
 
 # Fixtures.
-__all__ = ["make", "pairs", "terminology"]
-
-TEXTS = ["cold hands", "my heart hurts", "b12", "pain in the liver"]
+__all__ = ["make_any", "terminology", "world"]
 
 
 @pytest.fixture
-def make_static(make, tmp_path):
+def make(make_any, tmp_path):
     """Make settings of a small run of this method."""
-    (tmp_path / "texts.txt").write_text("\n".join([*TEXTS, "", "b12"]))
 
-    def make_run(output="run", **sections):
-        own = {
-            "paths": {"texts": str(tmp_path / "texts.txt"), "vectors": str(tmp_path / "vectors")},
-            "table": {"width": 8, "words": 3},
-            "distillation": {"names": 0.5, "texts": 2.0},
-            "optimizer": {"learning_rate": 0.05},
-            "batch": {"chunk_names": 64, "texts": 3},
-            "run": {"method": "static"},
-        }
-        return make(output, **{name: {**own.get(name, {}), **sections.get(name, {})} for name in {**own, **sections}})
+    def make_run(output="run", paths=None, **sections):
+        return make_any("static", output, paths={"vectors": str(tmp_path / "vectors"), **(paths or {})}, **sections)
 
     return make_run
 
@@ -73,8 +56,8 @@ def unit(vector):
     return vector / np.linalg.norm(vector)
 
 
-def test_the_loss_is_that_of_a_plain_loop(make_static):
-    method = build(make_static())
+def test_the_loss_is_that_of_a_plain_loop(make):
+    method = build(make())
     batch = next(method.batches(0))
     entry = method.loss(batch, scale=3.0)
     table, data = method.model.transformer, method.data
@@ -137,12 +120,11 @@ def test_adagrad_has_one_learning_rate_a_row():
     torch.testing.assert_close(table.detach(), plain)
 
 
-def test_the_export_is_a_folder_whose_vectors_are_those_of_a_plain_computation(make_static, tmp_path):
-    settings = make_static()
+def test_the_export_is_a_folder_whose_vectors_are_those_of_a_plain_computation(make, tmp_path):
+    settings = make()
     report = train(settings)
     folder = tmp_path / "run" / "encoder"
-    encoder = EncoderShim({}, "fp32")
-    encoder.load(folder)
+    encoder = load_encoder(folder)
     assert encoder.fingerprint == report.encoder["trained"] and encoder.width == 8
     stored, trained = load_file(folder / "model.safetensors"), final_weights(settings)["weights.transformer.rows"]
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -171,49 +153,37 @@ def test_the_export_is_a_folder_whose_vectors_are_those_of_a_plain_computation(m
         export_run(tmp_path / "moved", tmp_path / "none")
 
 
-def test_a_run_that_was_stopped_goes_on_bit_for_bit(make_static, monkeypatch):
-    # With groups of neighbours and names in other writing.
-    how = {"optimizer": {"schedule": "linear"}, "batch": {"neighbours": 1, "neighbour_pool": 4, "altered": 0.5}}
-    whole, stopped = (make_static(output, **how) for output in ("whole", "stopped"))
-    train(whole)
-    kill_at(monkeypatch, stopped, 5)
-    # The table before training is read, not made again.
-    monkeypatch.setattr(static_method, "make_start", None)
-    train(stopped)
-    assert_same_course(whole, stopped)
-
-
-def test_a_refused_run_leaves_the_start_of_the_former_one(make_static, tmp_path):
-    train(make_static())
+def test_a_refused_run_leaves_the_start_of_the_former_one(make, tmp_path):
+    train(make())
     before = (tmp_path / "run" / START_FILE).read_bytes()
     with pytest.raises(ValueError, match="table.width: 8, not 4"):
-        train(make_static(table={"width": 4}))
+        train(make(table={"width": 4}))
     assert (tmp_path / "run" / START_FILE).read_bytes() == before
     export_run(tmp_path / "run", tmp_path / "exported")
 
 
-def test_vectors_of_the_teacher_are_computed_once(make_static, monkeypatch):
-    train(make_static("first"))
+def test_vectors_of_the_teacher_are_computed_once(make, monkeypatch):
+    train(make("first"))
     monkeypatch.setattr(EncoderShim, "encode_tokens", None)
-    settings = make_static("second", table={"words": 3}, run={"seed": 5})
+    settings = make("second", table={"words": 3}, run={"seed": 5})
     build(settings)
 
 
-def test_nothing_to_learn_is_an_error(make_static, tmp_path, encoder_folder):
+def test_nothing_to_learn_is_an_error(make, tmp_path, encoder_folder):
     with pytest.raises(OSError, match=r"pairs\.json"):
-        train(make_static(paths={"pairs": str(tmp_path)}))
+        train(make(paths={"pairs": str(tmp_path)}))
     (tmp_path / "empty.txt").write_text("\n \n")
     with pytest.raises(ValueError, match="no string in .*empty.txt"):
-        train(make_static(paths={"texts": str(tmp_path / "empty.txt")}))
+        train(make(paths={"texts": str(tmp_path / "empty.txt")}))
     with pytest.raises(FileNotFoundError):
-        train(make_static(paths={"texts": str(tmp_path / "missing.txt")}))
+        train(make(paths={"texts": str(tmp_path / "missing.txt")}))
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="binary.txt is not UTF-8"):
-        train(make_static(paths={"texts": str(tmp_path / "binary.txt")}))
+        train(make(paths={"texts": str(tmp_path / "binary.txt")}))
     with pytest.raises(ValueError, match="table.width is 33,.*at most 32, the width of the teacher"):
-        train(make_static(table={"width": 33}))
+        train(make(table={"width": 33}))
     # Without weights, nothing of them is needed.
-    report = train(make_static("plain", paths={"texts": ""}, distillation={"names": 0.0, "texts": 0.0}))
+    report = train(make("plain", paths={"texts": ""}, distillation={"names": 0.0, "texts": 0.0}))
     assert report.training["steps"] == 6 and report.data["texts"] == 0
 
 
@@ -248,9 +218,7 @@ def test_the_vocabulary_has_frequent_words_and_no_unused_pieces(encoder_folder, 
     assert everything.encode("ACUTE").tokens == ["acute"]
 
 
-def test_strings_are_encoded_as_the_encoder_does(encoder_folder, tmp_path):
-    encoder = EncoderShim({}, "fp32")
-    encoder.load(encoder_folder)
+def test_strings_are_encoded_as_the_encoder_does(encoder, tmp_path):
     teacher = Teacher(encoder, tmp_path / "vectors")
     strings = ["heart", "liver pain", "heart", "\u5fc3"]
     vectors = teacher.encode(pl.Series(strings))

@@ -1,19 +1,20 @@
 """A method of a few lines: data, loss and card; the runner resumes, measures, exports and reports."""
 
-import numpy as np
-import pytest
-from small_runs import assert_same_course, kill_at
+from functools import partial
 
-from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.pairs import load_pairs, write_pairs
+import numpy as np
+from conftest import load_encoder
+from small_runs import assert_same_course, held_out, kill_at, make_any, terminology, world
+
+from training.data.pairs import load_pairs
 from training.data.run_folder import RunFolder
-from training.data.splits import split_terminology
 from training.engine.method import Method, TrainingData
 from training.engine.run import export_run, train
 from training.engine.settings import TrainingSettings
 from training.methods.pairs import PairPaths
-from training.methods.registry import make_settings
+
+# Fixtures.
+__all__ = ["held_out", "make_any", "terminology", "world"]
 
 
 class ToySettings(TrainingSettings):
@@ -41,39 +42,15 @@ class Toy(Method[ToySettings]):
         return {"loss": loss, "names": 2}
 
 
-@pytest.fixture
-def make(encoder_folder, tmp_path):
-    builder = TerminologyBuilder()
-    for concept in range(24):
-        for number in range(3):
-            builder.add_name(f"C{concept:03d}", f"{'heart liver lung skin'.split()[concept % 4]} {concept} {number}")
-    rest, task = split_terminology(builder.build(), held_out=4, dictionary=20)
-    write_pairs(rest, tmp_path / "pairs")
-    task.to_disk(tmp_path / "held_out.json")
-    paths = {"encoder": str(encoder_folder), "pairs": str(tmp_path / "pairs")}
-
-    def make_run(output="run", **batch):
-        return make_settings(
-            {
-                "paths": {**paths, "output": str(tmp_path / output), "held_out": str(tmp_path / "held_out.json")},
-                "optimizer": {"learning_rate": 1e-3},
-                "batch": {"max_steps": 6, **batch},
-                "run": {"method": "toy", "precision": "fp32", "checkpoint_steps": 2, "evaluation_steps": 3},
-            }
-        )
-
-    return make_run
-
-
-def test_a_toy_method_is_trained_resumed_measured_exported_and_described(make, tmp_path, monkeypatch):
+def test_a_toy_method_is_trained_resumed_measured_exported_and_described(make_any, held_out, tmp_path, monkeypatch):
+    make = partial(make_any, "toy", paths=held_out[1], run={"evaluation_steps": 3})
     report = train(make())
     assert report.training["steps"] == 6 and report.training["ended"] == "max_steps"
     assert (
         set(report.held_out) == {"before", "after"}
         and report.to_dict() == RunFolder(tmp_path / "run").read_report().to_dict()
     )
-    encoder = EncoderShim({}, "fp32")
-    encoder.load(tmp_path / "run" / "encoder")
+    encoder = load_encoder(tmp_path / "run" / "encoder")
     assert encoder.fingerprint == report.encoder["trained"] != report.encoder["base"]
     card = (tmp_path / "run" / "encoder" / "README.md").read_text(encoding="utf8")
     assert "after a toy: names are pulled together." in card and "6 steps" in card and "\n- toy\n" in card
