@@ -127,13 +127,6 @@ def other_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_encoder_folder(tmp_path_factory.mktemp("other"), seed=7)
 
 
-def load_encoder(folder: str | Path, precision: str = "fp32", **settings: Any) -> EncoderShim:
-    """Load an encoder folder as it computes in tests."""
-    encoder = EncoderShim(settings, precision)
-    encoder.load(folder)
-    return encoder
-
-
 @pytest.fixture(scope="module")
 def encoder(encoder_folder: Path) -> EncoderShim:
     """The encoder of `encoder_folder`, loaded."""
