@@ -1,5 +1,6 @@
 """All project.yml files: projects own their commands, and each command of the root is a line or two into projects."""
 
+import ast
 import re
 import shlex
 import subprocess
@@ -18,6 +19,8 @@ ROOT = Path(__file__).parents[2]
 PROJECTS = sorted(path.parent for path in (ROOT / "projects").glob("*/project.yml"))
 ALL = [ROOT, *PROJECTS]
 COMMANDS = typer.main.get_command(app).commands
+# What scripts may import of `training`: architecture.md lists it.
+SHARED = "bench|plain_encoder|markup|data|evaluation|corpora.gold|encoders.bases|release.rrf"
 RUN_PROJECT = ["python", "-m", "spacy", "project", "run"]
 
 by_folder = pytest.mark.parametrize("folder", ALL, ids=lambda folder: folder.name if folder != ROOT else "root")
@@ -66,7 +69,36 @@ def test_a_project_runs_neither_the_root_nor_another_project(folder):
     for _, words in read_lines(folder):
         assert words[1:4] != ["-m", "spacy", "project"]
     for script in folder.glob("scripts/*.py"):
-        assert not re.search(r"project_run|sys\.path\.append", script.read_text(encoding="utf8")), script
+        assert not re.search(r"project_run|import_file|sys\.path\.append", script.read_text(encoding="utf8")), script
+
+
+def list_imports(script):
+    """Give what a script imports: modules, and names of modules behind a dot."""
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@by_project
+def test_scripts_import_their_own_project_the_plugin_and_some_of_training(folder):
+    own = {script.stem for script in folder.glob("scripts/*.py")}
+    others = {script.stem for project in PROJECTS for script in project.glob("scripts/*.py")} - own
+    for script in folder.glob("scripts/*.py"):
+        for name in list_imports(script):
+            package, _, rest = name.partition(".")
+            assert package not in others, f"{script} imports {package}, a script of another project"
+            if package == "training":
+                assert re.match(rf"({SHARED})\b", rest), f"{script} imports {name}: say so in docs/architecture.md"
+            if package in ("training", "spacy_sapbert"):
+                assert not re.search(r"\._(?!_)", name), f"{script} imports {name}, which is private"
+
+
+def test_architecture_lists_what_scripts_import_of_training():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf8")
+    sentence = re.search(r"Their scripts import(.*?), and nothing private", text, flags=re.DOTALL)[1]
+    assert re.findall(r"`([a-z_.]+)`", sentence) == ["training", *SHARED.split("|")]
 
 
 @by_folder

@@ -1,6 +1,8 @@
 """Build a pipeline of an open ontology, measure it, and write scores, sources and licences into its meta.json."""
 
 from functools import partial
+from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +14,7 @@ from spacy.cli.package import generate_readme
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import filter_spans, import_file
+from spacy.util import filter_spans
 from wasabi import msg
 
 from spacy_sapbert.command_line import run_app
@@ -92,16 +94,20 @@ def read(source: str | None, open_terminology: Path) -> Terminology:
             advice = "Run `python -m spacy project run open_terminology` in the root of the checkout first"
             msg.fail(f"The ontologies are not merged: there is no {merged}", advice, exits=1)
         return Terminology.from_disk(merged)
-    # That project knows where an ontology may be, and what to note of it.
-    project = import_file("terminology", open_terminology / "scripts" / "terminology.py")
     ontologies = srsly.read_json(open_terminology / "configs" / "ontologies.json")
     ontology = next(one for one in ontologies if one["source"] == source)
-    assets = open_terminology / "assets"
-    file = project.find_file(ontology, assets)
-    if file is None:
+    file = open_terminology / "assets" / ontology["file"]
+    if not file.is_file() and "package" in ontology and find_spec(ontology["package"]):
+        file = Path(str(files(ontology["package"]) / ontology["package_file"]))
+    if not file.is_file():
         advice = f"`python -m spacy project assets {open_terminology}` fetches all; the extra `demo` brings HP"
-        msg.fail(f"The ontology {source} is missing: there is no {assets / ontology['file']}", advice, exits=1)
-    return project.add_source(read_obo(file, source=source, errors="skip"), ontology)
+        msg.fail(f"The ontology {source} is missing: there is no {file}", advice, exits=1)
+    terminology = read_obo(file, source=source, errors="skip")
+    # No open ontology is restricted in the sense of UMLS.
+    noted = {"version": terminology.report["source_version"] or "", "restriction_level": 0}
+    noted |= {key: ontology[key] for key in ("name", "licence", "homepage")}
+    report = {**terminology.report, "sources": {source: noted}}
+    return Terminology(terminology.concepts, terminology.names, retired=terminology.retired, report=report)
 
 
 def build(terminology: Terminology, plan: dict[str, Any]) -> Language:
