@@ -288,16 +288,21 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         return FixedLinker(self._settings, self.get_snapshot(), self._find_depth())
 
     def _find_depth(self) -> int:
-        """Find how many candidates components of its pipelines ask for: rerankers, whose `linker` it is, and
-        `n_candidates`. A copy in another process knows no pipeline, and searches as deep as it did."""
-        if pipelines := find_pipelines(self):
-            asked = [getattr(part, "n_candidates", 0) for nlp in pipelines for part in self._list_users(nlp)]
+        """Find how many candidates rerankers of its pipelines ask for. A copy in another process knows no pipeline, and
+        searches as deep as it did."""
+        if find_pipelines(self):
+            asked = (part.settings.n_candidates for part in self._list_users() if part.kind == "reranker")
             self._depth = max(asked, default=0)
         return self._depth
 
-    def _list_users(self, nlp: Language) -> list[Any]:
-        name = next(name for name, part in nlp.components if part is self)
-        return [part for _, part in nlp.pipeline if getattr(part, "linker", None) == name]
+    def _list_users(self, docs: Sequence[Doc] = ()) -> list[Any]:
+        """List the matchers and rerankers that work with it in the pipelines that documents come from, or else all."""
+        users: list[Any] = []
+        for nlp in find_pipelines(self, docs):
+            name = next(name for name, part in nlp.components if part is self)
+            shared = (part for _, part in nlp.pipeline if isinstance(part, Shared))
+            users += [part for part in shared if getattr(part, "linker", None) == name]
+        return users
 
     def get_candidates(self, span: Span) -> list[Candidate]:
         """Get what this linker found for a span, however many other linkers there are.
@@ -330,8 +335,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         if self.scorer is None:
             return {}
         examples = list(examples)
-        pipelines = find_pipelines(self, [eg.predicted for eg in examples])
-        is_reranked = any(hasattr(part, "n_candidates") for nlp in pipelines for part in self._list_users(nlp))
+        is_reranked = any(part.kind == "reranker" for part in self._list_users([eg.predicted for eg in examples]))
         if self._settings.use_gold_ents:
             examples = list(with_gold_ents(examples))
             # The gold entities have no ids yet, and are this linker's alone.
@@ -390,17 +394,22 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
                 batch_size=self._settings.batch_size,
                 vectors_path=vectors_path,
             )
+            self._prepare_matchers(retriever)
             snapshot = present.replaced(encoder=loaded, retriever=retriever)
             self._record_sources(nlp, retriever)
             self._publish(snapshot)
+
+    def _prepare_matchers(self, retriever: Retriever | None) -> None:
+        """Make what matchers need of a terminology before the first document asks for it."""
+        if retriever is not None and any(part.kind == "matcher" for part in self._list_users()):
+            _ = retriever.bags
 
     def _check_filters(self, terminology: Terminology) -> None:
         """Refuse a terminology that lacks what settings name before names are encoded, which takes long."""
         from .retrieval.filters import FilterTable
 
         filters = FilterTable(terminology)
-        users = (part for nlp in find_pipelines(self) for part in self._list_users(nlp))
-        for part in (self, *(part for part in users if hasattr(part, "label_types"))):
+        for part in (self, *(part for part in self._list_users() if part.kind == "matcher")):
             try:
                 filters.check_settings(part.settings.make_filter(), part.settings.label_types)
             except ValueError as error:
@@ -502,9 +511,14 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         exclude (Iterable[str]): Parts to leave out: "encoder", "terminology", "retriever".
         RAISES (ValueError): If a part is unknown, or the index was built with another encoder.
         """
+        self._save(Path(path), exclude)
+
+    def _save(self, path: Path, exclude: Iterable[str]) -> None:
         from .saving import save
 
-        save(self._snapshot, Path(path), exclude)
+        snapshot = self._snapshot
+        self._prepare_matchers(snapshot.built)
+        save(snapshot, path, exclude)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
         """Load from a folder. Terminology and vectors stay on disk until they are needed.
@@ -526,9 +540,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         exclude (Iterable[str]): Parts to leave out.
         RETURNS (bytes): The files of the folder, packed.
         """
-        from .saving import save
-
-        return pack_with(partial(save, self._snapshot, exclude=exclude))
+        return pack_with(partial(self._save, exclude=exclude))
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
         """Load what `to_bytes` returned, as `from_disk` loads a folder.

@@ -13,8 +13,8 @@ import pytest
 import spacy
 
 from spacy_sapbert import read_obo
+from spacy_sapbert.lexicon.names import OWN_CASE_LENGTH, own_case_forms, read_hashes
 from spacy_sapbert.retrieval.encoding import ALTERATIONS
-from spacy_sapbert.retrieval.name_table import OWN_CASE_LENGTH, own_case_forms, read_hashes
 from spacy_sapbert.text import normalize_name, to_american, to_singular
 
 K = 5

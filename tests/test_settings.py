@@ -9,7 +9,7 @@ import spacy
 from pydantic import AfterValidator, Field, model_validator
 
 from spacy_sapbert.linker import SapbertLinker
-from spacy_sapbert.matching.component import TerminologyMatcher
+from spacy_sapbert.matcher import TerminologyMatcher
 from spacy_sapbert.reranker.component import SapbertReranker
 from spacy_sapbert.settings import Settings, Strings, list_settings
 

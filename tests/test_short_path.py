@@ -26,12 +26,12 @@ TO_CANDIDATES = [
     "ragged.py",
     "encoder/transformer.py",
     "retrieval/retriever.py",
-    "retrieval/name_table.py",
+    "lexicon/names.py",
     "index/base.py",
     "annotations.py",
 ]
 TO_A_DECISION = [
-    *("component.py", "table.py", "features.py", "strings.py", "prior.py", "bridge.py", "memory.py", "network.py"),
+    *("component.py", "table.py", "features.py", "strings.py", "prior.py", "memory.py", "network.py"),
     "calibration.py",
 ]
 

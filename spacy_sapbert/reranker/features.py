@@ -87,7 +87,7 @@ class ConceptFacts:
 
     def __init__(self, retriever: Retriever, output_source: str | None) -> None:
         # Not at the top, because spaCy imports this module whenever it makes a pipeline.
-        from .bridge import BridgedTerminology, get_bridge
+        from ..lexicon.bridge import BridgedTerminology, get_bridge
 
         self._retriever, self._output_source = retriever, output_source
         # Columns, because getting one from the table takes longer than reading a value.
@@ -99,7 +99,7 @@ class ConceptFacts:
         # Zero for what has not been looked up, else one more.
         self._counts = np.zeros((len(columns), 2), dtype=np.int32)
         self._numbers = np.zeros(len(columns), dtype=np.int64)
-        self._bridged = BridgedTerminology(retriever, get_bridge())
+        self._bridged = BridgedTerminology(retriever.terminology, get_bridge())
         # Threads can number ids at the same time: each number is taken once.
         self._by_id: dict[str, int] = {}
         self._next = count(1)

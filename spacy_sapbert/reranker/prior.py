@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..contradictions import PENALTY, list_denials, read_marks
+from ..lexicon.contradictions import PENALTY, list_denials, read_marks
 from .network import Lists
 from .strings import compare_trigrams
 
 if TYPE_CHECKING:
     from ..candidates import Candidates
-    from .bridge import BridgedTerminology
+    from ..lexicon.bridge import BridgedTerminology
 
 # Chosen on development documents and on names of sources that were left out of the bridge (docs/notes/results.md).
 SIZE, BRIDGE = 0.0135, 0.2
@@ -108,7 +108,7 @@ def _consult(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Look up the candidates near the first one. Return the logarithm of their concepts' sizes, whether these have the
     mention as a name, and for which candidates one of the mention's candidates has its words."""
-    from .bridge import make_keys
+    from ..lexicon.bridge import make_keys
 
     keys = make_keys([forms[0] if forms else "" for forms in found.forms])
     of_mention, key_of = known.bridge.find(keys), keys.tolist()
@@ -143,7 +143,7 @@ def _find_other_case(
 ) -> np.ndarray:
     """Find the mentions whose nearest name is an acronym in another case. A score of 1 comes from a matcher that has
     been told to find these."""
-    from ..retrieval.name_table import OWN_CASE_LENGTH, is_other_case
+    from ..lexicon.names import OWN_CASE_LENGTH, is_other_case
 
     is_found = np.zeros(lists.n_mentions, dtype=bool)
     nearest = {

@@ -64,7 +64,7 @@ def with_configured_index(
         present.vectors, fingerprint=present.fingerprint, make_altered=make_altered if encoder.is_loaded else None
     )
     rows = retriever.offsets, retriever.name_rows, retriever.keys
-    return Retriever(retriever.terminology, index, *rows, retriever.table)
+    return Retriever(retriever.terminology, index, *rows, retriever.table, retriever.made_bags)
 
 
 def _carry_over(retriever: Retriever, edit: Edit) -> np.ndarray:

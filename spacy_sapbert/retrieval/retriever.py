@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter
-from ..contradictions import PENALTY, contradicts, read_marks
 from ..files import fill_folder, hash_file, read_manifest, save_array, write_manifest
-from ..forking import is_forked
+from ..forking import is_forked, kept_property
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, read_index, warn_of_memory
+from ..lexicon.bags import BagTable
+from ..lexicon.contradictions import PENALTY, contradicts, read_marks
+from ..lexicon.names import OWN_CASE_LENGTH, NameTable, is_other_case, own_case_forms
 from ..ragged import list_owners, number_parts, take_lists
 from ..terminology.codes import rank_name
 from .encoding import (
@@ -27,7 +29,6 @@ from .encoding import (
     warn_of_unsayable,
 )
 from .filters import Allowed, FilterTable, get_effort, grow_while_cheap
-from .name_table import OWN_CASE_LENGTH, NameTable, is_other_case, own_case_forms
 
 if TYPE_CHECKING:
     import polars as pl
@@ -76,10 +77,13 @@ class Retriever:
         keys: np.ndarray,
         # Which names are written like a text.
         table: NameTable,
+        bags: BagTable | None = None,
     ) -> None:
         self.terminology, self.index, self.table = terminology, index, table
         # Plain views: single items of a memmap are slow to get.
         self.offsets, self.name_rows, self.keys = (np.asarray(array) for array in (offsets, name_rows, keys))
+        if bags is not None:
+            self.bags = bags
         self.names = terminology.names["name"]
         self.filters = FilterTable(terminology)
         # Apply a filter, which may hold nothing that the terminology lacks.
@@ -125,6 +129,16 @@ class Retriever:
         index.build(vectors, fingerprint=encoder.fingerprint, make_altered=make_altered)
         rows = make_row_table(groups.row_of_name, len(index))
         return cls(terminology, index, *rows, groups.keys, table)
+
+    @kept_property
+    def bags(self) -> BagTable:
+        """The names as matchers look for them, which takes seconds to make of large terminologies."""
+        return BagTable.of(self.terminology)
+
+    @property
+    def made_bags(self) -> BagTable | None:
+        """The same, if they have been made."""
+        return vars(self).get("bags")
 
     @property
     def row_of_name(self) -> np.ndarray:
@@ -382,12 +396,14 @@ class Retriever:
 
     def to_disk(self, path: Path) -> None:
         """Save index and row table to a folder. The terminology is saved on its own."""
-        with fill_folder(path, last=RETRIEVER_FILE) as folder:
+        with fill_folder(path, last=RETRIEVER_FILE, remove=["bags"]) as folder:
             arrays = {name: getattr(self, name) for name in ARRAYS}
             for name, array in {**arrays, **dict(zip(TABLE_ARRAYS, self.table, strict=True))}.items():
                 with (folder / f"{name}.npy").open("wb") as file:
                     save_array(file, array)
             self.index.to_disk(folder / "index")
+            if self.made_bags is not None:
+                self.made_bags.to_disk(folder / "bags", self.terminology.fingerprint)
             data = {
                 "terminology": self.terminology.fingerprint,
                 "encoder": self.index.fingerprint,
@@ -399,7 +415,7 @@ class Retriever:
     def from_disk(cls, path: Path, terminology: Terminology, *, memory_map: bool = True) -> Retriever:
         """Load what `to_disk` saved, with the terminology that it was saved with."""
         used = [f"{name}.npy" for name in (*ARRAYS, *TABLE_ARRAYS)]
-        data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, parts=[*used, "index"], used=used)
+        data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, parts=[*used, "index", "bags"], used=used)
         if data["terminology"] != terminology.fingerprint:
             raise ValueError(_explain_mixed(path, "the terminology beside it"))
         arrays = [np.asarray(np.load(path / name, mmap_mode="r" if memory_map else None)) for name in used]
@@ -408,11 +424,15 @@ class Retriever:
         if hash_file(path / "index" / INDEX_FILE) != data["index"]:
             raise ValueError(_explain_mixed(path / "index", "this pipeline"))
         offsets, name_rows, keys, *table = arrays
-        return cls(terminology, index, offsets, name_rows, keys, NameTable(*table))
+        bags = None
+        if (path / "bags").is_dir():
+            bags = BagTable.from_disk(path / "bags", terminology.fingerprint, memory_map=memory_map)
+        return cls(terminology, index, offsets, name_rows, keys, NameTable(*table), bags)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy can apply its filters itself.
-        return Retriever, (self.terminology, self.index, self.offsets, self.name_rows, self.keys, self.table)
+        rows = self.offsets, self.name_rows, self.keys
+        return Retriever, (self.terminology, self.index, *rows, self.table, self.made_bags)
 
 
 class ColumnReader:

@@ -242,7 +242,7 @@ def test_pages_fit_a_reader():
 
 def test_the_site_has_tables_of_settings_and_papers():
     tables = load_script("tables")
-    page = "- Settings: [MatcherSettings](../spacy_sapbert/matching/__init__.py)\n<!-- papers: coder -->"
+    page = "- Settings: [MatcherSettings](../spacy_sapbert/matcher.py)\n<!-- papers: coder -->"
     page = tables.on_page_markdown(page)
     assert "| `min_length` | int, ≥ 1 | `2` |" in page and "| Table 1 |" in page and "<!--" not in page
     # Every class of settings that a user can set has a table.

@@ -10,7 +10,7 @@ import srsly
 from project_scripts import import_scripts
 from weasel.util import load_project_config
 
-from spacy_sapbert.reranker.bridge import Bridge, make_keys
+from spacy_sapbert.lexicon.bridge import Bridge, make_keys
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
 
 with import_scripts("open_terminology"):

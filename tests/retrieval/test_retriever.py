@@ -12,7 +12,7 @@ from spacy_sapbert.candidates import ConceptFilter
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import list_files
 from spacy_sapbert.index import Index, ScannIndex
-from spacy_sapbert.retrieval.name_table import NameTable, own_case_forms
+from spacy_sapbert.lexicon.names import NameTable, own_case_forms
 from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.terminology import TerminologyBuilder
 

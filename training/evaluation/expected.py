@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from spacy_sapbert.candidates import ConceptFilter
+from spacy_sapbert.lexicon.bridge import get_bridge, make_keys
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.progress import show_progress
-from spacy_sapbert.reranker.bridge import get_bridge, make_keys
 
 from ..data.run_folder import write_text
 from ..markup import format_rows

@@ -12,9 +12,9 @@ import typer
 from safetensors.numpy import save_file
 
 from spacy_sapbert.files import hash_file, write_whole
-from spacy_sapbert.matching.bags import FOLDER, make_speller, read_names
-from spacy_sapbert.matching.classes import count_pairs
-from spacy_sapbert.reranker.bridge import SHIFT, make_keys, pair_words
+from spacy_sapbert.lexicon.bags import FOLDER, make_speller, read_names
+from spacy_sapbert.lexicon.bridge import SHIFT, make_keys, pair_words
+from spacy_sapbert.lexicon.classes import count_pairs
 from spacy_sapbert.terminology import Terminology, read_rrf
 
 # Diseases, injuries, findings, symptoms, abnormalities; and anatomy, whose names tell siblings apart as well.

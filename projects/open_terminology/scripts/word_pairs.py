@@ -7,8 +7,8 @@ from pathlib import Path
 import typer
 
 from spacy_sapbert.files import write_whole
-from spacy_sapbert.matching.bags import make_speller, read_names
-from spacy_sapbert.matching.classes import choose_pairs, count_pairs, join_classes
+from spacy_sapbert.lexicon.bags import make_speller, read_names
+from spacy_sapbert.lexicon.classes import choose_pairs, count_pairs, join_classes
 from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.text import normal_words
 

@@ -23,7 +23,7 @@ from spacy.training import Corpus, Example
 from wasabi import msg
 
 from spacy_sapbert.annotations import NIL
-from spacy_sapbert.reranker.bridge import FILE, Bridge
+from spacy_sapbert.lexicon.bridge import FILE, Bridge
 from spacy_sapbert.reranker.calibration import area_under_roc, calibration_error
 from spacy_sapbert.reranker.component import GoldBatch
 from spacy_sapbert.reranker.gold import run_before
@@ -67,7 +67,7 @@ def read_case(text: str) -> Case:
     nlp = spacy.load(pipeline)
     is_foreign = not mentions.endswith(".spacy")
     examples = list(_iter_foreign(nlp, Path(mentions)) if is_foreign else Corpus(mentions)(nlp))
-    with patch("spacy_sapbert.reranker.bridge.get_bridge", lambda: Bridge.load(Path(*bridges) if bridges else FILE)):
+    with patch("spacy_sapbert.lexicon.bridge.get_bridge", lambda: Bridge.load(Path(*bridges) if bridges else FILE)):
         reranker: Any = nlp.add_pipe("sapbert_reranker", config={"cache_size": 0})
         batch = reranker.read_gold(run_before(reranker, nlp, examples))
     if batch is None:

@@ -3,7 +3,7 @@
 import pytest
 import spacy
 
-from spacy_sapbert.reranker.bridge import make_keys
+from spacy_sapbert.lexicon.bridge import make_keys
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.evaluation.expected import COLUMNS, expect, list_branches

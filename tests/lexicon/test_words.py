@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.retrieval.name_table import _combine, _list_keys, is_other_case, own_case_forms, read_hashes
+from spacy_sapbert.lexicon.names import _combine, _list_keys, is_other_case, own_case_forms, read_hashes
 from spacy_sapbert.text import normal_words
 
 EQUAL = [

@@ -16,15 +16,15 @@ import numpy as np
 from safetensors.numpy import load_file
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..contradictions import contradicts, list_words
 from ..forking import kept_property
-from ..matching.bags import ABNORMALITIES, ANY_ABNORMALITY, read_lists
-from ..matching.classes import GIVEN, find_places, join_classes
-from ..matching.reading import read_many
 from ..text import CACHED
+from .bags import ABNORMALITIES, ANY_ABNORMALITY, read_lists
+from .classes import GIVEN, find_places, join_classes
+from .contradictions import contradicts, list_words
+from .reading import read_many
 
 if TYPE_CHECKING:
-    from ..retrieval.retriever import Retriever
+    from ..terminology.table import Terminology
 
 FILE = Path(__file__).parent / "bridge.safetensors"
 NOWHERE: frozenset[int] = frozenset()
@@ -137,9 +137,9 @@ class BridgedConcept(NamedTuple):
 class BridgedTerminology:
     """The concepts of a terminology in the bridge, looked up once for each concept as candidates come."""
 
-    def __init__(self, retriever: Retriever, bridge: Bridge) -> None:
-        self._retriever, self.bridge = retriever, bridge
-        self._canonical_names = retriever.terminology.concepts["canonical_name"]
+    def __init__(self, terminology: Terminology, bridge: Bridge) -> None:
+        self.bridge, self._offsets = bridge, terminology.name_offsets
+        self._names, self._canonical_names = terminology.names["name"], terminology.concepts["canonical_name"]
         self._known: dict[int, BridgedConcept] = {}
 
     def look_up(self, concepts: Iterable[int]) -> dict[int, BridgedConcept]:
@@ -152,7 +152,7 @@ class BridgedTerminology:
         return {concept: known[concept] for concept in wanted}
 
     def _read(self, concepts: Sequence[int]) -> dict[int, BridgedConcept]:
-        names, offsets = self._retriever.names, self._retriever.terminology.name_offsets
+        names, offsets = self._names, self._offsets
         # The canonical name counts twice.
         texts = [
             [self._canonical_names[concept], *(names[row] for row in range(*offsets[concept : concept + 2].tolist()))]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
+from ..files import CHANGED, fill_folder, read_manifest, save_array, write_manifest
 from ..progress import say, show_progress
 from ..text import normal_words
 from .classes import find_places, learn_classes
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from ..terminology.table import Terminology
 
 FOLDER = Path(__file__).parent
+BAGS_FILE = "bags.json"
+# Raise it when the shipped lists change, too: tables that were saved with other lists are then refused.
+FORMAT_VERSION = 1
 # Content words of the longest names that are found.
 MOST_WORDS = 12
 # Names that are read at once.
@@ -75,6 +79,12 @@ class BagTable(NamedTuple):
     other_words: np.ndarray
 
     @classmethod
+    def of(cls, terminology: Terminology) -> BagTable:
+        """Make the table of a terminology, with the lists that come with the package."""
+        kept = list_canonical_words(terminology)
+        return cls.build(terminology.names["name"], terminology.name_concept, *read_lists(), kept)
+
+    @classmethod
     def build(
         cls,
         names: pl.Series,
@@ -115,6 +125,22 @@ class BagTable(NamedTuple):
         distinct, entry = np.unique(np.concatenate([keys[is_kept], loose_keys]), return_inverse=True)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(entry, minlength=len(distinct)))]).astype(np.uint32)
         return table._replace(keys=distinct, offsets=offsets, rows=rows[np.lexsort((rows, entry))].astype(np.uint32))
+
+    def to_disk(self, path: Path, terminology: str) -> None:
+        """Save to a folder, with the fingerprint of the terminology."""
+        with fill_folder(path, last=BAGS_FILE) as folder:
+            for name, array in zip(self._fields, self, strict=True):
+                with (folder / f"{name}.npy").open("wb") as file:
+                    save_array(file, array)
+            write_manifest(folder / BAGS_FILE, FORMAT_VERSION, {"terminology": terminology})
+
+    @classmethod
+    def from_disk(cls, path: Path, terminology: str, *, memory_map: bool = True) -> BagTable:
+        """Load what `to_disk` saved; OSError if a file is missing, damaged or made of another terminology."""
+        used = [f"{name}.npy" for name in cls._fields]
+        if read_manifest(path / BAGS_FILE, FORMAT_VERSION, parts=used, used=used)["terminology"] != terminology:
+            raise OSError(CHANGED.format(path=path / BAGS_FILE))
+        return cls(*(np.asarray(np.load(path / name, mmap_mode="r" if memory_map else None)) for name in used))
 
     def read(self, text: str) -> Reading:
         """Read a text. Words with a hyphen between them are one where a name has that."""

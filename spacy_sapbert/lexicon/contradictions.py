@@ -8,8 +8,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from .abbreviations.component import SMALL_WORDS
-from .text import CACHED, normal_words, normalize_writing, to_arabic
+from ..abbreviations.component import SMALL_WORDS
+from ..text import CACHED, normal_words, normalize_writing, to_arabic
 
 FILE = Path(__file__).with_name("opposites.txt")
 # How much a name that contradicts the mention takes off a candidate's score.

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..retrieval.name_table import PART
 from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words, normalize_name, normalize_writing
+from .names import PART
 
 # What a word is: words of content make names; others are left out of them.
 CONTENT, FUNCTION, LINKING, JOINING = range(4)

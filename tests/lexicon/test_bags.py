@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.matching.bags import MOST_WORDS, BagTable, read_lists
-from spacy_sapbert.matching.classes import MOST_ALTERNATIVES, count_pairs, join_classes
-from spacy_sapbert.matching.reading import read
+from spacy_sapbert.lexicon.bags import MOST_WORDS, BagTable, read_lists
+from spacy_sapbert.lexicon.classes import MOST_ALTERNATIVES, count_pairs, join_classes
+from spacy_sapbert.lexicon.reading import read
 from spacy_sapbert.text import normal_words
 
 WORDS = "renal failure acute tumours of the hand".split()

@@ -1,13 +1,14 @@
 """The component `terminology_matcher`: what it finds in documents, and how it is saved."""
 
 import pickle
+import shutil
 
 import pytest
 import spacy
 from spacy.tokens import Span
 from spacy.training import Example
 
-from spacy_sapbert.matching.bags import BagTable
+from spacy_sapbert.lexicon.bags import BagTable
 from spacy_sapbert.terminology import TerminologyBuilder
 
 TEXT = "Insomnia and high-blood pressure after heart attacks; a common cold."
@@ -348,24 +349,42 @@ def test_odd_texts_have_the_names_that_are_there(make_matching):
 
 def test_a_saved_pipeline_finds_the_same(make_matching, tmp_path, monkeypatch):
     nlp = make_matching(label_types={"SYMPTOM": ["T184"]})
-    expected = read_ents(nlp(TEXT))
-    nlp.to_disk(tmp_path / "pipeline")
+    linker = nlp.get_pipe("sapbert_linker")
     build, built = BagTable.build, []
     monkeypatch.setattr(BagTable, "build", lambda *names: built.append(names) or build(*names))
+    linker.initialize(terminology=linker.terminology)
+    assert len(built) == 1, "before the first document"
+    expected = read_ents(nlp(TEXT))
+    nlp.to_disk(tmp_path / "pipeline")
     loaded = spacy.load(tmp_path / "pipeline")
     assert read_ents(loaded(TEXT)) == expected
     copied = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
     assert read_ents(copied(TEXT)) == expected
     assert read_ents(pickle.loads(pickle.dumps(loaded))(TEXT)) == expected
-    assert not built
+    index = {"components.sapbert_linker.index": {"@misc": "spacy-sapbert.AutoIndex.v1", "recall_target": 0.9}}
+    configured = spacy.load(tmp_path / "pipeline", config=index)
+    assert read_ents(configured(TEXT)) == expected
+    assert len(built) == 1
     # An edited terminology gets another table, once.
     loaded.get_pipe("sapbert_linker").remove_concepts(["C0027051"])
     for _ in range(2):
         assert [text for text, _ in read_ents(loaded(TEXT))] == ["Insomnia", "high-blood pressure", "common cold"]
-    assert len(built) == 1
-    (tmp_path / "pipeline" / "terminology_matcher" / "keys.npy").write_bytes(b"")
+    assert len(built) == 2
+    (tmp_path / "pipeline" / "sapbert_linker" / "retriever" / "bags" / "keys.npy").write_bytes(b"")
     with pytest.raises(OSError, match="keys.npy"):
         spacy.load(tmp_path / "pipeline")
+
+
+def test_the_table_of_another_terminology_is_refused(make_matching, tmp_path):
+    """Undamaged by itself, copied from another pipeline."""
+    first, second = make_matching(), use_names(make_matching(), ["zebra"])
+    for name, nlp in (("first", first), ("second", second)):
+        nlp.to_disk(tmp_path / name)
+    bags = "sapbert_linker/retriever/bags"
+    shutil.rmtree(tmp_path / "first" / bags)
+    shutil.copytree(tmp_path / "second" / bags, tmp_path / "first" / bags)
+    with pytest.raises(OSError, match="bags.json"):
+        spacy.load(tmp_path / "first")
 
 
 def test_a_matcher_from_another_pipeline_takes_the_names_of_the_linker_beside_it(make_matching):

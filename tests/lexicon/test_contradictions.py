@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from reranker.reranking import add_reranker
 from spacy.tokens import Span
 
-from spacy_sapbert import contradictions
 from spacy_sapbert.abbreviations import short_forms
 from spacy_sapbert.abbreviations.component import SMALL_WORDS
-from spacy_sapbert.contradictions import contradicts, read_marks
-from spacy_sapbert.matching import bags
+from spacy_sapbert.lexicon import bags, contradictions
+from spacy_sapbert.lexicon.contradictions import contradicts, read_marks
 from spacy_sapbert.terminology import TerminologyBuilder, read_obo
 from spacy_sapbert.text import normal_words
 

@@ -1,0 +1,1 @@
+"""What words and names mean: read in one way by linker, matcher and reranker."""

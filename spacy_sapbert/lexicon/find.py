@@ -1,0 +1,325 @@
+"""Find the names of a terminology in texts: propose the words that are the bag of a name, check what the words around
+them say, and choose the name that fits best."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
+
+from ..terminology.codes import rank_name
+from .bags import ABNORMALITIES, BagTable
+from .names import own_case_forms
+from .reading import Reading, read
+
+if TYPE_CHECKING:
+    from ..terminology.table import Terminology
+
+# Names that are remembered.
+KEPT = 1 << 16
+# Characters on both sides that say whether a text is in capitals.
+NEAR = 20
+# The score of a name none of whose words is in the text as it is. One with all words there has the score 1.
+LEAST_SCORE = 0.9
+
+
+class Hit(NamedTuple):
+    """A mention, by characters."""
+
+    start: int
+    end: int
+    how: str
+    rows: tuple[int, ...]  # of the terminology's names
+    score: float
+    pieces: tuple[tuple[int, int], ...]
+
+    def moved(self, by: int) -> Hit:
+        """Move it by some characters."""
+        pieces = tuple((start + by, end + by) for start, end in self.pieces)
+        return self._replace(start=self.start + by, end=self.end + by, pieces=pieces)
+
+
+class Proposal(NamedTuple):
+    """Words of a text that are the bag of a name: one row of `Found`."""
+
+    start: int
+    end: int
+    then: int
+    until: int
+    entry: int
+    is_loose: bool
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether it has two pieces."""
+        return self.until > self.then
+
+    @property
+    def last(self) -> int:
+        """Its last word."""
+        return (self.until if self.is_joined else self.end) - 1
+
+    @property
+    def rank(self) -> tuple[bool, bool]:
+        """Of two proposals for the same characters, the smaller one counts."""
+        return self.is_joined, self.is_loose
+
+
+class Demands(NamedTuple):
+    """What words of a text demand of a name that they may stand for."""
+
+    words: tuple[int, ...]
+    # A word that doesn't stand for another one: the first one if it is like "disease", but not the disease "of"
+    # something.
+    fixed: int | None
+    # The links and joins between the words.
+    crossed: tuple[int, int]
+    # What a coordinated mention is, which has to be what the name says it is.
+    head: int | None
+    # The text, if it is so short that its case counts.
+    short: str
+
+
+class Choice(NamedTuple):
+    """The names that fit words of a text best: of each concept one, the best concept first."""
+
+    rows: tuple[int, ...]
+    n_same: int  # words that are in the text as they are
+    in_order: bool
+
+
+class _ReadText:
+    """A text and its reading, as lists, whose items are quicker to get than those of arrays."""
+
+    def __init__(self, text: str, reading: Reading) -> None:
+        self.text, self.reading = text, reading
+        self.hashes, self.starts, self.ends, _, self.links, self.joins, self.skipped = (
+            column.tolist() for column in reading
+        )
+        # Whether nothing stands between a word and the next one.
+        self.goes_on = np.append(~np.diff(reading[3:], axis=1).any(axis=0), False).tolist()
+
+    def find_words(self, part: Proposal) -> tuple[int, ...]:
+        return tuple(self.hashes[part.start : part.end] + self.hashes[part.then : part.until])
+
+    def find_place(self, part: Proposal) -> tuple[int, int]:
+        return self.starts[part.start], self.ends[part.last]
+
+
+class NameFinder:
+    """Find the names of a table that are allowed in texts."""
+
+    def __init__(
+        self,
+        table: BagTable,
+        terminology: Terminology,
+        allowed: np.ndarray,  # for each name; bool
+        source_order: Sequence[str],
+        *,
+        is_exact: bool,
+        own_case_length: int,
+        skip_names: Iterable[str],
+    ) -> None:
+        self._table, self._terminology, self._allowed = table, terminology, allowed
+        self._is_exact, self._own_case_length = is_exact, own_case_length
+        self._known, self._shift = table.make_filter()
+        # Single columns, because getting one from its table takes longer than reading a value.
+        self._name_column, self._canonical_names = terminology.names["name"], terminology.concepts["canonical_name"]
+        self._sizes = np.bincount(terminology.name_concept, minlength=len(terminology))
+        preferred, kinds, sources = (terminology.names[key] for key in ("preferred", "term_type", "source"))
+        self._rank = lru_cache(KEPT)(lambda row: rank_name(preferred[row], kinds[row], sources[row], source_order))
+        self._read_name = lru_cache(KEPT)(self._read_name_at)
+        # The words of each, in any order.
+        self._skipped = {tuple(sorted(name.words)) for text in skip_names for name in self._read_text(text)}
+        before = np.concatenate([[0], np.cumsum(allowed[table.rows])])
+        self._is_wanted = before[table.offsets[1:]] > before[table.offsets[:-1]]
+        self._generic = frozenset(table.generic.tolist())
+        self._abnormalities = frozenset(ABNORMALITIES.tolist())
+        self._heads = (self._generic | self._abnormalities) - {hash_string("abnormal")}
+        self._class_of = dict(zip(table.members.tolist(), table.classes.tolist(), strict=True))
+        self._choose_names = lru_cache(KEPT)(self._choose_names_of)
+
+    def find(self, texts: Sequence[str]) -> list[list[Hit]]:
+        """Find names in texts. All are read as one, which is faster, with blank lines that no name crosses."""
+        joined = "\n\n".join(texts)
+        text = _ReadText(joined, self._table.read(joined))
+        best: dict[tuple[int, int], tuple[tuple[bool, bool], Hit]] = {}
+        ended: set[int] = set()
+        for part in self._propose(text):
+            place = text.find_place(part)
+            if place in best and best[place][0] <= part.rank:
+                continue
+            demands = self._check(text, part, ended)
+            hit = None if demands is None else self._choose(text, part, demands)
+            if hit is not None:
+                best[place] = part.rank, hit
+                if not part.is_joined:
+                    ended.add(hit.end)
+        of_texts: list[list[Hit]] = [[] for _ in texts]
+        first = [0, *accumulate(len(one) + 2 for one in texts)]
+        for hit in self._drop_joined([hit for _, hit in best.values()]):
+            n = bisect_right(first, hit.start) - 1
+            of_texts[n].append(hit.moved(-first[n]))
+        return of_texts
+
+    def is_skipped(self, text: str) -> bool:
+        """Return whether a text has the words of a name that is to be left out."""
+        return self._skips(read(text).hashes.tolist())
+
+    def _skips(self, words: Sequence[int]) -> bool:
+        return bool(self._skipped) and tuple(sorted(words)) in self._skipped
+
+    def _propose(self, text: _ReadText) -> Iterator[Proposal]:
+        """Propose all words that are the bag of an allowed name."""
+        found = self._table.find(text.reading, self._known, self._shift)
+        is_wanted = self._is_wanted[found.entry]
+        return map(Proposal._make, zip(*(column[is_wanted].tolist() for column in found), strict=True))
+
+    def _check(self, text: _ReadText, part: Proposal, ended: set[int]) -> Demands | None:
+        """Say what the words demand of a name; None if they can't be one. `ended` has the ends of names so far."""
+        words, (start, end), last = text.find_words(part), (part.start, part.end), part.last
+        if self._skips(words):
+            return None
+        crossed, fixed, head = (0, 0), None, None
+        if not part.is_joined:
+            crossed = text.links[last] - text.links[start], text.joins[last] - text.joins[start]
+            if words[0] in self._heads and last > start and text.skipped[start] == text.skipped[start + 1]:
+                fixed = words[0]
+        elif text.links[end] == text.links[end - 1]:  # "C of A and B", but not "loss of appetite and weight gain"
+            if text.goes_on[last]:
+                return None
+            head = words[end - start - 1]
+        elif text.ends[end - 1] in ended:  # "A and B C"; what ends a name says nothing about what comes later
+            return None
+        else:
+            head = words[-1]
+        return Demands(words, fixed, crossed, head, self._find_short(text.text, *text.find_place(part)))
+
+    def _find_short(self, text: str, start: int, end: int) -> str:
+        # Case says nothing in a text in capitals.
+        is_short = end - start <= self._own_case_length
+        return text[start:end] if is_short and not text[max(start - NEAR, 0) : end + NEAR].isupper() else ""
+
+    def _choose(self, text: _ReadText, part: Proposal, demands: Demands) -> Hit | None:
+        """Choose the names that the words stand for; None if there are none after all."""
+        choice = self._choose_names(part.entry, demands)
+        if choice is None:
+            return None
+        last, n_words = part.last, len(demands.words)
+        # "Absence of kidney" in "absence of kidney disease": the last word belongs to what comes behind it.
+        if not choice.in_order and not part.is_joined and text.goes_on[last]:
+            if text.skipped[last] > text.skipped[part.start]:
+                return None
+        start, end = place = text.find_place(part)
+        how = self._name_way(choice, n_words, part.is_joined, text.text[start:end])
+        if self._is_exact and (how not in ("exact", "form") or not choice.in_order):
+            return None
+        score = LEAST_SCORE + (1 - LEAST_SCORE) * choice.n_same / n_words
+        pieces = ((start, text.ends[part.end - 1]), (text.starts[part.then], end)) if part.is_joined else (place,)
+        return Hit(start, end, how, choice.rows, score, pieces)
+
+    def _name_way(self, choice: Choice, n_words: int, is_joined: bool, text: str) -> str:
+        if is_joined or choice.n_same < n_words:
+            return "coordination" if is_joined else "classes"
+        return "exact" if text.lower() in (self._name_column[row].lower() for row in choice.rows) else "form"
+
+    def _drop_joined(self, hits: list[Hit]) -> list[Hit]:
+        """Drop what was put together of two pieces if a name inside it already is one of the concept."""
+        concepts = self._terminology.name_concept
+        inside: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for hit in hits:
+            if hit.how != "coordination":
+                inside[int(concepts[hit.rows[0]])].append((hit.start, hit.end))
+        for places in inside.values():
+            places.sort()
+
+        def is_new(hit: Hit) -> bool:
+            places = inside.get(int(concepts[hit.rows[0]]), [])
+            at = bisect_left(places, (hit.start, 0))
+            return at == len(places) or places[at][1] > hit.end
+
+        return [hit for hit in hits if hit.how != "coordination" or is_new(hit)]
+
+    def _choose_names_of(self, entry: int, demands: Demands) -> Choice | None:
+        """Choose the names of an entry with the most words as they are written, and of these those in their order."""
+        words, fixed, crossed, head, short = demands
+        if len(words) == 1 and words[0] in self._generic:
+            return None
+        counted = Counter(words)
+        best = 0 if len(words) == 1 else -1, True, False
+        chosen: list[int] = []
+        rows = self._table.rows_of(entry)
+        for row in rows[self._allowed[rows]].tolist():
+            for name in self._read_name(row):
+                n_same = sum((counted & name.counted).values())
+                fit = n_same, name.words == words, name.is_own
+                # Over commas and "and", a name has to go on as the text does.
+                if fit < best or (crossed[0] and (name.words != words or name.crossed != crossed)):
+                    continue
+                if head is not None and not self._stand_for(head, name.head):
+                    continue
+                if fixed is not None and fixed not in name.counted:
+                    continue
+                if short and n_same == len(words) and own_case_forms(short).isdisjoint(self._get_forms(row)):
+                    continue
+                chosen = [*chosen, row] if fit == best else [row]
+                best = fit
+        n_same, in_order, is_own = best
+        return Choice(self._order(chosen), n_same if is_own else 0, in_order) if chosen else None
+
+    def _stand_for(self, word: int, other: int) -> bool:
+        same_class = self._class_of.get(word, word) == self._class_of.get(other, other)
+        return same_class or self._abnormalities.issuperset((word, other))
+
+    def _read_text(self, text: str) -> list[_Name]:
+        """Read a name with its words as they are, and with those joined that have hyphens between them."""
+        readings = [_Name.make(read(text)), _Name.make(self._table.read(text))]
+        return readings[: 1 if readings[0].words == readings[1].words else 2]
+
+    def _read_name_at(self, row: int) -> list[_Name]:
+        others = (_Name(words, is_own=False) for words in self._table.others_of(row))
+        return [*self._read_text(self._name_column[row]), *others]
+
+    def _get_forms(self, row: int) -> frozenset[str]:
+        return own_case_forms(self._name_column[row])
+
+    def _order(self, rows: Iterable[int]) -> tuple[int, ...]:
+        """Keep the best name of each concept. Concepts whose canonical name it is come first, then those whose names
+        have a better rank, then those with more names."""
+        rows = [*rows]
+        if len(rows) == 1:
+            return tuple(rows)
+        best: dict[int, int] = {}
+        for row in sorted(rows, key=self._rank):
+            best.setdefault(int(self._terminology.name_concept[row]), row)
+
+        def key(item: tuple[int, int]) -> tuple[bool, tuple[int, int], int, int]:
+            concept, row = item
+            is_other = self._name_column[row] != self._canonical_names[concept]
+            return is_other, self._rank(row), -int(self._sizes[concept]), concept
+
+        return tuple(row for _, row in sorted(best.items(), key=key))
+
+
+class _Name:
+    """The words of a name, how many commas and "and" are between them, and the word that says what it is."""
+
+    def __init__(
+        self, words: tuple[int, ...], crossed: tuple[int, int] = (0, 0), n_head: int = 0, is_own: bool = True
+    ) -> None:
+        self.words, self.crossed, self.is_own = words, crossed, is_own
+        self.counted = Counter(words)
+        self.head = words[n_head - 1] if words else 0
+
+    @classmethod
+    def make(cls, reading: Reading) -> _Name:
+        columns = reading.links, reading.joins
+        breaks = np.flatnonzero(np.diff(reading.links) + np.diff(reading.skipped))
+        n_links, n_joins = (int(np.ptp(column)) if len(column) else 0 for column in columns)
+        return cls(tuple(reading.hashes.tolist()), (n_links, n_joins), int(breaks[0]) + 1 if len(breaks) else 0)

@@ -1,0 +1,461 @@
+"""The pipeline component `terminology_matcher`: settings, factory and component. spaCy imports this module in every
+process that makes a pipeline: nothing heavy may be imported at its top."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pydantic import Field, model_validator
+from spacy import util
+from spacy.language import Language
+from spacy.pipeline import Pipe
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from typing_extensions import Self
+
+from .abbreviations.component import Abbreviations, abbreviations_by_start, get_bounds
+from .annotations import Match, register_match, write_match
+from .candidates import ConceptFilter
+from .linker import SapbertLinker
+from .settings import Settings, SettingsAttributes, Strings, with_settings
+from .snapshot import Home, Shared, find_pipeline
+
+if TYPE_CHECKING:
+    from .lexicon.bags import BagTable
+    from .lexicon.find import Hit
+    from .retrieval.filters import FilterTable
+    from .terminology.table import Terminology
+
+# Documents that are read as one text: more take more memory, and are no faster.
+MOST_DOCS = 64
+# Labels that are remembered.
+KEPT = 1 << 16
+# Before a name, and behind it, these stand for something else: "non-Hodgkin lymphoma", "seizure-free".
+_OPPOSITE = re.compile(r"\b(?:(?:non|anti)[\s\-‐‑–]*|pre[\-‐‑–])$", re.IGNORECASE)
+_FREE = re.compile(r"[\-‐‑–]free\b", re.IGNORECASE)
+# Behind an adjective: "oral hypoglycemic agents" are no hypoglycemia.
+_REMEDY = re.compile(r"\s+(?:agent|drug|medication)s?\b", re.IGNORECASE)
+# A letter with a full stop, which spaCy leaves together.
+_DOTTED = re.compile(r"(?<![^\W_])[^\W\d_]\.")
+# A short form inside a name, "breast (BRCA) cancer", and the characters around it in which the name may be.
+_BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
+# What a long form may lack of a name, and the share that the name covers, up to the end, for the short form to have it.
+HEADS = (("", 0.5), (" disease", 1.0), (" syndrome", 1.0))
+
+
+Matches = Literal["longest", "longest+", "all"]
+Words = Literal["classes", "exact"]
+
+
+class MatcherSettings(Settings):
+    """Which names a matcher looks for, and what it makes of them. All can be changed on a loaded matcher."""
+
+    linker: str = Field(default="sapbert_linker", description="The linker whose terminology has the names.")
+    matches: Matches = Field(
+        default="longest",
+        description='Keep the longest of overlapping names; with "longest+" also names inside coordinated ones '
+        '("foot deformities" in "hand and foot deformities"); or all. The latter two need `spans_key`.',
+    )
+    words: Words = Field(
+        default="classes",
+        description='Find names in other words that stand for theirs, and in coordination; "exact" for neither.',
+    )
+    spans_key: str | None = Field(default=None, description="A group of `doc.spans` to write to; null for `doc.ents`.")
+    overwrite: bool = Field(
+        default=False,
+        description="Replace entities that overlap a name; but none with an id that the linker may not `overwrite`.",
+    )
+    label: str = Field(default="CONCEPT", min_length=1, description="Label of names without one in `label_types`.")
+    label_types: dict[str, Strings] = Field(
+        default={}, description="For labels: the semantic types that get them. The first label that fits counts."
+    )
+    types: Strings | None = Field(default=None, description="Semantic types of the concepts to find; null for all.")
+    sources: Strings | None = Field(default=None, description="Sources whose names to look for; null for all.")
+    languages: Strings | None = Field(default=None, description="Languages whose names to look for; null for all.")
+    ids: Strings | None = Field(default=None, description="Ids of the concepts whose names to look for; null for all.")
+    below: Strings | None = Field(
+        default=None, description="Ids of concepts, to find these and their descendants only; null for all."
+    )
+    not_below: Strings | None = Field(
+        default=None, description="Ids of concepts, to find neither these nor their descendants; null for none."
+    )
+    skip_names: Strings = Field(default=(), description="Names to leave out, in any order of their words.")
+    min_length: int = Field(default=2, ge=1, description="Characters that a name has at least.")
+    own_case_length: int = Field(
+        default=5, ge=0, description='Names of up to so many characters match in their own case only: "ALL", not "all".'
+    )
+    define_length: int = Field(
+        default=3,
+        ge=0,
+        description='Short forms of up to so many letters ("RA", "RB1") match only where the document defines '
+        "them, because many are ambiguous; 0 to match all. Needs `schwartz_hearst` before the matcher.",
+    )
+    skip_stop_words: bool = Field(
+        default=True, description="Leave out single words that are stop words, unless they are written in capitals."
+    )
+    abbreviations: bool = Field(
+        default=True, description="Find short forms that the document defines; needs `schwartz_hearst` before it."
+    )
+
+    def make_filter(self) -> ConceptFilter:
+        """Make the filter for names with any label."""
+        fields = self.types, self.sources, self.languages, self.ids
+        return ConceptFilter(*fields, below=self.below, not_below=self.not_below)
+
+    @model_validator(mode="after")
+    def _check_overlaps(self) -> Self:
+        if self.matches != "longest" and self.spans_key is None:
+            raise ValueError(
+                f"With matches = '{self.matches}', names may overlap, which entities can't. Set `spans_key` as well, "
+                "to write them to a group of `doc.spans`, or keep 'longest'."
+            )
+        return self
+
+
+@Language.factory(
+    "terminology_matcher",
+    assigns=["doc.ents", "token.ent_type", "token.ent_iob"],
+    default_config={**MatcherSettings().to_dict(), "scorer": {"@scorers": "spacy.entity_ruler_scorer.v1"}},
+    # Shown, but no part of the score of `spacy train`: nothing here is trained.
+    default_score_weights={"ents_f": None, "ents_p": None, "ents_r": None, "ents_per_type": None},
+)
+@with_settings(MatcherSettings)
+def make_matcher(nlp: Language, name: str, scorer: Callable[..., Any] | None, **settings: Any) -> TerminologyMatcher:
+    """Create the matcher for a pipeline, which needs a linker as well, behind the matcher."""
+    return TerminologyMatcher(nlp, name, scorer=scorer, **settings)
+
+
+class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
+    """Find the names of a linker's terminology in texts, for pipelines without an entity recogniser.
+
+    Sets `doc.ents`, or a group of `doc.spans`, and `span._.match`, which says how each was found: "exact", "form"
+    (another case, number, spelling or order), "classes" (words that stand for those of the name), "coordination"
+    ("hand deformities" in "hand and foot deformities"; `span._.match_pieces` has its pieces) or "definition" (a short
+    form that the document defines). The linker takes over the concepts of what was found.
+    """
+
+    settings_class = MatcherSettings
+    kind = "matcher"
+    linker: str
+    matches: Matches
+    words: Words
+    spans_key: str | None
+    overwrite: bool
+    label: str
+    label_types: dict[str, Strings]
+    types: Strings | None
+    sources: Strings | None
+    languages: Strings | None
+    ids: Strings | None
+    below: Strings | None
+    not_below: Strings | None
+    skip_names: Strings
+    min_length: int
+    own_case_length: int
+    define_length: int
+    skip_stop_words: bool
+    abbreviations: bool
+    scorer: Callable[..., Any] | None = None
+
+    @with_settings(MatcherSettings)
+    def __init__(
+        self,
+        nlp: Language,
+        name: str = "terminology_matcher",
+        *,
+        scorer: Callable[..., Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        """Create the component. All settings can be changed later, as attributes: `matcher.min_length = 3`.
+
+        nlp (Language): The pipeline, which has the linker when the first document arrives.
+        name (str): The component's name.
+        scorer (Callable | None): The scoring function.
+        **settings (Any): Those of `MatcherSettings`.
+        RAISES (ValueError): If a setting is unknown or its value has no meaning.
+        """
+        self._set_up(name, settings)
+        self.scorer = scorer
+        self._home = Home(nlp)
+        register_match()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Return the labels that names can get."""
+        return tuple(dict.fromkeys([*self._settings.label_types, self._settings.label]))
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Find the names in one document.
+
+        doc (Doc): The document.
+        RETURNS (Doc): The same document, with its entities or spans set.
+        RAISES (ValueError): If the pipeline has no linker of the name that is set, or it has no concepts yet.
+        """
+        return self._annotate([doc])[0]
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Find the names in documents, several at once, which is faster.
+
+        stream (Iterable[Doc]): The documents.
+        batch_size (int): Documents that are looked at together, at most.
+        YIELDS (Doc): The same documents, in their order, with their entities or spans set.
+        """
+        handle = self.get_error_handler()
+        for docs in util.minibatch(stream, min(batch_size, MOST_DOCS)):  # type: ignore[no-untyped-call]
+            try:
+                yield from self._annotate(docs)
+            except Exception as error:  # as spaCy's components do
+                handle(self.name, self, docs, error)
+
+    def _annotate(self, docs: list[Doc]) -> list[Doc]:
+        matcher = self._fix(docs[0])
+        for doc, found in zip(docs, self._find(docs, matcher), strict=True):
+            self.set_annotations(doc, [span for span, _ in found])
+            for span, hit in found:
+                write_match(span, _describe(hit, span.label_, matcher.fingerprint))
+        return docs
+
+    def match(self, doc: Doc) -> list[Span]:
+        """Find the names in a document, without changing it.
+
+        doc (Doc): The document.
+        RETURNS (list[Span]): In the order of the text; overlapping ones only with matches = "longest+" or "all".
+        RAISES (ValueError): If the pipeline has no linker of the name that is set, or it has no concepts yet.
+        """
+        return [span for span, _ in next(self._find([doc], self._fix(doc)))]
+
+    def _find(self, docs: list[Doc], matcher: FixedMatcher) -> Iterator[list[tuple[Span, Hit]]]:
+        """Find the mentions of documents, in the order of the text."""
+        matches = matcher.settings.matches
+        for doc, mentions in zip(docs, matcher.find(docs), strict=True):
+            found = [(Span(doc, start, end, label), hit) for start, end, label, hit in mentions]
+            if matches != "all":
+                found = _keep_longest(found, inside=matches == "longest+")
+            yield sorted(found, key=lambda pair: (pair[0].start, pair[0].end))
+
+    def set_annotations(self, doc: Doc, spans: Iterable[Span]) -> None:
+        """Write spans to a document.
+
+        doc (Doc): The document.
+        spans (Iterable[Span]): What `match` returned for it.
+        """
+        settings = self._settings
+        if settings.spans_key is not None:
+            doc.spans[settings.spans_key] = list(spans)
+            return
+        present, spans = list(doc.ents), list(spans)
+        if settings.overwrite:
+            linker = self._get_linker(find_pipeline(self, [doc]))
+            kept = [ent for ent in present if ent.kb_id and linker is not None and not linker.settings.overwrite]
+            spans = [*kept, *spans]
+        taken: set[int] = set()
+        ents = []
+        for span in [*spans, *present] if settings.overwrite else [*present, *spans]:
+            tokens = range(span.start, span.end)
+            if taken.isdisjoint(tokens):
+                ents.append(span)
+                taken.update(tokens)
+        doc.ents = ents
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Score a batch of examples.
+
+        examples (Iterable[Example]): Examples whose predicted documents have been through the pipeline.
+        RETURNS (dict[str, Any]): The scores.
+        """
+        return {} if self.scorer is None else self.scorer(examples, **kwargs)
+
+    def _fix(self, doc: Doc) -> FixedMatcher:
+        nlp = find_pipeline(self, [doc])
+        names, linker = nlp.component_names, self._get_linker(nlp)
+        if linker is None:
+            raise ValueError(
+                f"The matcher '{self.name}' takes its names from a linker called '{self._settings.linker}', which this "
+                f"pipeline lacks. It has: {', '.join(names)}. Add that linker, or set `linker` to another name."
+            )
+        settings, linker_settings, snapshot = self._settings, linker.settings, linker.get_snapshot()
+
+        def make() -> FixedMatcher:
+            if any(part is self for _, part in nlp.components[names.index(self._settings.linker) :]):
+                warnings.warn(
+                    f"The matcher '{self.name}' stands behind the linker '{self._settings.linker}', which "
+                    "therefore does not link what it finds. Put it before the linker: "
+                    f'`nlp.add_pipe("terminology_matcher", before="{self._settings.linker}")`.',
+                    stacklevel=5,
+                )
+            try:
+                of, linked = snapshot.retriever, linker_settings.make_filter()
+                return FixedMatcher(settings, of.terminology, of.bags, of.filters, linked)
+            except ValueError as error:
+                raise ValueError(f"The matcher '{self.name}' finds no names: {error}") from error
+
+        return snapshot.derived.get("matcher", (self.name, settings, linker_settings), make)
+
+    def _get_linker(self, nlp: Language) -> SapbertLinker | None:
+        linker = dict(nlp.components).get(self._settings.linker)
+        return linker if isinstance(linker, SapbertLinker) else None
+
+
+class Placed(NamedTuple):
+    """A hit with its first token, the token behind its last one, and a label."""
+
+    start: int
+    end: int
+    label: str
+    hit: Hit
+
+
+class FixedMatcher:
+    """A matcher with the names of a linker at one moment, but for those that the linker may not link to. A filter that
+    holds what occurs nowhere in the terminology is refused."""
+
+    def __init__(
+        self,
+        settings: MatcherSettings,
+        terminology: Terminology,
+        bags: BagTable,
+        filters: FilterTable,
+        linker_filter: ConceptFilter,
+    ) -> None:
+        # Not at the top, because spaCy imports this module whenever it makes a pipeline.
+        from .lexicon.find import NameFinder
+
+        own = settings.make_filter()
+        self.settings, self.fingerprint = settings, terminology.fingerprint
+        self._name_concept, self._types = terminology.name_concept, terminology.concepts["types"]
+        # All values, so that a misspelled type does not mean a label that no name gets.
+        filters.check(ConceptFilter(types={type_ for types in settings.label_types.values() for type_ in types}))
+        self._label_types = {label: filters.find_types(types) for label, types in settings.label_types.items()}
+        self._finder = NameFinder(
+            bags,
+            terminology,
+            filters.match(own) & filters.match(linker_filter),
+            linker_filter.source_order or own.source_order,
+            is_exact=settings.words == "exact",
+            own_case_length=settings.own_case_length,
+            skip_names=settings.skip_names,
+        )
+        self._get_label = lru_cache(KEPT)(self._choose_label)
+
+    def find(self, docs: Sequence[Doc]) -> list[list[Placed]]:
+        """Find names, which may overlap, in each of several documents."""
+        # As `doc.text`, in half the time.
+        texts = [doc.text_with_ws for doc in docs]
+        brackets = [(n, *found.span()) for n, text in enumerate(texts) for found in _BRACKET.finditer(text)]
+        around = [(n, max(start - REACH, 0), start, end) for n, start, end in brackets]
+        defined = [abbreviations_by_start(doc) if self.settings.abbreviations else {} for doc in docs]
+        long_forms = [*dict.fromkeys(long_form for of_doc in defined for _, long_form in of_doc.values())]
+        parts = [
+            texts[n][first:start] + " " * (end - start) + texts[n][end : end + REACH] for n, first, start, end in around
+        ]
+        names = [(one, one + head, covered) for one in long_forms for head, covered in _list_heads(one)]
+        hits = self._finder.find([*texts, *parts, *(name for _, name, _ in names)])
+        for (n, first, start, end), found in zip(around, hits[len(texts) :], strict=False):
+            hits[n] += [hit.moved(first) for hit in found if hit.start < start - first and hit.end > end - first]
+        whole: dict[str, Hit | None] = {}
+        for (long_form, name, covered), found in zip(names, hits[len(texts) + len(parts) :], strict=True):
+            whole[long_form] = whole.get(long_form) or _find_at_end(name, found, covered)
+        of_docs = zip(docs, texts, hits[: len(docs)], defined, strict=True)
+        return [self._place(doc, text, found, known, whole) for doc, text, found, known in of_docs]
+
+    def _place(
+        self, doc: Doc, text: str, hits: list[Hit], defined: Abbreviations, whole: dict[str, Hit | None]
+    ) -> list[Placed]:
+        """Find the tokens of plausible hits, and what short forms stand for."""
+        first, last = _read_bounds(doc, text)
+        found: dict[tuple[int, int], Hit] = {}
+        for hit in hits:
+            is_whole = hit.start in first and hit.end in last
+            if is_whole and self._is_plausible(doc, text[hit.start : hit.end]) and not _is_other(text, hit):
+                found.setdefault((first[hit.start], last[hit.end] + 1), hit)
+        for start, (end, long_form) in defined.items():
+            found.pop((start, end), None)
+            named = whole[long_form]
+            place = doc[start].idx, doc[end - 1].idx + len(doc[end - 1])
+            if named is not None and not self._finder.is_skipped(text[slice(*place)]):
+                found[start, end] = named._replace(start=place[0], end=place[1], how="definition", pieces=(place,))
+        return [Placed(*tokens, self._get_label(hit.rows), hit) for tokens, hit in found.items()]
+
+    def _is_plausible(self, doc: Doc, text: str) -> bool:
+        """Leave out what is more probably an ordinary word, a number, or a short form of something else."""
+        if len(text) < self.settings.min_length or self._is_short_form(text) or not any(map(str.isalpha, text)):
+            return False
+        return text.isupper() or not (self.settings.skip_stop_words and doc.vocab[text.lower()].is_stop)
+
+    def _is_short_form(self, text: str) -> bool:
+        form = text.removesuffix("s")
+        n_letters = sum(map(str.isalpha, form))
+        return form.isalnum() and n_letters <= self.settings.define_length and sum(map(str.isupper, form)) > 1
+
+    def _choose_label(self, rows: tuple[int, ...]) -> str:
+        concepts = self._name_concept[[*rows]].tolist() if self._label_types else ()
+        found = {type_ for concept in concepts for type_ in self._types[concept].to_list()}
+        fitting = (label for label, wanted in self._label_types.items() if not found.isdisjoint(wanted))
+        return next(fitting, self.settings.label)
+
+
+def _is_other(text: str, hit: Hit) -> bool:
+    """Check if the words around a mention change its meaning."""
+    is_opposite = _OPPOSITE.search(text, max(hit.start - 6, 0), hit.start) or _FREE.match(text, hit.end)
+    return bool(is_opposite or (hit.how == "classes" and _REMEDY.match(text, hit.end)))
+
+
+def _list_heads(long_form: str) -> tuple[tuple[str, float], ...]:
+    """List what may be missing behind a long form: "von Hippel-Lindau (VHL) gene" is about von Hippel-Lindau disease.
+    A single name is left alone, because it may be a place."""
+    is_eponym = " ".join(long_form.split()[-1:]).istitle() and not long_form.isalpha()
+    return HEADS if is_eponym else HEADS[:1]
+
+
+def _find_at_end(text: str, hits: Iterable[Hit], covered: float) -> Hit | None:
+    """Find the longest name that a text ends with, if that covers so much of it."""
+    at_end = (hit for hit in hits if hit.end == len(text) and not _is_other(text, hit))
+    longest = min(at_end, key=lambda hit: hit.start, default=None)
+    return longest if longest and longest.end - longest.start >= covered * len(text) else None
+
+
+def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:
+    """Get the token that starts, and the one that ends, at each place, with or without invisible characters, or
+    with the full stop behind a letter."""
+    from .lexicon.names import INVISIBLE
+
+    starts, ends = get_bounds(doc) if len(doc) else ([], [])
+    first, last = ({place: token for token, place in enumerate(places)} for places in (starts, ends))
+    for found in INVISIBLE.finditer(text):
+        if found.start() in first:
+            first.setdefault(found.end(), first[found.start()])
+        if found.end() in last:
+            last.setdefault(found.start(), last[found.end()])
+    for found in _DOTTED.finditer(text):
+        if found.end() in last:
+            last.setdefault(found.end() - 1, last[found.end()])
+    return first, last
+
+
+def _keep_longest(found: list[tuple[Span, Hit]], inside: bool) -> list[tuple[Span, Hit]]:
+    """Keep the longest of overlapping mentions, the first of equally long ones; and those `inside` of coordinated ones
+    if that is wanted."""
+    kept = []
+    taken: dict[int, bool] = {}  # tokens, and whether a coordinated mention has them
+    for span, hit in sorted(found, key=lambda pair: (pair[0].start - pair[0].end, pair[0].start)):
+        tokens, is_joined = range(span.start, span.end), hit.how == "coordination"
+        if all(token not in taken or (inside and taken[token] and not is_joined) for token in tokens):
+            taken.update(dict.fromkeys(tokens, is_joined))
+            kept.append((span, hit))
+    return kept
+
+
+def _describe(hit: Hit, label: str, fingerprint: str) -> Match:
+    pieces = [[start - hit.start, end - hit.start] for start, end in hit.pieces]
+    return {
+        "label": label,
+        "how": hit.how,
+        "pieces": pieces if len(pieces) > 1 else [],
+        "terminology": fingerprint,
+        "names": [*hit.rows],
+        "score": hit.score,
+    }
