@@ -51,7 +51,7 @@ def format_settings(path: str) -> str:
 def format_paper(source: str) -> str:
     """Write the list of a paper's tables and figures, with their commands, as a table in Markdown."""
     from training.markup import NOTHING
-    from training.report.papers import COLUMNS, list_paper_rows
+    from training.report.literature import COLUMNS, list_paper_rows
 
     rows = list_paper_rows(source)
     rows = [[*row[:-1], row[-1] if row[-1] == NOTHING else f"`{row[-1]}`"] for row in rows]

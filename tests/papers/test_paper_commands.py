@@ -11,8 +11,7 @@ from paper_stand_ins import CUIS, FOLDS, ROOT, copy_checkout, write_corpora, wri
 from thinc.api import Config
 
 from spacy_sapbert.terminology import Terminology
-from training.report.literature import read_literature
-from training.report.papers import read_papers
+from training.report.literature import read_literature, read_papers
 from training.report.results import Results
 
 pytestmark = pytest.mark.slow

@@ -76,10 +76,8 @@ def convert(
     shares = _read_shares(split)
     with show_phase(f"Converting {source}"):
         if documents:
-            kept = parse_list(types) or []
-            settings = Conversion(
-                types=kept, unknown=unknown, id_key=id_key, errors=errors, lang=lang, shares=shares, seed=seed
-            )
+            given = {"types": parse_list(types) or (), "unknown": unknown, "id_key": id_key, "errors": errors}
+            settings = Conversion.read({**given, "lang": lang, "shares": shares, "seed": seed})
             known = open_terminology(terminology) if terminology else None
             data = convert_documents(format_name, source, output, settings, terminology=known)
         else:
@@ -125,7 +123,7 @@ def _convert_all(assets: Path, output: Path, errors: str, *, documents: bool) ->
     for name in show_progress(there, description="Converting corpora", unit="corpora"):
         folder, format_name = output / sections[name]["output"], sections[name]["format"]
         if documents:
-            data = convert_documents(format_name, inputs[name], folder, Conversion(errors=errors))
+            data = convert_documents(format_name, inputs[name], folder, Conversion.read({"errors": errors}))
         else:
             data = convert_corpus(format_name, inputs[name], folder, errors=errors)
         counts = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import spacy
 import srsly
@@ -18,6 +18,7 @@ from spacy_sapbert.exchange.documents import ExchangeReport, write_docs
 from spacy_sapbert.exchange.fields import split_ids
 from spacy_sapbert.exchange.formats import ID_KEY
 from spacy_sapbert.files import fill_folder, hash_file
+from spacy_sapbert.settings import OnMalformed, Settings, Strings
 from spacy_sapbert.terminology import Terminology
 
 from ..data.mentions import EQUAL_IDS
@@ -33,16 +34,15 @@ REPORT, AUTO = "documents.json", "auto"
 FORMATS: dict[str, Format] = dict(sorted({**documents.FORMATS, **lists.FORMATS, **vocabularies.FORMATS}.items()))
 
 
-@dataclass(frozen=True)
-class Conversion:
+class Conversion(Settings):
     """What documents keep of annotations, and how."""
 
-    types: Sequence[str] = ()  # Types of mentions to keep; empty for all.
-    unknown: str = "keep"  # Mentions whose ids the terminology lacks: "keep" them, or make them "nil".
+    types: Strings = ()  # Types of mentions to keep; empty for all.
+    unknown: Literal["keep", "nil"] = "keep"  # Mentions whose ids the terminology lacks: keep them, or make them NIL.
     id_key: str = ID_KEY  # For Prodigy, the key of a span's id.
-    errors: str = "raise"  # At the first malformed record, or "skip" and count them.
+    errors: OnMalformed = "raise"  # At the first malformed record, or "skip" and count them.
     lang: str = "en"  # The language of the tokenizer.
-    shares: Mapping[str, float] | None = None  # Split all documents again, into parts of these shares.
+    shares: dict[str, float] | None = None  # Split all documents again, into parts of these shares.
     seed: int = 0  # Seed of the split.
 
 
@@ -125,8 +125,6 @@ def convert_documents(
 ) -> dict[str, Any]:
     """Write annotated documents to a folder: <part>.spacy, with gold ids in `kb_id_` as a terminology writes them, and
     the report in documents.json, which is returned."""
-    if settings.unknown not in ("keep", "nil"):
-        raise ValueError(f"`unknown` is {settings.unknown!r}, but has to be 'keep' or 'nil'.")
     report = ExchangeReport(settings.errors)
     corpus = read_corpus(name, path, report, id_key=settings.id_key)
     _choose_mentions(corpus, settings, terminology, report)
@@ -139,7 +137,7 @@ def convert_documents(
     if not any(entry["mentions"] for entry in counts.values()):
         refuse_empty(path, corpus.source["format"], report)
     fingerprint = terminology.fingerprint if terminology else ""
-    data = {**corpus.source, "settings": asdict(settings), "terminology": fingerprint, "parts": counts}
+    data = {**corpus.source, "settings": settings.to_dict(), "terminology": fingerprint, "parts": counts}
     with fill_folder(Path(output), last=REPORT) as folder:
         for part, docs in parts.items():
             write_docs(folder / f"{part}.spacy", docs)

@@ -52,7 +52,12 @@ def search_others(
         # Faster there than building an index on the CPU, and nothing is missed.
         found, _ = search_on_device(vectors, vectors[rows], wanted + 1, device)
         report = {"index": {"scoring": "exact"}, "recall": {}}
+    return leave_out(rows, found), report
+
+
+def leave_out(rows: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Leave each of m rows out of those found for it: shape (m, k - 1)."""
     is_other = found != rows[:, None]
-    # If many rows share a vector, the result may lack the query row itself. Then the last neighbour is dropped.
+    # If many rows share a vector, the result may lack the row itself. Then the last neighbour is dropped.
     is_other[is_other.all(axis=1), -1] = False
-    return found[is_other].reshape(len(rows), wanted), report
+    return found[is_other].reshape(len(rows), -1)

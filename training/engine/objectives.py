@@ -195,6 +195,7 @@ def make_circle(m: float = 0.25, gamma: float = 256.0) -> Loss:
     return _of_library(library.CircleLoss(m, gamma, reducer=AvgNonZeroReducer()))
 
 
+# The settings `objective.loss` and `objective.constants` name one of them and its arguments.
 LOSSES: dict[str, Callable[..., Loss]] = {
     "multi_similarity": make_multi_similarity,
     "cosine": make_cosine,
@@ -208,6 +209,8 @@ LOSSES: dict[str, Callable[..., Loss]] = {
 
 def make_loss(name: str, **constants: float) -> Loss:
     """Make a loss of `LOSSES`: with the starred constants of table 6, or with others."""
+    if name not in LOSSES:
+        raise ValueError(f"There is no loss {name!r}. The setting objective.loss has to be one of {', '.join(LOSSES)}.")
     known = list(inspect.signature(LOSSES[name]).parameters)
     for constant, value in constants.items():
         is_margin = constant in ("m", "margin")

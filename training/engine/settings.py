@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from pydantic import Field
+from spacy.util import dict_to_dot
 from thinc.api import Config
 
 from spacy_sapbert.settings import Settings
@@ -139,13 +140,8 @@ def read_config(path: str | Path, overrides: dict[str, Any] | None = None) -> Co
         raise ValueError(f"{path} can't be read as a config: {' '.join(str(error).split())}") from error
 
 
-def describe_difference(first: dict[str, Any], second: dict[str, Any], prefix: str = "") -> list[str]:
+def describe_difference(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
     """List the settings in which two runs differ, as "section.name: a, not b"."""
-    found = []
-    for name in sorted({*first, *second}):
-        left, right = first.get(name), second.get(name)
-        if isinstance(left, dict) and isinstance(right, dict):
-            found += describe_difference(left, right, f"{prefix}{name}.")
-        elif left != right:
-            found.append(f"{prefix}{name}: {left!r}, not {right!r}")
-    return found
+    left, right = dict_to_dot(first), dict_to_dot(second)
+    differing = (name for name in sorted({*left, *right}) if left.get(name) != right.get(name))
+    return [f"{name}: {left.get(name)!r}, not {right.get(name)!r}" for name in differing]

@@ -19,7 +19,7 @@ from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 
 from ..data.accuracy import Figure
-from ..engine.nearest import search_on_device
+from ..engine.nearest import leave_out, search_on_device
 from .settings import Limits, Measured, Missing, TaskSettings
 from .systems.vectors import find_vectors, scale_to_unit
 
@@ -142,10 +142,7 @@ def _add_up(vectors: np.ndarray, is_of_type: np.ndarray, k: int) -> np.ndarray:
     starts = range(0, len(vectors), QUERY_BLOCK)
     for start in show_progress(starts, description="Searching neighbours", unit="blocks"):
         rows, _ = search_on_device(vectors, vectors[start : start + QUERY_BLOCK], k + 1, device)
-        is_other = rows != np.arange(start, start + len(rows))[:, None]
-        # The last neighbour goes where more than k others are as near as the concept itself.
-        is_other[is_other.all(axis=1), -1] = False
-        neighbours = rows[is_other].reshape(len(rows), -1)
+        neighbours = leave_out(np.arange(start, start + len(rows)), rows)
         scores = np.einsum("nkt,k->nt", is_of_type[neighbours], discounts(k))
         sums += (scores * is_of_type[start : start + len(rows)]).sum(axis=0)
     return sums

@@ -25,6 +25,8 @@ from spacy_sapbert.terminology.readers.rrf import find_rows
 from ..data.accuracy import Figure
 from ..data.tokens import tokenise
 from ..data.triples import read_triples
+from ..engine.loop import learning_rate
+from ..engine.settings import OptimizerSettings
 from .settings import Limits, Measured, Missing, Seeds, TaskSettings
 from .systems.encoder import EncoderSystem
 from .systems.vectors import find_vectors
@@ -239,10 +241,11 @@ class RelationModel(torch.nn.Module):
 
 def train_classifier(model: RelationModel, rows: np.ndarray, settings: RelationTaskSettings, seed: int) -> None:
     """Train a model by cross-entropy on rows of triples; the seed is that of their order."""
-    batch_size, learning_rate = RATES[settings.fine_tune]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.0)
+    batch_size, rate = RATES[settings.fine_tune]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
     n_steps = settings.epochs * math.ceil(len(rows) / batch_size)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: share_of_rate(step, n_steps))
+    course = OptimizerSettings(learning_rate=1.0, schedule="linear", warmup_steps=int(WARM_UP * n_steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate(course, step, n_steps))
     generator = np.random.default_rng(seed)
     labels = torch.from_numpy(model.data.labels)
     with show_progress(total=n_steps, description=f"Relations, seed {seed}", unit="steps") as progress:
@@ -257,12 +260,6 @@ def train_classifier(model: RelationModel, rows: np.ndarray, settings: RelationT
                 optimizer.step()
                 schedule.step()
                 progress.update()
-
-
-def share_of_rate(step: int, n_steps: int) -> float:
-    """Tell the share of the learning rate at a step, from 0 on: it rises to 1, then falls to 0."""
-    n_warm_up = int(WARM_UP * n_steps)
-    return (step + 1) / n_warm_up if step < n_warm_up else max(0, n_steps - step) / max(1, n_steps - n_warm_up)
 
 
 def choose_triples(

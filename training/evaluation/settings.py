@@ -126,7 +126,7 @@ class System(Settings):
 
     def describe_search(self) -> dict[str, Any]:
         """Describe the last search for a report."""
-        return {"similarity": "", "search": "exact"}
+        return {"similarity": getattr(self, "similarity", ""), "search": "exact"}
 
     @property
     def path(self) -> str:

@@ -25,13 +25,12 @@ from ..data.relatedness import Relatedness, find_opposites
 from ..data.tokens import alter_writing
 from ..engine.method import Method, TrainingData
 from ..engine.nearest import search_others
-from ..engine.objectives import Loss, PairMiner, list_pairs, make_loss, make_miner
+from ..engine.objectives import LOSSES, Loss, PairMiner, list_pairs, make_loss, make_miner
 from ..engine.settings import BatchSettings, PathSettings, TrainingSettings, refuse
 
 # Concepts to look through for each neighbour that is wanted, where related ones are left out.
 LOOKED_THROUGH = 3
 PairSettingsT = TypeVar("PairSettingsT", bound=Any)
-LossName = Literal["multi_similarity", "cosine", "triplet", "nca", "lifted_structure", "info_nce", "circle"]
 
 
 class PairPaths(PathSettings):
@@ -49,7 +48,7 @@ class PairPaths(PathSettings):
 class ObjectiveSettings(Settings):
     """The loss and its pairs."""
 
-    loss: LossName = Field(default="multi_similarity", description="The loss.")
+    loss: str = Field(default="multi_similarity", description=f"The loss: {', '.join(LOSSES)}.")
     miner: Literal["sapbert", "coder", "off"] = Field(default="sapbert", description="The miner of pairs.")
     constants: dict[str, float] = Field(default={}, description="Constants of the loss that override the paper's.")
     margin: float | None = Field(default=None, description="The miner's margin; null for its default.")

@@ -1,8 +1,10 @@
-"""Published figures, each with its source table."""
+"""Published figures, each with its source table, and the tables and figures of the papers: what runs with open data,
+what needs a licence, what is copied."""
 
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -10,7 +12,11 @@ from typing import Any, NamedTuple
 
 from thinc.api import Config
 
+from ..markup import NOTHING
+
 FOLDER = Path(__file__).parent
+COLUMNS = ("Table or figure", "Shows", "How", "With", "Command")
+HERE, WITH_DATA, COPIED = "runs here", "runs with your data", "copied"
 
 
 class PublishedFigure(NamedTuple):
@@ -75,3 +81,33 @@ def check_published(system: str, pooling: str = "") -> None:
     if pooling not in poolings[system]:
         known = ", ".join(map(repr, sorted(poolings[system])))
         raise ValueError(f"No figure of {system!r} has the `published_pooling` {pooling!r}. Choose one of: {known}.")
+
+
+class PaperItem(NamedTuple):
+    """A table or figure of a paper: a section of papers.cfg, which explains its values."""
+
+    source: str
+    item: str
+    shows: str
+    here: str
+    commands: list[str]
+    needs: str
+    commands_with_data: list[str]
+    constant: str
+
+
+def read_papers() -> list[PaperItem]:
+    """Read the list of tables and figures."""
+    return [PaperItem(**section) for section in Config().from_disk(FOLDER / "papers.cfg")["papers"].values()]
+
+
+def list_paper_rows(source: str) -> list[list[str]]:
+    """List a row for each command of a paper's tables and figures, and for what is copied: see `COLUMNS`."""
+    counts, rows = Counter(figure.table for figure in read_literature() if figure.source == source), []
+    for item in (item for item in read_papers() if item.source == source):
+        first = [item.item, item.shows]
+        rows += [[*first, HERE, item.here, command] for command in item.commands]
+        rows += [[*first, WITH_DATA, item.needs, command] for command in item.commands_with_data]
+        n = counts[item.item.removeprefix("Table ")]
+        rows.append([*first, COPIED, f"{item.constant} ({n})" if n else item.constant, NOTHING])
+    return rows

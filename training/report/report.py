@@ -20,8 +20,7 @@ from ..data.run_folder import write_text
 from ..figures.pictures import CAPTIONS, COLOURS, MARKERS, draw
 from ..markup import NOTHING, cut_text, escape_markdown, format_values, isolate
 from .errors import find_errors, list_document_errors
-from .literature import read_publications
-from .papers import COLUMNS, list_paper_rows
+from .literature import COLUMNS, list_paper_rows, read_publications
 from .results import Results, take_metric
 from .tables import (
     TEXTS,

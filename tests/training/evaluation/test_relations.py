@@ -16,7 +16,6 @@ from training.evaluation.relations import (
     TooFewRelations,
     choose_triples,
     find_inverses,
-    share_of_rate,
 )
 from training.evaluation.settings import Limits
 from training.evaluation.systems.encoder import EncoderSystem
@@ -195,13 +194,6 @@ def test_concepts_without_vectors_are_counted(data, names, quick):
     assert result["accuracy_of_all"] == pytest.approx(result["accuracy"] * result["test"] / data.report["test"])
     with pytest.raises(ValueError, match="vectors at both ends"):
         measure(ConceptVectors.of(VectorTable(CONCEPTS[:1], table.vectors[:1])), names, data)
-
-
-def test_the_learning_rate_rises_and_falls():
-    shares = [share_of_rate(step, 100) for step in range(101)]
-    assert shares[:10] == [pytest.approx((step + 1) / 10) for step in range(10)] and shares[10] == 1
-    assert shares[10:] == sorted(shares[10:], reverse=True) and shares[99] > shares[100] == 0
-    assert share_of_rate(0, 1) == 1
 
 
 def test_an_encoder_learns_more_than_its_frozen_vectors_tell(data, names, encoder_folder, quick):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from training.markup import NOTHING
-from training.report.papers import COLUMNS, COPIED, HERE, WITH_DATA, list_paper_rows, read_papers
+from training.report.literature import COLUMNS, COPIED, HERE, WITH_DATA, list_paper_rows, read_papers
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 from shell_commands import check_command

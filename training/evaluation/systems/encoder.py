@@ -11,11 +11,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 import spacy
-from pydantic import PrivateAttr
+from pydantic import Field, PrivateAttr
 from spacy.tokens import Span
 from typing_extensions import Self
 
-from spacy_sapbert.encoder.settings import Pooling
 from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
 from spacy_sapbert.encoder.transformer import resolve_device
 from spacy_sapbert.files import hash_file
@@ -34,7 +33,7 @@ MENTIONS = "mentions"
 LINKED = 10
 
 
-class EncoderSystem(System):
+class EncoderSystem(System, EncoderChoice):
     """Finds the names whose vectors are the most similar to that of the query, by exact search.
 
     encoder (str): A folder, hub name or short name; empty for the small encoder.
@@ -49,11 +48,7 @@ class EncoderSystem(System):
     encoder: str = ""
     encoders: str | None = None
     similarity: Literal["cosine", "dot"] = "cosine"
-    pooling: Pooling | None = None
-    max_length: int | None = None
-    lower_case: bool | None = None
-    pad_to_length: int | None = None
-    attention_mask: bool | None = None
+    max_length: int | None = Field(default=None, ge=1)
 
     def expand(self, name: str) -> dict[str, Self]:
         if self.encoders is None:
@@ -68,8 +63,8 @@ class EncoderSystem(System):
         return systems
 
     def load(self) -> Embeddings:
-        choice = EncoderChoice(**{name: getattr(self, name) for name in EncoderChoice.model_fields})
-        return Embeddings(load_base(self.encoder, choice), self.cache or None)
+        choice = self.model_dump(include=set(EncoderChoice.model_fields))
+        return Embeddings(load_base(self.encoder, EncoderChoice(**choice)), self.cache or None)
 
     @property
     def shim(self) -> EncoderShim:
@@ -80,9 +75,6 @@ class EncoderSystem(System):
         # The precision changes rounding.
         encoder = f"{self.shim.fingerprint} {self.shim.dtype}"
         return {"kind": "encoder", "encoder": encoder, "similarity": self.similarity}
-
-    def describe_search(self) -> dict[str, Any]:
-        return {"similarity": self.similarity, "search": "exact"}
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         embeddings, normalised = self.loaded, self.similarity == "cosine"
