@@ -19,13 +19,14 @@ from spacy.util import dict_to_dot
 from ..data.run_folder import write_text
 from ..figures.pictures import CAPTIONS, COLOURS, MARKERS, draw
 from ..markup import NOTHING, cut_text, escape_markdown, format_values, isolate
-from .errors import find_errors, list_document_errors
 from .literature import COLUMNS, list_paper_rows, read_publications
 from .results import Results, take_metric
 from .tables import (
     TEXTS,
     Table,
+    find_errors,
     list_columns,
+    list_document_errors,
     make_accuracy_table,
     make_counts_table,
     make_literature_tables,
