@@ -81,6 +81,11 @@ def find_config(folder: str) -> Callable[[str], Path]:
     return find
 
 
+def config_parameter(kind: Callable[..., Any], folder: str, meaning: str) -> Any:
+    """Make an argument or an option that takes a config: see `find_config`."""
+    return kind(parser=find_config(folder), metavar="CONFIG", help=meaning)
+
+
 def open_terminology(path: str | Path) -> Terminology:
     """Load a terminology that another command has written."""
     from spacy_sapbert.terminology import Terminology

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,7 @@ from .application import (
 
 ORIGINALS = TRAINING / "corpora" / "originals.cfg"
 ALL = "all"
-OF_DOCUMENTS = "Options for --documents"
+of_documents = partial(typer.Option, rich_help_panel="Options for --documents")
 
 
 @command(DATA, "convert ncbi-disease NCBI_corpus output/ncbi_disease")
@@ -37,25 +38,13 @@ def convert(
     documents: Annotated[bool, typer.Option("--documents", help="Write documents of spaCy, <part>.spacy")] = False,
     keep_nil: Annotated[bool, typer.Option("--keep-nil", help="Keep mentions without a concept")] = False,
     errors: ErrorsOption = "raise",
-    terminology: Annotated[
-        str, typer.Option(help="A terminology whose form of ids to write", rich_help_panel=OF_DOCUMENTS)
-    ] = "",
-    unknown: Annotated[
-        str, typer.Option(help="Mentions whose ids it lacks: keep them, or make them nil", rich_help_panel=OF_DOCUMENTS)
-    ] = "keep",
-    types: Annotated[
-        str,
-        typer.Option(help="Types of mentions to keep, with commas between; empty: all", rich_help_panel=OF_DOCUMENTS),
-    ] = "",
-    split: Annotated[
-        str,
-        typer.Option(help="Shares of documents for train, dev and test: 0.7,0.1,0.2", rich_help_panel=OF_DOCUMENTS),
-    ] = "",
-    seed: Annotated[int, typer.Option(min=0, help="The seed of that split", rich_help_panel=OF_DOCUMENTS)] = 0,
-    id_key: Annotated[
-        str, typer.Option(help="In files of Prodigy: the key of a span's id", rich_help_panel=OF_DOCUMENTS)
-    ] = "kb_id",
-    lang: Annotated[str, typer.Option(help="The language of the tokenizer", rich_help_panel=OF_DOCUMENTS)] = "en",
+    terminology: Annotated[str, of_documents(help="A terminology whose form of ids to write")] = "",
+    unknown: Annotated[str, of_documents(help="Mentions whose ids it lacks: keep them, or make them nil")] = "keep",
+    types: Annotated[str, of_documents(help="Types of mentions to keep, with commas between; empty: all")] = "",
+    split: Annotated[str, of_documents(help="Shares of documents for train, dev and test: 0.7,0.1,0.2")] = "",
+    seed: Annotated[int, of_documents(min=0, help="The seed of that split")] = 0,
+    id_key: Annotated[str, of_documents(help="In files of Prodigy: the key of a span's id")] = "kb_id",
+    lang: Annotated[str, of_documents(help="The language of the tokenizer")] = "en",
 ) -> None:
     """Convert corpora and dictionaries of other authors.
 

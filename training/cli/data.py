@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,8 +26,10 @@ from .application import (
 if TYPE_CHECKING:
     from spacy_sapbert.terminology import Terminology
 
-OF_TERMINOLOGIES, OF_MENTIONS = "Options for a terminology", "Options for mentions"
-OF_DICTIONARIES, OF_TRANSLATIONS = "Options for a dictionary", "Options for translations"
+of_terminology = partial(typer.Option, rich_help_panel="Options for a terminology")
+of_dictionary = partial(typer.Option, rich_help_panel="Options for a dictionary")
+of_mentions = partial(typer.Option, rich_help_panel="Options for mentions")
+of_translations = partial(typer.Option, rich_help_panel="Options for translations")
 # Published for UMLS 2020AA, English: SapBERT (Liu et al., NAACL 2021), section 2.1.
 PUBLISHED = "For comparison, UMLS 2020AA, English, as published: 9,712,959 names and 11,792,953 pairs."
 
@@ -54,25 +57,21 @@ def preprocess(
         str, typer.Option(help="Names of drugs that tradename links share: union, last or off")
     ] = "union",
     errors: ErrorsOption = "raise",
-    described_by: Annotated[
-        str, typer.Option(help="A terminology with semantic types and definitions", rich_help_panel=OF_DICTIONARIES)
-    ] = "",
-    remove: Annotated[
-        float, typer.Option(help="The share of concepts to take out", rich_help_panel=OF_DICTIONARIES)
-    ] = 0.0,
-    seed: Annotated[int, typer.Option(help="The seed of that choice", rich_help_panel=OF_DICTIONARIES)] = 0,
+    described_by: Annotated[str, of_dictionary(help="A terminology with semantic types and definitions")] = "",
+    remove: Annotated[float, of_dictionary(help="The share of concepts to take out")] = 0.0,
+    seed: Annotated[int, of_dictionary(help="The seed of that choice")] = 0,
 ) -> None:
     """Read a release (RRF) or a dictionary into a terminology.
 
     Lists have commas between their parts.
     """
-    of_dictionary = {"described_by", "remove", "seed"}
+    own = {"described_by", "remove", "seed"}
     if source.is_file():
-        refuse_options(context, "a dictionary", {"sources", *of_dictionary})
+        refuse_options(context, "a dictionary", {"sources", *own})
         known = open_terminology(described_by) if described_by else None
         _read_dictionary(source, output, known, parse_list(sources) or [], remove, seed)
         return
-    refuse_options(context, "a release", set(context.params) - of_dictionary)
+    refuse_options(context, "a release", set(context.params) - own)
     if not re.search(r"[^\s,]", languages):
         raise ValueError("--languages is empty, which could mean none or all. Give languages, such as ENG,GER, or all.")
     _read_release(
@@ -216,28 +215,14 @@ def pairs(
     ],
     output: Annotated[Path, typer.Argument(help="The folder for the pairs")],
     cased: Annotated[bool, typer.Option("--cased", help="Keep capital letters")] = False,
-    limit: Annotated[
-        int, typer.Option(min=1, help="The most pairs of a concept", rich_help_panel=OF_TERMINOLOGIES)
-    ] = 50,
-    seed: Annotated[
-        int, typer.Option(min=0, help="The seed of the choice among them", rich_help_panel=OF_TERMINOLOGIES)
-    ] = 0,
-    text: Annotated[
-        str, typer.Option(help="A file for lines CUI||name||name as well", rich_help_panel=OF_TERMINOLOGIES)
-    ] = "",
-    dictionary: Annotated[
-        str,
-        typer.Option(help="The names: id, tab, name on a line; or a terminology", rich_help_panel=OF_MENTIONS),
-    ] = "",
-    distinct: Annotated[
-        bool, typer.Option("--distinct", help="Write repeated pairs once", rich_help_panel=OF_MENTIONS)
-    ] = False,
+    limit: Annotated[int, of_terminology(min=1, help="The most pairs of a concept")] = 50,
+    seed: Annotated[int, of_terminology(min=0, help="The seed of the choice among them")] = 0,
+    text: Annotated[str, of_terminology(help="A file for lines CUI||name||name as well")] = "",
+    dictionary: Annotated[str, of_mentions(help="The names: id, tab, name on a line; or a terminology")] = "",
+    distinct: Annotated[bool, of_mentions("--distinct", help="Write repeated pairs once")] = False,
     label: Annotated[
         str,
-        typer.Option(
-            help="What makes a concept: word (a left word with all its translations) or pair (each pair)",
-            rich_help_panel=OF_TRANSLATIONS,
-        ),
+        of_translations(help="What makes a concept: word (a left word with all its translations) or pair (each pair)"),
     ] = "word",
 ) -> None:
     """Write pairs of names for training and fine-tuning.

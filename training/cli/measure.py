@@ -17,7 +17,7 @@ from .application import (
     TAKES_SETTINGS,
     DeviceOption,
     command,
-    find_config,
+    config_parameter,
     read_overrides,
 )
 
@@ -30,11 +30,7 @@ def run_measurement(
     context: typer.Context,
     config: Annotated[
         Path,
-        typer.Argument(
-            parser=find_config("evaluation"),
-            metavar="CONFIG",
-            help="A file with systems and tasks; or encoders, to compare encoders",
-        ),
+        config_parameter(typer.Argument, "evaluation", "A file with systems and tasks; or encoders, to compare these"),
     ],
     output: Annotated[Path, typer.Argument(help="The folder for results.parquet; results in it are kept")],
     device: DeviceOption = "auto",

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from .application import TAKES_SETTINGS, TRAIN, DeviceOption, command, find_config, parse_numbers, read_overrides
+from .application import (
+    TAKES_SETTINGS,
+    TRAIN,
+    DeviceOption,
+    command,
+    config_parameter,
+    find_config,
+    parse_numbers,
+    read_overrides,
+)
 
-OF_SEVERAL, OF_CARD = "Options for several encoders", "Options for the encoder's card"
+of_several = partial(typer.Option, rich_help_panel="Options for several encoders")
+of_card = partial(typer.Option, rich_help_panel="Options for the encoder's card")
 
 
 @command(TRAIN, "train quick --paths.pairs PAIRS --paths.output output/quick", context_settings=TAKES_SETTINGS)
 def run_training(
     context: typer.Context,
-    config: Annotated[
-        Path,
-        typer.Argument(parser=find_config("configs"), metavar="CONFIG", help="A file, or one of training/configs"),
-    ],
+    config: Annotated[Path, config_parameter(typer.Argument, "configs", "A file, or one of training/configs")],
     device: DeviceOption = "auto",
 ) -> None:
     """Train an encoder.
@@ -86,13 +94,11 @@ def settings(
 @command(TRAIN, "sweep mining output --tasks.held_out.files held_out.json", context_settings=TAKES_SETTINGS)
 def sweep(
     context: typer.Context,
-    config: Annotated[
-        Path, typer.Argument(parser=find_config("sweeps"), metavar="CONFIG", help="A file, or one of training/sweeps")
-    ],
+    config: Annotated[Path, config_parameter(typer.Argument, "sweeps", "A file, or one of training/sweeps")],
     output: Annotated[Path, typer.Argument(help="The folder for runs and the table")],
     tasks: Annotated[
         Path,
-        typer.Option(parser=find_config("evaluation"), metavar="CONFIG", help="A config of `measure`, for its tasks"),
+        config_parameter(typer.Option, "evaluation", "A config of `measure`, for its tasks"),
     ] = "encoders",  # type: ignore[assignment]  # parsed as on the command line
     seeds: Annotated[str, typer.Option(help="Seeds with commas between; empty: the config's")] = "",
     run_config: Annotated[str, typer.Option(help="The config of all runs; empty: the sweep's")] = "",
@@ -129,21 +135,12 @@ def export(
     step: Annotated[int | None, typer.Option(help="The step of the checkpoint; unset: the last")] = None,
     base_share: Annotated[str, typer.Option(help="The share of the base's weights, 0 to 1; empty: the run's")] = "",
     device: DeviceOption = "auto",
-    shares: Annotated[
-        str,
-        typer.Option(help="The share of each, such as 0.5,0.25,0.25; empty: equal shares", rich_help_panel=OF_SEVERAL),
-    ] = "",
-    held_out: Annotated[
-        str, typer.Option(help="Held-out names to measure these weights on", rich_help_panel=OF_CARD)
-    ] = "",
-    results: Annotated[str, typer.Option(help="A results.parquet of `measure`", rich_help_panel=OF_CARD)] = "",
-    licence: Annotated[str, typer.Option(help="A licence, such as apache-2.0", rich_help_panel=OF_CARD)] = "",
-    made_by: Annotated[
-        str, typer.Option("--command", help="The command that made the encoder", rich_help_panel=OF_CARD)
-    ] = "",
-    notes: Annotated[
-        str, typer.Option(help="A Markdown file, such as the data's licences", rich_help_panel=OF_CARD)
-    ] = "",
+    shares: Annotated[str, of_several(help="The share of each, such as 0.5,0.25,0.25; empty: equal shares")] = "",
+    held_out: Annotated[str, of_card(help="Held-out names to measure these weights on")] = "",
+    results: Annotated[str, of_card(help="A results.parquet of `measure`")] = "",
+    licence: Annotated[str, of_card(help="A licence, such as apache-2.0")] = "",
+    made_by: Annotated[str, of_card("--command", help="The command that made the encoder")] = "",
+    notes: Annotated[str, of_card(help="A Markdown file, such as the data's licences")] = "",
 ) -> None:
     """Write an encoder folder from a run, or average several.
 

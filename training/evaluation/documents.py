@@ -35,7 +35,7 @@ from ..corpora.gold import list_gold_spans, name_document
 from ..corpora.reading import cut_window
 from ..data.accuracy import Figure, find_hits
 from ..data.dictionary import make_dictionary_terminology
-from .settings import Limits, Listed, Measured, Missing, System, TaskSettings
+from .settings import Limits, Listed, Measured, Missing, System, TaskSettings, hash_json
 
 PROTOCOL = "documents"
 # Raise it if the figures of the same pipeline on the same documents change.
@@ -198,8 +198,7 @@ class DocumentTask:
         self.name, self.path = name, Path(path)
 
     def hash(self) -> str:
-        parts = f"{PROTOCOL} {VERSION} {hash_file(self.path)} {list(RANKS)}"
-        return hashlib.sha256(parts.encode()).hexdigest()
+        return hash_json([PROTOCOL, VERSION, hash_file(self.path), RANKS])
 
     def describe(self) -> dict[str, Any]:
         corpus = self.name.removesuffix(f".{self.protocol}")

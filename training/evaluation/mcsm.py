@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +18,7 @@ from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 
 from ..data.accuracy import Figure
 from ..engine.nearest import leave_out, search_on_device
-from .settings import Limits, Measured, Missing, TaskSettings
+from .settings import Limits, Measured, Missing, TaskSettings, hash_json
 from .systems.vectors import find_vectors, scale_to_unit
 
 # Yuan et al., JBI 2022, table 3.
@@ -94,8 +92,7 @@ class McsmTask:
 
     def hash(self) -> str:
         settings = {"source": self.source, "max_concepts": self.max_concepts, "seed": self.seed}
-        parts = ["MCSM", self.terminology.fingerprint, settings, self.k]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        return hash_json(["MCSM", self.terminology.fingerprint, settings, self.k])
 
     def describe(self) -> dict[str, Any]:
         return {"title": "MCSM", "counts": {"concepts": self.concepts.height}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +19,7 @@ from ..data.accuracy import Figure
 from ..data.frame import SCHEMA, write_results
 from ..data.run_folder import list_versions, write_json
 from .predictions import write_predictions
-from .settings import Missing, System, Task
+from .settings import Missing, System, Task, hash_json
 
 # Raise it whenever a system may get other figures on the same task. Cached results are then ignored.
 MEASUREMENT = 3
@@ -45,7 +44,7 @@ class Result:
     def fingerprint(self) -> str:
         """The encoder's fingerprint, or a hash of what identifies the system."""
         encoder = str(self.identity.get("encoder", "")).partition(" ")[0]
-        return encoder or hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:32]
+        return encoder or hash_json(self.identity)[:32]
 
 
 RESULTS = TypeAdapter(Result)
@@ -146,8 +145,7 @@ def fits(system: System, task: Task) -> bool:
 def _measure(system: System, task: Task, folder: Path) -> Result:
     bound = system.bind(task)
     identity = bound.identity
-    parts = json.dumps([MEASUREMENT, identity, task.hash()], sort_keys=True)
-    key = hashlib.sha256(parts.encode()).hexdigest()[:32]
+    key = hash_json([MEASUREMENT, identity, task.hash()])[:32]
     path, predictions = folder / CACHE_FOLDER / f"{key}.json", folder / PREDICTIONS_FOLDER / f"{key}.jsonl.gz"
     if path.is_file():
         try:

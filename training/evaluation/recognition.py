@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ from spacy_sapbert.terminology import Terminology
 from ..corpora.gold import KnownIds, list_gold_spans, name_document
 from ..data.accuracy import Figure
 from .documents import DocumentSettings, DocumentSystem, DocumentTask, mark_mention, read_terminology
-from .settings import Listed, Measured
+from .settings import Listed, Measured, hash_json
 
 PROTOCOL = "recognition"
 # Raise it if the figures of the same pipeline on the same documents change.
@@ -98,8 +97,7 @@ class RecognitionTask(DocumentTask):
         self.below = below
 
     def hash(self) -> str:
-        parts = f"{PROTOCOL} {VERSION} {hash_file(self.path)} {sorted(self.below)}"
-        return hashlib.sha256(parts.encode()).hexdigest()
+        return hash_json([PROTOCOL, VERSION, hash_file(self.path), sorted(self.below)])
 
     def measure(self, system: DocumentSystem) -> Measured:
         """Measure a pipeline: figures, its speed, and the list of its errors."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from ..data.tokens import tokenise
 from ..data.triples import read_triples
 from ..engine.loop import learning_rate
 from ..engine.settings import OptimizerSettings
-from .settings import Limits, Measured, Missing, Seeds, TaskSettings
+from .settings import Limits, Measured, Missing, Seeds, TaskSettings, hash_json
 from .systems.encoder import EncoderSystem
 from .systems.vectors import find_vectors
 
@@ -111,8 +110,7 @@ class RelationTask:
     def hash(self) -> str:
         trained = self.settings.model_dump(mode="json", include={"fine_tune", "epochs", "seeds"})
         settings = [*RATES[self.settings.fine_tune], trained]
-        parts = ["relations", self.data.hash(), self.terminology.fingerprint, settings]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        return hash_json(["relations", self.data.hash(), self.terminology.fingerprint, settings])
 
     def describe(self) -> dict[str, Any]:
         title = "Relations of concepts that training has not seen" if self.settings.unseen else "Relations"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,11 @@ from .predictions import Prediction
 
 # The placeholder of a seed in the path of a trained model.
 SEED = "{seed}"
+
+
+def hash_json(data: Any) -> str:
+    """Hash JSON data."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def split_list(value: Any) -> Any:

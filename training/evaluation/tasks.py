@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +16,7 @@ from ..data.protocols import get_protocol, process_mentions
 from ..data.splits import list_all_sources, make_source_task, read_held_out
 from ..data.task import LinkingTask, limit_names, sample_mentions
 from .predictions import make_predictions
-from .settings import Limits, Listed, Measured, Missing, Named, TaskSettings
+from .settings import Limits, Listed, Measured, Missing, Named, TaskSettings, hash_json
 
 HELD_OUT, SOURCES = "held_out", "sources"
 # The papers publish ranks 1 and 5, or 1 and 3, and the error analysis uses rank 5.
@@ -44,8 +42,7 @@ class NamesTask:
         return "" if self.source else self.name.rpartition(".")[0]
 
     def hash(self) -> str:
-        parts = [self.linking.hash(), self.linking.ranks, self.linking.level]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return hash_json([self.linking.hash(), self.linking.ranks, self.linking.level])
 
     def measure(self, system: Any) -> Measured:
         """Search the names, and count hits."""

@@ -72,7 +72,7 @@ def plain_loop(given: dict[str, Any]) -> Iterator[Any]:
     are cosines, so that it has to find what exact search finds."""
     import numpy as np
 
-    from training.plain_encoder import make_plain_encoder
+    from training.bench import make_plain_encoder
 
     names, ids = read_dictionary(given)
     encode = make_plain_encoder(load_encoder(given["encoder"], "fp32").source, 2048)

@@ -54,7 +54,7 @@ def encode_shards(
 
 def encode_plainly(given: dict[str, Any]) -> Iterator[Any]:
     """The plain loop, in batches of 128."""
-    from training.plain_encoder import make_plain_encoder
+    from training.bench import make_plain_encoder
 
     shim = EncoderShim({}, "fp32")
     shim.load(given["plain_encoder"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,7 +14,7 @@ from ...data.mentions import EQUAL_IDS
 from ...data.task import LinkingTask
 from ...methods.biosyn.sparse import SparseEncoder, pad, score_sparse, search_blocks
 from ..folds import FOLD
-from ..settings import System
+from ..settings import System, hash_json
 
 
 class ExactMatch(System):
@@ -109,8 +107,7 @@ class DictionaryBackoff:
 
     @property
     def identity(self) -> dict[str, Any]:
-        known = hashlib.sha256(json.dumps(sorted(self._known.items())).encode()).hexdigest()
-        return {"kind": "backoff", "over": self.system.identity, "known": known}
+        return {"kind": "backoff", "over": self.system.identity, "known": hash_json(sorted(self._known.items()))}
 
     def find(self, task: LinkingTask) -> NearestNames:
         return find(self, task)
