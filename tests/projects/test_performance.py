@@ -128,5 +128,5 @@ def test_sizes_rrf_and_the_rest_of_a_run_are_measured(small, encoder_folder, tmp
     output = tmp_path / "output"
     report = (output / "report.md").read_text()
     assert all(what in report for what in ("initialize", "cpu, least cosine", "scann / exact", "filled cache"))
-    assert "growth, time to initialize" in (output / "size.md").read_text()
+    assert "recall@1, recorded" in (output / "size.md").read_text()
     assert "plain / ours, seconds for names" in (output / "rrf.md").read_text()

@@ -32,7 +32,7 @@ def group_names(names: Sequence[str], ids: Sequence[str]) -> dict[str, list[str]
     return {concept_id: list(distinct) for concept_id, distinct in names_of.items()}
 
 
-def look_up(given: dict[str, Any], search: Search, *, at_once: bool = False) -> Iterator[Any]:
+def look_up(given: dict[str, Any], search: Search) -> Iterator[Any]:
     """Look up the distinct mentions of each task, in several passes, and keep what was found."""
     tasks = json.loads(Path(given["run"], "queries.json").read_text(encoding="utf8"))
     kept = {}
@@ -41,7 +41,7 @@ def look_up(given: dict[str, Any], search: Search, *, at_once: bool = False) -> 
     yield "warm"
     for _ in range(given["repeats"]):
         for task, queries in tasks.items():
-            size = len(queries) if at_once else given["batch_size"]
+            size = given["batch_size"]
             batches = [queries[start : start + size] for start in range(0, len(queries), size)]
             found = [ranking for batch in batches for ranking in search(batch)]
             yield f"search {task}"

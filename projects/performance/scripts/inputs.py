@@ -1,4 +1,4 @@
-"""The inputs of a run: a terminology, mentions, documents made of them, and the saved pipeline that links them."""
+"""The inputs of a run: a terminology, mentions, and the saved pipeline that links them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,6 @@ PACKAGES = (
 )
 # Names that get a typing error, where no mentions are given.
 MISSPELT = 2000
-# About as many as an abstract has.
-MENTIONS_A_DOCUMENT = 10
-BEFORE, BEHIND = "It was thought of ", " at first. "
 
 
 def compare(script: str, ways: dict[str, dict[str, Any]], threads: int, turns: int = 1) -> Turns:
@@ -72,24 +69,6 @@ def read_mentions(path: Path) -> list[str]:
 
     lines = srsly.read_gzip_jsonl(path) if path.suffix == ".gz" else srsly.read_jsonl(path)
     return [mention for line in lines if (mention := line["mention"].strip())]
-
-
-def make_documents(mentions: list[str]) -> Any:
-    """Make documents with a sentence for each mention, their entities set, so that only linking is measured."""
-    import spacy
-    from spacy.tokens import DocBin
-
-    nlp, documents = spacy.blank("en"), DocBin()
-    for start in range(0, len(mentions), MENTIONS_A_DOCUMENT):
-        text, places = "", []
-        for mention in mentions[start : start + MENTIONS_A_DOCUMENT]:
-            # Spaces on both sides make the mention a sequence of whole tokens.
-            places.append((len(text) + len(BEFORE), len(text) + len(BEFORE) + len(mention)))
-            text += f"{BEFORE}{mention}{BEHIND}"
-        doc = nlp.make_doc(text)
-        doc.set_ents([doc.char_span(*place, "ENTITY", alignment_mode="expand") for place in places])
-        documents.add(doc)
-    return documents
 
 
 def build(given: dict[str, Any]) -> Iterator[Any]:
@@ -145,7 +124,6 @@ def prepare(
     with fill_folder(RUN) as folder:
         terminology.to_disk(folder / "terminology")
         srsly.write_json(folder / "mentions.json", found)
-        make_documents(found).to_disk(folder / "docs.spacy")
         srsly.write_json(folder / "settings.json", settings)
     measured = compare(__file__, {"linker": {**settings, "function": "build"}}, threads)
     rows = [

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
-from math import log
 from pathlib import Path
 from typing import Any
 
@@ -201,19 +200,6 @@ def make_size_rows(part: str, measured: Turns, *, is_full: bool) -> list[Entry]:
     return rows if is_full else [row._replace(at_least=None, at_most=None) for row in rows]
 
 
-def make_growth(measured: dict[int, Turns]) -> Iterator[Entry]:
-    """Tell the power of the rows that figures grow with, from the smallest to the largest index."""
-    small, large = min(measured), max(measured)
-    for name, figure in {
-        "time to initialize": lambda of: of.median("build", "initialize"),
-        "time of a mention": lambda of: of.median("link", "link") / of.figures("link")["mentions"],
-        "bytes on disk": lambda of: of.figures("build")["bytes"],
-    }.items():
-        if small < large:
-            power = log(figure(measured[large]) / figure(measured[small])) / log(large / small)
-            yield Entry(f"growth, {name}", f"exponent, {small:,} to {large:,} rows of the index", power, "{:.2f}")
-
-
 def measure_size(
     names_like: str = "",
     rows: str = "100000,300000",
@@ -228,14 +214,14 @@ def measure_size(
     source = find_names(names_like)
     described = describe(PACKAGES, [source], threads)
     table: list[Entry] = []
-    measured: dict[int, Turns] = {}
+    measured: dict[str, Any] = {}
     for size, work, n_rows in make_each([int(size) for size in rows.split(",")], names_like, seed):
         given = {"work": str(work), "recall_target": recall_target, "mentions": mentions, "seed": seed}
         # One after the other, as the second links with what the first has built.
         found = Turns({way: compare(__file__, {way: given}, threads).steps[way] for way in ("build", "link")})
-        measured[found.figures("build")["rows"]] = found
-        table += make_size_rows(f"{n_rows:,} rows of RRF", found, is_full=size >= FULL_RELEASE)
-    table += make_growth(measured)
+        part = f"{n_rows:,} rows of RRF"
+        table += make_size_rows(part, found, is_full=size >= FULL_RELEASE)
+        measured[part] = found.to_dict()
     facts = [f"Names resemble those of {source.name}. Half of the mentions are names, half shortened or misspelt."]
     facts.append(f"Recall target {recall_target:g}, seed {seed}.")
-    report("size", table, facts, described, measured=[found.to_dict() for found in measured.values()])
+    report("size", table, facts, described, measured=measured)
