@@ -200,6 +200,18 @@ def kill_at(monkeypatch, settings, step):
             train(settings)
 
 
+def find_violating_pairs(embeddings, labels, margin, metric="euclidean"):
+    """Find the pairs of all triplets that violate the margin, with three loops."""
+    unit = torch.nn.functional.normalize(torch.as_tensor(embeddings).detach().float(), dim=1)
+    far = torch.cdist(unit, unit) if metric == "euclidean" else 1 - unit @ unit.T
+    positives, negatives = set(), set()
+    for a, p, n in itertools.product(range(len(labels)), repeat=3):
+        if a != p and labels[a] == labels[p] and labels[a] != labels[n] and far[a, n] - far[a, p] <= margin:
+            positives.add((a, p))
+            negatives.add((a, n))
+    return positives, negatives
+
+
 def naive_loss(similarities, positives, negatives, alpha=2.0, beta=50.0, base=0.5, epsilon=0.1):
     """Compute CODER's Multi-Similarity loss as it is printed, with the paper's rules for the mining of each anchor."""
     total = 0.0

@@ -6,6 +6,7 @@ import pytest
 import torch
 from pytorch_metric_learning import losses as pml_losses
 from pytorch_metric_learning import miners as pml_miners
+from small_runs import find_violating_pairs
 
 from training.engine.objectives import (
     LOSSES,
@@ -35,20 +36,6 @@ def batch(seed=0, n=24, width=6, labels=9, spread=0.6):
     return embeddings.double().requires_grad_(), concepts
 
 
-def mined_by_triplets(embeddings, labels, margin, metric):
-    """The pairs of all triplets that violate the margin, with three loops."""
-    unit = torch.nn.functional.normalize(embeddings.detach().float(), dim=1)
-    far = torch.cdist(unit, unit) if metric == "euclidean" else 1 - unit @ unit.T
-    positives, negatives = set(), set()
-    for a in range(len(labels)):
-        for p in range(len(labels)):
-            for n in range(len(labels)):
-                if a != p and labels[a] == labels[p] and labels[a] != labels[n] and far[a, n] - far[a, p] <= margin:
-                    positives.add((a, p))
-                    negatives.add((a, n))
-    return positives, negatives
-
-
 def as_set(mask):
     return {tuple(pair) for pair in mask.nonzero().tolist()}
 
@@ -58,7 +45,9 @@ def as_set(mask):
 def test_miner_keeps_the_pairs_of_violating_triplets(seed, margin, metric):
     embeddings, labels = batch(seed)
     mined = PairMiner(margin, metric)(embeddings, list_pairs(labels))
-    assert (as_set(mined.positives), as_set(mined.negatives)) == mined_by_triplets(embeddings, labels, margin, metric)
+    assert (as_set(mined.positives), as_set(mined.negatives)) == find_violating_pairs(
+        embeddings, labels, margin, metric
+    )
     if (margin, metric) == (0.1, "cosine"):
         # CODER's: the library's miner of the Multi-Similarity loss, with strict signs, which rounding does not tell
         # apart here.

@@ -1,21 +1,24 @@
 """Figures and case studies: what is drawn is what naive loops count, and the same input gives the same picture."""
 
 import json
-import math
 import re
-from itertools import combinations, permutations
+from itertools import combinations
 
+import matplotlib
 import numpy as np
 import polars as pl
 import pytest
+from command_line import run_command
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from typer.testing import CliRunner
+from pair_rows import build
+from PIL import Image
+from small_runs import find_violating_pairs
 
-from spacy_sapbert.terminology import TerminologyBuilder
-from training.cli import app
 from training.cli import figures as figure_commands
+from training.data.run_folder import RunFolder
 from training.figures import names as names_module
+from training.figures.curves import draw_curves, try_to_draw
 from training.figures.names import (
     draw_concepts,
     draw_types,
@@ -24,6 +27,7 @@ from training.figures.names import (
     limit_concepts,
     list_names,
 )
+from training.figures.pictures import COLOURS, draw
 from training.figures.vectors import (
     N_LABELS,
     choose_look,
@@ -35,7 +39,6 @@ from training.figures.vectors import (
 )
 
 WIDTH = 16
-ANGLES = {"angina": 0, "Angina ": 0, "chest pain": 10, "stenocardia": 20, "thorax pain": 12, "flu": 90, "cold": 80}
 
 
 def unit(vectors):
@@ -63,16 +66,15 @@ def fixed(table):
 
 @pytest.fixture(scope="module")
 def terminology():
-    builder = TerminologyBuilder()
-    for concept in range(12):
-        concept_id = f"C{concept:07}"
-        builder.add_concept(
-            concept_id, canonical_name=f"Concept {concept} with a name that is much too long to be shown"
-        )
-        for name in range(5):
-            builder.add_name(concept_id, f"{chr(65 + concept) * 4} {name}", source="A" if name else "B")
-        builder.add_name(concept_id, f"Wort {concept}", language="GER", source="G")
-    return builder.build()
+    ids = [f"C{concept:07}" for concept in range(12)]
+    titles = {
+        id_: {"canonical_name": f"Concept {n} with a name that is too long to be shown"} for n, id_ in enumerate(ids)
+    }
+    english = {
+        id_: [f"{letter * 4} {name}" for name in range(5)] for id_, letter in zip(ids, "ABCDEFGHIJKL", strict=True)
+    }
+    names = {id_: {"ENG": english[id_], "GER": [f"Wort {n}"]} for n, id_ in enumerate(ids)}
+    return build(names, "language", **titles)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +104,8 @@ def test_names_are_listed_by_language_and_source(terminology):
     assert everything.columns == ["id", "concept", "name", "language"]
     assert everything.height == terminology.n_names and everything["name"].str.to_lowercase().equals(everything["name"])
     assert list_names(terminology, languages=["GER"])["name"].to_list() == [f"wort {n}" for n in range(12)]
-    assert list_names(terminology, sources=["B"])["name"].str.ends_with(" 0").all()
+    sources = build({"C1": {"A|B": ["one"], "B": ["two"], "C": ["three"]}})
+    assert list_names(sources, sources=["B"])["name"].to_list() == ["one", "two"]
 
 
 def test_drawn_concepts_depend_on_the_seed_and_have_no_homonyms(names):
@@ -121,9 +124,8 @@ def test_drawn_concepts_depend_on_the_seed_and_have_no_homonyms(names):
     assert limit_concepts(names, 1000).equals(names)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_separation_is_what_loops_measure(seed):
-    rng = np.random.default_rng(seed)
+def test_separation_is_what_loops_measure():
+    rng = np.random.default_rng(0)
     vectors, labels = unit(rng.normal(size=(14, 3))), rng.permutation(np.repeat(np.arange(4), [2, 3, 4, 5]))
     distance = 1 - vectors @ vectors.T
     hits, silhouettes = 0, []
@@ -137,43 +139,16 @@ def test_separation_is_what_loops_measure(seed):
     assert share == hits / len(vectors) and silhouette == pytest.approx(np.mean(silhouettes), abs=1e-5)
 
 
-@pytest.mark.parametrize("margin", [0.0, 0.2, 0.5])
-def test_mined_pairs_are_those_of_triplets_that_violate_the_margin(margin):
-    rng = np.random.default_rng(5)
-    labels = np.tile(np.arange(6) // 2, 2)
-    vectors = unit(rng.normal(size=(12, 3)) + 2 * np.eye(3)[labels])
-    positives, negatives = set(), set()
-    for a, p, n in permutations(range(12), 3):
-        if labels[a] == labels[p] != labels[n]:
-            near, far = (math.dist(vectors[a].tolist(), vectors[other].tolist()) for other in (p, n))
-            if far - near <= margin:
-                positives.add((a, p))
-                negatives.add((a, n))
-    found = split_cosines(vectors, labels, margin=margin)
-    same = labels[:, None] == labels
-    assert len(found["all"][0]) == same.sum() - 12 and len(found["all"][1]) == (~same).sum()
-    for pairs, drawn in zip((positives, negatives), found["mined"], strict=True):
-        expected = sorted(float(vectors[a] @ vectors[b]) for a, b in pairs)
-        np.testing.assert_allclose(sorted(drawn.tolist()), expected, atol=1e-5)
-    assert 0 < len(found["mined"][1]) < len(found["all"][1])
-
-
 def test_the_scatter_is_the_same_each_time(names, tmp_path):
     chosen = draw_concepts(names, 5)
     paths = [tmp_path / "a" / "1.svg", tmp_path / "2.svg"]
     shuffled = chosen.sample(fraction=1.0, shuffle=True, seed=1)
-    captions = [
-        draw_scatter({"raw $1": character_vectors}, *pair) for pair in ((chosen, paths[:1]), (shuffled, paths[1:]))
-    ]
+    pairs = ((chosen, paths[:1]), (shuffled, paths[1:]))
+    captions = [draw_scatter({"raw $1": character_vectors}, *pair) for pair in pairs]
     assert captions[0] == captions[1] and paths[0].read_bytes() == paths[1].read_bytes()
     share, silhouette = measure_separation(character_vectors(chosen["name"].to_list()), np.repeat(np.arange(5), 5))
-    for part in (
-        f"raw $1: {100 * share:.1f} % and {silhouette:.2f}",
-        "25 names of 5 concepts",
-        "perplexity 8",
-        "seed 0",
-    ):
-        assert part in captions[0]
+    measured = f"raw $1: {100 * share:.1f} % and {silhouette:.2f}"
+    assert all(part in captions[0] for part in (measured, "25 names of 5 concepts", "perplexity 8", "seed 0"))
     many = table_of(*((f"C{n}", f"{n} {name}") for n in range(57) for name in range(2)))
     for table, path, reason in ((many, "x.svg", "57.*2 to 56"), (chosen, "x.gif", "svg, .pdf or .png")):
         with pytest.raises(ValueError, match=reason):
@@ -197,14 +172,11 @@ def test_labels_are_far_apart_and_hide_neither_each_other_nor_the_frame(names, t
 
 def test_semantic_types_are_drawn_by_one_name_of_each_concept(tmp_path, figures, monkeypatch):
     monkeypatch.setattr(names_module, "NAMES_OF_TYPE", 10)
-    builder, kinds = TerminologyBuilder(), ["T047", "T121", "T061"]
-    for number in range(60):
-        kind = kinds[number % 3] if number < 51 else "T001"
-        # Each ninth concept has two types, and each tenth a name that another type has too.
-        types = [kind, "T190"] if number % 9 == 0 else [kind]
-        builder.add_concept(f"C{number:02}", canonical_name=f"name {number}", types=types)
-        builder.add_name(f"C{number:02}", f"name {number}" if number % 10 else "shared")
-    terminology = builder.build()
+    kinds = ["T047", "T121", "T061"]
+    # Each ninth concept has two types, and each tenth a name that another type has too.
+    types = [[kinds[n % 3] if n < 51 else "T001", *(["T190"] if n % 9 == 0 else [])] for n in range(60)]
+    names = {f"C{n:02}": [f"name {n}" if n % 10 else "shared"] for n in range(60)}
+    terminology = build(names, **{id_: {"types": of_id} for id_, of_id in zip(names, types, strict=True)})
     names = list_names(terminology)
     chosen = draw_types(terminology, names, 3, seed=1)
     assert chosen["id"].value_counts().sort("id").rows() == [("T047", 10), ("T061", 10), ("T121", 10)]
@@ -221,10 +193,14 @@ def test_semantic_types_are_drawn_by_one_name_of_each_concept(tmp_path, figures,
 def test_histograms_show_all_and_mined_pairs(tmp_path, figures):
     rng = np.random.default_rng(0)
     labels = np.tile(np.arange(20), 2)
-    table = dict(zip(map(str, range(40)), unit(rng.normal(size=(40, 4)) + 2 * np.eye(4)[labels % 4]), strict=True))
-    vectors = {"raw": lambda strings: np.array([table[s] for s in strings])}
-    caption = draw_histograms(vectors, list(table), labels, [tmp_path / "x.svg"])
-    found = split_cosines(np.array(list(table.values())), labels)
+    vectors = unit(rng.normal(size=(40, 4)) + 2 * np.eye(4)[labels % 4])
+    encode = {"raw": lambda strings: vectors[[int(string) for string in strings]]}
+    caption = draw_histograms(encode, [str(row) for row in range(40)], labels, [tmp_path / "x.svg"])
+    found = split_cosines(vectors, labels)
+    assert [len(pairs) for pairs in found["all"]] == [40, 40 * 38]
+    for pairs, drawn in zip(find_violating_pairs(vectors, labels, 0.2), found["mined"], strict=True):
+        expected = sorted(float(vectors[a] @ vectors[b]) for a, b in pairs)
+        np.testing.assert_allclose(sorted(drawn.tolist()), expected, atol=1e-5)
     for axes, split in zip(figures[0].axes, found.values(), strict=True):
         texts = [text.get_text() for text in axes.get_legend().get_texts()]
         assert texts == [f"Positive ({len(split[0]):,})", f"Negative ({len(split[1]):,})"]
@@ -233,33 +209,24 @@ def test_histograms_show_all_and_mined_pairs(tmp_path, figures):
     assert "40 names of 20 concepts" in caption and f"mined {found['mined'][0].mean():.2f}" in caption
 
 
-def test_neighbours_are_of_distinct_concepts_without_the_query_itself():
-    rows = [
-        ("A", "Angina "),
-        ("A", "stenocardia"),
-        ("P", "chest pain"),
-        ("P", "thorax pain"),
-        ("F", "flu"),
-        ("C", "cold"),
-    ]
-    (table,) = find_neighbours({"one": fixed(ANGLES)}, table_of(*rows), ["angina"], k=4)
-    assert table["columns"] == ["", "one"] and "6 names of 4 concepts" in table["title"]
-    shown = [row[1] for row in table["rows"]]
-    assert shown == ["chest pain (0.98)", "stenocardia (0.94) ✓", "cold (0.17)", "flu (0.00)"]
-
-
 def test_neighbours_are_what_a_loop_finds():
     rng = np.random.default_rng(2)
     rows = [(f"C{rng.integers(30)}", f"name {n}") for n in range(300)]
-    vectors = {string: unit(rng.normal(size=(1, 8)))[0] for string in [name for _, name in rows] + ["x", "y"]}
+    # A string that is itself a name is left out; names of its concept are marked, and of each concept one is shown.
+    vectors = {string: unit(rng.normal(size=(1, 8)))[0] for string in [name for _, name in rows] + ["x", "Name 7 "]}
     encode = {"e": lambda strings: np.array([vectors[string] for string in strings])}
-    for table, query in zip(find_neighbours(encode, table_of(*rows), ["x", "y"], k=25), "xy", strict=True):
+    queries = {"x": None, "Name 7 ": rows[7]}
+    for table, (query, own) in zip(
+        find_neighbours(encode, table_of(*rows), [*queries], k=25), queries.items(), strict=True
+    ):
         expected, seen = [], set()
         for concept, name in sorted(rows, key=lambda row: -vectors[row[1]] @ vectors[query]):
-            if concept not in seen and len(expected) < 25:
-                expected.append(f"{name} ({vectors[name] @ vectors[query]:.2f})")
+            if (concept, name) != own and concept not in seen and len(expected) < 25:
+                mark = " ✓" if own and concept == own[0] else ""
+                expected.append(f"{name} ({vectors[name] @ vectors[query]:.2f}){mark}")
                 seen.add(concept)
         assert [row[1] for row in table["rows"]] == expected
+        assert table["columns"] == ["", "e"] and "300 names of 30 concepts" in table["title"]
 
 
 def test_translations_count_the_right_concept():
@@ -287,9 +254,7 @@ def test_the_commands_draw_and_list_neighbours(monkeypatch, terminology, tmp_pat
 
     def run(name, output, *arguments, encoders=("raw=x", "trained=y")):
         options = [part for encoder in encoders for part in ("--encoder", encoder)]
-        words = ["figures", name, tmp_path / "terminology", tmp_path / output, *arguments, *options]
-        result = CliRunner().invoke(app, [str(word) for word in words])
-        return str(result.exception) if result.exception else result.output
+        return run_command("figures", name, tmp_path / "terminology", tmp_path / output, *arguments, *options)
 
     assert "of 4 concepts" in run("tsne", "t.svg", "--concepts", 4)
     shown = run("histograms", "h.svg")
@@ -303,5 +268,90 @@ def test_the_commands_draw_and_list_neighbours(monkeypatch, terminology, tmp_pat
     run("neighbours", "auto", "--concept", "auto")
     (table,) = json.loads((tmp_path / "auto" / "neighbours.json").read_text())["tables"]
     assert table["rows"][0][0] == "GER"
-    assert "nothing to look up" in run("neighbours", "out")
-    assert re.search("Two are called 'a'.*NAME=FOLDER", run("tsne", "x.svg", "--concepts", 4, encoders=("a=x", "a=y")))
+    with pytest.raises(ValueError, match="nothing to look up"):
+        run("neighbours", "out")
+    with pytest.raises(ValueError, match="Two are called 'a'.*NAME=FOLDER"):
+        run("tsne", "x.svg", "--concepts", 4, encoders=("a=x", "a=y"))
+
+
+def write_run(folder, n_steps, evaluations=(), seed=0):
+    rng = np.random.default_rng(seed)
+    folder.mkdir(parents=True)
+    entries = [{"step": step, "loss": float(rng.random())} for step in range(1, n_steps + 1)]
+    entries += [{"step": step, "evaluation": {"acc_at_1": score, "acc_at_5": 1.0}} for step, score in evaluations]
+    entries.sort(key=lambda entry: entry["step"])
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    return folder
+
+
+def lines_of(axes):
+    return {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+
+
+def naive_smooth(values, window):
+    reach = window // 2
+    return [np.mean(values[max(0, row - reach) : row + reach + 1]) for row in range(len(values))]
+
+
+def test_what_is_drawn_is_what_was_logged(tmp_path, figures):
+    evaluations = [(0, 0.25), (150, 0.5), (300, 0.625)]
+    runs = {"a": write_run(tmp_path / "a", 300, evaluations), "b": write_run(tmp_path / "b", 120, seed=1)}
+    draw_curves(runs, tmp_path / "x.svg")
+    loss, accuracy = figures[0].axes
+    raw = {line.get_color(): line.get_ydata() for line in loss.lines if line.get_label() == "_each step"}
+    assert list(raw) == list(COLOURS[:2])
+    for (name, run), values in zip(runs.items(), raw.values(), strict=True):
+        logged = [(entry["step"], entry["loss"]) for entry in RunFolder(run).read_metrics() if "loss" in entry]
+        steps, losses = zip(*logged, strict=True)
+        assert values.tolist() == list(losses)
+        # A fiftieth of the longer run, and odd.
+        np.testing.assert_allclose(lines_of(loss)[name], np.c_[steps, naive_smooth(losses, 7)], atol=1e-12)
+    assert lines_of(accuracy) == {"a": [[step, 100 * score] for step, score in evaluations]}
+    assert "mean of 7 steps" in loss.get_ylabel() and accuracy.lines[0].get_color() == loss.lines[0].get_color()
+    draw_curves({"short": write_run(tmp_path / "short", 3)}, tmp_path / "x.svg")
+    (axes,) = figures[1].axes
+    assert axes.get_ylabel() == "Loss" and list(lines_of(axes)) == ["short"] and axes.get_xlabel() == "Training step"
+    draw_curves({str(n): write_run(tmp_path / f"run{n}", 3, [(3, 0.5)]) for n in range(9)}, tmp_path / "x.svg")
+    for axes in figures[2].axes:
+        assert len({(line.get_color(), line.get_linestyle()) for line in axes.lines}) == 9
+
+
+def test_the_same_data_gives_the_same_bytes_in_any_style(tmp_path):
+    def draw_all(folder):
+        paths = [tmp_path / folder / f"x.{ending}" for ending in ("svg", "png", "pdf")]
+        with draw(paths, 2.0, 1.5) as figure:
+            figure.subplots().plot([1, 2], label="a $1 & b$")
+            figure.legend()
+        return [path.read_bytes() for path in paths]
+
+    first = draw_all("a")
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black"}):
+        assert draw_all("b") == first and matplotlib.rcParams["font.size"] == 30
+    assert Image.open(tmp_path / "a" / "x.png").size == (600, 450)
+
+
+def test_the_command_draws_named_runs_and_a_failure_leaves_the_former_picture(tmp_path, monkeypatch):
+    first, second = write_run(tmp_path / "x" / "run", 5), write_run(tmp_path / "y" / "run", 5, seed=1)
+    empty = write_run(tmp_path / "empty", 0, [(0, 0.5)])
+
+    run_command("figures", "curves", f"first={first}", second, "--output", tmp_path / "both.svg")
+    before = (tmp_path / "both.svg").read_bytes()
+    assert b"<svg" in before and b">first<" in before and b">run<" in before
+    for arguments, message in (
+        ([first, second, "--output", tmp_path / "no.svg"], "Two are called 'run'"),
+        ([first, "--output", tmp_path / "no.gif"], "end in .svg"),
+        ([first, f"other={empty}", "--output", tmp_path / "no.svg"], "no steps to draw in .*empty"),
+        ([first, f"other={tmp_path}/nowhere", "--output", tmp_path / "no.svg"], "no steps to draw in .*nowhere"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run_command("figures", "curves", *arguments)
+
+    def fail(self, path, **_):
+        path.write_text("<svg")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", fail)
+    with pytest.warns(UserWarning, match="are not drawn.*No space.*figures curves"):
+        try_to_draw({"a": first}, tmp_path / "both.svg")
+    assert (tmp_path / "both.svg").read_bytes() == before
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith((".", "no"))]
