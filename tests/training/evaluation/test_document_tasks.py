@@ -2,20 +2,16 @@
 
 import json
 
-import numpy as np
 import pytest
 import spacy
+from command_line import run_command
+from gold_documents import by_name, write_documents, write_word_encoder
+from pair_rows import build
 from spacy.language import Language
 from spacy.tokens import DocBin, Span
-from spacy.util import filter_spans
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-from typer.testing import CliRunner
+from thinc.api import Config
 
-from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING
-from spacy_sapbert.terminology import TerminologyBuilder
-from training.cli import app
 from training.data.frame import read_results
-from training.encoders.export import write_static_encoder
 from training.evaluation.config import read_measurement
 from training.evaluation.documents import (
     DocumentSettings,
@@ -33,31 +29,10 @@ GOLD = [(0, 18, "D1"), (20, 22, "D1"), (28, 40, "D2|D9"), (42, 44, "D1")]
 NAMES = {"D1": ["myotonic dystrophy"], "D2": ["heart attack"], "D4": ["MD", "macular degeneration"]}
 
 
-def write_documents(path, *documents):
-    """Write texts with gold mentions: of those that overlap, the first is an entity."""
-    docs = []
-    for number, (text, mentions) in enumerate(documents, 1):
-        doc = spacy.blank("en")(text)
-        spans = [doc.char_span(start, end, label="Disease", kb_id=id_) for start, end, id_ in mentions]
-        doc.ents = filter_spans(spans)
-        doc.spans[OVERLAPPING] = [span for span in spans if span not in doc.ents]
-        doc.user_data[DOC_ID] = str(number)
-        docs.append(doc)
-    DocBin(docs=docs, store_user_data=True).to_disk(path)
-
-
 @pytest.fixture
 def folder(tmp_path):
-    words = ["[UNK]", "myotonic", "dystrophy", "md", "heart", "attack", "macular", "degeneration"]
-    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
-    write_static_encoder(tmp_path / "encoder", tokenizer, np.eye(8, dtype=np.float32))
-    builder = TerminologyBuilder()
-    for concept, names in NAMES.items():
-        builder.add_concept(concept, canonical_name=names[0])
-        for name in names:
-            builder.add_name(concept, name)
-    builder.build().to_disk(tmp_path / "names")
+    write_word_encoder(tmp_path / "encoder", "myotonic dystrophy md heart attack macular degeneration")
+    build(NAMES).to_disk(tmp_path / "names")
     write_documents(tmp_path / "part.spacy", (TEXT, GOLD))
     return tmp_path
 
@@ -76,24 +51,18 @@ def save(folder, *components, first=None):
     return PipelineSystem(pipeline=str(folder / "saved"))
 
 
-def by_name(figures):
-    return {figure.metric + (f"_at_{figure.rank}" if figure.rank else ""): figure.value for figure in figures}
-
-
-def test_documents_are_measured_with_their_long_forms(folder):
+def test_documents_are_measured_with_their_long_forms_and_errors_are_listed_with_their_sentences(folder):
     (task,) = DocumentSettings(files=str(folder)).make("documents", Limits())
     assert task.name == "part.documents" and task.describe()["corpus"] == "part"
     # The short form is itself a name, of another concept.
     for mode, share in (("both", 1.0), ("long_form", 1.0), ("short_form", 0.5), ("off", 0.5)):
         system = load(folder, mode)
-        found = by_name(task.measure(system).figures)
+        figures, details, _ = task.measure(system)
+        found = by_name(figures)
         assert (found["acc_at_1"], found["acc_at_5"], found["right"]) == (share, 1.0, share)
         assert system.identity["abbreviations"] == mode and system.identity["encoder"]
-
-
-def test_errors_are_listed_with_their_sentences(folder):
-    task = DocumentTask("part.documents", folder / "part.spacy")
-    rows = task.measure(load(folder, "off")).details["errors"]
+    # Without long forms.
+    rows = details["errors"]
     assert [(row["mention"], row["gold"], row["gold_name"], row["chosen"]) for row in rows] == [
         ("MD", "D1", "myotonic dystrophy", "D4"),
         ("MD", "D1", "myotonic dystrophy", "D4"),
@@ -200,25 +169,21 @@ def test_nothing_to_measure_is_explained(folder):
 
 
 def test_the_command_measures_pipelines_and_lists_those_that_are_missing(folder):
+    given = {"terminology": str(folder / "names"), "encoder": str(folder / "encoder")}
+    systems = {"empty": {}, "gone": {"pipeline": "nowhere"}, "made": given}
     sections = {
-        "systems.empty": 'kind = "pipeline"',
-        "systems.gone": 'kind = "pipeline"\npipeline = "nowhere"',
-        "systems.made": f'kind = "pipeline"\nterminology = "{folder / "names"}"\nencoder = "{folder / "encoder"}"',
-        "tasks.documents": f'kind = "documents"\nfiles = "{folder / "part.spacy"}"',
+        "systems": {name: {"kind": "pipeline", **system} for name, system in systems.items()},
+        "tasks": {"documents": {"kind": "documents", "files": str(folder / "part.spacy")}},
     }
-    parts = ["[systems]\n\n[tasks]\n", *(f"[{name}]\n{section}\n" for name, section in sections.items())]
-    (folder / "measure.cfg").write_text("\n".join(parts))
-    arguments = ["measure", str(folder / "measure.cfg"), str(folder / "out")]
-    result = CliRunner().invoke(app, [*arguments, "--systems.made.abbreviations", "off"])
-    assert result.exit_code == 0, result.exception
+    Config(sections).to_disk(folder / "measure.cfg")
+    shown = run_command("measure", folder / "measure.cfg", folder / "out", "--systems.made.abbreviations", "off")
     frame = read_results(folder / "out").filter(metric="acc", rank=1)
     assert frame.select("system", "task", "value", "n").rows() == [("made", "part.documents", 0.5, 4)]
-    assert "empty on part.documents: A system" in result.output and "There is no pipeline nowhere" in result.output
+    assert "empty on part.documents: A system" in shown and "There is no pipeline nowhere" in shown
     kept = json.loads((folder / "out" / "measured.json").read_text())
     assert [error["mention"] for error in kept["results"][0]["details"]["errors"]] == ["MD", "MD"]
-    picture = folder / "confidence.svg"
-    assert CliRunner().invoke(app, ["figures", "curves", str(folder / "out"), "--output", str(picture)]).exit_code == 0
-    assert "Probability" in picture.read_text()
+    run_command("figures", "curves", folder / "out", "--output", folder / "confidence.svg")
+    assert "Probability" in (folder / "confidence.svg").read_text()
     (folder / "out" / "measured.json").write_text('{"results": [], "systems": {}}')
     with pytest.raises(ValueError, match="no curves in .*measured.json"):
         read_confidence(folder / "out")

@@ -7,10 +7,11 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 import pytest
+from command_line import run_command
 from conftest import make_encoder_folder
+from pair_rows import build
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.accuracy import Figure
 from training.data.frame import SCHEMA, read_results, write_results
 from training.data.task import LinkingTask
@@ -44,6 +45,7 @@ seen = ["small/train.jsonl"]
 dictionary = "small/names.tsv"
 protocols = ["published", "strict", "refined"]
 published = "published"
+note = "Made up."
 
 [corpora.folds]
 mentions = "folds/*.jsonl"
@@ -193,6 +195,18 @@ def test_tasks_and_what_is_missing_are_described(done):
     assert "limited to about 4 names" in described["small.strict"]["dictionary"]
     few = read_measurement(folder / "all.cfg", {"measure.max_queries": 1, "tasks.corpora.protocols": "strict"}).tasks
     assert [len(task.linking.queries) for task in few.values()] == [1, 1, 1]
+
+
+def test_what_is_measured_is_reported(done, tmp_path):
+    output = shutil.copytree(done[0] / "out", tmp_path / "out")
+    shown = run_command("report", output)
+    assert f"{output}/report.md and {output}/report.html are written" in shown
+    report = (output / "report.md").read_text()
+    for part in ("### Small", "Made up.", "| exact |", "| tfidf |", "McNemar", "| knee pain | C9 |"):
+        assert part in report, part
+    missing = report.split("What was not measured")[-1]
+    assert "| Absent |" in missing and "| nowhere |" in missing
+    assert "<html" in (output / "report.html").read_text()
 
 
 def test_nothing_is_measured_twice(done, tmp_path, monkeypatch):
@@ -360,11 +374,9 @@ def test_malformed_configs_are_refused(tmp_path, monkeypatch, overrides, reason)
 
 
 def test_each_source_and_corpus_may_have_its_own_model(folder):
-    builder = TerminologyBuilder()
-    for number in range(12):
-        for name in (f"heart {number}", f"infarct {number}"):
-            builder.add_name(f"C{number:02d}", name, source="NEAR" if number < 8 else "FAR")
-    builder.build().to_disk(folder / "names")
+    sources = {n: "NEAR" if n < 8 else "FAR" for n in range(12)}
+    names = {f"C{n:02d}": {source: [f"heart {n}", f"infarct {n}"]} for n, source in sources.items()}
+    build(names).to_disk(folder / "names")
     with pytest.raises(ValueError, match="MISSING"):
         list(SourcesSettings(terminology=str(folder / "names"), sources=("MISSING",)).make("sources", Limits()))
     for seed, name in enumerate(("NEAR-none", "FAR-none", "none-folds")):
@@ -432,13 +444,3 @@ def test_a_new_benchmark_is_a_class_with_settings(tmp_path, monkeypatch):
     ]
     with pytest.raises(ValueError, match="None of the systems.*exact.*words.length"):
         measure({"exact": ExactMatch()}, measurement.tasks, tmp_path)
-
-
-def test_a_new_corpus_is_a_section_of_a_list(tmp_path):
-    write_lines(tmp_path / "mine" / "test.jsonl", [{"mention": "Cold", "ids": ["C2"]}])
-    (tmp_path / "mine" / "names.tsv").write_text(NAMES)
-    listed = '[corpora]\n\n[corpora.mine]\nmentions = "mine/test.jsonl"\ndictionary = "mine/names.tsv"\n'
-    (tmp_path / "mine.cfg").write_text(listed)
-    config = f'{"[systems]"}\n\n[systems.exact]\nkind = "exact"\n\n[tasks]\n\n[tasks.mine]\nkind = "corpora"\n'
-    (tmp_path / "all.cfg").write_text(f'{config}folder = "{tmp_path}"\nlist = "{tmp_path}/mine.cfg"\n')
-    assert value(run(tmp_path)[0], "exact", "mine.strict") == 1.0
