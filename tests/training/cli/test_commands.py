@@ -4,13 +4,12 @@ import hashlib
 
 import pytest
 import srsly
-from pair_rows import read_triple_rows
+from command_line import run_command as run
+from pair_rows import build, make_names, read_triple_rows
 from rrf_files import atom, rrf_line, write_release
-from typer.testing import CliRunner
 
-from spacy_sapbert.terminology import Terminology, TerminologyBuilder
+from spacy_sapbert.terminology import Terminology
 from training import __main__ as commands
-from training.cli import app
 from training.cli.application import read_overrides
 from training.data.pairs import read_pairs
 from training.data.splits import read_held_out
@@ -32,18 +31,8 @@ def release(tmp_path):
     )
 
 
-def run(*arguments, fails=False):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert bool(result.exit_code) == fails, (result.output, result.exception)
-    return str(result.exception) if fails else result.output
-
-
-def build(n):
-    builder = TerminologyBuilder()
-    for concept in range(n):
-        builder.add_name(f"C{concept}", f"name {concept}")
-        builder.add_name(f"C{concept}", f"other name {concept}")
-    return builder.build()
+def write_names(n, path):
+    build(make_names(range(n), "name {}", "other name {}")).to_disk(path)
 
 
 def test_preprocess_pairs_and_triples(release, tmp_path):
@@ -71,10 +60,7 @@ def test_options_of_preprocess(release, tmp_path):
 
 
 def test_codes_of_our_own_releases_are_read(release, tmp_path):
-    builder = TerminologyBuilder()
-    builder.add_concept("C1", codes=["ICD10:R50"])
-    builder.add_name("C1", "fever", source="HPO")
-    write_rrf(builder.build(), tmp_path / "ours")
+    write_rrf(build({"C1": {"HPO": ["fever"]}}, C1={"codes": ["ICD10:R50"]}), tmp_path / "ours")
     run("preprocess", tmp_path / "ours", tmp_path / "a")
     assert Terminology.from_disk(tmp_path / "a")["C1"].codes == ("ICD10:R50",)
     # Of another release, MRSAT is not even looked at: it is the largest file of UMLS.
@@ -84,7 +70,7 @@ def test_codes_of_our_own_releases_are_read(release, tmp_path):
 
 
 def test_a_split_is_whole_or_not_there(tmp_path, monkeypatch):
-    build(9).to_disk(tmp_path / "names")
+    write_names(9, tmp_path / "names")
     output, split = tmp_path / "split", ("split", tmp_path / "names", tmp_path / "split", "--held-out")
     (output / "pairs").mkdir(parents=True)
 
@@ -93,7 +79,8 @@ def test_a_split_is_whole_or_not_there(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Terminology, "to_disk", fail)
-        run(*split, 2, fails=True)
+        with pytest.raises(OSError, match="No space left"):
+            run(*split, 2)
     assert [path.name for path in output.iterdir()] == ["pairs"]
     shown = run(*split, 2, "--dictionary", 20)
     assert "9 concepts, of 20 asked for" in shown and f"Written to {output}." in shown
@@ -102,7 +89,7 @@ def test_a_split_is_whole_or_not_there(tmp_path, monkeypatch):
     assert set(files) == {"held_out.json", *parts}
     assert (output / "pairs").is_dir() and len(read_held_out(output / "held_out.json").queries) == 2
     # Parts of two splits do not belong together.
-    build(5).to_disk(output / "terminology")
+    write_names(5, output / "terminology")
     with pytest.raises(OSError, match="terminology"):
         read_held_out(output / "held_out.json")
 
@@ -126,7 +113,7 @@ def test_errors_that_say_what_to_do_are_printed_and_others_raised(
         raise raised
 
     monkeypatch.chdir(tmp_path)
-    build(3).to_disk(tmp_path / "names")
+    write_names(3, tmp_path / "names")
     (tmp_path / "file").write_text("")
     if raised:
         monkeypatch.setattr("spacy_sapbert.terminology.readers.rrf.read_rrf", fail)
@@ -163,9 +150,9 @@ def test_a_variable_that_is_not_set_leaves_what_the_config_says():
 )
 def test_bad_inputs_are_refused_before_anything_is_written(release, tmp_path, monkeypatch, command, message):
     monkeypatch.chdir(tmp_path)
-    build(3).to_disk(tmp_path / "names")
+    write_names(3, tmp_path / "names")
     (tmp_path / "names.tsv").write_text("C1\tcold\n")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises((ValueError, OSError), match=message):
-        raise CliRunner().invoke(app, command.split()).exception
+        run(*command.split())
     assert sorted(tmp_path.rglob("*")) == before

@@ -1,12 +1,10 @@
 """The option `--device` of the commands that encode: where they compute, and what is refused."""
 
-import re
-
 import pytest
 import torch
 import typer
+from command_line import run_command
 from fake_device import SECOND, FakeDevice, pretend_gpus
-from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.transformer import find_chosen
 from training.cli import app
@@ -16,10 +14,6 @@ from training.data.task import LinkingTask
 from training.engine.run import open_processes
 
 ENCODING = {"export", "figures histograms", "figures neighbours", "figures tsne", "measure", "sweep", "train"}
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_commands_that_encode_have_the_option_and_others_do_not():
@@ -32,8 +26,8 @@ def test_commands_that_encode_have_the_option_and_others_do_not():
 @pytest.mark.parametrize("name", ["cuda", "cuda:3", "mps"])
 def test_a_device_that_is_not_there_is_refused_before_anything_is_read(monkeypatch, tmp_path, name):
     monkeypatch.setattr("spacy_sapbert.encoder.transformer.list_devices", lambda: ["cpu"])
-    result = run("measure", "nothing.cfg", tmp_path / "output", "--device", name)
-    assert re.match(rf"There is no device '{name}'.* can use: cpu\.", str(result.exception))
+    with pytest.raises(ValueError, match=rf"There is no device '{name}'.* can use: cpu\."):
+        run_command("measure", "nothing.cfg", tmp_path / "output", "--device", name)
 
 
 def test_auto_is_a_gpu_if_there_is_one(monkeypatch):
@@ -56,12 +50,10 @@ def test_names_are_encoded_and_searched_on_the_device(monkeypatch, tmp_path, enc
     held_out, names = tmp_path / "held_out.json", ["cold", "common cold", "heart attack", "liver pain"]
     LinkingTask(["a cold", "attack of the heart"], [["C1"], ["C2"]], names, ["C1", "C1", "C2", "C3"]).to_disk(held_out)
     settings = ["--systems.encoders.encoders", encoder_folder, "--tasks.held_out.files", held_out]
-    output = run("measure", "encoders", tmp_path / "cpu", *settings)
-    assert output.exit_code == 0, output.exception
+    run_command("measure", "encoders", tmp_path / "cpu", *settings)
     pretend_gpus(monkeypatch)
     with FakeDevice() as fake:
-        there = run("measure", "encoders", tmp_path / "gpu", *settings, "--device", SECOND)
-    assert there.exit_code == 0, there.exception
+        run_command("measure", "encoders", tmp_path / "gpu", *settings, "--device", SECOND)
     assert {"linear", "topk"} <= fake.computed
     assert read_results(tmp_path / "gpu").equals(read_results(tmp_path / "cpu"))
 

@@ -3,22 +3,14 @@
 import gzip
 
 import pytest
+from command_line import run_command
 from corpus_originals import PUBTATOR, convert, pairs, write
-from typer.testing import CliRunner
 
 from spacy_sapbert.exchange.documents import ExchangeReport
 from spacy_sapbert.exchange.fields import split_ids
-from training.cli import app
 from training.corpora.convert import FORMATS, Format
 from training.corpora.reading import CorpusParts, Originals, locate, open_input
 from training.data.mentions import Mention
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, ["convert", *map(str, arguments)])
-    if result.exception:
-        raise result.exception
-    return result.output
 
 
 def test_a_reader_of_another_form_is_a_function_and_a_line_in_formats(tmp_path, monkeypatch):
@@ -52,12 +44,13 @@ def test_folders_are_listed_without_litter(tmp_path):
 
 def test_counts_are_shown_and_the_same_input_gives_the_same_bytes(tmp_path):
     path = write(tmp_path / "in", {"test.txt": PUBTATOR}) / "test.txt"
-    shown = run("pubtator", path, tmp_path / "out")
+    shown = run_command("convert", "pubtator", path, tmp_path / "out")
     assert "test: 5 mentions, 2 documents" in shown and "Left out: 1 relations; the first: " in shown
     assert "counts are in pubtator.json" in shown
     before = (tmp_path / "out" / "test.jsonl.gz").read_bytes()
-    assert "pubtator.json" in run("auto", path, tmp_path / "out", "--keep-nil") and len(pairs(tmp_path, "test")) == 6
-    run("auto", path, tmp_path / "out")
+    shown = run_command("convert", "auto", path, tmp_path / "out", "--keep-nil")
+    assert "pubtator.json" in shown and len(pairs(tmp_path, "test")) == 6
+    run_command("convert", "auto", path, tmp_path / "out")
     assert (tmp_path / "out" / "test.jsonl.gz").read_bytes() == before
 
 
@@ -85,13 +78,13 @@ def test_all_corpora_that_are_there_are_converted_and_missing_ones_are_named(tmp
     write(tmp_path, {"originals.cfg": ORIGINALS})
     monkeypatch.setattr("training.cli.convert.ORIGINALS", tmp_path / "originals.cfg")
     (tmp_path / "in" / "nowhere").mkdir()
-    shown = run("all", tmp_path / "in", tmp_path / "out")
+    shown = run_command("convert", "all", tmp_path / "in", tmp_path / "out")
     assert "mine: 5 mentions, 0 names, 2 left out; see" in shown and "names: 0 mentions, 1 names" in shown
     assert "other: not there" in shown and "2 of 3 corpora and dictionaries" in shown
     written = {path.name for path in (tmp_path / "out" / "mine").iterdir()}
     assert written == {"test.jsonl.gz", "pubtator.json", "dictionary.tsv.gz", "medic.json"}
     # Those with whole texts, as documents.
-    shown = run("all", tmp_path / "in", tmp_path / "documents", "--documents")
+    shown = run_command("convert", "all", tmp_path / "in", tmp_path / "documents", "--documents")
     assert "mine: 6 mentions" in shown and "1 of 2 corpora" in shown and "medic" not in shown
     written = {path.name for path in (tmp_path / "documents" / "mine").iterdir()}
     assert written == {"test.spacy", "documents.json"}
@@ -125,5 +118,5 @@ def test_refusals_write_nothing(tmp_path, monkeypatch, arguments, message):
     write(tmp_path, {**files, "in/test.txt": PUBTATOR, "names/dictionary.tsv": "D1\ttoes\n"})
     name, path, *options = arguments
     with pytest.raises((ValueError, OSError), match=f"(?s){message}"):
-        run(name, path, "out", *options)
+        run_command("convert", name, path, "out", *options)
     assert not (tmp_path / "out").exists()

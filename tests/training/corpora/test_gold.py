@@ -2,12 +2,12 @@
 
 import pytest
 import spacy
+from command_line import run_command
 from corpus_originals import PUBTATOR, write
+from pair_rows import build
 from spacy.tokens import DocBin
 
 from spacy_sapbert.exchange.documents import ExchangeReport
-from spacy_sapbert.terminology import TerminologyBuilder
-from training.cli import app as cli
 from training.corpora.gold import (
     KnownIds,
     draw_mentions,
@@ -83,11 +83,7 @@ def test_mentions_without_a_document_stand_alone_or_in_their_window():
 
 
 def test_ids_are_found_with_and_without_prefixes():
-    builder = TerminologyBuilder()
-    builder.add_concept("D1", codes=["OTHER:77"])
-    for id_ in ("D1", "HP:0002", "A|B"):
-        builder.add_name(id_, f"name of {id_}")
-    known = KnownIds(builder.build())
+    known = KnownIds(build({id_: ["a"] for id_ in ("D1", "HP:0002", "A|B")}, D1={"codes": ["OTHER:77"]}))
     assert known.resolve(["MESH:D1", "OMIM:77", "D1"]) == ["D1"]
     assert known.resolve(["0002"]) == known.resolve(["HPO:HP:0002"]) == ["HP:0002"]
     # An id with a bar in it would look like two.
@@ -95,24 +91,20 @@ def test_ids_are_found_with_and_without_prefixes():
 
 
 def run(*arguments):
-    cli([str(argument) for argument in ("convert", "auto", *arguments, "--documents")], standalone_mode=False)
+    return run_command("convert", "auto", *arguments, "--documents")
 
 
-def test_ids_are_those_of_the_terminology_and_documents_are_split(tmp_path, capsys):
-    builder = TerminologyBuilder()
-    builder.add_concept("D1", codes=["OTHER:77"])
-    for concept in ("D1", "D2", "D3"):
-        builder.add_name(concept, f"name of {concept}")
-    builder.build().to_disk(tmp_path / "names")
+def test_ids_are_those_of_the_terminology_and_documents_are_split(tmp_path):
+    known = {id_: [f"name of {id_}"] for id_ in ("D1", "D2", "D3")}
+    build(known, D1={"codes": ["OTHER:77"]}).to_disk(tmp_path / "names")
     write(tmp_path / "in", {"mine.txt": PUBTATOR + PUBTATOR.replace("11", "13").replace("12", "14")})
     options = ["--terminology", tmp_path / "names", "--unknown", "nil", "--split", "0.5,0.25,0.25"]
-    run(tmp_path / "in", tmp_path / "out", *options)
+    shown = run(tmp_path / "in", tmp_path / "out", *options)
     parts = {part: load(tmp_path / "out" / f"{part}.spacy") for part in ("train", "dev", "test")}
     assert {part: len(docs) for part, docs in parts.items()} == {"train": 2, "dev": 1, "test": 1}
     ids = sorted(gold[-1] for docs in parts.values() for gold in golds(docs))
     # 77 is another id of D1; D9 is unknown.
     assert ids == sorted(2 * ["D1", "D1", "D2|D3", "NIL", "NIL", "D1"])
-    shown = capsys.readouterr().out
     assert "Odd: 2 mentions whose ids the terminology lacks; the first: mine.txt" in shown and "documents.json" in shown
     # Its own output is a form that it reads.
     run(tmp_path / "out" / "train.spacy", tmp_path / "again")

@@ -4,9 +4,9 @@ import gzip
 from dataclasses import replace
 
 import pytest
+from pair_rows import build
 from thinc.api import Config
 
-from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli.convert import ORIGINALS
 from training.corpora.listing import Corpus, read_corpora, read_task
 
@@ -49,10 +49,8 @@ def test_corpora_to_choose_settings_on_are_not_those_to_report_on():
 
 
 def test_names_of_a_terminology_can_be_the_dictionary(folder):
-    builder = TerminologyBuilder()
-    for concept, name, source in [("C0000001", "heart", "MSH"), ("CL1", "liver", "MSH"), ("C0000003", "cold", "HPO")]:
-        builder.add_name(concept, name, source=source, language="ENG")
-    builder.build().to_disk(folder / "terminology")
+    names = {"C0000001": {"MSH": ["heart"]}, "CL1": {"MSH": ["liver"]}, "C0000003": {"HPO": ["cold"]}}
+    build(names).to_disk(folder / "terminology")
     listed = 'mentions = "0.jsonl"\nsources = ["MSH"]\npublished = "strict"'
 
     def choose(*sources):

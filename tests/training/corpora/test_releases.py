@@ -4,12 +4,11 @@ import gzip
 import json
 
 import pytest
+from command_line import run_command
 from corpus_originals import convert, write
 from rrf_files import atom, rrf_line, write_release
-from typer.testing import CliRunner
 
 from spacy_sapbert.terminology.readers.rrf import read_rrf
-from training.cli import app
 from training.cli.convert import ORIGINALS
 from training.corpora.listing import read_corpora, read_dictionary_names, read_task
 
@@ -129,8 +128,7 @@ def test_cometa_is_read_with_a_snapshot(tmp_path):
     files["snomed/sct2_Concept_Snapshot_INT_20190731.txt"] = concepts
     files["snomed/sct2_Description_Snapshot-en_INT_20190731.txt"] = descriptions
     write(tmp_path / "assets", files)
-    result = CliRunner().invoke(app, ["convert", "all", str(tmp_path / "assets"), str(tmp_path / "corpora")])
-    assert not result.exception, result.exception
+    run_command("convert", "all", tmp_path / "assets", tmp_path / "corpora")
     found, _ = read_corpora(CORPORA, tmp_path / "corpora")
     general, specific = ["cometa", "cometa_zeroshot"], ["cometa_specific", "cometa_zeroshot_specific"]
     assert sorted(found) == sorted(general + specific)

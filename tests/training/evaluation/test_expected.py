@@ -2,10 +2,10 @@
 
 import pytest
 import spacy
+from command_line import run_command
+from pair_rows import build
 
 from spacy_sapbert.lexicon.bridge import make_keys
-from spacy_sapbert.terminology import TerminologyBuilder
-from training.cli import app
 from training.evaluation.expected import COLUMNS, expect, list_branches
 
 CONCEPTS = {
@@ -21,13 +21,10 @@ PARENTS = {"H": ["S"], "L": ["S"], "C": ["T"], "B": ["T"], "N": ["T"], "S": ["R"
 
 @pytest.fixture(scope="module")
 def nlp():
-    builder = TerminologyBuilder()
-    for id_, names in {**CONCEPTS, "S": ("Heart rhythm",), "T": ("Lump",)}.items():
-        builder.add_concept(id_, canonical_name=names[0], parents=PARENTS.get(id_, ()))
-        for name in names:
-            builder.add_name(id_, name)
+    names = {**CONCEPTS, "S": ["Heart rhythm"], "T": ["Lump"]}
+    terminology = build(names, **{id_: {"parents": parents} for id_, parents in PARENTS.items()})
     nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_linker").initialize(terminology=builder.build())
+    nlp.add_pipe("sapbert_linker").initialize(terminology=terminology)
     return nlp
 
 
@@ -62,11 +59,11 @@ def test_branches_are_below_what_has_most_concepts(nlp):
     assert branches == {"S": {"S", "H", "L"}, "T": {"T", "C", "B", "N"}}
 
 
-def test_one_command_writes_a_table_and_a_report(nlp, tmp_path, capsys):
+def test_one_command_writes_a_table_and_a_report(nlp, tmp_path):
     nlp.to_disk(tmp_path / "pipeline")
-    app(["expect", str(tmp_path / "pipeline"), str(tmp_path / "out")], standalone_mode=False)
+    shown = run_command("expect", tmp_path / "pipeline", tmp_path / "out")
     lines = (tmp_path / "out" / "concepts.tsv").read_text().splitlines()
     assert lines[0].split("\t") == [*COLUMNS] and len(lines) == 9
     report = (tmp_path / "out" / "report.md").read_text()
     assert "| Lump | 4 | 2 |" in report and "## Homonyms" in report and "## Near opposites" in report
-    assert "per cent of the names" in capsys.readouterr().out
+    assert "per cent of the names" in shown

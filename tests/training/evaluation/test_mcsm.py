@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from pair_rows import build
 
-from spacy_sapbert.terminology import TerminologyBuilder
 from training.evaluation import mcsm as module
 from training.evaluation.mcsm import SEMANTIC_TYPES, McsmSettings, McsmTask, discounts
 from training.evaluation.settings import Limits
@@ -14,14 +14,12 @@ from training.evaluation.systems.vectors import ConceptVectors, VectorTable
 TYPES = [*SEMANTIC_TYPES, "T061"]
 
 
-def build(n, seed=0, n_types=2):
+def build_typed(n, seed=0, n_types=2):
     generator = np.random.default_rng(seed)
-    builder = TerminologyBuilder()
-    for concept in range(n):
-        types = generator.choice(TYPES, generator.integers(1, n_types + 1), replace=False).tolist()
-        builder.add_concept(f"C{concept:03}", canonical_name=f"name {concept}", types=types)
-        builder.add_name(f"C{concept:03}", f"name {concept}", source="SNOMEDCT_US" if concept % 3 else "MSH")
-    return builder.build()
+    ids = [f"C{concept:03}" for concept in range(n)]
+    names = {id_: {"SNOMEDCT_US" if row % 3 else "MSH": [f"name {row}"]} for row, id_ in enumerate(ids)}
+    types = [generator.choice(TYPES, generator.integers(1, n_types + 1), replace=False).tolist() for _ in ids]
+    return build(names, **{id_: {"types": of_id} for id_, of_id in zip(ids, types, strict=True)})
 
 
 def vectors_of(terminology, seed=0, width=4):
@@ -60,11 +58,8 @@ def naive(terminology, vectors, k, wanted):
 
 def test_the_highest_score_is_as_published():
     assert round(float(discounts(40).sum()), 2) == 11.09
-    builder = TerminologyBuilder()
-    for concept in range(50):
-        builder.add_concept(f"C{concept}", canonical_name=f"n{concept}", types=["T047"])
-        builder.add_name(f"C{concept}", f"n{concept}")
-    terminology = builder.build()
+    ids = [f"C{concept}" for concept in range(50)]
+    terminology = build({id_: [id_] for id_ in ids}, **dict.fromkeys(ids, {"types": ["T047"]}))
     result = measure(vectors_of(terminology), terminology)
     scores = [result[f"{metric}.Disease or Syndrome"] for metric in ("mcsm", "mcsm_of_all", "mcsm_chance")]
     assert [round(score, 2) for score in scores] == [11.09] * 3 and result["mcsm"] == scores[0]
@@ -75,7 +70,7 @@ def test_the_highest_score_is_as_published():
 @pytest.mark.parametrize("source", ["", "SNOMEDCT_US"])
 def test_scores_equal_a_naive_loop(monkeypatch, block, source):
     monkeypatch.setattr(module, "QUERY_BLOCK", block)
-    terminology = build(60)
+    terminology = build_typed(60)
     everything = vectors_of(terminology)
     # A table that lacks some concepts, in another order, with others besides.
     rows = np.random.default_rng(1).permutation(60)[:45]
@@ -92,32 +87,29 @@ def test_scores_equal_a_naive_loop(monkeypatch, block, source):
 
 
 def test_random_vectors_come_near_chance():
-    terminology = build(900, n_types=1)
+    terminology = build_typed(900, n_types=1)
     result = measure(vectors_of(terminology, width=64), terminology)
     assert result["mcsm"] == pytest.approx(result["mcsm_chance"], rel=0.1)
 
 
 def test_equal_vectors_do_not_make_a_concept_its_own_neighbour():
     # Of 50 equal vectors, those found need not have the query among them.
-    builder = TerminologyBuilder()
-    for concept in range(50):
-        builder.add_concept(f"C{concept}", canonical_name="n", types=["T047" if concept == 30 else "T033"])
-        builder.add_name(f"C{concept}", "n")
-    terminology = builder.build()
-    ids = terminology.concepts["id"].to_list()
+    ids = [f"C{concept:02}" for concept in range(50)]
+    types = {**dict.fromkeys(ids, {"types": ["T033"]}), "C30": {"types": ["T047"]}}
+    terminology = build(dict.fromkeys(ids, ["n"]), **types)
     result = measure(VectorTable(ids, np.ones((50, 3), "f4")), terminology, 10)
     assert result["mcsm.Disease or Syndrome"] == 0
 
 
 def test_concepts_are_drawn_by_a_seed():
-    terminology = build(60)
+    terminology = build_typed(60)
     vectors = vectors_of(terminology)
     results = [measure(vectors, terminology, 5, max_concepts=30, seed=seed) for seed in (0, 0, 1)]
     assert results[0] == results[1] != results[2] and results[0]["concepts"] == 30
 
 
 def test_too_few_concepts_are_missing(tmp_path):
-    terminology = build(60)
+    terminology = build_typed(60)
     terminology.to_disk(tmp_path / "names")
     for settings, n in (({"source": "SNOMEDCT_US", "max_concepts": 40}, 40), ({"source": "NCI"}, 0)):
         (missing,) = McsmSettings(terminology=str(tmp_path / "names"), **settings).make("mcsm", Limits())

@@ -5,13 +5,12 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 import pytest
+from command_line import run_command
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
 from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
-from training.cli import app
 from training.release.rrf import write_rrf
 
 
@@ -169,13 +168,12 @@ def test_what_would_not_read_back_is_refused(tmp_path, values, reason):
 
 def test_command_writes_a_saved_terminology(terminology, tmp_path):
     terminology.to_disk(tmp_path / "saved")
-    arguments = ["write-rrf", str(tmp_path / "saved"), str(tmp_path / "rrf")]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    assert "MRCONSO: 8 rows" in result.output and "1 parents" in result.output
+    command = ["write-rrf", tmp_path / "saved", tmp_path / "rrf"]
+    shown = run_command(*command)
+    assert "MRCONSO: 8 rows" in shown and "1 parents" in shown
     assert read_back(tmp_path / "rrf") == without_unknown_parents(terminology)
-    refused = CliRunner().invoke(app, [*arguments, "--unwritable", "skip"]).exception
-    assert "unwritable is 'skip', but has to be 'raise' or 'replace'" in str(refused)
+    with pytest.raises(ValueError, match="unwritable is 'skip', but has to be 'raise' or 'replace'"):
+        run_command(*command, "--unwritable", "skip")
 
 
 # Everything but what fields and lines end at, and half characters, which no file can hold.

@@ -3,9 +3,10 @@
 import json
 
 import pytest
+from command_line import run_command
+from pair_rows import build, make_names
 
-from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_table
-from training.cli import app as cli
+from spacy_sapbert.terminology import Terminology, read_table
 from training.data.dictionary import make_dictionary_terminology, remove_share
 
 DICTIONARY = "D1|77\tSore toes\nD1|77\tToe, sore\nD2\tBlue beak\nD3\tGreen beak\n77|D2\tOther\n"
@@ -14,12 +15,9 @@ DICTIONARY = "D1|77\tSore toes\nD1|77\tToe, sore\nD2\tBlue beak\nD3\tGreen beak\
 def test_the_dictionary_has_one_id_for_each_concept_and_its_first_name_is_canonical(tmp_path):
     path = tmp_path / "dictionary.tsv"
     path.write_text(DICTIONARY)
-    builder = TerminologyBuilder()
-    builder.add_concept("C1", types=["Sign"], codes=["MSH:D1", "X:D3"], parents=["C2", "C9"], definition="sore")
-    builder.add_name("C1", "toes")
-    builder.add_concept("C2", codes=["MSH:D3"])
-    builder.add_name("C2", "beaks")
-    made = make_dictionary_terminology(path, described_by=builder.build(), sources=["MSH"])
+    facts = {"types": ["Sign"], "codes": ["MSH:D1", "X:D3"], "parents": ["C2", "C9"], "definition": "sore"}
+    described_by = build({"C1": ["toes"], "C2": ["beaks"]}, C1=facts, C2={"codes": ["MSH:D3"]})
+    made = make_dictionary_terminology(path, described_by=described_by, sources=["MSH"])
     assert made.concepts["id"].to_list() == ["77", "D1", "D2", "D3"]
     concept = made.concept(made.row("D1"))
     assert (concept.canonical_name, concept.definition, concept.types) == ("Sore toes", "sore", ("Sign",))
@@ -33,10 +31,7 @@ def test_the_dictionary_has_one_id_for_each_concept_and_its_first_name_is_canoni
 
 
 def test_a_share_of_the_concepts_is_taken_out_by_the_seed():
-    builder = TerminologyBuilder()
-    for number in range(50):
-        builder.add_name(f"D{number}", f"name {number}")
-    whole = builder.build()
+    whole = build(make_names(range(50), "name {}"))
     less, removed = remove_share(whole, 0.2, seed=1)
     assert len(removed) == 10 and len(less) == 40 and not any(id_ in less for id_ in removed)
     assert remove_share(whole, 0.2, seed=1)[1] == removed != remove_share(whole, 0.2, seed=2)[1]
@@ -48,7 +43,6 @@ def test_a_share_of_the_concepts_is_taken_out_by_the_seed():
 
 def test_the_command_writes_a_terminology_without_what_it_takes_out(tmp_path):
     (tmp_path / "dictionary.tsv").write_text(DICTIONARY.replace("77|D2\tOther\n", ""))
-    arguments = [tmp_path / "dictionary.tsv", tmp_path / "names", "--remove", "0.34"]
-    cli(["preprocess", *map(str, arguments)], standalone_mode=False)
+    run_command("preprocess", tmp_path / "dictionary.tsv", tmp_path / "names", "--remove", "0.34")
     (removed,) = json.loads((tmp_path / "names" / "removed.json").read_text())["ids"]
     assert removed not in Terminology.from_disk(tmp_path / "names")

@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 from conftest import make_encoder_folder
 
-from training.data.accuracy import find, judge
 from training.data.further_pairs import write_finetuning_pairs
 from training.data.pairs import read_pairs
 from training.data.run_folder import RunDescription, RunFolder
@@ -136,19 +135,6 @@ def test_each_fold_is_measured_with_its_own_model(suite, monkeypatch):
     shutil.rmtree(suite / "runs" / "toy-1" / "encoder")
     make_encoder_folder(suite / "runs" / "toy-1" / "encoder", seed=7)
     assert run(suite)[1]["results"][0]["key"] != entry["key"]
-
-
-def test_models_of_folds_find_what_one_model_finds(suite):
-    """With the same encoder for each fold, the folds together are what one search finds."""
-    for fold in range(1, 3):
-        shutil.rmtree(suite / "runs" / f"toy-{fold}" / "encoder")
-        shutil.copytree(suite / "runs" / "toy-0" / "encoder", suite / "runs" / f"toy-{fold}" / "encoder")
-    frame, _ = run(suite)
-    task = read_measurement(suite / "systems.cfg").tasks["toy.strict"].linking
-    one = EncoderSystem(encoder=str(suite / "runs/toy-0/encoder"))
-    means = judge(task, find(one, task)).means()
-    figures = {(row["metric"], row["rank"]): row["value"] for row in frame.iter_rows(named=True)}
-    assert figures == pytest.approx(means)
 
 
 def leak_files(folder):

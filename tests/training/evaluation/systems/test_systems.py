@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.task import LinkingTask
 from training.encoders.embeddings import Embeddings
 from training.evaluation.systems.encoder import EncoderSystem, LinkerSystem
@@ -16,13 +15,6 @@ from training.methods.biosyn import sparse
 from training.methods.biosyn.sparse import take_top
 
 TEXTS = st.lists(st.text("abc ", min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=9)
-
-
-@pytest.fixture(scope="module")
-def encoder(encoder_folder):
-    shim = EncoderShim({}, "fp32")
-    shim.load(encoder_folder)
-    return shim
 
 
 def test_exact_match_finds_equal_names_only():

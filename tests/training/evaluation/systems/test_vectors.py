@@ -4,10 +4,9 @@ import gzip
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.encoder.shim import EncoderShim
 from training.encoders.embeddings import Embeddings
 from training.evaluation.systems.encoder import EncoderSystem
 from training.evaluation.systems.vectors import (
@@ -28,7 +27,8 @@ def words():
 
 
 def write(path, text):
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    data = text.encode(errors="surrogateescape")
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
 
 
@@ -60,12 +60,13 @@ def to_bytes(rows, end=b"\n", announced=None):
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 TEXTS = st.text(st.characters(codec="utf8", exclude_categories=("C", "Z")), min_size=1, max_size=9)
-# Vectors whose bytes look like spaces and line feeds are among them.
 ROWS = st.integers(1, 4).flatmap(
     lambda width: st.dictionaries(TEXTS, st.lists(FLOATS, min_size=width, max_size=width), min_size=1, max_size=6)
 )
 
 
+# The bytes of these numbers are four spaces and four line feeds.
+@example({"heart": np.frombuffer(b"    \n\n\n\n", dtype="<f4").tolist()}, b"", False)
 @settings(deadline=None)
 @given(rows=ROWS, end=st.sampled_from([b"\n", b""]), is_zipped=st.booleans())
 def test_what_is_written_is_read(tmp_path_factory, rows, end, is_zipped):
@@ -79,15 +80,6 @@ def test_what_is_written_is_read(tmp_path_factory, rows, end, is_zipped):
         table = read_vector_table(path)
         assert table.keys == list(rows)
         np.testing.assert_array_equal(table.vectors, np.array(list(rows.values()), dtype=np.float32))
-
-
-def test_bytes_of_numbers_are_no_separators(tmp_path):
-    # 0x20202020 is four spaces, 0x0a0a0a0a four line feeds.
-    tricky = np.frombuffer(b"    \n\n\n\n", dtype="<f4").tolist()
-    (tmp_path / "words.bin").write_bytes(to_bytes({"heart": tricky, "attack": tricky[::-1]}, b""))
-    table = read_vector_table(tmp_path / "words.bin")
-    assert table.keys == ["heart", "attack"]
-    np.testing.assert_array_equal(table.vectors, np.array([tricky, tricky[::-1]], dtype=np.float32))
 
 
 def test_words_that_are_not_utf8_are_counted_and_left_out(tmp_path):
@@ -138,19 +130,12 @@ def test_damaged_binary_files_are_refused(tmp_path, case):
         (" 1 2\n 3 4\n", "row 1, '': there is no id"),
         ('"","V1"\n', "it has 0 rows|empty"),
         ("", "it has 0 rows"),
+        ("C\udcff 1 2\n", "[Uu][Tt][Ff]-?8"),
     ],
 )
 def test_malformed_tables_are_refused(tmp_path, text, message):
     with pytest.raises(ValueError, match=f"vectors.txt, .*{message}"):
         read_vector_table(write(tmp_path / "vectors.txt", text))
-
-
-def test_ids_that_are_not_utf8_and_missing_files_are_refused(tmp_path):
-    (tmp_path / "vectors.txt").write_bytes(b"C\xff 1 2\n")
-    with pytest.raises(ValueError, match="(?i)utf-?8"):
-        read_vector_table(tmp_path / "vectors.txt")
-    with pytest.raises(FileNotFoundError, match="Can't find the file of vectors"):
-        read_vector_table(tmp_path / "none.txt")
 
 
 def test_concepts_without_a_vector_are_zeros(tmp_path, terminology):
@@ -165,9 +150,7 @@ def test_concepts_without_a_vector_are_zeros(tmp_path, terminology):
         find_vectors(table, terminology, ["C0009264"])
 
 
-def test_an_encoder_gives_concepts_the_vectors_of_their_canonical_names(encoder_folder, terminology):
-    encoder = EncoderShim({}, "fp32")
-    encoder.load(encoder_folder)
+def test_an_encoder_gives_concepts_the_vectors_of_their_canonical_names(encoder, terminology):
     found, is_known = find_vectors(EncoderSystem.of(Embeddings(encoder)), terminology, ["C0020538", "C0009443"])
     np.testing.assert_allclose(found, encoder.encode_unscaled(["Hypertensive disease", "Common Cold"]), atol=1e-5)
     assert is_known.all()
@@ -218,5 +201,5 @@ def test_word_vectors_are_read_again_after_they_were_released(tmp_path, words):
         read.release()
     other = WordVectorSystem(vectors=str(write(tmp_path / "more.txt", "\n".join([*lines[1:], "more 1 1 1"]))))
     assert other.identity != read.identity
-    with pytest.raises(FileNotFoundError, match="none.bin"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file of vectors.*none.bin"):
         WordVectorSystem(vectors=str(tmp_path / "none.bin")).encode(["heart"])
