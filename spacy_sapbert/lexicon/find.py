@@ -54,21 +54,8 @@ class Proposal(NamedTuple):
     until: int
     entry: int
     is_loose: bool
-
-    @property
-    def is_joined(self) -> bool:
-        """Whether it has two pieces."""
-        return self.until > self.then
-
-    @property
-    def last(self) -> int:
-        """Its last word."""
-        return (self.until if self.is_joined else self.end) - 1
-
-    @property
-    def rank(self) -> tuple[bool, bool]:
-        """Of two proposals for the same characters, the smaller one counts."""
-        return self.is_joined, self.is_loose
+    is_joined: bool  # of two pieces
+    last: int  # its last word
 
 
 class Demands(NamedTuple):
@@ -152,13 +139,14 @@ class NameFinder:
         best: dict[tuple[int, int], tuple[tuple[bool, bool], Hit]] = {}
         ended: set[int] = set()
         for part in self._propose(text):
-            place = text.find_place(part)
-            if place in best and best[place][0] <= part.rank:
+            place, rank = text.find_place(part), (part.is_joined, part.is_loose)
+            # Of two proposals for the same characters, the plainer one counts.
+            if place in best and best[place][0] <= rank:
                 continue
-            demands = self._check(text, part, ended)
-            hit = None if demands is None else self._choose(text, part, demands)
+            demands = self._check(text, part, place, ended)
+            hit = None if demands is None else self._choose(text, part, place, demands)
             if hit is not None:
-                best[place] = part.rank, hit
+                best[place] = rank, hit
                 if not part.is_joined:
                     ended.add(hit.end)
         of_texts: list[list[Hit]] = [[] for _ in texts]
@@ -178,11 +166,14 @@ class NameFinder:
     def _propose(self, text: _ReadText) -> Iterator[Proposal]:
         """Propose all words that are the bag of an allowed name."""
         found = self._table.find(text.reading, self._known, self._shift)
+        is_joined = found.until > found.then
+        columns = *found, is_joined, np.where(is_joined, found.until, found.end) - 1
         is_wanted = self._is_wanted[found.entry]
-        return map(Proposal._make, zip(*(column[is_wanted].tolist() for column in found), strict=True))
+        return map(Proposal._make, zip(*(column[is_wanted].tolist() for column in columns), strict=True))
 
-    def _check(self, text: _ReadText, part: Proposal, ended: set[int]) -> Demands | None:
-        """Say what the words demand of a name; None if they can't be one. `ended` has the ends of names so far."""
+    def _check(self, text: _ReadText, part: Proposal, place: tuple[int, int], ended: set[int]) -> Demands | None:
+        """Say what the words at a place demand of a name; None if they can't be one. `ended` has the ends of names so
+        far."""
         words, (start, end), last = text.find_words(part), (part.start, part.end), part.last
         if self._skips(words):
             return None
@@ -199,15 +190,15 @@ class NameFinder:
             return None
         else:
             head = words[-1]
-        return Demands(words, fixed, crossed, head, self._find_short(text.text, *text.find_place(part)))
+        return Demands(words, fixed, crossed, head, self._find_short(text.text, *place))
 
     def _find_short(self, text: str, start: int, end: int) -> str:
         # Case says nothing in a text in capitals.
         is_short = end - start <= self._own_case_length
         return text[start:end] if is_short and not text[max(start - NEAR, 0) : end + NEAR].isupper() else ""
 
-    def _choose(self, text: _ReadText, part: Proposal, demands: Demands) -> Hit | None:
-        """Choose the names that the words stand for; None if there are none after all."""
+    def _choose(self, text: _ReadText, part: Proposal, place: tuple[int, int], demands: Demands) -> Hit | None:
+        """Choose the names that the words at a place stand for; None if there are none after all."""
         choice = self._choose_names(part.entry, demands)
         if choice is None:
             return None
@@ -216,7 +207,7 @@ class NameFinder:
         if not choice.in_order and not part.is_joined and text.goes_on[last]:
             if text.skipped[last] > text.skipped[part.start]:
                 return None
-        start, end = place = text.find_place(part)
+        start, end = place
         how = self._name_way(choice, n_words, part.is_joined, text.text[start:end])
         if self._is_exact and (how not in ("exact", "form") or not choice.in_order):
             return None
