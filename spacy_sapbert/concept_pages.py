@@ -33,7 +33,7 @@ class ConceptPages:
         self.template, self.source = template, source
 
     def format(self, concept_id: str | None) -> str:
-        """Find the page of a concept; "#" if there is none, or its id is of no known form."""
+        """Find the page of a concept; "#" if there is none, or the form of its id is unknown."""
         if not concept_id:
             return NO_PAGE
         if self.template is not None:

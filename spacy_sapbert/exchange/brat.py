@@ -83,8 +83,8 @@ def parse_brat(text: str, lines: Iterable[tuple[int, str]], label: str, report: 
             report.leave_out("annotations that are neither mentions nor normalizations", place)
     for name, mention in mentions.items():
         mention.ids, mention.words = ids.pop(name, []), words.pop(name, [])
-    for kind, of_none in (("normalizations", ids), ("attributes", words)):
-        for name in of_none:
+    for kind, left in (("normalizations", ids), ("attributes", words)):
+        for name in left:
             report.leave_out(f"{kind} of no mention", f"{label}: {name}")
     return list(mentions.values())
 

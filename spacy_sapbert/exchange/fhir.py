@@ -224,7 +224,7 @@ class CodeableConcepts:
         system = self._systems[code.source]
         written = system.prefix + code.code
         if not CODE.fullmatch(written) or CONTROL.search(written):
-            self.report.leave_out("codes that are none in FHIR", f"{place}: {written!r:.60}")
+            self.report.leave_out("codes that FHIR does not allow", f"{place}: {written!r:.60}")
             return None
         version, display = self._versions.get(code.source), self._write_string(code.display, place).strip()
         optional = {"version": version, "display": display}
@@ -260,7 +260,7 @@ def describe_context(context: MentionContext | None) -> dict[str, Any]:
         is_history = not (context.hypothetical or context.negated or context.uncertain)
         described["resource"] = "FamilyMemberHistory" if is_history else None
     elif context.negated or context.uncertain:
-        # What is perhaps not so is not refuted.
+        # A finding that is only possibly absent is unconfirmed, not refuted.
         code = "unconfirmed" if context.uncertain else "refuted"
         described["verificationStatus"] = {"coding": [{"system": VERIFICATION, "code": code, "display": code.title()}]}
     return described

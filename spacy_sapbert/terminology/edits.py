@@ -126,7 +126,7 @@ def remove_names(terminology: Terminology, names: Iterable[tuple[str, str]]) -> 
             raise ValueError(
                 f"The concept '{concept_id}' would be left without names. Use `remove_concepts` to remove it."
             )
-    # Concepts whose canonical name was one of the names, and is none now.
+    # Concepts whose canonical name is no longer one of their names.
     rows = np.unique(terminology.name_concept[~is_kept]).tolist()
     canonical = terminology.concepts["canonical_name"].clone()
     for row in rows:

@@ -38,45 +38,29 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
     RAISES (TypeError): If an item is not a terminology.
     """
     inputs = _list_inputs(terminologies)
-    if not inputs:
-        raise ValueError("There is nothing to merge: no terminology was given. Pass one or more.")
     owners, links = _link(inputs if cross_references else [])
-    concepts = _stack([terminology.concepts for terminology in inputs]).rename({"id": "own_id"})
-    concepts = concepts.with_columns(id=_owner(pl.col("own_id"), owners))
+    concepts = _stack((one.concepts.rename({"id": "own_id"}) for one in inputs), owners)
     concepts = concepts.sort("id", "place", "own_id", maintain_order=True)
-    names = _stack(
-        [
-            terminology.names.with_columns(own_id=terminology.concepts["id"].gather(terminology.names["concept"]))
-            for terminology in inputs
-        ]
-    ).with_columns(id=_owner(pl.col("own_id"), owners))
+    of_names = (one.concepts["id"].gather(one.names["concept"]).alias("own_id") for one in inputs)
+    names = _stack((one.names.with_columns(ids) for one, ids in zip(inputs, of_names, strict=True)), owners)
     own = _own_prefixes(map(make_key, concepts["own_id"].to_list()), names["source"].unique().to_list())
     parents = _explode(concepts, "parents").with_columns(_owner(pl.col("parents"), owners))
-    others = _unite(parents.filter(pl.col("parents") != pl.col("id")), "parents")
-    merged = (
-        concepts.group_by("id", maintain_order=True)
-        .agg(pl.first("canonical_name"), pl.col("definition").drop_nulls().first())
-        .join(_unite(_explode(concepts, "types"), "types"), on="id", how="left", maintain_order="left")
-        .join(_merge_codes(concepts, own), on="id", how="left", maintain_order="left")
-        .join(others, on="id", how="left", maintain_order="left")
-        .with_columns(pl.col("types", "codes", "parents").fill_null([]))
-        .select(CONCEPT_SCHEMA.names())
+    is_own_parent = parents["parents"] == parents["id"]
+    merged = concepts.group_by("id", maintain_order=True).agg(
+        pl.first("canonical_name"), pl.col("definition").drop_nulls().first()
     )
+    for rows in (_explode(concepts, "types"), _list_codes(concepts, own), parents.filter(~is_own_parent)):
+        united = rows.group_by("id", maintain_order=True).agg(pl.exclude("id").unique(maintain_order=True))
+        merged = merged.join(united, on="id", how="left", maintain_order="left")
+    merged = merged.with_columns(pl.col("types", "codes", "parents").fill_null([])).select(CONCEPT_SCHEMA.names())
     merged_names = _merge_names(names, merged["id"])
     report = {
-        "merged_from": [
-            {"concepts": len(terminology), "names": terminology.n_names, "fingerprint": terminology.fingerprint}
-            | {key: terminology.report[key] for key in ("files", "source_version") if key in terminology.report}
-            for terminology in inputs
-        ],
+        "merged_from": [_describe(terminology) for terminology in inputs],
         "links": links,
         "concepts_with_equal_ids": concepts.height - concepts["own_id"].n_unique(),
         "kept": {"concepts": merged.height, "names": merged_names.height},
-        "dropped": {
-            "self_parents": (parents["parents"] == parents["id"]).sum(),
-            "duplicate_names": names.height - merged_names.height,
-        },
-        "dangling_parents": count_dangling(others["parents"], merged["id"]),
+        "dropped": {"self_parents": is_own_parent.sum(), "duplicate_names": names.height - merged_names.height},
+        "dangling_parents": count_dangling(merged["parents"], merged["id"]),
         "sources": _union(inputs, "sources"),
         "semantic_types": _union(inputs, "semantic_types"),
     }
@@ -95,19 +79,29 @@ def _list_inputs(terminologies: object) -> list[Terminology]:
         if not isinstance(terminology, Terminology):
             found = f"item {item} is {terminology!r:.80}"
             raise TypeError(NO_LIST.format(function="merge", what="terminologies", found=found))
+    if not inputs:
+        raise ValueError("There is nothing to merge: no terminology was given. Pass one or more.")
     return inputs
 
 
-def _stack(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    return pl.concat([frame.with_columns(place=pl.lit(place)) for place, frame in enumerate(frames)])
+def _describe(terminology: Terminology) -> dict[str, Any]:
+    report = {key: value for key, value in terminology.report.items() if key in ("files", "source_version")}
+    counts = {"concepts": len(terminology), "names": terminology.n_names}
+    return {**counts, "fingerprint": terminology.fingerprint, **report}
+
+
+def _stack(frames: Iterable[pl.DataFrame], owners: dict[str, str]) -> pl.DataFrame:
+    """Join tables, with the place of each one and the ids that concepts get."""
+    joined = pl.concat(frame.with_columns(place=pl.lit(place)) for place, frame in enumerate(frames))
+    return joined.with_columns(id=_owner(pl.col("own_id"), owners))
 
 
 def _owner(ids: pl.Expr, owners: dict[str, str]) -> pl.Expr:
     return ids.replace_strict(owners, default=ids, return_dtype=pl.String()) if owners else ids
 
 
-def _merge_codes(concepts: pl.DataFrame, own: set[str]) -> pl.DataFrame:
-    """Unite codes: first the replaced ids, then codes in merged sources, then codes in other sources."""
+def _list_codes(concepts: pl.DataFrame, own: set[str]) -> pl.DataFrame:
+    """List codes: first the replaced ids, then codes in merged sources, then codes in other sources."""
     ids = concepts.filter(pl.col("own_id") != pl.col("id")).select("id", codes="own_id")
     codes = _explode(concepts, "codes")
     distinct = codes.select(pl.col("codes").unique(maintain_order=True))["codes"]
@@ -119,15 +113,11 @@ def _merge_codes(concepts: pl.DataFrame, own: set[str]) -> pl.DataFrame:
     # A concept's own id, in any spelling, is not one of its codes.
     itself = (pl.col("codes") == pl.col("id")) | (pl.col("cui") == pl.col("id")).fill_null(False)
     codes = codes.filter(~itself).sort("id", "far", maintain_order=True)
-    return _unite(pl.concat([ids, codes.select("id", "codes")]), "codes")
+    return pl.concat([ids, codes.select("id", "codes")])
 
 
 def _explode(concepts: pl.DataFrame, column: str) -> pl.DataFrame:
     return concepts.select("id", column).explode(column).drop_nulls(column)
-
-
-def _unite(rows: pl.DataFrame, column: str) -> pl.DataFrame:
-    return rows.group_by("id", maintain_order=True).agg(pl.col(column).unique(maintain_order=True))
 
 
 def _merge_names(names: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:

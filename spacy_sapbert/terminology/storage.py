@@ -25,11 +25,11 @@ MANIFEST = "terminology.json"
 HEADER = b"Buffers of a table; the manifest has their sizes."
 # Arrow advises to align buffers like this.
 ALIGNMENT = 64
-# The texts of a column are seen as overlapping buffers, each beginning so many bytes behind the last one, because a
-# text's place in a buffer has 31 bits.
+# The texts of a column are seen as overlapping buffers, because a text's place in a buffer has 31 bits: how far apart
+# they begin, and how long they are at most.
 STEP = 1 << 30
 LONGEST = (1 << 31) - 1
-# Texts of at most so many bytes stand in the views themselves.
+# Texts of at most this many bytes stand in the views themselves.
 INLINE = 12
 # Rows whose texts are joined at a time: a text has less than 4 GiB.
 PIECE = 1 << 20
@@ -38,6 +38,8 @@ TYPES = {pl.String(): b"vu", pl.UInt32(): b"I", pl.Boolean(): b"b", pl.List(pl.S
 FORMATS = {kind: ctypes.create_string_buffer(name) for kind, name in TYPES.items()}
 NAME = ctypes.create_string_buffer(b"")
 NULLABLE = 2
+# Where the structure of an array has the function to call when it is no longer read, and then what is ours.
+RELEASE = 8
 
 
 def hash_tables(tables: Mapping[str, pl.DataFrame]) -> str:
@@ -154,60 +156,48 @@ def _read_column(kind: pl.DataType, rows: int, buffers: Iterator[np.ndarray]) ->
     return _ArrowColumn(kind, rows, [is_there if len(is_there) else None, views, *texts, lengths])
 
 
-def _structure(fields: str) -> Any:
-    """Make a structure of Arrow's C data interface. All of its fields are numbers or addresses."""
-    return type("_Structure", (ctypes.Structure,), {"_fields_": [(name, ctypes.c_int64) for name in fields.split()]})
-
-
-_ArrowSchema = _structure("format name metadata flags n_children children dictionary release private_data")
-_ArrowArray = _structure(
-    "length null_count offset n_buffers n_children buffers children dictionary release private_data"
-)
-
-
 class _ArrowColumn:
-    """A column that polars can take: `pl.Series(column)`."""
+    """A column that polars can take: `pl.Series(column)`. It is described as Arrow's C data interface asks for: by two
+    structures of numbers and addresses."""
 
-    # What polars reads must stay. It calls `_release` when it is done.
+    # What polars reads must stay until it calls `_release`.
     read: dict[int, _ArrowColumn] = {}
 
     def __init__(
         self, kind: pl.DataType, rows: int, buffers: list[np.ndarray | None], child: _ArrowColumn | None = None
     ) -> None:
-        self.child = child
-        self.buffers = buffers
-        self.addresses = np.array([0 if b is None else b.ctypes.data for b in buffers], dtype=np.int64)
-        self.schema = _ArrowSchema(format=ctypes.addressof(FORMATS[kind]), name=ctypes.addressof(NAME), flags=NULLABLE)
+        self.buffers, self.child = buffers, child
+        self.addresses = _as_numbers(0 if buffer is None else buffer.ctypes.data for buffer in buffers)
+        self.children = _as_numbers(() if child is None else (of.ctypes.data for of in (child.schema, child.array)))
+        n_children, children = len(self.children) // 2, self.children.ctypes.data
         # A null count of -1 is an unknown one.
         n_nulls = 0 if buffers[0] is None else -1
-        address = self.addresses.ctypes.data
-        self.array = _ArrowArray(length=rows, null_count=n_nulls, n_buffers=len(buffers), buffers=address)
-        if child is not None:
-            self.children = np.array([ctypes.addressof(of) for of in (child.schema, child.array)], dtype=np.int64)
-            self.schema.n_children = self.array.n_children = 1
-            self.schema.children = self.children.ctypes.data
-            self.array.children = self.children[1:].ctypes.data
+        # Format, name, metadata, flags, children, dictionary, release and private data.
+        names = ctypes.addressof(FORMATS[kind]), ctypes.addressof(NAME)
+        self.schema = _as_numbers([*names, 0, NULLABLE, n_children, children, 0, 0, 0])
+        # Length, missing values, offset, buffers, children, dictionary, release and private data.
+        counts, addresses = [rows, n_nulls, 0, len(buffers), n_children], self.addresses.ctypes.data
+        self.array = _as_numbers([*counts, addresses, children + self.children.itemsize, 0, 0, 0])
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         self.read[id(self)] = self
-        self.array.private_data = id(self)
-        self.array.release = ctypes.cast(_release, ctypes.c_void_p).value
+        self.array[RELEASE:] = ctypes.cast(_release, ctypes.c_void_p).value, id(self)
         make = ctypes.pythonapi.PyCapsule_New
         make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        schema, array = ctypes.addressof(self.schema), ctypes.addressof(self.array)
+        schema, array = self.schema.ctypes.data, self.array.ctypes.data
         return make(schema, b"arrow_schema", None), make(array, b"arrow_array", None)
 
 
-def _make_release(read: dict[int, _ArrowColumn], array_type: Any) -> Any:
-    def release(address: int) -> None:
-        array = array_type.from_address(address)
-        read.pop(array.private_data, None)
-        array.release = 0
-
-    made = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(release)
-    # polars may call it when this module is gone already, at the end of the process.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
-    return made
+def _as_numbers(numbers: Iterable[int]) -> np.ndarray:
+    return np.fromiter(numbers, dtype=np.int64)
 
 
-_release = _make_release(_ArrowColumn.read, _ArrowArray)
+@ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64))
+def _release(array: Any, read: dict[int, _ArrowColumn] = _ArrowColumn.read) -> None:
+    # polars has moved the structure. That it is released is noted there.
+    read.pop(array[RELEASE + 1], None)
+    array[RELEASE] = 0
+
+
+# polars may call it when this module is gone already, at the end of the process.
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_release))

@@ -89,7 +89,7 @@ def test_ids_and_what_is_none(terminology):
         ("LOCAL:1", "codes of LOCAL, whose URI is not known"),
         ("NIL", "mentions without a concept"),
         ("", "mentions without a concept"),
-        ("MESH:D  1", "codes that are none in FHIR"),
+        ("MESH:D  1", "codes that FHIR does not allow"),
     ):
         assert make(id_, CodeFinder()) == ([], {reason: 1})
 

@@ -268,8 +268,8 @@ def is_clean(data: bytes, n_columns: int) -> bool:
     separators = np.flatnonzero((characters == PIPE) | (characters == NEWLINE))
     if len(separators) % (n_columns + 1):
         return False
-    # All lines have n_columns pipes if every separator after so many is a newline directly behind the last pipe, and
-    # there are no other newlines.
+    # All lines have n_columns pipes if the separator after each n_columns pipes is a newline directly behind the last
+    # one, and there are no other newlines.
     lines = separators.reshape(-1, n_columns + 1)
     last = lines[:, -1]
     ends_lines = bool((characters[last] == NEWLINE).all() and (lines[:, -2] + 1 == last).all())
