@@ -69,7 +69,7 @@ def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
     names = pl.concat([old.filter(~gets_names), united]).sort("concept", maintain_order=True)
     is_old = names["old_row"].is_not_null().to_numpy()
     n_added = int((~is_old).sum())
-    name_rows = np.full(old.height, -1, dtype=np.int64)
+    name_rows = np.full(old.height, -1)
     name_rows[names["old_row"].drop_nulls().to_numpy()] = np.flatnonzero(is_old)
     dropped = added.report.get("dropped", {})
     counts = {
@@ -98,13 +98,11 @@ def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
     if not is_kept.any():
         reason = "nothing would be left to link to. Use `nlp.remove_pipe`, or `initialize` with another terminology."
         raise ValueError(f"Can't remove these {len(terminology)} concepts: {reason}")
-    new_rows = (np.cumsum(is_kept) - 1).astype(np.uint32)
     name_is_kept = is_kept[terminology.name_concept]
-    names = terminology.names.filter(pl.Series(name_is_kept))
-    names = names.with_columns(pl.Series("concept", new_rows[terminology.name_concept[name_is_kept]]))
-    name_rows = np.where(name_is_kept, np.cumsum(name_is_kept) - 1, -1)
+    new_rows = pl.Series("concept", _renumber(is_kept)[terminology.name_concept[name_is_kept]].astype(np.uint32))
+    names = terminology.names.filter(name_is_kept).with_columns(new_rows)
     counts = {"concepts_removed": int((~is_kept).sum()), "names_removed": int((~name_is_kept).sum())}
-    return _make_edit(terminology, terminology.concepts.filter(pl.Series(is_kept)), names, name_rows, counts)
+    return _make_edit(terminology, terminology.concepts.filter(is_kept), names, _renumber(name_is_kept), counts)
 
 
 def remove_names(terminology: Terminology, names: Iterable[tuple[str, str]]) -> Edit:
@@ -137,8 +135,12 @@ def remove_names(terminology: Terminology, names: Iterable[tuple[str, str]]) -> 
             canonical = canonical.scatter(row, strings[best])
     concepts = terminology.concepts.with_columns(canonical_name=canonical)
     counts = {"names_removed": int((~is_kept).sum())}
-    name_rows = np.where(is_kept, np.cumsum(is_kept) - 1, -1)
-    return _make_edit(terminology, concepts, terminology.names.filter(pl.Series(is_kept)), name_rows, counts)
+    return _make_edit(terminology, concepts, terminology.names.filter(is_kept), _renumber(is_kept), counts)
+
+
+def _renumber(is_kept: np.ndarray) -> np.ndarray:
+    """Number the rows that are kept; the others get -1."""
+    return np.where(is_kept, np.cumsum(is_kept) - 1, -1)
 
 
 def _merge_concepts(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:

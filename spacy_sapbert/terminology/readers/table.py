@@ -150,23 +150,15 @@ def _rows(file: SourceFile, delimiter: str, malformed: MalformedLog) -> Iterator
     if delimiter == "\t":
         yield from ((number, text.split("\t")) for number, text in file.lines() if text)
         return
-    last = 0
-
-    def feed() -> Iterator[str]:
-        nonlocal last
-        for number, text in file.lines(keep_ends=True):
-            last = number
-            yield text
-
-    rows = csv.reader(feed(), delimiter=delimiter, strict=True)
+    rows = csv.reader((text for _, text in file.lines(keep_ends=True)), delimiter=delimiter, strict=True)
     while True:
-        start = last + 1
+        start = rows.line_num + 1
         try:
             fields = next(rows)
         except StopIteration:
             return
         except csv.Error as error:
-            malformed.add(start, f"{error} (the row ends on line {last})")
+            malformed.add(start, f"{error} (the row ends on line {rows.line_num})")
             continue
         if fields:
             yield start, fields
