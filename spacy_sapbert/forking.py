@@ -6,12 +6,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from threading import RLock
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakSet
 
+if TYPE_CHECKING:
+    import polars as pl
+
+# Values of a column that are read at once.
+CHUNK = 1 << 16
 AnyLock = TypeVar("AnyLock")
 Value = TypeVar("Value")
 _locks: WeakSet[Any] = WeakSet()
@@ -50,6 +55,13 @@ class EditLock:
 
     def __reduce__(self) -> tuple[type[EditLock], tuple[()]]:
         return type(self), ()
+
+
+def read_chunks(column: pl.Series) -> Iterator[list[Any]]:
+    """Read a column as Python's values, many at a time. What polars itself computes on columns may run on its threads,
+    which a forked process lacks, so that it would wait forever."""
+    for start in range(0, len(column), CHUNK):
+        yield column[start : start + CHUNK].to_list()
 
 
 def is_forked() -> bool:

@@ -84,7 +84,7 @@ def test_a_concept_is_not_removed_by_an_id_that_it_took_the_place_of(changed):
 
 @pytest.mark.parametrize("cost", [0, 1 << 20])
 def test_filters_find_them_one_by_one_and_many_at_once(changed, monkeypatch, cost):
-    monkeypatch.setattr("spacy_sapbert.retrieval.filters.SEARCH_COST", cost)
+    monkeypatch.setattr("spacy_sapbert.terminology.table.SEARCH_COST", cost)
 
     def match(**fields):
         rows = np.flatnonzero(FilterTable(changed).match(ConceptFilter(**fields)))

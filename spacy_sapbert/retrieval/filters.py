@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..candidates import ConceptFilter
-from ..forking import kept_property
+from ..forking import read_chunks
 from ..ragged import make_offsets, sum_lists
 from ..semantic_types import find_types
+from ..terminology.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 SOURCE_SEPARATOR = "|"
 # Values listed in a message.
 EXAMPLES = 10
-# Values of a column that are read at once.
-CHUNK = 1 << 16
-# Finding one id takes as long as comparing so many with it.
-SEARCH_COST = 200
 # The values that a filter's fields contain, and the columns of concepts or names that have them.
 FIELDS = {"types": "types", "label_types": "types", "sources": "sources", "languages": "languages"}
 COLUMNS = {"types": "types", "sources": "source", "languages": "language"}
@@ -56,7 +53,7 @@ class FilterTable:
     process lacks, so that it would wait forever."""
 
     def __init__(self, terminology: Terminology) -> None:
-        self._terminology = terminology
+        self._terminology, self.hierarchy = terminology, Hierarchy(terminology)
         self._columns = cache(partial(_read_column, terminology))
         # Each label of `label_types` has a filter with the same output source.
         self._match_codes = lru_cache(4)(lambda source: _match_codes(terminology.concepts["codes"], source))
@@ -114,58 +111,26 @@ class FilterTable:
                 names &= self._columns(what).match(of_names)
         return names
 
-    @kept_property
-    def _parents(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of all parents, -1 for those that the terminology lacks, and where each concept's start."""
-        column = _Column(self._terminology.concepts["parents"])
-        rows = self._find_rows([values[0] for values in column.values])
-        return rows[column.codes], column.offsets
-
     def _match_below(self, wanted: Collection[str], key: str) -> np.ndarray:
         matched = self._match_ids(wanted, key)
-        parents, offsets = self._parents
-        if not (parents >= 0).any():
+        if not len(self.hierarchy.parents[0]):
             instead = "use `ids`" if key == "below" else "take the concepts out of the terminology"
             raise ValueError(
                 f"`{key}` asks for the descendants of concepts, but none of the terminology's {len(self._terminology)} "
                 "concepts has a parent there. Read it from a source with a hierarchy (OBO, or RRF with MRREL), or "
                 f"{instead}."
             )
-        n_matched = 0
-        while n_matched < matched.sum():
-            n_matched = matched.sum()
-            matched |= sum_lists((parents >= 0) & matched[parents], offsets) > 0
-        return matched
+        return self.hierarchy.find_below(matched)
 
     def _match_ids(self, wanted: Collection[str], key: str) -> np.ndarray:
         ids, listed = self._terminology.concepts["id"], list(wanted)
-        rows = self._find_rows(listed)
+        rows = self._terminology.find_rows(listed)
         if (rows < 0).any():
             known = [ids[row] for row in range(min(EXAMPLES, len(ids)))]
             _check_known(key, "ids", {listed[place] for place in np.flatnonzero(rows < 0)}, known, len(ids))
         matched = np.zeros(len(ids), dtype=bool)
         matched[rows] = True
         return matched
-
-    def _find_rows(self, wanted: Collection[str]) -> np.ndarray:
-        if SEARCH_COST * len(wanted) < len(self._terminology):
-            return np.array([*map(self._search, wanted)], dtype=np.int64)
-        place = {id_: number for number, id_ in enumerate(wanted)}
-        rows = np.full(len(place), -1, dtype=np.int64)
-        first = 0
-        for chunk in _read_chunks(self._terminology.concepts["id"]):
-            for row, id_ in enumerate(chunk, first):
-                if id_ in place:
-                    rows[place[id_]] = row
-            first += len(chunk)
-        for chunk in _read_chunks(self._terminology.retired["id"]):
-            for id_ in place.keys() & chunk:
-                rows[place[id_]] = self._search(id_)
-        return rows
-
-    def _search(self, id_: str) -> int:
-        row = self._terminology.find_row(id_)
-        return -1 if row is None else row
 
 
 class _Column:
@@ -174,7 +139,7 @@ class _Column:
     def __init__(self, texts: pl.Series, separator: str | None = None) -> None:
         numbers: dict[str, int] = {}
         codes, lengths = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-        for chunk in _read_chunks(texts):
+        for chunk in read_chunks(texts):
             if chunk and isinstance(chunk[0], list):
                 lengths.append(np.fromiter(map(len, chunk), dtype=np.int64, count=len(chunk)))
                 chunk = [text for of_row in chunk for text in of_row]
@@ -198,24 +163,19 @@ def _read_column(terminology: Terminology, what: str) -> _Column:
     return _Column(table[COLUMNS[what]], SOURCE_SEPARATOR if what == "sources" else None)
 
 
-def _read_chunks(column: pl.Series) -> Iterator[list[Any]]:
-    for start in range(0, len(column), CHUNK):
-        yield column[start : start + CHUNK].to_list()
-
-
 def _match_codes(column: pl.Series, source: str) -> np.ndarray:
     # A source ends at the first colon, so none holds one; and a code of no characters could not be an id.
     prefix = f"{source}:"
     matched = np.array(
         [
             any(code.startswith(prefix) and code != prefix for code in codes)
-            for chunk in _read_chunks(column)
+            for chunk in read_chunks(column)
             for codes in chunk
         ],
         dtype=bool,
     )
     if ":" in source or not matched.any():
-        known = {code.partition(":")[0] for chunk in _read_chunks(column) for codes in chunk for code in codes}
+        known = {code.partition(":")[0] for chunk in read_chunks(column) for codes in chunk for code in codes}
         raise ValueError(
             f"No concept of the terminology has a code in '{source}', which output_source asks for. A code's source is "
             f"what stands before its first colon, compared exactly. There are codes in {len(known)} sources: "

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ..encoder.shim import EncoderShim
+    from ..terminology.hierarchy import Hierarchy
     from ..terminology.table import Terminology
 
 RETRIEVER_FILE = "retriever.json"
@@ -99,7 +100,10 @@ class Retriever:
             ColumnReader(terminology.names[key]) for key in ("name", "term_type", "source")
         )
         self._read_code = lru_cache(KEPT_STRINGS)(lambda id_, source: terminology.codes(id_, source)[0])
-        self._ties = TieBreaker(terminology, self._canonical_names, self._texts, self._term_types, self._sources)
+        self._ties = TieBreaker(
+            *(terminology, self.filters.hierarchy, self._canonical_names),
+            *(self._texts, self._term_types, self._sources),
+        )
 
     @classmethod
     def build(
@@ -461,7 +465,6 @@ class TieTexts(NamedTuple):
 
     names: dict[int, str]
     canonical_names: dict[int, str]
-    parents: dict[int, list[str]]
     # Of names, see `rank_name`.
     ranks: dict[int, tuple[int, int]]
 
@@ -472,26 +475,23 @@ class TieBreaker:
     def __init__(
         self,
         terminology: Terminology,
+        hierarchy: Hierarchy,
         canonical_names: ColumnReader,
         names: ColumnReader,
         term_types: ColumnReader,
         sources: ColumnReader,
     ) -> None:
         self._preferred = terminology.names["preferred"].to_numpy()
-        self._canonical_names, self._parents = canonical_names, ColumnReader(terminology.concepts["parents"])
+        self._hierarchy, self._canonical_names = hierarchy, canonical_names
         self._names, self._term_types, self._sources = names, term_types, sources
-        # The upper concepts of a hierarchy are asked for again and again.
-        self._find_row = lru_cache(KEPT_STRINGS)(terminology.find_row)
-        self._n_ancestors: dict[int, float] = {}
 
     def read(self, concepts: np.ndarray, names: np.ndarray, allowed: ConceptFilter | None = None) -> TieTexts:
         """Read what decides about ties of these concepts and names."""
         concepts, names = np.unique(concepts), np.unique(names)
-        canonical_names, parents = (of.read(concepts) for of in (self._canonical_names, self._parents))
         texts, kinds, sources = (of.read(names) for of in (self._names, self._term_types, self._sources))
         order = () if allowed is None else allowed.source_order
         ranks = {row: rank_name(bool(self._preferred[row]), kinds[row], sources[row], order) for row in texts}
-        return TieTexts(texts, canonical_names, parents, ranks)
+        return TieTexts(texts, self._canonical_names.read(concepts), ranks)
 
     def order(
         self, text: str, concepts: Sequence[int], names: Sequence[int], scores: Sequence[float], read: TieTexts
@@ -512,7 +512,7 @@ class TieBreaker:
 
         def compare_concepts(place: int) -> tuple[float, int]:
             concept = concepts[place]
-            return self.count_ancestors(concept, read.parents[concept]) or UNKNOWN, concept
+            return self._hierarchy.count_ancestors(concept) or UNKNOWN, concept
 
         ordered: list[int] = []
         for _, group in groupby(range(len(scores)), key=lambda place: round(scores[place], DIGITS)):
@@ -526,20 +526,6 @@ class TieBreaker:
                 alike = [*equal]
                 ordered += sorted(alike, key=compare_concepts) if len(alike) > 1 else alike
         return ordered
-
-    def count_ancestors(self, concept: int, parents: Sequence[str]) -> float:
-        """Count the parents of a concept, their parents and so on, each once, as far as the terminology has them."""
-        if not parents:
-            return 0
-        if concept not in self._n_ancestors:
-            seen, pending = {concept}, [*parents]
-            while pending:
-                row = self._find_row(pending.pop())
-                if row is not None and row not in seen:
-                    seen.add(row)
-                    pending += self._parents.get(row)
-            self._n_ancestors[concept] = len(seen) - 1
-        return self._n_ancestors[concept]
 
 
 def make_empty(texts: Sequence[str]) -> Candidates:

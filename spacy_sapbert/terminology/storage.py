@@ -174,10 +174,10 @@ class _ArrowColumn:
         n_nulls = 0 if buffers[0] is None else -1
         # Format, name, metadata, flags, children, dictionary, release and private data.
         names = ctypes.addressof(FORMATS[kind]), ctypes.addressof(NAME)
-        self.schema = _as_numbers([*names, 0, NULLABLE, n_children, children, 0, 0, 0])
+        self.schema: np.ndarray = _as_numbers([*names, 0, NULLABLE, n_children, children, 0, 0, 0])
         # Length, missing values, offset, buffers, children, dictionary, release and private data.
         counts, addresses = [rows, n_nulls, 0, len(buffers), n_children], self.addresses.ctypes.data
-        self.array = _as_numbers([*counts, addresses, children + self.children.itemsize, 0, 0, 0])
+        self.array: np.ndarray = _as_numbers([*counts, addresses, children + self.children.itemsize, 0, 0, 0])
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         self.read[id(self)] = self
@@ -192,12 +192,12 @@ def _as_numbers(numbers: Iterable[int]) -> np.ndarray:
     return np.fromiter(numbers, dtype=np.int64)
 
 
-@ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64))
-def _release(array: Any, read: dict[int, _ArrowColumn] = _ArrowColumn.read) -> None:
+def _forget(array: Any, read: dict[int, _ArrowColumn] = _ArrowColumn.read) -> None:
     # polars has moved the structure. That it is released is noted there.
     read.pop(array[RELEASE + 1], None)
     array[RELEASE] = 0
 
 
+_release = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64))(_forget)
 # polars may call it when this module is gone already, at the end of the process.
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_release))

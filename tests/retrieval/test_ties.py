@@ -1,13 +1,12 @@
 """The order of concepts with equal scores."""
 
-import random
-
 import numpy as np
 import pytest
 
 from spacy_sapbert.candidates import ConceptFilter
 from spacy_sapbert.retrieval.retriever import ColumnReader, TieBreaker
 from spacy_sapbert.terminology import TerminologyBuilder
+from spacy_sapbert.terminology.hierarchy import Hierarchy
 
 
 def build(*concepts):
@@ -22,7 +21,8 @@ def build(*concepts):
 
 def make_ties(terminology):
     columns = (ColumnReader(terminology.names[key]) for key in ("name", "term_type", "source"))
-    return TieBreaker(terminology, ColumnReader(terminology.concepts["canonical_name"]), *columns)
+    canonical_names = ColumnReader(terminology.concepts["canonical_name"])
+    return TieBreaker(terminology, Hierarchy(terminology), canonical_names, *columns)
 
 
 def order(terminology, text, *found):
@@ -117,7 +117,8 @@ def test_scopes_and_the_order_of_sources_decide_before_the_alphabet(text, source
     terminology = builder.build()
     ties, rows = make_ties(terminology), np.arange(len(RANKED))
     read = ties.read(rows, rows, ConceptFilter(sources=sources))
-    assert "".join("ABCDEFGH"[row] for row in ties.order(text, rows, rows, [1.0] * len(rows), read)) == expected
+    found = ties.order(text, rows.tolist(), rows.tolist(), [1.0] * len(rows), read)
+    assert "".join("ABCDEFGH"[row] for row in found) == expected
 
 
 def test_preferred_names_and_smaller_ids_decide_at_last():
@@ -126,24 +127,3 @@ def test_preferred_names_and_smaller_ids_decide_at_last():
         builder.add_concept(concept_id, canonical_name=f"concept {concept_id}")
         builder.add_name(concept_id, "same", preferred=preferred)
     assert order(builder.build(), "same", *((id_, "same", 1.0) for id_ in "CBA")) == "BCA"
-
-
-@pytest.mark.parametrize("at_once", [1, 300])
-def test_ancestors_are_those_of_a_naive_walk(at_once):
-    # Each has two of the concepts before it as parents, and one that is unknown; the first is below the last.
-    rng = random.Random(0)
-    parents = {n: {rng.randrange(n), rng.randrange(n)} if n else {299} for n in range(300)}
-    names = [(f"C{n:03d}", f"name {n}", (), (*(f"C{p:03d}" for p in parents[n]), "D1")) for n in range(300)]
-
-    def walk(concept, seen):
-        for parent in parents[concept] - seen:
-            seen.add(parent)
-            walk(parent, seen)
-        return seen
-
-    ties = make_ties(build(*names))
-    for start in range(0, 300, at_once):
-        concepts = range(start, start + at_once)
-        read = ties.read(np.array(concepts), np.zeros(0, dtype=np.int64))
-        found = [ties.count_ancestors(n, read.parents[n]) for n in concepts]
-        assert found == [len(walk(n, {n})) - 1 for n in concepts]

@@ -1,0 +1,62 @@
+"""The hierarchy of a terminology: the parents of its concepts, and the walks up and down from a concept."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..forking import kept_property, read_chunks
+from ..ragged import make_offsets, sum_lists
+
+if TYPE_CHECKING:
+    from .table import Terminology
+
+# Ids and lists of parents that are remembered. The upper concepts are asked for again and again.
+KEPT = 1 << 16
+
+
+class Hierarchy:
+    """The parents of concepts, all by their rows. Parents that the terminology lacks are left out, and the concept that
+    took a retired one's place stands for it. All parents are read when a walk down first needs them."""
+
+    def __init__(self, terminology: Terminology) -> None:
+        self._terminology = terminology
+        self._listed = listed = terminology.concepts["parents"]
+        self._list_parents = lru_cache(KEPT)(lambda concept: listed[concept].to_list())
+        self._find_row = lru_cache(KEPT)(terminology.find_row)
+        self._n_ancestors: dict[int, int] = {}
+
+    @kept_property
+    def parents(self) -> tuple[np.ndarray, np.ndarray]:
+        """The parents of all concepts, and the offsets of each concept's."""
+        numbers: dict[str, int] = {}
+        places: list[int] = []
+        lengths: list[int] = []
+        for chunk in read_chunks(self._listed):
+            lengths += map(len, chunk)
+            places += (numbers.setdefault(id_, len(numbers)) for of_concept in chunk for id_ in of_concept)
+        rows = self._terminology.find_rows(numbers)[np.array(places, dtype=np.int64)]
+        return rows[rows >= 0], make_offsets(sum_lists(rows >= 0, make_offsets(lengths)))
+
+    def find_below(self, concepts: np.ndarray) -> np.ndarray:
+        """Find concepts and all their descendants: a mask of concepts."""
+        parents, offsets = self.parents
+        found, n_found = concepts, -1
+        while found.sum() > n_found:
+            n_found = found.sum()
+            found = found | (sum_lists(found[parents], offsets) > 0)
+        return found
+
+    def count_ancestors(self, concept: int) -> int:
+        """Count the parents of a concept, their parents and so on, each once."""
+        if concept not in self._n_ancestors:
+            seen, pending = {concept}, [concept]
+            while pending:
+                for row in map(self._find_row, self._list_parents(pending.pop())):
+                    if row is not None and row not in seen:
+                        seen.add(row)
+                        pending.append(row)
+            self._n_ancestors[concept] = len(seen) - 1
+        return self._n_ancestors[concept]
