@@ -448,15 +448,11 @@ def test_changed_words_keep_their_entities():
     text = "A common cold, then insomnia."
     entities = [{"start": 2, "end": 13, "label": "A"}, {"start": 9, "end": 13, "label": "B"}]
     entities += [{"start": 20, "end": 28, "label": "C"}, {"start": 0, "end": 29, "label": "D"}]
-    changes = [(2, 8, "severe"), (9, 13, "rhinitis"), (20, 28, "gout")]
-    changed = measure.change_words(text, entities, changes)
-    assert changed["text"] == "A severe rhinitis, then gout."
-    spans = [changed["text"][entity["start"] : entity["end"]] for entity in changed["entities"]]
-    assert spans == ["severe rhinitis", "rhinitis", "gout", changed["text"]]
-    rows = [{"text": text, "entities": entities}, {"text": "Nothing was found.", "entities": None}]
+    rows = [{"text": text, "entities": entities}, {"text": "Nothing similar was found here.", "entities": None}]
     made = list(measure.make_documents(rows, 40, 0.5, 0))
     assert [row["text"] for row in made[:2]] == [row["text"] for row in rows]
-    assert len({row["text"] for row in made}) > 25
+    assert made[2]["text"] != text and {len(row["text"]) for row in made[::2]} == {len(text)}
+    assert all(row["entities"] == entities and row["text"][8] == " " for row in made[::2])
     assert made == list(measure.make_documents(rows, 40, 0.5, 0))
 
 

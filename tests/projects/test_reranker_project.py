@@ -23,6 +23,7 @@ from spacy_sapbert.reranker.prior import CHANCE
 from training.cli import app as training_cli
 from training.data.frame import read_results
 from training.encoders.export import write_static_encoder
+from training.evaluation.documents import DocumentTask, link_documents
 
 # A few annotations are all right, or all wrong.
 pytestmark = pytest.mark.filterwarnings(
@@ -122,9 +123,8 @@ def test_one_command_learns_from_annotations(folder):
     assert nlp.pipe_names == ["schwartz_hearst", "sapbert_linker", "sapbert_reranker"]
     reranker = nlp.get_pipe("sapbert_reranker")
     assert reranker.learned.threshold is not None, "the callback has chosen it"
-    list_decisions = importlib.import_module("runs").list_decisions
-    decisions = list_decisions(nlp, folder / "output/mine/documents/test.spacy")
-    assert len(decisions) == 6 and {("cold", "D2"), ("fever", "D4")} < {(row[1], row[2]) for row in decisions}
+    decisions = link_documents(nlp, DocumentTask("test", folder / "output/mine/documents/test.spacy").read())
+    assert len(decisions) == 6 and {("cold", "D2"), ("fever", "D4")} < {(one.text, one.kb_id) for one in decisions}
     run("calibrate", precision="0.5")
     calibrated = spacy.load(folder / "output" / "mine" / "calibrated").get_pipe("sapbert_reranker")
     assert calibrated.learned.threshold is not None

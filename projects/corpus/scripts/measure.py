@@ -3,11 +3,11 @@ process of its own. One table."""
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 import shutil
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import typer
 from documents import ENTITIES, Columns, count_blocks, read_blocks
 
-from spacy_sapbert.files import fill_folder, hash_file
+from spacy_sapbert.files import fill_folder
 from training.bench import MB, Contestant, describe, take_turns, write_report
 from training.markup import format_rows
 
@@ -49,41 +49,20 @@ def make(
 
 
 def make_documents(rows: Sequence[dict[str, Any]], n: int, share: float, seed: int) -> Iterator[dict[str, Any]]:
-    """Make documents: the given ones first, then with words changed."""
+    """Make documents: the given ones first, then with words changed for others of the same length."""
     rng = random.Random(seed)
-    words = sorted({word for row in rows for word in WORD.findall(row["text"])})
+    words_of: dict[int, set[str]] = defaultdict(set)
+    for word in (word for row in rows for word in WORD.findall(row["text"])):
+        words_of[len(word)].add(word)
+    choices = {length: sorted(words) for length, words in words_of.items()}
+
+    def change(match: re.Match[str]) -> str:
+        return rng.choice(choices[len(match[0])]) if rng.random() < share else match[0]
+
     for number in range(n):
         row = rows[number % len(rows)]
-        changes = [
-            (match.start(), match.end(), rng.choice(words))
-            for match in WORD.finditer(row["text"])
-            if number >= len(rows) and rng.random() < share
-        ]
-        yield {"id": f"{number}", **change_words(row["text"], row["entities"] or [], changes)}
-
-
-def change_words(
-    text: str, entities: Sequence[dict[str, Any]], changes: Sequence[tuple[int, int, str]]
-) -> dict[str, Any]:
-    """Change words of a text, and move its entities accordingly."""
-
-    def move(place: int, *, is_end: bool) -> int:
-        # Inside of a changed word, a start moves to the word's start, and an end to its end.
-        shift = 0
-        for start, end, word in changes:
-            if start < place < end:
-                return start + shift + len(word) * is_end
-            if end <= place:
-                shift += len(word) - (end - start)
-        return place + shift
-
-    ends = [0, *(end for _, end, _ in changes)]
-    kept = [text[end:start] for end, (start, _, _) in zip(ends, changes, strict=False)]
-    pieces = [piece for before, (_, _, word) in zip(kept, changes, strict=True) for piece in (before, word)]
-    moved = [
-        {**one, "start": move(one["start"], is_end=False), "end": move(one["end"], is_end=True)} for one in entities
-    ]
-    return {"text": "".join([*pieces, text[ends[-1] :]]), "entities": moved}
+        text = row["text"] if number < len(rows) else WORD.sub(change, row["text"])
+        yield {"id": f"{number}", "text": text, "entities": row["entities"] or []}
 
 
 def plain(given: dict[str, Any]) -> Iterator[Any]:
@@ -111,19 +90,16 @@ def ours(given: dict[str, Any]) -> Iterator[Any]:
     """The command. Its files tell how long linking takes without imports and loading."""
     from link import main as link
 
+    from training.evaluation.documents import hash_folder
+
     output = Path(given["output"])
     link(given["pipeline"], Path(given["corpus"]), output, actors=given["actors"], block=given["block"])
     times = sorted(path.stat().st_mtime for path in (output / "mentions").glob("*.parquet"))
     pace = (times[-1] - times[0]) / max(1, len(times) - 1)
-    yield "link", {"seconds": pace * len(times), "processor": time.process_time(), "digest": hash_output(output)}
-
-
-def hash_output(output: Path) -> str:
-    """Hash mentions and errors."""
-    digest = hashlib.sha256()
-    for path in sorted(output.rglob("*.parquet")):
-        digest.update(f"{path.relative_to(output).as_posix()} {hash_file(path)}\n".encode())
-    return digest.hexdigest()
+    yield (
+        "link",
+        {"seconds": pace * len(times), "processor": time.process_time(), "digest": hash_folder(output, "*.parquet")},
+    )
 
 
 @app.command("measure")

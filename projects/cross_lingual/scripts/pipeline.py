@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from zipfile import ZipFile
 
-import numpy as np
 import spacy
 import srsly
 import typer
@@ -16,8 +15,8 @@ from wasabi import msg, table
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
 from spacy_sapbert.terminology.edits import add_terminology
+from training.markup import format_rows
 
-TOLERANCE = 1e-4
 # A corpus has thousands; all of them are in links.jsonl.
 SHOWN = 40
 HEADER = (
@@ -116,11 +115,9 @@ def link(pipeline: Path, files: str, output: Path) -> None:
             is_known = any(concept in terminology for concept in ids)
             marks.append((sentence.language, is_known, is_known and mention not in found, 0 in ranks, bool(ranks)))
             right = "yes" if 0 in ranks else "no" if is_known else "not in the terminology"
-            best = ["-"] * 4
-            if candidates:
-                best = [*(candidates[0][key] for key in ("id", "canonical_name", "name"))]
-                best.append(f"{candidates[0]['score']:.3f}")
-            cells.append((sentence.language, mention, *best, right))
+            best = candidates[0] if candidates else dict.fromkeys(("id", "canonical_name", "name", "score"), "-")
+            shown = (best[key] for key in ("id", "canonical_name", "name", "score"))
+            cells.append((sentence.language, mention, *shown, right))
     header = ("", "Mention", "Concept", "Canonical name", "Matched name", "Cosine", "Right")
     print(table(cells[:SHOWN], header=header, divider=True, max_col=34))
     if len(cells) > SHOWN:
@@ -133,37 +130,27 @@ def link(pipeline: Path, files: str, output: Path) -> None:
         n_unmarked, *hits = (sum(mark[column] for mark in known) for column in (2, 3, 4))
         counts = [f"{n:,} ({n / len(known):.0%})" if known else "-" for n in hits]
         shares.append((language, f"{len(own):,}", f"{len(known):,}", f"{n_unmarked:,}", *counts))
-    print(table(shares, header=HEADER, divider=True, aligns=("l", *["r"] * 5)))
     srsly.write_jsonl(output / "links.jsonl", records)
-    lines = [HEADER, ("---", *["---:"] * 5), *shares]
-    text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    text = format_rows(HEADER, shares, n_text_columns=1)
     (output / "languages.md").write_text(text, encoding="utf8")
+    print(text)
     msg.good(f"{len(records):,} sentences linked to {len(terminology):,} concepts: {output / 'links.jsonl'}")
 
 
 @app.command()
-def check(dist: Path, links: Path) -> None:
-    """Load the pipeline out of its wheel, and compare its links with those made before packaging."""
+def check(pipeline: Path, dist: Path, files: str) -> None:
+    """Load the pipeline out of its wheel, and compare its links with those of the saved pipeline."""
     (wheel,) = dist.glob("*.whl")
-    expected = list(srsly.read_jsonl(links))
+    texts = [sentence.text for sentence in read_sentences(files)]
     with TemporaryDirectory() as folder:
         ZipFile(wheel).extractall(folder)
         sys.path.insert(0, folder)
-        nlp = import_module(wheel.name.split("-")[0]).load()
-        found = link_texts(nlp, [record["text"] for record in expected])
-        for record, ents in zip(expected, found, strict=True):
-            if not is_same(ents, record["ents"]):
-                msg.fail(f"Other links than before packaging in: {record['text']}", exits=1)
-    msg.good(f"{len(expected):,} sentences have the same links with the pipeline of {wheel.name}")
-
-
-def is_same(found: Ents, wanted: Ents) -> bool:
-    """Compare the links of one sentence; scores may differ by rounding."""
-    links, scores = [], []
-    for ents in (found, wanted):
-        links.append([(ent["text"], ent["id"], len(ent["candidates"])) for ent in ents])
-        scores.append([candidate["score"] for ent in ents for candidate in ent["candidates"]])
-    return links[0] == links[1] and np.allclose(*scores, rtol=0, atol=TOLERANCE)
+        packaged = import_module(wheel.name.split("-")[0]).load()
+        found, expected = (link_texts(nlp, texts) for nlp in (packaged, spacy.load(pipeline)))
+    for text, one, other in zip(texts, found, expected, strict=True):
+        if one != other:
+            msg.fail(f"Other links than before packaging in: {text}", exits=1)
+    msg.good(f"{len(texts):,} sentences have the same links with the pipeline of {wheel.name}")
 
 
 if __name__ == "__main__":

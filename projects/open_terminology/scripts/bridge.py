@@ -44,20 +44,17 @@ GENERAL = frozenset(
 
 def count_descendants(terminology: Terminology) -> np.ndarray:
     """Count the descendants of each concept, each once."""
-    children: dict[int, list[int]] = defaultdict(list)
-    for row, parents in enumerate(terminology.concepts["parents"].to_list()):
-        for parent in map(terminology.find_row, parents):
-            if parent is not None:
-                children[parent].append(row)
+    listed = (map(terminology.find_row, parents) for parents in terminology.concepts["parents"].to_list())
+    rows = [[parent for parent in parents if parent is not None] for parents in listed]
     sizes = np.zeros(len(terminology), dtype=np.uint32)
-    for row in children:
-        below: set[int] = set()
+    for row in range(len(terminology)):
+        above: set[int] = set()
         left = [row]
         while left:
-            new = set(children.get(left.pop(), ())) - below
-            below |= new
+            new = {*rows[left.pop()]} - above
+            above |= new
             left += new
-        sizes[row] = len(below - {row})
+        sizes[[*above - {row}]] += 1
     return sizes
 
 

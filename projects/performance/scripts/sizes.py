@@ -4,7 +4,6 @@ mentions."""
 from __future__ import annotations
 
 import gzip
-import itertools
 import random
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from inputs import PACKAGES, compare, count_bytes, find_names, report
 
 from training.bench import Entry, Turns, describe
 
-GB, MINUTE, BATCH, MOST_PAIRS = 1e9, 60.0, 8192, 50
+GB, MINUTE, BATCH = 1e9, 60.0, 8192
 # Mentions compared with all names.
 EXACT_SAMPLE = 1000
 # Above this, a run takes so long that other work on the machine averages out.
@@ -27,7 +26,7 @@ FULL_RELEASE = 15_000_000
 
 
 def ours(given: dict[str, Any]) -> Iterator[Any]:
-    """The commands of `training`, without tradenames, and with lines like those of the plain reader."""
+    """The commands of `training`, without tradenames."""
     work = Path(given["work"])
 
     def run(*command: object) -> None:
@@ -35,25 +34,19 @@ def ours(given: dict[str, Any]) -> Iterator[Any]:
 
     run("preprocess", given["rrf"], work / "terminology", "--lower-case", "--tradenames", "off")
     yield "names"
-    run("pairs", work / "terminology", work / "pairs", "--text", work / "pairs.txt", "--seed", given["seed"])
+    run("pairs", work / "terminology", work / "pairs", "--seed", given["seed"])
     yield "pairs"
     from spacy_sapbert.terminology import Terminology
 
-    names = Terminology.from_disk(work / "terminology").n_names
-    yield "count", {"names": names, "pairs": count_lines(work / "pairs.txt")}
+    yield "count", {"names": Terminology.from_disk(work / "terminology").n_names}
 
 
 def plain(given: dict[str, Any]) -> Iterator[Any]:
-    """One loop over lines, a dictionary of sets and `itertools.combinations`."""
-    work = Path(given["work"])
+    """One loop over lines and a dictionary of sets: names only, and nothing is checked."""
     names = read_plainly(Path(given["rrf"]))
-    with (work / "names.txt").open("w", encoding="utf8", newline="\n") as file:
+    with Path(given["work"], "names.txt").open("w", encoding="utf8", newline="\n") as file:
         file.writelines(f"{cui}||{name}\n" for cui, of_concept in names.items() for name in of_concept)
-    yield "names"
-    with (work / "pairs.txt").open("w", encoding="utf8", newline="\n") as file:
-        file.writelines("||".join(pair) + "\n" for pair in make_pairs(names, random.Random(given["seed"])))
-    yield "pairs"
-    yield "count", {kind: count_lines(work / f"{kind}.txt") for kind in ("names", "pairs")}
+    yield "names", {"names": sum(map(len, names.values()))}
 
 
 def read_plainly(folder: Path) -> dict[str, set[str]]:
@@ -69,33 +62,19 @@ def read_plainly(folder: Path) -> dict[str, set[str]]:
     return names
 
 
-def make_pairs(names: dict[str, set[str]], rng: random.Random) -> Iterator[tuple[str, str, str]]:
-    """Pair the names of each concept: a CUI and two names, at most 50 pairs of a concept."""
-    for cui, of_concept in names.items():
-        pairs = list(itertools.combinations(sorted(of_concept), 2))
-        for one, other in rng.sample(pairs, MOST_PAIRS) if len(pairs) > MOST_PAIRS else pairs:
-            yield cui, one, other
-
-
-def count_lines(path: Path) -> int:
-    """Count the lines of a file."""
-    with path.open("rb") as file:
-        return sum(1 for _ in file)
-
-
 def make_rrf_rows(part: str, measured: Turns, *, is_full: bool) -> list[Entry]:
     """Choose the figures of one metathesaurus to show. Only a full release has targets."""
     rows = []
     for way in measured.steps:
-        rows += [Entry(part, f"{way}, {what} written", n) for what, n in measured.figures(way, "count").items()]
-        steps = {step: measured.median(way, step) for step in ("names", "pairs")}
-        rows += [Entry(part, f"{way}, {step}", seconds, "{:.1f} s") for step, seconds in steps.items()]
-        most_seconds, most_memory = (45, 5) if is_full and way == "ours" else (None, None)
-        rows.append(Entry(part, f"{way}, in all", sum(steps.values()), "{:.1f} s", at_most=most_seconds))
-        peak = measured.peak(way, "pairs") / GB
-        rows.append(Entry(part, f"{way}, peak memory", peak, "{:.2f} GB", at_most=most_memory))
-    for step in ("names", "pairs") if "plain" in measured.steps else ():
-        rows.append(Entry(part, f"plain / ours, seconds for {step}", measured.ratio("plain", "ours", step), "{:.2f}x"))
+        steps = ("names", "pairs") if way == "ours" else ("names",)
+        rows.append(Entry(part, f"{way}, names written", measured.figures(way)["names"]))
+        rows += [Entry(part, f"{way}, {step}", measured.median(way, step), "{:.1f} s") for step in steps]
+        most_memory = 5 if is_full and way == "ours" else None
+        rows.append(Entry(part, f"{way}, peak memory", measured.peak(way) / GB, "{:.2f} GB", at_most=most_memory))
+    seconds = sum(measured.median("ours", step) for step in ("names", "pairs"))
+    rows.append(Entry(part, "ours, in all", seconds, "{:.1f} s", at_most=45 if is_full else None))
+    if "plain" in measured.steps:
+        rows.append(Entry(part, "ours / plain, names", measured.ratio("ours", "plain", "names"), "{:.2f}x"))
     return rows
 
 

@@ -58,8 +58,6 @@ FOLD_WORDS = 200
 Figures = dict[str, Any]
 # Across corpora: epochs; mentions of a corpus in an epoch, of a step, and to take mean and deviation of features from.
 EPOCHS, MENTIONS, BATCH, MEASURED = 5, 4000, 64, 1000
-# Another processor may round the last digits of a probability in another way.
-DIGITS = 5
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -340,22 +338,12 @@ def check(pipeline: str, documents: Path, output: Path, packages: Path) -> None:
     ZipFile(wheel).extractall(output)
     sys.path.insert(0, str(output.absolute()))
     name = wheel.name.partition("-")[0]
-    decided, expected = (list_decisions(nlp, documents) for nlp in (import_module(name).load(), spacy.load(pipeline)))
+    docs = DocumentTask("documents", documents).read()
+    decided, expected = (link_documents(nlp, docs) for nlp in (import_module(name).load(), spacy.load(pipeline)))
     if decided != expected:
         first = next(pair for pair in zip(expected, decided, strict=True) if pair[0] != pair[1])
         msg.fail(f"The package decides otherwise; the first difference: {first[0]} and {first[1]}.", exits=1)
     msg.good(f"The package {name} makes the same {len(decided):,} decisions offline.")
-
-
-def list_decisions(nlp: Language, documents: Path) -> list[list[str]]:
-    """List document, mention, id, and the candidates with their probabilities."""
-    decisions = []
-    for mention in link_documents(nlp, DocumentTask("documents", documents).read()):
-        candidates = [
-            f"{found['id']} {found.get('probability') or found['score']:.{DIGITS}f}" for found in mention.found
-        ]
-        decisions.append([mention.doc_id, mention.text, mention.kb_id, *candidates])
-    return decisions
 
 
 if __name__ == "__main__":
