@@ -22,13 +22,13 @@ from typing_extensions import Self
 from .annotations import ATTRIBUTE, NIL, AttributeName, get_candidates, register_extensions, write
 from .candidates import AbbreviationForms, Candidate, Mentions, check_texts
 from .concept_pages import ConceptPages
-from .encoder.settings import find_bundled
 from .errors import BAD_SETTING
 from .files import pack_with, unpack_with
 from .forking import EditLock
 from .scorer import with_gold_ents
 from .settings import SettingsAttributes, Strings, with_settings
-from .snapshot import FixedLinker, LinkerSettings, Shared, Snapshot, UrlTemplate, find_pipelines, list_rivals
+from .sharing import Shared, find_pipelines, list_rivals, list_users
+from .snapshot import FixedLinker, LinkerSettings, Snapshot, UrlTemplate
 
 if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
@@ -291,18 +291,9 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         """Find how many candidates rerankers of its pipelines ask for. A copy in another process knows no pipeline, and
         searches as deep as it did."""
         if find_pipelines(self):
-            asked = (part.settings.n_candidates for part in self._list_users() if part.kind == "reranker")
+            asked = (part.settings.n_candidates for part in list_users(self) if part.kind == "reranker")
             self._depth = max(asked, default=0)
         return self._depth
-
-    def _list_users(self, docs: Sequence[Doc] = ()) -> list[Any]:
-        """List the matchers and rerankers that work with it in the pipelines that documents come from, or else all."""
-        users: list[Any] = []
-        for nlp in find_pipelines(self, docs):
-            name = next(name for name, part in nlp.components if part is self)
-            shared = (part for _, part in nlp.pipeline if isinstance(part, Shared))
-            users += [part for part in shared if getattr(part, "linker", None) == name]
-        return users
 
     def get_candidates(self, span: Span) -> list[Candidate]:
         """Get what this linker found for a span, however many other linkers there are.
@@ -335,7 +326,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         if self.scorer is None:
             return {}
         examples = list(examples)
-        is_reranked = any(part.kind == "reranker" for part in self._list_users([eg.predicted for eg in examples]))
+        is_reranked = any(part.kind == "reranker" for part in list_users(self, [eg.predicted for eg in examples]))
         if self._settings.use_gold_ents:
             examples = list(with_gold_ents(examples))
             # The gold entities have no ids yet, and are this linker's alone.
@@ -379,13 +370,14 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
             what the terminology lacks.
         RAISES (TypeError): If either is something else.
         """
+        from .building import load_encoder, read_terminology
         from .retrieval.retriever import Retriever
 
         if terminology is None and encoder is None and self.is_ready:
             return
         with self._edits:
             present = self._snapshot
-            loaded, terminology = _load_encoder(encoder, present), _read_terminology(terminology, present)
+            loaded, terminology = load_encoder(encoder, present), read_terminology(terminology, present)
             self._check_filters(terminology)
             retriever = Retriever.build(
                 terminology,
@@ -401,7 +393,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
     def _prepare_matchers(self, retriever: Retriever | None) -> None:
         """Make what matchers need of a terminology before the first document asks for it."""
-        if retriever is not None and any(part.kind == "matcher" for part in self._list_users()):
+        if retriever is not None and any(part.kind == "matcher" for part in list_users(self)):
             _ = retriever.bags
 
     def _check_filters(self, terminology: Terminology) -> None:
@@ -409,7 +401,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         from .retrieval.filters import FilterTable
 
         filters = FilterTable(terminology)
-        for part in (self, *(part for part in self._list_users() if part.kind == "matcher")):
+        for part in (self, *(part for part in list_users(self) if part.kind == "matcher")):
             try:
                 filters.check_settings(part.settings.make_filter(), part.settings.label_types)
             except ValueError as error:
@@ -514,7 +506,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         self._save(Path(path), exclude)
 
     def _save(self, path: Path, exclude: Iterable[str]) -> None:
-        from .saving import save
+        from .building import save
 
         snapshot = self._snapshot
         self._prepare_matchers(snapshot.built)
@@ -553,7 +545,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         return unpack_with(partial(self._load, exclude=exclude, memory_map=False), bytes_data)
 
     def _load(self, path: Path, exclude: Iterable[str], memory_map: bool = True) -> Self:
-        from .saving import load
+        from .building import load
 
         with self._edits:
             self._publish(load(self._snapshot, path, exclude, self._index, memory_map))
@@ -585,54 +577,3 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
         if nlp is not None:
             add_sources(nlp.meta, retriever.terminology, self.name)
-
-
-def _load_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
-    from .encoder.shim import get_encoder, make_model
-
-    loaded = present.encoder
-    if encoder is None and not loaded.is_loaded:
-        encoder = find_bundled()
-    if isinstance(encoder, str | Path):
-        loaded = present.encoder.unloaded()
-        loaded.load(encoder)
-    elif callable(encoder):
-        model = make_model(present.encoder.unloaded())
-        encoder(model)
-        loaded = get_encoder(model)
-    elif encoder is not None:
-        raise _refuse(present, "encoder", encoder, "a folder, a name on the hub, or a function that loads weights")
-    if not loaded.is_loaded:
-        raise _ask_for(present, "encoder", "spacy-sapbert.HuggingFaceEncoder.v1")
-    return loaded
-
-
-def _read_terminology(terminology: Any, present: Snapshot) -> Terminology:
-    from .progress import say
-    from .terminology.table import Terminology, summarize
-
-    if terminology is None:
-        if present.built is None:
-            raise _ask_for(present, "terminology", "spacy-sapbert.OboTerminology.v1")
-        return present.built.terminology
-    is_read = callable(terminology)
-    terminology = terminology() if is_read else terminology
-    if not isinstance(terminology, Terminology):
-        raise _refuse(present, "terminology", terminology, "a Terminology, as `spacy_sapbert.read_obo(path)` makes it")
-    if is_read:
-        say(f"The linker '{present.name}' has {summarize(terminology)}")
-    return terminology
-
-
-def _refuse(present: Snapshot, key: str, found: Any, expected: str) -> TypeError:
-    return TypeError(
-        f"`initialize` of the linker '{present.name}' got a {type(found).__name__} as its {key}, but takes {expected}."
-    )
-
-
-def _ask_for(present: Snapshot, key: str, example: str) -> ValueError:
-    name = present.name
-    return ValueError(
-        f"The linker '{name}' can't be initialized without its {key}. Set [initialize.components.{name}.{key}] in the "
-        f'config, for example with @misc = "{example}", or pass `{key}=` to `initialize`.'
-    )

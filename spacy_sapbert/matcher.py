@@ -22,7 +22,7 @@ from .annotations import Match, register_match, write_match
 from .candidates import ConceptFilter
 from .linker import SapbertLinker
 from .settings import Settings, SettingsAttributes, Strings, with_settings
-from .snapshot import Home, Shared, find_pipeline
+from .sharing import Home, Shared, find_pipeline
 
 if TYPE_CHECKING:
     from .lexicon.bags import BagTable

@@ -12,8 +12,7 @@ import spacy
 from spacy.language import Language
 from spacy.util import registry
 
-from spacy_sapbert.linker import SapbertLinker, make_linker
-from spacy_sapbert.snapshot import LinkerSettings
+from spacy_sapbert.snapshot import LinkerSettings, SapbertLinker, make_linker
 
 REGISTRIES = {
     "spacy_factories": "_entry_point_factories",

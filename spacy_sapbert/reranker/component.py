@@ -30,7 +30,7 @@ from ..linker import SCORES, SapbertLinker
 from ..ragged import take_lists
 from ..scorer import with_gold_ents
 from ..settings import Settings, SettingsAttributes, with_settings
-from ..snapshot import Home, Shared, find_pipeline, list_rivals
+from ..sharing import Home, Shared, find_pipeline, list_rivals
 from .calibration import Calibration, Threshold, calibration_error, choose_threshold, fit_curve
 from .features import FEATURES
 from .gold import AnnotatedMentions, GoldBatch, GoldIds, find_gold, run_before, warn_of_missing, with_abbreviations

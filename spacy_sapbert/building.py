@@ -1,24 +1,76 @@
-"""A linker's folder in a saved pipeline: `encoder/`, `terminology/`, `retriever/` and a manifest."""
+"""Make what a linker searches with, of an encoder and a terminology or of the linker's folder in a saved pipeline. The
+folder has `encoder/`, `terminology/`, `retriever/` and a manifest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from .encoder.folder import read_encoder, write_encoder
-from .encoder.settings import ENCODER_FILE
+from .encoder.settings import ENCODER_FILE, find_bundled
+from .encoder.shim import EncoderShim, get_encoder, make_model
 from .errors import MISSING, NO_LIST
 from .files import fill_folder, find_part, finish_replacing, read_manifest, write_manifest
 from .index import Index
+from .progress import say
 from .retrieval.edits import with_configured_index
 from .retrieval.retriever import Retriever
 from .snapshot import Snapshot
-from .terminology.table import Terminology
+from .terminology.table import Terminology, summarize
 
 LINKER_FILE = "linker.json"
 FORMAT_VERSION = 1
 PARTS = ("encoder", "terminology", "retriever")
+
+
+def load_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
+    """Load an encoder in any of the ways that `initialize` allows; the bundled one if there is none yet."""
+    loaded = present.encoder
+    if encoder is None and not loaded.is_loaded:
+        encoder = find_bundled()
+    if isinstance(encoder, str | Path):
+        loaded = present.encoder.unloaded()
+        loaded.load(encoder)
+    elif callable(encoder):
+        model = make_model(present.encoder.unloaded())
+        encoder(model)
+        loaded = get_encoder(model)
+    elif encoder is not None:
+        raise _refuse(present, "encoder", encoder, "a folder, a name on the hub, or a function that loads weights")
+    if not loaded.is_loaded:
+        raise _ask_for(present, "encoder", "spacy-sapbert.HuggingFaceEncoder.v1")
+    return loaded
+
+
+def read_terminology(terminology: Any, present: Snapshot) -> Terminology:
+    """Read a terminology if it is given as its reader; the present one if none is given."""
+    if terminology is None:
+        if present.built is None:
+            raise _ask_for(present, "terminology", "spacy-sapbert.OboTerminology.v1")
+        return present.built.terminology
+    is_read = callable(terminology)
+    terminology = terminology() if is_read else terminology
+    if not isinstance(terminology, Terminology):
+        raise _refuse(present, "terminology", terminology, "a Terminology, as `spacy_sapbert.read_obo(path)` makes it")
+    if is_read:
+        say(f"The linker '{present.name}' has {summarize(terminology)}")
+    return terminology
+
+
+def _refuse(present: Snapshot, key: str, found: Any, expected: str) -> TypeError:
+    return TypeError(
+        f"`initialize` of the linker '{present.name}' got a {type(found).__name__} as its {key}, but takes {expected}."
+    )
+
+
+def _ask_for(present: Snapshot, key: str, example: str) -> ValueError:
+    name = present.name
+    return ValueError(
+        f"The linker '{name}' can't be initialized without its {key}. Set [initialize.components.{name}.{key}] in the "
+        f'config, for example with @misc = "{example}", or pass `{key}=` to `initialize`.'
+    )
 
 
 def save(snapshot: Snapshot, path: Path, exclude: Iterable[str]) -> None:
