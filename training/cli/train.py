@@ -17,6 +17,7 @@ from .application import (
     find_config,
     parse_numbers,
     read_overrides,
+    refuse_options,
 )
 
 of_several = partial(typer.Option, rich_help_panel="Options for several encoders")
@@ -129,6 +130,7 @@ def sweep(
 
 @command(TRAIN, "export output/quick output/my_encoder --dtype bf16")
 def export(
+    context: typer.Context,
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="A run, or several runs or encoders to average")],
     output: Annotated[Path, typer.Argument(help="The folder for the encoder")],
     dtype: Annotated[str, typer.Option(help="Stored weights: fp32, or bf16 for half the size; empty: the run's")] = "",
@@ -154,11 +156,8 @@ def export(
 
     if notes and not Path(notes).is_file():
         raise FileNotFoundError(f"There is no file {notes} (seen from {Path.cwd()}), given as --notes.")
-    of_one = {"--base-share": base_share, "--step": "" if step is None else step, "--held-out": held_out}
-    for option, value in ({"--shares": shares} if len(runs) == 1 else of_one).items():
-        if value != "":
-            wanted = "two encoders or more" if option == "--shares" else "one run alone"
-            raise ValueError(f"{option} is {value!r}, but goes with {wanted}. Leave it out.")
+    kind, refused = ("one run", {"shares"}) if len(runs) == 1 else ("a mean", {"base_share", "step", "held_out"})
+    refuse_options(context, kind, set(context.params) - refused)
     facts = CardNotes(licence, made_by, Path(notes).read_text(encoding="utf8") if notes else "")
     if len(runs) > 1:
         # A run stands for its encoder.

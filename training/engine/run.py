@@ -111,24 +111,27 @@ def _finish(method: Method[Any], ending: Ending, description: RunDescription, ta
         f"{method.unit}_per_second": round(ending.units / max(ending.seconds, 1e-9), 2),
         **method.finish(trained, ending),
     }
-    report = _report(description, trained, training, scores, settings.run.base_share, method.dtypes[0])
-    card = write_card(report, method.purpose)
-    write_encoder(replace(trained.content, card=card.encode("utf8")), folder.encoder)
+    made = {"training": training, "held_out": scores}
+    made["export"] = {"base_share": settings.run.base_share, "dtype": method.dtypes[0]}
+    report = _write(method.purpose, description, trained, folder.encoder, made)
     write_json(folder.report, report.to_dict())
     return report
 
 
-def _report(
+def _write(
+    purpose: str,
     description: RunDescription,
     encoder: EncoderShim,
-    training: dict[str, Any],
-    scores: dict[str, Any] | None,
-    base_share: float,
-    dtype: str,
+    folder: str | Path,
+    made: dict[str, Any],
+    notes: CardNotes = NO_NOTES,
 ) -> RunReport:
-    values = description.to_dict()
+    """Write an encoder with its card, and return the report, which has what was `made` besides the description."""
+    values = {**description.to_dict(), **made}
     values["encoder"] |= {**encoder.settings.to_dict(), "trained": encoder.fingerprint}
-    return RunReport(**values, training=training, held_out=scores, export={"base_share": base_share, "dtype": dtype})
+    report = RunReport(**values)
+    write_encoder(replace(encoder.content, card=write_card(report, purpose, notes).encode("utf8")), folder)
+    return report
 
 
 def measure_names(encoder: EncoderShim, task: LinkingTask) -> dict[str, Any]:
@@ -198,11 +201,9 @@ def export_run(
         # The run's own scores, if the weights are the same.
         known = folder.read_report()
         scores = known.held_out if known is not None and known.encoder["trained"] == encoder.fingerprint else None
-    training = {"steps": data["step"], "seconds": data["seconds"]}
-    report = _report(description, encoder, training, scores, share, dtype)
-    card = write_card(report, method.purpose, notes)
-    write_encoder(replace(encoder.content, card=card.encode("utf8")), output)
-    return report
+    made = {"training": {"steps": data["step"], "seconds": data["seconds"]}, "held_out": scores}
+    made["export"] = {"base_share": share, "dtype": dtype}
+    return _write(method.purpose, description, encoder, output, made, notes)
 
 
 def read_data(settings: TrainingSettings, base: EncoderShim) -> TrainingData:

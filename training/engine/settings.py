@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from spacy.util import dict_to_dot
 from thinc.api import Config
 
-from spacy_sapbert.settings import Settings
+from spacy_sapbert.settings import Settings, as_tuple
 
 from ..encoders.bases import EncoderChoice
 
@@ -21,6 +21,14 @@ MAY_CHANGE = {
     "run": {"checkpoint_steps", "evaluation_steps", "held_out_names", "base_share", "tensorboard"},
 }
 LENGTHS = {"max_steps", "epochs"}
+
+
+def split_list(value: Any) -> Any:
+    """Split a string, as a project's variable gives it, at commas; leave other values as they are."""
+    return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else as_tuple(value)
+
+
+Listed = Annotated[tuple[str, ...], BeforeValidator(split_list)]
 
 
 class PathSettings(Settings):

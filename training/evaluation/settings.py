@@ -16,6 +16,8 @@ from spacy_sapbert.settings import Settings, Strings, as_tuple
 
 from ..data.accuracy import Figure, NearestNames, Searcher, find
 from ..data.task import LinkingTask
+from ..engine.settings import Listed as Listed
+from ..engine.settings import split_list
 from .folds import FOLD, ModelsOfFolds, list_models
 from .predictions import Prediction
 
@@ -26,11 +28,6 @@ SEED = "{seed}"
 def hash_json(data: Any) -> str:
     """Hash JSON data."""
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
-
-
-def split_list(value: Any) -> Any:
-    """Split a string, as a project's variable gives it, at commas; leave other values as they are."""
-    return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else as_tuple(value)
 
 
 def split_named(value: Any) -> Any:
@@ -46,7 +43,6 @@ def split_named(value: Any) -> Any:
     return named
 
 
-Listed = Annotated[tuple[str, ...], BeforeValidator(split_list)]
 Named = Annotated[dict[str, str], BeforeValidator(split_named)]
 Seeds = Annotated[tuple[int, ...], BeforeValidator(as_tuple)]
 

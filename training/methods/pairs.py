@@ -252,7 +252,6 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
         return names, np.tile(self.data.labels[rows], 2)
 
     def batches(self, start: int) -> Iterator[Any]:
-        """Iterate over rows of pairs. See `Method.batches`."""
         return self.order.iterate(start)
 
     def find_neighbours(self) -> np.ndarray:

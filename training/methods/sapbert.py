@@ -54,13 +54,11 @@ class Sapbert(PairMethod[SapbertSettings]):
     Settings = SapbertSettings
 
     def build(self) -> Model:
-        """Tokenise names, order batches and make the model. See `Method.build`."""
         self.tokenise(self.base)
         self.prepare_batches()
         return Model(make_transformer(self.base.source, self.settings))
 
     def loss(self, batch: np.ndarray, scale: float) -> dict[str, Any]:
-        """Compute the loss of pairs. See `Method.loss`."""
         names, labels = self.list_names(batch)
         loss, counts = self.gradient.compute(
             self.take_tokens(names), lambda vectors: self.measure_pairs(vectors, names, labels), scale=scale

@@ -284,7 +284,6 @@ class Static(PairMethod[StaticSettings]):
     text_targets: np.ndarray
 
     def load(self) -> TrainingData:
-        """Read pairs and strings. See `Method.load`."""
         learned, path = super().load(), self.settings.paths.texts
         if (width := self.settings.table.width) > self.base.width:
             refuse("table.width", width, f"at most {self.base.width}, the width of the teacher's vectors")
@@ -334,11 +333,9 @@ class Static(PairMethod[StaticSettings]):
         return table
 
     def make_optimizer(self) -> RowAdagrad:
-        """Make the optimizer. See `Method.make_optimizer`."""
         return RowAdagrad(self.model.parameters(), lr=self.settings.optimizer.learning_rate)
 
     def batches(self, start: int) -> Iterator[StaticStep]:
-        """Iterate over rows of pairs and of strings. See `Method.batches`."""
         n = self.settings.batch.texts if self.settings.distillation.texts else 0
         for step, pairs in enumerate(super().batches(start), start):
             rng = np.random.default_rng([self.settings.run.seed, step])

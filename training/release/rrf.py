@@ -45,14 +45,10 @@ MEANINGS = Path(__file__).with_name("columns.tsv")
 class Relation(NamedTuple):
     """A relation of two concepts."""
 
-    head: str
-    """The id of the concept that has the relation."""
-    label: str
-    """The relation, RELA, such as "part_of"."""
-    tail: str
-    """The id of the other concept."""
-    source: str
-    """The source, SAB."""
+    head: str  # The id of the concept that has the relation.
+    label: str  # RELA, such as "part_of".
+    tail: str  # The id of the other concept.
+    source: str  # SAB.
 
 
 def write_rrf(

@@ -20,7 +20,7 @@ from training.data.accuracy import ACCURACY, ANY_TIED, NearestNames, judge
 from training.data.mentions import read_dictionary_rows, read_mentions
 from training.data.run_folder import write_json
 from training.data.task import LinkingTask
-from training.evaluation.settings import split_list
+from training.engine.settings import split_list
 from training.markup import format_rows
 
 SCRIPTS = Path(__file__).resolve().parent

@@ -12,9 +12,10 @@ from peers import SCRIPTS
 from spacy_sapbert.files import fill_folder, hash_file
 from training.bench import MB, Contestant, Turns, describe, take_turns, write_report
 from training.data.run_folder import write_json
+from training.engine.settings import split_list
 from training.evaluation.documents import read_terminology
 from training.evaluation.recognition import ConceptIds, RecognitionSettings, RecognitionTask, score
-from training.evaluation.settings import Limits, split_list
+from training.evaluation.settings import Limits
 from training.markup import format_rows
 
 

@@ -222,10 +222,10 @@ def test_encoders_that_do_not_fit_are_refused(folders, tmp_path, write, message)
     "n, options, message",
     [
         (2, {"--dtype": "int8"}, "Unknown dtype"),
-        (2, {"--base-share": "0.5"}, "--base-share is .*one run alone"),
-        (2, {"--step": "0"}, "--step is .*one run alone"),
-        (2, {"--held-out": "a.json"}, "--held-out is .*one run alone"),
-        (1, {"--shares": "1"}, "--shares is '1'.*two encoders or more"),
+        (2, {"--base-share": "0.5"}, "--base-share is no option for a mean"),
+        (2, {"--step": "0"}, "--step is no option for a mean"),
+        (2, {"--held-out": "a.json"}, "--held-out is no option for a mean"),
+        (1, {"--shares": "1"}, "--shares is no option for one run"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(folders, tmp_path, n, options, message):

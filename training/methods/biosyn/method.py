@@ -29,7 +29,15 @@ from ...encoders.bases import EncoderChoice
 from ...engine.gradient import join_chunks
 from ...engine.method import Ending, Method, Model, TrainingData, copy_transformer
 from ...engine.nearest import search_on_device
-from ...engine.settings import BatchSettings, OptimizerSettings, PathSettings, RunSettings, TrainingSettings, refuse
+from ...engine.settings import (
+    BatchSettings,
+    Listed,
+    OptimizerSettings,
+    PathSettings,
+    RunSettings,
+    TrainingSettings,
+    refuse,
+)
 from .sparse import BIOSYN_FILE, SparseEncoder, score_sparse, search_blocks
 
 if TYPE_CHECKING:
@@ -39,8 +47,8 @@ if TYPE_CHECKING:
 class BioSynPaths(PathSettings):
     """Paths of a run."""
 
-    mentions: str = Field(
-        pattern=r"[^,\s]", description="Files of mentions, separated by commas: the training and development parts."
+    mentions: Listed = Field(
+        min_length=1, description="Files of mentions, with commas between: the training and development parts."
     )
     dictionary: str = Field(description="The file of ids and names, without training mentions.")
 
@@ -197,10 +205,8 @@ class BioSyn(Method[BioSynSettings]):
     sparse_candidates: np.ndarray | None = None
 
     def load(self) -> TrainingData:
-        """Read mentions and dictionary. See `Method.load`."""
         paths = self.settings.paths
-        files = [file.strip() for file in paths.mentions.split(",") if file.strip()]
-        self.data = read_biosyn_data(files, paths.dictionary)
+        self.data = read_biosyn_data(paths.mentions, paths.dictionary)
         sources = self.data.report["sources"]
         hashes = {
             "mentions": [source["sha256"] for source in sources["mentions"]],
@@ -210,7 +216,6 @@ class BioSyn(Method[BioSynSettings]):
         return TrainingData(paths.dictionary, self.data.report, hashes, concepts)
 
     def build(self) -> Model:
-        """Tokenise names, and make sparse vectors and the model. See `Method.build`."""
         self.epochs: list[dict[str, Any]] = []
         self.steps_per_epoch = math.ceil(len(self.data.mentions) / self.settings.batch.mentions)
         steps, limit = self.settings.batch.epochs * self.steps_per_epoch, self.settings.batch.max_steps
@@ -310,7 +315,6 @@ class BioSyn(Method[BioSynSettings]):
         return {**state, "candidates": torch.from_numpy(self.candidates)} if self.epochs else state
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Restore epochs and candidates. See `Method.load_state`."""
         self.epochs = state["epochs"]
         if self.epochs:
             self._set_candidates(state["candidates"].numpy())

@@ -64,22 +64,22 @@ class SynonymTable(ConceptNames):
 
 def choose_names(terminology: Terminology, data: NameData, path: str) -> pl.DataFrame:
     """List the names to learn from: concept, name and language."""
-    names, languages = terminology.names.select("concept", "name", "language"), data.list_languages()
+    names = terminology.names.select("concept", "name", "language")
     known = sorted(names["language"].unique())
-    if languages is None and len(known) == 1:
-        warnings.warn(
-            f"Names of all languages are wanted, and those in {path} are all in {known[0]}. If it was read for one "
-            "language only, read it with `preprocess --languages all`.",
-            stacklevel=2,
-        )
-    elif languages is not None:
-        if missing := sorted(set(languages) - set(known)):
+    if data.languages != ("all",):
+        if missing := sorted(set(data.languages) - set(known)):
             raise ValueError(
                 f"The terminology {path} has no names in {', '.join(missing)}; it has names in "
                 f"{', '.join(known) or 'none'}. Correct data.languages, or read the release with these languages "
                 "(`preprocess --languages`)."
             )
-        names = names.filter(pl.col("language").is_in(languages))
+        names = names.filter(pl.col("language").is_in(data.languages))
+    elif len(known) == 1:
+        warnings.warn(
+            f"Names of all languages are wanted, and those in {path} are all in {known[0]}. If it was read for one "
+            "language only, read it with `preprocess --languages all`.",
+            stacklevel=2,
+        )
     if data.lower_case:
         names = names.with_columns(pl.col("name").str.to_lowercase())
     if data.clean_names:

@@ -215,7 +215,6 @@ class Coder(CoderFamily[CoderSettings]):
     table: Graph
 
     def load(self) -> TrainingData:
-        """Read triples and names. See `Method.load`."""
         paths = self.settings.paths
         self.table = load_graph(paths, self.settings.data)
         if self.settings.loss.relations != "none" and (self.table.tails == self.table.tails[0]).all():
@@ -227,7 +226,6 @@ class Coder(CoderFamily[CoderSettings]):
         return TrainingData(paths.terminology, self.table.report, self.table.identity, self.table.concepts.to_list())
 
     def build(self) -> Model:
-        """Tokenise names, and make sampler, relations, loss and model. See `Method.build`."""
         settings, batch, n_labels = self.settings, self.settings.batch, len(self.table.labels)
         kind, width = settings.loss.relations, self.base.source.transformer.config.hidden_size
         self.tokens = self.make_tokens(self.table.names, self.base)
@@ -259,7 +257,6 @@ class Coder(CoderFamily[CoderSettings]):
         return {**entry, "triplets": len(batch.relations), **counts}
 
     def finish(self, trained: EncoderShim, ending: Ending) -> dict[str, Any]:
-        """Save relations. See `Method.finish`."""
         if self.relations is not None:
             self.relations.save(self.table.labels, trained.fingerprint, self.folder.path / RELATIONS_FILE)
         return {}
@@ -284,13 +281,11 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
     neighbours: np.ndarray
 
     def load(self) -> TrainingData:
-        """Read the names. See `Method.load`."""
         path, settings = self.settings.paths.terminology, self.settings
         self.table = load_synonyms(path, settings.data, settings.batch.neighbours)
         return TrainingData(path, self.table.report, self.table.identity, self.table.concepts.to_list())
 
     def build(self) -> Model:
-        """Tokenise names, and make sampler, loss and model. See `Method.build`."""
         batch = self.settings.batch
         self.tokens = self.make_tokens(self.table.names, self.base)
         self.constants = self.settings.terms.resolve("none", self.base.width)

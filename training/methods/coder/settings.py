@@ -10,7 +10,15 @@ from typing_extensions import Self
 from spacy_sapbert.settings import Settings
 
 from ...encoders.bases import EncoderChoice
-from ...engine.settings import BatchSettings, OptimizerSettings, PathSettings, Schedule, TrainingSettings, refuse
+from ...engine.settings import (
+    BatchSettings,
+    Listed,
+    OptimizerSettings,
+    PathSettings,
+    Schedule,
+    TrainingSettings,
+    refuse,
+)
 
 RelationKind = Literal["none", "diagonal", "full", "transe", "transe_margin"]
 RelationStart = Literal["identity", "normal"]
@@ -31,20 +39,13 @@ class LongerNames(EncoderChoice):
 class NameData(Settings):
     """The training names."""
 
-    languages: str = Field(
-        default="ENG", pattern=r"[^,\s]", description='LAT of the names, separated by commas, or "all".'
-    )
+    languages: Listed = Field(default=("ENG",), min_length=1, description='LAT of the names, or "all".')
     lower_case: bool = Field(default=True, description="Lower-case names.")
     clean_names: bool = Field(
         default=False,
         description='Clean names as CODER\'s released code does: lower case, without "NOS" and text in brackets, '
         "hyphens as spaces. Not in the paper.",
     )
-
-    def list_languages(self) -> list[str] | None:
-        """Split the list of languages; None for all."""
-        found = self.languages.replace(",", " ").split()
-        return None if found == ["all"] else found
 
 
 class SimilarityConstants(Settings):
