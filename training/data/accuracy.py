@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,19 +30,9 @@ class Figure(NamedTuple):
     n: int  # The mentions, pairs or triples that it counts.
 
 
-class Searcher(Protocol):
-    """What finds names for queries."""
-
-    def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find names.
-
-        names (Sequence[str]): The dictionary.
-        queries (Sequence[str]): The queries.
-        k (int): Names of each query; at most the number of names.
-        RETURNS (tuple[ndarray, ndarray]): Rows of names, shape (queries, k), int64, best first, equal ones by row,
-            padded with -1; and their scores, float32, padded with -inf.
-        """
-        ...
+# Finds k names of a dictionary at most for each query. Given names, queries and k, it returns the rows of names, shape
+# (queries, k), int64, best first, equal ones by row, padded with -1; and their scores, float32, padded with -inf.
+Search = Callable[[Sequence[str], Sequence[str], int], tuple[np.ndarray, np.ndarray]]
 
 
 class NearestNames(NamedTuple):
@@ -65,7 +55,7 @@ class Hits(NamedTuple):
         return dict(zip(self.labels, means.tolist(), strict=True))
 
 
-def find(system: Searcher, task: LinkingTask) -> NearestNames:
+def find(search: Search, task: LinkingTask) -> NearestNames:
     """Search the distinct queries of a task: at most `SEARCHED_ROWS` names of each. An empty query finds nothing:
     it could only be right by chance."""
     k = min(SEARCHED_ROWS, len(task.names))
@@ -74,7 +64,7 @@ def find(system: Searcher, task: LinkingTask) -> NearestNames:
     rows = np.full((len(queries) + 1, k), -1, dtype=np.int64)
     scores = np.full((len(queries) + 1, k), -np.inf, dtype=np.float32)
     if queries:
-        rows[:-1], scores[:-1] = system.search(task.names, queries, k)
+        rows[:-1], scores[:-1] = search(task.names, queries, k)
     order = [place.get(query, len(queries)) for query in task.queries]
     return NearestNames(rows[order], scores[order])
 
@@ -138,16 +128,15 @@ def evaluate_names(
     rows with the highest inner products.
     """
 
-    class Encoded:
-        def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-            strings = list(dict.fromkeys([*names, *queries]))
-            row_of = {string: row for row, string in enumerate(strings)}
-            vectors = encode(strings)
-            vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), SMALLEST_LENGTH)
-            right, left = (vectors[[row_of[string] for string in part]] for part in (names, queries))
-            return search(right, left, k)
+    def compare(names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+        strings = list(dict.fromkeys([*names, *queries]))
+        row_of = {string: row for row, string in enumerate(strings)}
+        vectors = encode(strings)
+        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), SMALLEST_LENGTH)
+        right, left = (vectors[[row_of[string] for string in part]] for part in (names, queries))
+        return search(right, left, k)
 
-    return list_named(task, summarise(task, judge(task, find(Encoded(), task))))
+    return list_named(task, summarise(task, judge(task, find(compare, task))))
 
 
 def list_named(task: LinkingTask, figures: Sequence[Figure]) -> dict[str, Any]:

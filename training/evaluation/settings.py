@@ -7,14 +7,14 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, cast
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 
 from pydantic import BeforeValidator, PrivateAttr
 from typing_extensions import Self
 
 from spacy_sapbert.settings import Settings, Strings, as_tuple
 
-from ..data.accuracy import Figure, NearestNames, Searcher, find
+from ..data.accuracy import Figure, NearestNames, find
 from ..data.task import LinkingTask
 from ..engine.settings import Listed as Listed
 from ..engine.settings import split_list
@@ -52,7 +52,7 @@ class System(Settings):
 
     What it can do stands in `gives`; each of these is a method or an attribute of it:
 
-    search: finds names for queries, see `training.data.accuracy.Searcher`.
+    search: finds names for queries, see `training.data.accuracy.Search`.
     encode: encodes strings: vectors of any length, float32, zeros for unknown ones; and which of them are known.
     take: finds the vectors of concepts, zeros for unknown ones; and tells which of them are known.
     nlp: a pipeline that links mentions in documents.
@@ -125,7 +125,7 @@ class System(Settings):
 
     def find(self, task: LinkingTask) -> NearestNames:
         """Search the queries of a linking task."""
-        return find(cast(Searcher, self), task)
+        return find(self.search, task)  # type: ignore[attr-defined]  # by those that give it
 
     def describe_search(self) -> dict[str, Any]:
         """Describe the last search for a report."""

@@ -33,7 +33,7 @@ class Rehearsed:
 
 
 def measure(system, task):
-    return list_named(task, summarise(task, judge(task, find(system, task))))
+    return list_named(task, summarise(task, judge(task, find(system.search, task))))
 
 
 def test_accuracy_equals_a_naive_loop(encoder):

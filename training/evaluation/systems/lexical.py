@@ -110,7 +110,7 @@ class DictionaryBackoff:
         return {"kind": "backoff", "over": self.system.identity, "known": hash_json(sorted(self._known.items()))}
 
     def find(self, task: LinkingTask) -> NearestNames:
-        return find(self, task)
+        return find(self.search, task)
 
     def describe_search(self) -> dict[str, Any]:
         """Say how many queries each step has answered."""

@@ -24,7 +24,7 @@ def search_blocks(
     score: Score, n_queries: int, n_names: int, k: int, *, above: float = -np.inf
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the k names with the highest scores above a limit, block after block; equal scores by row. Rows and scores
-    are as `Searcher.search` returns them."""
+    are as a `Search` returns them."""
     rows = np.full((n_queries, k), -1, dtype=np.int64)
     scores = np.full((n_queries, k), -np.inf, dtype=np.float32)
     for first in range(0, n_queries, QUERY_BLOCK):
@@ -50,7 +50,7 @@ def take_top(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, 
 
 
 def pad(found: list[tuple[np.ndarray, np.ndarray]], k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Put rows and scores of the at most k names found for each query into one array, as `Searcher.search` does."""
+    """Put rows and scores of the at most k names found for each query into one array, as a `Search` does."""
     all_rows = np.full((len(found), k), -1, dtype=np.int64)
     all_scores = np.full((len(found), k), -np.inf, dtype=np.float32)
     for query, (rows, scores) in enumerate(found):
