@@ -22,7 +22,8 @@ AbbreviationForms = Literal["both", "long_form", "short_form"]
 DIGITS = 6
 # How far the best candidate of a short form stays behind that of the long form.
 MARGIN = 0.001
-COLUMNS = ("concept", "name", "form", "score")
+# The columns of a table of candidates.
+ROW = np.dtype([("concept", np.int64), ("name", np.int64), ("form", np.int64), ("score", np.float64)])
 # The longest names in clinical terminologies have a few hundred characters.
 MAX_LENGTH = 1000
 
@@ -172,12 +173,17 @@ class Candidates:
         if len(parts) == 1:
             return parts[0]
         lengths = np.concatenate([np.zeros(0, dtype=np.int64), *(part.lengths for part in parts)])
-        columns = (np.concatenate([getattr(part, key) for part in parts]) for key in COLUMNS)
+        columns = map(np.concatenate, zip(*(part.columns for part in parts), strict=True))
         forms = [forms for part in parts for forms in part.forms]
         return cls(forms, make_offsets(lengths), *columns)
 
     def __len__(self) -> int:
         return len(self.forms)
+
+    @property
+    def columns(self) -> list[np.ndarray]:
+        """Return concept, name, form and score of all candidates."""
+        return [getattr(self, key) for key in ROW.names or ()]
 
     @property
     def lengths(self) -> np.ndarray:
@@ -200,8 +206,8 @@ class Candidates:
 
     def _select(self, rows: np.ndarray, forms: Sequence[tuple[str, ...]], offsets: np.ndarray) -> Candidates:
         probability = None if self.probability is None else self.probability[rows]
-        columns = {key: getattr(self, key)[rows] for key in COLUMNS}
-        return Candidates(forms, offsets, probability=probability, **columns)
+        concept, name, form, score = (column[rows] for column in self.columns)
+        return Candidates(forms, offsets, concept, name, form, score, probability)
 
     def cut(self, k: int) -> Candidates:
         """Keep the `k` best candidates of each mention, and those with the score of the last one."""

@@ -5,8 +5,8 @@ ids of many strings are kept like this, because a list of millions of arrays tak
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from typing_extensions import Self
@@ -49,17 +49,6 @@ def list_owners(offsets: np.ndarray) -> np.ndarray:
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
-def join_slices(starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Put slices of an array one behind the other, in any order, each as often as it is wanted.
-
-    starts (ndarray): Where each slice starts.
-    lengths (ndarray): How many values it has.
-    RETURNS (tuple[ndarray, ndarray]): The places of all values in the array, and the offsets of the slices among these.
-    """
-    offsets = make_offsets(lengths)
-    return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths), offsets
-
-
 def take_lists(offsets: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Take some lists, in any order, each as often as it is wanted.
 
@@ -68,7 +57,9 @@ def take_lists(offsets: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np
     RETURNS (tuple[ndarray, ndarray]): The places of their values among all values, and their own offsets.
     """
     starts = offsets[numbers]
-    return join_slices(starts, offsets[numbers + 1] - starts)
+    lengths = offsets[numbers + 1] - starts
+    taken = make_offsets(lengths)
+    return np.arange(taken[-1]) + np.repeat(starts - taken[:-1], lengths), taken
 
 
 def sum_lists(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -79,6 +70,33 @@ def sum_lists(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     RETURNS (ndarray): One sum for each list; int64.
     """
     return np.diff(make_offsets(values)[offsets])
+
+
+def pack_lists(columns: Iterable[np.ndarray], offsets: np.ndarray, dtype: np.dtype[Any]) -> list[bytes]:
+    """Pack lists into bytes that can be kept one by one: small, and quickly put together again.
+
+    columns (Iterable[ndarray]): Values of all lists, one array for each field.
+    offsets (ndarray): The offsets of the lists.
+    dtype (dtype): The names and types of the fields.
+    RETURNS (list[bytes]): The bytes of each list.
+    """
+    rows = np.empty(int(offsets[-1]), dtype=dtype)
+    for name, column in zip(dtype.names or (), columns, strict=True):
+        rows[name] = column
+    data, bounds = rows.tobytes(), (offsets * dtype.itemsize).tolist()
+    return [data[start:end] for start, end in pairwise(bounds)]
+
+
+def unpack_lists(parts: Sequence[bytes], dtype: np.dtype[Any]) -> tuple[list[np.ndarray], np.ndarray]:
+    """Put lists together that `pack_lists` has packed, in any order.
+
+    parts (Sequence[bytes]): The bytes of each list.
+    dtype (dtype): The names and types of the fields.
+    RETURNS (tuple[list[ndarray], ndarray]): The columns, and the offsets of the lists.
+    """
+    rows = np.frombuffer(b"".join(parts), dtype=dtype)
+    offsets = make_offsets([len(part) // dtype.itemsize for part in parts])
+    return [np.ascontiguousarray(rows[name]) for name in dtype.names or ()], offsets
 
 
 class TokenLists(Sequence[np.ndarray]):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import AfterValidator, Field
@@ -15,9 +13,11 @@ from spacy.tokens import Doc, Span
 
 from .abbreviations.component import Abbreviations, abbreviations_by_start
 from .annotations import ATTRIBUTE, AttributeName, read_match
+from .caches import Derived, LRUCache
 from .candidates import (
     DIGITS,
     NO_MATCH,
+    ROW,
     AbbreviationForms,
     Candidate,
     Candidates,
@@ -29,8 +29,7 @@ from .candidates import (
     merge_forms,
 )
 from .encoder.settings import find_threshold
-from .forking import EditLock, free_in_children
-from .ragged import TokenLists
+from .ragged import TokenLists, pack_lists, unpack_lists
 from .settings import Settings, Strings
 from .text import normalize_name
 
@@ -38,13 +37,8 @@ if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
     from .retrieval.retriever import Retriever
 
-Value = TypeVar("Value")
 # More distinct strings than a batch of documents has; 8 MB with vectors of 256 numbers.
 RECENT_VECTORS = 8192
-# For other settings, as `find` takes them, or other pipelines with the same linker.
-KEPT_DERIVED = 8
-# The candidates of a query are remembered as the bytes of such rows: small, and quickly put together.
-ROW = np.dtype([("concept", np.int64), ("name", np.int64), ("score", np.float64)])
 
 
 def _check_template(url: str) -> str:
@@ -116,65 +110,6 @@ class LinkerSettings(Settings):
         )
 
 
-class LRUCache(Generic[Value]):
-    """Map keys to the most recently used values, `size` of them. Threads can share a cache."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._values: OrderedDict[Hashable, Value] = OrderedDict()
-        self._lock = free_in_children(Lock())
-
-    def get(self, key: Hashable) -> Value | None:
-        """Return a value and mark it as used."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
-
-    def put(self, key: Hashable, value: Value) -> None:
-        """Store a value. If the cache is full, drop the least recently used value."""
-        with self._lock:
-            self._values[key] = value
-            self._values.move_to_end(key)
-            while len(self._values) > self.size:
-                self._values.popitem(last=False)
-
-    def __reduce__(self) -> tuple[type[LRUCache[Value]], tuple[int]]:
-        # Locks cannot be pickled, and a copy can fill its own cache.
-        return type(self), (self.size,)
-
-
-class Derived:
-    """What components have made of a snapshot, each for its settings. Pipelines and threads can share a component,
-    because nothing of this is kept in the component. Keys are compared by identity first, so long settings cost
-    nothing."""
-
-    def __init__(self) -> None:
-        self._made: dict[str, list[tuple[Hashable, Any]]] = {}
-        self._lock = EditLock()
-
-    def get(self, kind: str, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return what was made for a key, or make it. The last few of each kind are kept."""
-        for known, value in self._made.get(kind, ()):
-            if known == key:
-                return cast(Value, value)
-        with self._lock:
-            # Another thread may have been first.
-            for known, value in self._made.get(kind, ()):
-                if known == key:
-                    return cast(Value, value)
-            value = make()
-            self._made[kind] = [(key, value), *self._made.get(kind, ())][:KEPT_DERIVED]
-        return value
-
-    def clear(self) -> None:
-        """Forget everything, so that memory is free at once: much of it holds the snapshot itself."""
-        self._made = {}
-
-    def __reduce__(self) -> tuple[type[Derived], tuple[()]]:
-        return type(self), ()
-
-
 @dataclass(frozen=True)
 class Snapshot:
     """Encoder, terminology, index and caches of a linker at one moment. Every change of a linker makes another
@@ -185,7 +120,7 @@ class Snapshot:
     encoder: EncoderShim
     # Terminology and index, built with this encoder; None before `initialize`.
     built: Retriever | None
-    # Candidates that were found with them, by depth, string and filter.
+    # Candidates that were found with them, by depth, string and filter, as `pack_lists` makes them.
     cache: LRUCache[bytes]
     # Vectors of the last strings, which a reranker behind the linker looks up again.
     vectors: LRUCache[np.ndarray]
@@ -250,15 +185,12 @@ class Snapshot:
         vectors = dict(zip(texts, self.encode(texts, batch_size), strict=True)) if texts else {}
         for allowed, asked in by_filter.items():
             found = self.retriever.find(asked, np.stack([vectors[text] for text in asked]), k, allowed)
-            for text, packed in zip(asked, _pack(found), strict=True):
+            found = replace(found, score=np.minimum(found.score, 1.0))
+            for text, packed in zip(asked, pack_lists(found.columns, found.offsets, ROW), strict=True):
                 known[text, allowed] = packed
                 self.cache.put((k, text, allowed), packed)
-        parts = [packed or b"" for packed in known.values()]
-        rows = np.frombuffer(b"".join(parts), dtype=ROW)
-        offsets = np.cumsum([0, *(len(packed) // ROW.itemsize for packed in parts)])
-        concept, name, score = (np.ascontiguousarray(rows[column]) for column in ("concept", "name", "score"))
-        form = np.zeros(len(rows), dtype=np.int64)
-        return Candidates([(text,) for text, _ in queries], offsets, concept, name, form, score)
+        columns, offsets = unpack_lists([packed or b"" for packed in known.values()], ROW)
+        return Candidates([(text,) for text, _ in queries], offsets, *columns)
 
     def encode(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
         """Encode distinct strings. The last ones are remembered. A string without a known token gets zeros: all such
@@ -279,13 +211,6 @@ class Snapshot:
             # A copy, because a view would keep the vectors of all others.
             self.vectors.put(texts[missing[n]], vector.copy())
         return vectors
-
-
-def _pack(found: Candidates) -> list[bytes]:
-    rows = np.empty(len(found.concept), dtype=ROW)
-    rows["concept"], rows["name"], rows["score"] = found.concept, found.name, np.minimum(found.score, 1.0)
-    data, ends = rows.tobytes(), (found.offsets * ROW.itemsize).tolist()
-    return [data[start:end] for start, end in zip(ends[:-1], ends[1:], strict=True)]
 
 
 def _make_filters(settings: LinkerSettings, retriever: Retriever) -> tuple[ConceptFilter, dict[str, ConceptFilter]]:

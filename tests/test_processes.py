@@ -12,8 +12,8 @@ from contextlib import suppress
 import pytest
 from linked import assert_same, links
 
+from spacy_sapbert.caches import LRUCache
 from spacy_sapbert.forking import EditLock, kept_property
-from spacy_sapbert.snapshot import LRUCache
 
 needs_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 TEXTS = [

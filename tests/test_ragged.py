@@ -29,8 +29,12 @@ def test_ragged_arrays_are_lists_of_lists(lists, data):
     places, taken = ragged.take_lists(offsets, np.array(numbers, dtype=np.int64))
     assert values[places].tolist() == flatten(lists[number] for number in numbers)
     assert np.diff(taken).tolist() == [len(lists[number]) for number in numbers]
-    joined, again = ragged.join_slices(offsets[numbers], np.diff(taken))
-    assert joined.tolist() == places.tolist()
+    row = np.dtype([("value", np.int64), ("parts", np.float32, (2,))])
+    parts = np.stack([values, -values], axis=1).astype(np.float32)
+    packed = ragged.pack_lists([values, parts], offsets, row)
+    (kept, of_kept), again = ragged.unpack_lists([packed[number] for number in numbers], row)
+    assert kept.tolist() == values[places].tolist()
+    assert of_kept.tolist() == parts[places].tolist()
     assert again.tolist() == taken.tolist()
 
 

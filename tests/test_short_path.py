@@ -19,6 +19,7 @@ ROOT = Path(spacy_sapbert.__file__).parent
 TO_CANDIDATES = [
     "linker.py",
     "snapshot.py",
+    "caches.py",
     "candidates.py",
     "abbreviations/component.py",
     "text.py",

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from linked import ids
 
-from spacy_sapbert import saving
+from spacy_sapbert import building
+from spacy_sapbert.caches import LRUCache
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.retrieval.retriever import Retriever
-from spacy_sapbert.snapshot import LRUCache
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, edits
 
 NAMES = sorted({name for _, names, _ in CONCEPTS.values() for name in names})
@@ -183,8 +183,8 @@ def test_a_folder_has_one_state_of_a_linker_that_is_edited_while_it_is_saved(lin
 
         monkeypatch.setattr(owner, name, edit_and_write)
 
-    edit_before(saving, "write_encoder")
-    edit_before(saving, "write_manifest")
+    edit_before(building, "write_encoder")
+    edit_before(building, "write_manifest")
     edit_before(Retriever, "to_disk")
     edit_before(Terminology, "to_disk")
     linker.to_disk(tmp_path / "saved")

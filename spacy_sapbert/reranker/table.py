@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..candidates import Candidates, Mentions
-from ..forking import free_in_children
-from ..ragged import join_slices, take_lists
+from ..caches import LRUCache
+from ..candidates import ROW, Candidates, Mentions
+from ..ragged import pack_lists, take_lists, unpack_lists
 from .features import QUERY, ConceptFacts, compute_document_features, compute_query_features
-from .memory import ADDED, AnnotationMemory, Lookup, Recollections
+from .memory import AnnotationMemory, Lookup, Recollections
 from .network import ListInput, Lists
 from .prior import BEFORE_TRAINING, PRIOR
 
@@ -64,7 +63,9 @@ class CandidateTable:
         self._filters: list[ConceptFilter] = []
         # For filters by their numbers, which concepts of the memory may become candidates.
         self._allowed: dict[int, np.ndarray] = {}
-        self._cache = _Cache(size, n_candidates + ADDED, len(QUERY if is_trained else BEFORE_TRAINING))
+        n_features = len(QUERY if is_trained else BEFORE_TRAINING)
+        self._row = np.dtype([*ROW.descr, ("features", np.float32, (n_features,))])
+        self._cache = LRUCache[bytes](size)
         if memory is not None:
             self._of_memory = self.facts.number_ids(memory.concepts)
             order = np.argsort(self._of_memory, kind="stable")
@@ -91,18 +92,19 @@ class CandidateTable:
 
     def look_up(self, keys: Sequence[MentionKey]) -> FeaturedCandidates:
         """Get the candidates of mentions. Equal ones are made once."""
-        known, table = self._cache.read(dict.fromkeys(keys))
-        places = {key: place for place, key in enumerate(known)}
-        missing = [key for key in dict.fromkeys(keys) if key not in places]
-        parts = [table]
+        known = {key: self._cache.get(key) for key in keys}
+        missing = [key for key, packed in known.items() if packed is None]
         for start in range(0, len(missing), MADE_AT_ONCE):
             asked = missing[start : start + MADE_AT_ONCE]
-            places.update(zip(asked, range(len(places), len(places) + len(asked)), strict=True))
-            parts.append(self._make(asked))
-            self._cache.add(asked, parts[-1])
-        if missing:
-            candidates, features = zip(*parts, strict=True)
-            table = FeaturedCandidates(Candidates.join(candidates), np.concatenate(features))
+            found, features = self._make(asked)
+            for key, packed in zip(
+                asked, pack_lists([*found.columns, features], found.offsets, self._row), strict=True
+            ):
+                known[key] = packed
+                self._cache.put(key, packed)
+        (*columns, features), offsets = unpack_lists([packed or b"" for packed in known.values()], self._row)
+        table = FeaturedCandidates(Candidates([key.forms for key in known], offsets, *columns), features)
+        places = {key: place for place, key in enumerate(known)}
         return table.take_mentions(np.array([places[key] for key in keys], dtype=np.int64))
 
     def read(self, keys: Sequence[MentionKey], documents: Sequence[int]) -> tuple[Candidates, ListInput, np.ndarray]:
@@ -181,45 +183,3 @@ class CandidateTable:
                 [row >= 0 and bool(names[offsets[row] : offsets[row + 1]].any()) for row in rows.tolist()], dtype=bool
             )
         return self._allowed[number]
-
-
-class _Cache:
-    """Rows of the last mentions, one after another in a few large arrays, which are emptied when they are full."""
-
-    def __init__(self, size: int, rows_each: int, n_features: int) -> None:
-        self._size, self._n_rows = size, size * rows_each
-        self._lock = free_in_children(Lock())
-        self._places: dict[MentionKey, tuple[int, int]] = {}
-        self._end = 0
-        # Memory that has not been written to is not taken.
-        kinds = (np.int64, np.int64, np.int64, np.float64)
-        self._columns = [np.empty(self._n_rows, dtype=kind) for kind in kinds]
-        self._features = np.empty((self._n_rows, n_features), dtype=np.float32)
-
-    def read(self, keys: Sequence[MentionKey] | dict[MentionKey, None]) -> tuple[list[MentionKey], FeaturedCandidates]:
-        """Copy the rows of those mentions that are there."""
-        with self._lock:
-            known = [key for key in keys if key in self._places]
-            places = np.array([self._places[key] for key in known], dtype=np.int64).reshape(len(known), 2)
-            rows, offsets = join_slices(*places.T)
-            concept, name, form, score = (column[rows] for column in self._columns)
-            features = self._features[rows]
-        candidates = Candidates([key.forms for key in known], offsets, concept, name, form, score)
-        return known, FeaturedCandidates(candidates, features)
-
-    def add(self, keys: Sequence[MentionKey], table: FeaturedCandidates) -> None:
-        """Remember mentions."""
-        found, n_rows = table.candidates, len(table.features)
-        with self._lock:
-            if self._end + n_rows > self._n_rows or len(self._places) + len(keys) > self._size:
-                self._places, self._end = {}, 0
-            if n_rows > self._n_rows or len(keys) > self._size:
-                return
-            rows = slice(self._end, self._end + n_rows)
-            for column, new in zip(self._columns, (found.concept, found.name, found.form, found.score), strict=True):
-                column[rows] = new
-            self._features[rows] = table.features
-            starts = (found.offsets[:-1] + self._end).tolist()
-            # Last, because a process can be forked at any line.
-            self._end += n_rows
-            self._places.update(zip(keys, zip(starts, found.lengths.tolist(), strict=True), strict=True))
