@@ -27,7 +27,7 @@ from .files import pack_with, unpack_with
 from .forking import EditLock
 from .scorer import with_gold_ents
 from .settings import SettingsAttributes, Strings, with_settings
-from .sharing import Shared, find_pipelines, list_rivals, list_users
+from .sharing import Shared, list_rivals, list_users
 from .snapshot import FixedLinker, LinkerSettings, Snapshot, UrlTemplate
 
 if TYPE_CHECKING:
@@ -113,8 +113,6 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
     use_gold_ents: bool
     kb_url: UrlTemplate | None
     model: Any
-    # How deep it has searched last.
-    _depth = 0
 
     @with_settings(LinkerSettings)
     def __init__(
@@ -288,12 +286,9 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         return FixedLinker(self._settings, self.get_snapshot(), self._find_depth())
 
     def _find_depth(self) -> int:
-        """Find how many candidates rerankers of its pipelines ask for. A copy in another process knows no pipeline, and
-        searches as deep as it did."""
-        if find_pipelines(self):
-            asked = (part.settings.n_candidates for part in list_users(self) if part.kind == "reranker")
-            self._depth = max(asked, default=0)
-        return self._depth
+        """Find how many candidates the components behind it ask for: those with its name as their `linker`, and with
+        `n_candidates`."""
+        return max((getattr(part, "n_candidates", 0) for part in list_users(self)), default=0)
 
     def get_candidates(self, span: Span) -> list[Candidate]:
         """Get what this linker found for a span, however many other linkers there are.
@@ -326,7 +321,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         if self.scorer is None:
             return {}
         examples = list(examples)
-        is_reranked = any(part.kind == "reranker" for part in list_users(self, [eg.predicted for eg in examples]))
+        is_reranked = any(hasattr(part, "n_candidates") for part in list_users(self, [eg.predicted for eg in examples]))
         if self._settings.use_gold_ents:
             examples = list(with_gold_ents(examples))
             # The gold entities have no ids yet, and are this linker's alone.
@@ -393,7 +388,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
     def _prepare_matchers(self, retriever: Retriever | None) -> None:
         """Make what matchers need of a terminology before the first document asks for it."""
-        if retriever is not None and any(part.kind == "matcher" for part in list_users(self)):
+        if retriever is not None and any(hasattr(part, "label_types") for part in list_users(self)):
             _ = retriever.bags
 
     def _check_filters(self, terminology: Terminology) -> None:
@@ -401,7 +396,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         from .retrieval.filters import FilterTable
 
         filters = FilterTable(terminology)
-        for part in (self, *(part for part in list_users(self) if part.kind == "matcher")):
+        for part in (self, *(part for part in list_users(self) if hasattr(part, "label_types"))):
             try:
                 filters.check_settings(part.settings.make_filter(), part.settings.label_types)
             except ValueError as error:

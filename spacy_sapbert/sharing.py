@@ -56,12 +56,12 @@ def find_pipelines(component: Shared, docs: Sequence[Doc] = ()) -> list[Language
 
 
 def list_users(linker: Any, docs: Sequence[Doc] = ()) -> list[Any]:
-    """List the matchers and rerankers that work with a linker, in all pipelines or those that documents come from."""
+    """List the components that name a linker as theirs: matchers, rerankers and any others, in all its pipelines or in
+    those that documents come from."""
     users: list[Any] = []
     for nlp in find_pipelines(linker, docs):
         name = next(name for name, part in nlp.components if part is linker)
-        shared = (part for _, part in nlp.pipeline if isinstance(part, Shared))
-        users += [part for part in shared if getattr(part, "linker", None) == name]
+        users += [part for _, part in nlp.pipeline if getattr(part, "linker", None) == name]
     return users
 
 
