@@ -1,16 +1,14 @@
 """Sweeps: what is compared, what is run again, and what the table says."""
 
-import json
 from pathlib import Path
 
 import polars as pl
 import pytest
-from pair_rows import save_triple_rows
+from command_line import run_command
+from pair_rows import build, make_names, save_triple_rows
 from scipy.stats import ttest_rel
-from typer.testing import CliRunner
+from thinc.api import Config
 
-from spacy_sapbert.terminology import TerminologyBuilder
-from training.cli import app
 from training.cli.application import parse_numbers
 from training.data.frame import SCHEMA, read_results
 from training.data.pairs import write_pairs
@@ -50,18 +48,10 @@ checkpoint_steps = 2
 """
 
 
-def make_terminology(numbers, forms=("organ {}", "part {}")):
-    builder = TerminologyBuilder()
-    for number in numbers:
-        for form in forms:
-            builder.add_name(f"C{number}", form.format(number))
-    return builder.build()
-
-
 @pytest.fixture
 def config(tmp_path, encoder_folder):
     forms = ("acute organ {}", "organ {} disease", "disorder of the organ {}")
-    write_pairs(make_terminology(range(30), forms), tmp_path / "pairs")
+    write_pairs(build(make_names(range(30), *forms)), tmp_path / "pairs")
     (tmp_path / "run.cfg").write_text(RUN.format(encoder=encoder_folder, pairs=tmp_path / "pairs"))
     (tmp_path / "sweep.cfg").write_text(SWEEP)
     return tmp_path / "sweep.cfg"
@@ -136,7 +126,7 @@ def test_a_sweep_runs_measures_and_goes_on(config, tasks, tmp_path, monkeypatch)
         table = run_sweep(sweep, tasks, tmp_path / "out")
     assert taken == [("slow", 2)] and "| fast |" in table
     assert table.endswith("\n2 of 4 runs have been taken; the same command takes the others.\n")
-    write_pairs(make_terminology(range(20), ("bone {}", "disorder of the bone {}")), tmp_path / "pairs")
+    write_pairs(build(make_names(range(20), "bone {}", "disorder of the bone {}")), tmp_path / "pairs")
     with pytest.raises(ValueError, match="data.sha256"):
         run_sweep(sweep, tasks, tmp_path / "out")
 
@@ -270,21 +260,19 @@ def test_a_short_comparison_runs_as_in_the_paper(name, tmp_path):
 
 
 def test_relations_of_concepts_that_training_has_seen_are_no_unseen_ones(config, encoder_folder, tmp_path):
-    make_terminology(range(40)).to_disk(tmp_path / "names")
-    make_terminology(range(30)).to_disk(tmp_path / "seen")
+    for n, name in ((40, "names"), (30, "unseen")):
+        build(make_names(range(n), "organ {}", "part {}")).to_disk(tmp_path / name)
     rows = [(f"C{head}", f"R{head % 2}", f"C{tail}") for head in range(40) for tail in range(head + 1, 40)]
-    (tmp_path / "triples").mkdir()
     save_triple_rows(rows, tmp_path / "triples")
-    sections = {"kind": "relations", "terminology": str(tmp_path / "names"), "triples": str(tmp_path / "triples")}
-    sections |= {"unseen": str(tmp_path / "seen"), "epochs": 1}
-    lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in sections.items())
-    (tmp_path / "tasks.cfg").write_text(f"[tasks]\n\n[tasks.unseen]\n{lines}")
+    paths = {"terminology": "names", "triples": "triples", "unseen": "unseen"}
+    unseen = {"kind": "relations", "epochs": 1, **{name: str(tmp_path / path) for name, path in paths.items()}}
+    Config({"tasks": {"unseen": unseen}}).to_disk(tmp_path / "tasks.cfg")
     config.write_text(SWEEP.replace("[0, 1]", "[0]").replace("[0.0, 0.5]", "[0.0]"))
     measurement = read_measurement(tmp_path / "tasks.cfg", needs_systems=False)
     # The pairs are of C0 to C29, which are those that count as seen.
     table = run_sweep(read_sweep(config, tmp_path / "out"), measurement, tmp_path / "out")
     assert table.splitlines()[0] == "|  | unseen accuracy |"
-    write_pairs(make_terminology(range(40)), tmp_path / "pairs")
+    write_pairs(build(make_names(range(40), "organ {}", "part {}")), tmp_path / "pairs")
     with pytest.raises(ValueError, match="unseen is not unseen"):
         run_sweep(read_sweep(config, tmp_path / "other"), measurement, tmp_path / "other")
 
@@ -292,9 +280,8 @@ def test_relations_of_concepts_that_training_has_seen_are_no_unseen_ones(config,
 def test_the_command_compares_settings(config, tmp_path):
     config.write_text(SWEEP.replace("[0, 1]", "[0]").replace("[0.0, 0.5]", "[0.0]"))
     LinkingTask(["part one"], [["P1"]], ["part 1", "part 2"], ["P1", "P2"]).to_disk(tmp_path / "held_out.json")
-    arguments = [config, tmp_path / "out", "--tasks.held_out.files", tmp_path / "held_out.json", "--batch.max_steps", 2]
-    result = CliRunner().invoke(app, ["sweep", *map(str, arguments)])
-    assert result.exit_code == 0, result.exception
-    assert "held_out.held_out acc@3 |" in result.output and "| fast |" in result.output
-    result = CliRunner().invoke(app, ["sweep", str(config), str(tmp_path / "out")])
-    assert "nothing to measure on" in str(result.exception)
+    options = ["--tasks.held_out.files", tmp_path / "held_out.json", "--batch.max_steps", 2]
+    shown = run_command("sweep", config, tmp_path / "out", *options)
+    assert "held_out.held_out acc@3 |" in shown and "| fast |" in shown
+    with pytest.raises(ValueError, match="nothing to measure on"):
+        run_command("sweep", config, tmp_path / "out")

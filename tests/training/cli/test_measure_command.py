@@ -1,10 +1,11 @@
 """The command that measures, on the corpora of both papers in small."""
 
-import json
-
 import polars as pl
 import pytest
+import srsly
+from command_line import run_command
 from conftest import make_encoder_folder
+from thinc.api import Config
 from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -12,22 +13,10 @@ from training.cli import app
 from training.data.frame import read_results
 from training.data.task import LinkingTask
 
-CONFIG = """[systems]
-
-[systems.exact]
-kind = "exact"
-
-[systems.tiny]
-kind = "encoder"
-encoder = ""
-
-[tasks]
-
-[tasks.corpora]
-kind = "corpora"
-folder = ""
-terminology = ""
-"""
+CONFIG = {
+    "systems": {"exact": {"kind": "exact"}, "tiny": {"kind": "encoder", "encoder": ""}},
+    "tasks": {"corpora": {"kind": "corpora", "folder": "", "terminology": ""}},
+}
 # Mentions of each part of German MANTRA, with the concept that is annotated.
 GERMAN = {
     "EMEA_ec22": [("Salz", "C0000001"), ("Salz", "C0000002")],
@@ -42,25 +31,19 @@ TERMS = [
     ("C0000009", "lange", "HPO", "ENG"),
     ("C0000009", "lange", "MSH", "GER"),
 ]
+SETTINGS = ["--tasks.corpora.folder", "corpora", "--tasks.corpora.list"]
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "all.cfg").write_text(CONFIG)
+    Config(CONFIG).to_disk(tmp_path / "all.cfg")
     return tmp_path
-
-
-def run(*arguments, fails=False):
-    result = CliRunner().invoke(app, ["measure", *map(str, arguments)])
-    assert bool(result.exit_code) == fails, (result.output, result.exception)
-    return str(result.exception) if fails else result.output
 
 
 def write_mentions(path, mentions):
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [{"mention": text, "ids": [gold], "doc_id": doc_id} for doc_id, text, gold in mentions]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    srsly.write_jsonl(path, [{"mention": text, "ids": [gold], "doc_id": doc_id} for doc_id, text, gold in mentions])
 
 
 def build(path, terms):
@@ -71,8 +54,8 @@ def build(path, terms):
 
 
 def measure_exact(corpora, output, terminology="names"):
-    settings = ["--tasks.corpora.folder", "corpora", "--tasks.corpora.list", corpora, "--measure.only", "exact"]
-    text = run("all.cfg", output, *settings, "--tasks.corpora.terminology", terminology)
+    given = ["--tasks.corpora.terminology", terminology, "--measure.only", "exact"]
+    text = run_command("measure", "all.cfg", output, *SETTINGS, corpora, *given)
     rows = read_results(output).iter_rows(named=True)
     return text, {(row["task"], row["metric"], row["rank"]): row["value"] for row in rows}
 
@@ -120,23 +103,27 @@ def test_encoders_are_measured_side_by_side(folder, encoder_folder, static_folde
     task.to_disk(folder / "a b" / "names.json")
     other = make_encoder_folder(folder / "other", seed=1)
     encoders = ["--systems.encoders.encoders", f"{encoder_folder},static={static_folder}, again = {other}"]
-    text = run("encoders", "out", *encoders, "--tasks.held_out.files", "a b/names.json")
+    text = run_command("measure", "encoders", "out", *encoders, "--tasks.held_out.files", "a b/names.json")
     frame = read_results("out").filter(pl.col("metric") == "acc", pl.col("rank") == 1)
     assert frame["system"].to_list() == [str(encoder_folder), "static", "again"] and set(frame["value"]) == {0.5}
     assert frame["fingerprint"].n_unique() == 3 and "names.held_out: 2 mentions" in text
-    assert "There is no config other-name" in run("other-name", "out", fails=True)
 
 
-def test_results_are_shown_before_the_next_system_is_measured_and_refusals_come_first(folder, monkeypatch):
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["other-name", "out"], "There is no config other-name"),
+        (["all.cfg", "out"], "nothing to measure on"),
+        (["all.cfg", "out", *SETTINGS, "list.cfg", "--measure.only", "exact,other"], "Unknown system other"),
+        (["all.cfg", "out", *SETTINGS, "list.cfg", "--systems.exact.published", "Nobody"], "Nobody"),
+        # What has been measured before is shown.
+        (["all.cfg", "out", *SETTINGS, "list.cfg"], "exact on toy.strict: acc@1 1.000"),
+    ],
+)
+def test_refusals_come_first_and_results_before_the_next_system_is_measured(folder, monkeypatch, arguments, message):
     write_mentions(folder / "corpora" / "test.jsonl", [("", "cold", "C1")])
     (folder / "corpora" / "names.tsv").write_text("C1\tcold\n")
-    (folder / "list.cfg").write_text('[corpora]\n\n[corpora.toy]\nmentions = "test.jsonl"\ndictionary = "names.tsv"\n')
-    settings = ["all.cfg", "out", "--tasks.corpora.folder", "corpora", "--tasks.corpora.list", "list.cfg"]
-    assert "Unknown system other" in run(*settings, "--measure.only", "exact,other", fails=True)
-    assert "nothing to measure on" in run("all.cfg", "out", fails=True)
-    unknown = run(*settings, "--systems.exact.published", "Nobody", fails=True)
-    assert "Nobody" in unknown
+    Config({"corpora": {"toy": {"mentions": "test.jsonl", "dictionary": "names.tsv"}}}).to_disk(folder / "list.cfg")
     monkeypatch.setattr("training.evaluation.systems.encoder.EncoderSystem.search", lambda *_: 1 / 0)
-    result = CliRunner().invoke(app, ["measure", *settings])
-    assert isinstance(result.exception, ZeroDivisionError), result.output
-    assert "exact on toy.strict: acc@1 1.000" in result.stdout
+    result = CliRunner().invoke(app, ["measure", *arguments])
+    assert result.exit_code == 1 and message in f"{result.exception} {result.stdout}"

@@ -10,17 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from command_line import run_command
+from conftest import load_encoder as load
 from conftest import make_encoder_folder, make_static, make_tokenizer
 from safetensors.torch import load_file
-from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.folder import read_encoder, write_encoder
 from spacy_sapbert.encoder.settings import ENCODER_FILE, EncoderSettings
-from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import EncoderSource
 from spacy_sapbert.encoder.transformer_folder import ADAPTER_FOLDER
 from spacy_sapbert.files import write_manifest
-from training.cli import app
 from training.encoders.bases import EncoderChoice, load_base
 from training.encoders.card import CardFacts, CardNotes, compose_card
 from training.encoders.export import (
@@ -56,12 +55,6 @@ def folders(tmp_path_factory):
 
 def load_weights(folder):
     return load_file(Path(folder) / "model.safetensors")
-
-
-def load(folder):
-    encoder = EncoderShim({}, "fp32")
-    encoder.load(folder)
-    return encoder
 
 
 def read_card(folder):
@@ -106,9 +99,8 @@ def test_half_precision_is_rounded_once(folders, tmp_path):
 
 
 def test_the_card_says_what_was_averaged(folders, tmp_path):
-    command = ["export", *folders, str(tmp_path / "bare"), "--shares", "0.5,0.3,0.2"]
-    result = CliRunner().invoke(app, command, catch_exceptions=False)
-    assert f"0.3 of {folders[1]}, 0.2 of {folders[2]}, fp32: written to" in result.output
+    shown = run_command("export", *folders, tmp_path / "bare", "--shares", "0.5,0.3,0.2")
+    assert f"0.3 of {folders[1]}, 0.2 of {folders[2]}, fp32: written to" in shown
     bare = read_card(tmp_path / "bare")
     assert bare.startswith("---\nbase_model: someone/small\nlibrary_name: sentence-transformers\n")
     assert bare.count("\n- sapbert\n") == bare.count("\n- spacy-sapbert\n") == 1
@@ -147,9 +139,8 @@ def test_cards_of_others_are_not_read(folders, tmp_path):
     ["0.5,0.5", "0.5,0.3,0.1", "0.5,0.6,0.2", "1.5,-0.5,0", "nan,0.5,0.5", "inf,0,0", "a,b,c", "0.5,0.5,", "0,0,0"],
 )
 def test_shares_that_are_none_are_refused(folders, tmp_path, shares):
-    command = ["export", *folders, str(tmp_path / "mean"), f"--shares={shares}"]
     with pytest.raises(ValueError, match="3 numbers of 0 or more that sum to 1|has to be numbers with commas"):
-        app(command, standalone_mode=False)
+        run_command("export", *folders, tmp_path / "mean", f"--shares={shares}")
     assert not (tmp_path / "mean").exists()
 
 
@@ -219,19 +210,18 @@ def test_encoders_that_do_not_fit_are_refused(folders, tmp_path, write, message)
 
 
 @pytest.mark.parametrize(
-    "n, options, message",
+    "n, option, message",
     [
-        (2, {"--dtype": "int8"}, "Unknown dtype"),
-        (2, {"--base-share": "0.5"}, "--base-share is no option for a mean"),
-        (2, {"--step": "0"}, "--step is no option for a mean"),
-        (2, {"--held-out": "a.json"}, "--held-out is no option for a mean"),
-        (1, {"--shares": "1"}, "--shares is no option for one run"),
+        (2, "--dtype=int8", "Unknown dtype"),
+        (2, "--base-share=0.5", "--base-share is no option for a mean"),
+        (2, "--step=0", "--step is no option for a mean"),
+        (2, "--held-out=a.json", "--held-out is no option for a mean"),
+        (1, "--shares=1", "--shares is no option for one run"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(folders, tmp_path, n, options, message):
-    given = [part for option in options.items() for part in option]
+def test_options_that_do_not_fit_are_refused(folders, tmp_path, n, option, message):
     with pytest.raises(ValueError, match=message):
-        app(["export", *folders[:n], str(tmp_path / "mean"), *given], standalone_mode=False)
+        run_command("export", *folders[:n], tmp_path / "mean", option)
 
 
 def test_limits_that_a_tokenizer_keeps_do_not_matter(folders, tmp_path):

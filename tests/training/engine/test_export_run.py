@@ -9,16 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from command_line import run_command
 from conftest import load_encoder as load
 from conftest import make_encoder_folder
 from safetensors.torch import load_file
 from small_runs import held_out, kill_at, make, make_any, make_run, terminology, world, write_config
 from transformers import AutoModel, AutoTokenizer
-from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.folder import read_encoder
 from spacy_sapbert.encoder.transformer import compute_fingerprint
-from training.cli import app
 from training.data.frame import SCHEMA
 from training.data.run_folder import RunFolder
 from training.engine.checkpoints import STATE_FILE
@@ -91,15 +90,14 @@ def test_half_the_size_and_the_same_vectors_for_everybody(run, tmp_path):
 
 def test_the_command_draws_curves_and_ends_without_them(make, tmp_path, monkeypatch):
     config = write_config(make(batch={"max_steps": 1}), tmp_path / "run.cfg")
-    invoke = partial(CliRunner().invoke, app, ["train", str(config)], catch_exceptions=False)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "matplotlib", None)
         with pytest.warns(UserWarning, match="are not drawn"):
-            invoke()
+            run_command("train", config)
     assert (tmp_path / "run" / "report.json").is_file() and not (tmp_path / "run" / "curves.svg").exists()
-    result = invoke()
+    shown = run_command("train", config)
     assert "<svg" in (tmp_path / "run" / "curves.svg").read_text()
-    assert "Data: " in result.output and f"Encoder: {tmp_path / 'run' / 'encoder'}" in result.output
+    assert "Data: " in shown and f"Encoder: {tmp_path / 'run' / 'encoder'}" in shown
 
 
 def test_a_run_that_was_killed_can_be_exported(make, tmp_path, monkeypatch):
@@ -155,11 +153,14 @@ def test_held_out_names_are_measured_again_on_the_stored_weights(run, held_out, 
 
 
 def test_the_card_says_what_was_made_and_measured(run, tmp_path):
-    def export(output, *arguments, fails=False):
+    def export(output, *arguments):
         how = ["--base-share", "0.5", "--dtype", "bf16", "--step", "4"]
-        result = CliRunner().invoke(app, list(map(str, ["export", run, tmp_path / output, *how, *arguments])))
-        assert bool(result.exit_code) == fails, (result.output, result.exception)
-        return str(result.exception) if fails else result.output
+        return run_command("export", run, tmp_path / output, *how, *arguments)
+
+    def refuse(message, *arguments):
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            export("other", *arguments)
+        assert not (tmp_path / "other").exists()
 
     def write_figures(*rows):
         columns = ["task", "metric", "rank", "value", "fingerprint"]
@@ -193,14 +194,13 @@ def test_the_card_says_what_was_made_and_measured(run, tmp_path):
     assert "Held-out" not in card and str(tmp_path) not in card
     assert load(tmp_path / "full").fingerprint == fingerprint
     write_figures(of_another)
-    assert "of other encoders (fff" in export("other", "--results", results, fails=True)
+    refuse(r"of other encoders \(fff", "--results", results)
     pl.DataFrame({"task": ["a"]}).write_parquet(results)
-    assert "has other columns than" in export("other", "--results", results, fails=True)
+    refuse("has other columns than", "--results", results)
     results.write_text("no table")
-    assert "not a table of results" in export("other", "--results", results, fails=True)
-    for option, what in (("--results", "no results in"), ("--notes", "no file")):
-        assert what in export("other", option, tmp_path / "nowhere.parquet", fails=True)
-    assert not (tmp_path / "other").exists()
+    refuse("not a table of results", "--results", results)
+    refuse("no results in", "--results", tmp_path / "nowhere.parquet")
+    refuse("no file", "--notes", tmp_path / "nowhere.md")
 
 
 @pytest.mark.parametrize(

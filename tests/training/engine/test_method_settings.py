@@ -3,11 +3,10 @@
 import json
 
 import pytest
+from command_line import run_command
 from small_runs import FILES
 from thinc.api import Config
-from typer.testing import CliRunner
 
-from training.cli import app
 from training.cli.application import TRAINING
 from training.engine.run import export_run
 from training.engine.settings import describe_difference
@@ -149,16 +148,13 @@ def test_configs_that_come_with_it_can_be_read(tmp_path):
 
 
 def test_the_command_lists_all_settings_of_a_method():
-    def invoke(*arguments):
-        return CliRunner().invoke(app, ["settings", *arguments], catch_exceptions=False).stdout
-
     for method in FILES:
-        listed = invoke(method)
+        listed = run_command("settings", method)
         for section, values in make(method).to_dict().items():
             assert all(f"--{section}.{name}\n" in listed for name in values)
         assert "must be given" in listed and all(line.strip() for line in listed.splitlines())
     # With a config, all its values, which can be read as a config.
-    printed = make_settings(Config().from_str(invoke("static", "static_quick", "--run.seed", "7")))
+    printed = make_settings(Config().from_str(run_command("settings", "static", "static_quick", "--run.seed", 7)))
     assert printed == read_settings(TRAINING / "configs" / "static_quick.cfg", {"run.seed": 7})
     with pytest.raises(ValueError, match="'coda'.*biosyn, coder, coder_plusplus, sapbert, static"):
-        invoke("coda")
+        run_command("settings", "coda")
