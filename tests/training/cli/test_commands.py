@@ -1,6 +1,9 @@
-"""The commands as a project runs them, and the check of their inputs."""
+"""The commands as a project runs them, from any folder, and the check of their inputs."""
 
 import hashlib
+import subprocess
+import sys
+from importlib import import_module
 
 import pytest
 import srsly
@@ -10,7 +13,7 @@ from rrf_files import atom, rrf_line, write_release
 
 from spacy_sapbert.terminology import Terminology
 from training import __main__ as commands
-from training.cli.application import read_overrides
+from training.cli.application import TRAINING, find_config, read_overrides
 from training.data.pairs import read_pairs
 from training.data.splits import read_held_out
 from training.release.rrf import write_rrf
@@ -156,3 +159,41 @@ def test_bad_inputs_are_refused_before_anything_is_written(release, tmp_path, mo
     with pytest.raises((ValueError, OSError), match=message):
         run(*command.split())
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_commands_run_from_any_folder(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "training", "--help"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and "preprocess" in done.stdout
+
+
+@pytest.mark.parametrize("missing", ["accelerate", "sklearn.cluster"])
+def test_a_missing_package_is_named_with_what_to_install(monkeypatch, capsys, missing):
+    def app():
+        # As for a package that is not there.
+        monkeypatch.setitem(sys.modules, missing, None)
+        import_module(missing)
+
+    monkeypatch.setattr("training.__main__.app", app)
+    with pytest.raises(SystemExit) as ended:
+        commands.main()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 1 and missing in line
+    assert line.endswith("pip install -c constraints.txt -e '.[training]'.")
+
+
+def test_a_file_comes_before_a_config_of_the_package(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder, name in (("configs", "quick"), ("sweeps", "mining"), ("corpora", "corpora_dev")):
+        assert find_config(folder)(name) == TRAINING / folder / f"{name}.cfg"
+    with pytest.raises(FileNotFoundError, match="no config quikc.*coder_cpu.*quick, sapbert"):
+        find_config("configs")("quikc")
+    (tmp_path / "quick").write_text("[paths]")
+    assert str(find_config("configs")("quick")) == "quick"
+    assert str(find_config("configs")("mine.cfg")) == "mine.cfg"
+
+
+def test_lists_of_corpora_are_known_by_name():
+    settings = ["--tasks.corpora.folder", "no", "--tasks.corpora.list", "corpora_test"]
+    message = "no list of corpora corpora_test.*corpora, corpora_coder, corpora_dev, corpora_mantra"
+    with pytest.raises(FileNotFoundError, match=message):
+        run("measure", "encoders", "output", *settings)

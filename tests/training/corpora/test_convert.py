@@ -5,6 +5,7 @@ import gzip
 import pytest
 from command_line import run_command
 from corpus_originals import PUBTATOR, convert, pairs, write
+from thinc.api import Config
 
 from spacy_sapbert.exchange.documents import ExchangeReport
 from spacy_sapbert.exchange.fields import split_ids
@@ -54,28 +55,16 @@ def test_counts_are_shown_and_the_same_input_gives_the_same_bytes(tmp_path):
     assert (tmp_path / "out" / "test.jsonl.gz").read_bytes() == before
 
 
-ORIGINALS = """[originals]
-
-[originals.mine]
-format = "pubtator"
-input = "pubtator"
-output = "mine"
-
-[originals.names]
-format = "medic"
-input = "medic.txt"
-output = "mine"
-
-[originals.other]
-format = "pubtator"
-input = "nowhere"
-output = "other"
-"""
+ORIGINALS = {
+    "mine": {"format": "pubtator", "input": "pubtator", "output": "mine"},
+    "names": {"format": "medic", "input": "medic.txt", "output": "mine"},
+    "other": {"format": "pubtator", "input": "nowhere", "output": "other"},
+}
 
 
 def test_all_corpora_that_are_there_are_converted_and_missing_ones_are_named(tmp_path, monkeypatch):
     write(tmp_path / "in", {"pubtator/test.txt": PUBTATOR, "medic.txt": "D1||toes\n"})
-    write(tmp_path, {"originals.cfg": ORIGINALS})
+    Config({"originals": ORIGINALS}).to_disk(tmp_path / "originals.cfg")
     monkeypatch.setattr("training.cli.convert.ORIGINALS", tmp_path / "originals.cfg")
     (tmp_path / "in" / "nowhere").mkdir()
     shown = run_command("convert", "all", tmp_path / "in", tmp_path / "out")

@@ -1,5 +1,6 @@
 """Systems on tasks of a config: figures, predictions, what is not done twice, and what is refused."""
 
+import gzip
 import json
 import shutil
 from typing import ClassVar
@@ -10,6 +11,7 @@ import pytest
 from command_line import run_command
 from conftest import make_encoder_folder
 from pair_rows import build
+from thinc.api import Config
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.accuracy import Figure
@@ -35,76 +37,41 @@ TRAIN = [
     {"mention": "FEVERISH", "ids": ["C3"]},
     {"mention": "feverish", "ids": ["C2"]},
 ]
-CORPORA = """
-[corpora]
+CORPORA = {
+    "small": {
+        "title": "Small",
+        "mentions": "small/test.jsonl",
+        "seen": ["small/train.jsonl"],
+        "dictionary": "small/names.tsv",
+        "protocols": ["published", "strict", "refined"],
+        "published": "published",
+        "note": "Made up.",
+    },
+    "folds": {"mentions": "folds/*.jsonl", "dictionary": "small/names.tsv"},
+    "absent": {
+        "title": "Absent",
+        "mentions": "absent/*.jsonl",
+        "dictionary": "small/names.tsv",
+        "obtain": "nowhere",
+    },
+}
+SYSTEMS = {
+    "exact": {"kind": "exact"},
+    "tfidf": {"kind": "tfidf", "tasks": ["*.strict"]},
+    "encoder": {"kind": "encoder", "published": "SapBERT"},
+    "mean": {"kind": "encoder", "pooling": "mean", "similarity": "dot", "tasks": ["small.*"]},
+    "linker": {"kind": "linker", "tasks": ["small.strict"]},
+    "backoff": {"kind": "backoff", "over": "encoder", "tasks": ["small.*", "held_out.*"]},
+    "biosyn": {"kind": "biosyn", "tasks": ["small.strict"]},
+}
 
-[corpora.small]
-title = "Small"
-mentions = "small/test.jsonl"
-seen = ["small/train.jsonl"]
-dictionary = "small/names.tsv"
-protocols = ["published", "strict", "refined"]
-published = "published"
-note = "Made up."
 
-[corpora.folds]
-mentions = "folds/*.jsonl"
-dictionary = "small/names.tsv"
+def write_config(folder, systems, **tasks):
+    Config({"systems": systems, "tasks": tasks}).to_disk(folder / "all.cfg")
 
-[corpora.absent]
-title = "Absent"
-mentions = "absent/*.jsonl"
-dictionary = "small/names.tsv"
-obtain = "nowhere"
-"""
-CONFIG = """
-[systems]
 
-[systems.exact]
-kind = "exact"
-
-[systems.tfidf]
-kind = "tfidf"
-tasks = ["*.strict"]
-
-[systems.encoder]
-kind = "encoder"
-encoder = "{encoder}"
-published = "SapBERT"
-
-[systems.mean]
-kind = "encoder"
-encoder = "{encoder}"
-pooling = "mean"
-similarity = "dot"
-tasks = ["small.*"]
-
-[systems.linker]
-kind = "linker"
-encoder = "{encoder}"
-tasks = ["small.strict"]
-
-[systems.backoff]
-kind = "backoff"
-over = "encoder"
-tasks = ["small.*", "held_out.*"]
-
-[systems.biosyn]
-kind = "biosyn"
-model = "{folder}/{{corpus}}/model"
-tasks = ["small.strict"]
-
-[tasks]
-
-[tasks.names]
-kind = "held_out"
-files = "{folder}/held_out.json"
-
-[tasks.corpora]
-kind = "corpora"
-folder = "{folder}"
-list = "{folder}/corpora.cfg"
-"""
+def list_corpora(folder):
+    return {"kind": "corpora", "folder": str(folder), "list": str(folder / "corpora.cfg")}
 
 
 def write_lines(path, records):
@@ -118,8 +85,12 @@ def write_world(folder, encoder):
     (folder / "small" / "names.tsv").write_text(NAMES)
     for fold in range(2):
         write_lines(folder / "folds" / f"{fold}.jsonl", TEST[: fold + 1])
-    (folder / "corpora.cfg").write_text(CORPORA)
-    (folder / "all.cfg").write_text(CONFIG.format(encoder=encoder, folder=folder))
+    Config({"corpora": CORPORA}).to_disk(folder / "corpora.cfg")
+    paths = dict.fromkeys(("encoder", "mean", "linker"), {"encoder": str(encoder)})
+    paths["biosyn"] = {"model": f"{folder}/{{corpus}}/model"}
+    systems = {name: {**system, **paths.get(name, {})} for name, system in SYSTEMS.items()}
+    held_out = {"kind": "held_out", "files": str(folder / "held_out.json")}
+    write_config(folder, systems, names=held_out, corpora=list_corpora(folder))
     LinkingTask(["cold"], [["C2"]], ["fever", "colds"], ["C3", "C2"]).to_disk(folder / "held_out.json")
     return folder
 
@@ -304,52 +275,52 @@ def test_frames_are_read_and_others_are_refused(tmp_path):
         read_results(tmp_path)
 
 
-def read(tmp_path, *lines, **overrides):
+def read(tmp_path, systems, **overrides):
     names = tmp_path / "names.json"
     LinkingTask(["a"], [["C1"]], ["a"], ["C1"]).to_disk(names)
-    tasks = ["", "[tasks]", "", "[tasks.names]", 'kind = "held_out"', f'files = "{names}"']
-    (tmp_path / "config.cfg").write_text("\n".join(["[systems]", "", *lines, *tasks]))
-    return read_measurement(tmp_path / "config.cfg", overrides)
+    write_config(tmp_path, systems, names={"kind": "held_out", "files": str(names)})
+    return read_measurement(tmp_path / "all.cfg", overrides)
 
 
-EXACT = ["[systems.exact]", 'kind = "exact"']
+EXACT = {"exact": {"kind": "exact"}}
 
 
-ENCODER = ["[systems.a]", 'kind = "encoder"']
+def encoder(**settings):
+    return {"a": {"kind": "encoder", **settings}}
 
 
 @pytest.mark.parametrize(
-    "lines, reason",
+    "systems, reason",
     [
-        ([], "has no system"),
-        (["[systems.a]", 'kind = "exactly"'], r"\[systems.a\].*'exactly'.*exact, tfidf"),
-        (["[systems.a]", 'title = "A"'], "kind = None"),
-        (["[systems.a]", 'kind = "exact"', 'encoder = "x"'], r"\[systems.a\].*encoder"),
-        (["[systems.a]", 'kind = "backoff"', 'over = "a"'], "'a' is not another system"),
-        ([*EXACT, "", "[systems.b]", 'kind = "tfidf"', 'title = "exact"'], "called 'exact' as well"),
-        (["[systems.a_0]", 'kind = "exact"', "", *ENCODER, 'encoder = "a-{seed}"', "seeds = [0]"], "a_0"),
-        ([*ENCODER, 'similarity = "l2"'], "similarity"),
-        ([*ENCODER, 'encoders = "x=b,x=c"'], "called 'x'"),
-        ([*ENCODER, 'encoder = "a-{seed}"', "seed = 3"], "needs `seeds`"),
-        ([*ENCODER, 'encoder = "a-{seed}"', 'seeds = ["0"]'], "seeds"),
-        ([*ENCODER, 'encoder = "a-{seed}"', "seeds = [0, 0]"], "distinct"),
-        ([*ENCODER, 'encoder = "a"', "seeds = [0, 1]"], "{seed} in the path"),
-        ([*ENCODER, 'encoder = "a-{seed}"', "seeds = [0]", 'group = "a"'], "replace `group` and `seed`"),
+        ({}, "has no system"),
+        ({"a": {"kind": "exactly"}}, r"\[systems.a\].*'exactly'.*exact, tfidf"),
+        ({"a": {"title": "A"}}, "kind = None"),
+        ({"a": {"kind": "exact", "encoder": "x"}}, r"\[systems.a\].*encoder"),
+        ({"a": {"kind": "backoff", "over": "a"}}, "'a' is not another system"),
+        ({**EXACT, "b": {"kind": "tfidf", "title": "exact"}}, "called 'exact' as well"),
+        ({"a_0": {"kind": "exact"}, **encoder(encoder="a-{seed}", seeds=[0])}, "a_0"),
+        (encoder(similarity="l2"), "similarity"),
+        (encoder(encoders="x=b,x=c"), "called 'x'"),
+        (encoder(encoder="a-{seed}", seed=3), "needs `seeds`"),
+        (encoder(encoder="a-{seed}", seeds=["0"]), "seeds"),
+        (encoder(encoder="a-{seed}", seeds=[0, 0]), "distinct"),
+        (encoder(encoder="a", seeds=[0, 1]), "{seed} in the path"),
+        (encoder(encoder="a-{seed}", seeds=[0], group="a"), "replace `group` and `seed`"),
     ],
 )
-def test_malformed_systems_are_refused(tmp_path, lines, reason):
-    with pytest.raises(ValueError, match=f"(?s)config.cfg.*{reason}"):
-        read(tmp_path, *lines)
+def test_malformed_systems_are_refused(tmp_path, systems, reason):
+    with pytest.raises(ValueError, match=f"(?s)all.cfg.*{reason}"):
+        read(tmp_path, systems)
 
 
 def test_a_section_may_stand_for_several_systems(tmp_path):
-    lines = ['kind = "biosyn"', 'model = "runs/{corpus}/seed-{seed}"', "seeds = [3, 0]", "", *EXACT]
-    found = read(tmp_path, "[systems.a]", *lines)
+    systems = {"a": {"kind": "biosyn", "model": "runs/{corpus}/seed-{seed}", "seeds": [3, 0]}, **EXACT}
+    found = read(tmp_path, systems)
     assert list(found.systems) == ["a_3", "a_0", "exact"] and found.systems["a_3"].path == "runs/{corpus}/seed-3"
     system = found.systems["a_0"]
     assert (system.title, system.group, system.seed, system.kind) == ("a", "a", 0, "biosyn")
-    assert list(read(tmp_path, "[systems.a]", *lines, **{"measure.only": "a"}).systems) == ["a_3", "a_0"]
-    found = read(tmp_path, "[systems.a]", 'kind = "encoder"', 'encoders = ",x=b/c,d/e"')
+    assert list(read(tmp_path, systems, **{"measure.only": "a"}).systems) == ["a_3", "a_0"]
+    found = read(tmp_path, encoder(encoders=",x=b/c,d/e"))
     assert list(found.systems) == ["minilm", "x", "d/e"] and found.systems["x"].path == "b/c"
 
 
@@ -370,7 +341,7 @@ def test_malformed_configs_are_refused(tmp_path, monkeypatch, overrides, reason)
     for folder in ("a", "b"):
         LinkingTask(["a"], [["C1"]], ["a"], ["C1"]).to_disk(tmp_path / folder / "names.json")
     with pytest.raises(ValueError, match=reason):
-        read(tmp_path, *EXACT, **overrides)
+        read(tmp_path, EXACT, **overrides)
 
 
 def test_each_source_and_corpus_may_have_its_own_model(folder):
@@ -381,11 +352,10 @@ def test_each_source_and_corpus_may_have_its_own_model(folder):
         list(SourcesSettings(terminology=str(folder / "names"), sources=("MISSING",)).make("sources", Limits()))
     for seed, name in enumerate(("NEAR-none", "FAR-none", "none-folds")):
         make_encoder_folder(folder / name, seed=seed)
-    each = f'[systems]\n\n[systems.each]\nkind = "encoder"\nencoder = "{folder}/{{source}}-{{corpus}}"\n'
-    each += f'\n[systems.near]\nkind = "encoder"\nencoder = "{folder}/NEAR-none"\n'
-    tasks = f'\n[tasks]\n\n[tasks.sources]\nkind = "sources"\nterminology = "{folder}/names"\n'
-    corpora = f'\n[tasks.corpora]\nkind = "corpora"\nfolder = "{folder}"\nlist = "{folder}/corpora.cfg"\n'
-    (folder / "all.cfg").write_text(each + tasks + corpora)
+    paths = {"each": f"{folder}/{{source}}-{{corpus}}", "near": f"{folder}/NEAR-none"}
+    systems = {name: {"kind": "encoder", "encoder": path} for name, path in paths.items()}
+    sources = {"kind": "sources", "terminology": str(folder / "names")}
+    write_config(folder, systems, sources=sources, corpora=list_corpora(folder))
     frame, measured, results = run(folder, **{"measure.max_queries": 3, "tasks.corpora.protocols": "strict"})
     assert {task for system, task in results if system == "each"} == {"NEAR.sources", "FAR.sources", "folds.strict"}
     lacking = [entry for entry in measured["missing"] if entry["system"] == "each"]
@@ -434,8 +404,8 @@ class Reader(System):
 def test_a_new_benchmark_is_a_class_with_settings(tmp_path, monkeypatch):
     monkeypatch.setitem(TASK_KINDS, "length", "lengths.LengthSettings")
     monkeypatch.setattr("training.evaluation.config.import_module", lambda name: __import__(__name__, fromlist=["x"]))
-    (tmp_path / "config.cfg").write_text('[tasks]\n\n[tasks.words]\nkind = "length"\n')
-    measurement = read_measurement(tmp_path / "config.cfg", needs_systems=False)
+    write_config(tmp_path, {}, words={"kind": "length"})
+    measurement = read_measurement(tmp_path / "all.cfg", needs_systems=False)
     measurement.systems = {"reader": Reader(), "exact": ExactMatch()}
     frame = measurement.run(tmp_path / "out")
     # A system that gives nothing of what the task needs is not measured on it.
@@ -444,3 +414,35 @@ def test_a_new_benchmark_is_a_class_with_settings(tmp_path, monkeypatch):
     ]
     with pytest.raises(ValueError, match="None of the systems.*exact.*words.length"):
         measure({"exact": ExactMatch()}, measurement.tasks, tmp_path)
+
+
+PREDICTION = {"mention": "a", "queries": ["a"], "gold": ["D1"], "fold": 0, "hits": {"acc_at_1": True}}
+PREDICTION["candidates"] = [[{"ids": "D1", "name": "a", "score": 0.5}]]
+
+
+BAD_LINES = {
+    "no JSON": "{",
+    "no object": "[]",
+    "no gold": {key: value for key, value in PREDICTION.items() if key != "gold"},
+    "no ids": {**PREDICTION, "candidates": [[{"ids": None, "name": "a", "score": 0.5}]]},
+    "one query": {**PREDICTION, "queries": "a"},
+    "no queries": {**PREDICTION, "queries": []},
+    "more candidates": {**PREDICTION, "candidates": [*PREDICTION["candidates"], []]},
+}
+
+
+@pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES)
+def test_bad_predictions_are_refused_with_their_line(tmp_path, line):
+    path = tmp_path / "a.jsonl.gz"
+    lines = [json.dumps(PREDICTION), line if isinstance(line, str) else json.dumps(line)]
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    with pytest.raises(ValueError, match="line 2, is not a prediction"):
+        read_predictions(path)
+
+
+def test_cut_predictions_are_refused(tmp_path):
+    path = tmp_path / "a.jsonl.gz"
+    lines = [json.dumps({**PREDICTION, "mention": np.random.default_rng(n).bytes(20).hex()}) for n in range(200)]
+    path.write_bytes(gzip.compress("\n".join(lines).encode())[:-100])
+    with pytest.raises(ValueError, match="is not a prediction"):
+        read_predictions(path)

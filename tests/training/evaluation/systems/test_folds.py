@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import make_encoder_folder
+from thinc.api import Config
 
 from training.data.further_pairs import write_finetuning_pairs
 from training.data.pairs import read_pairs
@@ -23,34 +24,16 @@ from training.sweep import check_data
 NAMES = ["Heart attack", "Cold", "Liver failure", "Pain"]
 # Test parts. A mention of each is in the training part of its own fold as well, and other folds train on all of it.
 TESTS = [["cold", "acute heart"], ["cold", "acute liver", "chronic pain"], ["pain", "acute pain", "b12"]]
-CORPORA = """
-[corpora]
-
-[corpora.toy]
-mentions = "toy/fold{fold}.test.jsonl*"
-folds = [0, 1, 2]
-seen_by_fold = ["toy/fold{fold}.train.jsonl*", "toy/fold{fold}.validation.jsonl*"]
-dictionary = "toy/names.tsv"
-
-[corpora.plain]
-mentions = "toy/fold0.test.jsonl"
-dictionary = "toy/names.tsv"
-"""
-SYSTEMS = """
-[systems]
-
-[systems.by_fold]
-kind = "encoder"
-encoder = {path}
-tasks = ["toy.*"]
-
-[tasks]
-
-[tasks.corpora]
-kind = "corpora"
-folder = "{folder}"
-list = "{folder}/corpora.cfg"
-"""
+CORPORA = {
+    "toy": {
+        "mentions": "toy/fold{fold}.test.jsonl*",
+        "folds": [0, 1, 2],
+        "seen_by_fold": ["toy/fold{fold}.train.jsonl*", "toy/fold{fold}.validation.jsonl*"],
+        "dictionary": "toy/names.tsv",
+    },
+    "plain": {"mentions": "toy/fold0.test.jsonl", "dictionary": "toy/names.tsv"},
+}
+BACKOFF = {"systems.backoff.kind": "backoff", "systems.backoff.over": "by_fold"}
 
 
 def write_mentions(path, texts):
@@ -66,7 +49,7 @@ def write_corpus(folder, tests=TESTS):
         write_mentions(folder / "toy" / f"fold{fold}.train.jsonl", [*others, own[0].upper()])
         write_mentions(folder / "toy" / f"fold{fold}.validation.jsonl", ["fever"])
     (folder / "toy" / "names.tsv").write_text("".join(f"{row}\t{name}\n" for row, name in enumerate(NAMES)))
-    (folder / "corpora.cfg").write_text(CORPORA)
+    Config({"corpora": CORPORA}).to_disk(folder / "corpora.cfg")
 
 
 def write_run(run, files, *, seed=0):
@@ -83,14 +66,19 @@ def list_parts(folder, fold):
     return [folder / "toy" / f"fold{fold}.{part}.jsonl" for part in ("train", "validation")]
 
 
+def list_tests(folder):
+    return [folder / "toy" / f"fold{fold}.test.jsonl" for fold in range(3)]
+
+
 @pytest.fixture
 def suite(tmp_path):
     write_corpus(tmp_path)
     for fold in range(3):
         write_run(tmp_path / "runs" / f"toy-{fold}", list_parts(tmp_path, fold), seed=fold)
-    (tmp_path / "systems.cfg").write_text(
-        SYSTEMS.format(path=json.dumps(f"{tmp_path}/runs/{{corpus}}-{{fold}}/encoder"), folder=tmp_path)
-    )
+    path = f"{tmp_path}/runs/{{corpus}}-{{fold}}/encoder"
+    systems = {"by_fold": {"kind": "encoder", "encoder": path, "tasks": ["toy.*"]}}
+    corpora = {"kind": "corpora", "folder": str(tmp_path), "list": str(tmp_path / "corpora.cfg")}
+    Config({"systems": systems, "tasks": {"corpora": corpora}}).to_disk(tmp_path / "systems.cfg")
     return tmp_path
 
 
@@ -98,12 +86,6 @@ def run(folder, **overrides):
     """Measure, and give the frame and `measured.json`."""
     frame = read_measurement(folder / "systems.cfg", overrides).run(folder / "out")
     return frame, json.loads((folder / "out" / "measured.json").read_text())
-
-
-def change_systems(folder, before, after):
-    path = folder / "systems.cfg"
-    assert before in path.read_text()
-    path.write_text(path.read_text().replace(before, after))
 
 
 def test_each_fold_is_measured_with_its_own_model(suite, monkeypatch):
@@ -137,40 +119,41 @@ def test_each_fold_is_measured_with_its_own_model(suite, monkeypatch):
     assert run(suite)[1]["results"][0]["key"] != entry["key"]
 
 
-def leak_files(folder):
-    """Fold 1's model was trained on fold 0's parts."""
+def retrain(folder, files):
+    """Train the model of fold 1 on other files."""
     shutil.rmtree(folder / "runs" / "toy-1")
-    write_run(folder / "runs" / "toy-1", list_parts(folder, 0))
-    return "fold 1 of toy.*on fold0.train.jsonl"
+    write_run(folder / "runs" / "toy-1", files)
 
 
-def leak_test_part(folder):
-    shutil.rmtree(folder / "runs" / "toy-1")
-    write_run(folder / "runs" / "toy-1", [*list_parts(folder, 1), folder / "toy" / "fold1.test.jsonl"])
-    return "fold 1.*on fold1.test.jsonl"
+def forget_pairs(folder):
+    """Say that fold 1's model was trained on files of fold 0 which are gone, by their hashes, as for BioSyn."""
+    path = RunFolder(folder / "runs" / "toy-1").description
+    data = json.loads(path.read_text())
+    manifest = json.loads((folder / "runs" / "toy-0" / "pairs" / "pairs.json").read_text())
+    data["data"]["sources"] = {"mentions": manifest["sources"]["mentions"]}
+    data["settings"]["paths"] = {"mentions": "gone.jsonl", "encoder": "gone"}
+    path.write_text(json.dumps(data))
 
 
-def leak_of_one_model(folder):
-    """One model for all folds."""
-    change_systems(folder, "{corpus}-{fold}", "toy-1")
-    return "fold 0 of toy.*on fold1.train.jsonl"
+def share_model(folder):
+    return {"systems.by_fold.encoder": str(folder / "runs" / "toy-1" / "encoder")}
 
 
-def leak_under_backoff(folder):
-    leak_of_one_model(folder)
-    change_systems(folder, "[tasks]", '[systems.backoff]\nkind = "backoff"\nover = "by_fold"\n\n[tasks]')
-    return "fold 0 of toy.*on fold1.train.jsonl"
+LEAKS = [
+    (lambda folder: retrain(folder, list_parts(folder, 0)), "fold 1 of toy.*on fold0.train.jsonl"),
+    (lambda folder: retrain(folder, [*list_parts(folder, 1), list_tests(folder)[1]]), "fold 1.*on fold1.test.jsonl"),
+    (forget_pairs, "fold 1.*on fold0.train.jsonl"),
+    (share_model, "fold 0 of toy.*on fold1.train.jsonl"),
+    (lambda folder: share_model(folder) | BACKOFF | {"measure.only": "backoff"}, "fold 0 of toy.*on fold1.train"),
+]
 
 
-LEAKS = [leak_files, leak_test_part, leak_of_one_model, leak_under_backoff]
-
-
-@pytest.mark.parametrize("leak", LEAKS)
-def test_models_that_have_seen_test_mentions_are_refused(suite, leak, monkeypatch):
-    message = leak(suite)
+@pytest.mark.parametrize("leak, message", LEAKS)
+def test_models_that_have_seen_test_mentions_are_refused(suite, leak, message, monkeypatch):
+    overrides = leak(suite) or {}
     monkeypatch.setattr(EncoderSystem, "search", None)
     with pytest.raises(ValueError, match=f"can't be measured.*{message}"):
-        run(suite, **{"measure.only": "backoff" if leak is leak_under_backoff else ""})
+        run(suite, **overrides)
     assert not (suite / "out").exists()
 
 
@@ -204,12 +187,11 @@ def test_the_lowest_recall_of_all_folds_is_told():
 
 
 def test_models_of_folds_need_folds(suite):
-    change_systems(suite, '"toy.*"', '"*"')
-    frame, measured = run(suite)
+    everything = {"systems.by_fold.tasks": ["*"]}
+    frame, measured = run(suite, **everything)
     assert set(frame["task"]) == {"toy.strict"} and "`folds`" in measured["missing"][0]["reason"]
-    change_systems(suite, "[tasks]", '[systems.backoff]\nkind = "backoff"\nover = "by_fold"\n\n[tasks]')
     with pytest.raises(ValueError, match=r"systems\.backoff.*model for each fold"):
-        run(suite)
+        run(suite, **everything, **BACKOFF)
 
 
 def test_runs_of_a_sweep_are_refused_before_they_learn_from_another_fold(suite):
