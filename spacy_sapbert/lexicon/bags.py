@@ -13,6 +13,7 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 
 from ..files import CHANGED, fill_folder, read_manifest, save_array, write_manifest
 from ..progress import say, show_progress
+from ..ragged import count_offsets, list_owners, make_offsets
 from ..text import normal_words
 from .classes import find_places, learn_classes
 from .reading import Reading, read, read_many
@@ -95,36 +96,33 @@ class BagTable(NamedTuple):
     ) -> BagTable:
         """Make the table of names, given the concept of each, pairs of words that may stand for one another, and names
         that do. Canonical names stay names even if they are a word that many concepts have in their names."""
-        hashes, reading, name = read_names(names)
-        vocabulary = np.unique(hashes)
-        spell = make_speller(names, hashes, name[reading])
-        members, classes = learn_classes(hashes, reading, concept[name], spell, pairs)
-        generic = _find_generic(hashes, concept[name[reading]], canonical_names)
-        alone = hashes[np.bincount(reading, minlength=len(name))[reading] == 1]
-        if dropped := sorted(map(spell, np.intersect1d(generic, alone).tolist())):
-            because = f"at least {GENERIC_SHARE:.0%} of the concepts have them in their names"
-            say(f"The matcher does not look for these words alone, because {because}: {', '.join(dropped)}")
-        others = _find_others(names, concept, _find_bags(hashes, reading, name, concept), synonyms)
+        of_names = read_names(names)
+        spell = make_speller(names, of_names)
+        members, classes = learn_classes(of_names.hashes, of_names.reading, concept[of_names.name], spell, pairs)
+        generic = _find_generic(of_names, concept, canonical_names)
+        _say_dropped(generic, of_names, spell)
+        others = _find_others(names, concept, _find_bags(of_names, concept), synonyms)
         rows = np.array([row for row, _ in others], dtype=np.uint32)
-        n_words = [len(words) for _, words in others]
+        offsets = make_offsets([len(words) for _, words in others])
         words = np.array([word for _, words in others for word in words], dtype=np.uint64)
-        reading = np.concatenate([reading, len(name) + np.repeat(np.arange(len(others)), n_words)])
-        hashes, name = np.concatenate([hashes, words]), np.concatenate([name, rows])
-        empty, offsets = np.empty(0, dtype=np.uint64), np.cumsum([0, *n_words])
-        table = cls(empty, empty, empty, members, classes, vocabulary, generic, rows, offsets, words)
-        lengths = np.bincount(reading, minlength=len(name))
-        of_words = table.classify(hashes)
-        keys = np.zeros(len(name), dtype=np.uint64)
-        np.add.at(keys, reading, of_words)
-        is_kept = (lengths > 0) & (lengths <= MOST_WORDS)
-        is_loose = find_places(ABNORMALITIES, hashes) >= 0
-        is_single = np.bincount(reading[is_loose], minlength=len(name)) == 1
-        once = is_loose & (is_single & is_kept & (lengths > 1))[reading]
-        loose_keys = keys[reading[once]] - of_words[once] + ANY_ABNORMALITY
-        rows = np.concatenate([name[is_kept], name[reading[once]]])
+        none, vocabulary = np.empty(0, dtype=np.uint64), np.unique(of_names.hashes)
+        table = cls(none, none, none, members, classes, vocabulary, generic, rows, offsets, words)
+        return table._with_keys(of_names.extended(words, list_owners(offsets), rows))
+
+    def _with_keys(self, readings: NameReadings) -> BagTable:
+        """Make the table with the keys of readings. One with a word for an abnormality has a second, loose key."""
+        classes = self.classify(readings.hashes)
+        keys, n_words = readings.add_up(classes), readings.n_words
+        is_kept = (n_words > 0) & (n_words <= MOST_WORDS)
+        is_any = find_places(ABNORMALITIES, readings.hashes) >= 0
+        has_one = np.bincount(readings.reading[is_any], minlength=len(keys)) == 1
+        place = np.flatnonzero(is_any & (has_one & is_kept & (n_words > 1))[readings.reading])
+        of_place = readings.reading[place]
+        loose_keys = keys[of_place] - classes[place] + ANY_ABNORMALITY
+        rows = readings.name[np.concatenate([np.flatnonzero(is_kept), of_place])]
         distinct, entry = np.unique(np.concatenate([keys[is_kept], loose_keys]), return_inverse=True)
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(entry, minlength=len(distinct)))]).astype(np.uint32)
-        return table._replace(keys=distinct, offsets=offsets, rows=rows[np.lexsort((rows, entry))].astype(np.uint32))
+        offsets = count_offsets(entry, len(distinct)).astype(np.uint32)
+        return self._replace(keys=distinct, offsets=offsets, rows=rows[np.lexsort((rows, entry))].astype(np.uint32))
 
     def to_disk(self, path: Path, terminology: str) -> None:
         """Save to a folder, with the fingerprint of the terminology."""
@@ -236,24 +234,44 @@ def _list_items(reading: Reading) -> list[list[int]]:
     return lists
 
 
-def read_names(names: pl.Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read the words of names: their hashes, the number of the reading that each is of, and the name of each reading.
-    A name has two where it has words with a hyphen between them that are one word in another name."""
-    hashes, reading = _read_rows(names, np.arange(len(names)), None)
+class NameReadings(NamedTuple):
+    """The words of names. A name has two readings where it has words with a hyphen between them that are one word in
+    another name."""
+
+    hashes: np.ndarray  # of all words; uint64
+    reading: np.ndarray  # the number of the reading that each is of
+    name: np.ndarray  # of each reading
+
+    @property
+    def n_words(self) -> np.ndarray:
+        """Count the words of each reading."""
+        return np.bincount(self.reading, minlength=len(self.name))
+
+    def add_up(self, values: np.ndarray) -> np.ndarray:
+        """Add up a value of each word for each reading, modulo 2^64."""
+        sums = np.zeros(len(self.name), dtype=np.uint64)
+        np.add.at(sums, self.reading, values)
+        return sums
+
+    def extended(self, hashes: np.ndarray, reading: np.ndarray, name: np.ndarray) -> NameReadings:
+        """Add more readings."""
+        more = hashes, len(self.name) + reading, name
+        return NameReadings(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
+
+
+def read_names(names: pl.Series) -> NameReadings:
+    """Read the words of names."""
+    first = NameReadings(*_read_rows(names, np.arange(len(names)), None), np.arange(len(names)))
     hyphened = _find_matching(names, "[-‐‑]")
-    again, place = _read_rows(names, hyphened, np.unique(hashes))
-    lengths = np.bincount(reading, minlength=len(names))[hyphened]
-    is_other = np.bincount(place, minlength=len(hyphened)) < lengths
-    numbers = np.cumsum(is_other) - 1 + len(names)
+    hashes, place = _read_rows(names, hyphened, np.unique(first.hashes))
+    is_other = np.bincount(place, minlength=len(hyphened)) < first.n_words[hyphened]
     kept = is_other[place]
-    name = np.concatenate([np.arange(len(names)), hyphened[is_other]])
-    return np.concatenate([hashes, again[kept]]), np.concatenate([reading, numbers[place[kept]]]), name
+    return first.extended(hashes[kept], (np.cumsum(is_other) - 1)[place[kept]], hyphened[is_other])
 
 
-def _find_bags(hashes: np.ndarray, reading: np.ndarray, name: np.ndarray, concept: np.ndarray) -> dict[int, int]:
+def _find_bags(of_names: NameReadings, concept: np.ndarray) -> dict[int, int]:
     """Find the first name with each bag of words as they are, or -1 if several concepts have it."""
-    sums = np.zeros(len(name), dtype=np.uint64)
-    np.add.at(sums, reading, hashes)
+    sums, name = of_names.add_up(of_names.hashes), of_names.name
     order = np.lexsort((name, concept[name], sums))
     sums, rows = sums[order], name[order]
     first = np.flatnonzero(np.diff(sums, prepend=~sums[:1]))
@@ -293,10 +311,10 @@ def _make_adjective(noun: str) -> str:
     return noun[: -len(ending)] + _ADJECTIVES[ending]
 
 
-def make_speller(names: pl.Series, hashes: np.ndarray, name: np.ndarray) -> Callable[[int], str]:
+def make_speller(names: pl.Series, of_names: NameReadings) -> Callable[[int], str]:
     """Make a function that spells the hash of a word of names, which `read_names` has read."""
-    words, first = np.unique(hashes, return_index=True)
-    example = dict(zip(words.tolist(), name[first].tolist(), strict=True))
+    words, first = np.unique(of_names.hashes, return_index=True)
+    example = dict(zip(words.tolist(), of_names.name[of_names.reading[first]].tolist(), strict=True))
 
     def spell(word: int) -> str:
         text = names[example[word]]
@@ -328,7 +346,8 @@ def _read_rows(names: pl.Series, rows: np.ndarray, vocabulary: np.ndarray | None
     return np.concatenate(hashes), np.concatenate(of_name)
 
 
-def _find_generic(hashes: np.ndarray, concept: np.ndarray, canonical_names: Iterable[str]) -> np.ndarray:
+def _find_generic(of_names: NameReadings, concept: np.ndarray, canonical_names: Iterable[str]) -> np.ndarray:
+    hashes, concept = of_names.hashes, concept[of_names.name[of_names.reading]]
     order = np.lexsort((concept, hashes))
     hashes, concept = hashes[order], concept[order]
     is_new = (np.diff(hashes, prepend=0) > 0) | (np.diff(concept, prepend=-1) != 0)
@@ -337,6 +356,13 @@ def _find_generic(hashes: np.ndarray, concept: np.ndarray, canonical_names: Iter
     kept = {words[0] for words in map(_hash_words, canonical_names) if len(words) == 1} - {*map(hash_string, KINDS)}
     generic: np.ndarray = frequent[~np.isin(frequent, np.array([*kept], dtype=np.uint64))]
     return generic
+
+
+def _say_dropped(generic: np.ndarray, of_names: NameReadings, spell: Callable[[int], str]) -> None:
+    alone = of_names.hashes[of_names.n_words[of_names.reading] == 1]
+    if dropped := sorted(map(spell, np.intersect1d(generic, alone).tolist())):
+        because = f"at least {GENERIC_SHARE:.0%} of the concepts have them in their names"
+        say(f"The matcher does not look for these words alone, because {because}: {', '.join(dropped)}")
 
 
 def list_canonical_words(terminology: Terminology) -> list[str]:

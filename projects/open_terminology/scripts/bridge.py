@@ -12,7 +12,7 @@ import typer
 from safetensors.numpy import save_file
 
 from spacy_sapbert.files import hash_file, write_whole
-from spacy_sapbert.lexicon.bags import FOLDER, make_speller, read_names
+from spacy_sapbert.lexicon.bags import FOLDER, NameReadings, make_speller, read_names
 from spacy_sapbert.lexicon.bridge import SHIFT, make_keys, pair_words
 from spacy_sapbert.lexicon.classes import count_pairs
 from spacy_sapbert.terminology import Terminology, read_rrf
@@ -81,13 +81,13 @@ def list_contrasts(terminology: Terminology, kept: np.ndarray) -> tuple[np.ndarr
     # Series of numbered names would count as many contexts.
     is_used = kept[terminology.name_concept] & ~terminology.names["name"].str.contains(r"\d").to_numpy()
     names, concept = terminology.names["name"].filter(is_used), terminology.name_concept[is_used].astype(np.int64)
-    hashes, reading, name = read_names(names)
-    spell = make_speller(names, hashes, name[reading])
-    same = {pair: n for pair, (n, _) in count_pairs(hashes, reading, concept[name]).items()}
+    of_names = read_names(names)
+    spell = make_speller(names, of_names)
+    same = {pair: n for pair, (n, _) in count_pairs(of_names.hashes, of_names.reading, concept[of_names.name]).items()}
     words: dict[int, str] = {}
     others: dict[int, set[int]] = defaultdict(set)
     alike = []
-    for pair, n in Counter(_iter_pairs(hashes, reading, len(name))).items():
+    for pair, n in Counter(_iter_pairs(of_names)).items():
         for word in pair:
             words.setdefault(word, spell(word))
         is_same = same.get(pair, 0) >= MOST_SAME * n
@@ -102,11 +102,10 @@ def list_contrasts(terminology: Terminology, kept: np.ndarray) -> tuple[np.ndarr
     return np.array([word >> int(SHIFT) for word in contrasting], dtype=np.uint32), np.array(sorted(pairs), np.uint64)
 
 
-def _iter_pairs(hashes: np.ndarray, reading: np.ndarray, n: int) -> Iterator[tuple[int, int]]:
+def _iter_pairs(of_names: NameReadings) -> Iterator[tuple[int, int]]:
     """Yield each two words that stand in one context, a name but for one of its words."""
-    lengths = np.bincount(reading, minlength=n)[reading]
-    sums = np.zeros(n, dtype=np.uint64)
-    np.add.at(sums, reading, hashes)
+    hashes, reading, _ = of_names
+    lengths, sums = of_names.n_words[reading], of_names.add_up(hashes)
     used = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1])
     rows = np.unique(np.stack([sums[reading[used]] - hashes[used], hashes[used]], axis=1), axis=0)
     starts = np.flatnonzero(np.diff(rows[:, 0], prepend=~rows[:1, 0]))

@@ -47,9 +47,9 @@ def main(rrf: Path, output: Path) -> None:
     # Series of numbered names would count as many contexts.
     is_used = ~terminology.names["name"].str.contains(r"\d").to_numpy()
     names, concept = terminology.names["name"].filter(is_used), terminology.name_concept[is_used]
-    hashes, reading, name = read_names(names)
-    spell = make_speller(names, hashes, name[reading])
-    chosen = choose_pairs(count_pairs(hashes, reading, concept[name]), spell, LEAST)
+    of_names = read_names(names)
+    spell = make_speller(names, of_names)
+    chosen = choose_pairs(count_pairs(of_names.hashes, of_names.reading, concept[of_names.name]), spell, LEAST)
     class_of = join_classes(chosen)
     # Pairs that are in no class would be in none when they are read either.
     pairs = [sorted(map(spell, pair)) for pair in chosen if len({class_of.get(word, word) for word in pair}) == 1]
