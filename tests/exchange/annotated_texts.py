@@ -17,6 +17,8 @@ VOCAB = spacy.blank("en").vocab
 CHARACTERS = "abé \n\t\r\u2028\x85\ufeff😀𝔸|:;,#\"'\\<&"
 LABELS = ("DISEASE", "Sign")
 IDS = ("", "NIL", "C0009443", "HP:0001649", "C1|MESH:D2")
+# Of Athena's CONCEPT.csv.
+HEADER = "concept_id\tconcept_name\tdomain_id\tvocabulary_id\tconcept_class_id\tstandard_concept\tconcept_code\n"
 
 
 def ways(name):

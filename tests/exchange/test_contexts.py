@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 import spacy
-from annotated_texts import load, run, save
+from annotated_texts import HEADER, load, run, save
 from fhir.resources.condition import Condition
 from fhir.resources.R4B.condition import Condition as ConditionR4B
 from fhir.resources.R4B.familymemberhistory import FamilyMemberHistory
@@ -18,7 +18,6 @@ from spacy_sapbert.exchange.fhir import VERIFICATION, CodeableConcepts, CodeFind
 from spacy_sapbert.exchange.formats import FORMATS
 
 nlp = spacy.blank("en")
-HEADER = "concept_id\tconcept_name\tdomain_id\tvocabulary_id\tconcept_class_id\tstandard_concept\tconcept_code\n"
 TEXT = "Fever, no cough, perhaps measles; mother had asthma and no stroke; past mumps; return if vertigo."
 # Each mention's context, its resource and status in FHIR, and whether and when it exists in OMOP.
 MENTIONS = {

@@ -112,20 +112,23 @@ def test_units_of_utf_16_are_those_of_the_codec(text, data):
         assert text[found.start : found.end].split() == mention.split()
 
 
+def annotated(name, text, *annotations):
+    """Make a text with annotations, or with the arguments of some."""
+    return AnnotatedText(name, text, [a if isinstance(a, Annotation) else Annotation(*a) for a in annotations])
+
+
+def in_pieces(label, *pieces, kb_id=""):
+    return Annotation(pieces[0][0], pieces[-1][1], label, kb_id, pieces=pieces)
+
+
 def make_row(text, start, length, **infons):
     return {"id": "1", "infons": infons, "text": text, "locations": [{"offset": start, "length": length}]}
 
 
 def make_xml(record, tag="collection"):
     """Write BioC XML of what stands for it in JSON."""
-    element = Element(
-        tag,
-        {
-            key: str(record[key])
-            for key in ("id", "offset", "length")
-            if tag in ("annotation", "location") and key in record
-        },
-    )
+    attributes = [key for key in ("id", "offset", "length") if key in record and tag in ("annotation", "location")]
+    element = Element(tag, {key: str(record[key]) for key in attributes})
     for key, value in record.items():
         if key == "infons":
             for name, infon in value.items():
@@ -192,32 +195,17 @@ def test_bioc_is_read_in_each_of_its_forms(tmp_path_factory, form, data):
 
 
 # Pairs of characters that are written for each other, in both directions.
-ALIKE = [
-    ("\u03b1", "a"),
-    ("\u03b2", "b"),
-    ("\u0394", "D"),
-    ("\u00e9", "e"),
-    ("e\u0301", "\u00e9"),
-    ("\u2010", "-"),
-    ("\u2019", "'"),
-    ("\ufb01", "fi"),
-    ("\u00a0", " "),
-    ("\u2082", "2"),
-    ("\u00ad", ""),
-    ("\u0141", "l"),
-]
+ALIKE = [("\u03b1", "a"), ("\u03b2", "b"), ("\u0394", "D"), ("\u00e9", "e"), ("e\u0301", "\u00e9"), ("\u2010", "-")]
+ALIKE += [("\u2019", "'"), ("\ufb01", "fi"), ("\u00a0", " "), ("\u2082", "2"), ("\u00ad", ""), ("\u0141", "l")]
 
 
 @pytest.mark.parametrize("name", ["bioc", "brat", "pubtator"])
 @example([("\u03b2-1", "beta-1")], False, "")
 @given(st.lists(st.sampled_from(ALIKE), min_size=1, max_size=4), st.booleans(), st.sampled_from(["", "\U0001f600 "]))
 def test_mentions_in_another_writing_are_read_and_counted(tmp_path_factory, name, pairs, is_turned, before):
-    (in_text, written), n = (
-        map("".join, zip(*(pair[:: -1 if is_turned else 1] for pair in pairs), strict=True)),
-        len(before),
-    )
-    in_text, written = f"TNF{in_text}x", f"TNF{written}x"
-    text, end = f"{before}{in_text} up", n + len(in_text)
+    turned = [pair[::-1] if is_turned else pair for pair in pairs]
+    in_text, written = (f"TNF{''.join(side)}x" for side in zip(*turned, strict=True))
+    text, n, end = f"{before}{in_text} up", len(before), len(before) + len(in_text)
     files = {
         "bioc": make_bioc(make_passage(text, make_row(written, n, len(in_text), MESH="D1"))),
         "brat": {"7.txt": text, "7.ann": f"T1\tD {n} {end}\t{written}\nN1\tReference T1 D1\tx\n"},
@@ -335,16 +323,16 @@ def test_what_is_no_id_costs_the_id_only(tmp_path, read, ids):
 @pytest.mark.parametrize(
     ("name", "document", "fault"),
     [
-        ("brat", AnnotatedText("a", "ab\nc", [Annotation(0, 2, "a b", "C1")]), "the label 'a b'"),
-        ("brat", AnnotatedText("a", "ab\nc", [Annotation(0, 2, "D", "C1 C2")]), "would be read back as 'C1|C2'"),
-        ("brat", AnnotatedText("a", "ab\nc", [Annotation(2, 4, "D", "C1")]), "begins or ends with a line break"),
-        ("bioc", AnnotatedText("a", "ab", [Annotation(0, 1, "D", "C1;C2")]), "would be read back as"),
-        ("inception", AnnotatedText("a", "ab", [Annotation(0, 1, "", "C1")]), "the label ''"),
-        ("pubtator", AnnotatedText("a|b", "ab", []), "the name 'a[|]b'"),
-        ("pubtator", AnnotatedText(" a", "ab", []), "the name ' a'"),
-        ("pubtator", AnnotatedText("a", "ab", [Annotation(0, 2, "x\ty")]), "the label"),
-        ("pubtator", AnnotatedText("a", "a ", [Annotation(1, 2, "D")]), "a mention of white space"),
-        ("csv", AnnotatedText("a", "a\0", [Annotation(0, 2, "D")]), "a null character"),
+        ("brat", annotated("a", "ab\nc", (0, 2, "a b", "C1")), "the label 'a b'"),
+        ("brat", annotated("a", "ab\nc", (0, 2, "D", "C1 C2")), "would be read back as 'C1|C2'"),
+        ("brat", annotated("a", "ab\nc", (2, 4, "D", "C1")), "begins or ends with a line break"),
+        ("bioc", annotated("a", "ab", (0, 1, "D", "C1;C2")), "would be read back as"),
+        ("inception", annotated("a", "ab", (0, 1, "", "C1")), "the label ''"),
+        ("pubtator", annotated("a|b", "ab"), "the name 'a[|]b'"),
+        ("pubtator", annotated(" a", "ab"), "the name ' a'"),
+        ("pubtator", annotated("a", "ab", (0, 2, "x\ty")), "the label"),
+        ("pubtator", annotated("a", "a ", (1, 2, "D")), "a mention of white space"),
+        ("csv", annotated("a", "a\0", (0, 2, "D")), "a null character"),
     ],
 )
 def test_what_a_format_cannot_hold_is_refused_or_counted(tmp_path, name, document, fault):
@@ -395,52 +383,38 @@ BY_NUMBER = {
                 "a.ann": "T1\tSign 0 4\tSore\nT2\tSign 10 15;0 4\twings Sore\nT3\tSign 5 9;10 15\ttoes wings\n"
                 "N1\tReference T9 X:1\tx\n",
             },
-            AnnotatedText(
-                "a",
-                "Sore toes\nwings",
-                [
-                    Annotation(0, 4, "Sign"),
-                    Annotation(0, 15, "Sign", pieces=((0, 4), (10, 15))),
-                    Annotation(5, 15, "Sign"),
-                ],
-            ),
+            annotated("a", "Sore toes\nwings", (0, 4, "Sign"), in_pieces("Sign", (0, 4), (10, 15)), (5, 15, "Sign")),
             {"normalizations of no mention": 1},
         ),
         (
             "pubtator",
             "1|t|Sore toe.\n1|a|It hurts.\n1\t0\t4\tSore\tSign\tX:1|D2\n1\t5\t8\ttoe\tPart\t-1\n1\tCID\tD1\tD2\n"
             "1\t10\t12\tIt\tPart",
-            AnnotatedText(
-                "1",
-                "Sore toe. It hurts.",
-                [Annotation(0, 4, "Sign", "1|D2"), Annotation(5, 8, "Part", "NIL"), Annotation(10, 12, "Part")],
-            ),
+            annotated("1", "Sore toe. It hurts.", (0, 4, "Sign", "1|D2"), (5, 8, "Part", "NIL"), (10, 12, "Part")),
             {"relations": 1},
         ),
         (
             "pubtator",
             "1|t|😀 Sore 😀 toe\n1|a|\n1\t3\t7\tSore\tSign\t\n1\t11\t14\ttoe\tPart\tX:1\n",
-            AnnotatedText("1", "😀 Sore 😀 toe", [Annotation(2, 6, "Sign"), Annotation(9, 12, "Part", "1")]),
+            annotated("1", "😀 Sore 😀 toe", (2, 6, "Sign"), (9, 12, "Part", "1")),
             {IN_UTF_16: 1},
         ),
         (
             "bioc",
             make_bioc(make_passage("😀 Sore it", make_row("Sore", 3, 4), PIECES)),
-            AnnotatedText("7", "😀 Sore it", [Annotation(2, 6), Annotation(2, 9)]),
+            annotated("7", "😀 Sore it", (2, 6), (2, 9)),
             {IN_UTF_16: 1},
         ),
         (
             "bioc",
             make_bioc(make_passage("😀 Sore big toe", APART, {**APART, "text": "Sore...toe"}, NOWHERE)),
-            AnnotatedText("7", "😀 Sore big toe", [Annotation(2, 14, pieces=((2, 6), (11, 14)))] * 2),
+            annotated("7", "😀 Sore big toe", *[in_pieces("", (2, 6), (11, 14))] * 2),
             {IN_UTF_16: 1, "annotations without a place": 1},
         ),
         (
             "bioc",
             make_bioc(make_passage("Sore toe.", TOE), {"offset": 12, "sentences": [SENTENCE]}),
-            AnnotatedText(
-                "7", "Sore toe.   It hurts.", [Annotation(5, 8, "Part", "D1|D2"), Annotation(15, 20, "Sign")]
-            ),
+            annotated("7", "Sore toe.   It hurts.", (5, 8, "Part", "D1|D2"), (15, 20, "Sign")),
             {},
         ),
         # From public threads: a byte order mark, line ends of Windows, a null character, a seventh field, overlapping
@@ -448,7 +422,7 @@ BY_NUMBER = {
         (
             "pubtator",
             "\ufeff1|t|Sore\0 toe\r\n1|a|\r\n1\t0\t4\tSore\tSign\tD1\tSore\r\n1\t0\t9\tSore\0 toe\tSign\tD2\r\n",
-            AnnotatedText("1", "Sore\0 toe", [Annotation(0, 4, "Sign", "D1"), Annotation(0, 9, "Sign", "D2")]),
+            annotated("1", "Sore\0 toe", (0, 4, "Sign", "D1"), (0, 9, "Sign", "D2")),
             {},
         ),
         (
@@ -457,7 +431,7 @@ BY_NUMBER = {
                 "a.txt": "Sore\r\nbig\u2010toe",
                 "a.ann": "\ufeffT1\tSign 6 13\tbig-toe\r\nT2\tSign 0 4;2 9\tSore re big\r\n",
             },
-            AnnotatedText("a", "Sore\r\nbig\u2010toe", [Annotation(6, 13, "Sign"), Annotation(0, 9, "Sign")]),
+            annotated("a", "Sore\r\nbig\u2010toe", (6, 13, "Sign"), (0, 9, "Sign")),
             {fields.ALIKE: 1},
         ),
         # The first of several infons; those that hold a list; one that nobody knows.
@@ -471,9 +445,7 @@ BY_NUMBER = {
                     make_row("toe", 0, 3, concept="D1"),
                 )
             ),
-            AnnotatedText(
-                "7", "toe", [Annotation(0, 3, "P", "MESH:D1"), Annotation(0, 3, "", "D1|D2"), Annotation(0, 3)]
-            ),
+            annotated("7", "toe", (0, 3, "P", "MESH:D1"), (0, 3, "", "D1|D2"), (0, 3)),
             {
                 "annotations with ids in several infons; the first is read: choose one with --id-infon": 1,
                 "annotations without an id: if another of their infons has it, name that one with --id-infon": 1,
@@ -483,33 +455,29 @@ BY_NUMBER = {
         (
             "bioc",
             f'{{"PubTator3": [{make_bioc(make_passage("toe", make_row("toe", 0, 3, identifier="-")))}]}}',
-            AnnotatedText("7", "toe", [Annotation(0, 3, "", "NIL")]),
+            annotated("7", "toe", (0, 3, "", "NIL")),
             {},
         ),
         (
             "inception",
             {"a.json": make_structures(LAYERS)},
-            AnnotatedText(
-                "a",
-                "😀 sore toe",
-                [Annotation(2, 6, "Sign", "1"), Annotation(7, 10, "Part", "2"), Annotation(0, 1, "NamedEntity")],
-            ),
+            annotated("a", "😀 sore toe", (2, 6, "Sign", "1"), (7, 10, "Part", "2"), (0, 1, "NamedEntity")),
             {"annotations of the layer custom.Sentiment, which have no identifier": 1},
         ),
         # An older file.
         (
             "inception",
             {"a.json": json.dumps({"%FEATURE_STRUCTURES": BY_NUMBER})},
-            AnnotatedText("a", "toe", [Annotation(0, 3, "P")]),
+            annotated("a", "toe", (0, 3, "P")),
             {},
         ),
         (
             "prodigy",
             "\n".join(map(json.dumps, MINE)),
-            AnnotatedText("7", "cold", [Annotation(0, 4, "", "1|2")]),
+            annotated("7", "cold", (0, 4, "", "1|2")),
             {"examples that were rejected or ignored": 1},
         ),
-        ("prodigy", '\n{"text": "c"}\n', AnnotatedText("file-2", "c", []), {}),
+        ("prodigy", '\n{"text": "c"}\n', annotated("file-2", "c"), {}),
     ],
 )
 def test_files_of_others_are_read_without_the_prefix_of_ids(tmp_path, name, files, expected, counts):
@@ -520,11 +488,11 @@ def test_files_of_others_are_read_without_the_prefix_of_ids(tmp_path, name, file
 
 HANDS = "Hand and foot deformities,\ncold and\nhot flushes"
 APIECE = [
-    Annotation(0, 25, "Sign", "C1", pieces=((0, 4), (14, 25))),
+    in_pieces("Sign", (0, 4), (14, 25), kb_id="C1"),
     Annotation(9, 25, "Sign", "C2"),
     # Over several lines, with several pieces in one of them.
-    Annotation(14, 47, "Sign", "NIL", pieces=((14, 25), (27, 31), (32, 47))),
-    Annotation(27, 47, "Part", "C1|C2", pieces=((27, 31), (40, 47))),
+    in_pieces("Sign", (14, 25), (27, 31), (32, 47), kb_id="NIL"),
+    in_pieces("Part", (27, 31), (40, 47), kb_id="C1|C2"),
 ]
 
 
@@ -579,11 +547,11 @@ def test_any_pieces_are_stable_once_written(tmp_path_factory, name, text, data):
 def test_pieces_fit_the_span_that_is_made_and_are_those_of_one_mention(tmp_path):
     text = "Sore and big toes, sore and wet toes."
     annotations = [
-        Annotation(0, 18, "D", "C1", pieces=((0, 4), (13, 18))),
-        Annotation(0, 17, "D", "C2", pieces=((0, 8), (13, 17))),
+        in_pieces("D", (0, 4), (13, 18), kb_id="C1"),
+        in_pieces("D", (0, 8), (13, 17), kb_id="C2"),
         Annotation(19, 36, "D", "C3"),
-        Annotation(19, 36, "D", "C4", pieces=((19, 23), (32, 36))),
-        Annotation(20, 35, "E", "C5", pieces=((20, 23), (32, 35))),
+        in_pieces("D", (19, 23), (32, 36), kb_id="C4"),
+        in_pieces("E", (20, 23), (32, 35), kb_id="C5"),
     ]
     report, tokenizer = ExchangeReport(), spacy.blank("en")
     doc = make_doc(AnnotatedText("a", text, annotations), tokenizer.make_doc, report, inside_tokens="expand")
@@ -603,7 +571,7 @@ def test_pieces_fit_the_span_that_is_made_and_are_those_of_one_mention(tmp_path)
 
 
 def test_brat_has_prefixes_and_names_of_files(tmp_path):
-    document = AnnotatedText("x/1", "a head cold", [Annotation(2, 11, "D", "C1|C2"), Annotation(0, 1, "D", "NIL")])
+    document = annotated("x/1", "a head cold", (2, 11, "D", "C1|C2"), (0, 1, "D", "NIL"))
     report = ExchangeReport()
     write_brat([document], tmp_path, report, "UMLS:")
     assert "Reference T1 UMLS:C1\thead cold\n" in (tmp_path / "x%2F1.ann").read_text(encoding="utf8")
@@ -617,7 +585,7 @@ def test_brat_has_prefixes_and_names_of_files(tmp_path):
 
 
 def test_the_view_of_inception_has_all_structures(tmp_path):
-    document = AnnotatedText("a", "😀 toe", [Annotation(2, 5, "P", "x:1"), Annotation(0, 1, "Q", "NIL")])
+    document = annotated("a", "😀 toe", (2, 5, "P", "x:1"), (0, 1, "Q", "NIL"))
     write_inception([document], tmp_path, ExchangeReport())
     data = json.loads((tmp_path / "a.json").read_text(encoding="utf8"))
     members = [row["%ID"] for row in data["%FEATURE_STRUCTURES"] if row["%TYPE"] != SOFA]
@@ -630,11 +598,11 @@ def test_tables_have_candidates_and_long_mentions(tmp_path):
     doc.ents = [Span(doc, 1, 2, "D", kb_id="C1")]
     candidate = {"id": "C1", "concept_id": "C1", "name": "cold, common", "canonical_name": "Common Cold", "types": []}
     doc.ents[0]._.kb_candidates = [{**candidate, "score": 0.5, "mention": "cold", "probability": 0.25}]
-    long = AnnotatedText("long", "x" * 200_000, [Annotation(0, 200_000, "D", "C1")])
+    long = annotated("long", "x" * 200_000, (0, 200_000, "D", "C1"))
     limit = csv.field_size_limit()
     write_csv([take(doc, "n"), long], tmp_path, ExchangeReport(), "UMLS:")
     found = list(read_csv(tmp_path, ExchangeReport(), "UMLS:"))
-    assert found == [AnnotatedText("n", "a cold", [Annotation(2, 6, "D", "C1")]), long]
+    assert found == [annotated("n", "a cold", (2, 6, "D", "C1")), long]
     assert csv.field_size_limit() == limit
     _, row, *_ = (tmp_path / "mentions.csv").read_text(encoding="utf8").splitlines()
     of_mention, of_candidate = '"n",2,6,"D","UMLS:C1","cold"', '"cold, common","Common Cold",0.5,0.25'

@@ -5,7 +5,7 @@ import datetime
 
 import pytest
 import spacy
-from annotated_texts import annotated_texts, run, save, tokenize
+from annotated_texts import HEADER, annotated_texts, run, save, tokenize
 from hypothesis import given
 from spacy.tokens import Span
 
@@ -15,7 +15,6 @@ from spacy_sapbert.exchange.omop import COLUMNS, AthenaTables, NoteNlp, export_n
 from spacy_sapbert.terminology import TerminologyBuilder
 
 nlp = spacy.blank("en")
-HEADER = "concept_id\tconcept_name\tdomain_id\tvocabulary_id\tconcept_class_id\tstandard_concept\tconcept_code\n"
 # Athena quotes nothing: a quotation mark is part of a name.
 CONCEPTS = (
     '260427\tThe "common" cold\tCondition\tSNOMED\tDisorder\tS\t82272006\n'
@@ -140,9 +139,6 @@ def test_codes_map_to_standard_concepts(tmp_path, concepts, terminology):
         ("4", "16", "0", "3", "unmapped=its codes stand for no standard concept"),
     ]
     assert count_zeros(report) == [1]
-    path.write_text("concept_id_1\tconcept_id_2\n")
-    with pytest.raises(ValueError, match="CONCEPT_RELATIONSHIP.csv.*no column relationship_id, invalid_reason"):
-        list(notes.list_rows(take_all(doc), AthenaTables(concepts, path)))
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -181,17 +177,18 @@ def test_tables_that_cannot_be_read_are_named(concepts, content, reason):
         AthenaTables(concepts.with_name("none.csv")).find([("ICD10CM", "J00")])
 
 
-def test_relations_with_shifted_columns_are_named(tmp_path, concepts):
+def test_relations_with_missing_or_shifted_columns_are_named(tmp_path, concepts):
     path = write_relations(tmp_path / "CONCEPT_RELATIONSHIP.csv", [("1", "2", "Maps\tto", ""), ("1", "2", "Is a", "")])
     with pytest.raises(ValueError, match=r"RELATIONSHIP\.csv cannot.*line 2 has 7 fields, but there are 6 columns"):
+        AthenaTables(concepts, path).find([("ICD10CM", "J00")])
+    path.write_text("concept_id_1\tconcept_id_2\n")
+    with pytest.raises(ValueError, match="CONCEPT_RELATIONSHIP.csv.*no column relationship_id, invalid_reason"):
         AthenaTables(concepts, path).find([("ICD10CM", "J00")])
 
 
 def test_what_athena_calls_a_source_is_known():
-    named = {
-        source: normalize_source(system.vocabulary) for source, system in CODE_SYSTEMS.items() if system.vocabulary
-    }
-    assert all(source == found for source, found in named.items())
+    named = {source: system.vocabulary for source, system in CODE_SYSTEMS.items() if system.vocabulary}
+    assert all(source == normalize_source(vocabulary) for source, vocabulary in named.items())
 
 
 def test_documents_that_are_not_named_by_a_note_id_are_refused(concepts):
