@@ -1,7 +1,7 @@
 """Fixtures: a tiny random BERT and a hand-made terminology, so that no test needs weights or a network."""
 
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +139,14 @@ def static_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("static") / "encoder"
     write_encoder(make_static(np.random.default_rng(0).normal(size=(len(make_tokenizer()), 16))), path)
     return path
+
+
+def build_terminology(names: Iterable[tuple[str, str]]) -> Terminology:
+    """Build a terminology of ids and names."""
+    builder = TerminologyBuilder()
+    for concept_id, name in names:
+        builder.add_name(concept_id, name)
+    return builder.build()
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pytest
 import spacy
+from conftest import build_terminology
 from linked import make_doc
 from spacy.tokens import Doc, Span
 from thinc.api import Relu
@@ -13,7 +14,6 @@ from spacy_sapbert.encoder import settings as encoder_settings
 from spacy_sapbert.encoder.shim import make_huggingface_loader
 from spacy_sapbert.index import Index
 from spacy_sapbert.linker import SapbertLinker
-from spacy_sapbert.terminology import TerminologyBuilder
 
 
 @pytest.fixture
@@ -190,8 +190,7 @@ def test_initializing_without_terminology_or_encoder_says_what_is_missing(
 
 
 def test_a_terminology_whose_names_say_nothing_to_the_encoder_is_refused(empty, encoder_folder):
-    builder, linker = TerminologyBuilder(), empty.get_pipe("sapbert_linker")
-    builder.add_name("C1", "高血压")
+    linker, names = empty.get_pipe("sapbert_linker"), build_terminology([("C1", "高血压")])
     with pytest.raises(ValueError, match="names can be encoded"):
-        linker.initialize(terminology=builder.build(), encoder=make_huggingface_loader(str(encoder_folder)))
+        linker.initialize(terminology=names, encoder=encoder_folder)
     assert not linker.is_ready

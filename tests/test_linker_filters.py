@@ -107,26 +107,6 @@ def test_filters_can_be_changed_at_run_time_and_back(make_linker):
     assert "D003139" in ids(link(linker, ("cold", "X"))[0]._.kb_candidates)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"types": ["T999"]}, r"The filter.*types allows 'T999'.*'T047', 'T070', 'T184'"),
-        ({"sources": ["MESH"]}, r"The filter.*sources allows 'MESH'.*'CHV', 'MSH', 'SNOMEDCT_US'"),
-        ({"languages": ["en"]}, r"The filter.*languages allows 'en'.*'ENG'"),
-        ({"ids": ["C1"]}, r"The filter.*ids allows 'C1'.*6 ids: 'C0009264'"),
-        ({"below": ["C1"]}, r"The filter.*below allows 'C1'.*6 ids: 'C0009264'"),
-        ({"below": ["C0009264"]}, r"`below` asks for.*none of the terminology's 6 concepts has a parent"),
-        ({"not_below": ["C0009264"]}, r"`not_below` asks for.*has a parent.*take the concepts out of"),
-        ({"label_types": {"RARE": ["Disease"]}}, r"The filter.*label_types allows 'Disease'"),
-        ({"output_source": "ICD10"}, r"has a code in.*'ICD10'.*'HPO', 'MSH', 'OMIM'"),
-    ],
-    ids=str,
-)
-def test_settings_that_the_terminology_does_not_know_are_refused(make_linker, settings, message):
-    with pytest.raises(ValueError, match=message):
-        link(make_linker(**settings), ("cold", "X"))
-
-
 def test_codes_become_the_ids_and_the_concept_stays_known(make_linker):
     linker = make_linker(output_source="HPO", k=6)
     (ent,) = link(linker, ("heart attack", "X"))
@@ -227,13 +207,14 @@ def test_what_a_setting_asks_for_is_not_removed_altogether(make_linker, name, va
 
 
 UNKNOWN = [
-    ({"types": ["T999"]}, "types allows 'T999'"),
-    ({"sources": ["MESH"]}, "sources allows 'MESH'"),
-    ({"languages": ["ger"]}, "languages allows 'ger'"),
-    ({"ids": ["C1"]}, "ids allows 'C1'"),
-    ({"below": ["C1"]}, "below allows 'C1'"),
+    ({"types": ["T999"]}, "types allows 'T999'.*'T047', 'T070', 'T184'"),
+    ({"sources": ["MESH"]}, "sources allows 'MESH'.*'CHV', 'MSH', 'SNOMEDCT_US'"),
+    ({"languages": ["en"]}, "languages allows 'en'.*'ENG'"),
+    ({"ids": ["C1"]}, "ids allows 'C1'.*6 ids: 'C0009264'"),
+    ({"below": ["C1"]}, "below allows 'C1'.*6 ids: 'C0009264'"),
     ({"not_below": ["C1"]}, "not_below leaves out 'C1'"),
-    ({"below": ["C0009443"]}, "none of the terminology's 6 concepts has a parent"),
+    ({"below": ["C0009264"]}, "`below` asks for.*none of the terminology's 6 concepts has a parent"),
+    ({"not_below": ["C0009264"]}, "`not_below` asks for.*has a parent.*take the concepts out of"),
     ({"label_types": {"A": ["T047"], "B": ["T999"]}}, "label_types allows 'T999'"),
 ]
 
@@ -241,7 +222,7 @@ UNKNOWN = [
 @pytest.mark.parametrize(
     "owner, settings, told",
     [(owner, *row) for owner in ("linker", "matcher") for row in UNKNOWN]
-    + [("linker", {"output_source": "XYZ"}, "has a code in 'XYZ'")],
+    + [("linker", {"output_source": "ICD10"}, "has a code in.*'ICD10'.*'HPO', 'MSH', 'OMIM'")],
 )
 def test_what_the_terminology_lacks_is_refused_before_names_are_encoded(
     terminology, encoder_folder, monkeypatch, owner, settings, told

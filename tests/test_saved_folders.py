@@ -16,7 +16,7 @@ import pytest
 import spacy
 import srsly
 import torch
-from conftest import make_static, make_tokenizer
+from conftest import build_terminology, make_static, make_tokenizer
 from hypothesis import given
 from hypothesis import strategies as st
 from injection import limited_files
@@ -26,7 +26,7 @@ from spacy_sapbert.encoder.folder import read_encoder, unpack_encoder, write_enc
 from spacy_sapbert.files import REMOVED, SAVED, is_inside
 from spacy_sapbert.index import Index, read_index
 from spacy_sapbert.knowledge_base import KnowledgeBaseSettings, LinkerKnowledgeBase, make_empty_linker
-from spacy_sapbert.terminology import Terminology, TerminologyBuilder
+from spacy_sapbert.terminology import Terminology
 from training.data.folders import DataFolder
 from training.engine.checkpoints import choose_checkpoint, save_checkpoint
 
@@ -73,12 +73,6 @@ def make_pipeline(make_nlp):
     return nlp
 
 
-def make_terminology():
-    builder = TerminologyBuilder()
-    builder.add_name("A", "cold")
-    return builder.build()
-
-
 def make_knowledge_base(linker):
     return LinkerKnowledgeBase(Vocab(), linker, KnowledgeBaseSettings())
 
@@ -108,7 +102,7 @@ DOORS = {
     ),
     "encoder": (
         lambda make_nlp, path: write_encoder(make_nlp().get_pipe("sapbert_linker").encoder.content, path),
-        lambda path: make_empty_linker().initialize(terminology=make_terminology(), encoder=str(path)),
+        lambda path: make_empty_linker().initialize(terminology=build_terminology([("A", "cold")]), encoder=str(path)),
     ),
     "static encoder": (
         lambda make_nlp, path: write_encoder(make_static(np.eye(len(make_tokenizer()), 8)), path),

@@ -5,12 +5,12 @@ from contextlib import suppress
 import pytest
 import spacy
 import srsly
+from conftest import build_terminology
 from injection import Fault, count_operations, fault_at
 
 from spacy_sapbert.encoder.shim import build_name_encoder_v1
 from spacy_sapbert.index import Index, ScannIndex, make_auto_index
 from spacy_sapbert.linker import SapbertLinker
-from spacy_sapbert.terminology import TerminologyBuilder
 
 
 def make_linker(index=None):
@@ -18,9 +18,8 @@ def make_linker(index=None):
 
 
 def build(concept_id, encoder_folder):
-    builder, linker = TerminologyBuilder(), make_linker()
-    builder.add_name(concept_id, "cold")
-    linker.initialize(terminology=builder.build(), encoder=str(encoder_folder))
+    linker = make_linker()
+    linker.initialize(terminology=build_terminology([(concept_id, "cold")]), encoder=encoder_folder)
     return linker
 
 

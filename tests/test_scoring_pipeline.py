@@ -2,13 +2,12 @@
 
 import pytest
 import srsly
+from conftest import build_terminology
 from linked import make_doc
 from spacy.cli.evaluate import evaluate
 from spacy.cli.find_threshold import find_threshold
 from spacy.tokens import DocBin, Span
 from spacy.training import Example
-
-from spacy_sapbert.terminology import TerminologyBuilder
 
 KEYS = {"nel_micro_p", "nel_micro_r", "nel_micro_f", "nel_acc_at_1", "nel_acc_at_5", "nel_coverage"}
 
@@ -77,10 +76,8 @@ def test_candidates_of_a_span_with_the_same_boundaries_do_not_count_for_the_enti
 
 
 def test_ids_with_a_pipe_are_scored_as_one_id(make_nlp):
-    builder, nlp = TerminologyBuilder(), make_nlp()
-    for concept, name in (("D1", "cold"), ("D1|D2", "heart attack")):
-        builder.add_name(concept, name)
-    nlp.get_pipe("sapbert_linker").initialize(terminology=builder.build())
+    nlp, names = make_nlp(), build_terminology([("D1", "cold"), ("D1|D2", "heart attack")])
+    nlp.get_pipe("sapbert_linker").initialize(terminology=names)
     for gold, expected in ((("cold", (0, 1, "D1|D2")), 0.0), (("heart attack", (0, 2, "D1|D2")), 1.0)):
         scores = nlp.evaluate(make_examples(nlp, gold))
         assert scores["nel_micro_f"] == scores["nel_acc_at_1"] == expected

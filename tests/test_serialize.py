@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 import spacy
+from conftest import build_terminology
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from injection import DAMAGE
@@ -20,7 +21,6 @@ from spacy_sapbert.encoder.shim import build_name_encoder_v1, make_huggingface_l
 from spacy_sapbert.files import list_files
 from spacy_sapbert.index import ScannIndex
 from spacy_sapbert.linker import SapbertLinker
-from spacy_sapbert.terminology import TerminologyBuilder
 
 TEXTS = ["She had a heart attack and a cold .", "Xyzzy .", "Duchenne muscular dystrophy (DMD) . DMD ."]
 ERRORS = (OSError, ValueError, KeyError)
@@ -171,10 +171,9 @@ def test_a_damaged_incomplete_or_mixed_linker_is_refused(make_nlp, terminology, 
     nlp, index = make_nlp(), Path("sapbert_linker", "retriever", "index")
     nlp.to_disk(tmp_path / "first")
     # The same names under other ids, so an index of the same size from the same encoder.
-    builder = TerminologyBuilder()
-    for row, name in enumerate(reversed(terminology.names["name"].to_list())):
-        builder.add_name(f"X{row:03}", name)
-    nlp.get_pipe("sapbert_linker").initialize(terminology=builder.build())
+    others = enumerate(reversed(terminology.names["name"].to_list()))
+    other = build_terminology((f"X{row:03}", name) for row, name in others)
+    nlp.get_pipe("sapbert_linker").initialize(terminology=other)
     nlp.to_disk(tmp_path / "second")
     shutil.rmtree(tmp_path / "first" / index)
     shutil.copytree(tmp_path / "second" / index, tmp_path / "first" / index)

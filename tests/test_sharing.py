@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import spacy
+from conftest import build_terminology
 from spacy.util import load_model_from_config
 from thinc.api import Config
 
 from spacy_sapbert import matcher, snapshot
 from spacy_sapbert.reranker import component
-from spacy_sapbert.terminology import TerminologyBuilder
 
 TEXT = "A cold, gout and insomnia."
 PARTS = ("terminology_matcher", "sapbert_linker", "sapbert_reranker")
@@ -26,13 +26,12 @@ def make(static_folder):
     """Return a function that makes a pipeline for a terminology whose ids have a prefix."""
 
     def make_pipeline(prefix, *more):
-        builder = TerminologyBuilder()
-        for number, name in enumerate(["cold", "insomnia", *more]):
-            builder.add_name(f"{prefix}{number}", name)
+        names = enumerate(["cold", "insomnia", *more])
+        terminology = build_terminology((f"{prefix}{number}", name) for number, name in names)
         nlp = spacy.blank("xx")
         for name in PARTS:
             nlp.add_pipe(name)
-        nlp.get_pipe("sapbert_linker").initialize(terminology=builder.build(), encoder=static_folder)
+        nlp.get_pipe("sapbert_linker").initialize(terminology=terminology, encoder=static_folder)
         return nlp
 
     return make_pipeline

@@ -5,7 +5,7 @@ from threading import Barrier, Event, Thread
 
 import pytest
 import spacy
-from conftest import CONCEPTS
+from conftest import CONCEPTS, build_terminology
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linked import ids
@@ -14,7 +14,7 @@ from spacy_sapbert import building
 from spacy_sapbert.caches import LRUCache
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.retrieval.retriever import Retriever
-from spacy_sapbert.terminology import Terminology, TerminologyBuilder, edits
+from spacy_sapbert.terminology import Terminology, edits
 
 NAMES = sorted({name for _, names, _ in CONCEPTS.values() for name in names})
 # No names.
@@ -28,10 +28,7 @@ def linker(make_nlp):
 
 def make_other_terminology():
     """The same names under other ids."""
-    builder = TerminologyBuilder()
-    for row, name in enumerate(NAMES):
-        builder.add_name(f"X{row:02}", name)
-    return builder.build()
+    return build_terminology((f"X{row:02}", name) for row, name in enumerate(NAMES))
 
 
 def find_ids(linker, text):

@@ -1,6 +1,5 @@
 """Help and mistakes of all command lines: every command is tried with the same bad inputs."""
 
-import importlib
 import os
 import re
 import shlex
@@ -9,11 +8,11 @@ import sys
 
 import pytest
 import spacy
+from conftest import build_terminology
 from shell_commands import check_command, get_application
 from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
-from spacy_sapbert import TerminologyBuilder
 from spacy_sapbert.command_line import TRACEBACK, run_app
 from spacy_sapbert.exchange import __main__ as exchange
 from training import __main__ as training
@@ -73,9 +72,7 @@ def folder(tmp_path_factory):
     for ending in ("", ".cfg", ".spacy"):
         (folder / f"empty{ending}").touch()
         (folder / f"folder{ending}").mkdir()
-    builder = TerminologyBuilder()
-    builder.add_name("C1", "cold")
-    builder.build().to_disk(folder / "names")
+    build_terminology([("C1", "cold")]).to_disk(folder / "names")
     doc = spacy.blank("en")("a cold")
     doc.ents = [doc.char_span(2, 6, label="DISEASE", kb_id="C1")]
     DocBin(docs=[doc], store_user_data=True).to_disk(folder / "docs.spacy")
@@ -183,9 +180,3 @@ def test_the_traceback_of_a_mistake_can_be_asked_for(run, monkeypatch):
     monkeypatch.setenv(TRACEBACK, "1")
     with pytest.raises(FileNotFoundError):
         run("training", "report", "nowhere")
-
-
-def test_a_missing_package_is_named(capsys):
-    with pytest.raises(SystemExit):
-        run_app(lambda: importlib.import_module("no_such_package"), "pip install it.")
-    assert capsys.readouterr().err == "Error: The package no_such_package is not installed. pip install it.\n"

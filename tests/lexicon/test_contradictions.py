@@ -5,6 +5,7 @@ from string import ascii_lowercase
 
 import pytest
 import spacy
+from conftest import build_terminology
 from hypothesis import given
 from hypothesis import strategies as st
 from reranker.reranking import add_reranker
@@ -14,7 +15,7 @@ from spacy_sapbert.abbreviations import short_forms
 from spacy_sapbert.abbreviations.component import SMALL_WORDS
 from spacy_sapbert.lexicon import bags, contradictions
 from spacy_sapbert.lexicon.contradictions import contradicts, read_marks
-from spacy_sapbert.terminology import TerminologyBuilder, read_obo
+from spacy_sapbert.terminology import read_obo
 from spacy_sapbert.text import normal_words
 
 ROMAN = "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI".split()
@@ -138,13 +139,10 @@ def phenotypes():
 
 
 def test_a_subtype_does_not_become_its_parent():
-    builder = TerminologyBuilder()
     names = ["Osteogenesis Imperfecta", *(f"Osteogenesis Imperfecta, Type {numeral}" for numeral in ROMAN)]
-    for number, name in enumerate(names):
-        builder.add_concept(f"OI:{number}", canonical_name=name)
-        builder.add_name(f"OI:{number}", name)
+    terminology = build_terminology((f"OI:{number}", name) for number, name in enumerate(names))
     mentions = [f"Osteogenesis Imperfecta {numeral}" for numeral in ROMAN]
-    found = make_reranker(builder.build()).find([*mentions, "Osteogenesis Imperfecta XVII"])
+    found = make_reranker(terminology).find([*mentions, "Osteogenesis Imperfecta XVII"])
     assert [of_mention[0]["name"] for of_mention in found[:-1]] == names[1:]
     assert found[-1][0]["name"] == names[0] or found[-1][0]["probability"] < 0.3
 
@@ -169,14 +167,11 @@ NUMBERED = [("Factor {} deficiency", "factor {} deficiency"), ("Deafness {}", "d
 
 @pytest.mark.parametrize(("name", "mention"), NUMBERED)
 def test_a_linker_gives_no_id_to_what_contradicts(name, mention):
-    builder = TerminologyBuilder()
-    for number in range(1, 10):
-        builder.add_concept(f"N:{number}", canonical_name=name.format(number))
-        builder.add_name(f"N:{number}", name.format(number))
-    builder.add_name("N:0", name.format(10).split()[0])
+    names = [(f"N:{number}", name.format(number)) for number in range(1, 10)]
+    terminology = build_terminology([*names, ("N:0", name.format(10).split()[0])])
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker")
-    linker.initialize(terminology=builder.build())
+    linker.initialize(terminology=terminology)
 
     def link(text):
         doc = nlp.make_doc(text)

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import polars as pl
 import pytest
+from conftest import build_terminology
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rrf_files import atom, rrf_line, write_release
@@ -16,20 +17,12 @@ from spacy_sapbert.terminology.names import unite_names
 from spacy_sapbert.terminology.table import NAME_KEY, NAME_SCHEMA, summarize
 from spacy_sapbert.text import normalize_name
 
-
-def build(names):
-    builder = TerminologyBuilder()
-    for concept_id, name in names:
-        builder.add_name(concept_id, name)
-    return builder.build()
-
-
 NAMES = [("C3", "c"), ("C1", "a"), ("C3", "cc"), ("C2", "b"), ("C1", "aa"), ("C1", "aaa")]
 
 
 @pytest.fixture
 def small():
-    return build(NAMES)
+    return build_terminology(NAMES)
 
 
 def test_a_concept_has_everything_that_was_added():
@@ -166,12 +159,12 @@ def test_lookups_agree_with_a_dict(pairs, others):
     naive = {}
     for concept_id, name in pairs:
         naive.setdefault(concept_id, {})[normalize_name(name)] = None
-    terminology = build(pairs)
+    terminology = build_terminology(pairs)
     assert len(terminology) == len(naive)
     assert terminology.n_names == sum(map(len, naive.values()))
     assert terminology.concepts["id"].to_list() == sorted(naive)
     # The order of concepts in the source does not matter; the order of a concept's names does.
-    assert build(sorted(pairs, key=lambda pair: pair[0])).fingerprint == terminology.fingerprint
+    assert build_terminology(sorted(pairs, key=lambda pair: pair[0])).fingerprint == terminology.fingerprint
     for row, concept_id in enumerate(sorted(naive)):
         assert terminology.row(concept_id) == row
         assert terminology[concept_id].names == tuple(naive[concept_id])
@@ -208,11 +201,11 @@ def test_a_terminology_is_immutable_and_equal_by_content(small):
     assert Terminology(small.concepts, small.names).fingerprint == before
     for twin in (pickle.loads(pickle.dumps(small)), copy.deepcopy(small), copy.copy(small)):
         assert twin == small and hash(twin) == hash(small) and twin.report == small.report
-    other = build([*NAMES[:-1], ("C1", "aaA")])
+    other = build_terminology([*NAMES[:-1], ("C1", "aaA")])
     assert small != other and before != other.fingerprint and small != "terminology"
     # One that is dropped leaves a pending exception alone.
     with pytest.raises(ZeroDivisionError):
-        _ = [build([("C1", "cold")]), 1 / 0]
+        _ = [build_terminology([("C1", "cold")]), 1 / 0]
 
 
 def test_tables_that_do_not_fit_together_are_refused(small):
@@ -231,7 +224,7 @@ def test_tables_that_do_not_fit_together_are_refused(small):
 
 
 def test_a_summary_counts_concepts_names_and_what_was_dropped(tmp_path):
-    assert summarize(build([("C1", "cold")])) == "1 concepts with 1 names"
+    assert summarize(build_terminology([("C1", "cold")])) == "1 concepts with 1 names"
     lines = [atom("C1", "cold"), atom("C1", "Erkältung", LAT="GER"), atom("C2", "old", SUPPRESS="O")]
     terminology = read_rrf(write_release(tmp_path, MRCONSO=lines, MRREL=[rrf_line("MRREL")]), suppressed="drop")
     assert summarize(terminology) == (

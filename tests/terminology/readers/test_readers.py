@@ -328,31 +328,17 @@ LINES = [
     (atom("C1", "x").encode().replace(b"x", b"gr\xfcn"), "0xfc"),
     (b"\x00\x01\x02", "1 fields were found"),
 ]
+# A good record before the malformed one, and one behind it.
+TSV = b"id\tname\n\nC1\ta\n%s\nC3\tc\n"
 HEAD = b"format-version: 1.2\nontology: x\n! a comment\n\n[Term]\nid: C1\nname: a\n\n"
+LAST = b"\n[Term]\nid: C3\nname: c\n"
+ATOM, OTHER = (atom(concept_id, name).encode() for concept_id, name in (("C1", "a"), ("C3", "c")))
 MALFORMED = [
-    *((read_table, "a.tsv", b"id\tname\n\nC1\ta\n" + row + b"\nC3\tc\n", 4, reason) for row, reason in ROWS),
-    *(
-        (read_table, "a.csv", (b"id\tname\n\nC1\ta\n" + row + b"\nC3\tc\n").replace(b"\t", b","), 4, reason)
-        for row, reason in ROWS
-    ),
-    *(
-        (read_obo, "a.obo", HEAD + stanza + b"\n[Term]\nid: C3\nname: c\n", 9 + line, reason)
-        for stanza, line, reason in TERMS
-    ),
-    *(
-        (read_jsonl, "a.jsonl", [GOOD, b"", record, {**GOOD, "concept_id": "C3"}], 3, reason)
-        for record, reason in RECORDS
-    ),
-    *(
-        (
-            read_rrf,
-            "MRCONSO.RRF",
-            b"\n".join([atom("C1", "a").encode(), line, atom("C3", "c").encode(), b""]),
-            2,
-            reason,
-        )
-        for line, reason in LINES
-    ),
+    *((read_table, "a.tsv", TSV % row, 4, reason) for row, reason in ROWS),
+    *((read_table, "a.csv", (TSV % row).replace(b"\t", b","), 4, reason) for row, reason in ROWS),
+    *((read_obo, "a.obo", HEAD + stanza + LAST, 9 + line, reason) for stanza, line, reason in TERMS),
+    *((read_jsonl, "a.jsonl", [GOOD, b"", row, {**GOOD, "concept_id": "C3"}], 3, reason) for row, reason in RECORDS),
+    *((read_rrf, "MRCONSO.RRF", b"%s\n%s\n%s\n" % (ATOM, line, OTHER), 2, reason) for line, reason in LINES),
 ]
 
 
