@@ -4,6 +4,7 @@ import copy
 import pickle
 import shutil
 import sys
+from operator import attrgetter, methodcaller
 
 import pytest
 from thinc.api import Linear
@@ -56,23 +57,14 @@ def test_copies_give_equal_vectors(request, folder, tmp_path, copy_of):
 
 def test_model_without_weights_round_trips_and_says_what_to_do():
     model = build_name_encoder_v1()
-    calls = (
-        lambda twin: twin.predict(["cold"]),
-        lambda twin: get_encoder(twin).tokenize(["cold"]),
-        lambda twin: get_encoder(twin).settings,
-        lambda twin: get_encoder(twin).width,
-        lambda twin: get_encoder(twin).fingerprint,
-    )
-    for twin in (
-        model,
-        copy.deepcopy(model),
-        pickle.loads(pickle.dumps(model)),
-        build_name_encoder_v1().from_bytes(model.to_bytes()),
-    ):
+    copies = copy.deepcopy(model), pickle.loads(pickle.dumps(model))
+    for twin in (model, *copies, build_name_encoder_v1().from_bytes(model.to_bytes())):
         assert not get_encoder(twin).is_loaded
-        for call in calls:
+        for ask in (*map(attrgetter, ("settings", "width", "fingerprint")), methodcaller("tokenize", ["cold"])):
             with pytest.raises(ValueError, match="no weights yet"):
-                call(twin)
+                ask(get_encoder(twin))
+        with pytest.raises(ValueError, match="no weights yet"):
+            twin.predict(["cold"])
 
 
 def test_bytes_of_a_transformer_need_torch(model, monkeypatch):

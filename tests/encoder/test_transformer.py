@@ -60,11 +60,6 @@ def naive_vectors(
     return np.stack(vectors)
 
 
-@pytest.fixture(scope="module")
-def encoder(encoder_folder):
-    return load_encoder(encoder_folder)
-
-
 @pytest.mark.parametrize(
     "requested",
     [

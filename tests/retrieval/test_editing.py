@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import spacy
-from conftest import CONCEPTS
+from conftest import CONCEPTS, build_terminology
 from found_rows import list_hits
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ from spacy_sapbert.files import pack_with, unpack_with
 from spacy_sapbert.index import Index, ScannIndex
 from spacy_sapbert.retrieval.edits import with_names, with_removed
 from spacy_sapbert.retrieval.retriever import Retriever
-from spacy_sapbert.terminology import Terminology, TerminologyBuilder
+from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.edits import collect_names, remove_concepts, remove_names
 
 WORDS = ["heart", "cold", "acute", "a", "b"]
@@ -49,13 +49,6 @@ def encoder(encoder_folder):
     shim = ExactEncoder({}, "fp32")
     shim.load(encoder_folder)
     return shim
-
-
-def build_terminology(pairs):
-    builder = TerminologyBuilder()
-    for concept_id, name in pairs:
-        builder.add_name(concept_id, name)
-    return builder.build()
 
 
 def without_concepts(retriever, ids):
