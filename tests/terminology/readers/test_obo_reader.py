@@ -105,21 +105,29 @@ def test_terms_by_their_cross_references(path, capsys):
     )
 
 
-def write_terms(path, terms):
-    """Write an ontology of terms with cross-references, and one of them as the parent of the others."""
-    stanzas = [
-        "\n".join([f"[Term]\nid: {id_}\nname: {id_}\nis_a: {min(terms)}", *(f"xref: {xref}" for xref in xrefs)])
-        for id_, xrefs in terms.items()
-    ]
-    path.write_text("\n\n".join(["format-version: 1.2", *stanzas]) + "\n")
+def write_terms(path, *terms, header=""):
+    """Write an ontology of terms, each an id and the lines behind it."""
+    stanzas = [f"[Term]\nid: {term}" for term in terms]
+    path.write_text("\n\n".join([f"format-version: 1.2{header}", *stanzas]) + "\n", "utf8", "surrogateescape")
     return path
+
+
+def split_terms(*terms):
+    """Write clauses on lines, which stand behind semicolons here."""
+    return [term.replace("; ", "\n") for term in terms]
+
+
+def write_references(path, terms):
+    """Write an ontology of terms with cross-references, and one of them as the parent of the others."""
+    xrefs = {id_: "".join(f"\nxref: {xref}" for xref in of) for id_, of in terms.items()}
+    return write_terms(path, *(f"{id_}\nname: {id_}\nis_a: {min(terms)}{of}" for id_, of in xrefs.items()))
 
 
 def test_terms_with_a_cross_reference_of_their_own_have_it_as_id(tmp_path):
     terms = {"X:1": ["C0000001"], "X:2": ["C0000002", "C0000003"], "X:3": ["C0000004"], "X:5": ["C0000004", "C0000005"]}
     terms |= {"X:6": ["C0000006", "C0000006"], "X:7": ["0000007"], "X:8": []}
     written = {id_: [f"UMLS:{code}" for code in codes] for id_, codes in terms.items()}
-    terminology = read_obo(write_terms(tmp_path / "x.obo", written), id_prefix="UMLS:")
+    terminology = read_obo(write_references(tmp_path / "x.obo", written), id_prefix="UMLS:")
     assert terminology.concepts["id"].to_list() == ["C0000001", "C0000005", "C0000006", "X:2", "X:3", "X:7", "X:8"]
     assert set(terminology.names["source"]) == {"X"}, "no ontology header: the id's prefix"
     counts = {"from_only_xref": 2, "from_unshared_xref": 1, "own_shared_xref": 1, "own_several_xrefs": 1}
@@ -135,7 +143,7 @@ references = st.dictionaries(
 
 @given(references.filter(lambda terms: any(terms.values())), st.randoms(use_true_random=False))
 def test_no_term_shares_its_id_whatever_the_cross_references(tmp_path, terms, random):
-    terminology = read_obo(write_terms(tmp_path / "x.obo", terms), id_prefix="UMLS")
+    terminology = read_obo(write_references(tmp_path / "x.obo", terms), id_prefix="UMLS")
     concepts = {concept.names[0]: concept for concept in map(terminology.concept, range(len(terminology)))}
     assert set(concepts) == set(terms)
     for term_id, xrefs in terms.items():
@@ -148,14 +156,12 @@ def test_no_term_shares_its_id_whatever_the_cross_references(tmp_path, terms, ra
     counts = terminology.report["ids"]
     assert sum(n for key, n in counts.items() if key != "xrefs_not_cuis") == len(terms)
     shuffled = dict(random.sample(sorted(terms.items()), len(terms)))
-    assert read_obo(write_terms(tmp_path / "x.obo", shuffled), id_prefix="UMLS") == terminology
+    assert read_obo(write_references(tmp_path / "x.obo", shuffled), id_prefix="UMLS") == terminology
 
 
 def test_identifiers_lose_their_escapes(tmp_path):
-    path = tmp_path / "x.obo"
-    xrefs = "xref: https://x.y/a:b,c\nxref: A:B:C\nxref: MESH:C\\:1\nxref: plain\\:one\n"
-    parents = "is_a: A:B:D\n"
-    path.write_text(f"format-version: 1.2\n\n[Term]\nid: X\\:1:2\nname: a, b\n{xrefs}{parents}")
+    xrefs = "xref: https://x.y/a:b,c; xref: A:B:C; xref: MESH:C\\:1; xref: plain\\:one"
+    path = write_terms(tmp_path / "x.obo", *split_terms(f"X\\:1:2; name: a, b; {xrefs}; is_a: A:B:D"))
     concept = read_obo(path).concept(0)
     assert concept.id == "X:1:2" and concept.names == ("a, b",)
     assert concept.codes == ("https://x.y/a:b,c", "A:B:C", "MESH:C:1", "plain:one")
@@ -199,47 +205,20 @@ def test_files_in_other_formats_are_recognized(tmp_path, text, found):
             read_obo(path, errors=errors)
 
 
-RELATIONS = """\
-format-version: 1.2
-ontology: toy
-
-[Term]
-id: T:1
-name: toe
-xref: UMLS:C0000001
-relationship: part_of T:2 {source="x"} ! foot
-relationship: RO:0002202 T:3
-is_a: T:3
-
-[Term]
-id: T:2
-name: foot
-relationship: part_of U:9
-
-[Term]
-id: T:2
-name: again
-relationship: part_of T:1
-
-[Term]
-id: T:4
-name: gone
-relationship: part_of T:2
-is_obsolete: true
-
-[Term]
-id: T:5
-relationship: part_of T:2
-
-[Term]
-id: T:3
-name: part
-"""
+RELATIONS = split_terms(
+    'T:1; name: toe; xref: UMLS:C0000001; relationship: part_of T:2 {source="x"} ! foot; relationship: RO:0002202 T:3; '
+    "is_a: T:3",
+    "T:2; name: foot; relationship: part_of U:9",
+    # No terms: an id again, one that is obsolete, one without a name.
+    "T:2; name: again; relationship: part_of T:1",
+    "T:4; name: gone; relationship: part_of T:2; is_obsolete: true",
+    "T:5; relationship: part_of T:2",
+    "T:3; name: part",
+)
 
 
 def test_relations_are_those_of_the_terms_that_a_terminology_has(tmp_path):
-    path = tmp_path / "toy.obo"
-    path.write_text(RELATIONS)
+    path = write_terms(tmp_path / "toy.obo", *RELATIONS)
     expected = [("T:1", "part_of", "T:2"), ("T:1", "RO:0002202", "T:3"), ("T:2", "part_of", "U:9")]
     for id_prefix, first in ((None, "T:1"), ("UMLS", "C0000001")):
         found = read_obo_relations(path, id_prefix=id_prefix)
@@ -286,10 +265,7 @@ RIGHT = [
 
 def write_toes(path, line):
     """Write three terms, and a line among those of the second."""
-    terms = ["[Term]\nid: T:1\nname: foot\n", f"[Term]\nid: T:2\nname: toe\n{line}\nis_a: T:1\n"]
-    text = "\n".join(["format-version: 1.2\n", *terms, "[Term]\nid: T:3\nname: nail\nis_a: T:2\n"])
-    path.write_text(text, encoding="utf8", errors="surrogateescape")
-    return path
+    return write_terms(path, "T:1\nname: foot", f"T:2\nname: toe\n{line}\nis_a: T:1", "T:3\nname: nail\nis_a: T:2")
 
 
 @pytest.mark.parametrize("line, tag, names", BROKEN)
@@ -336,67 +312,24 @@ def test_no_clause_costs_another_term(tmp_path, lines):
         assert terminology["T:2"].names[0] == "toe" and "T:1" in terminology["T:2"].parents
 
 
-RETIRED = """\
-format-version: 1.2
-ontology: toy
-import: http://x.y/other.owl
-
-[Term]
-id: T:1
-name: foot
-alt_id: T:5
-alt_id: T:2
-xref: UMLS:C0000001
-
-[Term]
-id: T:2
-name: toe
-
-[Term]
-id: T:3
-is_obsolete: true
-replaced_by: T:4
-consider: T:2
-
-[Term]
-id: T:4
-name: obsolete old foot
-is_obsolete: true
-replaced_by: T:1
-
-[Term]
-id: T:6
-is_obsolete: true
-consider: T:1
-consider: T:2
-
-[Term]
-id: T:7
-is_obsolete: true
-replaced_by: T:1
-replaced_by: T:2
-
-[Term]
-id: T:8
-is_obsolete: true
-replaced_by: T:9
-
-[Term]
-id: T:9
-is_obsolete: true
-replaced_by: T:8
-
-[Term]
-id: T:10
-is_obsolete: true
-"""
+RETIRED = split_terms(
+    "T:1; name: foot; alt_id: T:5; alt_id: T:2; xref: UMLS:C0000001",
+    "T:2; name: toe",
+    "T:3; is_obsolete: true; replaced_by: T:4; consider: T:2",
+    "T:4; name: obsolete old foot; is_obsolete: true; replaced_by: T:1",
+    "T:6; is_obsolete: true; consider: T:1; consider: T:2",
+    "T:7; is_obsolete: true; replaced_by: T:1; replaced_by: T:2",
+    "T:8; is_obsolete: true; replaced_by: T:9",
+    "T:9; is_obsolete: true; replaced_by: T:8",
+    "T:10; is_obsolete: true",
+)
 
 
 @pytest.mark.parametrize("id_prefix, foot", [(None, "T:1"), ("UMLS", "C0000001")])
 def test_a_retired_id_is_answered_by_the_one_that_took_its_place(tmp_path, id_prefix, foot):
-    (tmp_path / "toy.obo").write_text(RETIRED)
+    path = write_terms(tmp_path / "toy.obo", *RETIRED, header="\nimport: http://x.y/other.owl")
     with pytest.warns(UserWarning, match="imports http://x.y/other.owl, which is not read"):
-        read = read_obo(tmp_path / "toy.obo", id_prefix=id_prefix)
+        read = read_obo(path, id_prefix=id_prefix)
     for terminology in (read, Terminology.from_bytes(read.to_bytes())):
         for id_ in (foot, "T:5", "T:3", "T:4"):
             assert terminology[id_].id == terminology.find_id(id_) == terminology.get(id_).id == foot
