@@ -129,31 +129,36 @@ def test_four_threads_give_the_same_links_as_one(make_nlp, cache_size):
             assert_same(found, wanted)
 
 
-@needs_forks
-@pytest.mark.parametrize("owner", [LRUCache(3), EditLock()], ids=["cache", "edits"])
-def test_a_lock_that_another_thread_holds_at_the_fork_is_free_in_the_child(owner):
+def check_in_fork(hold, is_free):
+    """Check something in a child that is forked while another thread holds a lock until it is told to end."""
     is_held, may_end = threading.Event(), threading.Event()
-
-    def hold():
-        with owner._lock:
-            is_held.set()
-            may_end.wait()
-
-    thread = threading.Thread(target=hold)
+    thread = threading.Thread(target=hold, args=(is_held, may_end))
     thread.start()
     is_held.wait()
     child = os.fork()
     if not child:
-        # Not by using the owner, which would wait forever where the lock is not free.
-        os._exit(0 if owner._lock.acquire(blocking=False) else 1)
+        # Ends a child that waits.
+        signal.alarm(10)
+        os._exit(0 if is_free() else 1)
     may_end.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+@needs_forks
+@pytest.mark.parametrize("owner", [LRUCache(3), EditLock()], ids=["cache", "edits"])
+def test_a_lock_that_another_thread_holds_at_the_fork_is_free_in_the_child(owner):
+    def hold(is_held, may_end):
+        with owner._lock:
+            is_held.set()
+            may_end.wait()
+
+    check_in_fork(hold, lambda: owner._lock.acquire(blocking=False))
+
+
 class Slow:
-    def __init__(self):
-        self.is_asked, self.may_end = threading.Event(), threading.Event()
+    def __init__(self, is_asked, may_end):
+        self.is_asked, self.may_end = is_asked, may_end
 
     @kept_property
     def value(self):
@@ -164,16 +169,6 @@ class Slow:
 
 @needs_forks
 def test_a_property_that_another_thread_computes_at_the_fork_can_be_read_in_the_child():
-    slow, other = Slow(), Slow()
+    other = Slow(threading.Event(), threading.Event())
     other.may_end.set()
-    thread = threading.Thread(target=lambda: slow.value)
-    thread.start()
-    slow.is_asked.wait()
-    child = os.fork()
-    if not child:
-        # Ends a child that waits.
-        signal.alarm(10)
-        os._exit(other.value - 1)
-    slow.may_end.set()
-    thread.join()
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    check_in_fork(lambda *events: Slow(*events).value, lambda: other.value == 1)

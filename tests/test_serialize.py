@@ -132,24 +132,31 @@ def assert_refused_or_same(load, expected):
         assert found == expected
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(data=st.data())
-def test_damage_is_refused_or_has_no_effect(linker_folder, linker, tmp_path_factory, data):
-    name = data.draw(st.sampled_from(list_files(linker_folder)))
-    content = bytearray((linker_folder / name).read_bytes())
-    kind = data.draw(st.sampled_from(["flip", "bytes", "truncate", "append", "insert"]))
-    at = data.draw(st.integers(0, len(content) - 1))
-    new = data.draw(st.binary(min_size=1, max_size=8))
+@st.composite
+def damage(draw, whole, structure=0):
+    """Change some bytes; half of the changes go to the first ones, where the structure is."""
+    content = bytearray(whole)
+    last = len(content) - 1
+    at = draw(st.integers(0, min(structure, last)) | st.integers(0, last) if structure else st.integers(0, last))
+    new = draw(st.binary(min_size=1, max_size=8))
+    kind = draw(st.sampled_from(["flip", "bytes", "truncate", "append", "insert"]))
     if kind == "flip":
-        content[at] ^= 1 << data.draw(st.integers(0, 7))
+        content[at] ^= 1 << draw(st.integers(0, 7))
     elif kind == "truncate":
         del content[at:]
     else:
         start, end = {"bytes": (at, at + len(new)), "insert": (at, at), "append": (len(content),) * 2}[kind]
         content[start:end] = new
+    return bytes(content)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_damage_is_refused_or_has_no_effect(linker_folder, linker, tmp_path_factory, data):
+    name = data.draw(st.sampled_from(list_files(linker_folder)))
     folder = tmp_path_factory.getbasetemp() / f"damaged-{uuid4().hex}"
     shutil.copytree(linker_folder, folder)
-    (folder / name).write_bytes(content)
+    (folder / name).write_bytes(data.draw(damage((linker_folder / name).read_bytes())))
     assert_refused_or_same(lambda: make_linker().from_disk(folder), link_names(linker))
     shutil.rmtree(folder)
 
@@ -157,14 +164,8 @@ def test_damage_is_refused_or_has_no_effect(linker_folder, linker, tmp_path_fact
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_damaged_bytes_are_refused_or_have_no_effect(linker, data):
-    content = bytearray(linker.to_bytes())
-    # Half of the damage goes to the first bytes, where the structure is.
-    at = data.draw(st.one_of(st.integers(0, 200), st.integers(0, len(content) - 1)))
-    if data.draw(st.booleans()):
-        content[at] ^= 1 << data.draw(st.integers(0, 7))
-    else:
-        del content[at:]
-    assert_refused_or_same(lambda: make_linker().from_bytes(bytes(content)), link_names(linker))
+    content = data.draw(damage(linker.to_bytes(), structure=200))
+    assert_refused_or_same(lambda: make_linker().from_bytes(content), link_names(linker))
 
 
 def test_a_damaged_incomplete_or_mixed_linker_is_refused(make_nlp, terminology, tmp_path, monkeypatch):
