@@ -139,6 +139,8 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
         self._set_up(name, settings)
         self.vocab, self.model, self.scorer = vocab, model, scorer
+        # What `spacy find-threshold` writes to.
+        self.cfg: dict[str, Any] = {}
         register_extensions(self.attribute)
         # With the settings of the index, but empty: each build fills another one.
         self._index = index

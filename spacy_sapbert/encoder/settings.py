@@ -27,7 +27,7 @@ _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 FOLDER = Path(str(files("spacy_sapbert"))) / "bundled" / "encoder"
 # By fingerprint, the score that a mention's best candidate needs: right ones mostly have it, and strings that are no
 # names mostly lack it. `python -m spacy project run prior projects/reranker` fits it.
-THRESHOLDS = {"3c8d5db0dd8b73da603f107760e4e753c82a1ab09c52b6c970934a84e13de464": 0.75}
+THRESHOLDS = {"1ea51c6221f877b29ed6e3c0119c6e1de6c3b1e30bf68a0add8440f7c3ce0061": 0.75}
 
 
 class EncoderSettings(Settings):

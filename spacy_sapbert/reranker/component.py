@@ -236,6 +236,8 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         """
         self._set_up(name, settings)
         self.vocab, self.model, self.scorer = nlp.vocab, model, scorer
+        # What `spacy find-threshold` writes to.
+        self.cfg: dict[str, Any] = {}
         self._home = Home(nlp)
         register_extensions(self.attribute)
 
