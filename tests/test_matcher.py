@@ -267,7 +267,7 @@ def test_the_linker_takes_what_the_matcher_found(make_matching, monkeypatch):
         [(found["id"], found["name"], round(found["score"], 2)) for found in ent._.kb_candidates] for ent in doc.ents
     )
     assert first == [("C0000000", "hand deformity", 0.95)] and not asked
-    # Both concepts have the name; the one of which it is the canonical name comes first.
+    # Both concepts have the name; the one with it as the canonical name comes first.
     assert second == [("C0000002", "Zebra fever", 1.0), ("C0000000", "ZEBRA fever", 1.0)]
     # Entities of others are looked up, and so is what another terminology has found.
     doc.ents = [Span(doc, 0, 2, "OTHER")]

@@ -117,8 +117,8 @@ def list_names() -> list[list[str]]:
 
 
 def write_licensed(folder: Path, vectors: Iterable[str | None]) -> None:
-    """Write what is licensed or too big to fetch: releases of UMLS and SNOMED CT, CTD, COMETA and vectors, of which
-    paths are seen from the project benchmarks."""
+    """Write what is licensed or too big to fetch: releases of UMLS and SNOMED CT, CTD, COMETA and vectors. Paths
+    of vectors are seen from the project benchmarks."""
     for version in ("2020AA", "2017AA"):
         write_metathesaurus(folder / version / "META", version)
     write_snomed(folder / "SNOMEDCT")

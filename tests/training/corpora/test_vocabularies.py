@@ -1,4 +1,4 @@
-"""Vocabularies: MEDIC, CTD, and snapshots of SNOMED CT, of which releases and editions are not mixed."""
+"""Vocabularies: MEDIC, CTD, and snapshots of SNOMED CT, whose releases and editions are not mixed."""
 
 import gzip
 

@@ -269,7 +269,7 @@ def test_tensorboard_gets_each_metric_also_of_a_run_that_was_stopped(make, held_
     board = library.SummaryWriter.return_value.__enter__.return_value
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", library)
     monkeypatch.setattr("training.engine.run.find_spec", lambda _: True)
-    # After step 5, of which the last checkpoint is at 4.
+    # After step 5; the last checkpoint is at 4.
     kill_at(monkeypatch, settings, 5)
     train(settings)
     assert [call.kwargs["purge_step"] for call in library.SummaryWriter.call_args_list] == [0, 5]

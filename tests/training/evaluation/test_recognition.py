@@ -16,7 +16,7 @@ from training.evaluation.documents import PipelineSystem, read_terminology
 from training.evaluation.recognition import ConceptIds, PhraseMatcherSystem, RecognitionTask, list_errors, score
 
 TEXT = "Severe muscle pain and head cold in colds. The cold was mild."
-# One mention has two ids, either of which is right; one has a code of its concept, and one has none.
+# One mention has two ids, and either is right; one has a code of its concept, and one has none.
 GOLD = [(0, 18, "D3"), (7, 18, "MESH:D9|D3"), (23, 32, "OLD:7"), (36, 41, "NIL")]
 NAMES = {"D1": ["cold", "head cold"], "D2": ["cold", "low temperature", "Chill"], "D3": ["muscle pain"], "D4": ["mild"]}
 PARENTS = {"D1": ["D0"], "D3": ["D0"], "D4": ["D9"]}
@@ -122,7 +122,7 @@ def load(folder, **matcher):
 def test_the_matcher_finds_mentions_in_texts_alone(folder):
     task = RecognitionTask("toy.recognition", folder / "toy.spacy")
     figures, details, _ = task.measure(load(folder, matches="longest"))
-    # Found are muscle pain, head cold, colds, cold and mild; "cold" is of two concepts, of which D2 has more names.
+    # Found are muscle pain, head cold, colds, cold and mild; two concepts have "cold", and D2 has more names.
     expected = {"mention_p": 0.4, "mention_r": 2 / 3, "mention_f": 0.5}
     expected |= {"document_p": 0.6, "document_r": 1.0, "document_f": 0.75}
     assert by_name(figures) == pytest.approx(expected)
