@@ -83,4 +83,4 @@ def test_ids_labels_names_and_texts_are_escaped(evil):
 
     drawn = draw(evil)
     assert drawn.found == draw("harmless").found
-    assert drawn.text.count(evil) == 6  # summary, link, label, and three names
+    assert drawn.text.count(evil) == 7  # summary, link, label, and two names of both candidates

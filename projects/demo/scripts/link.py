@@ -21,15 +21,13 @@ ENTITY = (
     '<mark title="{label}" style="background: {bg}; color: #000; display: inline-block; line-height: 1.3; '
     'padding: .15em .45em; border-radius: .35em">{text} <span style="font-size: .8em">{kb_link}</span></mark>'
 )
+# Candidates of a mention.
+SHOWN = 3
 STYLE = """
 body { font-family: system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; line-height: 1.5; }
 article { border: 1px solid #dde3e9; border-radius: .6rem; padding: 1rem; margin: 1rem 0; }
 .entities { line-height: 2.6 !important; }
-table { width: 100%; font-size: .875rem; }
-td.score { width: 8.5rem; white-space: nowrap; }
-td.mention { width: 13rem; font-weight: 600; }
-.bar { display: inline-block; height: .55rem; background: #2a9d8f; margin-right: .5rem; }
-.also { color: #6b7a89; }
+th, td { text-align: left; padding-right: 1rem; font-size: .875rem; }
 """
 
 
@@ -112,18 +110,12 @@ def draw_document(doc: Doc, pages: ConceptPages | None = None) -> str:
 
 
 def make_row(ent: Span) -> str:
-    """Draw the candidates of an entity."""
-    if not ent._.kb_candidates:
-        return f"<tr><td class='mention'>{escape(ent.text)}</td><td colspan='2' class='also'>no candidates</td></tr>"
-    best, *others = ent._.kb_candidates
-    also = ", ".join(f"{escape(other['canonical_name'])} {other['score']:.2f}" for other in others[:2])
-    width = max(0.0, best["score"]) * 4
-    return (
-        f"<tr><td class='mention'>{escape(ent.text)}</td>"
-        f"<td class='score'><span class='bar' style='width:{width:.2f}rem'></span>{best['score']:.3f}</td>"
-        f"<td>{escape(best['canonical_name'])} <span class='also'>matched by “{escape(best['name'])}”; next: {also}"
-        "</span></td></tr>"
-    )
+    """Draw the first candidates of an entity, each with the name that matched."""
+    shown = [
+        f"<td>{escape(one['canonical_name'])}<br>“{escape(one['name'])}” {one['score']:.3f}</td>"
+        for one in (ent._.kb_candidates or ())[:SHOWN]
+    ]
+    return f"<tr><th>{escape(ent.text)}</th>{''.join(shown)}</tr>"
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -139,20 +140,29 @@ def make_peers(run: Path, tasks: dict[str, LinkingTask], contestants: dict[str, 
     return peers
 
 
-def make_table(peers: list[dict[str, Any]]) -> str:
-    """Write the table: a row for each system, two columns for each task."""
-    columns = ["system", "build, s", "load, s", "peak memory, MB"]
-    for task in dict.fromkeys(peer["task"] for peer in peers):
-        columns += [f"{task} acc@1/5 (any tied)", f"{task} mentions/s"]
+def make_table(peers: list[dict[str, Any]], columns: Sequence[str], show: Callable[[dict[str, Any]], list[str]]) -> str:
+    """Write the table: a row for each system, and for each task the columns that `show` fills."""
+    heading = ["system", "build, s", "load, s", "peak memory, MB"]
+    heading += [f"{task} {column}" for task in dict.fromkeys(peer["task"] for peer in peers) for column in columns]
     rows: dict[str, list[str]] = {}
     for peer in peers:
         name, load = peer["system"], peer["load_seconds"]
         memory = max(other["peak_bytes"] for other in peers if other["system"] == name) / MB
         first = [name, f"{peer['build_seconds']:,.1f}", "" if load is None else f"{load:.2f}", f"{memory:,.0f}"]
-        one, five, tied = (100 * peer[what] for what in ("acc@1", "acc@5", "acc@1, any tied"))
-        own = rows.setdefault(name, first)
-        own += [f"{one:.1f}/{five:.1f} ({tied:.1f})", f"{peer['mentions_per_second']:,.0f}"]
-    return format_rows(columns, list(rows.values()), n_text_columns=1).rstrip("\n")
+        rows.setdefault(name, first).extend(show(peer))
+    return format_rows(heading, list(rows.values()), n_text_columns=1).rstrip("\n")
+
+
+def show_accuracy(peer: dict[str, Any]) -> list[str]:
+    """Fill the columns of a task."""
+    one, five, tied = (100 * peer[what] for what in ("acc@1", "acc@5", "acc@1, any tied"))
+    return [f"{one:.1f}/{five:.1f} ({tied:.1f})", f"{peer['mentions_per_second']:,.0f}"]
+
+
+def list_versions(peers: list[dict[str, Any]]) -> list[str]:
+    """List the versions that each package was measured with."""
+    packages = {peer["system"].split(",")[0]: peer["versions"] for peer in peers}
+    return [f"{name}: {', '.join(f'{k} {v}' for k, v in versions.items())}." for name, versions in packages.items()]
 
 
 def main(
@@ -195,10 +205,9 @@ def main(
         if peer["same_first_concept"] is not None
     ]
     facts.append(f"{neighbours} names a mention, {batch_size} mentions at a time, median of {repeats} passes.")
-    for peer in {peer["system"].split(",")[0]: peer for peer in peers}.values():
-        facts.append(f"{peer['system'].split(',')[0]}: {', '.join(f'{k} {v}' for k, v in peer['versions'].items())}.")
     data = {"peers": peers, "measured": measured.to_dict()}
-    write_report(output / "peers", make_table(peers), facts, described, data)
+    table = make_table(peers, ("acc@1/5 (any tied)", "mentions/s"), show_accuracy)
+    write_report(output / "peers", table, [*facts, *list_versions(peers)], described, data)
 
 
 if __name__ == "__main__":

@@ -7,16 +7,15 @@ from typing import Any
 
 import srsly
 import typer
-from peers import SCRIPTS
+from peers import SCRIPTS, list_versions, make_table
 
 from spacy_sapbert.files import fill_folder, hash_file
-from training.bench import MB, Contestant, Turns, describe, take_turns, write_report
+from training.bench import Contestant, Turns, describe, take_turns, write_report
 from training.data.run_folder import write_json
 from training.engine.settings import split_list
 from training.evaluation.documents import read_terminology
 from training.evaluation.recognition import ConceptIds, RecognitionSettings, RecognitionTask, score
 from training.evaluation.settings import Limits
-from training.markup import format_rows
 
 
 def read_tasks(documents: str, below: str) -> dict[str, RecognitionTask]:
@@ -88,21 +87,10 @@ def make_peers(
     return peers
 
 
-def make_table(peers: list[dict[str, Any]]) -> str:
-    """Write the table: a row for each system, three columns for each task."""
-    columns = ["system", "build, s", "load, s", "peak memory, MB"]
-    for task in dict.fromkeys(peer["task"] for peer in peers):
-        columns += [f"{task}, mentions P/R/F1", f"{task}, documents P/R/F1", "words/s"]
-    rows: dict[str, list[str]] = {}
-    for peer in peers:
-        name, load = peer["system"], peer["load_seconds"]
-        memory = max(other["peak_bytes"] for other in peers if other["system"] == name) / MB
-        first = [name, f"{peer['build_seconds']:,.1f}", "" if load is None else f"{load:.2f}", f"{memory:,.0f}"]
-        levels = [
-            "/".join(f"{100 * peer[f'{level}_{what}']:.1f}" for what in "prf") for level in ("mention", "document")
-        ]
-        rows.setdefault(name, first).extend([*levels, f"{peer['words_per_second']:,.0f}"])
-    return format_rows(columns, list(rows.values()), n_text_columns=1).rstrip("\n")
+def show_scores(peer: dict[str, Any]) -> list[str]:
+    """Fill the columns of a task."""
+    levels = ["/".join(f"{100 * peer[f'{level}_{what}']:.1f}" for what in "prf") for level in ("mention", "document")]
+    return [*levels, f"{peer['words_per_second']:,.0f}"]
 
 
 def main(
@@ -139,10 +127,9 @@ def main(
     facts = [f"{len(known):,} concepts with {known.n_names:,} names; {counted}. Median of {repeats} passes."]
     if any(measured.figures(name).get("index_was_kept") for name, *_ in contestants.values()):
         facts.append("FastHPOCR's index was kept from an earlier run: `build` is the time to load it.")
-    for peer in {peer["system"].split(",")[0]: peer for peer in peers}.values():
-        facts.append(f"{peer['system'].split(',')[0]}: {', '.join(f'{k} {v}' for k, v in peer['versions'].items())}.")
     data = {"peers": peers, "measured": measured.to_dict()}
-    write_report(output / "recognition", make_table(peers), facts, described, data)
+    table = make_table(peers, ("mentions P/R/F1", "documents P/R/F1", "words/s"), show_scores)
+    write_report(output / "recognition", table, [*facts, *list_versions(peers)], described, data)
 
 
 if __name__ == "__main__":

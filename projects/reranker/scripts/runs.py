@@ -27,7 +27,7 @@ from thinc.api import Config, fix_random_seed
 from wasabi import msg
 
 import spacy_sapbert
-from spacy_sapbert.exchange.documents import write_docs
+from spacy_sapbert.exchange.documents import read_docs, write_docs
 from spacy_sapbert.files import hash_file
 from spacy_sapbert.progress import show_progress
 from spacy_sapbert.reranker.component import GoldBatch
@@ -126,11 +126,6 @@ class Run:
         make_config(self.linker).to_disk(output / "reranker.cfg")
         train_pipeline(output / "reranker.cfg", output, overrides=overrides)
         return output / "model-best"
-
-
-def read_docs(path: Path) -> list[Doc]:
-    """Read documents (.spacy)."""
-    return DocumentTask("documents", path).read()
 
 
 def measure_linker(linker: Path, test: Path) -> Figures:
@@ -338,7 +333,7 @@ def check(pipeline: str, documents: Path, output: Path, packages: Path) -> None:
     ZipFile(wheel).extractall(output)
     sys.path.insert(0, str(output.absolute()))
     name = wheel.name.partition("-")[0]
-    docs = DocumentTask("documents", documents).read()
+    docs = read_docs(documents)
     decided, expected = (link_documents(nlp, docs) for nlp in (import_module(name).load(), spacy.load(pipeline)))
     if decided != expected:
         first = next(pair for pair in zip(expected, decided, strict=True) if pair[0] != pair[1])
