@@ -21,7 +21,6 @@ from training.data.accuracy import ACCURACY, ANY_TIED, NearestNames, judge
 from training.data.mentions import read_dictionary_rows, read_mentions
 from training.data.run_folder import write_json
 from training.data.task import LinkingTask
-from training.engine.settings import split_list
 from training.markup import format_rows
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -33,11 +32,16 @@ SCISPACY = {
 }
 
 
+def list_paths(text: str) -> list[Path]:
+    """List paths with commas between them."""
+    return [Path(path) for path in map(str.strip, text.split(",")) if path]
+
+
 def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingTask]:
     """Read what is to be looked up, all in one dictionary: files of tasks, and files of mentions with that dictionary,
     whose tasks have the names of their folders."""
-    found = [(Path(file).stem, LinkingTask.from_disk(Path(file))) for file in split_list(tasks)]
-    files = [Path(file) for file in split_list(mentions)]
+    found = [(file.stem, LinkingTask.from_disk(file)) for file in list_paths(tasks)]
+    files = list_paths(mentions)
     if files and not dictionary:
         raise ValueError("Mentions need the dictionary in which they are looked up: set the variable `dictionary`.")
     rows = list(read_dictionary_rows(SourceFile(Path(dictionary)))) if files else []
@@ -181,7 +185,7 @@ def main(
     """Measure all systems, and write peers.md and peers.json. Lists have commas between their parts; `scispacy` and
     `gilda` are the Pythons of their environments, empty to leave them out."""
     read = read_tasks(tasks, mentions, dictionary)
-    files = [Path(file) for text in (tasks, mentions, dictionary) for file in split_list(text)]
+    files = list_paths(",".join([tasks, mentions, dictionary]))
     described = describe([], files, threads)
     first, run = next(iter(read.values())), output.resolve() / "run"
     with fill_folder(run) as folder:

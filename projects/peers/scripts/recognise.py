@@ -12,7 +12,6 @@ from peers import SCRIPTS, list_versions, make_table
 from spacy_sapbert.files import fill_folder, hash_file
 from training.bench import Contestant, Turns, describe, take_turns, write_report
 from training.data.run_folder import write_json
-from training.engine.settings import split_list
 from training.evaluation.documents import read_terminology
 from training.evaluation.recognition import ConceptIds, RecognitionSettings, RecognitionTask, score
 from training.evaluation.settings import Limits
@@ -117,12 +116,13 @@ def main(
         write_json(folder / "texts.json", texts)
         ids = known.concepts["id"].gather(known.names["concept"]).to_list()
         write_json(folder / "dictionary.json", {"names": known.names["name"].to_list(), "ids": ids})
-    given = {"run": str(run), "repeats": repeats, "below": [*split_list(below)]}
+    roots = [*next(iter(tasks.values())).below]
+    given = {"run": str(run), "repeats": repeats, "below": roots}
     named = {"fasthpocr": fasthpocr, "gilda": gilda, "quickumls": quickumls}
     pythons = {name: str(Path(python).absolute()) if python else "" for name, python in named.items()}
     contestants = make_contestants(given, path, encoder, output.resolve() / "fasthpocr_index", pythons)
     measured = take_turns(list(contestants.values()), threads=threads)
-    peers = make_peers(run, tasks, ConceptIds([known], split_list(below)), contestants, measured)
+    peers = make_peers(run, tasks, ConceptIds([known], roots), contestants, measured)
     counted = f"only {below} with descendants counts" if below else "all concepts count"
     facts = [f"{len(known):,} concepts with {known.n_names:,} names; {counted}. Median of {repeats} passes."]
     if any(measured.figures(name).get("index_was_kept") for name, *_ in contestants.values()):
