@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from spacy_sapbert.candidates import ConceptFilter
 from spacy_sapbert.lexicon.bridge import get_bridge, make_keys
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.progress import show_progress
+from spacy_sapbert.ragged import list_owners
 
 from ..data.run_folder import write_text
 from ..markup import format_rows
@@ -80,32 +80,20 @@ def expect(linker: SapbertLinker) -> list[Expected]:
     return found
 
 
-def list_branches(linker: SapbertLinker) -> dict[str, np.ndarray]:
+def list_branches(linker: SapbertLinker) -> dict[int, np.ndarray]:
     """List the concepts of each branch: those below the children of the lowest concept that has most of all others
     below it. None without a hierarchy."""
-    retriever = linker.retriever
-    concepts = retriever.terminology.concepts
-    ids, parents = concepts["id"].to_list(), concepts["parents"].to_list()
-    children: dict[str, list[str]] = {}
-    for id_, of_concept in zip(ids, parents, strict=True):
-        for parent in of_concept:
-            children.setdefault(parent, []).append(id_)
-
-    def find_below(id_: str) -> np.ndarray:
-        names = retriever.filters.match(ConceptFilter(below=[id_]))
-        return np.unique(retriever.terminology.name_concept[names])
-
-    known = frozenset(ids)
-    above = zip(ids, parents, strict=True)
-    level = [id_ for id_, of_concept in above if id_ in children and known.isdisjoint(of_concept)]
-    seen: set[str] = set()
+    hierarchy, n = linker.retriever.filters.hierarchy, len(linker.terminology)
+    parents, offsets = hierarchy.parents
+    children, seen = list_owners(offsets), set[int]()
+    level = np.setdiff1d(parents, children)
     while True:
-        below = {id_: find_below(id_) for id_ in level}
-        large = next((id_ for id_, rows in below.items() if 2 * len(rows) > len(ids) and id_ not in seen), None)
-        if large is None or not children.get(large):
+        below = {row: np.flatnonzero(hierarchy.find_below(np.arange(n) == row)) for row in level.tolist()}
+        large = next((row for row, rows in below.items() if 2 * len(rows) > n and row not in seen), -1)
+        level = children[parents == large]
+        if not len(level):
             return below
         seen.add(large)
-        level = children[large]
 
 
 def write_expected(linker: SapbertLinker, output: Path) -> float:
@@ -132,7 +120,7 @@ def write_expected(linker: SapbertLinker, output: Path) -> float:
     write_text(output / TABLE, "".join(f"{line}\n" for line in ("\t".join(COLUMNS), *lines)))
     whole = summarise("all", range(len(ids)))
     below = list_branches(linker).items()
-    branches = sorted((summarise(names[terminology.row(id_)], rows) for id_, rows in below), key=_by_share)
+    branches = sorted((summarise(names[row], rows) for row, rows in below), key=_by_share)
     weak = [row for row, of_row in enumerate(found) if of_row.n_left_out >= LEAST_NAMES]
     weak.sort(key=lambda row: (found[row].share or 0.0, -found[row].n_left_out))
     turned = sorted((row for row in range(len(ids)) if found[row].n_opposites), key=lambda row: -found[row].n_opposites)

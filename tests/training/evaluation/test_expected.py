@@ -55,7 +55,7 @@ def test_each_name_is_looked_up_among_the_others(nlp):
 def test_branches_are_below_what_has_most_concepts(nlp):
     linker = nlp.get_pipe("sapbert_linker")
     ids = linker.terminology.concepts["id"].to_list()
-    branches = {id_: {ids[row] for row in rows} for id_, rows in list_branches(linker).items()}
+    branches = {ids[top]: {ids[row] for row in rows} for top, rows in list_branches(linker).items()}
     assert branches == {"S": {"S", "H", "L"}, "T": {"T", "C", "B", "N"}}
 
 
