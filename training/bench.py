@@ -72,7 +72,7 @@ class Turns(NamedTuple):
         return max(taken.peak_bytes for taken in self.steps[contestant] if step in ("", taken.name))
 
     def figures(self, contestant: str, step: str = "") -> dict[str, Any]:
-        """Return the last figures of a step, or those of all steps together."""
+        """Return the last figures of a step, or the figures of all steps together."""
         found: dict[str, Any] = {}
         for taken in self.steps[contestant]:
             if step in ("", taken.name):

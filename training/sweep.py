@@ -51,7 +51,7 @@ TAKEN = {
     "run.method": "it stands in the config of the run",
     "run.seed": "seeds are in `seeds` of [sweep]",
     "run.base_share": "the shares to compare are in `base_shares` of [sweep]",
-    "paths.output": "each run has its folder below that of the sweep",
+    "paths.output": "each run has its folder below the sweep's",
     "paths.held_out": "what runs are measured on stands in the config of tasks",
 }
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spacy_sapbert.terminology import Terminology
 
 TRAINING = Path(__file__).parents[1]
-# Of commands that take settings over those of a config.
+# For commands that take settings which override a config.
 TAKES_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 # The panels of `--help`.

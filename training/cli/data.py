@@ -42,7 +42,7 @@ def preprocess(
     languages: Annotated[str, typer.Option(help="Languages of names (LAT), such as ENG,GER; or all")] = "ENG",
     sources: Annotated[
         str,
-        typer.Option(help="Sources to keep (SAB); for a dictionary, those of codes in --described-by; empty: all"),
+        typer.Option(help="Sources to keep (SAB); for a dictionary, of the codes in --described-by; empty: all"),
     ] = "",
     term_types: Annotated[str, typer.Option(help="Term types to keep (TTY); empty: all")] = "",
     semantic_types: Annotated[

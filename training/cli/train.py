@@ -107,8 +107,8 @@ def sweep(
 ) -> None:
     """Train with many settings, and compare the scores.
 
-    Give settings of all runs as `--batch.pairs 128`, and those of tasks as
-    `--tasks.held_out.files FILE`.
+    Give settings of all runs as `--batch.pairs 128`, and settings of tasks
+    as `--tasks.held_out.files FILE`.
     """
     from ..evaluation.config import read_measurement
     from ..sweep import read_sweep, run_sweep

@@ -30,7 +30,7 @@ from .reading import CorpusParts, Format, Originals, open_input
 
 # The report on converted documents, and the word for a format that is guessed by the names of the files.
 REPORT, AUTO = "documents.json", "auto"
-# All formats by name. A reader of another one is added here, or to those of its family.
+# All formats by name. To add one, write its reader and its entry in the file of its family.
 FORMATS: dict[str, Format] = dict(sorted({**documents.FORMATS, **lists.FORMATS, **vocabularies.FORMATS}.items()))
 
 
@@ -57,7 +57,7 @@ def read_corpus(name: str, path: str | Path, report: ExchangeReport, *, id_key: 
     corpus = read_prodigy_corpus(originals, id_key=id_key) if name == "prodigy" else FORMATS[name].read(originals)
     if not any(corpus.mentions.values()) and not any(corpus.dictionaries.values()):
         refuse_empty(path, name, report)
-    # The hash is that of the file or, for several, of their list in the form of sha256sum.
+    # One file has its own hash; several have the hash of their list, in the form of sha256sum.
     hashes = originals.files[0].hashes
     listed = "".join(f"{digest}  {file}\n" for file, digest in sorted(hashes.items())).encode()
     sha256 = hashlib.sha256(listed).hexdigest() if len(hashes) != 1 else next(iter(hashes.values()))

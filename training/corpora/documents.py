@@ -39,7 +39,7 @@ Span = tuple[str, str, str, str, Sequence[tuple[int, int]]]
 
 
 def read_pubtator_corpus(originals: Originals, *, pattern: str, types: Sequence[str] = ()) -> CorpusParts:
-    """Read a file for each part, with all its mentions or only those of some types."""
+    """Read a file for each part, with all its mentions or only some types of them."""
     corpus = CorpusParts()
     for part, file in originals.find_parts(pattern).items():
         corpus.mentions[part] = []
@@ -134,8 +134,8 @@ def _add_pubtator(
 
 
 def read_brat_corpus(originals: Originals) -> CorpusParts:
-    """Read <document>.txt and <document>.ann. Folders are parts, such as train and test. The id of a mention is that of
-    its normalizations (lines with N), as written; mentions without one are left out."""
+    """Read <document>.txt and <document>.ann. Folders are parts, such as train and test. A mention has the ids of its
+    normalizations (lines with N), as written; mentions without one are left out."""
 
     def name(found: re.Match[str]) -> tuple[str, str]:
         folder = found["part"] or "documents"

@@ -153,7 +153,7 @@ def _find_corpus(
     if own:
         if not Path(own).exists():
             raise FileNotFoundError(NO_FILE.format(file=own, cwd=Path.cwd()))
-        # The sources are those of the dictionary that is listed.
+        # The listed sources belong to the listed dictionary.
         values |= {"sources": [], "names_from": Path(own).name}
     needs_terminology = dictionary == [TERMINOLOGY]
     names = [Path(own or terminology or "")] if own or needs_terminology else _find_files(folder, dictionary)

@@ -1,4 +1,4 @@
-"""Corpora that are lists of mentions: those of BioSyn, AskAPatient, PsyTAR, Cadec, COMETA, XL-BEL, MedMentions."""
+"""Corpora that are lists of mentions: BioSyn's files, AskAPatient, PsyTAR, Cadec, COMETA, XL-BEL, MedMentions."""
 
 from __future__ import annotations
 

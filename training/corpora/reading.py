@@ -256,7 +256,7 @@ def cut_window(text: str, start: int, end: int, size: int = WINDOW) -> tuple[str
 
 
 def locate(mention: Mention, text: str, *pieces: tuple[int, int]) -> Mention:
-    """Add to a mention its text, where it is in that of the document, without spaces at its ends, and the text around
+    """Add to a mention its text, without spaces at its ends, its place in the document, and the text around
     it. One of several pieces has `fragments` instead, and keeps its text."""
     if len(pieces) > 1:
         return replace(mention, text=" ".join(mention.text.split()), fragments=[list(piece) for piece in pieces])

@@ -166,7 +166,7 @@ def _find_tables(originals: Originals, wanted: Sequence[str]) -> tuple[dict[str,
 
 
 def _read_rows(tables: dict[str, list[InputFile]], table: str, date: str) -> Iterator[tuple[Row, dict[str, str]]]:
-    """Read the rows of a table, and refuse those of a later release, and ids that the table has twice."""
+    """Read the rows of a table, and refuse rows of a later release, and ids that the table has twice."""
     columns, seen, newest = COLUMNS[table], set[str](), ""
     form = f"a header with the columns {', '.join(columns)}, then as many fields with tabs between them"
     for file in tables[table]:

@@ -52,7 +52,7 @@ class DataFolder:
             return read_manifest(manifest, self.version, used=["*.parquet"])
         except OtherFormatError as error:
             raise OSError(
-                f"This version reads another format of training data than that of {path}. Write the folder again with "
+                f"The training data in {path} have another format than this version reads. Write the folder again with "
                 f"`{self.command}` of `python -m training`."
             ) from error
 

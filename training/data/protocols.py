@@ -104,7 +104,7 @@ def make_task(
     if not queries or not names:
         raise ValueError(
             f"There is nothing to measure: {len(queries)} of {len(mentions)} mentions and {len(names)} names are left "
-            "under the protocol. Check that the files are those of this corpus."
+            "under the protocol. Check that the files belong to this corpus."
         )
     ids = {single for joined, _ in names for single in joined.split(EQUAL_IDS)}
     counts: dict[str, Any] = {
@@ -196,7 +196,7 @@ def _make_names(
 
 
 def clean(text: str) -> str:
-    """Lower-case text, and put one space in place of punctuation (that of ASCII) and of spaces."""
+    """Lower-case text, and put one space in place of ASCII punctuation and of spaces."""
     return _NOT_WORDS.sub(" ", text.lower()).strip()
 
 

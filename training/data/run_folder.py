@@ -32,7 +32,7 @@ class _Accuracy(BaseModel):
 
 
 class _Entry(BaseModel):
-    """A line of the metrics: those of its entries that curves draw."""
+    """A line of the metrics: what curves draw of it."""
 
     model_config = ConfigDict(strict=True)
 
@@ -104,7 +104,7 @@ class RunFolder:
             file.write(json.dumps(entry) + "\n")
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """Read one entry for each step or evaluation. It raises a ValueError if a line is none."""
+        """Read one entry for each step or evaluation. A damaged line raises a ValueError."""
         lines = self._read_lines()
         for _, fault in lines:
             if fault:

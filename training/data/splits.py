@@ -18,7 +18,7 @@ from .task import LinkingTask
 
 HELD_OUT_FILE = "held_out.json"
 FOLDER = DataFolder("split.json", "split", parts=("held_out*.json", "dictionary_*.json", "terminology"))
-# The language (LAT) among whose names those of other languages are searched.
+# The language (LAT) whose names are searched for names in other languages.
 TARGET = "ENG"
 
 

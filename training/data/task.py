@@ -43,7 +43,7 @@ class LinkingTask:
     # The mention of each query as written in the corpus; empty if no mention was changed.
     texts: list[str] = field(default_factory=list)
     ranks: list[int] = field(default_factory=lambda: [1, 5])  # At which hits are counted and shown in tables.
-    # What tables show: "concept" for ranks of distinct concepts, "row" for those of names, "answer" for precision,
+    # What tables show: "concept" for ranks of distinct concepts, "row" for ranks of names, "answer" for precision,
     # recall and F1 of the first name.
     level: str = CONCEPT
 

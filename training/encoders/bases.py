@@ -19,7 +19,7 @@ SMALL = "minilm"
 
 
 class EncoderChoice(Settings):
-    """Settings of the encoder that override those of its folder or, for a short name, of bases.cfg."""
+    """Settings that override what the encoder's folder or, for a short name, bases.cfg says."""
 
     pooling: Pooling | None = Field(
         default=None,
@@ -123,7 +123,7 @@ def load_base(name: str, choice: EncoderChoice, kind: str | None = None, precisi
         found = [config.vocab_size, config.num_hidden_layers, config.hidden_size]
         if found != list(named.shape):
             raise ValueError(
-                f"The weights of '{name}' are not those of {Path(name).name}: vocabulary, layers and width are "
+                f"The weights of '{name}' do not belong to {Path(name).name}: vocabulary, layers and width are "
                 f"{found}, not {list(named.shape)}. Put the right files there, or rename the folder."
             )
     return encoder

@@ -1,4 +1,4 @@
-"""The model card of an encoder folder: base, data, training and scores; and that of an average of encoders."""
+"""The model card of an encoder folder: base, data, training and scores; and the card of an average of encoders."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class CardFacts(NamedTuple):
     # How it was made, in a sentence.
     introduction: str
     lines: list[str]
-    # Tags for the hub besides those of all cards.
+    # Tags for the hub, besides the tags that all cards have.
     tags: list[str]
     # Names on the hub of the encoders that it was made of.
     bases: list[str]

@@ -27,7 +27,7 @@ from .card import NO_NOTES, CardNotes, read_encoder_results, write_averaged_card
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 # The library `peft` leaves this file beside the weights that it adds.
 ADAPTER_FILE = "adapter_config.json"
-# Entries of a transformer's config that change no vector, besides those of dropout.
+# Entries of a transformer's config that change no vector, besides dropout.
 IRRELEVANT = frozenset({"_name_or_path", "architectures", "torch_dtype", "transformers_version"})
 
 
@@ -61,14 +61,14 @@ def check_dtype(dtype: str, dtypes: Collection[str] = DTYPES) -> None:
 
 
 def average_weights(trained: torch.nn.Module, base: torch.nn.Module, base_share: float) -> torch.nn.Module:
-    """Average trained weights with those of the base, which preserves accuracy outside the training data (Wortsman et
+    """Average trained weights with the base's, which preserves accuracy outside the training data (Wortsman et
     al., CVPR 2022). Both models stay as they are.
     """
     mixed = copy.deepcopy(trained).cpu()
     start = base.state_dict() if base_share else {}
     if base_share and not set(mixed.state_dict()) <= set(start):
         raise ValueError(
-            "Weights that a run has added, such as those of a bottleneck adapter, can't be averaged with the base, "
+            "Weights that a run has added, such as a bottleneck adapter's, can't be averaged with the base, "
             "which does not have them. Export the run with the base share 0."
         )
     with torch.no_grad():
@@ -210,7 +210,7 @@ def _quantise(tokenizer: Tokenizer, table: np.ndarray, max_length: int) -> Stati
     broken = np.flatnonzero(~np.isfinite(table).all(axis=1))
     if len(broken):
         token = tokenizer.id_to_token(int(broken[0]))
-        raise ValueError(f"{len(broken)} rows are not finite, the first that of {token!r}")
+        raise ValueError(f"{len(broken)} rows are not finite, the first is the row of {token!r}")
     ignored = [token for token, added in tokenizer.get_added_tokens_decoder().items() if added.special]
     unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "")
     ignored += [] if unknown is None else [unknown]

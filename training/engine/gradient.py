@@ -52,7 +52,7 @@ class ChunkedGradient:
     pad_id: int
     chunk_names: int
     gradient_cache: bool
-    # The precision of the forward pass; None for that of the weights.
+    # The precision of the forward pass; None for the weights' own.
     autocast: torch.dtype | None
 
     def compute(
@@ -151,7 +151,7 @@ def join_chunks(chunks: Sequence[np.ndarray], embedded: Sequence[torch.Tensor]) 
 
 
 def find_autocast(precision: MixedPrecision, device: torch.device) -> torch.dtype | None:
-    """Find the precision of the forward pass; None for that of the weights."""
+    """Find the precision of the forward pass; None for the weights' own."""
     dtype = torch.float16 if precision == "fp16" else resolve_precision(precision, device)
     return None if dtype == torch.float32 else dtype
 

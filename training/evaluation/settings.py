@@ -187,7 +187,7 @@ class Task(Protocol):
         """Hash everything that determines the figures, except for the system."""
 
     def describe(self) -> dict[str, Any]:
-        """Describe the task for reports, as JSON data: `title`, `corpus`, `counts`, and what else there is."""
+        """Describe the task for reports, as JSON data: `title`, `corpus`, `counts` and more."""
 
     def measure(self, system: Any) -> Measured:
         """Measure what `System.bind` has returned. If a file is missing, a FileNotFoundError says so, and the task is
@@ -215,7 +215,7 @@ class Missing:
 class Limits(NamedTuple):
     """The size of tasks."""
 
-    max_names: int = 0  # Names of a dictionary, roughly; those of gold concepts are all kept. 0 for all.
+    max_names: int = 0  # Names of a dictionary, roughly; gold concepts keep all of theirs. 0 for all.
     max_queries: int = 0  # Queries of a task. 0 for all.
     seed: int = 0  # Of all draws.
 

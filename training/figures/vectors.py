@@ -158,7 +158,7 @@ def draw_scatter(
 def measure_separation(vectors: np.ndarray, concepts: np.ndarray) -> tuple[float, float]:
     """Measure the share of names whose nearest other name is of the same concept, and the mean silhouette.
 
-    The silhouette (Rousseeuw, 1987) is that of cosine distance, -1 to 1. Among equally near names, the first counts.
+    The silhouette (Rousseeuw, 1987), -1 to 1, uses cosine distance. Among equally near names, the first counts.
     """
     from sklearn.metrics import silhouette_score
 

@@ -52,7 +52,7 @@ SAMPLE = 20_000
 class TokenTableSettings(Settings):
     """The vocabulary and the table at its start."""
 
-    width: int = Field(default=256, ge=1, description="Width of the vectors, at most that of the teacher's vectors.")
+    width: int = Field(default=256, ge=1, description="Width of the vectors, at most the width of the teacher's.")
     words: int = Field(default=0, ge=0, description="Words to add to the vocabulary: the most frequent of the names.")
     scripts: Literal["latin", "all"] = Field(
         default="latin", description='"latin" keeps the pieces of Latin and Greek in the vocabulary, "all" all.'
@@ -273,8 +273,8 @@ class Static(PairMethod[StaticSettings]):
     name = "static"
     purpose = (
         "Model2Vec (Tulkens and van Dongen, 2024): a string's vector is the sum of its tokens' vectors, which started "
-        "from those of the base, the teacher. Names of one concept get similar vectors, and all strings vectors like "
-        "the teacher's."
+        "as the vectors of the base, the teacher. Names of one concept get similar vectors, and all strings vectors "
+        "like the teacher's."
     )
     Settings = StaticSettings
     dtypes = ("int8",)

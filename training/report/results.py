@@ -74,7 +74,7 @@ class Results:
         return gathered
 
     def label_task(self, name: str) -> str:
-        """Label a task among those of its corpus: its protocol, or its name if another has the same protocol."""
+        """Label a task among the tasks of its corpus: its protocol, or its name if another has the same protocol."""
         task = self.tasks[name]
         same = [self.tasks[other]["protocol"] for other in self.corpora[task["corpus"]]]
         return task["protocol"] if same.count(task["protocol"]) == 1 else name

@@ -64,7 +64,7 @@ def list_columns(texts: Sequence[str], numbers: Sequence[str] = ()) -> list[Colu
 
 
 def make_accuracy_table(results: Results, name: str) -> Table:
-    """Make the table of a linking task. Published figures are those of its protocol, with their citation."""
+    """Make the table of a linking task. Published figures have its protocol, and their citation."""
     task, lines = results.tasks[name], results.lines[name]
     metrics = list_headlines(task["level"], task["ranks"])
     labels, cited = [*map(label_metric, metrics)], [find_published(line, task) for line in lines]
@@ -164,7 +164,7 @@ def _compare_hits(lines: Sequence[Line], hits: Mapping[str, Sequence[bool]]) -> 
 
 
 def make_counts_table(results: Results) -> Table:
-    """Make the table of the sizes of corpora, beside those of SapBERT's paper."""
+    """Make the table of the sizes of corpora, beside the sizes in SapBERT's paper."""
     cited = Column("Published", "published")
     columns = [*list_columns(["Corpus", "Protocol"], ["Names"]), cited, Column("Mentions", "number"), cited]
     published, rows = read_counts(), []

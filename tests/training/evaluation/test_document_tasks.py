@@ -93,7 +93,7 @@ def write_codes(doc):
 
 def test_gold_ids_of_another_kind_than_those_of_candidates_are_refused(folder):
     system = save(folder, "test_codes")
-    with pytest.raises(ValueError, match=r"\(D1\) are those of concepts.*output_source"):
+    with pytest.raises(ValueError, match=r"\(D1\) name concepts.*output_source"):
         DocumentTask("part.documents", folder / "part.spacy").measure(system)
 
 

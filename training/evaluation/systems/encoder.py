@@ -34,7 +34,7 @@ LINKED = 10
 
 
 class EncoderSystem(System, EncoderChoice):
-    """Finds the names whose vectors are the most similar to that of the query, by exact search.
+    """Finds the names whose vectors are the most similar to the query's, by exact search.
 
     encoder (str): A folder, hub name or short name; empty for the small encoder.
     encoders (str | None): Several in place of one, with commas between them: NAME=FOLDER, or a folder, which is then

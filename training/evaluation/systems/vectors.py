@@ -173,7 +173,7 @@ class ConceptVectors(VectorFile):
 
 
 def find_vectors(system: Any, terminology: Terminology, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Find the vectors of concepts: those of a table, or of the concepts' canonical names; and tell which are known."""
+    """Find the vectors of concepts in a table, or of the concepts' canonical names; and tell which are known."""
     if "take" in system.gives:
         found, is_known = system.take(ids)
     else:
@@ -195,7 +195,7 @@ def scale_to_unit(vectors: np.ndarray) -> np.ndarray:
 
 
 class WordVectorSystem(VectorFile):
-    """Finds the names whose mean word vectors are the most similar to that of the query, by cosine and exact search.
+    """Finds the names whose mean word vectors are the most similar to the query's, by cosine and exact search.
 
     spaCy's English tokenizer splits strings. A word without a vector is looked up in lower case; unknown words are left
     out of the mean, and a string without known words is not found.

@@ -196,7 +196,7 @@ class BioSyn(Method[BioSynSettings]):
 
     name = "biosyn"
     purpose = (
-        "BioSyn (Sung et al., ACL 2020): mentions get vectors similar to those of the right candidates. The weight of "
+        "BioSyn (Sung et al., ACL 2020): mentions and their right candidates get similar vectors. The weight of "
         "shared characters is not part of this encoder."
     )
     Settings = BioSynSettings
@@ -296,13 +296,13 @@ class BioSyn(Method[BioSynSettings]):
         for mention, names in zip(rows.tolist(), candidates.tolist(), strict=True):
             strings = [self.mention_tokens[mention], *(self.name_tokens[name] for name in names)]
             places.append([tokens.setdefault(tuple(ids.tolist()), len(tokens)) for ids in strings])
-        # Products of the sparse vectors of mentions with those of their candidates.
+        # Products of mentions' sparse vectors with their candidates'.
         left = self.sparse_mentions[np.repeat(rows, candidates.shape[1])]
         products = left.multiply(self.sparse_names[candidates.reshape(-1)]).sum(axis=1)
         shared = torch.from_numpy(np.asarray(products, dtype=np.float32).reshape(candidates.shape)).to(device)
         chunks, embedded, _ = self.gradient.embed([np.array(ids) for ids in tokens])
         vectors = join_chunks(chunks, embedded)[torch.tensor(places, device=device)]
-        # One row of `vectors` per mention: first its own vector, then those of its candidates.
+        # One row of `vectors` per mention: first its own vector, then its candidates'.
         scores = self.sparse_weight * shared + (vectors[:, :1] * vectors[:, 1:]).sum(dim=2)
         loss = marginal_loss(scores, torch.from_numpy(self.positives[rows]).to(device))
         (loss * scale).backward()

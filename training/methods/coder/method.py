@@ -206,8 +206,8 @@ class Coder(CoderFamily[CoderSettings]):
 
     name = "coder"
     purpose = (
-        "CODER (Yuan et al., JBI 2022): names of one concept get similar vectors, and, with relations, those of a "
-        "head, moved by its relation, and of its tail."
+        "CODER (Yuan et al., JBI 2022): names of one concept get similar vectors. With relations, so do a head, moved "
+        "by its relation, and its tail."
     )
     Settings = CoderSettings
     unit = "triplets"

@@ -61,7 +61,7 @@ class SimilarityConstants(Settings):
     )
 
     def resolve(self, kind: RelationKind, width: int) -> tuple[float, ...]:
-        """Return alpha, beta, base and margin: those of the config or, where it has none, those published.
+        """Return alpha, beta, base and margin: as in the config or, where it has none, as published.
 
         The paper prints +28 as the base for distances. Similarities are negative distances, about -sqrt(width) between
         a vector and itself translated by a random one, so the base is -28 for its width of 768.
