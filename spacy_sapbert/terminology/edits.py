@@ -19,8 +19,6 @@ NO_PAIRS = (
     'cold")]. `add_names` takes a Terminology as well, with types, definitions and languages.'
 )
 
-LISTS = ("types", "codes", "parents")
-
 
 class Edit(NamedTuple):
     """An edited terminology, and the row of each old name in it, or -1 if it was removed; int64."""
@@ -144,18 +142,17 @@ def _renumber(is_kept: np.ndarray) -> np.ndarray:
 
 
 def _merge_concepts(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    merged = old.join(new, on="id", how="left", suffix="_new", maintain_order="left")
-    is_shared = pl.col("canonical_name_new").is_not_null()
-    lists = [
-        pl.when(is_shared)
-        .then(pl.concat_list(pl.col(kind), pl.col(f"{kind}_new")).list.unique(maintain_order=True))
-        .otherwise(pl.col(kind))
-        .alias(kind)
-        for kind in LISTS
-    ]
-    merged = merged.with_columns(pl.coalesce("definition", "definition_new"), *lists).select(old.columns)
-    extra = new.join(old, on="id", how="anti")
-    return pl.concat([merged, extra]).sort("id")
+    is_shared = pl.col("id").is_in(new["id"].implode())
+    rows = (
+        pl.concat([old.filter(is_shared), new])
+        .group_by("id")
+        .agg(
+            pl.first("canonical_name"),
+            pl.col("definition").drop_nulls().first(),
+            pl.col("types", "codes", "parents").explode().drop_nulls().unique(maintain_order=True),
+        )
+    )
+    return pl.concat([old.filter(~is_shared), rows.select(old.columns)]).sort("id")
 
 
 def _place_names(terminology: Terminology, places: pl.DataFrame) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Normalize the names of a table, and unite the rows of a name that several sources give."""
+"""Normalize the names of a table, and unite what several rows say of a concept or a name."""
 
 from __future__ import annotations
 
@@ -29,6 +29,13 @@ def list_distinct_names(names: pl.DataFrame, *, lower_case: bool = True) -> pl.D
     listed = names.select("concept", name).sort("concept", "name")
     is_repeated = (pl.col("concept") == pl.col("concept").shift()) & (pl.col("name") == pl.col("name").shift())
     return listed.filter(~is_repeated.fill_null(False))
+
+
+def add_lists(concepts: pl.DataFrame, values: pl.DataFrame, *, on: str) -> pl.DataFrame:
+    """Add a column to concepts: the list of the distinct values of each one, in the order of the rows."""
+    lists = values.group_by(on, maintain_order=True).agg(pl.exclude(on).unique(maintain_order=True))
+    joined = concepts.join(lists, on=on, how="left", maintain_order="left")
+    return joined.with_columns(pl.col(lists.columns[1]).fill_null([]))
 
 
 def unite_retired(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:

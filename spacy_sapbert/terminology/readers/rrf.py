@@ -18,7 +18,7 @@ from ...progress import say
 from ...settings import OnMalformed, Settings, Strings, Suppressed, TradenameDirection, Tradenames
 from ...text import NIL
 from ..licences import STRICTEST, Source
-from ..names import list_distinct_names, normalize_names, unite_names
+from ..names import add_lists, list_distinct_names, normalize_names, unite_names
 from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, Terminology
 from .lines import make_factory, takes_settings, verify
 from .rrf_lines import GIVES, RXNORM, RrfFolder, list_retired, read_retired, remap
@@ -523,19 +523,11 @@ def _make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.Da
     concepts = concepts.with_columns(ids, definition=pl.lit(None, dtype=pl.String()))
     for name, values in columns.items():
         if isinstance(CONCEPT_SCHEMA[name], pl.List):
-            concepts = concepts.with_columns(_make_lists(values, name, len(ids)))
+            concepts = add_lists(concepts, values, on="concept")
         else:
             first = values.unique("concept", keep="first", maintain_order=True)
             concepts = concepts.update(first, on="concept", maintain_order="left")
     return concepts.select(CONCEPT_SCHEMA.names()).cast(CONCEPT_SCHEMA)
-
-
-def _make_lists(values: pl.DataFrame, name: str, n_concepts: int) -> pl.Series:
-    """List the distinct values of each concept in their order; concepts without any have an empty list."""
-    values = values.select("concept", name).sort("concept", maintain_order=True)
-    lists = values.group_by("concept", maintain_order=True).agg(pl.col(name).unique(maintain_order=True))
-    concepts = pl.DataFrame({"concept": np.arange(n_concepts, dtype=np.uint32)})
-    return concepts.join(lists, on="concept", how="left", maintain_order="left")[name].fill_null([])
 
 
 def _count_unknown(tables: dict[str, pl.DataFrame], ids: pl.Series, atoms: str) -> dict[str, int]:
