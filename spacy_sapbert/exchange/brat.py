@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import replace
+from itertools import count, filterfalse
 from pathlib import Path
 
 from ..context import MentionContext
@@ -34,26 +34,12 @@ RESOURCE = re.compile(r"[^:\s]+:\S+")
 HOLDS = r"\S+", r"(?!\n)(?=.*\S).*(?<!\n)"
 
 
-@dataclass
-class BratMention:
-    """A mention as it stands in the file."""
-
-    type: str
-    places: list[tuple[int, int]]  # Starts and ends of its pieces, in code points.
-    text: str  # The pieces with spaces between them.
-    place: str  # The file and line.
-    ids: list[str] = field(default_factory=list)  # As written in its normalizations.
-    words: list[str] = field(default_factory=list)  # What its attributes say of its context.
-
-    def is_in_pieces(self, text: str) -> bool:
-        """Return whether there is more than white space between the pieces. Brat has a piece for each line."""
-        pairs = zip(self.places, self.places[1:], strict=False)
-        return bool("".join(text[end:start] for (_, end), (start, _) in pairs).strip())
-
-
-def parse_brat(text: str, lines: Iterable[tuple[int, str]], label: str, report: ExchangeReport) -> list[BratMention]:
-    """Read the numbered lines of a document's annotations. `label` names the file in messages."""
-    mentions: dict[str, BratMention] = {}
+def parse_brat(
+    text: str, lines: Iterable[tuple[int, str]], label: str, report: ExchangeReport
+) -> list[tuple[Annotation, str]]:
+    """Read the numbered lines of a document's annotations, each with its mention as it is written. Brat has a piece for
+    each line of a mention. `label` names the file in messages."""
+    mentions: dict[str, tuple[Annotation, str]] = {}
     ids: dict[str, list[str]] = {}
     words: dict[str, list[str]] = {}
     for number, line in lines:
@@ -62,17 +48,19 @@ def parse_brat(text: str, lines: Iterable[tuple[int, str]], label: str, report: 
         spans = SPANS.fullmatch(fields[1]) if line.startswith("T") and len(fields) == 3 else None
         reference = REFERENCE.match(fields[1]) if line.startswith("N") and len(fields) > 1 else None
         if spans and fields[0] not in mentions:
-            places = read_pieces(spans[2])
-            found = " ".join(text[start:end] for start, end in places)
+            pieces = read_pieces(spans[2])
+            found = " ".join(text[start:end] for start, end in pieces)
             if not fields[2].strip():
                 report.refuse(place, "an empty mention", FORM)
             elif found.split() != fields[2].split() and not is_written_alike(found, fields[2]):
-                fault = f"the text at {places} is {found!r:.80}, but the mention is {fields[2]!r:.80}"
+                fault = f"the text at {pieces} is {found!r:.80}, but the mention is {fields[2]!r:.80}"
                 report.refuse(place, fault, FORM)
             else:
                 if found.split() != fields[2].split():
                     report.note_odd(ALIKE, f"{place}: {fields[2]!r:.60} for {found!r:.60}")
-                mentions[fields[0]] = BratMention(spans[1], sorted(places), fields[2], place)
+                pieces.sort()
+                ends = pieces[0][0], pieces[-1][1]
+                mentions[fields[0]] = Annotation(*ends, spans[1], place=place, pieces=tuple(pieces)), fields[2]
         elif reference:
             ids.setdefault(reference[1], []).append(reference[2])
         elif attribute := ATTRIBUTE.fullmatch(line):
@@ -81,12 +69,14 @@ def parse_brat(text: str, lines: Iterable[tuple[int, str]], label: str, report: 
             report.refuse(place, f"an unknown line, or a second {fields[0]}: {line!r:.60}", FORM)
         elif line.strip():
             report.leave_out("annotations that are neither mentions nor normalizations", place)
-    for name, mention in mentions.items():
-        mention.ids, mention.words = ids.pop(name, []), words.pop(name, [])
-    for kind, left in (("normalizations", ids), ("attributes", words)):
-        for name in left:
+    for kind, of_mentions in (("normalizations", ids), ("attributes", words)):
+        for name in filterfalse(mentions.__contains__, of_mentions):
             report.leave_out(f"{kind} of no mention", f"{label}: {name}")
-    return list(mentions.values())
+    contexts = {name: MentionContext(**dict.fromkeys(of_mention, True)) for name, of_mention in words.items()}
+    return [
+        (replace(found, kb_id=ID_SEPARATOR.join(ids.get(name, ())), context=contexts.get(name)), written)
+        for name, (found, written) in mentions.items()
+    ]
 
 
 def read_brat(folder: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
@@ -103,14 +93,8 @@ def read_brat(folder: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
         text = read_text(txt, report)
         if text is None:
             continue
-        annotations = []
-        for mention in parse_brat(text, read_lines(ann, report), ann.relative_to(folder).as_posix(), report):
-            ids = ID_SEPARATOR.join(mention.ids)
-            context = MentionContext(**dict.fromkeys(mention.words, True)) if mention.words else None
-            start, end, pieces = mention.places[0][0], mention.places[-1][1], tuple(mention.places)
-            found = Annotation(start, end, mention.type, ids, mention.place, context=context, pieces=pieces)
-            annotations.append(tidy_pieces(text, found))
-        yield AnnotatedText(name.as_posix(), text, annotations)
+        found = parse_brat(text, read_lines(ann, report), ann.relative_to(folder).as_posix(), report)
+        yield AnnotatedText(name.as_posix(), text, [tidy_pieces(text, annotation) for annotation, _ in found])
 
 
 def dump_brat(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, str]]:

@@ -88,10 +88,8 @@ def parse_prodigy(
             yield number_name(str(name or f"{part}-{number}"), taken, number), place, record
 
 
-def parse_spans(
-    record: dict[str, Any], id_key: str, place: str, report: ExchangeReport
-) -> Iterator[tuple[Annotation, str]]:
-    """Read the spans of an example, and their ids as written with "|" between them."""
+def parse_spans(record: dict[str, Any], id_key: str, place: str, report: ExchangeReport) -> Iterator[Annotation]:
+    """Read the spans of an example, with their ids as written."""
     text = record["text"]
     for span in record.get("spans") or []:
         values = span if isinstance(span, dict) else {}
@@ -100,13 +98,13 @@ def parse_spans(
             report.refuse(place, f"a span without a place in the text: {span!r:.80}", PRODIGY_FORM)
             continue
         written = fields.join_ids(ids, place, report, PRODIGY_FORM)
-        yield Annotation(start, end, str(values.get("label") or ""), written, place), written
+        yield Annotation(start, end, str(values.get("label") or ""), written, place)
 
 
 def read_prodigy(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
     """Read documents with all their mentions, those without an id too. Offsets count code points."""
     for name, place, record in parse_prodigy(fields.read_lines(path, report), path.name, path.stem, report):
-        yield AnnotatedText(name, record["text"], [span for span, _ in parse_spans(record, ID_KEY, place, report)])
+        yield AnnotatedText(name, record["text"], [*parse_spans(record, ID_KEY, place, report)])
 
 
 def read_bioc(path: Path, report: ExchangeReport, *, id_infons: Sequence[str] = ()) -> Iterator[AnnotatedText]:

@@ -15,7 +15,7 @@ from itertools import groupby
 
 from spacy_sapbert.exchange.brat import FORM as BRAT_FORM
 from spacy_sapbert.exchange.brat import parse_brat
-from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING, ExchangeReport, parse_docs
+from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING, Annotation, ExchangeReport, parse_docs, tidy_pieces
 from spacy_sapbert.exchange.fields import ANY_ID_SEPARATOR, ID_SEPARATOR, find_misfit, is_offset, plain_text, split_ids
 from spacy_sapbert.exchange.formats import ID_KEY, parse_prodigy, parse_spans
 from spacy_sapbert.exchange.pubtator import FORM, RELATION_FIELDS, PubTatorDocument, list_mention_lines, parse_pubtator
@@ -34,8 +34,6 @@ LANGUAGES = {"english": "en", "german": "de", "french": "fr", "spanish": "es", "
 NOTE = re.compile(r'#[^\t]*\t[^\t]*?(T\S+)\t[^\t]*?"([A-Z]{4})"[^\t]*')
 LINES = r"(?P<part>.+)\.jsonl"
 DOCBIN = r"(?P<part>.+)\.spacy"
-# The label of a mention, its ids as written, the place for messages, its text, and the starts and ends of its pieces.
-Span = tuple[str, str, str, str, Sequence[tuple[int, int]]]
 
 
 def read_pubtator_corpus(originals: Originals, *, pattern: str, types: Sequence[str] = ()) -> CorpusParts:
@@ -143,28 +141,35 @@ def read_brat_corpus(originals: Originals) -> CorpusParts:
 
     corpus, left_out = CorpusParts(), "mentions that no line normalizes (NIL has to be written)"
     for part, doc_id, txt, ann in originals.find_pairs(BRAT, name, BRAT_FORM):
-        text, spans = txt.text(), []
-        for found in parse_brat(text, ann.lines(), ann.label, ann.report):
-            # Brat has a piece for each line of a mention.
-            whole = [(found.places[0][0], found.places[-1][1])]
-            places = found.places if found.is_in_pieces(text) else whole
-            spans.append((found.type, ID_SEPARATOR.join(found.ids), found.place, found.text, places))
-        _add_identified(corpus, part, doc_id, text, spans, originals.report, left_out)
+        text = txt.text()
+        # Pieces with nothing but white space between them are one.
+        annotations = (
+            (found if tidy_pieces(text, found).pieces else replace(found, pieces=()), written)
+            for found, written in parse_brat(text, ann.lines(), ann.label, ann.report)
+        )
+        _add_identified(corpus, part, doc_id, text, annotations, originals.report, left_out)
     return corpus
 
 
 def _add_identified(
-    corpus: CorpusParts, part: str, doc_id: str, text: str, spans: Iterable[Span], report: ExchangeReport, left_out: str
+    corpus: CorpusParts,
+    part: str,
+    doc_id: str,
+    text: str,
+    annotations: Iterable[tuple[Annotation, str]],
+    report: ExchangeReport,
+    left_out: str,
 ) -> None:
-    """Add a document with its mentions that have an id: without one, nobody has said what a mention means."""
+    """Add a document with its mentions that have an id: without one, nobody has said what a mention means. Beside the
+    annotations stand the mentions as they are written, which count for those in several pieces."""
     mentions, plain = [], plain_text(text)
-    for label, raw_id, place, written, pieces in spans:
-        if raw_id:
-            ids = split_ids(raw_id, keep_prefixes=True)
-            mention = Mention(written, ids, doc_id, type=label, raw_id=raw_id, place=place)
-            mentions.append(locate(mention, plain, *pieces))
+    for found, written in annotations:
+        if found.kb_id:
+            ids = split_ids(found.kb_id, keep_prefixes=True)
+            mention = Mention(written, ids, doc_id, type=found.label, raw_id=found.kb_id, place=found.place)
+            mentions.append(locate(mention, plain, *(found.pieces or [(found.start, found.end)])))
         else:
-            report.leave_out(left_out, place)
+            report.leave_out(left_out, found.place)
     corpus.add(part, doc_id, text, mentions)
 
 
@@ -176,9 +181,8 @@ def read_prodigy_corpus(originals: Originals, *, id_key: str = ID_KEY) -> Corpus
     for part, file in originals.find_parts(LINES).items():
         corpus.mentions[part] = []
         for doc_id, place, record in parse_prodigy(file.lines(), file.label, part, report):
-            found = parse_spans(record, id_key, place, report)
-            spans = ((span.label, raw_id, place, "", [(span.start, span.end)]) for span, raw_id in found)
-            _add_identified(corpus, part, doc_id, record["text"], spans, report, left_out)
+            annotations = ((span, "") for span in parse_spans(record, id_key, place, report))
+            _add_identified(corpus, part, doc_id, record["text"], annotations, report, left_out)
     return corpus
 
 
@@ -192,8 +196,9 @@ def read_docbin(originals: Originals) -> CorpusParts:
             doc_id = f"{doc_id}#{number}" if doc_id in corpus.texts[part] else doc_id
             place = f"{file.label}, document {doc_id}"
             found = (*doc.ents, *doc.spans.get(OVERLAPPING, ()))
-            spans = ((span.label_, span.kb_id_, place, "", [(span.start_char, span.end_char)]) for span in found)
-            _add_identified(corpus, part, doc_id, doc.text, spans, file.report, left_out)
+            values = ((span.start_char, span.end_char, span.label_, span.kb_id_) for span in found)
+            annotations = ((Annotation(*value, place), "") for value in values)
+            _add_identified(corpus, part, doc_id, doc.text, annotations, file.report, left_out)
     return corpus
 
 
@@ -221,10 +226,10 @@ def read_mantra(originals: Originals) -> CorpusParts:
     corpus, report = CorpusParts(), originals.report
     for language, doc_id, txt, ann in originals.find_pairs(MANTRA, name, BRAT_FORM):
         text, mentions = plain_text(txt.text()), []
-        for found in parse_brat(text, _read_notes(ann), f"{ann.label}, document {doc_id}", report):
-            group = "".join(found.ids[-1:])
-            mention = Mention(found.text, split_ids(found.type), doc_id, type=group, place=found.place)
-            mentions.append(locate(mention, text, *found.places))
+        for found, written in parse_brat(text, _read_notes(ann), f"{ann.label}, document {doc_id}", report):
+            group = found.kb_id.rpartition(ID_SEPARATOR)[2]
+            mention = Mention(written, split_ids(found.label), doc_id, type=group, place=found.place)
+            mentions.append(locate(mention, text, *found.pieces))
         joined = list(_join_spans(mentions, report))
         corpus.add(language, doc_id, text, [mention for mention in joined if not mention.fragments])
         corpus.add(f"{language}_annotations", doc_id, text, mentions)
