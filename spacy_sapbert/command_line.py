@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dis
+import linecache
 import os
 import re
 import sys
@@ -52,5 +52,5 @@ def _is_own(trace: TracebackType) -> bool:
     """Say if a `raise` in our own code raised the error: Python's and other libraries' messages help no user."""
     while trace.tb_next is not None:
         trace = trace.tb_next
-    module, code = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_frame.f_code
-    return module.partition(".")[0] in OWN and dis.opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+    module, file = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_frame.f_code.co_filename
+    return module.partition(".")[0] in OWN and linecache.getline(file, trace.tb_lineno).lstrip().startswith("raise ")
