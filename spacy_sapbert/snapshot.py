@@ -28,7 +28,6 @@ from .candidates import (
     mention_forms,
     merge_forms,
 )
-from .encoder.settings import find_threshold
 from .ragged import TokenLists, pack_lists, unpack_lists
 from .settings import Settings, Strings
 from .text import normalize_name
@@ -124,17 +123,19 @@ class Snapshot:
     cache: LRUCache[bytes]
     # Vectors of the last strings, which a reranker behind the linker looks up again.
     vectors: LRUCache[np.ndarray]
-    # The score that the best candidate needs if no setting says otherwise.
-    threshold: float
     # What components have made of it: filters, a matcher's names, a reranker's candidates.
     derived: Derived
 
     @classmethod
     def create(cls, name: str, encoder: EncoderShim, built: Retriever | None, cache_size: int) -> Snapshot:
         """Create a snapshot with empty caches of `cache_size` mentions; 0 remembers no vectors either."""
-        threshold = 0.0 if built is None else find_threshold(built.index.fingerprint)
         vectors = LRUCache[np.ndarray](min(RECENT_VECTORS, cache_size))
-        return cls(name, encoder, built, LRUCache(cache_size), vectors, threshold, Derived())
+        return cls(name, encoder, built, LRUCache(cache_size), vectors, Derived())
+
+    @property
+    def threshold(self) -> float:
+        """Return the score that the best candidate needs if no setting says otherwise: the encoder's own."""
+        return self.encoder.content.threshold if self.encoder.is_loaded else 0.0
 
     @property
     def retriever(self) -> Retriever:

@@ -3,12 +3,15 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import spacy
 
 from spacy_sapbert.encoder import settings as encoder_settings
-from spacy_sapbert.encoder.folder import read_encoder
+from spacy_sapbert.encoder.folder import read_encoder, write_encoder
+
+BUNDLED = encoder_settings.FOLDER
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +40,23 @@ def test_a_linker_keeps_its_encoder_until_it_gets_another(terminology, encoder_f
     assert linker.encoder.content.kind == "transformer" and linker.encoder.fingerprint == linker.index.fingerprint
     linker.initialize(encoder=static_folder)
     assert linker.encoder.fingerprint == bundled and linker.find(["heart atack", "cold"]) == expected
+
+
+def test_an_encoder_brings_its_own_threshold(terminology, static_folder, tmp_path):
+    assert read_encoder(BUNDLED).threshold == 0.75
+    own = read_encoder(static_folder)
+    write_encoder(replace(own, threshold=0.9), tmp_path / "encoder")
+    nlp = spacy.blank("xx")
+    linker = nlp.add_pipe("sapbert_linker")
+    linker.initialize(terminology=terminology)
+    assert linker.min_score == own.threshold == 0.0
+    linker.initialize(encoder=tmp_path / "encoder")
+    assert linker.min_score == 0.9 and linker.encoder.fingerprint == own.fingerprint
+    nlp.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved").get_pipe("sapbert_linker")
+    assert loaded.min_score == 0.9
+    loaded.threshold = 0.1
+    assert loaded.min_score == 0.1
 
 
 SCRIPT = """

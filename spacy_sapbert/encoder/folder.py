@@ -85,7 +85,8 @@ def read_encoder(
         else:
             source = read_transformer(name, revision, subfolder, settings, fingerprint)
     card = Path(name) / CARD_FILE
-    return replace(source, card=card.read_bytes()) if is_local and card.is_file() else source
+    content = card.read_bytes() if is_local and card.is_file() else None
+    return replace(source, card=content, threshold=saved.get("threshold", 0.0))
 
 
 def _read_manifest(name: str | Path, revision: str | None) -> dict[str, Any]:
@@ -106,6 +107,9 @@ def _read_manifest(name: str | Path, revision: str | None) -> dict[str, Any]:
     saved = read_manifest(path, FORMAT_VERSION, used=USED, check_files=is_local)
     if not isinstance(saved.get("settings"), dict):
         raise OSError(DAMAGED.format(path=path, reason="it has no settings"))
+    threshold = saved.get("threshold", 0.0)
+    if not isinstance(threshold, int | float) or not -1 <= threshold <= 1:
+        raise OSError(DAMAGED.format(path=path, reason=f"its threshold is {threshold!r}, not a number from -1 to 1"))
     return saved
 
 
@@ -157,7 +161,12 @@ def write_encoder(source: AnySource, folder: str | Path) -> None:
             write_transformer(source, temporary)
         if source.card is not None:
             (temporary / CARD_FILE).write_bytes(source.card)
-        data = {"kind": source.kind, "fingerprint": source.fingerprint, "settings": source.settings.to_dict()}
+        data = {
+            "kind": source.kind,
+            "fingerprint": source.fingerprint,
+            "settings": source.settings.to_dict(),
+            "threshold": source.threshold,
+        }
         write_manifest(temporary / ENCODER_FILE, FORMAT_VERSION, data)
 
 

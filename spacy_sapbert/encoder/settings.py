@@ -25,9 +25,6 @@ AUTO = "auto"
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 # The encoder that comes with the package: data without code. A wheel that is installed is a folder.
 FOLDER = Path(str(files("spacy_sapbert"))) / "bundled" / "encoder"
-# By fingerprint, the score that a mention's best candidate needs: right ones mostly have it, and strings that are no
-# names mostly lack it. `python -m spacy project run prior projects/reranker` fits it.
-THRESHOLDS = {"1ea51c6221f877b29ed6e3c0119c6e1de6c3b1e30bf68a0add8440f7c3ce0061": 0.75}
 
 
 class EncoderSettings(Settings):
@@ -93,8 +90,3 @@ def require_transformers(what: str) -> None:
 def find_bundled() -> Path | None:
     """Find the folder of the encoder that a linker gets if it is initialized without one, if it is installed."""
     return FOLDER if (FOLDER / ENCODER_FILE).is_file() else None
-
-
-def find_threshold(fingerprint: str) -> float:
-    """Find the score that a mention's best candidate needs by default; 0 for encoders that are not bundled."""
-    return THRESHOLDS.get(fingerprint, 0.0)

@@ -45,6 +45,7 @@ class StaticSource:
     ignored (frozenset[int]): Tokens that add nothing to a vector: special ones, the unknown one, and all others with a
         row of zeros.
     card (bytes | None): The folder's README.md, which is saved with the encoder.
+    threshold (float): The score that a mention's best candidate needs, if the linker's settings don't say.
     """
 
     tokenizer: Tokenizer
@@ -54,6 +55,7 @@ class StaticSource:
     fingerprint: str
     ignored: frozenset[int]
     card: bytes | None = None
+    threshold: float = 0.0
     kind: ClassVar[str] = STATIC
     dtype: ClassVar[np.dtype[Any]] = np.dtype(np.float32)
 

@@ -146,6 +146,7 @@ class EncoderSource:
     # DeBERTa). Kept because the folder it came from may be gone when it is saved.
     vocabulary: bytes | None = None
     card: bytes | None = None  # the folder's README.md, which is saved with the encoder
+    threshold: float = 0.0  # the score that a mention's best candidate needs, if the linker's settings don't say
 
     @property
     def kind(self) -> str:

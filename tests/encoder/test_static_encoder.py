@@ -226,6 +226,8 @@ def test_files_that_are_missing_cut_or_of_another_kind_are_refused(folder, name)
         ),
         ({"settings": []}, OSError, "Can't read.*name_encoder.json.*no settings"),
         ({"settings": None}, OSError, "Can't read.*name_encoder.json.*no settings"),
+        ({"threshold": "high"}, OSError, "Can't read.*name_encoder.json.*threshold is 'high', not a number"),
+        ({"threshold": 1.5}, OSError, "Can't read.*name_encoder.json.*threshold is 1.5, not a number"),
     ],
 )
 def test_impossible_manifests_and_settings_are_refused(static_folder, folder, changes, error, message):
