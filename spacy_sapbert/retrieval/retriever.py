@@ -512,7 +512,7 @@ class TieBreaker:
 
         def compare_concepts(place: int) -> tuple[float, int]:
             concept = concepts[place]
-            return self._hierarchy.count_ancestors(concept) or UNKNOWN, concept
+            return self._hierarchy.count_above(concept) or UNKNOWN, concept
 
         ordered: list[int] = []
         for _, group in groupby(range(len(scores)), key=lambda place: round(scores[place], DIGITS)):

@@ -26,7 +26,7 @@ class Hierarchy:
         self._listed = listed = terminology.concepts["parents"]
         self._list_parents = lru_cache(KEPT)(lambda concept: listed[concept].to_list())
         self._find_row = lru_cache(KEPT)(terminology.find_row)
-        self._n_ancestors: dict[int, int] = {}
+        self._n_above: dict[int, int] = {}
 
     @kept_property
     def parents(self) -> tuple[np.ndarray, np.ndarray]:
@@ -49,14 +49,18 @@ class Hierarchy:
             found = found | (sum_lists(found[parents], offsets) > 0)
         return found
 
-    def count_ancestors(self, concept: int) -> int:
-        """Count the parents of a concept, their parents and so on, each once."""
-        if concept not in self._n_ancestors:
-            seen, pending = {concept}, [concept]
-            while pending:
-                for row in map(self._find_row, self._list_parents(pending.pop())):
-                    if row is not None and row not in seen:
-                        seen.add(row)
-                        pending.append(row)
-            self._n_ancestors[concept] = len(seen) - 1
-        return self._n_ancestors[concept]
+    def find_above(self, concept: int) -> set[int]:
+        """Find the parents of a concept, their parents and so on."""
+        seen, pending = {concept}, [concept]
+        while pending:
+            for row in map(self._find_row, self._list_parents(pending.pop())):
+                if row is not None and row not in seen:
+                    seen.add(row)
+                    pending.append(row)
+        return seen - {concept}
+
+    def count_above(self, concept: int) -> int:
+        """Count what `find_above` finds, once for each concept."""
+        if concept not in self._n_above:
+            self._n_above[concept] = len(self.find_above(concept))
+        return self._n_above[concept]

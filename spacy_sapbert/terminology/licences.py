@@ -42,19 +42,19 @@ def list_sources(report: Mapping[str, Any]) -> dict[str, Source]:
 def describe_sources(terminology: Terminology) -> list[dict[str, str]]:
     """Describe the source vocabularies of a terminology in the form of spaCy's `meta["sources"]`."""
     entries = []
-    for abbreviation, source in list_sources(terminology.report).items():
+    strictest_first = sorted(list_sources(terminology.report).items(), key=lambda item: (-item[1].strictness, item[0]))
+    for abbreviation, source in strictest_first:
         level = "" if source.restriction_level is None else str(source.restriction_level)
         name = f"{source.name or abbreviation} {source.version}".strip()
-        restriction = f"restriction level {level or 'not given'}"
         entries.append(
             {
-                "name": f"{name} ({abbreviation}, {restriction})",
+                "name": f"{name} ({abbreviation}, restriction level {level or 'not given'})",
                 "abbreviation": abbreviation,
                 "restriction_level": level,
                 "license": source.licence or "",
             }
         )
-    return sorted(entries, key=lambda entry: (-_strictness(entry), entry["abbreviation"]))
+    return entries
 
 
 def add_sources(meta: dict[str, Any], terminology: Terminology, component: str) -> None:
@@ -69,14 +69,10 @@ def add_sources(meta: dict[str, Any], terminology: Terminology, component: str) 
     lines = [
         line for line in (meta.get("notes") or "").split("\n\n") if not line.startswith(f"{NOTE} of `{component}`")
     ]
-    restricted = [entry["name"] for entry in entries if _strictness(entry) > 0]
+    restricted = [entry["name"] for entry in entries if entry["restriction_level"] != "0"]
     if restricted:
         lines.append(
             f"{NOTE} of `{component}`: {'; '.join(restricted)}. Levels 1 to 4 and 9 are those of the UMLS licence: "
             "pass this pipeline on to holders of the licences only."
         )
     meta["notes"] = "\n\n".join(line for line in lines if line)
-
-
-def _strictness(entry: dict[str, str]) -> int:
-    return int(entry["restriction_level"] or STRICTEST)

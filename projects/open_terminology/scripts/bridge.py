@@ -16,6 +16,7 @@ from spacy_sapbert.lexicon.bags import FOLDER, NameReadings, make_speller, read_
 from spacy_sapbert.lexicon.bridge import SHIFT, make_keys, pair_words
 from spacy_sapbert.lexicon.classes import count_pairs
 from spacy_sapbert.terminology import Terminology, read_rrf
+from spacy_sapbert.terminology.hierarchy import Hierarchy
 
 # Diseases, injuries, findings, symptoms, abnormalities; and anatomy, whose names tell siblings apart as well.
 CONDITIONS = frozenset("T019 T020 T033 T037 T046 T047 T048 T049 T184 T190 T191".split())
@@ -44,17 +45,9 @@ GENERAL = frozenset(
 
 def count_descendants(terminology: Terminology) -> np.ndarray:
     """Count the descendants of each concept, each once."""
-    listed = (map(terminology.find_row, parents) for parents in terminology.concepts["parents"].to_list())
-    rows = [[parent for parent in parents if parent is not None] for parents in listed]
-    sizes = np.zeros(len(terminology), dtype=np.uint32)
+    hierarchy, sizes = Hierarchy(terminology), np.zeros(len(terminology), dtype=np.uint32)
     for row in range(len(terminology)):
-        above: set[int] = set()
-        left = [row]
-        while left:
-            new = {*rows[left.pop()]} - above
-            above |= new
-            left += new
-        sizes[[*above - {row}]] += 1
+        sizes[[*hierarchy.find_above(row)]] += 1
     return sizes
 
 
