@@ -1,4 +1,4 @@
-"""Comparisons of strings, the plain loop of SapBERT's evaluation, and this plugin, as contestants."""
+"""Comparisons of strings, and this plugin, as contestants."""
 
 from __future__ import annotations
 
@@ -56,45 +56,17 @@ def tfidf(given: dict[str, Any]) -> Iterator[Any]:
     yield from look_up(given, search)
 
 
-def load_encoder(name: str, precision: Any) -> Any:
-    """Load an encoder: a folder, a short name or a hub name; empty for the small one from a Python package."""
-    from spacy_sapbert.encoder.shim import EncoderShim
-    from training.encoders.bases import find_base
-
-    base = find_base(name)
-    encoder = EncoderShim({"pooling": base.pooling, "lower_case": base.lower_case}, precision)
-    encoder.load(str(base.name))
-    return encoder
-
-
-def plain_loop(given: dict[str, Any]) -> Iterator[Any]:
-    """All names encoded with padding, all products, all of them sorted; mentions one by one or in batches. The products
-    are cosines, so that it has to find what exact search finds."""
-    import numpy as np
-
-    from training.bench import make_plain_encoder
-
-    names, ids = read_dictionary(given)
-    encode = make_plain_encoder(load_encoder(given["encoder"], "fp32").source, 2048)
-    yield "read", describe(*PACKAGES)
-    matrix = encode(names).T
-    yield "build"
-
-    def search(queries: Sequence[str]) -> list[Ranking]:
-        products = encode(queries) @ matrix
-        rows = np.argsort(-products, axis=1)[:, : given["neighbours"]]
-        return to_rankings(ids, rows, np.take_along_axis(products, rows, axis=1))
-
-    yield from look_up(given, search)
-
-
 def plugin(given: dict[str, Any]) -> Iterator[Any]:
     """The encoder and an index of the plugin; not the linker: no cache, and no documents."""
     from spacy_sapbert.encoder.folder import write_encoder
+    from spacy_sapbert.encoder.shim import EncoderShim
     from spacy_sapbert.index import Index, ScannIndex, read_index
+    from training.encoders.bases import find_base
 
     names, ids = read_dictionary(given)
-    encoder = load_encoder(given["encoder"], given["precision"])
+    base = find_base(given["encoder"])
+    encoder = EncoderShim({"pooling": base.pooling, "lower_case": base.lower_case}, "auto")
+    encoder.load(str(base.name))
     index = ScannIndex() if given["is_approximate"] else Index()
     yield "read", {**describe(*PACKAGES), "dtype": str(encoder.dtype).removeprefix("torch.")}
     index.build(encoder.encode(names), fingerprint=encoder.fingerprint)

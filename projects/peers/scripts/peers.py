@@ -11,14 +11,13 @@ import numpy as np
 import srsly
 import typer
 from foreign import Ranking
-from ours import load_encoder
 
-from spacy_sapbert.encoder.settings import TRANSFORMER
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology.readers.lines import SourceFile
 from training.bench import MB, Contestant, Turns, describe, take_turns, write_report
 from training.data.accuracy import ACCURACY, ANY_TIED, NearestNames, judge
 from training.data.mentions import read_dictionary_rows, read_mentions
+from training.data.protocols import get_protocol, make_task
 from training.data.run_folder import write_json
 from training.data.task import LinkingTask
 from training.markup import format_rows
@@ -47,8 +46,7 @@ def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingT
     rows = list(read_dictionary_rows(SourceFile(Path(dictionary)))) if files else []
     for path in files:
         gold = [mention for mention in read_mentions(SourceFile(path)) if mention.ids]
-        queries, ids = [mention.text for mention in gold], [mention.ids for mention in gold]
-        task = LinkingTask(queries, ids, [name for _, name, _ in rows], [concept_id for concept_id, _, _ in rows])
+        task = make_task(gold, [(concept_id, name) for concept_id, name, _ in rows], get_protocol("strict"))
         found.append((path.resolve().parent.name, task))
     read = dict(found)
     if not read or len(read) < len(found):
@@ -84,20 +82,9 @@ def make_contestants(given: dict[str, Any], encoders: list[str], scispacy: str, 
         add("gilda", "gilda", "foreign.py", gilda)
     for number, encoder in enumerate(encoders):
         label = "/".join(Path(encoder).resolve().parts[-2:]) if encoder and Path(encoder).is_dir() else encoder
-        label, own = label or "MiniLM-L6", {"encoder": encoder}
-        # The loop is one of transformers.
-        if load_encoder(encoder, "fp32").content.kind == TRANSFORMER:
-            for size in (1, given["batch_size"]):
-                way = "one by one" if size == 1 else f"{size} at once"
-                loop = {**own, "function": "plain_loop", "batch_size": size, "neighbours": 10}
-                add(f"plain_{size}_{number}", f"plain loop, {way}, {label}", "ours.py", **loop)
-        for key, name, precision, is_approximate in (
-            ("exact_fp32", "exact, float32", "fp32", False),
-            ("exact", "exact", "auto", False),
-            ("scann", "ScaNN", "auto", True),
-        ):
-            more = {**own, "function": "plugin", "precision": precision, "is_approximate": is_approximate}
-            add(f"{key}_{number}", f"ours, {name}, {label}", "ours.py", **more)
+        for key, name, is_approximate in (("exact", "exact", False), ("scann", "ScaNN", True)):
+            own = {"function": "plugin", "encoder": encoder, "is_approximate": is_approximate}
+            add(f"{key}_{number}", f"ours, {name}, {label or 'MiniLM-L6'}", "ours.py", **own)
     return found
 
 
@@ -118,18 +105,13 @@ def make_peers(run: Path, tasks: dict[str, LinkingTask], contestants: dict[str, 
     peers = []
     for key, contestant in contestants.items():
         ways = SCISPACY if key == "scispacy" else {key: contestant.name}
-        steps, number = measured.figures(contestant.name), key.rpartition("_")[2]
-        # Systems with an encoder are compared with exact search.
-        expected = srsly.read_json(run / f"found_exact_fp32_{number}.json") if number.isdigit() else None
+        steps = measured.figures(contestant.name)
         for place, (way, name) in enumerate(ways.items()):
             for task_name, task in tasks.items():
                 # Systems of one process take their passes one after another.
                 seconds = measured.seconds(contestant.name, f"search {task_name}")
                 own = srsly.read_json(run / f"found_{way}.json")[task_name]
-                passes, same = len(seconds) // len(ways), None
-                if expected:
-                    equal = [found[0][:1] == expected[task_name][query][0][:1] for query, found in own.items()]
-                    same = sum(equal) / len(equal)
+                passes = len(seconds) // len(ways)
                 n_queries = len(set(task.queries))
                 peers.append(
                     {
@@ -138,7 +120,7 @@ def make_peers(run: Path, tasks: dict[str, LinkingTask], contestants: dict[str, 
                         "build_seconds": measured.median(contestant.name, "build"),
                         "load_seconds": steps.get("load"),
                         "peak_bytes": measured.peak(contestant.name, f"search {task_name}"),
-                        **{"versions": steps["versions"], "same_first_concept": same},
+                        "versions": steps["versions"],
                     }
                 )
     return peers
@@ -201,12 +183,6 @@ def main(
         f"{name}: protocol {task.report.get('protocol', 'strict')}, {task.n_mentions:,} mentions, "
         f"{sum(known.isdisjoint(gold) for gold in task.gold):,} without their concept among {len(task.names):,} names."
         for name, task in read.items()
-    ]
-    facts += [
-        f"{peer['system']}, {peer['task']}: same first concept as exact search in float32 for "
-        f"{peer['same_first_concept']:.2%} of distinct mentions."
-        for peer in peers
-        if peer["same_first_concept"] is not None
     ]
     facts.append(f"{neighbours} names a mention, {batch_size} mentions at a time, median of {repeats} passes.")
     data = {"peers": peers, "measured": measured.to_dict()}

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, NamedTuple
@@ -23,6 +24,7 @@ from spacy.cli.train import train as train_pipeline
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Corpus, Example
+from spacy.training.batchers import minibatch_by_words
 from thinc.api import Config, fix_random_seed
 from wasabi import msg
 
@@ -310,18 +312,10 @@ def train_across(corpora: Sequence[LinkedCorpus], seed: int) -> Any:
 
 def list_batches(corpus: LinkedCorpus, mentions: int, rng: random.Random) -> Iterator[list[Example]]:
     """Take some documents of a corpus, in batches of about as many mentions."""
-    batch: list[Example] = []
-    n_taken = n_batch = 0
-    for example in rng.sample(corpus.examples, len(corpus.examples)):
-        if n_taken >= mentions:
-            break
-        n = len(example.reference.ents)
-        batch, n_taken, n_batch = [*batch, example], n_taken + n, n_batch + n
-        if n_batch >= BATCH:
-            yield batch
-            batch, n_batch = [], 0
-    if n_batch:
-        yield batch
+    drawn = rng.sample(corpus.examples, len(corpus.examples))
+    before = accumulate((len(example.reference.ents) for example in drawn), initial=0)
+    taken = [example for example, n in zip(drawn, before, strict=False) if n < mentions]
+    return minibatch_by_words(taken, BATCH, get_length=lambda example: len(example.reference.ents))
 
 
 @app.command()
