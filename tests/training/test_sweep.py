@@ -35,24 +35,15 @@ settings = {"batch.max_steps": 3, "batch.pairs": 8}
 slow = {"optimizer.learning_rate": 1e-4}
 fast = {"optimizer.learning_rate": 1e-2}
 """
-RUN = """
-[paths]
-encoder = "{encoder}"
-pairs = "{pairs}"
-output = "unused"
-
-[run]
-method = "sapbert"
-precision = "fp32"
-checkpoint_steps = 2
-"""
 
 
 @pytest.fixture
 def config(tmp_path, encoder_folder):
     forms = ("acute organ {}", "organ {} disease", "disorder of the organ {}")
     write_pairs(build(make_names(range(30), *forms)), tmp_path / "pairs")
-    (tmp_path / "run.cfg").write_text(RUN.format(encoder=encoder_folder, pairs=tmp_path / "pairs"))
+    paths = {"encoder": str(encoder_folder), "pairs": str(tmp_path / "pairs"), "output": "unused"}
+    run = {"method": "sapbert", "precision": "fp32", "checkpoint_steps": 2}
+    Config({"paths": paths, "run": run}).to_disk(tmp_path / "run.cfg")
     (tmp_path / "sweep.cfg").write_text(SWEEP)
     return tmp_path / "sweep.cfg"
 
@@ -176,7 +167,7 @@ def test_a_command_line_goes_before_the_config(config, tmp_path):
     with pytest.raises(ValueError, match="a list of different numbers"):
         read_sweep(config, tmp_path, seeds=[1, 1])
     # A sweep makes all shares of the base itself.
-    (tmp_path / "run.cfg").write_text((tmp_path / "run.cfg").read_text() + "base_share = 0.3\n")
+    Config().from_disk(tmp_path / "run.cfg").merge({"run": {"base_share": 0.3}}).to_disk(tmp_path / "run.cfg")
     runs = read_sweep(config, tmp_path / "out").variants["slow"]
     assert {run.run.base_share for run in runs.values()} == {0.0}
     with pytest.raises(ValueError, match="paths.held_out can't be set in a sweep.*config of tasks"):

@@ -14,51 +14,15 @@ from training.data import triples as module
 from training.data.triples import hash_triples, read_triples, write_triples
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*about concepts that MRCONSO does not have")
-RELATIONS = [
-    # Aspirin may treat headache: concept 2 has the relation to concept 1.
-    {"CUI1": "C2", "REL": "RO", "RELA": "may_treat", "CUI2": "C1"},
-    {"CUI1": "C1", "REL": "RO", "RELA": "may_be_treated_by", "CUI2": "C2"},
-    {"CUI1": "C2", "REL": "RO", "RELA": "may_treat", "CUI2": "C1", "SAB": "NCI"},
-    {"CUI1": "C2", "REL": "PAR", "CUI2": "C3"},
-    {"CUI1": "C2", "REL": "SY", "CUI2": "C2"},
-    {"CUI1": "C2", "REL": "PAR", "CUI2": "C9"},
-]
 
 
-@pytest.fixture
-def release(tmp_path):
-    names = {"C1": "aspirin", "C2": "headache", "C3": "pain"}
-    return write_release(
-        tmp_path / "rrf",
-        MRCONSO=[atom(cui, name) for cui, name in names.items()],
-        MRREL=[rrf_line("MRREL", **row) for row in RELATIONS],
-    )
-
-
-@pytest.fixture
-def terminology(release):
-    return read_rrf(release, tradenames="off")
-
-
-@pytest.mark.parametrize(
-    "label, expected",
-    [
-        ("REL+RELA", {("C1", "RO may_treat", "C2"), ("C2", "RO may_be_treated_by", "C1"), ("C3", "PAR", "C2")}),
-        ("REL", {("C1", "RO", "C2"), ("C2", "RO", "C1"), ("C3", "PAR", "C2")}),
-        ("RELA", {("C1", "may_treat", "C2"), ("C2", "may_be_treated_by", "C1"), ("C3", "", "C2")}),
-    ],
-)
-def test_triples(release, terminology, tmp_path, label, expected):
-    data = write_triples(release, terminology, tmp_path / "triples", label=label)
-    assert set(read_triple_rows(tmp_path / "triples")) == expected
-    assert data["counts"] == {"rows": 6, "triples": 3, "relations": len({t[1] for t in expected})}
-    dropped = {reason: n for reason, n in data["dropped"].items() if n}
-    assert dropped == {"self_loop": 1, "unnamed_concept": 1, "duplicate": 1}
-
-
-def test_what_gives_no_triples_is_refused(release, terminology, tmp_path):
-    with pytest.raises(ValueError, match="6 rows"):
-        write_triples(release, remove_concepts(terminology, ["C1", "C3"]).terminology, tmp_path / "triples")
+def test_what_gives_no_triples_is_refused(tmp_path):
+    rows = [rrf_line("MRREL", CUI1=cui, REL="PAR", CUI2="C1") for cui in ("C2", "C3")]
+    atoms = [atom(cui, f"name of {cui}") for cui in ("C1", "C2", "C3")]
+    release = write_release(tmp_path / "rrf", MRCONSO=atoms, MRREL=rows)
+    terminology = read_rrf(release, tradenames="off")
+    with pytest.raises(ValueError, match="2 rows"):
+        write_triples(release, remove_concepts(terminology, ["C1"]).terminology, tmp_path / "triples")
     with pytest.raises(ValueError, match="label"):
         write_triples(release, terminology, tmp_path / "triples", label="rel")
     (release / "MRREL.RRF").unlink()
@@ -95,7 +59,8 @@ def test_what_the_reader_leaves_out_gives_no_triples(tmp_path):
     assert labels(remap_retired=True) == {"PAR", "RB", "SIB", "RN"}
 
 
-def test_triples_of_many_blocks_are_those_of_a_naive_loop(tmp_path, monkeypatch):
+@pytest.mark.parametrize("label", ["REL+RELA", "REL", "RELA"])
+def test_triples_of_many_blocks_are_those_of_a_naive_loop(tmp_path, monkeypatch, label):
     monkeypatch.setattr(rrf_lines, "BLOCK_SIZE", 300)
     monkeypatch.setattr(module, "BLOCKS_AT_ONCE", 2)
     rng = random.Random(0)
@@ -104,12 +69,21 @@ def test_triples_of_many_blocks_are_those_of_a_naive_loop(tmp_path, monkeypatch)
     rows = [{column: rng.choice(values) for column, values in columns.items()} for _ in range(200)]
     lines = [rrf_line("MRREL", **row) for row in rows]
     folder = write_release(tmp_path / "rrf", MRCONSO=[atom(cui, f"name of {cui}") for cui in names], MRREL=lines)
-    data = write_triples(folder, read_rrf(folder, tradenames="off"), tmp_path / "triples", label="REL+RELA")
+    data = write_triples(folder, read_rrf(folder, tradenames="off"), tmp_path / "triples", label=label)
+    loops = [row for row in rows if row["CUI1"] == row["CUI2"]]
     kept = [row for row in rows if row["CUI1"] != row["CUI2"] and row["CUI1"] in names]
-    expected = {(row["CUI2"], f"{row['REL']} {row['RELA']}".strip(), row["CUI1"]) for row in kept}
+    # Concept 2 has the relation to concept 1: aspirin (CUI2) may treat (RELA) headache (CUI1).
+    expected = {(row["CUI2"], " ".join(filter(None, map(row.get, label.split("+")))), row["CUI1"]) for row in kept}
     found = read_triple_rows(tmp_path / "triples")
     assert found == sorted(expected, key=lambda triple: (triple[1], triple[0], triple[2]))
-    assert data["dropped"]["duplicate"] == len(kept) - len(expected)
+    assert data["counts"] == {
+        "rows": 200,
+        "triples": len(expected),
+        "relations": len({label for _, label, _ in expected}),
+    }
+    dropped = {"self_loop": len(loops), "unnamed_concept": len(rows) - len(loops) - len(kept)}
+    dropped["duplicate"] = len(kept) - len(expected)
+    assert {reason: n for reason, n in data["dropped"].items() if n} == dropped
 
 
 def test_triples_are_numbers_of_sorted_tables(tmp_path):
