@@ -111,8 +111,11 @@ def write_triples_of(rows, folder):
 
 
 def write_mentions(folder, mentions=MENTIONS, dictionary=DICTIONARY):
-    srsly.write_jsonl(folder / "mentions.jsonl", mentions)
-    (folder / "dictionary.tsv").write_text(dictionary, encoding="utf8", newline="\n")
+    """Write mentions and a dictionary, and return their paths."""
+    files = folder / "mentions.jsonl", folder / "dictionary.tsv"
+    srsly.write_jsonl(files[0], mentions)
+    files[1].write_text(dictionary, encoding="utf8", newline="\n")
+    return files
 
 
 def make_run(encoder, data, output, method="sapbert", /, **sections):

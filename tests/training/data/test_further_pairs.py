@@ -8,6 +8,7 @@ from command_line import run_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pair_rows import build, read
+from small_runs import write_mentions
 
 from spacy_sapbert.terminology.readers.lines import SourceFile
 from training.data.further_pairs import write_finetuning_pairs, write_parallel_pairs
@@ -31,10 +32,7 @@ CHARACTERS = "aB cÄß\u3042\u0345\U0001f600,"
 
 
 def write(path, mentions, dictionary=DICTIONARY):
-    text = "".join(json.dumps(mention, ensure_ascii=False) + "\n" for mention in mentions)
-    (path / "mentions.jsonl").write_text(text, encoding="utf8", newline="\n")
-    (path / "dictionary.tsv").write_text(dictionary, encoding="utf8", newline="\n")
-    return path / "mentions.jsonl", path / "dictionary.tsv"
+    return write_mentions(path, mentions, dictionary)
 
 
 def test_mentions_are_paired_with_all_names_of_their_concepts(tmp_path):

@@ -3,14 +3,15 @@
 from pathlib import Path
 
 import pytest
+from small_runs import make, make_any, terminology, world
 
-from training.data.pairs import index_pairs, save_pairs
 from training.encoders import bases
 from training.encoders.bases import Base, EncoderChoice, find_base, find_encoder, load_base, read_bases
 from training.engine.run import train
 from training.engine.settings import read_config
-from training.methods.registry import make_settings
 
+# Fixtures.
+__all__ = ["make", "make_any", "terminology", "world"]
 CONFIGS = Path(bases.__file__).parents[1] / "configs"
 
 
@@ -42,7 +43,11 @@ def test_the_bases_of_the_papers_are_there():
 def test_folders_go_before_short_names_and_these_before_hub_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_base("pubmedbert").name == "microsoft/BiomedNLP-PubMedBERT-base-uncased-abstract-fulltext"
-    assert find_base("owner/model") == Base("owner/model")
+    # Settings are known by the name on the hub as well.
+    for name, base in read_bases().items():
+        if base.name:
+            assert find_base(base.name) == find_base(name) == base
+    assert find_base("owner/biobert-v1.1") == Base("owner/biobert-v1.1")
     (tmp_path / "biobert").mkdir()
     assert find_base("biobert") == Base("biobert")
     assert find_encoder("bert") == "bert-base-uncased"
@@ -76,15 +81,6 @@ def test_the_small_encoder_comes_from_a_package(tmp_path, monkeypatch):
         find_encoder("minilm")
 
 
-def test_settings_are_known_by_the_name_on_the_hub(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name, base in bases.read_bases().items():
-        if base.name:
-            assert bases.find_base(base.name) == bases.find_base(name) == base
-    assert bases.find_base("dmis-lab/biobert-v1.1").lower_case is True
-    assert bases.find_base("somebody/biobert-v1.1") == bases.Base("somebody/biobert-v1.1")
-
-
 def test_settings_of_a_run_go_before_those_of_the_table(table):
     table(pooling="mean", lower_case=True)
     settings = load_base("tiny", EncoderChoice()).settings
@@ -95,27 +91,19 @@ def test_settings_of_a_run_go_before_those_of_the_table(table):
     assert load_base("tiny", EncoderChoice()).settings.lower_case is False
 
 
-def test_training_starts_from_transformers(static_folder, encoder_folder, tmp_path):
+def test_training_starts_from_transformers(make, static_folder, encoder_folder):
     assert load_base(str(static_folder), EncoderChoice()).width == 16
-    paths = {"encoder": str(static_folder), "pairs": str(tmp_path), "output": str(tmp_path / "run")}
     with pytest.raises(ValueError, match="a transformer encoder is needed here"):
-        train(make_settings({"paths": paths, "run": {"method": "sapbert", "precision": "fp32"}}))
+        train(make(paths={"encoder": str(static_folder)}))
     # Nor is a setting that only transformers have the reason.
     with pytest.raises(ValueError, match="a transformer encoder is needed here"):
         load_base(str(static_folder), EncoderChoice(pooling="cls"), "transformer")
     assert load_base(str(encoder_folder), EncoderChoice(), "transformer").source.kind == "transformer"
 
 
-def test_lower_case_stays_with_the_trained_encoder(table, tmp_path):
+def test_lower_case_stays_with_the_trained_encoder(table, make, tmp_path):
     table(lower_case=True)
-    rows = [(f"C{i}", f"name {i}", f"other {i}") for i in range(6)]
-    save_pairs(index_pairs(*zip(*rows, strict=True)), tmp_path / "pairs", {})
-    paths = {"encoder": "tiny", "pairs": str(tmp_path / "pairs"), "output": str(tmp_path / "run")}
-    train(
-        make_settings(
-            {"paths": paths, "batch": {"pairs": 3, "max_steps": 2}, "run": {"method": "sapbert", "precision": "fp32"}}
-        )
-    )
+    train(make(paths={"encoder": "tiny"}, batch={"max_steps": 2}))
     assert load_base(str(tmp_path / "run" / "encoder"), EncoderChoice()).settings.lower_case is True
 
 

@@ -29,13 +29,14 @@ def test_vectors_are_those_of_the_encoder(encoder, tmp_path_factory, asked, kept
 
 def test_what_is_kept_is_not_computed_again_and_not_shared(encoder, encoder_folder, tmp_path, monkeypatch):
     strings = ["cold", "flu", "cold", ""]
-    first = Embeddings(encoder, tmp_path).take(strings)
+    kept = Embeddings(encoder, tmp_path)
+    first = kept.take(strings)
     other = load_encoder(encoder_folder, pooling="mean")
     assert len(Embeddings(other, tmp_path)) == 0
     monkeypatch.setattr(encoder, "encode_unscaled", None)
-    again = Embeddings(encoder, tmp_path)
-    assert len(again) == 3
-    assert (again.take(strings) == first).all()
+    for again in (kept, Embeddings(encoder, tmp_path)):
+        assert len(again) == 3
+        assert (again.take(strings) == first).all()
 
 
 def test_runs_that_write_at_once_do_not_harm_each_other(encoder, tmp_path):

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 import pytest
+import srsly
 from command_line import run_command
 from conftest import make_encoder_folder
 from pair_rows import build
@@ -74,17 +75,14 @@ def list_corpora(folder):
     return {"kind": "corpora", "folder": str(folder), "list": str(folder / "corpora.cfg")}
 
 
-def write_lines(path, records):
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-
-
 def write_world(folder, encoder):
-    write_lines(folder / "small" / "test.jsonl", TEST)
-    write_lines(folder / "small" / "train.jsonl", TRAIN)
+    for name in ("small", "folds"):
+        (folder / name).mkdir()
+    srsly.write_jsonl(folder / "small" / "test.jsonl", TEST)
+    srsly.write_jsonl(folder / "small" / "train.jsonl", TRAIN)
     (folder / "small" / "names.tsv").write_text(NAMES)
     for fold in range(2):
-        write_lines(folder / "folds" / f"{fold}.jsonl", TEST[: fold + 1])
+        srsly.write_jsonl(folder / "folds" / f"{fold}.jsonl", TEST[: fold + 1])
     Config({"corpora": CORPORA}).to_disk(folder / "corpora.cfg")
     paths = dict.fromkeys(("encoder", "mean", "linker"), {"encoder": str(encoder)})
     paths["biosyn"] = {"model": f"{folder}/{{corpus}}/model"}
@@ -207,11 +205,11 @@ def test_what_changes_is_measured_again(folder, monkeypatch):
     before = run(folder, "exact", "backoff", **given)[2]
     assert asked.count("ExactMatch") == 3 and asked.count("DictionaryBackoff") == 2
     asked.clear()
-    write_lines(folder / "small" / "train.jsonl", TRAIN[2:])
+    srsly.write_jsonl(folder / "small" / "train.jsonl", TRAIN[2:])
     run(folder, "exact", "backoff", **given)
     # Exact match knows nothing of the training part.
     assert asked == ["DictionaryBackoff"]
-    write_lines(folder / "small" / "train.jsonl", TRAIN)
+    srsly.write_jsonl(folder / "small" / "train.jsonl", TRAIN)
     after = run(folder, "exact", "backoff", **given)[2]
     assert [entry["key"] for entry in after.values()] == [entry["key"] for entry in before.values()]
     monkeypatch.setattr(measure_module, "MEASUREMENT", 0)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
+import srsly
 from conftest import make_encoder_folder
 from thinc.api import Config
 
@@ -38,7 +39,7 @@ BACKOFF = {"systems.backoff.kind": "backoff", "systems.backoff.over": "by_fold"}
 
 def write_mentions(path, texts):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps({"mention": text, "ids": [str(len(text) % 4)]}) + "\n" for text in texts))
+    srsly.write_jsonl(path, [{"mention": text, "ids": [str(len(text) % 4)]} for text in texts])
     return path
 
 

@@ -68,19 +68,6 @@ def test_the_encoder_compares_by_cosine_or_inner_product(encoder, similarity):
     np.testing.assert_allclose(encoder.encode(names), unscaled / lengths, atol=1e-5)
 
 
-def test_strings_are_encoded_once(encoder, monkeypatch):
-    asked = []
-    encode = encoder.encode_unscaled
-    monkeypatch.setattr(
-        encoder, "encode_unscaled", lambda strings, **kwargs: asked.extend(strings) or encode(strings, **kwargs)
-    )
-    system = EncoderSystem.of(Embeddings(encoder))
-    first = system.search(["a", "b", "a"], ["b"], 3)
-    second = system.search(["c", "b", "a"], ["b", "c"], 1)
-    assert sorted(asked) == ["a", "b", "c"]
-    assert first[0].tolist()[0][0] == 1 and second[0].tolist() == [[1], [0]]
-
-
 class First:
     def search(self, names, queries, k):
         rows = np.zeros((len(queries), k), dtype=np.int64)
