@@ -10,6 +10,7 @@ from spacy_sapbert.exchange.documents import ExchangeReport
 from spacy_sapbert.terminology.readers.lines import SourceFile
 from training.corpora.convert import convert_corpus, read_corpus
 from training.corpora.reading import InputFile, Originals
+from training.corpora.vocabularies import COLUMNS, MODULES, SYNONYM
 from training.data.mentions import read_dictionary_rows, read_mentions
 
 PUBTATOR = """\
@@ -77,6 +78,25 @@ def in_memory(files, end="\n"):
     report = ExchangeReport()
     made = [InputFile(name, name, end.join([*lines, ""]).encode(), report) for name, lines in files.items()]
     return Originals(made, report)
+
+
+COMETA_HEADER = "\t".join(
+    "ID,Term,General SNOMED Label,General SNOMED ID,Specific SNOMED Label,Specific SNOMED ID,Example\n".split(",")
+)
+# Snapshots of SNOMED CT.
+SNOMED_DATE = "20190731"
+
+
+def snomed_table(name, rows, end="\r\n"):
+    return "".join("\t".join(map(str, row)) + end for row in (COLUMNS[name], *rows))
+
+
+def concept(id_, active=1, date=SNOMED_DATE):
+    return id_, date, active, MODULES[0], "900000000000074008"
+
+
+def description(id_, concept_id, term, *, active=1, date=SNOMED_DATE, kind=SYNONYM, language="en", module=MODULES[0]):
+    return id_, date, active, module, concept_id, language, kind, term, "900000000000448009"
 
 
 words = st.text("aZ09-,;'(\u00df\u00e9\u0301\u5fc3\U0001f600", min_size=1, max_size=5)

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 from conftest import make_encoder_folder
+from corpus_originals import COMETA_HEADER, SNOMED_DATE, concept, description, snomed_table
 from rrf_files import atom, rrf_line, write_release
 from thinc.api import Config
 
-from training.corpora.vocabularies import COLUMNS, CONCEPTS, DESCRIPTIONS, FULLY_SPECIFIED, MODULES, SYNONYM
+from training.corpora.vocabularies import CONCEPTS, DESCRIPTIONS, FULLY_SPECIFIED, SYNONYM
 
 ROOT = Path(__file__).parents[2]
 WORDS = (
@@ -29,8 +30,7 @@ N_CONCEPTS = 900
 # The first is that of a table of CODER.
 CUIS = ["C0004604", *(f"C{number:07d}" for number in range(1_000_000, 1_000_000 + N_CONCEPTS - 1))]
 SNOMED_IDS = [str(number) for number in range(1_000_001, 1_000_001 + N_CONCEPTS)]
-# The day of the releases that published figures search.
-SNOMED_DATE = "20190731"
+# The day of the release that published figures search, as SNOMED_DATE is.
 CTD_DATE = "Mon Nov 04 10:00:00 EST 2019"
 # Of AskAPatient, in place of ten.
 FOLDS = range(2)
@@ -200,7 +200,6 @@ def _write_corpus(folder: Path, parts: Sequence[str], concepts: dict[str, list[s
 
 def write_cometa(folder: Path) -> None:
     """Write the original files of a split of COMETA."""
-    header = "ID\tTerm\tGeneral SNOMED Label\tGeneral SNOMED ID\tSpecific SNOMED Label\tSpecific SNOMED ID\tExample\n"
     folder.mkdir(parents=True, exist_ok=True)
     concepts = list(zip(SNOMED_IDS, list_names(), strict=True))
     for number, part in enumerate(("train", "dev", "test")):
@@ -208,21 +207,21 @@ def write_cometa(folder: Path) -> None:
             f"{row}\t{names[2]}\t{names[0]}\t{id_}\t{names[0]}\t{id_}\tI have {names[2]}.\n"
             for row, (id_, names) in enumerate(concepts[number::40])
         ]
-        (folder / f"{part}.csv").write_text(header + "".join(rows))
+        (folder / f"{part}.csv").write_text(COMETA_HEADER + "".join(rows))
 
 
 def write_snomed(folder: Path) -> None:
     """Write a snapshot of SNOMED CT in RF2: two names of each concept."""
     folder.mkdir(parents=True, exist_ok=True)
-    tables: dict[str, list[tuple[str, ...]]] = {CONCEPTS: [COLUMNS[CONCEPTS]], DESCRIPTIONS: [COLUMNS[DESCRIPTIONS]]}
-    for number, (id_, names) in enumerate(zip(SNOMED_IDS, list_names(), strict=True)):
-        tables[CONCEPTS].append((id_, SNOMED_DATE, "1", MODULES[0], "900000000000074008"))
-        for place, (kind, name) in enumerate(zip((FULLY_SPECIFIED, SYNONYM), names, strict=False)):
-            start = (f"{number}{place}", SNOMED_DATE, "1", MODULES[0])
-            tables[DESCRIPTIONS].append((*start, id_, "en", kind, name, "900000000000448009"))
-    for name, part in ((CONCEPTS, ""), (DESCRIPTIONS, "-en")):
-        lines = ("\t".join(row) + "\r\n" for row in tables[name])
-        (folder / f"{name}{part}_INT_{SNOMED_DATE}.txt").write_text("".join(lines), newline="")
+    descriptions = [
+        description(f"{number}{place}", id_, names[place], kind=kind)
+        for number, (id_, names) in enumerate(zip(SNOMED_IDS, list_names(), strict=True))
+        for place, kind in enumerate((FULLY_SPECIFIED, SYNONYM))
+    ]
+    tables = {CONCEPTS: list(map(concept, SNOMED_IDS)), f"{DESCRIPTIONS}-en": descriptions}
+    for name, rows in tables.items():
+        table = snomed_table(name.removesuffix("-en"), rows)
+        (folder / f"{name}_INT_{SNOMED_DATE}.txt").write_text(table, newline="")
 
 
 def write_ctd(folder: Path, ids: Sequence[str]) -> None:

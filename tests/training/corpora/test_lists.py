@@ -5,7 +5,19 @@ import tarfile
 import zipfile
 
 import pytest
-from corpus_originals import convert, counts, id_lists, in_memory, names, pairs, rows, sentences, words, write
+from corpus_originals import (
+    COMETA_HEADER,
+    convert,
+    counts,
+    id_lists,
+    in_memory,
+    names,
+    pairs,
+    rows,
+    sentences,
+    words,
+    write,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -129,16 +141,15 @@ def test_xlbel_of_both_versions(tmp_path):
 
 
 def test_cometa(tmp_path):
-    header = "ID\tTerm\tGeneral SNOMED Label\tGeneral SNOMED ID\tSpecific SNOMED Label\tSpecific SNOMED ID\tExample\n"
     lines = '1\tNA\tNone\t12\tnull\t34\tI have NA.\n2\t"sore ""toe"""\tToe\t12\tToe\t\tA toe.\n'
-    data = convert(tmp_path, "cometa-general", {"general/test.csv": header + lines})
+    data = convert(tmp_path, "cometa-general", {"general/test.csv": COMETA_HEADER + lines})
     assert pairs(tmp_path, "general.test") == [("NA", ["12"]), ('sore "toe"', ["12"])]
     assert rows(tmp_path, "general.test")[0]["start"] == 7
     assert data["odd"]["mentions that their example does not have, left without a context"]["count"] == 1
-    data = convert(tmp_path, "cometa-specific", {"general/test.csv": header + lines})
+    data = convert(tmp_path, "cometa-specific", {"general/test.csv": COMETA_HEADER + lines})
     assert pairs(tmp_path, "general.test") == [("NA", ["34"])]
     with pytest.raises(ValueError, match="line 2: the id '1.2E[+]8' is a number that a spreadsheet"):
-        convert(tmp_path, "cometa-general", {"general/test.csv": header + lines.replace("12", "1.2E+8")})
+        convert(tmp_path, "cometa-general", {"general/test.csv": COMETA_HEADER + lines.replace("12", "1.2E+8")})
     with pytest.raises(ValueError, match="line 1: no column Term, Example"):
         convert(tmp_path, "cometa-general", {"general/test.csv": "General SNOMED ID\n"})
 

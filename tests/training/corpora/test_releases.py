@@ -5,12 +5,13 @@ import json
 
 import pytest
 from command_line import run_command
-from corpus_originals import convert, write
+from corpus_originals import COMETA_HEADER, SNOMED_DATE, concept, convert, description, snomed_table, write
 from rrf_files import atom, rrf_line, write_release
 
 from spacy_sapbert.terminology.readers.rrf import read_rrf
 from training.cli.convert import ORIGINALS
 from training.corpora.listing import read_corpora, read_dictionary_names, read_task
+from training.corpora.vocabularies import CONCEPTS, DESCRIPTIONS
 
 CORPORA = ORIGINALS.with_name("corpora.cfg")
 ATOMS = [
@@ -115,18 +116,16 @@ def test_a_converted_dictionary_knows_its_release_until_it_is_replaced(folder, t
 
 def test_cometa_is_read_with_a_snapshot(tmp_path):
     """All four splits, as their authors hand them out, and the snapshot, through the command."""
-    header = "ID\tTerm\tGeneral SNOMED Label\tGeneral SNOMED ID\tSpecific SNOMED Label\tSpecific SNOMED ID\tExample\n"
     lines = "1\tsore toe\tx\t1001\tx\t1002\tA sore toe.\n2\thammer toe\tx\t1001\tx\t7\tMy hammer toe.\n"
     splits = [f"{kind}_{level}" for kind in ("stratified", "zeroshot") for level in ("general", "specific")]
-    files = {f"cometa/{split}/{part}.csv": header + lines for split in splits for part in ("train", "dev", "test")}
-    concepts = "id\teffectiveTime\tactive\tmoduleId\tdefinitionStatusId\n"
-    descriptions = "id\teffectiveTime\tactive\tmoduleId\tconceptId\tlanguageCode\ttypeId\tterm\tcaseSignificanceId\n"
-    for number, active, name in [(1001, 1, "Sore toe"), (1002, 1, "Sore big toe"), (7, 0, "Hammer toe")]:
-        concepts += f"{number}\t20190731\t{active}\t900000000000207008\t1\n"
-        kinds = f"{number}\ten\t900000000000013009"
-        descriptions += f"{number + 1}\t20190731\t1\t900000000000207008\t{kinds}\t{name}\t1\n"
-    files["snomed/sct2_Concept_Snapshot_INT_20190731.txt"] = concepts
-    files["snomed/sct2_Description_Snapshot-en_INT_20190731.txt"] = descriptions
+    files = {
+        f"cometa/{split}/{part}.csv": COMETA_HEADER + lines for split in splits for part in ("train", "dev", "test")
+    }
+    rows = [(1001, 1, "Sore toe"), (1002, 1, "Sore big toe"), (7, 0, "Hammer toe")]
+    concepts = [concept(number, active) for number, active, _ in rows]
+    descriptions = [description(number + 1, number, name) for number, _, name in rows]
+    files[f"snomed/sct2_Concept_Snapshot_INT_{SNOMED_DATE}.txt"] = snomed_table(CONCEPTS, concepts)
+    files[f"snomed/sct2_Description_Snapshot-en_INT_{SNOMED_DATE}.txt"] = snomed_table(DESCRIPTIONS, descriptions)
     write(tmp_path / "assets", files)
     run_command("convert", "all", tmp_path / "assets", tmp_path / "corpora")
     found, _ = read_corpora(CORPORA, tmp_path / "corpora")

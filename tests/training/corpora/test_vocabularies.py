@@ -3,18 +3,16 @@
 import gzip
 
 import pytest
-from corpus_originals import convert, counts, names, write
+from corpus_originals import SNOMED_DATE, concept, convert, counts, description, names, snomed_table, write
 
 from training.corpora.convert import convert_corpus
 from training.corpora.vocabularies import (
-    COLUMNS,
     CONCEPTS,
     DESCRIPTIONS,
     FULLY_SPECIFIED,
     GB_ENGLISH,
     LANGUAGES,
     MODULES,
-    SYNONYM,
     US_ENGLISH,
 )
 
@@ -36,27 +34,14 @@ def test_vocabularies(tmp_path):
         convert(tmp_path, "ctd", {"CTD_chemicals.tsv": header})
 
 
-DATE = "20190731"
-CONCEPT_FILE = f"Snapshot/Terminology/sct2_Concept_Snapshot_INT_{DATE}.txt"
-DESCRIPTION_FILE = f"Snapshot/Terminology/sct2_Description_Snapshot-en_INT_{DATE}.txt"
-LANGUAGE_FILE = f"Snapshot/Refset/Language/der2_cRefset_LanguageSnapshot-en_INT_{DATE}.txt"
+CONCEPT_FILE = f"Snapshot/Terminology/sct2_Concept_Snapshot_INT_{SNOMED_DATE}.txt"
+DESCRIPTION_FILE = f"Snapshot/Terminology/sct2_Description_Snapshot-en_INT_{SNOMED_DATE}.txt"
+LANGUAGE_FILE = f"Snapshot/Refset/Language/der2_cRefset_LanguageSnapshot-en_INT_{SNOMED_DATE}.txt"
 DEFINITION = "900000000000550004"
 
 
-def table(name, rows, end="\r\n"):
-    return "".join("\t".join(map(str, row)) + end for row in (COLUMNS[name], *rows))
-
-
-def concept(id_, active=1, date=DATE):
-    return id_, date, active, MODULES[0], "900000000000074008"
-
-
-def description(id_, concept_id, term, *, active=1, date=DATE, kind=SYNONYM, language="en", module=MODULES[0]):
-    return id_, date, active, module, concept_id, language, kind, term, "900000000000448009"
-
-
 def accepts(id_, description_id, *, active=1, refset=US_ENGLISH):
-    return id_, DATE, active, MODULES[0], refset, description_id, "900000000000549004"
+    return id_, SNOMED_DATE, active, MODULES[0], refset, description_id, "900000000000549004"
 
 
 CONCEPT_ROWS = [concept(22298006), concept(1001, date="20020131"), concept(7, active=0)]
@@ -78,11 +63,11 @@ LANGUAGE_ROWS.append(accepts("e", 11, refset=GB_ENGLISH))
 
 def release(**changed):
     files = {
-        CONCEPT_FILE: table(CONCEPTS, CONCEPT_ROWS),
-        DESCRIPTION_FILE: table(DESCRIPTIONS, DESCRIPTION_ROWS),
-        LANGUAGE_FILE: table(LANGUAGES, LANGUAGE_ROWS),
-        f"Full/Terminology/sct2_Description_Full-en_INT_{DATE}.txt": "not read",
-        f"Snapshot/Terminology/sct2_TextDefinition_Snapshot-en_INT_{DATE}.txt": "not read",
+        CONCEPT_FILE: snomed_table(CONCEPTS, CONCEPT_ROWS),
+        DESCRIPTION_FILE: snomed_table(DESCRIPTIONS, DESCRIPTION_ROWS),
+        LANGUAGE_FILE: snomed_table(LANGUAGES, LANGUAGE_ROWS),
+        f"Full/Terminology/sct2_Description_Full-en_INT_{SNOMED_DATE}.txt": "not read",
+        f"Snapshot/Terminology/sct2_TextDefinition_Snapshot-en_INT_{SNOMED_DATE}.txt": "not read",
     }
     return {name: text for name, text in (files | changed).items() if text is not None}
 
@@ -121,25 +106,25 @@ def test_only_what_a_language_reference_set_accepts(tmp_path):
         convert(tmp_path / "other", "snomed-us", release(**{LANGUAGE_FILE: None}))
 
 
-OLD_DESCRIPTIONS = DESCRIPTION_FILE.replace(DATE, "20190131")
+OLD_DESCRIPTIONS = DESCRIPTION_FILE.replace(SNOMED_DATE, "20190131")
 US_CONCEPTS = CONCEPT_FILE.replace("INT", "US1000124")
-TWO_DATES = table(DESCRIPTIONS, [*DESCRIPTION_ROWS, description(3, 1001, "x", date="20200131")])
-TWICE = table(DESCRIPTIONS, [*DESCRIPTION_ROWS, description(4, 1001, "Old toe")])
+TWO_DATES = snomed_table(DESCRIPTIONS, [*DESCRIPTION_ROWS, description(3, 1001, "x", date="20200131")])
+TWICE = snomed_table(DESCRIPTIONS, [*DESCRIPTION_ROWS, description(4, 1001, "Old toe")])
 
 
 @pytest.mark.parametrize(
     "changed, message",
     [
         # File names of two releases, and of two editions.
-        ({DESCRIPTION_FILE: None, OLD_DESCRIPTIONS: table(DESCRIPTIONS, [])}, "edition.*20190731.*20190131"),
-        ({CONCEPT_FILE: None, US_CONCEPTS: table(CONCEPTS, [])}, "edition.*INT.*US1000124|US1000124.*INT"),
+        ({DESCRIPTION_FILE: None, OLD_DESCRIPTIONS: snomed_table(DESCRIPTIONS, [])}, "edition.*20190731.*20190131"),
+        ({CONCEPT_FILE: None, US_CONCEPTS: snomed_table(CONCEPTS, [])}, "edition.*INT.*US1000124|US1000124.*INT"),
         # Two releases in one file, and concepts of an earlier release.
         ({DESCRIPTION_FILE: TWO_DATES}, "edition.*20200131"),
         ({DESCRIPTION_FILE: TWICE}, "edition.*the id 4.*twice"),
-        ({CONCEPT_FILE: table(CONCEPTS, CONCEPT_ROWS[1:])}, "edition.*line 2: the concept 22298006 is not in"),
+        ({CONCEPT_FILE: snomed_table(CONCEPTS, CONCEPT_ROWS[1:])}, "edition.*line 2: the concept 22298006 is not in"),
         ({CONCEPT_FILE: None}, "not all the files.*sct2_Concept_Snapshot"),
         (
-            {DESCRIPTION_FILE.replace("Snapshot/", "Copy/"): table(DESCRIPTIONS, [])},
+            {DESCRIPTION_FILE.replace("Snapshot/", "Copy/"): snomed_table(DESCRIPTIONS, [])},
             "Description_Snapshot is there twice",
         ),
     ],
@@ -162,7 +147,7 @@ def test_releases_and_editions_are_not_mixed(tmp_path, changed, message):
 )
 def test_malformed_rows_are_refused_or_counted(tmp_path, row, reason):
     line = row if isinstance(row, str) else "\t".join(map(str, row))
-    files = release(**{DESCRIPTION_FILE: table(DESCRIPTIONS, DESCRIPTION_ROWS) + line + "\r\n"})
+    files = release(**{DESCRIPTION_FILE: snomed_table(DESCRIPTIONS, DESCRIPTION_ROWS) + line + "\r\n"})
     with pytest.raises(ValueError, match=f"line 12: {reason}"):
         convert(tmp_path, "snomed", files)
     data = convert(tmp_path, "snomed", files, errors="skip")
@@ -170,10 +155,10 @@ def test_malformed_rows_are_refused_or_counted(tmp_path, row, reason):
 
 
 def test_other_columns_and_an_old_file_under_a_new_name(tmp_path):
-    columns = table(DESCRIPTIONS, []).replace("term", "name")
+    columns = snomed_table(DESCRIPTIONS, []).replace("term", "name")
     with pytest.raises(ValueError, match="line 1: other columns.*conceptId, languageCode"):
         convert(tmp_path, "snomed", release(**{DESCRIPTION_FILE: columns}))
     old = [(id_, "20190131", *rest) for id_, _, *rest in CONCEPT_ROWS]
-    packed = {CONCEPT_FILE: None, f"{CONCEPT_FILE}.gz": gzip.compress(table(CONCEPTS, old).encode())}
+    packed = {CONCEPT_FILE: None, f"{CONCEPT_FILE}.gz": gzip.compress(snomed_table(CONCEPTS, old).encode())}
     data = convert(tmp_path / "again", "snomed", release(**packed))
     assert counts(data, "odd")["snapshots without a row of the day of their release"] == 1
