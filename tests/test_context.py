@@ -8,7 +8,7 @@ from spacy.tokens.underscore import Underscore
 from spacy.vocab import Vocab
 
 from spacy_sapbert.annotations import get_user_data, make_attribute_key
-from spacy_sapbert.context import ATTRIBUTES, MentionContext, has_context, read_context, write_context
+from spacy_sapbert.context import MentionContext, has_context, read_context
 
 
 def make_mentions(text):
@@ -48,23 +48,3 @@ def test_attributes_of_context():
     doc = make_mentions("a")
     doc.user_data["._.", "context_graph", None, None] = {}
     assert read_context(doc.ents[0]) == MentionContext()
-
-
-def test_attributes_of_ones_own():
-    doc = make_mentions("a b c")
-    for ent, value in zip(doc.ents, ("absent", "family", 0.3), strict=True):
-        store(ent, assertion=value)
-    own = {**ATTRIBUTES, "negated": ["assertion=absent"], "family": ["assertion=family"]}
-    assert [read_context(ent, own).words for ent in doc.ents] == [["negated"], ["family"], []]
-    for ent in doc.ents:
-        with pytest.raises(ValueError, match="assertion .*--negated assertion=VALUE"):
-            read_context(ent, {"negated": ["assertion"]})
-
-
-@pytest.mark.parametrize(
-    "context", [MentionContext(), MentionContext(negated=True), MentionContext(family=True, hypothetical=True)]
-)
-def test_what_is_written_is_read(context):
-    (ent,) = make_mentions("a").ents
-    write_context(ent, context)
-    assert read_context(ent) == context

@@ -19,11 +19,6 @@ pytestmark = pytest.mark.usefixtures("low_thresholds")
 pytest.importorskip("scann")
 
 
-@pytest.fixture(scope="module")
-def index(scann_index):
-    return scann_index
-
-
 def test_scann_that_cannot_be_imported_is_explained(monkeypatch, install):
     monkeypatch.setitem(sys.modules, "scann", None)
     install("scann")
@@ -42,25 +37,25 @@ def test_scann_uses_what_the_processor_has():
     use_processor.__wrapped__(ctypes.util.find_library("c"))
 
 
-def test_full_effort_finds_what_exact_search_finds_far_down_the_list(index):
+def test_full_effort_finds_what_exact_search_finds_far_down_the_list(scann_index):
     vectors = clustered_vectors()
     # More rows than this are not in the leaves that are looked through at first, and would be searched for exactly.
     k = 60
     _, expected = exact_search(vectors, vectors[:200], k)
-    effort = index.configuration["leaves"]
-    usual, full = (index.search(vectors[:200], k, effort=times)[1] for times in (1, effort))
+    effort = scann_index.configuration["leaves"]
+    usual, full = (scann_index.search(vectors[:200], k, effort=times)[1] for times in (1, effort))
     found_by_usual, found_by_full = ((scores >= expected[:, -1:] - 1e-5).mean() for scores in (usual, full))
     # What is still missing then, asymmetric hashing has ranked too low.
     assert found_by_full > 0.9 and found_by_full > found_by_usual + 0.1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
-def test_a_forked_process_searches_after_its_parent_has_used_the_index(index):
+def test_a_forked_process_searches_after_its_parent_has_used_the_index(scann_index):
     queries = clustered_vectors(200, seed=1)
-    rows, _ = index.search(queries, 3)
+    rows, _ = scann_index.search(queries, 3)
 
     def compare():
-        found, _ = index.search(queries, 3)
+        found, _ = scann_index.search(queries, 3)
         os._exit(0 if np.array_equal(found, rows) else 1)
 
     child = multiprocessing.get_context("fork").Process(target=compare)
@@ -72,7 +67,7 @@ def test_a_forked_process_searches_after_its_parent_has_used_the_index(index):
     assert child.exitcode == 0
 
 
-def test_a_build_shows_its_log_only_if_it_fails(index, capfd):
+def test_a_build_shows_its_log_only_if_it_fails(capfd):
     with hold_log():
         os.write(2, b"Size of sampled dataset\n")
     assert capfd.readouterr().err == ""

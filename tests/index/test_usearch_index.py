@@ -16,21 +16,16 @@ pytest.importorskip("usearch")
 ROWS = 3000
 
 
-@pytest.fixture(scope="module")
-def index(usearch_index):
-    return usearch_index
-
-
-def test_whoever_wants_many_rows_gets_them_exactly(index):
+def test_whoever_wants_many_rows_gets_them_exactly(usearch_index):
     queries = clustered_vectors(20, seed=1)
     for k in (ROWS // 3, ROWS, ROWS + 10):
-        rows, scores = index.search(queries, k)
+        rows, scores = usearch_index.search(queries, k)
         expected = exact_search(clustered_vectors(), queries, min(k, ROWS))
         assert (rows[:, :ROWS] == expected[0]).all() and (scores[:, :ROWS] == expected[1]).all()
         assert (rows[:, ROWS:] == -1).all() and np.isneginf(scores[:, ROWS:]).all()
 
 
-def test_rows_out_of_the_graph_s_reach_are_found_exactly(index, monkeypatch):
+def test_rows_out_of_the_graph_s_reach_are_found_exactly(usearch_index, monkeypatch):
     find = UsearchIndex._find_candidates
 
     def find_badly(index, queries, k, effort):
@@ -41,18 +36,18 @@ def test_rows_out_of_the_graph_s_reach_are_found_exactly(index, monkeypatch):
     queries = clustered_vectors(20, seed=1)
     _, expected = exact_search(clustered_vectors(), queries, 5)
     monkeypatch.setattr(UsearchIndex, "_find_candidates", find_badly)
-    rows, scores = index.search(queries, 5)
+    rows, scores = usearch_index.search(queries, 5)
     assert (rows >= 0).all()
     np.testing.assert_allclose(scores[::2], expected[::2], atol=1e-6)
 
 
-def test_threads_search_at_once_and_find_what_each_finds_alone(index):
+def test_threads_search_at_once_and_find_what_each_finds_alone(usearch_index):
     queries = [clustered_vectors(150, seed=seed) for seed in range(8)]
     efforts = [1 + seed % 4 for seed in range(8)]
-    alone = [index.search(part, 6, effort=effort)[0] for part, effort in zip(queries, efforts, strict=True)]
+    alone = [usearch_index.search(part, 6, effort=effort)[0] for part, effort in zip(queries, efforts, strict=True)]
     with ThreadPoolExecutor(8) as pool:
         for _ in range(5):
-            found = pool.map(lambda part, effort: index.search(part, 6, effort=effort)[0], queries, efforts)
+            found = pool.map(lambda part, effort: usearch_index.search(part, 6, effort=effort)[0], queries, efforts)
             for rows, expected in zip(found, alone, strict=True):
                 assert (rows == expected).all()
 
@@ -67,8 +62,8 @@ def test_threads_are_those_of_the_environment_or_the_cores_of_the_process(monkey
 
 
 @pytest.mark.parametrize("memory_map", [True, False])
-def test_the_graph_is_mapped_as_the_vectors_are_and_is_small(index, tmp_path, memory_map):
-    index.to_disk(tmp_path)
+def test_the_graph_is_mapped_as_the_vectors_are_and_is_small(usearch_index, tmp_path, memory_map):
+    usearch_index.to_disk(tmp_path)
     loaded = read_index(tmp_path, memory_map=memory_map)
     assert isinstance(loaded._structure.data, np.memmap) == isinstance(loaded.vectors, np.memmap) == memory_map
     assert list_files(tmp_path) == ["dataset.npy", "index.json", "structure/graph.usearch"]
@@ -76,8 +71,8 @@ def test_the_graph_is_mapped_as_the_vectors_are_and_is_small(index, tmp_path, me
     assert (tmp_path / "structure" / "graph.usearch").stat().st_size < ROWS * (WIDTH + 200)
 
 
-def test_graph_of_other_vectors_is_refused(index, tmp_path):
-    mixed = copy.deepcopy(index)
+def test_graph_of_other_vectors_is_refused(usearch_index, tmp_path):
+    mixed = copy.deepcopy(usearch_index)
     mixed._structure = build(UsearchIndex, 2500)._structure
     mixed.to_disk(tmp_path)
     with pytest.raises(OSError, match=r"Can't read.*graph"):
