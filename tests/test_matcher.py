@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import spacy
+from conftest import build_terminology
 from spacy.tokens import Span
 from spacy.training import Example
 
@@ -28,10 +29,8 @@ def make_matching(make_nlp):
 
 
 def use_names(nlp, names):
-    builder = TerminologyBuilder()
-    for number, name in enumerate(names):
-        builder.add_name(f"C{number:07d}", name)
-    nlp.get_pipe("sapbert_linker").initialize(terminology=builder.build())
+    terminology = build_terminology((f"C{number:07d}", name) for number, name in enumerate(names))
+    nlp.get_pipe("sapbert_linker").initialize(terminology=terminology)
     return nlp
 
 
@@ -324,15 +323,7 @@ def test_texts_and_names_of_any_length_are_read(make_matching):
 
 def test_documents_in_a_stream_get_what_single_ones_get(make_matching):
     nlp = make_matching()
-    texts = [
-        TEXT,
-        "",
-        "Duchenne muscular dystrophy (DMD).",
-        "DMD",
-        "heart",
-        "attack",
-        *[f"{TEXT} {n}" for n in range(70)],
-    ]
+    texts = [TEXT, "", "Duchenne muscular dystrophy (DMD).", "DMD", "heart", *(f"{TEXT} {n}" for n in range(70))]
     assert [read_ents(doc) for doc in nlp.pipe(texts, batch_size=100)] == [read_ents(nlp(text)) for text in texts]
     nlp.get_pipe("terminology_matcher").types = ["T999"]
     nlp.set_error_handler(lambda name, component, docs, error: None)
