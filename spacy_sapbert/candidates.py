@@ -150,8 +150,6 @@ class Candidates:
     form: np.ndarray
     # The cosine of form and name; float64.
     score: np.ndarray
-    # Float64, once a reranker has run.
-    probability: np.ndarray | None = None
 
     @classmethod
     def of_rows(
@@ -195,6 +193,18 @@ class Candidates:
         """Return the number of each candidate's mention."""
         return list_owners(self.offsets)
 
+    @property
+    def slices(self) -> list[slice]:
+        """Return where each mention's rows are."""
+        offsets = self.offsets.tolist()
+        return [*map(slice, offsets[:-1], offsets[1:])]
+
+    def followed_by(self, others: Candidates) -> Candidates:
+        """Put further candidates of the same mentions behind those of each."""
+        order = np.argsort(np.concatenate([self.mention, others.mention]), kind="stable")
+        columns = map(np.concatenate, zip(self.columns, others.columns, strict=True))
+        return Candidates(self.forms, self.offsets + others.offsets, *(column[order] for column in columns))
+
     def take(self, rows: np.ndarray) -> Candidates:
         """Take some rows in another order, in which those of each mention stand together, and mentions in theirs."""
         return self._select(rows, self.forms, count_offsets(self.mention[rows], len(self.forms)))
@@ -205,9 +215,8 @@ class Candidates:
         return self._select(rows, [self.forms[number] for number in numbers.tolist()], offsets)
 
     def _select(self, rows: np.ndarray, forms: Sequence[tuple[str, ...]], offsets: np.ndarray) -> Candidates:
-        probability = None if self.probability is None else self.probability[rows]
         concept, name, form, score = (column[rows] for column in self.columns)
-        return Candidates(forms, offsets, concept, name, form, score, probability)
+        return Candidates(forms, offsets, concept, name, form, score)
 
     def cut(self, k: int) -> Candidates:
         """Keep the `k` best candidates of each mention, and those with the score of the last one."""

@@ -1,85 +1,139 @@
-"""The features of candidates, computed for whole batches at once: of scores, strings, concepts and annotations."""
+"""The features of candidates, computed for whole batches at once: of scores, strings, concepts and annotations. Each is
+one entry of a table: its name, the words that explain a decision by it, and what computes its column."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..abbreviations.component import is_initialism, is_short_form
 from ..ragged import make_offsets
-from .memory import Recollections
-from .network import Lists
-from .prior import PRIOR, compute_prior
-from .strings import Strings, compare
+from .memory import ANNOTATIONS, Remembered
+from .network import Features, Lists, compute_columns
+from .prior import PRIOR, TIE, compute_prior
+from .strings import COMPARISONS, Comparison, Strings
 
 if TYPE_CHECKING:
     from ..candidates import Candidates
     from ..retrieval.retriever import Retriever
 
-# Scores of equal vectors can differ by this much.
-TIE = 1e-6
 
-SCORES = {
-    "cosine": "near the mention",
-    "margin_to_best": "as near as the nearest",
-    "margin_to_other": "nearer than the other candidates",
-    "inverse_rank": "first in the linker's order",
-    "n_tied": "as near as several others",
+class ScoredLists:
+    """The scores of candidates, and those of the same mention's others."""
+
+    def __init__(self, scores: np.ndarray, lists: Lists) -> None:
+        self.scores, self.place = scores, lists.place
+        self.best = lists.best(scores)[lists.mention]
+        is_best = np.zeros(len(scores), dtype=bool)
+        tops = np.flatnonzero(scores == self.best)
+        # One of each list, if several are equal.
+        is_best[tops[np.unique(lists.mention[tops], return_index=True)[1]]] = True
+        second = lists.best(np.where(is_best, -1.0, scores).astype(scores.dtype))[lists.mention]
+        self.best_other = np.where(is_best, second, self.best)
+        is_tied = np.abs(scores - self.best) < TIE
+        n_tied = np.bincount(lists.mention[is_tied], minlength=lists.n_mentions)[lists.mention]
+        self.n_tied = np.where(is_tied, n_tied, 0)
+
+
+class ComparedNames:
+    """The mentions' forms, compared with the matched and the canonical names of candidates."""
+
+    def __init__(self, found: Candidates, lists: Lists, facts: ConceptFacts) -> None:
+        forms = [of or ("",) for of in found.forms]
+        texts = [form for of in forms for form in of]
+        canonical_keys = ~found.concept
+        name_keys = np.where(found.name >= 0, found.name, canonical_keys)
+        keys, places = np.unique(np.concatenate([name_keys, canonical_keys]), return_inverse=True)
+        names = facts.list_names(keys)
+        self.strings = Strings([*texts, *names])
+        name, canonical = (len(texts) + places).reshape(2, -1)
+        # Places among the texts: of the more telling form, the one that found the candidate, the other.
+        n_forms = np.array([*map(len, forms)], dtype=np.int64)
+        self.first = make_offsets(n_forms)[lists.mention]
+        self.found_by, last = self.first + found.form, self.first + n_forms[lists.mention] - 1
+        self.is_expanded = n_forms[lists.mention] > 1
+        self.name = Comparison(self.strings, self.found_by, name)
+        self.canonical = Comparison(self.strings, self.first, canonical)
+        # Few mentions are short forms.
+        is_short = np.array([is_short_form(text) for text in texts], dtype=bool)
+
+        def find_initials(form: np.ndarray, of_name: np.ndarray) -> np.ndarray:
+            fits: np.ndarray = is_short[form]
+            rows = np.flatnonzero(fits)
+            pairs = zip(form[rows].tolist(), (of_name[rows] - len(texts)).tolist(), strict=True)
+            fits[rows] = [is_initialism(texts[text], names[of]) for text, of in pairs]
+            return fits
+
+        self.name_initials, self.canonical_initials = find_initials(self.found_by, name), find_initials(last, canonical)
+
+
+def _list_comparisons(kind: str, shown: str) -> Features[ComparedNames]:
+    """List the features that compare a mention with one of a candidate's two names."""
+
+    def compute(of: ComparedNames, column: Callable[[Comparison], np.ndarray]) -> np.ndarray:
+        return column(getattr(of, kind))
+
+    return {
+        f"{kind}_{key}": (words.format(shown), partial(compute, column=column))
+        for key, (words, column) in COMPARISONS.items()
+    }
+
+
+class ConceptCounts(NamedTuple):
+    """How many names, parents and semantic types concepts have; float32."""
+
+    names: np.ndarray
+    parents: np.ndarray
+    types: np.ndarray
+
+
+class ProposedConcepts(NamedTuple):
+    """What the other mentions of a document propose."""
+
+    best: np.ndarray  # their best score for each candidate's concept
+    n_others: np.ndarray  # how many of them propose it
+
+
+SCORES: Features[ScoredLists] = {
+    "cosine": ("near the mention", lambda of: of.scores),
+    "margin_to_best": ("as near as the nearest", lambda of: of.scores - of.best),
+    "margin_to_other": ("nearer than the other candidates", lambda of: of.scores - of.best_other),
+    "inverse_rank": ("first in the linker's order", lambda of: 1.0 / (1.0 + of.place)),
+    "n_tied": ("as near as several others", lambda of: of.n_tied),
 }
-STRINGS = {
-    "name_trigrams": "its name is spelt like the mention",
-    "name_equal": "its name is the mention",
-    "name_same_words": "its name has the words of the mention",
-    "name_extra_words": "its name has words that the mention lacks",
-    "name_missing_words": "its name lacks words of the mention",
-    "name_extra_letters": "its name has long words that the mention lacks",
-    "name_missing_letters": "its name lacks long words of the mention",
-    "name_other_numbers": "its name has other numbers than the mention",
-    "name_first_word": "its name starts like the mention",
-    "name_last_word": "its name ends like the mention",
-    "canonical_trigrams": "its canonical name is spelt like the mention",
-    "canonical_equal": "its canonical name is the mention",
-    "canonical_same_words": "its canonical name has the words of the mention",
-    "canonical_extra_words": "its canonical name has words that the mention lacks",
-    "canonical_missing_words": "its canonical name lacks words of the mention",
-    "canonical_extra_letters": "its canonical name has long words that the mention lacks",
-    "canonical_missing_letters": "its canonical name lacks long words of the mention",
-    "canonical_other_numbers": "its canonical name has other numbers than the mention",
-    "canonical_first_word": "its canonical name starts like the mention",
-    "canonical_last_word": "its canonical name ends like the mention",
-    "by_short_form": "found by the short form only",
-    "name_is_canonical": "found by its canonical name",
-    "name_initials": "the mention has the initials of its name",
-    "canonical_initials": "the mention has the initials of its canonical name",
-    "is_expanded": "the mention is an abbreviation that the document defines",
-    "mention_length": "the mention's length",
-    "mention_words": "the mention's words",
+STRINGS: Features[ComparedNames] = {
+    **_list_comparisons("name", "name"),
+    **_list_comparisons("canonical", "canonical name"),
+    "by_short_form": ("found by the short form only", lambda of: of.is_expanded & (of.first != of.found_by)),
+    "name_is_canonical": (
+        "found by its canonical name",
+        lambda of: of.strings.plain[of.name.name] == of.strings.plain[of.canonical.name],
+    ),
+    "name_initials": ("the mention has the initials of its name", attrgetter("name_initials")),
+    "canonical_initials": ("the mention has the initials of its canonical name", attrgetter("canonical_initials")),
+    "is_expanded": ("the mention is an abbreviation that the document defines", attrgetter("is_expanded")),
+    "mention_length": ("the mention's length", lambda of: of.strings.length[of.first]),
+    "mention_words": ("the mention's words", lambda of: of.strings.words.sizes[of.first]),
 }
-CONCEPTS = {
-    "n_names": "a concept with many names",
-    "n_parents": "a concept with several parents",
-    "n_types": "a concept with several semantic types",
+CONCEPTS: Features[ConceptCounts] = {
+    "n_names": ("a concept with many names", lambda of: np.log1p(of.names)),
+    "n_parents": ("a concept with several parents", lambda of: np.log1p(of.parents)),
+    "n_types": ("a concept with several semantic types", lambda of: np.log1p(of.types)),
 }
-ANNOTATIONS = {
-    "concept_frequency": "annotated often",
-    "concept_share": "annotated for this mention",
-    "annotated_cosine": "annotated for similar mentions",
-    "mention_frequency": "the mention is annotated often",
-    "annotated_margin": "annotated for the most similar mention",
-    "vote_share": "annotated for most of the similar mentions",
-    "votes": "annotated for many similar mentions",
+DOCUMENT: Features[ProposedConcepts] = {
+    "document_best": ("near another mention of the document", lambda of: of.best),
+    "document_count": ("proposed for other mentions of the document", lambda of: np.log1p(of.n_others)),
 }
-DOCUMENT = {
-    "document_best": "near another mention of the document",
-    "document_count": "proposed for other mentions of the document",
-}
-# Each feature with the words that explain a decision by it, in the order of the network's input. Those of the query are
-# the same for all mentions with the same forms and filter.
-QUERY = SCORES | STRINGS | CONCEPTS | ANNOTATIONS | PRIOR
-FEATURES = QUERY | DOCUMENT
+# Each feature with its words, in the order of the network's input. Those of the query are the same for all mentions
+# with the same forms and filter.
+_OF_QUERY = (SCORES, STRINGS, CONCEPTS, ANNOTATIONS)
+QUERY = {name: words for group in _OF_QUERY for name, (words, _) in group.items()} | PRIOR
+FEATURES = QUERY | {name: words for name, (words, _) in DOCUMENT.items()}
 
 
 class ConceptFacts:
@@ -104,14 +158,14 @@ class ConceptFacts:
         self._by_id: dict[str, int] = {}
         self._next = count(1)
 
-    def count(self, concepts: np.ndarray) -> np.ndarray:
+    def count(self, concepts: np.ndarray) -> ConceptCounts:
         """Count the names, parents and semantic types of concepts."""
         # One value at a time: what polars does on whole tables may run on its threads, which a forked process
         # lacks, so that it would wait forever.
         for concept in np.unique(concepts[self._counts[concepts, 0] == 0]).tolist():
             self._counts[concept] = 1 + len(self._parents[concept]), 1 + len(self._types[concept])
         n_names = self._offsets[concepts + 1] - self._offsets[concepts]
-        return np.column_stack([n_names, self._counts[concepts] - 1])
+        return ConceptCounts(*(n.astype(np.float32) for n in (n_names, *(self._counts[concepts] - 1).T)))
 
     def number(self, concepts: np.ndarray) -> np.ndarray:
         """Number concepts by the ids that candidates have: their rows, unless several can have one code."""
@@ -136,89 +190,27 @@ class ConceptFacts:
         names, canonical_names = self._retriever.names, self._canonical_names
         return [names[key] if key >= 0 else canonical_names[~key] for key in keys.tolist()]
 
-    def compute_prior(self, found: Candidates, scores: np.ndarray) -> np.ndarray:
-        """Compute what decides before training: the columns of `BEFORE_TRAINING`."""
+    def compute_prior(self, found: Candidates, scores: np.ndarray) -> dict[str, np.ndarray]:
+        """Compute what decides before training: the columns of `BEFORE_TRAINING` by their names."""
         return compute_prior(found, scores, self.list_names, self._bridged)
 
 
 def compute_query_features(
-    found: Candidates, scores: np.ndarray, facts: ConceptFacts, said: tuple[Recollections, np.ndarray] | None
+    found: Candidates, scores: np.ndarray, facts: ConceptFacts, said: Remembered | None
 ) -> np.ndarray:
     """Compute the features that mentions with the same forms and filter share: shape (candidates, QUERY), float32.
 
-    `said` is what the annotations say, with the number of each candidate's concept there; None without annotations.
+    `said` is what the annotations say of the candidates; None without annotations.
     """
-    lists = Lists(np.diff(found.offsets))
-    if said is None:
-        of_annotations = np.zeros((lists.n_candidates, len(ANNOTATIONS)), dtype=np.float32)
-    else:
-        of_annotations = said[0].compute_features(lists.mention, said[1])
+    lists, prior = Lists(found.lengths), facts.compute_prior(found, scores)
     columns = [
-        _compute_scores(scores, lists),
-        _compute_strings(found, lists, facts),
-        np.log1p(facts.count(found.concept).astype(np.float32)),
-        of_annotations,
-        facts.compute_prior(found, scores)[:, -len(PRIOR) :],
+        *compute_columns(SCORES, ScoredLists(scores, lists)),
+        *compute_columns(STRINGS, ComparedNames(found, lists, facts)),
+        *compute_columns(CONCEPTS, facts.count(found.concept)),
+        *([np.zeros_like(scores)] * len(ANNOTATIONS) if said is None else compute_columns(ANNOTATIONS, said)),
+        *(prior[name] for name in PRIOR),
     ]
-    return np.hstack(columns).astype(np.float32, copy=False)
-
-
-def _compute_scores(scores: np.ndarray, lists: Lists) -> np.ndarray:
-    best = lists.best(scores)[lists.mention]
-    is_best = np.zeros(len(scores), dtype=bool)
-    tops = np.flatnonzero(scores == best)
-    # One of each list, if several are equal.
-    is_best[tops[np.unique(lists.mention[tops], return_index=True)[1]]] = True
-    second = lists.best(np.where(is_best, -1.0, scores).astype(scores.dtype))[lists.mention]
-    is_tied = np.abs(scores - best) < TIE
-    n_tied = np.bincount(lists.mention[is_tied], minlength=lists.n_mentions)[lists.mention]
-    columns = [
-        scores,
-        scores - best,
-        scores - np.where(is_best, second, best),
-        1.0 / (1.0 + lists.place),
-        np.where(is_tied, n_tied, 0),
-    ]
-    return np.stack(columns, axis=1)
-
-
-def _compute_strings(found: Candidates, lists: Lists, facts: ConceptFacts) -> np.ndarray:
-    """Compare the mention's forms with the candidate's matched and canonical name."""
-    forms = [of or ("",) for of in found.forms]
-    texts = [form for of in forms for form in of]
-    canonical_keys = ~found.concept
-    name_keys = np.where(found.name >= 0, found.name, canonical_keys)
-    keys, places = np.unique(np.concatenate([name_keys, canonical_keys]), return_inverse=True)
-    names = facts.list_names(keys)
-    strings = Strings([*texts, *names])
-    name, canonical = (len(texts) + places).reshape(2, -1)
-    # Places among the texts: of the more telling form, the one that found the candidate, the other.
-    n_forms = np.array([*map(len, forms)], dtype=np.int64)
-    first = make_offsets(n_forms)[lists.mention]
-    found_by, last = first + found.form, first + n_forms[lists.mention] - 1
-    is_expanded = n_forms[lists.mention] > 1
-    # Few mentions are short forms.
-    is_short = np.array([is_short_form(text) for text in texts], dtype=bool)
-
-    def find_initials(form: np.ndarray, of_name: np.ndarray) -> np.ndarray:
-        fits: np.ndarray = is_short[form]
-        rows = np.flatnonzero(fits)
-        pairs = zip(form[rows].tolist(), (of_name[rows] - len(texts)).tolist(), strict=True)
-        fits[rows] = [is_initialism(texts[text], names[of]) for text, of in pairs]
-        return fits
-
-    columns = [
-        *compare(strings, found_by, name),
-        *compare(strings, first, canonical),
-        is_expanded & (first != found_by),
-        strings.plain[name] == strings.plain[canonical],
-        find_initials(found_by, name),
-        find_initials(last, canonical),
-        is_expanded,
-        strings.length[first],
-        strings.words.sizes[first],
-    ]
-    return np.stack(columns, axis=1).astype(np.float32)
+    return np.stack(columns, axis=1, dtype=np.float32)
 
 
 def compute_document_features(
@@ -229,10 +221,8 @@ def compute_document_features(
     Each mention is there once for a document. `numbers` are those of the candidates' concepts, `documents` those of the
     mentions' documents.
     """
-    if not lists.n_candidates:
-        return np.zeros((0, len(DOCUMENT)), dtype=np.float32)
     # Rows of one concept in one document together, best first.
-    keys = documents[lists.mention] * (numbers.max() + 1) + numbers
+    keys = documents[lists.mention] * (numbers.max(initial=0) + 1) + numbers
     order = np.lexsort((-scores, keys))
     starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
     sizes = np.diff(np.append(starts, len(order)))
@@ -242,6 +232,6 @@ def compute_document_features(
     second[has_second] = scores[order[starts[has_second] + 1]]
     # The best one looks at the second, all others at the best.
     best[starts] = second
-    features = np.empty((lists.n_candidates, 2), dtype=np.float32)
-    features[order] = np.stack([best, np.log1p(np.repeat(sizes - 1, sizes))], axis=1)
-    return features
+    proposed = ProposedConcepts(*np.empty((2, len(order)), dtype=np.float32))
+    proposed.best[order], proposed.n_others[order] = best, np.repeat(sizes - 1, sizes)
+    return np.stack(compute_columns(DOCUMENT, proposed), axis=1)

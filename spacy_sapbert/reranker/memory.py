@@ -13,9 +13,8 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from ..files import fill_folder, read_manifest, write_manifest
-from ..ragged import count_offsets, list_owners, take_lists
 from .calibration import IDENTITY, Curve
-from .network import NetworkModel
+from .network import Features, NetworkModel
 
 CANT_DECIDE = "The reranker '{name}' can't decide here: {reason}. Use what it was trained with, or train it again."
 
@@ -42,77 +41,41 @@ class MemoryEntry(NamedTuple):
     document: int  # the key of its document
 
 
-class Lookup(NamedTuple):
-    """Values by key: distinct keys, sorted, and the value of each."""
+class Recalled(NamedTuple):
+    """What the annotations say of a mention, by the numbers of concepts."""
 
-    keys: np.ndarray
-    values: np.ndarray
+    nearest: dict[int, float]  # cosine of the nearest mention that is annotated with a concept, the nearest first
+    floor: float  # cosine of concepts that no near mention is annotated with
+    votes: dict[int, float]  # of near mentions for a concept
+    same: dict[int, int]  # how often the same string is annotated with a concept
+    left_out: dict[int, int]  # how often a concept is annotated in the document that is left out
 
-    @classmethod
-    def of(cls, keys: np.ndarray, values: np.ndarray) -> Lookup:
-        """Sum integers by key."""
-        distinct, places = np.unique(keys, return_inverse=True)
-        return cls(distinct, np.bincount(places, weights=values, minlength=len(distinct)).astype(np.int64))
-
-    def get(self, keys: np.ndarray, default: np.ndarray | int = 0) -> np.ndarray:
-        """Get the value of each key, or the default."""
-        if not len(self.keys):
-            return np.broadcast_to(np.asarray(default), keys.shape)
-        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[places] == keys, self.values[places], default)
+    def list_added(self) -> list[int]:
+        """List the concepts that become candidates because near mentions are annotated with them, best first."""
+        return [concept for concept, cosine in self.nearest.items() if cosine >= ADDED_COSINE][:ADDED]
 
 
-class _Counts(NamedTuple):
-    """How often concepts are annotated, for each of several mentions that are asked for."""
+class Remembered(NamedTuple):
+    """What the annotations say of candidates."""
 
-    mention: np.ndarray
-    place: np.ndarray
-    concept: np.ndarray
-    n: np.ndarray
+    frequency: np.ndarray  # how often the concept is annotated
+    n_same: np.ndarray  # how often it is annotated for the same string
+    n_mention: np.ndarray  # how often that string is annotated
+    nearest: np.ndarray  # the cosine of the nearest mention that is annotated with the concept
+    best: np.ndarray  # the cosine of the nearest annotated mention
+    votes: np.ndarray  # of near mentions for the concept
+    all_votes: np.ndarray
 
 
-class Recollections(NamedTuple):
-    """What the annotations say of mentions. The key of a mention and a concept is `mention * n_concepts + concept`."""
-
-    totals: np.ndarray  # how often each concept is annotated
-    nearest: Lookup  # cosine of the nearest annotated mention of a concept
-    order: np.ndarray  # for each key of `nearest` where it came among all: the nearest first
-    votes: Lookup  # votes of similar mentions for a concept
-    total_votes: np.ndarray  # all votes for each mention
-    floor: np.ndarray  # for each mention the cosine of concepts that no near mention has
-    best: np.ndarray  # for each mention the cosine of the nearest annotated mention
-    same: Lookup  # how often a concept is annotated for the same string
-    n_mentions: np.ndarray  # how often each string is annotated
-    left_out: Lookup  # how often a concept is annotated in the document that is left out
-
-    def list_added(self) -> tuple[np.ndarray, np.ndarray]:
-        """List the concepts that become candidates because near mentions are annotated with them: mention after
-        mention, best first."""
-        near = np.flatnonzero(self.nearest.values >= ADDED_COSINE)
-        mentions, concepts = np.divmod(self.nearest.keys[near], max(len(self.totals), 1))
-        order = np.lexsort((self.order[near], mentions))
-        mentions, concepts = mentions[order], concepts[order]
-        place = np.arange(len(mentions)) - np.searchsorted(mentions, mentions)
-        return mentions[place < ADDED], concepts[place < ADDED]
-
-    def compute_features(self, mention: np.ndarray, concept: np.ndarray) -> np.ndarray:
-        """Compute the features of candidates by the numbers of their mentions and concepts, -1 for those that nothing
-        is annotated with."""
-        is_known = concept >= 0
-        keys = np.where(is_known, mention * len(self.totals) + concept, -1)
-        totals = np.where(is_known, np.append(self.totals, 0)[concept], 0)
-        nearest = self.nearest.get(keys, self.floor[mention])
-        n_mentions, votes = self.n_mentions[mention], self.votes.get(keys)
-        columns = [
-            np.log1p(totals - self.left_out.get(keys)),
-            self.same.get(keys) / np.maximum(n_mentions, 1),
-            nearest,
-            np.log1p(n_mentions),
-            nearest - self.best[mention],
-            votes / (self.total_votes[mention] + PRIOR_VOTES),
-            np.log1p(votes),
-        ]
-        return np.stack(columns, axis=1)
+ANNOTATIONS: Features[Remembered] = {
+    "concept_frequency": ("annotated often", lambda of: np.log1p(of.frequency)),
+    "concept_share": ("annotated for this mention", lambda of: of.n_same / np.maximum(of.n_mention, 1)),
+    "annotated_cosine": ("annotated for similar mentions", lambda of: of.nearest),
+    "mention_frequency": ("the mention is annotated often", lambda of: np.log1p(of.n_mention)),
+    "annotated_margin": ("annotated for the most similar mention", lambda of: of.nearest - of.best),
+    "vote_share": ("annotated for most of the similar mentions", lambda of: of.votes / (of.all_votes + PRIOR_VOTES)),
+    "votes": ("annotated for many similar mentions", lambda of: np.log1p(of.votes)),
+}
 
 
 class AnnotationMemory:
@@ -136,16 +99,15 @@ class AnnotationMemory:
         self.rows, self.documents = np.asarray(rows, dtype=np.int64), np.asarray(documents, dtype=np.uint64)
         self._wide = self.vectors.astype(np.float32)
         self._places = {mention: place for place, mention in enumerate(self.mentions)}
-        self._document_places = {key: place for place, key in enumerate(self.documents.tolist())}
-        mention, concept, document, n = self.rows.T
-        n_concepts = max(len(self.concepts), 1)
-        self._totals = np.bincount(concept, weights=n, minlength=len(self.concepts)).astype(np.int64)
-        # Of each mention, how often each concept is annotated.
-        self._pairs, of_pair = np.unique(mention * n_concepts + concept, return_inverse=True)
-        self._count_of_pair = np.bincount(of_pair, weights=n, minlength=len(self._pairs)).astype(np.int64)
-        self._offsets = count_offsets(self._pairs // n_concepts, len(self.mentions))
-        self._by_document = np.argsort(document, kind="stable")
-        self._document_offsets = count_offsets(document, len(self.documents))
+        self._totals = [0] * len(self.concepts)
+        # How often each concept is annotated for each mention, and in each document for each mention.
+        self._counts: list[dict[int, int]] = [{} for _ in self.mentions]
+        self._own: dict[int, dict[tuple[int, int], int]] = {key: {} for key in self.documents.tolist()}
+        of_document = [*self._own.values()]
+        for mention, concept, document, n in self.rows.tolist():
+            self._totals[concept] += n
+            self._counts[mention][concept] = self._counts[mention].get(concept, 0) + n
+            of_document[document][mention, concept] = n
 
     @classmethod
     def collect(
@@ -166,38 +128,59 @@ class AnnotationMemory:
 
     def has_document(self, key: int) -> bool:
         """Return whether annotations of a document are here."""
-        return key in self._document_places
+        return key in self._own
 
-    def recall(self, mentions: Sequence[str], vectors: np.ndarray, left_out: Sequence[int | None]) -> Recollections:
+    def recall(self, mentions: Sequence[str], vectors: np.ndarray, left_out: Sequence[int | None]) -> list[Recalled]:
         """Recall what the annotations say of mentions, without those of the document that is left out for each."""
-        n, n_concepts = len(mentions), max(len(self.concepts), 1)
-        own = self._list_own(left_out)
         nearest, cosines = self._find_nearest(vectors)
-        near = self._count(np.repeat(np.arange(n), nearest.shape[1]), nearest.ravel(), own)
-        keys, first, group = np.unique(near.mention * n_concepts + near.concept, return_index=True, return_inverse=True)
-        cosine = cosines.ravel()[near.place]
-        weights = near.n * np.exp(SHARPNESS * (cosine.astype(np.float64) - 1))
-        votes = np.bincount(group, weights=weights, minlength=len(keys))
-        floor = cosines[:, -1] if nearest.shape[1] else np.zeros(n, dtype=np.float32)
-        best = floor.copy()
-        # The nearest mentions come first.
-        filled, start = np.unique(near.mention, return_index=True)
-        best[filled] = cosine[start]
-        place = np.array([self._places.get(mention, -1) for mention in mentions], dtype=np.int64)
-        known = np.flatnonzero(place >= 0)
-        same = self._count(known, place[known], own)
-        return Recollections(
-            totals=self._totals,
-            nearest=Lookup(keys, cosine[first]),
-            order=first,
-            votes=Lookup(keys, votes),
-            total_votes=np.bincount(keys // n_concepts, weights=votes, minlength=n),
-            floor=floor,
-            best=best,
-            same=Lookup.of(same.mention * n_concepts + same.concept, same.n),
-            n_mentions=np.bincount(same.mention, weights=same.n, minlength=n),
-            left_out=Lookup.of(own.mention * n_concepts + own.concept, own.n),
-        )
+        weights = np.exp(SHARPNESS * (cosines.astype(np.float64) - 1))
+        columns = (mentions, left_out, nearest.tolist(), cosines.tolist(), weights.tolist())
+        return [self._recall(*row) for row in zip(*columns, strict=True)]
+
+    def _recall(
+        self, text: str, left_out: int | None, nearest: list[int], cosines: list[float], weights: list[float]
+    ) -> Recalled:
+        own = self._own.get(left_out, {}) if left_out is not None else {}
+        first: dict[int, float] = {}
+        votes: dict[int, float] = {}
+        for mention, cosine, weight in zip(nearest, cosines, weights, strict=True):
+            for concept, n in self._count(mention, own):
+                first.setdefault(concept, cosine)
+                votes[concept] = votes.get(concept, 0.0) + n * weight
+        same = dict(self._count(self._places[text], own)) if text in self._places else {}
+        of_concept = Counter[int]()
+        for (_, concept), n in own.items():
+            of_concept[concept] += n
+        return Recalled(first, cosines[-1] if cosines else 0.0, votes, same, of_concept)
+
+    def _count(self, mention: int, own: dict[tuple[int, int], int]) -> Iterable[tuple[int, int]]:
+        """Count the annotations of a mention by concept, without those of the document that is left out."""
+        counts = self._counts[mention].items()
+        if not own:
+            return counts
+        left = ((concept, n - own.get((mention, concept), 0)) for concept, n in counts)
+        return [(concept, n) for concept, n in left if n > 0]
+
+    def describe(self, recalled: Iterable[Recalled], concepts: Iterable[Sequence[int]]) -> Remembered:
+        """Describe the candidates of mentions, given by the numbers of their concepts, -1 for those that nothing is
+        annotated with."""
+        rows = []
+        for of, candidates in zip(recalled, concepts, strict=True):
+            n_mention, all_votes = sum(of.same.values()), sum(of.votes.values())
+            best = next(iter(of.nearest.values()), of.floor)
+            rows += [
+                (
+                    self._totals[concept] - of.left_out.get(concept, 0) if concept >= 0 else 0,
+                    of.same.get(concept, 0),
+                    n_mention,
+                    of.nearest.get(concept, of.floor),
+                    best,
+                    of.votes.get(concept, 0.0),
+                    all_votes,
+                )
+                for concept in candidates
+            ]
+        return Remembered(*np.array(rows, dtype=np.float64).reshape(len(rows), len(Remembered._fields)).T)
 
     def _find_nearest(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Find the annotated mentions nearest to vectors, and their cosines."""
@@ -209,27 +192,6 @@ class AnnotationMemory:
         cosines = np.take_along_axis(cosines, nearest, axis=1)
         order = np.argsort(-cosines, axis=1, kind="stable")
         return np.take_along_axis(nearest, order, axis=1), np.take_along_axis(cosines, order, axis=1)
-
-    def _list_own(self, left_out: Sequence[int | None]) -> _Counts:
-        """List the annotations of the documents that are left out; `place` is their mention."""
-        numbers = (-1 if key is None else self._document_places.get(key, -1) for key in left_out)
-        document = np.fromiter(numbers, dtype=np.int64, count=len(left_out))
-        asked = np.flatnonzero(document >= 0)
-        places, offsets = take_lists(self._document_offsets, document[asked])
-        mention, concept, _, n = self.rows[self._by_document[places]].T
-        return _Counts(asked[list_owners(offsets)], mention, concept, n)
-
-    def _count(self, asked: np.ndarray, mentions: np.ndarray, own: _Counts) -> _Counts:
-        """Count the annotations of mentions by concept, without those of the document that is left out."""
-        n_concepts = max(len(self.concepts), 1)
-        pair, offsets = take_lists(self._offsets, mentions)
-        place = list_owners(offsets)
-        mention, n = asked[place], self._count_of_pair[pair]
-        if len(own.mention):
-            own_pair = np.searchsorted(self._pairs, own.place * n_concepts + own.concept)
-            n = n - Lookup.of(own.mention * len(self._pairs) + own_pair, own.n).get(mention * len(self._pairs) + pair)
-        counted = n > 0
-        return _Counts(mention[counted], place[counted], self._pairs[pair[counted]] % n_concepts, n[counted])
 
 
 def document_key(text: str) -> int:

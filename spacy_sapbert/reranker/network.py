@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from thinc.api import Dropout, Linear, Model, NumpyOps, Relu, chain, zero_init
@@ -15,6 +15,14 @@ SCALES = (5.0, 10.0, 20.0, 40.0, 80.0)
 NIL_SCORES = np.linspace(0.0, 1.0, 21)
 # thinc's own types of arrays are not NumPy's.
 NetworkModel = Model[Any, Any]
+Item = TypeVar("Item")
+# Features by their names: the words that explain a decision by each, and what computes its column.
+Features = dict[str, tuple[str, Callable[[Item], np.ndarray]]]
+
+
+def compute_columns(features: Features[Item], of: Item) -> list[np.ndarray]:
+    """Compute the columns of features, in their order."""
+    return [column(of) for _, column in features.values()]
 
 
 class Lists:

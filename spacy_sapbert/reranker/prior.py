@@ -64,17 +64,21 @@ NAMED = ("bridge", "size", "opposite")
 
 def compute_prior(
     found: Candidates, scores: np.ndarray, list_names: Callable[[np.ndarray], list[str]], known: BridgedTerminology
-) -> np.ndarray:
-    """Compute the columns of `BEFORE_TRAINING`: shape (candidates, columns), float32. `list_names` lists names by their
-    rows, or by the complements (~) of concepts' rows for canonical names."""
+) -> dict[str, np.ndarray]:
+    """Compute the columns of `BEFORE_TRAINING` by their names. `list_names` lists names by their rows, or by the
+    complements (~) of concepts' rows for canonical names."""
     lists, cosine = Lists(found.lengths), scores.astype(np.float64)
     names = np.where(found.name >= 0, found.name, ~found.concept)
+
+    def read_names(rows: np.ndarray) -> list[str]:
+        return list_names(names[rows])
+
     denies, has_marks = (
         np.array([bool(forms and read(forms[0])) for forms in found.forms], dtype=bool)[lists.mention]
         for read in (list_denials, lambda form: read_marks(form).marks)
     )
     is_near = (cosine >= lists.best(cosine)[lists.mention] - WINDOW) | denies
-    size, bridge, has_same = _consult(found, lists, is_near, lambda rows: list_names(names[rows]), known, has_marks)
+    size, bridge, has_same = _consult(found, lists, is_near, read_names, known, has_marks)
     is_open = is_near & ~has_same
     prior = cosine + SIZE * size + BRIDGE * bridge
     order = lists.sort(prior)
@@ -85,17 +89,20 @@ def compute_prior(
     # What open ontologies say comes before single words.
     is_asked = is_open[rows] & ((bridge[rows] == 0) | denies[rows])
     rows, forms = rows[is_asked], [of for of, asked in zip(forms, is_asked.tolist(), strict=True) if asked]
-    pairs = zip(forms, found.form[rows].tolist(), list_names(names[rows]), strict=True)
+    pairs = zip(forms, found.form[rows].tolist(), read_names(rows), strict=True)
     opposite[rows] = [known.bridge.contradicts(of[form], name) for of, form, name in pairs]
-    opposite[_find_other_case(found, lists, cosine, lambda rows: list_names(names[rows]))[lists.mention]] = 1
-    prior -= PENALTY * opposite
-    signals = make_signals(
-        lists,
-        {"cosine": cosine, "canonical_trigrams": trigrams, "bridge": bridge, "opposite": opposite, "prior": prior},
-    )
+    opposite[_find_other_case(found, lists, cosine, read_names)[lists.mention]] = 1
+    values = {
+        "cosine": cosine,
+        "canonical_trigrams": trigrams,
+        "size": size,
+        "bridge": bridge,
+        "opposite": opposite,
+        "prior": prior - PENALTY * opposite,
+    }
+    signals = make_signals(lists, values)
     logit = sum((weight * signals[name] for name, weight in CHANCE.items()), np.zeros(len(prior)))
-    chance = 1 / (1 + np.exp(-logit))
-    return np.stack([cosine, trigrams, size, bridge, opposite, prior, chance], axis=1).astype(np.float32)
+    return {**values, "chance": 1 / (1 + np.exp(-logit))}
 
 
 def _consult(

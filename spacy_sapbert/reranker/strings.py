@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import attrgetter, methodcaller
 from typing import NamedTuple
 
 import numpy as np
 
 from ..ragged import count_offsets, list_owners, make_offsets, sum_lists, take_lists
 from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words
+from .network import Features
 
 # A trigram is three characters of 7 bits. Text in small letters has no ASCII capitals and no control characters: their
 # places stand for all characters beyond ASCII, and several share one.
@@ -108,36 +110,51 @@ def _split_trigrams(texts: Sequence[str]) -> Sets:
     return Sets.collect(trigrams[is_whole], owner[:-2][is_whole], len(texts))
 
 
-def compare(strings: Strings, mention: np.ndarray, name: np.ndarray) -> list[np.ndarray]:
-    """Compare pairs of a mention and a name, given by their rows.
+class Comparison:
+    """Pairs of a mention and a name, given by their rows, and how their words, numbers and trigrams differ."""
 
-    Returns ten features: similarity of trigrams, equal words, the same words in any order, words of the name and of the
-    mention that the other lacks, and their letters, other numbers, the same first word, the same last word.
-    """
-    n_mention, n_name = strings.words.sizes[mention], strings.words.sizes[name]
-    words, letters = count_shared(strings.words, mention, name, strings.letters)
-    (numbers,) = count_shared(strings.numbers, mention, name)
-    (trigrams,) = count_shared(strings.trigrams, mention, name)
-    all_trigrams = strings.trigrams.sizes[mention] + strings.trigrams.sizes[name] - trigrams
-    return [
-        trigrams / np.maximum(all_trigrams, 1),
-        strings.plain[mention] == strings.plain[name],
-        (words == n_mention) & (words == n_name),
-        n_name - words,
-        n_mention - words,
-        strings.n_letters[name] - letters,
-        strings.n_letters[mention] - letters,
-        strings.numbers.sizes[mention] + strings.numbers.sizes[name] - 2 * numbers,
-        strings.first[mention] == strings.first[name],
-        strings.last[mention] == strings.last[name],
-    ]
+    def __init__(self, strings: Strings, mention: np.ndarray, name: np.ndarray) -> None:
+        self._strings, self._mention, self.name = strings, mention, name
+        self.trigrams = _compare_sets(strings.trigrams, mention, name)
+        words, letters = count_shared(strings.words, mention, name, strings.letters)
+        (numbers,) = count_shared(strings.numbers, mention, name)
+        # Words of the name that the mention lacks, those of the mention that the name lacks, and the letters of both.
+        self.extra, self.missing = strings.words.sizes[name] - words, strings.words.sizes[mention] - words
+        self.extra_letters = strings.n_letters[name] - letters
+        self.missing_letters = strings.n_letters[mention] - letters
+        self.other_numbers = strings.numbers.sizes[mention] + strings.numbers.sizes[name] - 2 * numbers
+
+    def has_same(self, part: str) -> np.ndarray:
+        """Check where both have the same words in order ("plain"), or the same first or last word."""
+        values = getattr(self._strings, part)
+        return np.asarray(values[self._mention] == values[self.name])
+
+
+# The braces stand for "name" or "canonical name".
+COMPARISONS: Features[Comparison] = {
+    "trigrams": ("its {} is spelt like the mention", attrgetter("trigrams")),
+    "equal": ("its {} is the mention", methodcaller("has_same", "plain")),
+    "same_words": ("its {} has the words of the mention", lambda of: (of.extra == 0) & (of.missing == 0)),
+    "extra_words": ("its {} has words that the mention lacks", attrgetter("extra")),
+    "missing_words": ("its {} lacks words of the mention", attrgetter("missing")),
+    "extra_letters": ("its {} has long words that the mention lacks", attrgetter("extra_letters")),
+    "missing_letters": ("its {} lacks long words of the mention", attrgetter("missing_letters")),
+    "other_numbers": ("its {} has other numbers than the mention", attrgetter("other_numbers")),
+    "first_word": ("its {} starts like the mention", methodcaller("has_same", "first")),
+    "last_word": ("its {} ends like the mention", methodcaller("has_same", "last")),
+}
 
 
 def compare_trigrams(texts: Sequence[str], names: Sequence[str]) -> np.ndarray:
-    """Compute the similarity of trigrams of each text and its name, as `compare` does."""
+    """Compute the similarity of trigrams of each text and its name."""
     places = {text: place for place, text in enumerate(dict.fromkeys([*texts, *names]))}
     sets = _split_trigrams([f" {text.lower()} " for text in places])
     first, second = (np.array([places[text] for text in of], dtype=np.int64) for of in (texts, names))
+    return _compare_sets(sets, first, second)
+
+
+def _compare_sets(sets: Sets, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Compute the share of the items of two sets that both have."""
     (shared,) = count_shared(sets, first, second)
     return np.asarray(shared / np.maximum(sets.sizes[first] + sets.sizes[second] - shared, 1))
 

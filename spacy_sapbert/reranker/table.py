@@ -9,18 +9,16 @@ import numpy as np
 
 from ..caches import LRUCache
 from ..candidates import ROW, Candidates, Mentions
-from ..ragged import pack_lists, take_lists, unpack_lists
+from ..ragged import pack_lists, unpack_lists
 from .features import QUERY, ConceptFacts, compute_document_features, compute_query_features
-from .memory import AnnotationMemory, Lookup, Recollections
+from .memory import AnnotationMemory, Recalled
 from .network import ListInput, Lists
-from .prior import BEFORE_TRAINING, PRIOR
+from .prior import BEFORE_TRAINING
 
 if TYPE_CHECKING:
     from ..candidates import ConceptFilter, Matched
     from ..snapshot import FixedLinker
 
-# The place of the score that a network starts from, counted from the end.
-PRIOR_SCORE = [*PRIOR].index("prior") - len(PRIOR)
 # Mentions whose candidates are looked up and compared together.
 MADE_AT_ONCE = 512
 
@@ -34,20 +32,6 @@ class MentionKey(NamedTuple):
     left_out: int | None  # the key of the document whose annotations do not count: its own, while training
 
 
-class FeaturedCandidates(NamedTuple):
-    """Candidates with those features that no document changes."""
-
-    candidates: Candidates
-    features: np.ndarray
-
-    def take_mentions(self, numbers: np.ndarray) -> FeaturedCandidates:
-        """Take the rows of some mentions, in any order, a mention as often as it is wanted."""
-        if np.array_equal(numbers, np.arange(len(self.candidates))):
-            return self
-        rows, _ = take_lists(self.candidates.offsets, numbers)
-        return FeaturedCandidates(self.candidates.take_mentions(numbers), self.features[rows])
-
-
 class CandidateTable:
     """What a linker proposes for mentions, `n_candidates` deep, and which concepts similar mentions are annotated with.
 
@@ -59,18 +43,17 @@ class CandidateTable:
     ) -> None:
         self._linker, self._n_candidates, self._memory = linker, n_candidates, memory
         self._is_trained = is_trained
+        self._features = [*(QUERY if is_trained else BEFORE_TRAINING)]
         self.facts = ConceptFacts(linker.snapshot.retriever, linker.settings.output_source)
         self._filters: list[ConceptFilter] = []
         # For filters by their numbers, which concepts of the memory may become candidates.
-        self._allowed: dict[int, np.ndarray] = {}
-        n_features = len(QUERY if is_trained else BEFORE_TRAINING)
-        self._row = np.dtype([*ROW.descr, ("features", np.float32, (n_features,))])
+        self._allowed: dict[int, list[bool]] = {}
+        # The candidates of a mention are remembered as the bytes of such rows, without what a document changes.
+        self._row = np.dtype([*ROW.descr, ("features", np.float32, (len(self._features),))])
         self._cache = LRUCache[bytes](size)
-        if memory is not None:
-            self._of_memory = self.facts.number_ids(memory.concepts)
-            order = np.argsort(self._of_memory, kind="stable")
-            order = order[self._of_memory[order] >= 0]
-            self._in_memory = Lookup(self._of_memory[order], order)
+        # The numbers of the concepts in the memory, and their places there.
+        self._of_memory: list[int] = [] if memory is None else self.facts.number_ids(memory.concepts).tolist()
+        self._in_memory = {number: place for place, number in reversed([*enumerate(self._of_memory)])}
 
     def make_keys(self, mentions: Mentions, left_out: Sequence[int] | None = None) -> list[MentionKey]:
         """Make the keys of mentions. Those with equal ones have the same candidates."""
@@ -90,22 +73,17 @@ class CandidateTable:
             self._filters.append(allowed)
         return self._filters.index(allowed)
 
-    def look_up(self, keys: Sequence[MentionKey]) -> FeaturedCandidates:
-        """Get the candidates of mentions. Equal ones are made once."""
-        known = {key: self._cache.get(key) for key in keys}
+    def look_up(self, keys: Sequence[MentionKey]) -> tuple[Candidates, np.ndarray]:
+        """Get the candidates of mentions, with those features that no document changes. Equal ones are made once."""
+        known = {key: self._cache.get(key) for key in dict.fromkeys(keys)}
         missing = [key for key, packed in known.items() if packed is None]
         for start in range(0, len(missing), MADE_AT_ONCE):
             asked = missing[start : start + MADE_AT_ONCE]
-            found, features = self._make(asked)
-            for key, packed in zip(
-                asked, pack_lists([*found.columns, features], found.offsets, self._row), strict=True
-            ):
+            for key, packed in zip(asked, self._make(asked), strict=True):
                 known[key] = packed
                 self._cache.put(key, packed)
-        (*columns, features), offsets = unpack_lists([packed or b"" for packed in known.values()], self._row)
-        table = FeaturedCandidates(Candidates([key.forms for key in known], offsets, *columns), features)
-        places = {key: place for place, key in enumerate(known)}
-        return table.take_mentions(np.array([places[key] for key in keys], dtype=np.int64))
+        (*columns, features), offsets = unpack_lists([known[key] or b"" for key in keys], self._row)
+        return Candidates([key.forms for key in keys], offsets, *columns), features
 
     def read(self, keys: Sequence[MentionKey], documents: Sequence[int]) -> tuple[Candidates, ListInput, np.ndarray]:
         """Read what the network sees of mentions, each once for a document. Return the place of each mention too."""
@@ -113,73 +91,62 @@ class CandidateTable:
         places = [distinct.setdefault(pair, len(distinct)) for pair in zip(documents, keys, strict=True)]
         found, features = self.look_up([key for _, key in distinct])
         lists = Lists(found.lengths)
-        prior = np.ascontiguousarray(features[:, PRIOR_SCORE])
+        cosine, prior = (np.ascontiguousarray(features[:, self._features.index(name)]) for name in ("cosine", "prior"))
         if self._is_trained:
             numbers = self.facts.number(found.concept)
             document = np.array([number for number, _ in distinct], dtype=np.int64)
-            # The first feature is the cosine.
-            of_document = compute_document_features(lists, features[:, 0], numbers, document)
-            features = np.hstack([features, of_document])
+            features = np.hstack([features, compute_document_features(lists, cosine, numbers, document)])
         return found, ListInput(features, prior, lists), np.array(places, dtype=np.int64)
 
-    def _make(self, keys: Sequence[MentionKey]) -> FeaturedCandidates:
+    def _make(self, keys: Sequence[MentionKey]) -> list[bytes]:
         mentions = Mentions()
         for key in keys:
             mentions.add(key.forms, self._filters[key.filter], key.match)
-        found = self._linker.look_up(mentions, self._n_candidates)
-        said = None
+        found, said = self._linker.look_up(mentions, self._n_candidates), None
         if self._memory is not None:
             recalled = self._recall(keys, self._memory)
-            found = self._add(found, np.array([key.filter for key in keys]), recalled)
-            said = recalled, self._in_memory.get(self.facts.number(found.concept), -1)
+            found = self._add(found, keys, recalled)
+            places = [self._in_memory.get(number, -1) for number in self.facts.number(found.concept).tolist()]
+            said = self._memory.describe(recalled, map(places.__getitem__, found.slices))
         # Rounded, so that names with equal vectors have equal scores.
         scores = found.score.round(6).astype(np.float32)
-        if not self._is_trained:
-            return FeaturedCandidates(found, self.facts.compute_prior(found, scores))
-        return FeaturedCandidates(found, compute_query_features(found, scores, self.facts, said))
+        if self._is_trained:
+            features = compute_query_features(found, scores, self.facts, said)
+        else:
+            prior = self.facts.compute_prior(found, scores)
+            features = np.stack([prior[name] for name in BEFORE_TRAINING], axis=1)
+        return pack_lists([*found.columns, features], found.offsets, self._row)
 
-    def _recall(self, keys: Sequence[MentionKey], memory: AnnotationMemory) -> Recollections:
+    def _recall(self, keys: Sequence[MentionKey], memory: AnnotationMemory) -> list[Recalled]:
         texts = [key.forms[0] if key.forms else "" for key in keys]
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         vectors = self._linker.snapshot.encode([*places], self._linker.settings.batch_size)
         return memory.recall(texts, vectors[[places[text] for text in texts]], [key.left_out for key in keys])
 
-    def _add(self, found: Candidates, filters: np.ndarray, said: Recollections) -> Candidates:
+    def _add(self, found: Candidates, keys: Sequence[MentionKey], recalled: Sequence[Recalled]) -> Candidates:
         """Add concepts that similar mentions are annotated with, if the linker may link to them. They have the lowest
         score of the mention's candidates."""
         # A code does not say which of its concepts was meant.
         if self._linker.settings.output_source is not None:
             return found
-        mention, place = said.list_added()
-        concept = self._of_memory[place]
-        n_concepts = len(self._linker.snapshot.retriever.terminology)
-        known = np.isin(mention * n_concepts + concept, found.mention * n_concepts + found.concept)
-        is_allowed = np.zeros(len(mention), dtype=bool)
-        for number in np.unique(filters).tolist():
-            of_filter = filters[mention] == number
-            is_allowed[of_filter] = self._allow(number)[place[of_filter]]
-        is_new = (concept >= 0) & ~known & is_allowed
-        mention, concept = mention[is_new], concept[is_new]
-        lowest = np.zeros(len(found))
-        filled = found.lengths > 0
-        lowest[filled] = found.score[found.offsets[1:][filled] - 1]
-        order = np.argsort(np.concatenate([found.mention, mention]), kind="stable")
-        none = np.zeros(len(mention), dtype=np.int64)
-        columns = {
-            "concept": np.concatenate([found.concept, concept]),
-            "name": np.concatenate([found.name, none - 1]),
-            "form": np.concatenate([found.form, none]),
-            "score": np.concatenate([found.score, lowest[mention]]),
-        }
-        mention = np.concatenate([found.mention, mention])[order]
-        return Candidates.of_rows(found.forms, mention, **{name: column[order] for name, column in columns.items()})
+        added = []
+        for number, (key, of, rows) in enumerate(zip(keys, recalled, found.slices, strict=True)):
+            known = {*found.concept[rows].tolist()}
+            lowest = found.score[rows.stop - 1] if known else 0.0
+            concepts = [self._of_memory[place] for place in of.list_added() if self._allow(key.filter)[place]]
+            added += [(number, concept, lowest) for concept in concepts if concept not in known]
+        if not added:
+            return found
+        mention, concept, score = map(np.array, zip(*added, strict=True))
+        new = Candidates.of_rows(found.forms, mention, concept, np.full(len(added), -1), score)
+        return found.followed_by(new)
 
-    def _allow(self, number: int) -> np.ndarray:
+    def _allow(self, number: int) -> list[bool]:
         """Tell which concepts of the memory a filter allows."""
         if number not in self._allowed:
-            retriever, rows = self._linker.snapshot.retriever, self._of_memory
+            retriever = self._linker.snapshot.retriever
             names, offsets = retriever.allow(self._filters[number]).names, retriever.terminology.name_offsets
-            self._allowed[number] = np.array(
-                [row >= 0 and bool(names[offsets[row] : offsets[row + 1]].any()) for row in rows.tolist()], dtype=bool
-            )
+            self._allowed[number] = [
+                row >= 0 and bool(names[offsets[row] : offsets[row + 1]].any()) for row in self._of_memory
+            ]
         return self._allowed[number]

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.reranker.strings import Strings, compare, compare_trigrams
+from spacy_sapbert.reranker.network import compute_columns
+from spacy_sapbert.reranker.strings import COMPARISONS, Comparison, Strings, compare_trigrams
 from spacy_sapbert.text import normal_words
 
 TEXTS = st.lists(st.text(alphabet="ab αIV2 -'s", max_size=12), min_size=1, max_size=6)
@@ -41,7 +42,7 @@ def test_all_pairs_are_compared_as_with_plain_sets(mentions, names):
     strings = Strings([*mentions, *names])
     first = np.repeat(np.arange(len(mentions)), len(names))
     second = np.tile(np.arange(len(names)), len(mentions)) + len(mentions)
-    columns = compare(strings, first, second)
+    columns = compute_columns(COMPARISONS, Comparison(strings, first, second))
     expected = [compare_plainly(mention, name) for mention, name in pairs]
     np.testing.assert_allclose(np.stack(columns, axis=1).astype(float), expected, atol=1e-12)
     spelt = compare_trigrams(*(list(texts) for texts in zip(*pairs, strict=True)))
