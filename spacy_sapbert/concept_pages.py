@@ -28,7 +28,7 @@ class ConceptPages:
     """The addresses of concepts' pages, in place of a template in displaCy's option `kb_url_template`."""
 
     # `template` is the address of all pages, with {} for the id; without it, they go by the form of the id. `source` is
-    # that of ids without a prefix, such as "MSH".
+    # the source of ids without a prefix, such as "MSH".
     def __init__(self, template: str | None = None, source: str | None = None) -> None:
         self.template, self.source = template, source
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class MentionContext(NamedTuple):
-    """What is said of a mention. Nothing of it is true of a finding that the patient has now."""
+    """What is said of a mention. All fields are false for a finding that the patient has now."""
 
     negated: bool = False  # It is denied: "no fever".
     uncertain: bool = False  # It is possible: "probable pneumonia".
@@ -22,7 +22,7 @@ class MentionContext(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """What is true of the mention, such as ["negated", "family"]."""
+        """The fields that are true, such as ["negated", "family"]."""
         return [word for word, is_true in zip(self._fields, self, strict=True) if is_true]
 
 
@@ -90,7 +90,7 @@ def list_attributes(doc: Doc) -> Iterator[str]:
     from .annotations import get_user_data
 
     for key in get_user_data(doc[:]):
-        # Those of tokens have no end, those of the document no start.
+        # Keys of tokens have no end, keys of the document no start.
         if isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[3] is not None:
             yield key[1]
 
@@ -99,6 +99,6 @@ def write_context(span: Span, context: MentionContext) -> None:
     """Store the context of a mention, under the names that ConText has for it."""
     from .annotations import get_user_data, make_attribute_key
 
-    # What is not true is stored for negation only, to show that somebody has looked.
+    # Only negation is stored where it is false, to show that somebody has looked.
     for word in {"negated", *context.words}:
         get_user_data(span)[make_attribute_key(span, f"is_{word}")] = getattr(context, word)

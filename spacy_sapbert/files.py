@@ -36,9 +36,9 @@ CHANGED = (
     " reinstall its package."
 )
 FOREIGN = (
-    "'{path}' is for what an interrupted save leaves, but {found}, which no save of this folder leaves. To go on could "
-    "move or delete files of yours, so nothing is read or written. Take the folder from a source that you trust, or "
-    "delete '{path}' if you know that the rest is whole."
+    "'{path}' is where an interrupted save leaves its files, but {found}, which no save of this folder leaves. Going "
+    "on could move or delete your own files, so nothing is read or written. Take the folder from a source that you "
+    "trust, or delete '{path}' if you know that the rest is whole."
 )
 
 SAVED = ".saved"

@@ -38,7 +38,7 @@ def _read_terms() -> dict[str, Any]:
 
 @cache
 def _list_answers() -> dict[tuple[str, ...], tuple[bool, bool]]:
-    """List the words of answers, whether each denies, and whether only an answer of nothing else counts."""
+    """List answers by their words: whether each one denies, and whether it only counts if it stands alone."""
     kinds = {"absent": (True, False), "absent by itself": (True, True), "present by itself": (False, True)}
     answers = _read_terms()["answers"]
     return {tuple(answer.split()): how for kind, how in kinds.items() for answer in answers[kind]}
@@ -76,7 +76,7 @@ def make_note_terms(context: str = "negated") -> dict[str, list[str]]:
 
 
 def _wrap(terms: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Add to each phrase those with a line break between two of its words. Answers stand in the line of their item."""
+    """Add each phrase with a line break between two of its words. Answers stand in the line of their item."""
     wrapped = {}
     for kind, phrases in terms.items():
         parts = [phrase.split() for phrase in phrases if phrase[0].isalpha()]
@@ -164,12 +164,12 @@ def _find_items(doc: Doc, starts: list[bool]) -> Iterator[int]:
         (denies, is_short), end = answer
         is_bare = end == len(doc) or doc[end].is_space or words[end] in _ENDS
         if is_sign and is_bare:
-            # A sign is of the word before it only.
+            # A sign belongs only to the word before it.
             item = next((j for j in range(i - 1, -1, -1) if starts[j] or words[j] in _ENDS), 0)
             yield item if starts[item] else item + 1
             after = end
         elif is_mark and (is_bare or not is_short):
-            # The answer is not one to what is before an earlier colon.
+            # It does not answer what stands before an earlier colon.
             if unanswered >= 0:
                 yield unanswered
             unanswered, after = -1, end if is_bare else after

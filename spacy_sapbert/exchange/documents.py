@@ -1,4 +1,4 @@
-"""What is exchanged: texts with annotations, the way from and to spaCy's documents, and a report of what is lost.
+"""Texts with annotations, as they are exchanged; the way from and to spaCy's documents; and a report of what is lost.
 Offsets are counted in code points, as Python and spaCy do. Formats that count otherwise convert them."""
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class AnnotatedText:
 
 
 def tidy_pieces(text: str, annotation: Annotation) -> Annotation:
-    """Sort the pieces of a mention, and join those with nothing but white space between them. None are left of one."""
+    """Sort the pieces of a mention, and join pieces with only white space between them. A single piece is not kept."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(piece for piece in annotation.pieces if text[slice(*piece)].strip()):
         if joined and not text[joined[-1][1] : start].strip():
@@ -304,7 +304,7 @@ def make_doc(
 
 
 def _keep_pieces(made: Sequence[tuple[Span, Annotation]], place: str, report: ExchangeReport) -> Iterator[Span]:
-    """Store the pieces of mentions in several. A document has those of one mention for each label and boundaries."""
+    """Store the pieces of mentions that have several. Only one mention with the same label and ends can have pieces."""
     known: dict[tuple[int, int, int], list[list[int]]] = {}
     known.update(((span.start, span.end, span.label), []) for span, annotation in made if not annotation.pieces)
     for span, annotation in made:

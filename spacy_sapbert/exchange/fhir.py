@@ -135,18 +135,18 @@ class CodeFinder:
         if table is not None and row is not None:
             name, names = table.concept(row).canonical_name, _name_sources(table, row)
             source = of_concept[0] if of_concept else self._id_source
-            # Of the concept's own source, other ids are those that were merged into it, and are no longer in use.
+            # Other ids of the concept's own source were merged into it, and are no longer in use.
             others = [key for key in map(_split_code, table.codes(concept_id)) if key and key[0] != source]
             listed = list(dict.fromkeys([of_concept, *others] if of_concept else others))
         own, of_concept = self._locate(id_, listed), self._locate(concept_id, listed)
         unique = dict.fromkeys([own, *listed])
-        # Of several codes of one source, nobody can tell which has which name.
+        # If a source has several codes, nobody can tell which of them has the name.
         counts = Counter(source for source, _ in unique)
         known = {source: names.get(source, "") for source, n in counts.items() if n == 1}
         return [Code(*key, name if key == of_concept else known.get(key[0], "")) for key in unique]
 
     def _locate(self, id_: str, listed: list[Key]) -> Key:
-        """Take the source off an id. An id without one has that of the only code that looks the same."""
+        """Split an id into source and code. One without a source gets that of the only code that looks the same."""
         if key := _split_code(id_):
             return key
         same = [key for key in listed if key[1] == id_]

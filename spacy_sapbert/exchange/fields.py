@@ -53,7 +53,7 @@ def is_offset(written: str) -> bool:
 
 
 def join_ids(value: Any, place: str, report: ExchangeReport, form: str) -> str:
-    """Join the ids that a value of JSON has: one, several or none. What is neither text nor a number is refused."""
+    """Join the ids that a value of JSON has: one, several or none. Anything but text and numbers is refused."""
     ids = [one for one in (value if isinstance(value, list) else [value]) if one]
     if any(isinstance(one, (dict, list)) for one in ids):
         report.refuse(place, f"{value!r:.60} in place of an id", form)
@@ -90,7 +90,7 @@ def plain_text(text: str) -> str:
 
 
 def find_misfit(text: str, start: int, end: int, mention: str) -> str | None:
-    """Tell why a mention is not where its offsets say. Spaces may differ: some corpora have others than their texts."""
+    """Say why a mention is not where its offsets say. Spaces may differ, as they do in some corpora."""
     found = text[max(start, 0) : max(end, 0)]
     if not 0 <= start <= end or found.split() != mention.split():
         return f"the text from {start} to {end} is {found!r:.80}, but the mention is {mention!r:.80}"
@@ -98,8 +98,8 @@ def find_misfit(text: str, start: int, end: int, mention: str) -> str | None:
 
 
 def _find_misfit(text: str, found: Annotation, mention: str) -> tuple[str | None, bool]:
-    """The same for an annotation, and whether its mention is written otherwise than in the text. The mention of one in
-    pieces has perhaps dots or all of the text between them."""
+    """Do the same for an annotation, and say whether its mention differs from the text in writing only. A mention in
+    pieces may have dots between them, or all of the text."""
     fault = find_misfit(text, found.start, found.end, mention)
     if not fault or found.start < 0 or found.end < found.start:
         return fault, False
@@ -140,7 +140,7 @@ def place_mentions(
 
 
 def _rate(misfits: Iterable[tuple[str | None, bool]]) -> tuple[bool, int]:
-    """Say if any mention is not where its offsets say, and how many are written otherwise."""
+    """Say whether any mention is not where its offsets say, and how many differ in writing."""
     faults, alike = zip(*misfits, strict=True)
     return any(faults), sum(alike)
 

@@ -1,6 +1,6 @@
 """The formats of annotated texts, by name, and the ways from files to files. Each output appears whole. Functions named
-`read_` and `dump_` leave ids as they are written in a format's files. What is dumped is the content of files, each with
-its path in the folder, which is empty for the only file."""
+`read_` and `dump_` keep ids as a format writes them. Dumping yields the content of files, each with its path in the
+folder; the path is empty if a format has one file."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _list_documents(path: Path, report: ExchangeReport) -> Iterator[Any]:
 
 
 def _parse_element(element: Element) -> dict[str, Any]:
-    """Make of an element of XML what stands for it in JSON."""
+    """Convert an element of XML to the form that it has in JSON."""
     record: dict[str, Any] = {**element.attrib, "infons": {}}
     for child in element:
         if child.tag == "infon":
@@ -168,7 +168,7 @@ def _parse_element(element: Element) -> dict[str, Any]:
 
 
 def _find_ids(infons: dict[str, Any], names: Sequence[str], place: str, report: ExchangeReport) -> str:
-    """Find the ids of an annotation, and count those that stand elsewhere, or perhaps do."""
+    """Find the ids of an annotation. It is counted if other infons have ids as well, or may have them instead."""
     values = {key.casefold(): value for key, value in infons.items()}
     written = [fields.join_ids(values.get(name), place, report, BIOC_FORM) for name in names]
     found = [ids for ids in written if ids.strip()]
@@ -260,7 +260,7 @@ def _parse_annotations(
             if not any(own in kind for own in OWN_LAYERS):
                 report.leave_out(f"annotations of the layer {kind}, which have no {IDENTIFIER}", place)
             continue
-        # What is 0 may be left out in JSON.
+        # JSON may leave out zeros.
         begin, end = row.get("begin", 0), row.get("end", 0)
         start, stop = (points.get(at) if type(at) is int else None for at in (begin, end))
         if start is None or stop is None or start >= stop:

@@ -36,7 +36,7 @@ COLUMNS = (
     *("note_nlp_source_concept_id", "nlp_system", "nlp_date", "nlp_datetime"),
     *("term_exists", "term_temporal", "term_modifiers"),
 )
-# The most characters of a snippet and of a lexical variant, and those of a snippet on each side of the mention.
+# The most characters of a snippet and of a lexical variant, and of a snippet on each side of the mention.
 WIDTH, WINDOW = 250, 100
 FORM = "documents named by the note_id of their note, a whole number without zeros before it"
 # The id of "No matching concept".
@@ -45,7 +45,7 @@ NO_CONCEPT = 0
 NOTE_ID, LARGEST_ID = re.compile("0|[1-9][0-9]{0,18}"), (1 << 63) - 1
 
 
-# The id of a concept, and those of the standard concepts that stand for it: its own if it is one, or what it maps to.
+# The id of a concept, and the ids of its standard concepts: its own if it is standard, or what it maps to.
 OmopConcept = tuple[int, tuple[int, ...]]
 
 
@@ -166,7 +166,7 @@ class NoteNlp:
                 self.report.refuse(f"document {name}", "its name is not a whole number", FORM)
         keys = [self._list_keys(span) for _, span, _ in notes]
         known = athena.find(key for of_mention in keys for key in of_mention)
-        # Who finds the past anywhere tells it from the present.
+        # A component that finds the past anywhere tells it from the present.
         has_past = any(context is not None and context.historical for *_, context in notes)
         number = self.first_id
         for (note_id, span, context), of_mention in zip(notes, keys, strict=True):

@@ -109,8 +109,8 @@ class TerminologyBuilder:
         """Add an id that no concept has any longer. The concept that took its place is found by it.
 
         retired_id (str): The retired id. One that a concept has is not retired.
-        replaced_by (Iterable[str]): The concept that took its place. Of several, nobody knows which is meant, so that
-            they are to be considered.
+        replaced_by (Iterable[str]): The concept that took its place. If several are given, nobody knows which one is
+            meant, so they are only to be considered.
         consider (Iterable[str]): Concepts that may be meant instead. Nothing is answered with them.
         RAISES (ValueError): If an id is not valid text.
         """

@@ -16,7 +16,7 @@ STRICTEST = 9
 
 
 class Source(NamedTuple):
-    """A source vocabulary. What is unknown is empty or None."""
+    """A source vocabulary. Unknown values are empty or None."""
 
     name: str = ""
     version: str = ""

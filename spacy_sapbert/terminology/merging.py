@@ -141,10 +141,10 @@ def _link(terminologies: Sequence[Terminology]) -> tuple[dict[str, str], dict[st
     A concept A of one terminology refers to a concept B of another if A has a code that is the id or a code of B in
     B's own source. A and B are joined if A refers to no other concept of B's terminology, and no other concept of
     A's terminology refers to B. A concept with several CUIs refers to several concepts, even if the other
-    terminology has only one of them. Of references by CUI that are not one to one, those between concepts whose
-    names agree join them if these are one to one. Two CUIs, two ids with the same prefix and two concepts of one
-    terminology are never joined. Mutual references are used first, the others in the order of the terminologies
-    and of the concepts' ids.
+    terminology has only one of them. References by CUI that are not one to one still join two concepts whose names
+    agree, if neither agrees with another concept. Two CUIs, two ids with the same prefix and two concepts of one
+    terminology are never joined. Mutual references are used first, the others in the order of the terminologies and of
+    the concepts' ids.
     """
     lookups = [_Lookup(place, terminology) for place, terminology in enumerate(terminologies)]
     refused: dict[str, list[str]] = defaultdict(list)
@@ -163,7 +163,7 @@ def _link(terminologies: Sequence[Terminology]) -> tuple[dict[str, str], dict[st
             by_name.append(all(directed.get(edge, True) for edge in ((one, other), (other, one))))
     return joined.owners(), {
         "used": len(by_name),
-        # Of these, those that are not one to one, and were chosen because the names agree.
+        # How many of them are not one to one, and were chosen because the names agree.
         "used_by_name": sum(by_name),
         "refused": {reason: len(texts) for reason, texts in sorted(refused.items())},
         "refused_examples": {reason: texts[:MAX_EXAMPLES] for reason, texts in sorted(refused.items())},
@@ -236,7 +236,7 @@ class _Joined:
     """Disjoint sets of ids of the same concept, joined link by link."""
 
     def __init__(self, lookups: Sequence[_Lookup]) -> None:
-        # For each id, the ids of its set: those in each terminology (by position), and with each prefix.
+        # The set of each id: one id for each terminology (by position), and one for each prefix.
         self._sets: dict[str, dict[int | str, str]] = defaultdict(dict)
         self._places: dict[str, int] = {}
         for lookup in lookups:

@@ -189,8 +189,8 @@ def finish(
 
 
 def verify(files: Sequence[dict[str, Any]], folder: str | Path, checksums: str | Path | None = None) -> int:
-    """Compare files that were read with a list in the format of `sha256sum`: another one than SHA256SUMS of the folder,
-    if given. The number of verified files is 0 if there is no list. A spaCy project does not stop at an asset with a
+    """Compare files that were read with a list in the format of `sha256sum`: `checksums`, or else SHA256SUMS in the
+    folder. The number of verified files is 0 if there is no list. A spaCy project does not stop at an asset with a
     wrong checksum."""
     path = Path(checksums) if checksums else Path(folder) / CHECKSUMS_FILE
     if checksums:

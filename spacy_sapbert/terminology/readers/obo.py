@@ -236,7 +236,7 @@ class _Ontology:
             self.malformed.add(start, error)
 
     def warn(self, stacklevel: int) -> None:
-        """Warn of what the file says and is not read."""
+        """Warn of what the file says that is not read."""
         path = self.file.path
         if self.imports:
             message = (
@@ -330,7 +330,7 @@ def _parse(stanza: str) -> tuple[Any, list[Any]]:
 
 
 def _parse_one_by_one(lines: list[str], bad: list[BadClause]) -> tuple[Any, list[Any]]:
-    """Parse each clause of a stanza by itself. Of a text whose references are at fault, the text is kept."""
+    """Parse each clause of a stanza by itself. If only the references of a text are at fault, the text is kept."""
     ids: list[Any] = []
     clauses: list[Any] = []
     for place, line in enumerate(lines[1:], 1):
