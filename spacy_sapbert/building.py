@@ -25,7 +25,7 @@ FORMAT_VERSION = 1
 PARTS = ("encoder", "terminology", "retriever")
 
 
-def load_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
+def resolve_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
     """Load an encoder in any of the ways that `initialize` allows; the bundled one if there is none yet."""
     loaded = present.encoder
     if encoder is None and not loaded.is_loaded:
@@ -44,7 +44,7 @@ def load_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
     return loaded
 
 
-def read_terminology(terminology: Any, present: Snapshot) -> Terminology:
+def resolve_terminology(terminology: Any, present: Snapshot) -> Terminology:
     """Read a terminology if it is given as its reader; the present one if none is given."""
     if terminology is None:
         if present.built is None:

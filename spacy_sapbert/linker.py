@@ -367,14 +367,14 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
             what the terminology lacks.
         RAISES (TypeError): If either is something else.
         """
-        from .building import load_encoder, read_terminology
+        from .building import resolve_encoder, resolve_terminology
         from .retrieval.retriever import Retriever
 
         if terminology is None and encoder is None and self.is_ready:
             return
         with self._edits:
             present = self._snapshot
-            loaded, terminology = load_encoder(encoder, present), read_terminology(terminology, present)
+            loaded, terminology = resolve_encoder(encoder, present), resolve_terminology(terminology, present)
             self._check_filters(terminology)
             retriever = Retriever.build(
                 terminology,

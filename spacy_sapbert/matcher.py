@@ -328,7 +328,7 @@ class FixedMatcher:
         self.settings, self.fingerprint = settings, terminology.fingerprint
         self._name_concept, self._types = terminology.name_concept, terminology.concepts["types"]
         # All values, so that a misspelled type does not mean a label that no name gets.
-        filters.check(ConceptFilter(types={type_ for types in settings.label_types.values() for type_ in types}))
+        filters.check_settings(own, settings.label_types)
         self._label_types = {label: filters.find_types(types) for label, types in settings.label_types.items()}
         self._finder = NameFinder(
             bags,
