@@ -113,8 +113,6 @@ def test_encoders_are_measured_side_by_side(folder, encoder_folder, static_folde
     "arguments, message",
     [
         (["other-name", "out"], "There is no config other-name"),
-        (["all.cfg", "out"], "nothing to measure on"),
-        (["all.cfg", "out", *SETTINGS, "list.cfg", "--measure.only", "exact,other"], "Unknown system other"),
         (["all.cfg", "out", *SETTINGS, "list.cfg", "--systems.exact.published", "Nobody"], "Nobody"),
         # What has been measured before is shown.
         (["all.cfg", "out", *SETTINGS, "list.cfg"], "exact on toy.strict: acc@1 1.000"),
