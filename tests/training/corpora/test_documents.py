@@ -6,7 +6,7 @@ import json
 import pytest
 import spacy
 from corpus_originals import PUBTATOR, convert, counts, id_lists, in_memory, pairs, read, rows, sentences
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import DocBin, Span
 
@@ -92,7 +92,6 @@ def documents(draw):
     return title, abstract, [(min(span), max(span) + 1, draw(id_lists)) for span in spans]
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(documents(), max_size=4), st.sampled_from(["\n", "\r\n"]))
 def test_pubtator_round_trip(drawn, end):
     lines, expected = [], []

@@ -18,14 +18,13 @@ from corpus_originals import (
     words,
     write,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from training.corpora.convert import convert_corpus
 from training.corpora.lists import read_biosyn
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     st.dictionaries(
         st.from_regex(r"[0-9]{1,8}", fullmatch=True),

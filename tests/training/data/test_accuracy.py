@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from training.data.accuracy import (
@@ -15,8 +15,6 @@ from training.data.accuracy import (
     take_headlines,
 )
 from training.data.task import LinkingTask
-
-FEW = settings(deadline=None, max_examples=40)
 
 
 class Rehearsed:
@@ -62,7 +60,6 @@ def test_accuracy_equals_a_naive_loop(encoder):
     assert [scores[key] for key in ("acc_at_1", "acc_at_5", "row_acc_at_5")] == pytest.approx(by_fold.tolist())
 
 
-@FEW
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abcx"), st.booleans()), min_size=1, max_size=12))
 def test_a_mention_is_right_only_if_all_its_parts_are(drawn):
     drawn.sort(key=lambda part: part[0])
@@ -88,7 +85,6 @@ def test_ties_are_in_the_order_of_the_dictionary_and_counted_at_their_best(encod
     assert scores["acc_at_1"] == 0.25 and scores["acc_at_1_any_tied"] == 0.75
 
 
-@FEW
 @given(st.lists(st.sampled_from(["A", "B", "C|D", "E"]), max_size=12), st.lists(st.sampled_from("ABCDEF")))
 def test_more_ranks_never_lose_a_hit(ids, gold):
     at_1, at_5, row_1, row_5 = find_hits(ids, gold, [1, 5])
@@ -96,7 +92,6 @@ def test_more_ranks_never_lose_a_hit(ids, gold):
     assert at_5 == any(set(joined.split("|")) & set(gold) for joined in list(dict.fromkeys(ids))[:5])
 
 
-@FEW
 @given(
     st.lists(st.tuples(st.permutations(range(4)), st.integers(0, 4), st.sampled_from("ABC")), min_size=1, max_size=8)
 )

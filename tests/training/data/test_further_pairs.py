@@ -5,7 +5,7 @@ import json
 
 import pytest
 from command_line import run_command
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pair_rows import build, read
 from small_runs import write_mentions
@@ -16,7 +16,6 @@ from training.data.mentions import read_mentions
 
 # Examples of many mentions that have no concept.
 pytestmark = pytest.mark.filterwarnings("ignore:.*It is probably of another release")
-RELAXED = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 DICTIONARY = "C1\tFever\nC1\tPyrexia\nC1\tfever\nC2|OM:2\tHeart attack\nC2|OM:2\tMI\nC3\tmi\n"
 MENTIONS = [
     {"mention": "High temperature ", "ids": ["C1"], "doc_id": "7"},
@@ -56,7 +55,6 @@ ids = st.lists(st.sampled_from("ABCDE"), min_size=1, max_size=3)
 strings = st.text(CHARACTERS, min_size=1, max_size=3).filter(str.strip)
 
 
-@RELAXED
 @given(
     st.lists(st.tuples(strings, st.lists(st.sampled_from("ABCDEFG"), max_size=3)), max_size=6),
     st.lists(st.tuples(ids, strings), max_size=8),
@@ -200,7 +198,6 @@ def test_three_forms_of_translations_and_one_label_for_a_word(tmp_path):
 words = st.text(CHARACTERS.replace(" ", ""), min_size=1, max_size=4)
 
 
-@RELAXED
 @given(st.lists(st.tuples(words, words), min_size=1), st.sampled_from([" ", "\t", "||"]), st.booleans())
 def test_pairs_of_translations_are_those_of_a_naive_loop(tmp_path, pairs, separator, lower_case):
     lines = [separator.join((f"M{n}", *pair) if separator == "||" else pair) for n, pair in enumerate(pairs)]

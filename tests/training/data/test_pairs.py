@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pair_rows import build, read
 
@@ -28,7 +28,6 @@ from training.data.pairs import (
 names = st.lists(st.text("aAbB é\u0301ß\u3042\t\u200b", min_size=1, max_size=4), max_size=14)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from(["C1", "C2", "C3", "C4"]), names, min_size=1), st.integers(1, 60), st.booleans())
 def test_pairs_are_combinations_or_as_many_as_allowed(tmp_path, concepts, limit, lower_case):
     concepts = {i: kept for i, names in concepts.items() if (kept := [name for name in names if normalize_name(name)])}
@@ -115,7 +114,6 @@ ALPHABET = st.sampled_from(["a", "b", "\0", "é", "\U0001f600", " ", "aaaaaaaa",
 TEXTS = st.lists(ALPHABET, max_size=4).map("".join)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=1))
 def test_numbers_stand_for_the_strings_in_the_order_of_their_bytes(rows):
     data = index_pairs(*(list(column) for column in zip(*rows, strict=True)))

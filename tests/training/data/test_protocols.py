@@ -4,7 +4,7 @@ import re
 import string
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from training.data.mentions import Mention
@@ -26,8 +26,6 @@ SEEN = [Mention("knee fever", ["D2"]), Mention("lip fever", ["D9"]), Mention("kn
 WORDS = st.text(string.ascii_lowercase, min_size=1, max_size=5).filter(
     lambda word: word not in {"and", "or", "of", "the"}
 )
-
-FEW = settings(deadline=None, max_examples=40)
 
 
 @pytest.mark.parametrize(
@@ -59,14 +57,12 @@ def test_composites_are_taken_apart(mention, parts):
     assert resolve_composite(mention, 1) == resolve_composite(mention, 17) == [mention]
 
 
-@FEW
 @given(st.lists(WORDS, min_size=2, max_size=5), st.sampled_from(["and", "or", "and/or"]), WORDS)
 def test_a_list_of_names_gives_each_of_them(names, conjunction, ending):
     mention = f"{', '.join(names[:-1])} {conjunction} {names[-1]} {ending}"
     assert resolve_composite(mention, len(names)) == [f"{name} {ending}" for name in names]
 
 
-@FEW
 @given(st.text(st.sampled_from("ab ,/"), max_size=12).map(lambda text: f"{text} and of"), st.integers(0, 4))
 def test_there_are_as_many_parts_as_concepts_or_one(mention, n):
     parts = resolve_composite(mention, n)
@@ -91,7 +87,6 @@ def test_abbreviations_are_spelled_out_until_none_is_left(mention, expected):
     assert spell_out(mention, long_forms) == expected
 
 
-@FEW
 @given(st.dictionaries(st.sampled_from("ABCDE"), st.lists(st.sampled_from("ABCDEx"), max_size=2).map(" ".join)))
 def test_circles_of_definitions_end(long_forms):
     spell_out("A B/C D,", long_forms)
@@ -104,7 +99,6 @@ def test_the_first_definition_beside_a_mention_counts():
     assert found == {"1": {"LFS": "long finger stiffness"}, "2": {"LFS": "Lip fever syndrome"}, "3": {}}
 
 
-@FEW
 @given(st.text())
 def test_what_is_clean_stays_as_it_is(text):
     once = clean(text)
@@ -192,7 +186,6 @@ def as_released(name):
     return " ".join(word for word in text.replace("-", " ").split() if word)
 
 
-@FEW
 @given(st.text("()-aNOSnos ", max_size=12))
 def test_any_name_is_written_as_coder_does(name):
     assert make_plain(name) == as_released(name)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from command_line import run_command
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pair_rows import build
 
@@ -132,7 +132,6 @@ NAMES = st.lists(st.sampled_from("abcdEF"), max_size=3, unique=True)
 BY_LANGUAGE = st.fixed_dictionaries({language: NAMES for language in ("ENG", "GER", "FRE", "")})
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(BY_LANGUAGE, min_size=2, max_size=7), st.integers(0, 5), st.integers(0, 2), st.integers(0, 9))
 def test_questions_by_language_are_those_of_a_naive_loop(drawn, more, max_queries, seed):
     names = {f"C{number}": by_language for number, by_language in enumerate(drawn) if any(by_language.values())}

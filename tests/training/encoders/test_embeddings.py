@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from conftest import load_encoder
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.index import exact_search
@@ -14,7 +14,6 @@ from training.evaluation.systems.encoder import EncoderSystem
 STRINGS = st.lists(st.text("ab c", max_size=5), min_size=1, max_size=8)
 
 
-@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=st.lists(STRINGS, min_size=1, max_size=4), kept=st.booleans())
 def test_vectors_are_those_of_the_encoder(encoder, tmp_path_factory, asked, kept):
     folder = tmp_path_factory.mktemp("vectors") if kept else None

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
@@ -111,7 +111,6 @@ def test_nothing_known_is_refused_and_what_is_not_defined_is_nan(tmp_path):
 NUMBERS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=9)
 
 
-@settings(deadline=None)
 @given(NUMBERS)
 def test_the_coefficient_is_that_of_ranks(pairs):
     left, right = np.array(pairs, dtype=float).T

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_runs import DICTIONARY, FILES, MENTIONS, assert_same_course, make_any, terminology, world, write_mentions
 
@@ -53,7 +53,6 @@ def test_mentions_are_chosen_and_names_joined(data):
 
 
 @pytest.mark.parametrize("above", [-np.inf, 0.0])
-@settings(deadline=None)
 @given(
     st.lists(st.lists(st.integers(-2, 2), min_size=7, max_size=7), max_size=5),
     st.integers(1, 7),

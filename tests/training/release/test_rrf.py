@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 import polars as pl
 import pytest
 from command_line import run_command
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
@@ -192,7 +192,6 @@ records = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=20)
 @given(records)
 def test_what_is_written_reads_back_unchanged(records):
     builder = TerminologyBuilder()

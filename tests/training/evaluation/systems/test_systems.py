@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from training.data.task import LinkingTask
@@ -23,7 +23,6 @@ def test_exact_match_finds_equal_names_only():
     assert ExactMatch(lower_case=False).search(["Cold", "cold"], ["cold", "COLD"], 1)[0].tolist() == [[1], [-1]]
 
 
-@settings(deadline=None)
 @given(names=TEXTS, queries=TEXTS, blocks=st.sampled_from([(64, 65536), (2, 3)]))
 def test_tfidf_equals_dense_products(names, queries, blocks):
     from sklearn.feature_extraction.text import TfidfVectorizer

@@ -4,7 +4,7 @@ import gzip
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from training.encoders.embeddings import Embeddings
@@ -67,7 +67,6 @@ ROWS = st.integers(1, 4).flatmap(
 
 # The bytes of these numbers are four spaces and four line feeds.
 @example({"heart": np.frombuffer(b"    \n\n\n\n", dtype="<f4").tolist()}, b"", False)
-@settings(deadline=None)
 @given(rows=ROWS, end=st.sampled_from([b"\n", b""]), is_zipped=st.booleans())
 def test_what_is_written_is_read(tmp_path_factory, rows, end, is_zipped):
     folder = tmp_path_factory.mktemp("table")
@@ -168,7 +167,6 @@ def test_word_vectors_are_means_of_known_words_and_fall_back_to_lower_case(words
 STRINGS = st.lists(st.sampled_from([*WORDS, "HEART", "xyz"]), max_size=3).map(" ".join)
 
 
-@settings(deadline=None)
 @given(
     names=st.lists(STRINGS, min_size=1, max_size=8), queries=st.lists(STRINGS, min_size=1, max_size=5), data=st.data()
 )
