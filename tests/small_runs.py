@@ -27,8 +27,6 @@ from training.methods.registry import make_settings
 
 ROOT = Path(__file__).parents[1]
 WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "of the", "chronic", "failure", "b12"]
-
-
 TEXTS = ["cold hands", "my heart hurts", "b12", "pain in the liver"]
 DICTIONARY = (
     "C1\tFever\nC1\tpyrexia\nC2|OM:2\theart attack\nC2|OM:2\tmi\nC3\tmi\nC4\tcommon cold\nC4\tcoryza\nC5\tinsomnia\n"

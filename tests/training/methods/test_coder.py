@@ -80,7 +80,7 @@ def names_of(graph, concept):
     return graph.names.gather(rows).to_list()
 
 
-def test_all_languages_and_labels(named_graph):
+def test_names_and_triples_are_those_of_the_languages_and_what_can_not_be_used_is_counted(named_graph):
     graph = load(named_graph)
     assert as_triples(graph) == set(TRIPLES) and len(graph.heads) == len(TRIPLES)
     assert names_of(graph, 0) == ["acetylsalicylsäure", "asa", "aspirin"]
@@ -88,9 +88,6 @@ def test_all_languages_and_labels(named_graph):
     assert graph.report["labels"] == {"PAR": 1, "RB": 2, "RO may_treat": 5}
     cased = ["ASA", "Acetylsalicylsäure", "Aspirin", "aspirin"]
     assert names_of(load(named_graph, lower_case=False), 0) == cased
-
-
-def test_what_can_not_be_used_is_counted(named_graph):
     graph = load(named_graph, languages="ENG", min_triples=2)
     assert as_triples(graph) == {triple for triple in TRIPLES if triple[0] == "RO may_treat" and "C4" not in triple}
     report = graph.report

@@ -253,13 +253,21 @@ def test_answers_have_precision_recall_and_f1(run, tmp_path):
     assert table.rows[0][7:] == ["–/–/20.1 (mBERT; Yuan et al., 2022, Table 2)", "–/–/+2.1"]
 
 
-def test_caption_says_the_protocol(made):
+def test_captions_say_the_protocol_and_the_report_opens_with_the_answer(made, markdown):
     for text in ((made / "report.md").read_text(), (made / "report.html").read_text()):
         assert "4 mentions, 1 without an answer in the dictionary" in text.replace("&#x27;", "'")
         for said in ("MEDIC, 6 July 2012, 73,024 names, with the mentions", "abbreviations spelled out", "micro"):
             assert said in text
         for said in ("looked up part by part", "first k names", "order of the dictionary", "As it is.", "CC-BY"):
             assert said in text
+    headings = [line for line in markdown.splitlines() if line.startswith("## ")]
+    assert headings[0] == "## Systems by corpora"
+    assert headings[-2:] == ["## Published figures", "## What was not measured"]
+    assert markdown.count("<details>") == markdown.count("</details>") == 3
+    rows = read_rows(markdown, "Systems by corpora: acc@1")
+    assert rows["Our SapBERT"]["NCBI disease, published"] == "92.3 ± 1.0"
+    assert rows["Our base"]["In-house \0 notes, published"] == "–"
+    assert "](figures/systems.svg)" in markdown and "<svg" in (made / "figures" / "systems.svg").read_text()
 
 
 def test_significance(markdown):
@@ -333,17 +341,6 @@ def test_other_parts(markdown):
     assert "The run took 1.5 minutes" in markdown
     sizes = [row for row in read_table(markdown, "Names and mentions") if row["Corpus"] == "NCBI disease"]
     assert [row["*Published*"] for row in sizes] == ["960", "960"]
-
-
-def test_the_report_opens_with_the_answer(made, markdown):
-    headings = [line for line in markdown.splitlines() if line.startswith("## ")]
-    assert headings[0] == "## Systems by corpora"
-    assert headings[-2:] == ["## Published figures", "## What was not measured"]
-    assert markdown.count("<details>") == markdown.count("</details>") == 3
-    rows = read_rows(markdown, "Systems by corpora: acc@1")
-    assert rows["Our SapBERT"]["NCBI disease, published"] == "92.3 ± 1.0"
-    assert rows["Our base"]["In-house \0 notes, published"] == "–"
-    assert "](figures/systems.svg)" in markdown and "<svg" in (made / "figures" / "systems.svg").read_text()
 
 
 def test_the_picture_of_one_corpus_has_room_for_its_axes(tmp_path, recwarn):

@@ -15,16 +15,13 @@ from training.report.significance import compare_hits, compare_means, compare_se
 SCORES = st.lists(st.floats(0, 100), min_size=2, max_size=6)
 
 
-def test_one_sample_by_hand():
+def test_one_sample_by_hand_and_others_against_scipy():
     # t = (mean - 90) / (s / sqrt(n)) = 2 / (1 / sqrt(3)) = 3.4641; with two degrees of freedom the distribution has
     # the closed form F(t) = 1/2 + t / (2 sqrt(2 + t²)).
     t = 2 * math.sqrt(3)
     result = compare_with_figure([91.0, 92.0, 93.0], 90.0)
     assert result.p == pytest.approx(2 * (1 - (0.5 + t / (2 * math.sqrt(2 + t * t)))))
     assert str(result) == "p = 0.074 (one-sample t-test, 3 seeds)"
-
-
-def test_paired_and_welch_against_scipy():
     first, second = [91.2, 90.8, 92.5, 91.9], [90.1, 90.6, 91.0, 91.8]
     assert compare_seeds(first, second).p == pytest.approx(ttest_rel(first, second).pvalue)
     assert compare_means(first, second[:3]).p == pytest.approx(ttest_ind(first, second[:3], equal_var=False).pvalue)
