@@ -17,7 +17,7 @@ from pydantic import AfterValidator
 from spacy.tokens import Doc, Span, SpanGroup
 from typing_extensions import NotRequired
 
-from .candidates import Candidate, Mentions
+from .candidates import Candidate, MentionToLink
 from .errors import TAKEN_ATTRIBUTE
 from .text import NIL as NIL
 
@@ -273,7 +273,7 @@ def make_attribute_key(span: Span, name: str) -> tuple[str, str, int, int]:
 
 def write(
     docs: Iterable[Doc],
-    mentions: Mentions,
+    mentions: Iterable[MentionToLink],
     candidates: Sequence[list[Candidate]],
     kb_ids: Sequence[str],
     *,
@@ -294,7 +294,7 @@ def write(
     docs = list(docs)
     ents = [doc.ents for doc in docs]
     groups: dict[int, list[Span]] = {}
-    for row, (number, is_ent, place) in enumerate(zip(mentions.document, mentions.is_ent, mentions.place, strict=True)):
+    for row, (*_, number, is_ent, place) in enumerate(mentions):
         if not is_ent and number not in groups:
             groups[number] = list(docs[number].spans[spans_key or ""])
         span, kb_id = (ents[number] if is_ent else groups[number])[place], kb_ids[row]

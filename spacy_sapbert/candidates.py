@@ -1,11 +1,11 @@
-"""Mentions, what they may be linked to, and their candidates: each one table for a batch."""
+"""Mentions, what they may be linked to, and their candidates: one table for a batch."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Sequence, Set
-from dataclasses import dataclass, field, fields, replace
-from typing import Literal, TypedDict
+from dataclasses import dataclass, fields, replace
+from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
 from spacy.tokens import Span
@@ -98,40 +98,19 @@ class ConceptFilter:
         return all(getattr(self, item.name) is None for item in fields(self))
 
 
-@dataclass
-class Mentions:
-    """The mentions of a batch of documents that are to be linked: one row each, in the order of the documents."""
+class MentionToLink(NamedTuple):
+    """A mention of a batch of documents that is to be linked."""
 
-    # The strings to look up for each, the more telling one first; none if it cannot be a name.
-    forms: list[tuple[str, ...]] = field(default_factory=list)
-    # What each may be linked to.
-    filters: list[ConceptFilter] = field(default_factory=list)
-    matches: list[Matched] = field(default_factory=list)
-    # Where each is: the number of its document in the batch, whether it is in `doc.ents` or in the group of spans, and
+    # The strings to look up, the more telling one first; none if it cannot be a name.
+    forms: tuple[str, ...]
+    # What it may be linked to.
+    filter: ConceptFilter
+    match: Matched = NO_MATCH
+    # Where it is: the number of its document in the batch, whether it is in `doc.ents` or in the group of spans, and
     # its place there.
-    document: list[int] = field(default_factory=list)
-    is_ent: list[bool] = field(default_factory=list)
-    place: list[int] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.forms)
-
-    def add(
-        self,
-        forms: tuple[str, ...],
-        allowed: ConceptFilter,
-        match: Matched = NO_MATCH,
-        document: int = 0,
-        is_ent: bool = True,
-        place: int = 0,
-    ) -> None:
-        """Add a mention; one that is looked up without a document has no place."""
-        self.forms.append(forms)
-        self.filters.append(allowed)
-        self.matches.append(match)
-        self.document.append(document)
-        self.is_ent.append(is_ent)
-        self.place.append(place)
+    document: int = 0
+    is_ent: bool = True
+    place: int = 0
 
 
 @dataclass(frozen=True)

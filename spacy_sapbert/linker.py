@@ -20,7 +20,7 @@ from thinc.types import Floats2d
 from typing_extensions import Self
 
 from .annotations import ATTRIBUTE, NIL, AttributeName, get_candidates, register_extensions, write
-from .candidates import AbbreviationForms, Candidate, Mentions, check_texts
+from .candidates import AbbreviationForms, Candidate, MentionToLink, check_texts
 from .concept_pages import ConceptPages
 from .errors import BAD_SETTING
 from .files import pack_with, unpack_with
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 SCORES = ("nel_micro_f", "nel_micro_p", "nel_micro_r", "nel_acc_at_1", "nel_acc_at_5", "nel_coverage")
 # What `predict` gives to `set_annotations`: the mentions, and the candidates of each, best first.
-Links = tuple[Mentions, list[list[Candidate]]]
+Links = tuple[list[MentionToLink], list[list[Candidate]]]
 
 
 @Language.factory(
@@ -199,7 +199,8 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         """Find candidates, without modifying the documents. Each distinct string is encoded and searched once.
 
         docs (Iterable[Doc]): The documents.
-        RETURNS (tuple[Mentions, list[list[Candidate]]]): The mentions to link, and the candidates of each, best first.
+        RETURNS (tuple[list[MentionToLink], list[list[Candidate]]]): The mentions to link, and the candidates of each,
+            best first.
         RAISES (ValueError): If the linker has not been initialized.
         """
         now = self.fixed()
@@ -210,7 +211,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         """Write candidates and ids to the documents.
 
         docs (Iterable[Doc]): The documents.
-        links (tuple[Mentions, list[list[Candidate]]]): What `predict` returned for them.
+        links (tuple[list[MentionToLink], list[list[Candidate]]]): What `predict` returned for them.
         RAISES (ValueError): If it would hide or replace what a linker in front has found.
         """
         docs = list(docs)

@@ -23,7 +23,7 @@ from .candidates import (
     Candidates,
     ConceptFilter,
     Matched,
-    Mentions,
+    MentionToLink,
     is_linkable,
     mention_forms,
     merge_forms,
@@ -239,47 +239,48 @@ class FixedLinker:
         make = partial(_make_filters, settings, snapshot.retriever)
         self._filter, self._by_label = snapshot.derived.get("filters", settings, make)
 
-    def list_mentions(self, docs: Iterable[Doc]) -> Mentions:
+    def list_mentions(self, docs: Iterable[Doc]) -> list[MentionToLink]:
         """List the mentions of documents that are to be linked: entities, and spans of the group `spans_key`."""
-        mentions, key = Mentions(), self.settings.spans_key
+        mentions: list[MentionToLink] = []
+        key = self.settings.spans_key
         for document, doc in enumerate(docs):
             known = self._read_abbreviations(doc)
-            for is_ent, group in ((True, doc.ents), (False, doc.spans[key] if key and key in doc.spans else ())):
-                for place, span in enumerate(group):
-                    if self.links(span.label_):
-                        mentions.add(*self._read(span, known), self._read_match(span), document, is_ent, place)
+            groups = (True, doc.ents), (False, doc.spans[key] if key and key in doc.spans else ())
+            mentions += [
+                self._read(span, known, document, is_ent, place)
+                for is_ent, group in groups
+                for place, span in enumerate(group)
+                if self.links(span.label_)
+            ]
         return mentions
 
-    def list_spans(self, spans: Iterable[Span]) -> Mentions:
+    def list_spans(self, spans: Iterable[Span]) -> list[MentionToLink]:
         """List any spans as mentions. Those with labels that are not to be linked have nothing to look up."""
-        mentions, known, doc = Mentions(), {}, None
+        mentions, known, doc = [], {}, None
         for span in spans:
             if span.doc is not doc:
                 doc, known = span.doc, self._read_abbreviations(span.doc)
-            forms, allowed = self._read(span, known)
-            linked = self.links(span.label_)
-            mentions.add(forms if linked else (), allowed, self._read_match(span) if linked else NO_MATCH)
+            mention = self._read(span, known)
+            mentions.append(mention if self.links(span.label_) else MentionToLink((), mention.filter))
         return mentions
 
-    def list_texts(self, texts: Iterable[str]) -> Mentions:
+    def list_texts(self, texts: Iterable[str]) -> list[MentionToLink]:
         """List strings as mentions."""
-        mentions = Mentions()
-        for text in map(normalize_name, texts):
-            mentions.add((text,) if is_linkable(text) else (), self._filter)
-        return mentions
+        names = map(normalize_name, texts)
+        return [MentionToLink((name,) if is_linkable(name) else (), self._filter) for name in names]
 
     def links(self, label: str) -> bool:
         """Return whether mentions with a label are to be linked."""
         wanted = self.settings.link_labels
         return (wanted is None or label in wanted) and label not in self.settings.skip_labels
 
-    def look_up(self, mentions: Mentions, k: int | None = None) -> Candidates:
+    def look_up(self, mentions: Sequence[MentionToLink], k: int | None = None) -> Candidates:
         """Find the `k` best candidates of mentions, and those with the score of the last one. Equal mentions are looked
         up once. What the matcher has found is among the candidates, and there are no others unless a reranker asks, as
         it does with a `k` of its own. Unless one asks, those that contradict the mention do not come first."""
         asks, k = k is not None, self.settings.k if k is None else k
         numbers: dict[tuple[tuple[str, ...], ConceptFilter, Matched], int] = {}
-        keys = zip(mentions.forms, mentions.filters, map(self._allow, mentions.matches, mentions.filters), strict=True)
+        keys = ((of.forms, of.filter, self._allow(of.match, of.filter)) for of in mentions)
         place = [numbers.setdefault(key, len(numbers)) for key in keys]
         queries: dict[tuple[str, ConceptFilter], int] = {}
         searched = [forms if asks or match == NO_MATCH else () for forms, _, match in numbers]
@@ -326,7 +327,7 @@ class FixedLinker:
         ids = self.snapshot.retriever.number_ids(joined.concept, self.settings.output_source)
         return merge_forms(joined, ids)
 
-    def find(self, mentions: Mentions) -> list[list[Candidate]]:
+    def find(self, mentions: Sequence[MentionToLink]) -> list[list[Candidate]]:
         """Find the candidates of mentions, as plain data."""
         return self.describe(self.look_up(mentions))
 
@@ -334,8 +335,12 @@ class FixedLinker:
         """Make plain data of candidates, at the very end, of those that are kept."""
         return self.snapshot.retriever.describe(candidates, self.settings.output_source)
 
-    def _read(self, span: Span, known: Abbreviations) -> tuple[tuple[str, ...], ConceptFilter]:
-        return mention_forms(span, known, self.settings.abbreviations), self._by_label.get(span.label_, self._filter)
+    def _read(
+        self, span: Span, known: Abbreviations, document: int = 0, is_ent: bool = True, place: int = 0
+    ) -> MentionToLink:
+        forms = mention_forms(span, known, self.settings.abbreviations)
+        allowed = self._by_label.get(span.label_, self._filter)
+        return MentionToLink(forms, allowed, self._read_match(span), document, is_ent, place)
 
     def _read_match(self, span: Span) -> Matched:
         match = read_match(span)

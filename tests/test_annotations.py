@@ -24,7 +24,7 @@ from spacy_sapbert.annotations import (
     write,
     write_match,
 )
-from spacy_sapbert.candidates import Mentions
+from spacy_sapbert.candidates import ConceptFilter, MentionToLink
 
 # "cold" is a disease and a temperature; the label says which.
 COLDS = {"DISEASE": "C0009443", "WEATHER": "C0009264"}
@@ -51,8 +51,9 @@ def found(*concepts):
 
 def write_ent(doc, component, *concepts, **options):
     """Write these candidates to the entity, and the first one as its id."""
-    mentions = Mentions(document=[0], is_ent=[True], place=[0])
-    write([doc], mentions, [found(*concepts)], [concepts[0]], component=component, **options)
+    write(
+        [doc], [MentionToLink((), ConceptFilter())], [found(*concepts)], [concepts[0]], component=component, **options
+    )
 
 
 @pytest.mark.parametrize("entity, spans", [("DISEASE", ["WEATHER"]), ("WEATHER", ["DISEASE"]), (None, [*COLDS])])

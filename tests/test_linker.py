@@ -10,7 +10,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
-from spacy_sapbert.candidates import Mentions
+from spacy_sapbert.candidates import ConceptFilter, MentionToLink
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.retrieval.retriever import Retriever
 
@@ -226,7 +226,8 @@ def test_set_annotations_writes_what_it_is_given_without_calling_the_model(make_
     doc = make_doc(linker.vocab, "a b c", (0, 1), (1, 2), (2, 3))
     doc.spans["sc"] = [doc[0:2]]
     candidate = {"id": "Q1", "score": 0.5, "name": "n", "canonical_name": "N", "types": [], "mention": "a"}
-    mentions = Mentions(document=[0, 0, 0], is_ent=[True, True, False], place=[0, 1, 0])
+    places = [(True, 0), (True, 1), (False, 0)]
+    mentions = [MentionToLink((), ConceptFilter(), is_ent=is_ent, place=place) for is_ent, place in places]
     linker.set_annotations([doc], (mentions, [[candidate], [], [{**candidate, "id": "Q2"}]]))
     assert encoded == []
     assert best_ids(doc) == ["Q1", "", ""] and doc.ents[0]._.kb_candidates == [candidate]

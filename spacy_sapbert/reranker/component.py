@@ -24,7 +24,7 @@ from thinc.api import Optimizer, set_dropout_rate
 from typing_extensions import Self
 
 from ..annotations import ATTRIBUTE, NIL, AttributeName, register_extensions, write
-from ..candidates import Candidate, Candidates, Mentions, check_texts
+from ..candidates import Candidate, Candidates, MentionToLink, check_texts
 from ..files import pack_with, unpack_with
 from ..linker import SCORES, SapbertLinker
 from ..ragged import take_lists
@@ -169,7 +169,7 @@ def _calibrate(nlp: Language, *, corpus: Callable[[Language], Iterable[Example]]
 class Decisions(NamedTuple):
     """What `predict` gives to `set_annotations`, for each mention."""
 
-    mentions: Mentions
+    mentions: list[MentionToLink]
     candidates: list[list[Candidate]]  # best first
     kb_ids: list[str]
     probabilities: list[float]  # of the chosen concept, or of NIL
@@ -302,10 +302,10 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         docs = list(docs)
         # Documents without mentions need no linker.
         if not any(doc.ents or any(doc.spans.values()) for doc in docs):
-            return Decisions(Mentions(), [], [], [])
+            return Decisions([], [], [], [])
         context = self._get_context(find_pipeline(self, docs))
         mentions = context.linker.list_mentions(docs)
-        return self._decide(context, mentions, mentions.document)
+        return self._decide(context, mentions, [mention.document for mention in mentions])
 
     def set_annotations(self, docs: Iterable[Doc], decisions: Decisions) -> None:
         """Write ids, candidates and probabilities to the documents.
@@ -611,7 +611,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         probabilities = lists.softmax(logits)
         return probabilities[lists.rows], probabilities[lists.nil_rows], lists.sort(logits[lists.rows])
 
-    def _decide(self, context: _Context, mentions: Mentions, documents: Sequence[int]) -> Decisions:
+    def _decide(self, context: _Context, mentions: list[MentionToLink], documents: Sequence[int]) -> Decisions:
         """Decide on mentions, those of some documents at once, so that the features of a large corpus need little
         memory."""
         keys = context.table.make_keys(mentions)

@@ -15,7 +15,7 @@ from spacy.training import Example
 
 from ..abbreviations.component import SchwartzHearst
 from ..annotations import NIL
-from ..candidates import Mentions
+from ..candidates import MentionToLink
 from ..forking import kept_property
 from ..ragged import take_lists
 from ..scorer import ID_SEPARATOR
@@ -112,7 +112,7 @@ class GoldBatch(NamedTuple):
 class AnnotatedMentions(NamedTuple):
     """The annotated mentions of documents that the linker links."""
 
-    mentions: Mentions
+    mentions: list[MentionToLink]
     documents: list[int]  # the number of each one's document
     keys: list[int]  # the key of each one's document
     right: list[frozenset[str]]  # the ids that are right; none for NIL and for ids that the terminology lacks
@@ -139,10 +139,10 @@ class AnnotatedMentions(NamedTuple):
     def remember(self, encoder: EncoderShim) -> AnnotationMemory:
         """Collect the mentions, each by its more telling form."""
         found = [
-            MemoryEntry(forms[0], concept, key)
-            for forms, key, ids in zip(self.mentions.forms, self.keys, self.right, strict=True)
+            MemoryEntry(mention.forms[0], concept, key)
+            for mention, key, ids in zip(self.mentions, self.keys, self.right, strict=True)
             for concept in ids
-            if forms
+            if mention.forms
         ]
         texts = sorted({annotation.mention for annotation in found})
         vectors = encoder.encode(texts) if texts else np.zeros((0, encoder.width), dtype=np.float32)

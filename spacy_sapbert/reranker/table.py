@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..caches import LRUCache
-from ..candidates import ROW, Candidates, Mentions
+from ..candidates import ROW, Candidates, MentionToLink
 from ..ragged import pack_lists, unpack_lists
 from .features import QUERY, ConceptFacts, compute_document_features, compute_query_features
 from .memory import AnnotationMemory, Recalled
@@ -55,17 +55,17 @@ class CandidateTable:
         self._of_memory: list[int] = [] if memory is None else self.facts.number_ids(memory.concepts).tolist()
         self._in_memory = {number: place for place, number in reversed([*enumerate(self._of_memory)])}
 
-    def make_keys(self, mentions: Mentions, left_out: Sequence[int] | None = None) -> list[MentionKey]:
+    def make_keys(self, mentions: Sequence[MentionToLink], left_out: Sequence[int] | None = None) -> list[MentionKey]:
         """Make the keys of mentions. Those with equal ones have the same candidates."""
         # By identity first: nearly all mentions share one filter, and comparing long lists of ids takes time.
-        filters = {id(allowed): allowed for allowed in mentions.filters}
+        filters = {id(mention.filter): mention.filter for mention in mentions}
         numbers = {key: self._number_filter(allowed) for key, allowed in filters.items()}
         own: Sequence[int | None] = [None] * len(mentions)
         if left_out is not None and self._memory is not None:
             own = [key if self._memory.has_document(key) else None for key in left_out]
         return [
-            MentionKey(forms, numbers[id(allowed)], match, key)
-            for forms, allowed, match, key in zip(mentions.forms, mentions.filters, mentions.matches, own, strict=True)
+            MentionKey(mention.forms, numbers[id(mention.filter)], mention.match, key)
+            for mention, key in zip(mentions, own, strict=True)
         ]
 
     def _number_filter(self, allowed: ConceptFilter) -> int:
@@ -99,9 +99,7 @@ class CandidateTable:
         return found, ListInput(features, prior, lists), np.array(places, dtype=np.int64)
 
     def _make(self, keys: Sequence[MentionKey]) -> list[bytes]:
-        mentions = Mentions()
-        for key in keys:
-            mentions.add(key.forms, self._filters[key.filter], key.match)
+        mentions = [MentionToLink(key.forms, self._filters[key.filter], key.match) for key in keys]
         found, said = self._linker.look_up(mentions, self._n_candidates), None
         if self._memory is not None:
             recalled = self._recall(keys, self._memory)
