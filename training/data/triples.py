@@ -19,7 +19,7 @@ from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.licences import list_sources
 from spacy_sapbert.terminology.readers.lines import verify
 from spacy_sapbert.terminology.readers.rrf import find_rows, keep_sources, read_sources
-from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder, read_retired, remap
+from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder, follow_merges, list_retired, remap
 
 from .folders import DataFolder, number_used
 
@@ -135,7 +135,7 @@ def _collect_triples(
     }
     joined = pl.concat_str("REL", "RELA", separator=" ").str.strip_chars_end()
     name = (joined if label == "REL+RELA" else pl.col(label)).alias("label")
-    retired = read_retired(folder, ids) if settings.get("remap_retired") else None
+    merged = follow_merges(list_retired(folder, ids)) if settings.get("remap_retired") else {}
     dropped = Counter({**dict.fromkeys(conditions, 0), "unnamed_concept": 0, "duplicate": 0})
     # A triple is a number, with its label in the order in which labels come. 1,000 labels of 100 million concepts fit.
     numbers: dict[str, int] = {}
@@ -143,7 +143,7 @@ def _collect_triples(
     parts: list[np.ndarray] = []
     blocks = folder.tables("MRREL", COLUMNS)
     while batch := list(islice(blocks, BLOCKS_AT_ONCE)):
-        rows = remap(pl.concat(batch), ("CUI1", "CUI2"), retired)
+        rows = remap(pl.concat(batch), ("CUI1", "CUI2"), merged)
         for reason, condition in conditions.items():
             dropped[reason] += rows.height
             rows = rows.filter(condition)

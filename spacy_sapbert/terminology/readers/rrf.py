@@ -21,7 +21,7 @@ from ..licences import STRICTEST, Source
 from ..names import add_lists, list_distinct_names, normalize_names, unite_names
 from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, Terminology
 from .lines import make_factory, takes_settings, verify
-from .rrf_lines import GIVES, RXNORM, RrfFolder, list_retired, read_retired, remap
+from .rrf_lines import GIVES, RXNORM, RrfFolder, follow_merges, list_retired, remap
 
 # A larger share of rows about unknown concepts suggests that the files are of different releases.
 UNKNOWN_SHARE = 0.05
@@ -123,18 +123,19 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
     folder = RrfFolder(path, errors=settings.errors)
     sources = read_sources(folder)
     atoms, counts = read_atoms(folder, settings, sources)
-    retired = read_retired(folder, counts.ids) if settings.remap_retired else None
+    retired = list_retired(folder, counts.ids)
+    merged = follow_merges(retired) if settings.remap_retired else {}
     sources = _add_levels(sources, counts.labels)
     is_kept = keep_sources(settings.sources, settings.max_restriction_level, sources)
-    types = remap(folder.table("MRSTY", ("CUI", "TUI", "STY")), ("CUI",), retired)
+    types = remap(folder.table("MRSTY", ("CUI", "TUI", "STY")), ("CUI",), merged)
     atoms = _keep_semantic_types(atoms, types, settings.semantic_types, folder, counts)
     ids, atoms = _number_concepts(atoms.with_columns(pl.col("source").replace(NO_SOURCE, "")))
     names = unite_names(atoms.select(NAME_SCHEMA.names()))
-    relations = _read_relations(folder, retired, is_kept, settings.suppressed, counts.owners)
+    relations = _read_relations(folder, merged, is_kept, settings.suppressed, counts.owners)
     given: dict[str, int] = {}
     if settings.tradenames != "off":
         names, given = _add_tradenames(names, relations, ids, settings.tradenames, settings.tradename_direction)
-    definitions = _read_definitions(folder, retired, is_kept, sources, settings)
+    definitions = _read_definitions(folder, merged, is_kept, sources, settings)
     best = _place(definitions, ids, "definition", "SAB").unique("concept", keep="first", maintain_order=True)
     codes = atoms.filter(~pl.col("code").is_in(["", NO_CODE]))
     columns = {
@@ -143,7 +144,7 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
         "codes": [codes.select("concept", codes=pl.concat_str("source", "code", separator=":"))],
         "parents": [_find_parents(relations, ids)],
     }
-    for name, table in _read_xrefs(folder, retired).items() if settings.xrefs else ():
+    for name, table in _read_xrefs(folder, merged).items() if settings.xrefs else ():
         columns.setdefault(name, []).append(_place(table, ids, name))
     concepts = _make_concepts(ids, atoms, {name: pl.concat(tables) for name, tables in columns.items()})
     used = {*atoms["source"].unique(), *best["SAB"].unique(), *relations["SAB"].unique()} - {""}
@@ -154,7 +155,7 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
         "settings": settings.to_dict(),
         "kept": {"concepts": concepts.height, "names": names.height, "atoms": atoms.height},
         "unknown_concepts": _count_unknown(about, counts.ids, folder.place("MRCONSO").name),
-        "retired_concepts": 0 if retired is None else retired.height,
+        "retired_concepts": len(merged),
         "tradenames": given,
         "semantic_types": dict(types.select("TUI", "STY").unique().sort("TUI").iter_rows()),
         "sources": {sab: sources.get(sab, Source(sab))._asdict() for sab in sorted(used)},
@@ -166,7 +167,7 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
         say(
             f"{folder.path.name}: dropped {dropped:,} names in languages other than {kept}. languages = null keeps all."
         )
-    return Terminology(concepts, names, retired=list_retired(folder, counts.ids), report=report)
+    return Terminology(concepts, names, retired=retired, report=report)
 
 
 make_rrf_reader = make_factory("make_rrf_reader", read_rrf, RrfSettings)
@@ -377,10 +378,10 @@ def _check_any(folder: RrfFolder, counts: AtomCounts, atoms: pl.DataFrame) -> pl
 
 
 def _read_definitions(
-    folder: RrfFolder, retired: pl.DataFrame | None, is_kept: pl.Expr, sources: dict[str, Source], settings: RrfSettings
+    folder: RrfFolder, merged: Mapping[str, str], is_kept: pl.Expr, sources: dict[str, Source], settings: RrfSettings
 ) -> pl.DataFrame:
     """Read definitions from MRDEF: CUI, SAB and `definition`, with the best definition of a concept first."""
-    table = remap(folder.table("MRDEF", ("CUI", "SAB", "DEF", "SUPPRESS")), ("CUI",), retired)
+    table = remap(folder.table("MRDEF", ("CUI", "SAB", "DEF", "SUPPRESS")), ("CUI",), merged)
     table = table.with_columns(pl.col("DEF").str.strip_chars())
     table = table.filter(pl.col("SUPPRESS") == "N", pl.col("DEF") != "", is_kept)
     if (languages := settings.languages) is not None:
@@ -392,10 +393,10 @@ def _read_definitions(
     return table.select("CUI", "SAB", definition="DEF")
 
 
-def _read_xrefs(folder: RrfFolder, retired: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
+def _read_xrefs(folder: RrfFolder, merged: Mapping[str, str]) -> dict[str, pl.DataFrame]:
     """Read from MRSAT the codes of sources without names, and canonical names, each with its CUI."""
     wanted = pl.col("ATN").is_in([XREF, CANONICAL_NAME])
-    table = remap(folder.table("MRSAT", ("CUI", "ATN", "SAB", "ATV")).filter(wanted), ("CUI",), retired)
+    table = remap(folder.table("MRSAT", ("CUI", "ATN", "SAB", "ATV")).filter(wanted), ("CUI",), merged)
     code = pl.when(pl.col("SAB") == NO_SOURCE).then("ATV").otherwise(pl.concat_str("SAB", "ATV", separator=":"))
     names = table.filter(pl.col("ATN") == CANONICAL_NAME)
     return {
@@ -406,7 +407,7 @@ def _read_xrefs(folder: RrfFolder, retired: pl.DataFrame | None) -> dict[str, pl
 
 def _read_relations(
     folder: RrfFolder,
-    retired: pl.DataFrame | None,
+    merged: Mapping[str, str],
     is_kept: pl.Expr,
     suppressed: Suppressed,
     owners: pl.DataFrame | None,
@@ -431,7 +432,7 @@ def _read_relations(
         for cui, aui in (("CUI1", "AUI1"), ("CUI2", "AUI2")):
             owner = pl.col(aui).replace_strict(owners["AUI"], owners["CUI"], default="")
             relations = relations.with_columns(pl.when(pl.col(cui) == "").then(owner).otherwise(cui).alias(cui))
-    return remap(relations.select(columns[:5]), ("CUI1", "CUI2"), retired)
+    return remap(relations.select(columns[:5]), ("CUI1", "CUI2"), merged)
 
 
 def _find_parents(relations: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:

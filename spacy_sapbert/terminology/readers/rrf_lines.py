@@ -7,7 +7,7 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from string import ascii_lowercase
@@ -301,25 +301,21 @@ def list_retired(folder: RrfFolder, living: pl.Series) -> pl.DataFrame:
     )
 
 
-def read_retired(folder: RrfFolder, living: pl.Series) -> pl.DataFrame:
-    """Read from MRCUI the `retired` concepts that were merged into others (CUI). Concepts that were deleted, or mapped
-    to broader, narrower or related ones, have no row."""
-    merged = dict(list_retired(folder, living).drop_nulls("replaced_by").select("id", "replaced_by").iter_rows())
+def follow_merges(retired: pl.DataFrame) -> dict[str, str]:
+    """Follow the concepts of `list_retired` that were merged into others, which may have been merged later. Circular
+    merges are left out."""
+    merged = dict(retired.drop_nulls("replaced_by").select("id", "replaced_by").iter_rows())
     current = {}
     for start, end in merged.items():
         seen = {start}
-        # A concept may have been merged into one that was merged later. Circular merges are left out.
         while end in merged and end not in seen:
             seen.add(end)
             end = merged[end]
         if end not in seen:
             current[start] = end
-    schema = {"retired": pl.String(), "CUI": pl.String()}
-    return pl.DataFrame({"retired": list(current), "CUI": list(current.values())}, schema=schema)
+    return current
 
 
-def remap(table: pl.DataFrame, columns: Sequence[str], retired: pl.DataFrame | None) -> pl.DataFrame:
-    """Replace retired concepts in columns of ids by those that they were merged into."""
-    if retired is None or not retired.height:
-        return table
-    return table.with_columns(pl.col(column).replace(retired["retired"], retired["CUI"]) for column in columns)
+def remap(table: pl.DataFrame, columns: Sequence[str], merged: Mapping[str, str]) -> pl.DataFrame:
+    """Replace retired concepts in columns of ids by the concepts that they were merged into."""
+    return table.with_columns(pl.col(columns).replace(merged)) if merged else table

@@ -479,7 +479,13 @@ def test_parts_of_rxnorm_are_read(tmp_path, left):
 
 
 def test_a_list_of_checksums_beside_the_files_is_heeded(tmp_path):
-    folder = write_release(tmp_path, MRCONSO=[atom("C1", "a")])
-    digest = hashlib.sha256((folder / "MRCONSO.RRF").read_bytes()).hexdigest()
-    (folder / "SHA256SUMS").write_text(f"{digest} *MRCONSO.RRF\n")
-    assert read(folder).report["verified"] == 1
+    moved = rrf_line("MRCUI", CUI1="C2", REL="SY", CUI2="C1")
+    folder = write_release(tmp_path, MRCONSO=[atom("C1", "a")], MRCUI=[moved])
+    files = sorted(folder.glob("*.RRF"))
+    digests = (hashlib.sha256(file.read_bytes()).hexdigest() for file in files)
+    lines = (f"{digest} *{file.name}\n" for digest, file in zip(digests, files, strict=True))
+    (folder / "SHA256SUMS").write_text("".join(lines))
+    assert read(folder).report["verified"] == 2
+    (folder / "MRCUI.RRF").write_text(moved.replace("C1", "C9") + "\n")
+    with pytest.raises(ValueError, match="'MRCUI.RRF' in .* is not the file that .*SHA256SUMS lists"):
+        read(folder)
