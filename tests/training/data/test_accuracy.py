@@ -5,15 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.data.accuracy import (
-    evaluate_names,
-    find,
-    find_hits,
-    judge,
-    list_named,
-    summarise,
-    take_headlines,
-)
+from training.data.accuracy import evaluate_names, find, find_hits, judge, list_named, summarise, take_headlines
 from training.data.task import LinkingTask
 
 

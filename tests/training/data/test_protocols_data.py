@@ -11,13 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from training.corpora.listing import (
-    read_corpora,
-    read_corpus_mentions,
-    read_dictionary_names,
-    read_seen,
-    read_task,
-)
+from training.corpora.listing import read_corpora, read_corpus_mentions, read_dictionary_names, read_seen, read_task
 from training.data.accuracy import judge, summarise
 from training.data.protocols import EvaluationProtocol, get_protocol, make_task, process_mentions
 from training.evaluation.systems.lexical import ExactMatch

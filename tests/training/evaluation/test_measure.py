@@ -49,12 +49,7 @@ CORPORA = {
         "note": "Made up.",
     },
     "folds": {"mentions": "folds/*.jsonl", "dictionary": "small/names.tsv"},
-    "absent": {
-        "title": "Absent",
-        "mentions": "absent/*.jsonl",
-        "dictionary": "small/names.tsv",
-        "obtain": "nowhere",
-    },
+    "absent": {"title": "Absent", "mentions": "absent/*.jsonl", "dictionary": "small/names.tsv", "obtain": "nowhere"},
 }
 SYSTEMS = {
     "exact": {"kind": "exact"},

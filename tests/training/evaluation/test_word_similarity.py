@@ -10,12 +10,7 @@ from scipy.stats import spearmanr
 
 from training.evaluation.settings import Limits
 from training.evaluation.systems.vectors import ConceptVectors, VectorTable, WordVectorSystem
-from training.evaluation.word_similarity import (
-    WordSimilaritySettings,
-    WordSimilarityTask,
-    correlate,
-    read_rated_pairs,
-)
+from training.evaluation.word_similarity import WordSimilaritySettings, WordSimilarityTask, correlate, read_rated_pairs
 
 MAYO = """Mean,CUI1,CUI2,TERM1,TERM2
 9.5,C1,C2,heart,myocardium

@@ -105,25 +105,8 @@ def test_neighbours_are_drawn_from_a_pool():
     assert {tuple(rows.tolist()) for each in batches for rows in each} == {(0, 1), (1,), (2,)}
 
 
-def test_neighbours_are_the_nearest_other_concepts_and_are_kept(encoder, tmp_path, monkeypatch):
-    rng = np.random.default_rng(1)
-    words = "acute chronic heart liver kidney failure pain fever".split()
-    names = list(dict.fromkeys(" ".join(rng.choice(words, size=3)) for _ in range(80)))[:60]
-    data = make_data(names, range(30))
-    found = find_neighbours(data, encoder, 4, tmp_path)
-    similarity = encoder.encode(names[:30]) @ encoder.encode(names[:30]).T
-    np.fill_diagonal(similarity, -1)
-    for row, neighbours in enumerate(found.tolist()):
-        assert row not in neighbours
-        assert sorted(similarity[row, neighbours]) == pytest.approx(sorted(similarity[row])[-4:], abs=1e-6)
-    # What is kept needs no encoder.
-    monkeypatch.setattr(EncoderShim, "encode_tokens", None)
-    assert find_neighbours(data, encoder, 4, tmp_path).tolist() == found.tolist()
-    monkeypatch.undo()
-    assert find_neighbours(data, encoder, 99, tmp_path).shape == (30, 29)
-
-
-def test_related_concepts_are_no_neighbours(encoder, tmp_path):
+@pytest.mark.parametrize("is_told", [False, True])
+def test_neighbours_are_the_nearest_concepts_without_related_ones_and_are_kept(encoder, tmp_path, monkeypatch, is_told):
     rng = np.random.default_rng(2)
     words = "brain spleen heart liver kidney failure pain fever".split()
     names = list(dict.fromkeys(" ".join(rng.choice(words, size=3)) for _ in range(80)))[:60]
@@ -132,17 +115,23 @@ def test_related_concepts_are_no_neighbours(encoder, tmp_path):
     terminology = build({str(number): [names[number], names[number + 30]] for number in range(30)}, **parents)
     related = Relatedness(terminology)
     data = make_data(names, range(30))
-    found = find_neighbours(data, encoder, 5, tmp_path, terminology)
+    told = terminology if is_told else None
+    found = find_neighbours(data, encoder, 5, tmp_path, told)
     similarity = encoder.encode(names[:30]) @ encoder.encode(names[:30]).T
     n_left_out = 0
     for row, neighbours in enumerate(found.tolist()):
         order = [other for other in np.argsort(-similarity[row], kind="stable").tolist() if other != row][:15]
-        allowed = [other for other in order if not related.is_related(str(row), str(other))]
+        allowed = [other for other in order if not (is_told and related.is_related(str(row), str(other)))]
         n_left_out += len(order) - len(allowed)
         kept = [other for other in neighbours if other >= 0]
         assert sorted(similarity[row, kept]) == pytest.approx(sorted(similarity[row, allowed[:5]]), abs=1e-6)
         assert neighbours == kept + [-1] * (5 - len(kept))
-    assert n_left_out > 30
+    assert (n_left_out > 30) == is_told
+    # What is kept needs no encoder.
+    monkeypatch.setattr(EncoderShim, "encode_tokens", None)
+    assert find_neighbours(data, encoder, 5, tmp_path, told).tolist() == found.tolist()
+    monkeypatch.undo()
+    assert find_neighbours(data, encoder, 99, tmp_path, told).shape == (30, 29)
 
 
 def test_opposites_take_half_of_the_places(encoder, tmp_path):

@@ -95,10 +95,7 @@ BAD = {
     "cut in a vector": (GOOD[:-4], "row 2: the file ends"),
     "fewer rows": (to_bytes({"heart": [1, 0], "attack": [0, 2]}, announced=4), "the file ends"),
     "more rows": (to_bytes({"heart": [1, 0], "attack": [0, 2]}, announced=1), "row 1: the file goes on"),
-    "a row twice": (
-        b"2 1\n" + 2 * (b"heart " + np.float32(1).tobytes()),
-        "row 2, 'heart': .* is there already",
-    ),
+    "a row twice": (b"2 1\n" + 2 * (b"heart " + np.float32(1).tobytes()), "row 2, 'heart': .* is there already"),
     "an infinite number": (to_bytes({"heart": [np.inf, 0]}), "row 1, 'heart': a number is not finite"),
     "no word": (to_bytes({"": [1, 0]}), "row 1, '': there is no id or word"),
     "too many rows for memory": (b"1000000000000 300\nheart ", "the file ends before it"),
