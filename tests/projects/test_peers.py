@@ -15,7 +15,7 @@ from spacy.tokens import DocBin, Span
 
 from training.bench import Contestant, Step, Turns
 from training.data.task import LinkingTask
-from training.evaluation.documents import read_terminology
+from training.evaluation.documents import read_any_terminology
 from training.evaluation.recognition import ConceptIds
 
 with import_scripts("peers"):
@@ -129,7 +129,7 @@ def test_what_is_found_in_texts_is_kept_and_counted(files, tmp_path):
         foreign.annotate_texts(given, lambda texts: [[(2, 13, "C1"), (9, 13, "D2"), (0, 1, "")] for _ in texts])
     )
     assert steps == ["warm", "annotate mine", "annotate mine"]
-    ids = ConceptIds([read_terminology(files[1])])
+    ids = ConceptIds([read_any_terminology(files[1])])
     taken = [Step("build", 2.0, 10**6, {"versions": {}}), Step("annotate mine", 0.5, 2 * 10**6, {})]
     contestants = {"x": Contestant("X", "", "", {})}
     (peer,) = recognise.make_peers(tmp_path, tasks, ids, contestants, Turns({"X": taken}))

@@ -1,4 +1,4 @@
-"""Folders of training data: a manifest and tables, written whole, and verified on reading; and numbers of strings."""
+"""Folders of training data: a manifest and tables, written whole and verified on reading; numbers of strings."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import polars as pl
 
 import spacy_sapbert
 from spacy_sapbert.files import OtherFormatError, fill_folder, finish_replacing, read_manifest, write_manifest
+
+HASHED_AT_ONCE = 500_000
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,13 @@ class DataFolder:
     def load(self, path: str | Path, *names: str) -> tuple[dict[str, Any], list[pl.DataFrame]]:
         """Read manifest and tables, after verifying the folder."""
         return self.read(path), [pl.read_parquet(Path(path) / f"{name}.parquet") for name in names]
+
+
+def hash_strings(strings: pl.Series, digest: Any) -> None:
+    """Add strings to a hash."""
+    digest.update(strings.str.len_bytes().cast(pl.Int64()).to_numpy().tobytes())
+    for start in range(0, len(strings), HASHED_AT_ONCE):
+        digest.update("".join(strings[start : start + HASHED_AT_ONCE].to_list()).encode())
 
 
 def number_used(strings: pl.Series, *columns: np.ndarray) -> tuple[pl.Series, list[np.ndarray]]:

@@ -15,7 +15,7 @@ from spacy_sapbert.files import write_whole
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.names import list_distinct_names
 
-from .folders import DataFolder, number_used
+from .folders import DataFolder, hash_strings, number_used
 
 PAIRS_MANIFEST = "pairs.json"
 FOLDER = DataFolder(PAIRS_MANIFEST, "pairs")
@@ -65,9 +65,7 @@ def make_pair_data(
     # The content is hashed, because the bytes of the files depend on the version of polars.
     digest = hashlib.sha256()
     for strings in (table, ids, pl.Series(dtype=pl.String()) if sources is None else sources):
-        digest.update(strings.str.len_bytes().cast(pl.Int64()).to_numpy().tobytes())
-        for start in range(0, len(strings), CHUNK):
-            digest.update("".join(strings[start : start + CHUNK].to_list()).encode())
+        hash_strings(strings, digest)
     for column in (left, right, new_labels):
         digest.update(column.tobytes())
     return PairData(table, left, right, new_labels, ids, digest.hexdigest(), sources)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import random
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from spacy_sapbert.ragged import TokenLists
 from spacy_sapbert.retrieval.encoding import misspell
 from spacy_sapbert.text import normal_words
 
-TOKENISED_AT_ONCE = 50_000
+from .folders import hash_strings
 
 
 def tokenise(names: pl.Series, encoder: EncoderShim) -> TokenLists:
@@ -36,8 +35,7 @@ def tokenise(names: pl.Series, encoder: EncoderShim) -> TokenLists:
 def tokenise_once(names: pl.Series, encoder: EncoderShim, folder: Path) -> TokenLists:
     """Tokenise names, and store their tokens for other processes and for a resumed run, which map them from disk."""
     digest = hashlib.sha256(encoder.fingerprint.encode())
-    for chunk in _divide(names):
-        digest.update("\0".join([*chunk, ""]).encode())
+    hash_strings(names, digest)
     paths = {what: folder / f"{digest.hexdigest()[:16]}-{what}.npy" for what in ("ids", "offsets")}
     if not all(path.exists() for path in paths.values()):
         tokens = tokenise(names, encoder)
@@ -45,11 +43,6 @@ def tokenise_once(names: pl.Series, encoder: EncoderShim, folder: Path) -> Token
             with write_whole(path) as temporary, temporary.open("wb") as file:
                 save_array(file, getattr(tokens, what))
     return TokenLists(*(np.load(path, mmap_mode="r") for path in paths.values()))
-
-
-def _divide(names: pl.Series) -> Iterator[list[str]]:
-    for start in range(0, len(names), TOKENISED_AT_ONCE):
-        yield names[start : start + TOKENISED_AT_ONCE].to_list()
 
 
 def use_normal_words(name: str, rng: random.Random) -> str:

@@ -11,8 +11,6 @@ from typing import Any
 
 import polars as pl
 
-from spacy_sapbert.settings import Settings
-
 from ..engine.settings import read_config
 from .folds import check_folds
 from .measure import Result, fits, measure
@@ -45,13 +43,10 @@ TASK_KINDS = {
 }
 
 
-class MeasureSettings(Settings):
+class MeasureSettings(Limits):
     """The section [measure]."""
 
     cache: str = ""  # A folder for vectors of strings.
-    max_names: int = 0
-    max_queries: int = 0
-    seed: int = 0
     only: Listed = ()  # Systems or groups to measure.
 
 
@@ -89,11 +84,10 @@ def read_measurement(
     found = Measurement({**config, "measure": settings.to_dict()})
     if needs_systems:
         found.systems = _read_systems(config.get("systems", {}), settings, path)
-    limits = Limits(settings.max_names, settings.max_queries, settings.seed)
     for name, section in config.get("tasks", {}).items():
         with _name_section(path, f"tasks.{name}"):
             read = _read_kind(TASK_KINDS, section)
-        for made in read.make_available(name, limits):
+        for made in read.make_available(name, settings):
             if isinstance(made, Missing):
                 found.missing.append(made)
             elif made.name in found.tasks:

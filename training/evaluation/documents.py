@@ -73,7 +73,7 @@ class PipelineSystem(DocumentSystem):
     trained: ClassVar[str] = "pipeline"
 
     pipeline: str = ""  # A folder, or the name of an installed package.
-    terminology: str = ""  # See `read_terminology`: a linker of it and the encoder is measured.
+    terminology: str = ""  # See `read_any_terminology`: a linker of it and the encoder is measured.
     encoder: str = ""  # A folder or a name on the hub; empty for the encoder of the package.
     abbreviations: Literal["both", "long_form", "short_form", "off"] = "both"  # What is looked up for an abbreviation.
     matcher: dict[str, Any] | None = None  # Settings of a `terminology_matcher` before the linker; null for none.
@@ -122,11 +122,11 @@ class PipelineSystem(DocumentSystem):
             nlp.add_pipe("terminology_matcher", config=self.matcher)
             config["spans_key"] = self.matcher.get("spans_key")
         linker: Any = nlp.add_pipe("sapbert_linker", config=config)
-        linker.initialize(terminology=read_terminology(self.terminology), encoder=self.encoder or None)
+        linker.initialize(terminology=read_any_terminology(self.terminology), encoder=self.encoder or None)
         return nlp
 
 
-def read_terminology(path: str) -> Terminology:
+def read_any_terminology(path: str) -> Terminology:
     """Read a saved terminology, an ontology (.obo) with synonyms of all scopes, or the dictionary of a corpus."""
     file = Path(path)
     if not file.is_file():

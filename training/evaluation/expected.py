@@ -120,7 +120,7 @@ def write_expected(linker: SapbertLinker, output: Path) -> float:
     write_text(output / TABLE, "".join(f"{line}\n" for line in ("\t".join(COLUMNS), *lines)))
     whole = summarise("all", range(len(ids)))
     below = list_branches(linker).items()
-    branches = sorted((summarise(names[row], rows) for row, rows in below), key=_by_share)
+    branches = sorted((summarise(names[row], rows) for row, rows in below), key=lambda of: (float(of[4] or 101), of[0]))
     weak = [row for row, of_row in enumerate(found) if of_row.n_left_out >= LEAST_NAMES]
     weak.sort(key=lambda row: (found[row].share or 0.0, -found[row].n_left_out))
     turned = sorted((row for row in range(len(ids)) if found[row].n_opposites), key=lambda row: -found[row].n_opposites)
@@ -139,7 +139,3 @@ def write_expected(linker: SapbertLinker, output: Path) -> float:
     ]
     write_text(output / REPORT, "\n".join(parts))
     return float(whole[4]) / 100 if whole[4] else 0.0
-
-
-def _by_share(cells: list[str]) -> tuple[float, str]:
-    return float(cells[4] or 101), cells[0]

@@ -23,7 +23,7 @@ from spacy_sapbert.terminology import Terminology
 
 from ..corpora.gold import KnownIds, list_gold_spans, name_document
 from ..data.accuracy import Figure
-from .documents import DocumentSettings, DocumentSystem, DocumentTask, mark_mention, read_terminology
+from .documents import DocumentSettings, DocumentSystem, DocumentTask, mark_mention, read_any_terminology
 from .settings import Listed, Measured, hash_json
 
 PROTOCOL = "recognition"
@@ -42,7 +42,7 @@ class NamePhrases:
     """
 
     def __init__(self, nlp: Language, name: str, terminology: str) -> None:
-        self.terminology = read_terminology(terminology)
+        self.terminology = read_any_terminology(terminology)
         self._matcher = PhraseMatcher(nlp.vocab, attr="LOWER")
         phrases = map(nlp.make_doc, self.terminology.names["name"].to_list())
         for concept, phrase in zip(self.terminology.name_concept.tolist(), phrases, strict=True):
@@ -63,7 +63,7 @@ class NamePhrases:
 class PhraseMatcherSystem(DocumentSystem):
     """Names as they are written, the least that a pipeline has to find."""
 
-    terminology: str = ""  # See `read_terminology`.
+    terminology: str = ""  # See `read_any_terminology`.
 
     @property
     def identity(self) -> dict[str, Any]:

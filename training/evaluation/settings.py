@@ -212,7 +212,7 @@ class Missing:
         return self.corpus or (f"{self.system} on {self.task}" if self.system else self.task)
 
 
-class Limits(NamedTuple):
+class Limits(Settings):
     """The size of tasks."""
 
     max_names: int = 0  # Names of a dictionary, roughly; gold concepts keep all of theirs. 0 for all.

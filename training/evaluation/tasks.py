@@ -111,7 +111,7 @@ class HeldOutSettings(TaskSettings):
     def make(self, name: str, limits: Limits) -> Iterator[NamesTask]:
         """Make a task of each file, called like it."""
         # The whole dictionary is searched: it was drawn when the names were held out.
-        limits = limits._replace(max_names=0)
+        limits = limits.changed(max_names=0)
         for path in map(Path, self.files):
             found = sorted(path.glob("held_out_*.json")) or [path / "held_out.json"] if path.is_dir() else [path]
             for file in found:

@@ -12,7 +12,7 @@ from peers import SCRIPTS, list_versions, make_table
 from spacy_sapbert.files import fill_folder, hash_file
 from training.bench import Contestant, Turns, describe, take_turns, write_report
 from training.data.run_folder import write_json
-from training.evaluation.documents import read_terminology
+from training.evaluation.documents import read_any_terminology
 from training.evaluation.recognition import ConceptIds, RecognitionSettings, RecognitionTask, score
 from training.evaluation.settings import Limits
 
@@ -108,7 +108,7 @@ def main(
     `terminology` is an ontology or a dictionary; `fasthpocr`, `gilda` and `quickumls` are the Pythons of their
     environments, empty to leave them out."""
     tasks = read_tasks(documents, below)
-    known, path = read_terminology(terminology), Path(terminology).resolve()
+    known, path = read_any_terminology(terminology), Path(terminology).resolve()
     described = describe([], [path, *(task.path for task in tasks.values())], threads)
     run = output.resolve() / "run_texts"
     with fill_folder(run) as folder:

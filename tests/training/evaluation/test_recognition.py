@@ -12,7 +12,7 @@ from spacy.tokens import Doc, Span
 from thinc.api import Config
 
 from training.data.frame import read_results
-from training.evaluation.documents import PipelineSystem, read_terminology
+from training.evaluation.documents import PipelineSystem, read_any_terminology
 from training.evaluation.recognition import ConceptIds, PhraseMatcherSystem, RecognitionTask, list_errors, score
 
 TEXT = "Severe muscle pain and head cold in colds. The cold was mild."
@@ -107,11 +107,11 @@ def test_terminologies_are_folders_ontologies_and_dictionaries(folder):
         'ontology: hp\n\n[Term]\nid: HP:1\nname: deafness\nalt_id: HP:9\nsynonym: "hearing loss" RELATED []\n'
     )
     (folder / "names.tsv").write_text("D5|77\tgout\n")
-    assert read_terminology(str(folder / "hp.obo"))["HP:1"].names == ("deafness", "hearing loss")
-    assert read_terminology(str(folder / "names.tsv"))["D5"].codes == ("OTHER:77",)
-    assert read_terminology(str(folder / "names")) == build_terminology()
+    assert read_any_terminology(str(folder / "hp.obo"))["HP:1"].names == ("deafness", "hearing loss")
+    assert read_any_terminology(str(folder / "names.tsv"))["D5"].codes == ("OTHER:77",)
+    assert read_any_terminology(str(folder / "names")) == build_terminology()
     with pytest.raises(FileNotFoundError):
-        read_terminology(str(folder / "gone"))
+        read_any_terminology(str(folder / "gone"))
 
 
 def load(folder, **matcher):
