@@ -413,7 +413,7 @@ def test_the_command_names_bad_input_and_fails(pipeline, corpus, out, capsys):
     ):
         with pytest.raises(SystemExit) as ended:
             command.main(given, corpus, out, block=3)
-        shown = capsys.readouterr().out
+        shown = " ".join(capsys.readouterr().out.split())
         assert ended.value.code == 1 and all(reason in shown for reason in reasons), shown
 
 

@@ -47,13 +47,13 @@ MANIFEST, LOCK = "manifest.json", ".linking.lock"
 FORMAT = 1
 PACKAGES = ("spacy", "spacy-sapbert")
 SHOWN = 5
-GO_ON = "What is linked stays; run the command again to go on."
+GO_ON = "Linked documents are kept; run the command again to go on."
 
 
 def main(
     pipeline: Annotated[str, typer.Argument(help="A saved pipeline, or the name of an installed one")],
     corpus: Annotated[Path, typer.Argument(help="A folder of .parquet, .jsonl, .jsonl.gz and .spacy, or a file")],
-    output: Annotated[Path, typer.Argument(help="The folder to write; that of an ended or killed run is completed")],
+    output: Annotated[Path, typer.Argument(help="The folder to write; a run that was stopped goes on there")],
     actors: Annotated[int, typer.Option(help="Ray actors; 0 links in this process, without Ray")] = 0,
     block: Annotated[int, typer.Option(help="Documents of a block, which has a file of mentions", min=1)] = Job.block,
     max_length: Annotated[int, typer.Option(help="Characters of a document at most", min=1)] = Job.max_length,
@@ -82,7 +82,7 @@ def main(
 
 
 def link_corpus(job: Job, corpus: Path, output: Path, actors: int = 0) -> list[str]:
-    """Link what the output folder lacks, and say what it holds then."""
+    """Link the documents that the output folder lacks, and report the totals."""
     with lock_output(output):
         blocks = start_output(output, job, corpus)
         done = list_done(output)

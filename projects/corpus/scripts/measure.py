@@ -115,7 +115,7 @@ def main(
     shutil.rmtree(output, ignore_errors=True)
     given = {"pipeline": str(pipeline.resolve()), "corpus": str(corpus.resolve()), "block": block}
     contestants = [Contestant("plain loop", __file__, "plain", given)]
-    # That in one process is what the others are compared with.
+    # The others are compared with one process.
     for number in sorted({0, *map(int, actors.split(","))}):
         name = f"{number} actors" if number else "one process"
         own = {**given, "actors": number, "output": str((output / name.replace(" ", "_")).resolve())}

@@ -7,7 +7,7 @@ import gc
 import hashlib
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,20 +53,25 @@ class Block:
 
 
 class BlockWorker:
-    """Links blocks with one pipeline, loaded once. `check` makes sure that another machine has the same one."""
+    """Links blocks with one pipeline, loaded once. An actor of Ray Data gets numbers of blocks and returns counts;
+    mentions go to the output folder, which all machines see at the same path."""
 
-    def __init__(self, job: Job, output: str, *, check: bool = False) -> None:
-        self._job, self._output = job, Path(output)
+    def __init__(self, job: Job, output: str, blocks: Sequence[Block], *, is_actor: bool = False) -> None:
+        self._job, self._output, self._blocks = job, Path(output), blocks
         self._reader = BlockReader(job.columns)
         self._stop = ""
         try:
-            if check and hash_pipeline(Path(job.pipeline)) != job.fingerprint:
-                raise CorpusError("its files are not those that the command has seen")
+            # Another machine must have the same pipeline.
+            if is_actor and hash_pipeline(Path(job.pipeline)) != job.fingerprint:
+                raise CorpusError("its files differ from the ones that the command has read")
             self._nlp = spacy.load(job.pipeline)
             if not any(isinstance(component, SapbertLinker) for _, component in self._nlp.pipeline):
                 raise CorpusError("it has no `sapbert_linker`")
         except Exception as error:  # a user's component may raise anything
             self._stop = f"the pipeline {job.pipeline} can't be used: {type(error).__name__}: {error}"
+        # The garbage collector would look through pipeline and libraries again and again, for a tenth of the time.
+        gc.collect()
+        gc.freeze()
 
     def link(self, block: Block) -> Result:
         """Read, link and write a block."""
@@ -87,6 +92,11 @@ class BlockWorker:
         counts = {"documents": documents.num_rows, "mentions": mentions.num_rows, "errors": errors.num_rows}
         return {**result, **counts}
 
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
+        """Link the blocks of a batch."""
+        results = [self.link(self._blocks[number]) for number in batch["id"]]
+        return {name: [result[name] for result in results] for name in results[0]}
+
     def _write(self, key: str, mentions: pa.Table, errors: pa.Table) -> None:
         """Write the output of a block. The file of mentions comes last: with it, the block is done."""
         for folder, table in ((ERRORS_FOLDER, errors), (MENTIONS_FOLDER, mentions)):
@@ -99,29 +109,12 @@ class BlockWorker:
                 pq.write_table(table, part, compression="zstd")
 
 
-def link_in_process(job: Job, output: str, blocks: Iterable[Block]) -> Iterator[Result]:
+def link_in_process(job: Job, output: str, blocks: Sequence[Block]) -> Iterator[Result]:
     """Link blocks in this process."""
-    worker = BlockWorker(job, output)
-    freeze_objects()
     try:
-        for block in blocks:
-            yield worker.link(block)
+        yield from map(BlockWorker(job, output, blocks).link, blocks)
     finally:
         gc.unfreeze()
-
-
-class BlockActor:
-    """An actor of Ray Data. Its results are counts: mentions go from the actor to the output folder, which all machines
-    see at the same path."""
-
-    def __init__(self, job: Job, output: str, blocks: Sequence[Block]) -> None:
-        self._worker, self._blocks = BlockWorker(job, output, check=True), blocks
-        freeze_objects()
-
-    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-        """Link the blocks of a batch."""
-        results = [self._worker.link(self._blocks[number]) for number in batch["id"]]
-        return {name: [result[name] for result in results] for name in results[0]}
 
 
 def link_with_ray(job: Job, output: str, blocks: Sequence[Block], actors: int = 0) -> Iterator[Result]:
@@ -141,8 +134,9 @@ def link_with_ray(job: Job, output: str, blocks: Sequence[Block], actors: int = 
         ray.data.DataContext.get_current().enable_progress_bars = False
         count = min(actors or max(1, int(ray.cluster_resources()["CPU"]) - 1), len(blocks))
         dataset = ray.data.range(len(blocks), override_num_blocks=min(len(blocks), TASKS)).map_batches(
-            BlockActor,
+            BlockWorker,
             fn_constructor_args=(job, output, blocks),
+            fn_constructor_kwargs={"is_actor": True},
             batch_size=1,
             compute=ray.data.ActorPoolStrategy(size=count),
             num_cpus=1,
@@ -150,13 +144,6 @@ def link_with_ray(job: Job, output: str, blocks: Sequence[Block], actors: int = 
         yield from dataset.iter_rows()
     finally:
         ray.shutdown()
-
-
-def freeze_objects() -> None:
-    """Take what is loaded by now out of garbage collection, which otherwise looks through pipeline and libraries again
-    and again: more than a tenth of the time of linking."""
-    gc.collect()
-    gc.freeze()
 
 
 def find_pipeline(name: str) -> Path:

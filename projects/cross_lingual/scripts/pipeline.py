@@ -42,7 +42,7 @@ class Sentence(NamedTuple):
 
 
 def read_sentences(files: str) -> list[Sentence]:
-    """Read mentions, and put those of one text together."""
+    """Read mentions, and group them by text."""
     sentences: dict[tuple[str, str], Sentence] = {}
     for file in (Path(file.strip()) for file in files.split(",")):
         language = file.name.split(".")[0]
@@ -125,7 +125,7 @@ def link(pipeline: Path, files: str, output: Path) -> None:
     shares = []
     for language in dict.fromkeys(mark[0] for mark in marks):
         own = [mark for mark in marks if mark[0] == language]
-        # Of those whose concept can be found.
+        # Only mentions whose concept the terminology has.
         known = [mark for mark in own if mark[1]]
         n_unmarked, *hits = (sum(mark[column] for mark in known) for column in (2, 3, 4))
         counts = [f"{n:,} ({n / len(known):.0%})" if known else "-" for n in hits]
@@ -139,7 +139,7 @@ def link(pipeline: Path, files: str, output: Path) -> None:
 
 @app.command()
 def check(pipeline: Path, dist: Path, files: str) -> None:
-    """Load the pipeline out of its wheel, and compare its links with those of the saved pipeline."""
+    """Load the pipeline from its wheel, and check that it links like the saved one."""
     (wheel,) = dist.glob("*.whl")
     texts = [sentence.text for sentence in read_sentences(files)]
     with TemporaryDirectory() as folder:

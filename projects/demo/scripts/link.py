@@ -68,7 +68,7 @@ def make_rows(doc: Doc, meant: dict[str, str]) -> list[tuple[str, ...]]:
 
 
 def summarize(rows: list[tuple[str, ...]], terminology: Terminology) -> str:
-    """Say in a sentence what was linked to what, and how well."""
+    """Summarise the links in a sentence."""
     first, fifth = (sum(row[column] == "yes" for row in rows) for column in (-2, -1))
     return (
         f"{len(rows)} mentions against {len(terminology):,} concepts with {terminology.n_names:,} names: "

@@ -20,7 +20,7 @@ from wasabi import msg
 PLUGIN = "spacy-sapbert"
 # `spacy package` takes this file along.
 LICENCES_FILE = "LICENSES_SOURCES"
-# The environment has no use for these, and an empty PYTHONPATH keeps it clean.
+# They would let packages of this environment into the clean one.
 HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 TOLERANCE = 1e-4
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -70,7 +70,7 @@ def find_plugin() -> str:
 
 @app.command()
 def check(links: Path) -> None:
-    """Load the installed pipeline without any network, and compare its links with those made before packaging."""
+    """Load the installed pipeline without any network, and check that it links as before packaging."""
 
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
         raise OSError("the network is switched off for this check")

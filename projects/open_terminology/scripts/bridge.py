@@ -1,5 +1,5 @@
-"""Make the bridge that the reranker decides with: names of diseases and phenotypes with their concepts, the descendants
-of these, and words that tell siblings apart."""
+"""Make the bridge that the reranker decides with: names of diseases and phenotypes, how many descendants their
+concepts have, and words that tell siblings apart."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator

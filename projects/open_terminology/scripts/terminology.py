@@ -28,7 +28,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command("read")
 def read_all(ontologies: Path, assets: Path, output: Path) -> None:
-    """Read the ontologies that are there, save each as a terminology, and list those that are not there."""
+    """Read the ontologies that are there, save each as a terminology, and list the missing ones."""
     report: dict[str, Any] = {"read": {}, "missing": {}}
     rows = []
     for ontology in srsly.read_json(ontologies):
@@ -88,7 +88,7 @@ def add_source(terminology: Terminology, ontology: dict[str, Any]) -> Terminolog
         "version": terminology.report["source_version"] or "",
         "licence": ontology["licence"],
         "homepage": ontology["homepage"],
-        # None of these is restricted in the sense of UMLS.
+        # No open ontology is restricted in the sense of UMLS.
         "restriction_level": 0,
     }
     report = {**terminology.report, "sources": {ontology["source"]: source}}
@@ -106,7 +106,7 @@ def merge_all(terminologies: Path, output: Path) -> None:
         *((f"concepts of {s}", f"{r['concepts']:,}") for s, r in zip(sources, report["merged_from"], strict=True)),
         ("joined by the same id", f"{report['concepts_with_equal_ids']:,}"),
         ("joined by a cross-reference", f"{report['links']['used']:,}"),
-        ("of these, chosen by name", f"{report['links']['used_by_name']:,}"),
+        ("joined by a cross-reference, chosen by name", f"{report['links']['used_by_name']:,}"),
         ("concepts of all", f"{len(merged):,}"),
         ("names of all", f"{merged.n_names:,}"),
     ]
@@ -119,7 +119,7 @@ def merge_all(terminologies: Path, output: Path) -> None:
 
 @app.command()
 def write(terminologies: Path, terminology: Path, output: Path) -> None:
-    """Write the terminology in Rich Release Format, and beside it what is to be said of its sources."""
+    """Write the terminology in Rich Release Format, with a note on its sources."""
     merged = Terminology.from_disk(terminology)
     relations = list(list_relations(terminologies, merged))
     report = write_rrf(merged, output, unwritable="replace", relations=relations)

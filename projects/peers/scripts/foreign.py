@@ -90,7 +90,7 @@ def scispacy(given: dict[str, Any]) -> Iterator[Any]:
             yield from look_up({**given, "key": way}, search)
         files = ("nmslib_index.bin", "tfidf_vectorizer.joblib", "tfidf_vectors_sparse.npz", "concept_aliases.json")
         begin = time.perf_counter()
-        # Last, so that peak memory is that of one index.
+        # Last, so that the peak of memory counts one index.
         load_index(LinkerPaths(*(str(Path(saved) / file) for file in files)))
         yield "loaded", {"load": time.perf_counter() - begin}
 
@@ -167,7 +167,7 @@ def gilda_texts(given: dict[str, Any]) -> Iterator[Any]:
     yield "build"
 
     def annotate_all(texts: Sequence[str]) -> list[list[Found]]:
-        # With a context, it fetches models for other terms than these.
+        # Given a context, it would fetch models of other terms.
         found = [annotate(text, grounder=grounder, context_text="") for text in texts]
         return [[(one.start, one.end, one.matches[0].term.id) for one in of_text] for of_text in found]
 
@@ -210,7 +210,7 @@ def quickumls(given: dict[str, Any]) -> Iterator[Any]:
     nlp = spacy.blank("en")
     yield "read", describe("quickumls", "quickumls_simstring", "unqlite", "nltk", "spacy")
     with TemporaryDirectory() as folder:
-        # NLTK would fetch its stop words; those of spaCy take their place.
+        # spaCy's stop words stand in for NLTK's, which it would fetch.
         stop_words = Path(folder, "corpora", "stopwords", "english")
         stop_words.parent.mkdir(parents=True)
         stop_words.write_text("\n".join(sorted(nlp.Defaults.stop_words)), encoding="utf8")

@@ -37,8 +37,8 @@ def list_paths(text: str) -> list[Path]:
 
 
 def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingTask]:
-    """Read what is to be looked up, all in one dictionary: files of tasks, and files of mentions with that dictionary,
-    whose tasks have the names of their folders."""
+    """Read the linking tasks, all with one dictionary: files of tasks, and files of mentions, named after their
+    folders."""
     found = [(file.stem, LinkingTask.from_disk(file)) for file in list_paths(tasks)]
     files = list_paths(mentions)
     if files and not dictionary:
@@ -66,7 +66,7 @@ def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingT
 
 
 def make_contestants(given: dict[str, Any], encoders: list[str], scispacy: str, gilda: str) -> dict[str, Contestant]:
-    """Make all contestants by their keys; those of other packages only if their Pythons are given."""
+    """Make all contestants by their keys, other packages only if their Python is given."""
     found: dict[str, Contestant] = {}
 
     def add(key: str, name: str, file: str, python: str = "", **inputs: Any) -> None:

@@ -33,9 +33,7 @@ def read_tasks(documents: str, below: str) -> dict[str, RecognitionTask]:
 def make_contestants(
     given: dict[str, Any], terminology: Path, encoder: str, index: Path, pythons: dict[str, str]
 ) -> dict[str, Contestant]:
-    """Make all contestants by their keys; those of other packages only if their Pythons are given. FastHPOCR knows
-    ontologies only.
-    """
+    """Make all contestants by their keys, other packages only if their Python is given."""
 
     def add(key: str, name: str, function: str, **inputs: Any) -> None:
         if python := pythons[function.partition("_")[0]]:
@@ -53,8 +51,8 @@ def make_contestants(
     add("gilda", "gilda", "gilda_texts")
     for key, name, threshold in (("quick_defaults", "0.7, its default", 0.7), ("quick_strict", "0.9", 0.9)):
         add(key, f"QuickUMLS, similarity from {name}", "quickumls", threshold=threshold)
+    # FastHPOCR knows only ontologies, each by an index of its own.
     if ".obo" in terminology.suffixes:
-        # Of each ontology, an index of its own.
         kept = {"ontology": str(terminology), "index": str(index / hash_file(terminology)[:16])}
         for key, name, is_longest in (("fast_longest", "longest names", True), ("fast_all", "all names", False)):
             add(key, f"FastHPOCR, {name}", "fasthpocr", **kept, is_longest=is_longest)

@@ -118,7 +118,7 @@ def prepare(
         raise ValueError(f"There are no mentions in '{mentions or names_path}'. Give files that have some.")
     threads = described["threads"]
     settings = {"run": str(RUN.resolve()), "encoder": encoder, "seed": seed, "threads": threads, "described": described}
-    # What an earlier run has left must not get into this one's report.
+    # Tables of an earlier run must not get into this one's report.
     for part in PARTS:
         (OUTPUT / f"{part}.md").unlink(missing_ok=True)
     with fill_folder(RUN) as folder:

@@ -21,7 +21,7 @@ GB, MINUTE, BATCH = 1e9, 60.0, 8192
 EXACT_SAMPLE = 1000
 # Above this, a run takes so long that other work on the machine averages out.
 TURNS, MOST_ROWS_IN_TURNS = 3, 1_000_000
-# Targets are those of a release as large as UMLS 2020AA.
+# Targets are for a release as large as UMLS 2020AA.
 FULL_RELEASE = 15_000_000
 
 
@@ -139,7 +139,7 @@ def link(given: dict[str, Any]) -> Iterator[Any]:
     yield "load"
     names, seed = linker.terminology.names["name"], given["seed"]
     wanted = min(given["mentions"], len(names))
-    # Another seed than that of the names that the index was tuned with.
+    # The index was tuned with altered names of another seed.
     altered = alter_names(names, wanted // 2, seed=seed + 1)
     mentions = list(dict.fromkeys([*names.sample(wanted - len(altered), seed=seed).to_list(), *altered]))
     random.Random(seed).shuffle(mentions)

@@ -15,7 +15,7 @@ from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
 
 # Concepts made at once, and the first code.
 BLOCK, FIRST_CODE = 50_000, 10**7
-# Published for 2020AA, by those who trained on it: 4.28 million concepts and 15.48 million rows; 10.28 million English
+# Published for 2020AA by authors who trained on it: 4.28 million concepts and 15.48 million rows; 10.28 million English
 # rows with 8.74 million distinct lower-cased names. The shares below give these means; all other figures are choices.
 ROWS_A_CONCEPT = 15.48 / 4.28
 # English names of a concept: a rounded lognormal with a mean of 2.06, more than half of them 1.
@@ -49,7 +49,7 @@ class Patterns(NamedTuple):
     flat: np.ndarray
     starts: np.ndarray
     lengths: np.ndarray
-    # Places in `flat`, sorted by the word that stands there, and where those of each word start.
+    # Places in `flat`, sorted by the word that stands there, and where the places of each word start.
     by_word: np.ndarray
     first_place: np.ndarray
 

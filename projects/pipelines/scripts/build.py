@@ -27,7 +27,7 @@ from training.evaluation.expected import expect
 from training.evaluation.recognition import ConceptIds, RecognitionTask
 
 PIPELINES = Path(__file__).parents[1] / "configs" / "pipelines.json"
-# Of those that spaCy computes. The others are of mentions and documents, see `RecognitionTask`.
+# Scores that spaCy computes; `RecognitionTask` adds its own of mentions and documents.
 SCORES = "ents_p ents_r ents_f nel_micro_p nel_micro_r nel_micro_f nel_acc_at_1 nel_acc_at_5".split()
 LEFT_OUT = "left_out_names_acc"
 # `spacy package` takes this file and the README along.
@@ -87,7 +87,7 @@ def main(
 
 
 def read(source: str | None, open_terminology: Path) -> Terminology:
-    """Read an ontology with its own ids, or load the merged ones, with what is to be said of each in the report."""
+    """Read an ontology with its own ids, or load the merged ones. The report has name, version and licence of each."""
     if source is None:
         merged = open_terminology / "output" / "terminology"
         if not merged.is_dir():

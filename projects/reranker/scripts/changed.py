@@ -74,7 +74,7 @@ def _list_elements(pattern: str, text: str) -> set[str]:
 
 
 def change(names: Sequence[str], concepts: Sequence[int], kind: str, most: int) -> list[Changed]:
-    """Change names to what no name has, one of each concept, and at most so many."""
+    """Change names into strings that no name has: one of each concept, and `most` in all."""
     rng = random.Random(kind)
     known = {key for name in names for key in _make_keys(name)}
     found: dict[int, Changed] = {}
@@ -96,7 +96,7 @@ def _make_keys(text: str) -> tuple[str, str]:
 
 
 def count(nlp: Language, kind: str, most: int) -> list[str]:
-    """Count those of a kind that get a wrong id from the linker alone, and with the reranker behind it."""
+    """Count changed names that get a wrong id: from the linker alone, and with the reranker behind it."""
     terminology = nlp.get_pipe("sapbert_linker").terminology  # type: ignore[attr-defined]  # a linker's own
     names = terminology.names["name"].to_list()
     changed = change(names, terminology.name_concept.tolist(), kind, most)

@@ -1,9 +1,9 @@
-"""Fit and measure what a reranker decides with before training: how probable a mention's first candidate is.
+"""Fit and measure the probability of a mention's first candidate, by which an untrained reranker decides.
 
 A case is NAME=PIPELINE:MENTIONS: a saved pipeline with a linker, and annotated documents (.spacy), or a text file of
 strings, one on each line, that no concept of the pipeline is right for. A third part, :BRIDGE, is a file to use in the
 place of the package's bridge. Weights are fitted to some cases, and measured on all. A case that was fitted is measured
-with weights of the other corpora; what a name has before "_" is its corpus.
+with weights of the other corpora; the part of a name before "_" is its corpus.
 """
 
 from __future__ import annotations

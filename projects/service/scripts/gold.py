@@ -58,7 +58,7 @@ class GoldRequest(StrictRequest):
 
 
 def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
-    """Merge corrections of a text with those that are kept of it. A new span replaces those that it overlaps, if the
+    """Merge corrections of a text into the ones that are kept. A new span replaces those that it overlaps, if the
     client has seen them."""
     # Of a link, the file that it leads to is replaced, and not the link.
     path = path.resolve()
@@ -120,7 +120,7 @@ def _read_rows(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
 
 
 def _read_row(line: bytes) -> dict[str, Any]:
-    """Read a line that this service has written; empty for others, such as those of Prodigy, which have more keys."""
+    """Read a line that this service has written; empty for other lines, such as Prodigy's, which have more keys."""
     try:
         row = json.loads(line)
         is_own = set(row) == {"text", "spans", "answer"} and row["answer"] == "accept"

@@ -17,7 +17,7 @@ _ENCODING = re.compile(r"encoding\s*=\s*[\"']([^\"']*)")
 _DECLARED = re.compile(r"<!\s*(DOCTYPE|ENTITY)", re.IGNORECASE)
 
 
-# Of what INCEpTION sends, only these keys are read.
+# INCEpTION sends more keys; only these are read.
 class Target(BaseModel):
     """Where predictions go: the type of the annotations, such as "custom.Entity", and its feature for the id."""
 

@@ -55,12 +55,12 @@ from limits import LOOPBACK, Gate, ServiceSettings, StrictRequest, Text, check_t
 INSTALL = "In projects/service: pip install -r requirements.txt."
 UNKNOWN_ID = "No concept of the terminology has the id '{:.100}'. Case and prefix count."
 PAGE = Path(__file__).parents[1] / "page"
-# Of texts that go through the pipeline together. What has begun can't be stopped when its client goes.
+# Texts that go through the pipeline together. A batch that has begun can't be stopped when its client goes.
 CHARACTERS_AT_ONCE = 20_000
 
 
 class Bar(NamedTuple):
-    """What the pipeline asks of a concept that it chooses, and so of one in the place of a concept that is excluded."""
+    """What a concept needs to be chosen by the pipeline, and so to take the place of a concept that is excluded."""
 
     linker: SapbertLinker
     reranker: SapbertReranker | None
@@ -215,7 +215,7 @@ class Worker:
             _settle(job, [next(docs) for _ in job.texts])
 
     def _pipe(self, jobs: Sequence[Job]) -> Iterator[Doc]:
-        """Run the texts of requests. In place of those whose request is over, there is an empty text."""
+        """Run the texts of requests. Texts of a request that is over are replaced by empty ones."""
         lengths = [len(text) for job in jobs for text in job.texts]
         together = max(1, CHARACTERS_AT_ONCE * len(lengths) // (sum(lengths) + 1))
         return self.nlp.pipe(("" if job.is_over() else text for job in jobs for text in job.texts), batch_size=together)
