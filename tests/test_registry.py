@@ -12,7 +12,8 @@ import spacy
 from spacy.language import Language
 from spacy.util import registry
 
-from spacy_sapbert.snapshot import LinkerSettings, SapbertLinker, make_linker
+from spacy_sapbert.linker import SapbertLinker, make_linker
+from spacy_sapbert.snapshot import LinkerSettings
 
 REGISTRIES = {
     "spacy_factories": "_entry_point_factories",
