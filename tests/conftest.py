@@ -1,7 +1,7 @@
 """Fixtures: a tiny random BERT and a hand-made terminology, so that no test needs weights or a network."""
 
 import string
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -141,11 +141,18 @@ def static_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def build_terminology(names: Iterable[tuple[str, str]]) -> Terminology:
-    """Build a terminology of ids and names."""
+def build_terminology(
+    names: Mapping[str, Iterable[str]] | Iterable[tuple[str, str]], **details: Mapping[str, Any]
+) -> Terminology:
+    """Build a terminology of ids and names, or of names by id, and of details by id, such as `parents`."""
     builder = TerminologyBuilder()
+    if isinstance(names, Mapping):
+        names = [(concept_id, name) for concept_id, of_concept in names.items() for name in of_concept]
     for concept_id, name in names:
         builder.add_name(concept_id, name)
+    for key, values in details.items():
+        for concept_id, value in values.items():
+            builder.add_concept(concept_id, **{key: value})
     return builder.build()
 
 

@@ -1,4 +1,4 @@
-"""Let file operations below a folder fail, or end the process.
+"""Let file operations below a folder fail, once or from there on, as where a process is killed.
 
 Python announces operations on files as audit events, and a hook that raises prevents the operation. Functions that work
 on files without Python, such as those of safetensors, are wrapped.
@@ -7,7 +7,6 @@ on files without Python, such as those of safetensors, are wrapped.
 import os
 import pkgutil
 import random
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -176,8 +175,3 @@ def limited_files(n_bytes: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def kill(operation: str) -> None:
-    """End this process as `kill -9` does."""
-    os.kill(os.getpid(), signal.SIGKILL)

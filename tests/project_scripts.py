@@ -1,9 +1,20 @@
-"""Import the scripts of a project, whose names several projects share, and forget them afterwards."""
+"""What the commands of a project run, and its scripts, which are forgotten after an import, as projects share names."""
 
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from weasel.util import load_project_config
+
+
+def list_lines(project: Path, command: str, **variables: Any) -> list[list[str]]:
+    """List the words of each line that a command or a workflow of a project runs, given some of its variables."""
+    config = load_project_config(project, overrides={f"vars.{key}": value for key, value in variables.items()})
+    scripts = {entry["name"]: entry["script"] for entry in config["commands"]}
+    return [shlex.split(line) for step in config["workflows"].get(command, [command]) for line in scripts[step]]
 
 
 def find_scripts(project: str) -> Path:

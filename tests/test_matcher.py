@@ -10,7 +10,6 @@ from spacy.tokens import Span
 from spacy.training import Example
 
 from spacy_sapbert.lexicon.bags import BagTable
-from spacy_sapbert.terminology import TerminologyBuilder
 
 TEXT = "Insomnia and high-blood pressure after heart attacks; a common cold."
 
@@ -300,16 +299,11 @@ def test_a_word_that_is_a_concept_is_found_however_many_names_have_it(
     make_matching, capsys, name, synonyms, parents, has_children, is_found
 ):
     word = synonyms[0] if synonyms else name
-    builder = TerminologyBuilder()
-    builder.add_concept("T:0", canonical_name=name, parents=parents)
-    for other in (name, *synonyms):
-        builder.add_name("T:0", other)
-    for number in range(1, 60):
-        kind = f"{chr(96 + number % 26)}{number}x {word}"
-        builder.add_concept(f"T:{number}", canonical_name=kind, parents=["T:0"] if has_children else [])
-        builder.add_name(f"T:{number}", kind)
+    kinds = {f"T:{number}": [f"{chr(96 + number % 26)}{number}x {word}"] for number in range(1, 60)}
+    parents = {"T:0": parents, **dict.fromkeys(kinds if has_children else (), ["T:0"])}
     nlp = make_matching()
-    nlp.get_pipe("sapbert_linker").initialize(terminology=builder.build())
+    terminology = build_terminology({"T:0": [name, *synonyms], **kinds}, parents=parents)
+    nlp.get_pipe("sapbert_linker").initialize(terminology=terminology)
     assert [ent.kb_id_ for ent in nlp(f"A {word.lower()} at night").ents] == ["T:0"] * is_found
     said = f"at least 2% of the concepts have them in their names: {word.lower()}"
     assert (said in capsys.readouterr().err) is not is_found
@@ -376,11 +370,3 @@ def test_the_table_of_another_terminology_is_refused(make_matching, tmp_path):
     shutil.copytree(tmp_path / "second" / bags, tmp_path / "first" / bags)
     with pytest.raises(OSError, match="bags.json"):
         spacy.load(tmp_path / "first")
-
-
-def test_a_matcher_from_another_pipeline_takes_the_names_of_the_linker_beside_it(make_matching):
-    first, second = make_matching(), use_names(make_matching(), ["zebra"])
-    second.remove_pipe("terminology_matcher")
-    second.add_pipe("terminology_matcher", source=first, first=True)
-    assert read_ents(second("A zebra with insomnia.")) == [("zebra", "CONCEPT")]
-    assert read_ents(first("A zebra with insomnia.")) == [("insomnia", "CONCEPT")]

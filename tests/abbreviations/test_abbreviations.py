@@ -130,14 +130,6 @@ def test_sentences_bound_the_long_form():
     assert pairs(component(doc)) == []
 
 
-def test_all_occurrences_as_whole_tokens(nlp):
-    doc = nlp("MS first. Multiple sclerosis (MS) is not MSH, ms, MSs or DMS, but MS-like MS/x MS.")
-    assert [short.start_char for short in doc._.abbreviations] == [0, 30, 66, 74, 79]
-    assert {short.text for short in doc._.abbreviations} == {"MS"}
-    assert {short._.long_form.start_char for short in doc._.abbreviations} == {10}
-    assert doc[0:2]._.long_form is None
-
-
 def test_whitespace_tokenizer():
     nlp = spacy.blank("en")
     nlp.tokenizer = Tokenizer(nlp.vocab)

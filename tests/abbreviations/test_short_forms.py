@@ -1,13 +1,13 @@
-"""Short forms that a document does not define."""
+"""Short forms that a document does not define, and the names that they can stand for."""
 
 import pytest
 import spacy
+from conftest import build_terminology
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.abbreviations.component import abbreviations_by_start
+from spacy_sapbert.abbreviations.component import abbreviations_by_start, is_initialism
 from spacy_sapbert.abbreviations.short_forms import LongForm, ShortForms, read_clinical
-from spacy_sapbert.terminology import TerminologyBuilder
 from spacy_sapbert.text import normal_words
 
 TABLE = {
@@ -115,12 +115,10 @@ def test_the_reading_with_the_most_and_nearest_words_is_chosen(before, behind):
 
 
 def test_mentions_are_found_and_linked_by_their_readings(tmp_path):
-    builder = TerminologyBuilder()
-    for id_, name in (("D", "Dyspnea"), ("D", "Shortness of breath"), ("M", "Mitral valve stenosis"), ("S", "Sobbing")):
-        builder.add_name(id_, name)
+    names = {"D": ["Dyspnea", "Shortness of breath"], "M": ["Mitral valve stenosis"], "S": ["Sobbing"]}
     nlp = make_pipeline(TABLE)
     nlp.add_pipe("terminology_matcher")
-    nlp.add_pipe("sapbert_linker").initialize(terminology=builder.build())
+    nlp.add_pipe("sapbert_linker").initialize(terminology=build_terminology(names))
     assert [(ent.text, ent.kb_id_) for ent in nlp("She had SOB.").ents] == [("SOB", "D")]
     doc = nlp.make_doc("A valve with MS")
     doc.ents = [doc.char_span(13, 15, label="X")]
@@ -167,12 +165,10 @@ def test_what_is_no_disorder_is_none(diagnoses, text, expected):
 
 @pytest.fixture(scope="module")
 def diagnoses():
-    builder = TerminologyBuilder()
-    for number, name in enumerate(DISORDERS):
-        builder.add_name(f"D:{number}", name)
     nlp = make_pipeline("clinical")
     nlp.add_pipe("terminology_matcher")
-    nlp.add_pipe("sapbert_linker").initialize(terminology=builder.build())
+    terminology = build_terminology((f"D:{number}", name) for number, name in enumerate(DISORDERS))
+    nlp.add_pipe("sapbert_linker").initialize(terminology=terminology)
     return nlp
 
 
@@ -195,3 +191,55 @@ def diagnoses():
 def test_tables_that_are_refused(short_forms, message):
     with pytest.raises(ValueError, match=message):
         spacy.blank("en").add_pipe("schwartz_hearst", config={"short_forms": short_forms})
+
+
+FITTING = [
+    ("AMI", "acute myocardial infarction"),
+    ("AMI", "Acute Myocardial Infarction"),
+    ("AMIs", "acute myocardial infarction"),
+    ("PD", "Parkinson's disease"),
+    ("PD", "Parkinson Disease"),
+    ("PD", "Disease, Parkinson"),
+    ("HTN", "hypertension"),
+    ("GERD", "gastroesophageal reflux disease"),
+    ("GERD", "gastro-esophageal reflux disease"),
+    ("COPD", "Chronic Obstructive Pulmonary Disease"),
+    ("ROP", "retinopathy of prematurity"),
+    ("T2D", "type 2 diabetes"),
+    ("CHD", "congenital (heart) disease"),
+    ("A-T", "ataxia telangiectasia"),
+    ("ALL", "leukemia, acute lymphoblastic"),
+]
+OTHERS = [
+    ("AMI", "acute infarction"),
+    ("AMI", "acute anterior myocardial infarction"),
+    ("AMI", "myocardial infarction"),
+    ("PD", "pulmonary"),
+    ("PD", "disease of Parkinson's"),
+    ("PD", "Parkinson disease, late onset"),
+    ("PD", "PD"),
+    ("PD", "PD (disorder)"),
+    ("pd", "Parkinson disease"),
+    ("cold", "chronic obstructive lung disease"),
+    ("Parkinson", "Parkinson disease"),
+    ("P", "pain"),
+    ("P D", "Parkinson disease"),
+    ("ABCDEFGHIJK", "a b c d e f g h i j k"),
+    ("", ""),
+    ("AMI", ""),
+    ("12", "1 2"),
+]
+
+
+@pytest.mark.parametrize("pairs, fits", [(FITTING, True), (OTHERS, False)])
+def test_initials_fit_and_other_strings_do_not(pairs, fits):
+    assert [pair for pair in pairs if is_initialism(*pair) != fits] == []
+
+
+WORDS = st.lists(st.text("abcdexyz", min_size=2, max_size=6), min_size=2, max_size=8)
+
+
+@given(WORDS)
+def test_the_initials_of_any_words_fit(words):
+    short = "".join(word[0] for word in words)
+    assert is_initialism(short.upper(), " ".join(words)) == (short not in words)

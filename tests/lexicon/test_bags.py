@@ -120,16 +120,9 @@ def test_all_words_of_a_class_are_pairs():
     assert join_classes({(1, 2): 2, (2, 3): 1}) == {1: 1, 2: 1}
 
 
-def test_shipped_pairs_are_words_of_which_each_two_of_a_class_are_a_pair():
-    pairs = read_lists()[0]
-    assert (
-        len(pairs) > 3000 and all(first < second for first, second in pairs) and len({*map(tuple, pairs)}) == len(pairs)
-    )
-    assert all(normal_words(word) == (word,) for pair in pairs for word in pair)
-
-
-def test_shipped_synonyms_are_several_names_of_each_concept():
-    groups = read_lists()[1]
+def test_shipped_pairs_are_given_once_and_shipped_synonyms_are_several_names():
+    pairs, groups = read_lists()
+    assert len({*map(tuple, pairs)}) == len(pairs) > 3000 and all(first < second for first, second in pairs)
     assert len(groups) > 1000 and all(len({*map(normal_words, names)}) == len(names) > 1 for names in groups)
 
 

@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -16,11 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import spacy
+from injection import fault_at
 from project_scripts import find_scripts, import_scripts
 from spacy.language import Language
 from spacy.tokens import DocBin
-
-from spacy_sapbert.annotations import LINKS, get_links, get_user_data, make_attribute_key
 
 with import_scripts("corpus"):
     import link as command
@@ -44,15 +44,6 @@ TEXTS = (
 def fail_on_nothing(doc):
     if doc.text.startswith("Nothing"):
         raise KeyError("not this one")
-    return doc
-
-
-@Language.component("corpus_add_probabilities")
-def add_probabilities(doc):
-    """Stand for a reranker: a probability for each link and each candidate."""
-    for ent in doc.ents:
-        ent._.kb_candidates = [{**entry, "probability": 0.25} for entry in ent._.kb_candidates]
-        get_user_data(ent)[make_attribute_key(ent, LINKS)] = [{**link, "probability": 0.5} for link in get_links(ent)]
     return doc
 
 
@@ -206,10 +197,12 @@ def test_new_words_are_forgotten_once_many_are_known(nlp, monkeypatch):
 
 
 def test_probabilities_are_written(nlp):
-    with added(nlp, "corpus_add_probabilities"):
+    with added(nlp, "sapbert_reranker"):
         rows = link_rows(nlp, {"text": TEXTS[0]})[0].to_pylist()
-    assert [row["probability"] for row in rows] == [0.5, 0.5]
-    assert {entry["probability"] for row in rows for entry in row["candidates"]} == {0.25}
+        ents = nlp(TEXTS[0]).ents
+    assert [row["probability"] for row in rows] == pytest.approx([ent._.kb_probability for ent in ents])
+    expected = [entry["probability"] for ent in ents for entry in ent._.kb_candidates]
+    assert [entry["probability"] for row in rows for entry in row["candidates"]] == pytest.approx(expected)
 
 
 def test_a_finished_folder_is_left_alone_and_missing_blocks_are_linked(job, world, whole, out, monkeypatch):
@@ -325,52 +318,18 @@ def test_a_disk_that_is_full_is_named_and_nothing_is_lost(pipeline, world, whole
     assert read_files(out) == whole
 
 
-# Each child of a process that has imported everything is a run of its own, which kills itself behind a drawn number of
-# points. Points are before and after each block's linking, each table's writing and each move into place.
-KILLS = """
-import os, random, signal, sys
-sys.path.insert(0, sys.argv[1])
-from pathlib import Path
-import link, spacy, work
-# What a pipeline imports.
-spacy.blank("en").add_pipe("sapbert_linker")
-left = [0]
-def pass_point(name):
-    left[0] -= 1
-    if not left[0]:
-        os.write(1, f"{name}\\n".encode())
-        os.kill(os.getpid(), signal.SIGKILL)
-def watch(owner, name):
-    real = getattr(owner, name)
-    def call(*args, **settings):
-        pass_point(f"before {name}")
-        done = real(*args, **settings)
-        pass_point(f"after {name}")
-        return done
-    setattr(owner, name, call)
-for owner, name in ((work, "link_block"), (work.pq, "write_table"), (Path, "replace")):
-    watch(owner, name)
-rng = random.Random(3)
-for points in [*(rng.randint(1, 9) for _ in range(int(sys.argv[5]))), 0]:
-    if not (child := os.fork()):
-        left[0] = points
-        link.main(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]), block=3)
-        os._exit(0)
-    status = os.waitpid(child, 0)[1]
-    expected = signal.SIGKILL if points else 0
-    assert status == expected, (points, status)
-"""
+class Killed(BaseException):
+    """Nothing catches it, and from there on no file operation works, so that it leaves what `kill -9` would."""
 
 
 @pytest.mark.parametrize("n_kills", [2, pytest.param(10, marks=pytest.mark.slow)])
-@pytest.mark.skipif(sys.platform != "linux", reason="forks behind the imports, which other systems do not allow")
-def test_kills_at_random_points_change_nothing(pipeline, world, whole, out, n_kills):
-    line = [sys.executable, "-c", KILLS, *map(str, (SCRIPTS, pipeline, world[0], out, n_kills))]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    points = [text for text in done.stdout.splitlines() if text.startswith(("before ", "after "))]
-    assert len(points) == n_kills and len(set(points)) >= min(n_kills, 4) - 1, points
-    assert "3 documents with errors" in done.stdout and read_files(out) == whole
+def test_kills_at_random_points_change_nothing(pipeline, world, whole, out, capsys, n_kills):
+    rng = random.Random(3)
+    for _ in range(n_kills):
+        with fault_at(rng.randint(0, 9), out, lasting=True, error=Killed), pytest.raises(Killed):
+            command.main(str(pipeline), world[0], out, block=3)
+    command.main(str(pipeline), world[0], out, block=3)
+    assert "3 documents with errors" in capsys.readouterr().out and read_files(out) == whole
 
 
 def test_a_folder_of_another_job_is_refused(pipeline, job, world, corpus, whole, tmp_path, out):
@@ -415,13 +374,6 @@ def test_the_command_names_bad_input_and_fails(pipeline, corpus, out, capsys):
             command.main(given, corpus, out, block=3)
         shown = " ".join(capsys.readouterr().out.split())
         assert ended.value.code == 1 and all(reason in shown for reason in reasons), shown
-
-
-def test_one_process_needs_pyarrow_and_says_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.delitem(sys.modules, "pyarrow.parquet")
-    with import_scripts("corpus"), pytest.raises(SystemExit, match="pip install 'pyarrow>=17'"):
-        import link  # noqa: F401
 
 
 def test_without_ray_actors_are_refused(job, corpus, out, monkeypatch):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import spacy
 import srsly
+from obo_files import make_obo
 from project_scripts import import_scripts
 from spacy.cli.package import package
 from spacy.tokens import Span
@@ -18,17 +19,10 @@ with import_scripts("demo"):
     import package as demo_package
 
 PROJECT = Path(__file__).parents[2] / "projects" / "demo"
-OBO = """format-version: 1.2
-data-version: hp/releases/2025-01-16
-
-[Term]
-id: HP:0000001
-name: All
-"""
 
 
 def test_a_package_has_versions_and_licences_of_its_sources(tmp_path):
-    (tmp_path / "hp.obo").write_text(OBO)
+    (tmp_path / "hp.obo").write_text(make_obo([("HP:0000001", "All")], "data-version: hp/releases/2025-01-16"))
     spacy.blank("en").to_disk(tmp_path / "pipeline")
     read_obo(tmp_path / "hp.obo").to_disk(tmp_path / "pipeline" / "sapbert_linker" / "terminology")
     demo_package.sources(PROJECT / "configs" / "meta.json", tmp_path / "pipeline", tmp_path / "meta.json")

@@ -7,66 +7,44 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import srsly
+from conftest import build_terminology
+from obo_files import make_obo
 from project_scripts import import_scripts
 from weasel.util import load_project_config
 
 from spacy_sapbert.lexicon.bridge import Bridge, make_keys
-from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
+from spacy_sapbert.terminology import Terminology, read_rrf
 
 with import_scripts("open_terminology"):
     import bridge
     import terminology as project
 
 PROJECT = Path(__file__).parents[2] / "projects" / "open_terminology"
+MONDO = [
+    (
+        *(
+            "MONDO:0005068",
+            "myocardial infarction",
+            'synonym: "heart attack" EXACT []',
+            "is_a: MONDO:0000001 ! disease",
+        ),
+        *('xref: DOID:5844 {source="MONDO:equivalentTo"}', "xref: UMLS:C0027051"),
+    ),
+    ("MONDO:0000001", "disease", "xref: DOID:4"),
+    ("MONDO:0000009", "seizure disorder", "xref: MESH:D1"),
+]
+DOID = [
+    (
+        *("DOID:5844", "myocardial infarction", r'def: "A disease | of the heart." [url:http\://x]'),
+        *('synonym: "infarct" EXACT []', "xref: MESH:D009203", "is_a: DOID:4"),
+    ),
+    ("DOID:4", "disease", "xref: UMLS_CUI:C0012634"),
+]
+HP = [("HP:0001658", "Myocardial infarction", "xref: UMLS:C0027051", "is_a: HP:0000118")]
 FILES = {
-    "mondo.obo": """format-version: 1.2
-data-version: releases/2025-06-03
-ontology: mondo
-
-[Term]
-id: MONDO:0005068
-name: myocardial infarction
-synonym: "heart attack" EXACT []
-xref: DOID:5844 {source="MONDO:equivalentTo"}
-xref: UMLS:C0027051
-is_a: MONDO:0000001 ! disease
-
-[Term]
-id: MONDO:0000001
-name: disease
-xref: DOID:4
-
-[Term]
-id: MONDO:0000009
-name: seizure disorder
-xref: MESH:D1
-""",
-    "doid.obo": """format-version: 1.2
-ontology: doid
-
-[Term]
-id: DOID:5844
-name: myocardial infarction
-def: "A disease | of the heart." [url:http\\://x]
-synonym: "infarct" EXACT []
-xref: MESH:D009203
-is_a: DOID:4
-
-[Term]
-id: DOID:4
-name: disease
-xref: UMLS_CUI:C0012634
-""",
-    "hp.obo": """format-version: 1.2
-data-version: hp/releases/2025-01-16
-ontology: hp
-
-[Term]
-id: HP:0001658
-name: Myocardial infarction
-xref: UMLS:C0027051
-is_a: HP:0000118
-""",
+    "mondo.obo": make_obo(MONDO, "data-version: releases/2025-06-03", "ontology: mondo"),
+    "doid.obo": make_obo(DOID, "ontology: doid"),
+    "hp.obo": make_obo(HP, "data-version: hp/releases/2025-01-16", "ontology: hp"),
 }
 
 
@@ -158,7 +136,6 @@ def test_a_bridge_has_names_sizes_and_words_that_tell_apart(folder):
 
 
 def test_words_that_tell_siblings_apart_are_learned():
-    builder = TerminologyBuilder()
     parts = ["hand", "foot", "knee", "hip", "wrist"]
     names = {
         f"{size} {part} {what}": f"{size[:2]}{part}{what}"
@@ -167,9 +144,7 @@ def test_words_that_tell_siblings_apart_are_learned():
         for what in ("bone", "nail")
     }
     names |= {f"big {part} {what}": f"la{part}{what}" for part in parts for what in ("bone", "nail")}
-    for name, id_ in names.items():
-        builder.add_name(id_, name)
-    terminology = builder.build()
+    terminology = build_terminology((id_, name) for name, id_ in names.items())
     contrasting, same = bridge.list_contrasts(terminology, np.ones(len(terminology), dtype=bool))
     made = Bridge(*np.zeros((3, 0), np.uint32), contrasting, same)
     assert made.tells_apart("small", "large") and made.tells_apart("long", "big") and made.tells_apart("hand", "foot")

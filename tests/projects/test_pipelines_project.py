@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import spacy
 import srsly
+from obo_files import make_obo
 from project_scripts import import_scripts
 from spacy.cli.package import package
 from spacy.tokens import DocBin
@@ -16,89 +17,35 @@ with import_scripts("pipelines"):
     import build as project
 
 OPEN_TERMINOLOGY = Path(__file__).parents[2] / "projects" / "open_terminology"
-HEADER = "format-version: 1.2\ndata-version: releases/2025-01-16\n"
-HPO = """
-[Term]
-id: HP:0000118
-name: Phenotypic abnormality
-xref: UMLS:C4021819
-
-[Term]
-id: HP:0001649
-name: Tachycardia
-synonym: "Racing heart" EXACT layperson []
-synonym: "Rapid heart beat" EXACT []
-alt_id: HP:0001648
-is_a: HP:0000118
-
-[Term]
-id: HP:0002027
-name: Abdominal pain
-synonym: "Belly pain" EXACT layperson []
-synonym: "Pain in abdomen" EXACT []
-is_a: HP:0000118
-
-[Term]
-id: HP:0012825
-name: Mild
-"""
-CL = """
-[Term]
-id: CL:0000000
-name: cell
-
-[Term]
-id: CL:0000540
-name: neuron
-is_a: CL:0000000
-
-[Term]
-id: GO:0008150
-name: biological process
-"""
-MONDO = """
-[Term]
-id: MONDO:0000001
-name: disease
-xref: UMLS:C0012634
-
-[Term]
-id: MONDO:0700096
-name: human disease
-is_a: MONDO:0000001
-
-[Term]
-id: MONDO:0005583
-name: non-human animal disease
-is_a: MONDO:0000001
-
-[Term]
-id: MONDO:0005244
-name: peripheral neuropathy
-is_a: MONDO:0700096
-
-[Term]
-id: MONDO:1011336
-name: septic shock, non-human animal
-synonym: "septic shock" EXACT []
-is_a: MONDO:0005583
-
-[Term]
-id: MONDO:1011337
-name: bluetongue
-is_a: MONDO:1011336
-"""
-DOID = """
-[Term]
-id: DOID:4
-name: disease
-xref: UMLS_CUI:C0012634
-
-[Term]
-id: DOID:0050117
-name: infection
-is_a: DOID:4
-"""
+HPO = [
+    ("HP:0000118", "Phenotypic abnormality", "xref: UMLS:C4021819"),
+    (
+        *("HP:0001649", "Tachycardia", "alt_id: HP:0001648", "is_a: HP:0000118"),
+        *('synonym: "Racing heart" EXACT layperson []', 'synonym: "Rapid heart beat" EXACT []'),
+    ),
+    (
+        *("HP:0002027", "Abdominal pain", "is_a: HP:0000118"),
+        *('synonym: "Belly pain" EXACT layperson []', 'synonym: "Pain in abdomen" EXACT []'),
+    ),
+    ("HP:0012825", "Mild"),
+]
+CL = [
+    ("CL:0000000", "cell"),
+    ("CL:0000540", "neuron", "is_a: CL:0000000"),
+    ("GO:0008150", "biological process"),
+]
+MONDO = [
+    ("MONDO:0000001", "disease", "xref: UMLS:C0012634"),
+    ("MONDO:0700096", "human disease", "is_a: MONDO:0000001"),
+    ("MONDO:0005583", "non-human animal disease", "is_a: MONDO:0000001"),
+    ("MONDO:0005244", "peripheral neuropathy", "is_a: MONDO:0700096"),
+    ("MONDO:1011336", "septic shock, non-human animal", 'synonym: "septic shock" EXACT []', "is_a: MONDO:0005583"),
+    ("MONDO:1011337", "bluetongue", "is_a: MONDO:1011336"),
+]
+DOID = [
+    ("DOID:4", "disease", "xref: UMLS_CUI:C0012634"),
+    ("DOID:0050117", "infection", "is_a: DOID:4"),
+]
 TEXT = "A racing heart and mild belly pain."
 
 
@@ -108,9 +55,14 @@ def folder(tmp_path):
     for name in ("configs", "scripts"):
         shutil.copytree(OPEN_TERMINOLOGY / name, tmp_path / "open" / name)
     (tmp_path / "open" / "assets").mkdir()
-    for name, text in (("hp", HPO), ("cl", CL)):
-        (tmp_path / "open" / "assets" / f"{name}.obo").write_text(HEADER + text, encoding="utf8")
+    add_ontologies(tmp_path, hp=HPO, cl=CL)
     return tmp_path
+
+
+def add_ontologies(folder, **ontologies):
+    for name, terms in ontologies.items():
+        text = make_obo(terms, "data-version: releases/2025-01-16")
+        (folder / "open" / "assets" / f"{name}.obo").write_text(text, encoding="utf8")
 
 
 def build(folder, name, documents=""):
@@ -200,8 +152,7 @@ def test_merged_ontologies_have_all_sources_and_their_roots_under_other_ids(fold
 
 @pytest.mark.parametrize("name", ["mondo_linker", "open_linker"])
 def test_diseases_of_animals_are_not_linked(folder, name):
-    for file, terms in (("mondo", MONDO), ("doid", DOID)):
-        (folder / "open" / "assets" / f"{file}.obo").write_text(HEADER + terms, encoding="utf8")
+    add_ontologies(folder, mondo=MONDO, doid=DOID)
     merge_ontologies(folder)
     build(folder, name)
     nlp = spacy.load(folder / "output" / name)

@@ -6,10 +6,12 @@ import shlex
 import subprocess
 import sys
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import typer
+from project_scripts import import_scripts
 from weasel.util import load_project_config
 
 from training.cli import app
@@ -151,6 +153,23 @@ def test_scripts_and_configs_exist_and_are_dependencies(folder):
         for file in files:
             assert (folder / file).is_file(), file
         assert {file for file in files if file.startswith("scripts/")} <= set(command.get("deps", [])), command["name"]
+
+
+@pytest.mark.parametrize(
+    "project, script, package, told",
+    [
+        ("corpus", "link", "pyarrow", "pip install 'pyarrow>=17'"),
+        ("service", "serve", "uvicorn", "uvicorn.*requirements.txt"),
+        ("service", "serve", "cassis", "cassis.*requirements.txt"),
+    ],
+)
+def test_a_missing_package_is_said_in_one_line(monkeypatch, project, script, package, told):
+    for name in [name for name in sys.modules if name.startswith(f"{package}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with import_scripts(project), pytest.raises(SystemExit, match=told) as stopped:
+        import_module(script)
+    assert "\n" not in str(stopped.value)
 
 
 def test_learning_says_how_to_install_training(tmp_path):

@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -11,13 +10,12 @@ import numpy as np
 import polars as pl
 import pytest
 import spacy
-from project_scripts import import_scripts
+from project_scripts import import_scripts, list_lines
 from spacy.cli import app as spacy_cli
 from spacy.tokens import Span
 from thinc.api import Config
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from typer.testing import CliRunner
-from weasel.util import load_project_config
 
 from spacy_sapbert.reranker.prior import CHANCE
 from training.cli import app as training_cli
@@ -53,12 +51,8 @@ def call(words):
 
 def run(command, **variables):
     """Run a command or a workflow of the project, in the working folder."""
-    given = {f"vars.{key}": value for key, value in variables.items()}
-    config = load_project_config(PROJECT, overrides=given)
-    scripts = {entry["name"]: entry["script"] for entry in config["commands"]}
-    for step in config["workflows"].get(command, [command]):
-        for line in scripts[step]:
-            call(shlex.split(line))
+    for words in list_lines(PROJECT, command, **variables):
+        call(words)
 
 
 @pytest.fixture(scope="module")

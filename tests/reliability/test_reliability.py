@@ -1,16 +1,13 @@
 """Faults, kills and threads leave the old or the new. With --slow in their long form.
 
-RELIABILITY_MINUTES, 10 by default, is the length of the long soak, and RELIABILITY_KILLS, 50, the number of kills.
+RELIABILITY_MINUTES, 10 by default, is the length of the long soak.
 """
 
 import os
 import random
 import shutil
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from injection import count_operations, fault_at, limited_files
@@ -100,16 +97,6 @@ def test_loading_and_building_with_any_fault_leave_the_old_or_the_new_linker(
         run()
         assert stored <= {path.name for path in (folder / "vectors").glob("*")}, name
         assert describe(old) == expected[1] == describe_saved(folder), name
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs kill -9")
-def test_kills_leave_the_old_or_the_new(tmp_path, is_long):
-    kills = os.environ.get("RELIABILITY_KILLS", "50") if is_long else "2"
-    command = [sys.executable, str(Path(__file__).with_name("kills.py")), str(tmp_path), kills]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("killed at") == int(kills)
 
 
 class World:

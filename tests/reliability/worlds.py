@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from conftest import make_tokenizer
+from conftest import build_terminology, make_tokenizer
 from spacy.vocab import Vocab
 
 from spacy_sapbert.encoder.shim import build_name_encoder_v1
 from spacy_sapbert.index import Index
 from spacy_sapbert.linker import SapbertLinker
-from spacy_sapbert.terminology import Terminology, TerminologyBuilder
+from spacy_sapbert.terminology import Terminology
 from training.encoders.export import write_static_encoder
 
 # No two contradict each other, so the best few of a mention are the first of all.
@@ -35,11 +35,8 @@ def make_name(rng: random.Random) -> str:
 
 def make_terminology(prefix: str, n_concepts: int = 12) -> Terminology:
     """Make a terminology whose ids tell where they come from."""
-    rng, builder = random.Random(prefix), TerminologyBuilder()
-    for number in range(n_concepts):
-        for _ in range(3):
-            builder.add_name(f"{prefix}{number:03d}", make_name(rng))
-    return builder.build()
+    rng = random.Random(prefix)
+    return build_terminology({f"{prefix}{n:03d}": [make_name(rng) for _ in range(3)] for n in range(n_concepts)})
 
 
 def make_linker(**given: Any) -> SapbertLinker:

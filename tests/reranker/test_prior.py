@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 import spacy
+from conftest import build_terminology
 from hypothesis import given
 from hypothesis import strategies as st
 from reranking import add_reranker, make_examples
@@ -20,17 +21,8 @@ from spacy_sapbert.lexicon.bridge import FILE, Bridge, get_bridge, make_keys
 from spacy_sapbert.lexicon.contradictions import PENALTY
 from spacy_sapbert.reranker import prior
 from spacy_sapbert.reranker.prior import BEFORE_TRAINING, BRIDGE, CHANCE, CHECKED, MIN_CHANCE, SIZE, WINDOW
-from spacy_sapbert.terminology import TerminologyBuilder, read_obo
+from spacy_sapbert.terminology import read_obo
 from spacy_sapbert.text import normal_words
-
-
-def make_terminology(*concepts, parents=None):
-    builder = TerminologyBuilder()
-    for id_, *names in concepts:
-        builder.add_concept(id_, canonical_name=names[0], parents=(parents or {}).get(id_, ()))
-        for name in names:
-            builder.add_name(id_, name)
-    return builder.build()
 
 
 def make_pipeline(terminology, **settings):
@@ -39,12 +31,14 @@ def make_pipeline(terminology, **settings):
     return nlp, add_reranker(nlp, **settings)
 
 
-DISEASES = make_terminology(
-    ("K", "Kidney Diseases", "Disease, Kidney"),
-    ("F", "Nephropathy, Familial", "Familial nephropathy with gout"),
-    ("H", "Tachycardia", "Fast heart rate"),
-    ("L", "Leukopenia", "Low white cell count"),
-    ("C", "Breast Neoplasms", "Breast Cancer"),
+DISEASES = build_terminology(
+    {
+        "K": ["Kidney Diseases", "Disease, Kidney"],
+        "F": ["Nephropathy, Familial", "Familial nephropathy with gout"],
+        "H": ["Tachycardia", "Fast heart rate"],
+        "L": ["Leukopenia", "Low white cell count"],
+        "C": ["Breast Neoplasms", "Breast Cancer"],
+    }
 )
 
 
@@ -187,7 +181,7 @@ ORDINARY = ("Gout", "rash", "Acne", "Diabetes", "Gastritis")
 
 @pytest.fixture(scope="module")
 def acronyms():
-    terminology = make_terminology(*((name, f"Concept {name}", name) for name in (*ACRONYMS, *ORDINARY)))
+    terminology = build_terminology({name: [f"Concept {name}", name] for name in (*ACRONYMS, *ORDINARY)})
     return make_pipeline(terminology)[0]
 
 
@@ -233,10 +227,10 @@ def test_probabilities_can_be_calibrated_without_training(tmp_path):
 @pytest.mark.parametrize(
     "terminology",
     [
-        make_terminology(("A", "Asthma")),
-        make_terminology(("A", "Asthma"), ("B", "Bronchial asthma"), parents={"A": ["B"], "B": ["A"]}),
-        make_terminology(("A", "Asma"), ("D", "Dolor de cabeza", "Cefalea"), ("P", "高血圧")),
-        make_terminology(("X", "?!", "1"), ("Y", "not"), ("Z", "a" * 900)),
+        build_terminology({"A": ["Asthma"]}),
+        build_terminology({"A": ["Asthma"], "B": ["Bronchial asthma"]}, parents={"A": ["B"], "B": ["A"]}),
+        build_terminology({"A": ["Asma"], "D": ["Dolor de cabeza", "Cefalea"], "P": ["高血圧"]}),
+        build_terminology({"X": ["?!", "1"], "Y": ["not"], "Z": ["a" * 900]}),
     ],
     ids=["one concept", "a circle", "other languages", "no words"],
 )
@@ -270,7 +264,7 @@ def phenotypes():
         if not wanted.isdisjoint(normal_words(name))
     }
     kept = [everything[everything.concepts["id"][row]] for row in sorted(rows)]
-    return make_terminology(*((concept.id, concept.canonical_name, *concept.names) for concept in kept))
+    return build_terminology({concept.id: [concept.canonical_name, *concept.names] for concept in kept})
 
 
 def list_swapped(terminology, n=300):

@@ -179,15 +179,6 @@ def test_ids_of_others_stay_without_overwrite_and_no_id_is_set_without_set_kb_id
     assert reranker.name and doc.ents[0]._.kb_probability > 0.5
 
 
-def test_documents_are_decided_alike_in_batches_and_processes(trained):
-    def decide(docs):
-        return [[(ent.kb_id_, round(ent._.kb_probability, 4)) for ent in doc.ents] for doc in docs]
-
-    texts = ["a cold and insomnia", "hypertension", "nothing", "heart attack and cold"]
-    for options in ({"batch_size": 2}, {"n_process": 2, "batch_size": 2}):
-        assert decide(trained.pipe(texts, **options)) == decide(map(trained, texts))
-
-
 def test_a_reranker_decides_on_what_the_linker_has_left_without_an_id(trained):
     trained.get_pipe("sapbert_linker").threshold = 1.0
     for set_nil, overwrite in ((False, True), (True, True), (True, False)):

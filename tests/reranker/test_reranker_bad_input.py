@@ -60,17 +60,6 @@ def test_documents_without_annotations_teach_nothing(make_nlp):
     assert reranker.learned is learned
 
 
-def test_one_concept_only(make_nlp):
-    nlp = make_nlp()
-    linker = nlp.get_pipe("sapbert_linker")
-    linker.remove_concepts([id_ for id_ in linker.terminology.concepts["id"] if id_ != "C0009443"])
-    texts = [("a common cold", {"common cold": "C0009443"}), ("a xyzzy", {"xyzzy": "NIL"})]
-    add_reranker(nlp, make_examples(nlp, texts))
-    train(nlp, make_examples(nlp, texts), steps=30)
-    ents = [nlp(text).ents[0] for text, _ in texts]
-    assert [ent.kb_id_ for ent in ents] == ["C0009443", ""] and all(ent._.kb_probability > 0.5 for ent in ents)
-
-
 @pytest.mark.filterwarnings("ignore:The reranker .* was calibrated on only")
 def test_mentions_that_cannot_be_names_are_nil_and_labels_may_be_new_or_not_linked(make_nlp):
     nlp = make_nlp(skip_labels=["SKIPPED"])

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 import spacy
 from conftest import CONCEPTS, build_terminology
-from found_rows import list_hits
+from found_rows import ExactEncoder, list_hits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.candidates import ConceptFilter
-from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import pack_with, unpack_with
 from spacy_sapbert.index import Index, ScannIndex
 from spacy_sapbert.retrieval.edits import with_names, with_removed
@@ -28,20 +27,6 @@ PAIRS = st.tuples(st.sampled_from([f"C{i}" for i in range(12)]), st.sampled_from
 ADDING = st.tuples(st.just("add"), st.lists(PAIRS, min_size=1, max_size=12))
 REMOVING = st.tuples(st.sampled_from(["remove", "remove names"]), st.lists(st.integers(0, 11), max_size=4))
 COPYING = st.tuples(st.sampled_from(["disk", "bytes", "pickle"]), st.none())
-
-
-class ExactEncoder(EncoderShim):
-    """Gives each token sequence a vector of small fractions, whose products have no rounding errors."""
-
-    encoded = 0
-
-    def encode_tokens(self, tokens, *, batch_size=256):
-        self.encoded += len(tokens)
-        vectors = np.empty((len(tokens), self.width), dtype=np.float32)
-        for row, ids in enumerate(tokens):
-            seed = [int(token) for token in ids]
-            vectors[row] = np.random.default_rng(seed).integers(-256, 257, size=self.width) / 256
-        return vectors
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,8 @@ import random
 
 import numpy as np
 import pytest
-from found_rows import list_hits
+from conftest import load_encoder
+from found_rows import ExactEncoder, list_above, list_hits
 from injection import check_damage
 
 from spacy_sapbert.candidates import ConceptFilter
@@ -18,20 +19,29 @@ from spacy_sapbert.terminology import TerminologyBuilder
 
 WORDS = ["heart", "cold", "acute", "attack", "skin", "type", "one", "two", "pain", "a", "b"]
 SOURCES = ["A", "B", "A|B", "B", "B|C"]
+KINDS = ["EXACT", "RELATED", "", "NARROW abbreviation"]
 
 
 @pytest.fixture(scope="module")
 def encoder(encoder_folder):
-    shim = EncoderShim({}, "fp32")
-    shim.load(encoder_folder)
-    return shim
+    return load_encoder(encoder_folder)
 
 
-def make_terminology(names):
-    """Build a terminology from (concept, name, preferred)."""
+class BagEncoder(ExactEncoder):
+    """Gives names with the same tokens in any order one vector."""
+
+    def encode_tokens(self, tokens, *, batch_size=256):
+        return super().encode_tokens([sorted(ids) for ids in tokens])
+
+
+def make_terminology(names, parents=()):
+    """Build a terminology from (concept, name, preferred), and (concept, parents)."""
     builder = TerminologyBuilder()
     for i, (concept, name, preferred) in enumerate(names):
-        builder.add_name(concept, name, preferred=preferred, source=SOURCES[i % len(SOURCES)])
+        source, kind = SOURCES[i % len(SOURCES)], KINDS[i % len(KINDS)]
+        builder.add_name(concept, name, preferred=preferred, source=source, term_type=kind)
+    for concept, ids in parents:
+        builder.add_concept(concept, parents=ids)
     return builder.build()
 
 
@@ -43,7 +53,9 @@ def random_terminology(rng, concepts=40, names=160):
         name = rng.choice([str.lower, str.upper, str.title, lambda text: text.replace(" ", "  ")])(name)
         concept = i if i < concepts else min(rng.randrange(concepts), rng.randrange(concepts))
         rows.append((f"C{concept:03d}", name, rng.random() < 0.3))
-    return make_terminology(rows)
+    # Some have no parents, or unknown ones, and some are above each other.
+    parents = [[f"C{rng.randrange(concepts + 5):03d}" for _ in range(rng.randrange(3))] for _ in range(concepts)]
+    return make_terminology(rows, [(f"C{concept:03d}", ids) for concept, ids in enumerate(parents)])
 
 
 # The vectors of strings that were encoded for the comparison.
@@ -51,15 +63,17 @@ VECTORS = {}
 
 
 def embed(encoder, strings):
-    missing = [string for string in dict.fromkeys(strings) if string not in VECTORS]
-    VECTORS.update(zip(missing, encoder.encode(missing) if missing else (), strict=True))
-    return np.array([VECTORS[string] for string in strings])
+    keys = [(type(encoder), string) for string in strings]
+    missing = [key for key in dict.fromkeys(keys) if key not in VECTORS]
+    VECTORS.update(zip(missing, encoder.encode([string for _, string in missing]) if missing else (), strict=True))
+    return np.array([VECTORS[key] for key in keys])
 
 
-def naive_search(terminology, encoder, text, k, allowed=None, sources=()):
+def naive_search(terminology, encoder, text, k, reported, allowed=None, sources=()):
     """Compare with all names, or with those in the mask `allowed`. Earlier `sources` come first.
 
-    Give (score, rank, concept, rows of the names that may be reported), best first.
+    Give (score, rank, concept, rows of the names that may be reported), best first. Of several, the one that has been
+    `reported` for the concept decides about ties.
     """
     strings = terminology.names["name"].to_list()
     preferred = terminology.names["preferred"].to_list()
@@ -72,7 +86,7 @@ def naive_search(terminology, encoder, text, k, allowed=None, sources=()):
     for row, owner in enumerate(owners):
         if allowed is not None and not allowed[row]:
             continue
-        best[owner] = max(best.get(owner, -2.0), cosines[plain[row]])
+        best[owner] = max(best.get(owner, -np.inf), cosines[plain[row]])
     ranked = []
     for owner, score in best.items():
         rows = [row for row in range(len(strings)) if owners[row] == owner and cosines[plain[row]] > score - 1e-6]
@@ -89,16 +103,18 @@ def naive_search(terminology, encoder, text, k, allowed=None, sources=()):
             if sum(map(len, groups)) >= k:
                 break
             groups.append([item])
-    canonical = terminology.concepts["canonical_name"].to_list()
 
     def place(item):
-        _, (is_other, is_synonym), owner, rows = item
-        name, given = strings[rows[0]].lower(), terminology.names["source"][rows[0]].split("|")
-        is_other_case = name == text.lower() and not own_case_forms(strings[rows[0]]) & own_case_forms(text)
-        source = min([place for place, one in enumerate(sources) if one in given], default=9)
-        keys = name != text.lower(), name != canonical[owner].lower(), is_other_case, is_synonym, source
-        # No concept has parents here.
-        return *keys, is_other, owner
+        _, (_, is_synonym), owner, rows = item
+        row = terminology.names.row(reported.get(owner, rows[0]), named=True)
+        given = terminology.concept(owner)
+        name, lowered = row["name"], row["name"].lower()
+        is_other_case = lowered == text.lower() and not own_case_forms(name) & own_case_forms(text)
+        is_lesser = is_synonym and row["term_type"].startswith(("RELATED", "NARROW"))
+        source = min([place for place, one in enumerate(sources) if one in row["source"].split("|")], default=9)
+        keys = lowered != text.lower(), lowered != given.canonical_name.lower(), is_other_case, is_synonym, is_lesser
+        # Those without known parents are the last, because nothing is known of them.
+        return *keys, source, name != text, len(list_above(terminology, given.id)) - 1 or 99, owner
 
     return [item for group in groups for item in sorted(group, key=place)]
 
@@ -113,15 +129,19 @@ def assert_equals_naive(retriever, encoder, texts, k, concept_filter=None):
     assert len(found) == len(texts)
     for text, hits in zip(texts, found, strict=True):
         sources = () if concept_filter is None else concept_filter.source_order
-        expected = naive_search(retriever.terminology, encoder, text, k, allowed, sources)
+        reported = {hit.concept: hit.name for hit in hits}
+        expected = naive_search(retriever.terminology, encoder, text, k, reported, allowed, sources)
         assert [hit.concept for hit in hits] == [owner for _, _, owner, _ in expected], text
         np.testing.assert_allclose([hit.score for hit in hits], [item[0] for item in expected], atol=1e-5)
         for hit, (_, _, _, rows) in zip(hits, expected, strict=True):
             assert hit.name in rows
 
 
+@pytest.mark.parametrize("kind", [EncoderShim, BagEncoder])
 @pytest.mark.parametrize("seed, chunk, batch_size", [(0, 7, 3), (1, 10**6, 256)])
-def test_search_equals_comparing_with_every_name(encoder, monkeypatch, seed, chunk, batch_size):
+def test_search_equals_comparing_with_every_name(encoder_folder, monkeypatch, kind, seed, chunk, batch_size):
+    encoder = kind({}, "fp32")
+    encoder.load(encoder_folder)
     monkeypatch.setattr("spacy_sapbert.retrieval.encoding.CHUNK", chunk)
     rng = random.Random(seed)
     terminology = random_terminology(rng)
@@ -154,6 +174,7 @@ def strategy(request, monkeypatch):
     "fields",
     [
         {"sources": ["C"]},
+        {"sources": ["C", "B", "A"]},
         {"ids": [f"C{i:03d}" for i in range(0, 40, 4)], "sources": ["B"]},
         {"ids": ["C003"], "languages": ["ENG"]},
     ],
