@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -66,11 +67,10 @@ def read_all(ontologies: Path, assets: Path, output: Path) -> None:
 
 def find_file(ontology: dict[str, Any], assets: Path) -> Path | None:
     """Find the file of an ontology, among the assets or in a package that carries it."""
-    places = [assets / ontology["file"]]
-    spec = find_spec(ontology["package"]) if "package" in ontology else None
-    for folder in (spec.submodule_search_locations if spec else None) or ():
-        places.append(Path(folder) / ontology["package_file"])
-    return next((path for path in places if path.is_file()), None)
+    file = assets / ontology["file"]
+    if not file.is_file() and "package" in ontology and find_spec(ontology["package"]):
+        file = Path(str(files(ontology["package"]) / ontology["package_file"]))
+    return file if file.is_file() else None
 
 
 def why_missing(ontology: dict[str, Any], assets: Path) -> str:
