@@ -1,3 +1,10 @@
+"""Definitions of short forms in texts, their occurrences, and what components of other libraries leave."""
+
+import sys
+from bisect import bisect_right
+from collections import defaultdict
+from pathlib import Path
+
 import pytest
 import spacy
 from hypothesis import given, settings
@@ -5,7 +12,9 @@ from hypothesis import strategies as st
 from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc, Span
 
+from spacy_sapbert.abbreviations import component
 from spacy_sapbert.abbreviations.component import (
+    SchwartzHearst,
     abbreviations_by_start,
     expand_abbreviations,
     get_abbreviations,
@@ -247,16 +256,39 @@ def check(doc):
     expand(doc)
 
 
-PIECES = "( ) [ ] (HS) [HSP] (sp) heat shock protein HS HSP hs-p 1 β .".split()
+def find_occurrences_simply(doc, definitions):
+    """Look through all definitions of a short form at each of its occurrences."""
+    by_short = defaultdict(list)
+    for definition in sorted(definitions):
+        by_short[doc.text[definition.short_start : definition.short_end]].append(definition)
+    lengths = sorted({len(short) for short in by_short}, reverse=True)
+    token_ends = {token.idx + len(token) for token in doc}
+    rows, done = [], 0
+    for start in (token.idx for token in doc):
+        for end in (start + length for length in lengths):
+            if start >= done and end in token_ends and doc.text[start:end] in by_short:
+                known = by_short[doc.text[start:end]]
+                at = max(0, bisect_right([d.short_start for d in known], start) - 1)
+                rows.append([start, end, known[at].long_start, known[at].long_end])
+                done = end
+    return rows
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.text() | st.lists(st.sampled_from(PIECES + [" "] * 10) | st.text(max_size=3)).map("".join))
-def test_random_text(nlp, text):
-    check(nlp(text))
+PIECES = "( ) [ ] ; , (HS) [HSP] (sp) (HS;x) a(HS) heat shock protein HS HSP hs-p 1 β . HS(heat)".split()
+DEFINED = ["heat shock (HS)", "hot soup (HS)", "HS (high score)", "heat shock protein (HSP)", "HS", "HSP", "HSP-HS"]
+TEXTS = st.lists(st.sampled_from(PIECES + DEFINED * 3 + [" ", "; ", "  "]) | st.text(max_size=3), max_size=40)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=300)
+@given(st.text() | TEXTS.map(" ".join) | TEXTS.map("".join))
+def test_occurrences_are_those_of_a_simple_form_that_is_slower_on_long_texts(nlp, text):
+    doc = nlp(text)
+    check(doc)
+    expected = find_occurrences_simply(doc, list(component.find_definitions(doc, doc.text)))
+    assert [list(row) for row in doc._.abbreviation_offsets] == expected
+
+
+@settings(max_examples=100)
 @given(
     st.lists(st.sampled_from(PIECES), max_size=15).map(" ".join),
     st.lists(st.sampled_from("bcdfgklmnpqrvwxz"), min_size=2, max_size=10, unique=True),
@@ -269,3 +301,46 @@ def test_initials_are_always_found(nlp, noise, initials, data):
     doc = nlp(f"{noise} . {text} {short}")
     check(doc)
     assert pairs(doc)[-2:] == [(short, long_form)] * 2
+
+
+def count_steps(text):
+    """Count the instructions of Python that the component runs for a text."""
+    doc, detector = Doc(spacy.blank("xx").vocab, words=text.split()), SchwartzHearst()
+    folder, steps = str(Path(component.__file__).parent), 0
+
+    def trace(frame, event, argument):
+        nonlocal steps
+        if not frame.f_code.co_filename.startswith(folder):
+            return None
+        frame.f_trace_opcodes = True
+        steps += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        detector(doc)
+        list(get_abbreviations(doc))
+        abbreviations_by_start(doc)
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: "alpha beta gamma ( ABG ) " * n,
+        lambda n: "alpha beta gamma (ABG) " * n,
+        lambda n: "".join(f"alpha beta gamma ( A{chr(97 + i % 26)}G ) ABG " for i in range(n)),
+        lambda n: "; " * n + "ab(CD)" * n,
+        lambda n: "x" + " ;" * n + "(CD)" * n,
+        lambda n: "ABG ( alpha beta gamma ) ABG " * n,
+        lambda n: "( ABG ABG ) " * n,
+        lambda n: "(" * n + "ABG" + ")" * n,
+        lambda n: "acgt" * n + "(TGX)" * n,
+    ],
+)
+def test_four_times_the_text_takes_four_times_the_steps(make):
+    small, large = (count_steps(make(n)) for n in (40, 160))
+    assert 0 < large < 4.2 * small

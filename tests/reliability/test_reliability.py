@@ -8,10 +8,11 @@ import random
 import shutil
 import threading
 import time
+from itertools import accumulate, pairwise
 
 import pytest
 from injection import count_operations, fault_at, limited_files
-from spacy.tokens import Doc, Span
+from linked import make_doc
 from worlds import describe, describe_saved, list_unfinished, make_encoder, make_linker, make_name, make_terminology
 
 from spacy_sapbert.retrieval import encoding
@@ -40,6 +41,16 @@ def list_faults(n_operations, folder, is_long):
         yield f"files of at most {size} bytes", limited_files(size)
 
 
+def run_with(fault, run):
+    """Call a function during a fault, and return the error that it raises, if any."""
+    try:
+        with fault:
+            run()
+    except Exception as error:  # libraries turn failed writes into errors of their own
+        return error
+    return None
+
+
 def test_saving_with_any_fault_leaves_the_old_or_the_new_pipeline(states, tmp_path, is_long):
     old, new = states
     good, folder = tmp_path / "good", tmp_path / "p"
@@ -50,12 +61,7 @@ def test_saving_with_any_fault_leaves_the_old_or_the_new_pipeline(states, tmp_pa
     for name, fault in list_faults(n_operations, folder, is_long):
         shutil.rmtree(folder)
         shutil.copytree(good, folder)
-        error = None
-        try:
-            with fault:
-                new.to_disk(folder)
-        except Exception as caught:  # libraries turn failed writes into errors of their own
-            error = caught
+        error = run_with(fault, lambda: new.to_disk(folder))
         found = [describe(old), describe(new)].index(describe_saved(folder))
         assert found == 1 or error is not None, name
         outcomes.add(found)
@@ -85,12 +91,7 @@ def test_loading_and_building_with_any_fault_leave_the_old_or_the_new_linker(
     for name, fault in list_faults(n_operations, folder, is_long):
         shutil.rmtree(folder / "vectors", ignore_errors=True)
         old = make_linker().from_bytes(data)
-        error = None
-        try:
-            with fault:
-                run()
-        except Exception as caught:  # as above
-            error = caught
+        error = run_with(fault, run)
         # What cannot be read may not matter; but then all the rest has to be there.
         assert describe(old) == expected[0 if error else 1], (name, error)
         stored = {path.name for path in (folder / "vectors").glob("vectors-*.npy")}
@@ -144,10 +145,8 @@ class World:
         since, docs = self.ended, []
         for _ in range(4):
             probes = rng.sample(self.probes, 3)
-            doc = Doc(self.linker.vocab, words=" ".join(probes).split())
-            ends = [sum(len(probe.split()) for probe in probes[: n + 1]) for n in range(len(probes))]
-            doc.set_ents([Span(doc, start, end, label="X") for start, end in zip([0, *ends], ends, strict=False)])
-            docs.append(doc)
+            bounds = accumulate((len(probe.split()) for probe in probes), initial=0)
+            docs.append(make_doc(self.linker.vocab, " ".join(probes), *pairwise(bounds)))
         for doc in self.linker.pipe(docs, batch_size=2):
             self.check({ent.text: ent._.kb_candidates for ent in doc.ents}, since)
 

@@ -96,3 +96,10 @@ def test_codes_of_one_source_come_without_it_and_those_of_all_as_stored():
         assert terminology.codes("C0", source) == ()
     with pytest.raises(KeyError, match="No concept with the id"):
         terminology.codes("C9", "MSH")
+
+
+@pytest.mark.parametrize("key", ["ids", "types", "sources", "languages", "label_types", "not_below"])
+def test_filters_take_lists_of_strings_only(key):
+    for value in ([None], ["C1", 5], "C1", [b"C1"]):
+        with pytest.raises(ValueError, match=rf"{key}.*a list of strings"):
+            ConceptFilter(**{key: value})
