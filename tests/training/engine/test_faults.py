@@ -1,13 +1,27 @@
-"""Runs that diverge, share a folder, lose a checkpoint, do not fit their checkpoints or are launched wrongly."""
+"""Runs that learn nothing, diverge, share a folder, lose a checkpoint, do not fit it or are launched wrongly."""
 
 import json
 from functools import partial
 from pathlib import Path
 
 import pytest
+import srsly
 import torch
+from pair_rows import build
 from safetensors.torch import load_file
-from small_runs import assert_same_course, copy, final_weights, losses, make, make_any, terminology, whole, world
+from small_runs import (
+    MENTIONS,
+    assert_same_course,
+    copy,
+    final_weights,
+    losses,
+    make,
+    make_any,
+    terminology,
+    whole,
+    world,
+    write_triples_of,
+)
 
 from spacy_sapbert.encoder.transformer import forward
 from training.data.run_folder import LOCK_FILE
@@ -18,6 +32,38 @@ from training.methods.sapbert import Sapbert
 
 # Fixtures.
 __all__ = ["copy", "make", "make_any", "terminology", "whole", "world"]
+
+
+WRITERS = {
+    "texts": lambda path, text: path.write_text(text, errors="surrogateescape"),
+    "dictionary": lambda path, text: path.write_text(text),
+    "mentions": srsly.write_jsonl,
+    "terminology": lambda path, names: build(names).to_disk(path),
+    "triples": lambda path, rows: write_triples_of(rows, path),
+}
+
+
+@pytest.mark.parametrize(
+    "method, name, content, message",
+    [
+        ("sapbert", "pairs", None, r"pairs\.json"),
+        ("static", "texts", None, "No such file.*here"),
+        ("static", "texts", "\n \n", "no string in .*here"),
+        ("static", "texts", "\udcff", "here is not UTF-8"),
+        ("biosyn", "dictionary", "\n", "has no name to compare"),
+        ("biosyn", "mentions", MENTIONS[3:6], "no mention to train on.*of 3 mentions, 2 are composite, 1 have no id"),
+        ("biosyn", "mentions", MENTIONS[-1:], "nothing can be learned.*1 have an id that"),
+        ("coder", "triples", [(head, "RO", 11) for head in range(8)], "All 8 triples.*C011"),
+        ("coder_plusplus", "terminology", {"C1": ["cold", "flu", "pain"]}, "3 distinct names of 1 concepts"),
+        ("coder_plusplus", "terminology", {"C1": ["cold"], "C2": ["flu"], "C3": ["pain"]}, "0 with synonyms"),
+        ("coder_plusplus", "terminology", {"C1": ["cold", "flu"], "C2": ["pain"]}, "each needs 3 neighbours"),
+    ],
+)
+def test_data_with_nothing_to_learn_are_refused(make_any, tmp_path, method, name, content, message):
+    if content is not None:
+        WRITERS[name](tmp_path / "here", content)
+    with pytest.raises((ValueError, OSError), match=message):
+        train(make_any(method, paths={name: str(tmp_path / "here")}))
 
 
 def list_steps(settings):

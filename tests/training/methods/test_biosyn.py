@@ -11,7 +11,7 @@ import torch
 from accelerate import Accelerator
 from hypothesis import given
 from hypothesis import strategies as st
-from small_runs import DICTIONARY, FILES, MENTIONS, assert_same_course, make_any, terminology, world, write_mentions
+from small_runs import assert_same_course, make_any, terminology, world
 
 from training.encoders.embeddings import Embeddings
 from training.engine.run import train
@@ -174,17 +174,3 @@ def test_a_run_goes_on_as_if_it_had_not_been_stopped(make):
     assert stopped.training["epochs"] == 1 / 4 and stopped.training["of_epochs"][0]["steps"] == 1
     assert train(parts).training["of_epochs"] == expected.training["of_epochs"]
     assert_same_course(whole, parts)
-
-
-@pytest.mark.parametrize(
-    "mentions, dictionary, message",
-    [
-        (MENTIONS, "\n", "has no name to compare"),
-        (MENTIONS[3:6], DICTIONARY, "no mention to train on.*of 3 mentions, 2 are composite, 1 have no id"),
-        (MENTIONS[-1:], DICTIONARY, "nothing can be learned.*1 have an id that"),
-    ],
-)
-def test_nothing_to_learn_from_is_an_error(make, tmp_path, mentions, dictionary, message):
-    write_mentions(tmp_path, mentions, dictionary)
-    with pytest.raises(ValueError, match=message):
-        train(make(paths={name: str(tmp_path / file) for name, file in FILES["biosyn"].items()}))

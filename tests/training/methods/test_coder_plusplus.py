@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from conftest import load_encoder
-from pair_rows import build
 from small_runs import assert_same_course, kill_at, make_any, naive_loss, terminology, world
 
 from training.data.run_folder import RunFolder
@@ -167,17 +166,3 @@ def test_neighbours_that_are_gone_are_not_replaced_by_others(make):
     shutil.rmtree(Path(settings.paths.output) / "neighbours")
     with pytest.raises(FileNotFoundError, match=r"step 1 .*step 0"):
         train(make())
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        ({"C1": ["cold", "heart attack", "pain"]}, "3 distinct names of 1 concepts"),
-        ({"C1": ["cold"], "C2": ["heart attack"], "C3": ["pain"], "C4": ["liver"]}, "0 with synonyms"),
-        ({"C1": ["cold", "heart attack"], "C2": ["pain"]}, "each needs 3 neighbours"),
-    ],
-)
-def test_names_with_nothing_to_learn_are_refused(make, tmp_path, names, message):
-    build(names).to_disk(tmp_path / "few")
-    with pytest.raises(ValueError, match=message):
-        train(make(paths={"terminology": str(tmp_path / "few")}))

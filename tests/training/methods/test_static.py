@@ -169,17 +169,7 @@ def test_vectors_of_the_teacher_are_computed_once(make, monkeypatch):
     build(settings)
 
 
-def test_nothing_to_learn_is_an_error(make, tmp_path, encoder_folder):
-    with pytest.raises(OSError, match=r"pairs\.json"):
-        train(make(paths={"pairs": str(tmp_path)}))
-    (tmp_path / "empty.txt").write_text("\n \n")
-    with pytest.raises(ValueError, match="no string in .*empty.txt"):
-        train(make(paths={"texts": str(tmp_path / "empty.txt")}))
-    with pytest.raises(FileNotFoundError):
-        train(make(paths={"texts": str(tmp_path / "missing.txt")}))
-    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match="binary.txt is not UTF-8"):
-        train(make(paths={"texts": str(tmp_path / "binary.txt")}))
+def test_tables_are_no_wider_than_the_teacher_and_do_without_its_vectors(make):
     with pytest.raises(ValueError, match="table.width is 33,.*at most 32, the width of the teacher"):
         train(make(table={"width": 33}))
     # Without weights, nothing of them is needed.
