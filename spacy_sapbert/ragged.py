@@ -99,6 +99,19 @@ def unpack_lists(parts: Sequence[bytes], dtype: np.dtype[Any]) -> tuple[list[np.
     return [np.ascontiguousarray(rows[name]) for name in dtype.names or ()], offsets
 
 
+def find_places(ordered: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Find the places of values in an array, as keys of lists are found.
+
+    ordered (ndarray): Distinct values, ascending.
+    wanted (ndarray): The values to find.
+    RETURNS (ndarray): Their places; -1 where there is none.
+    """
+    if not len(ordered):
+        return np.full(len(wanted), -1)
+    places = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    return np.where(ordered[places] == wanted, places, -1)
+
+
 class TokenLists(Sequence[np.ndarray]):
     """The token ids of many strings.
 

@@ -13,9 +13,9 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 
 from ..files import CHANGED, fill_folder, read_manifest, save_array, write_manifest
 from ..progress import say, show_progress
-from ..ragged import count_offsets, list_owners, make_offsets
+from ..ragged import count_offsets, find_places, list_owners, make_offsets
 from ..text import normal_words
-from .classes import find_places, learn_classes
+from .classes import learn_classes
 from .reading import Reading, read, read_many
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ from safetensors.numpy import load_file
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..forking import kept_property
+from ..ragged import find_places
 from ..text import CACHED
 from .bags import ABNORMALITIES, ANY_ABNORMALITY, read_lists
-from .classes import GIVEN, find_places, join_classes
+from .classes import GIVEN, join_classes
 from .contradictions import contradicts, list_words
 from .reading import read_many
 

@@ -112,11 +112,3 @@ def join_classes(pairs: dict[tuple[int, int], int]) -> dict[int, int]:
             members.pop(second, None)
             class_of.update(dict.fromkeys(members[first], first))
     return class_of
-
-
-def find_places(sorted_values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Find the places of values in a sorted array; -1 where there is none."""
-    if not len(sorted_values):
-        return np.full(len(wanted), -1)
-    places = np.minimum(np.searchsorted(sorted_values, wanted), len(sorted_values) - 1)
-    return np.where(sorted_values[places] == wanted, places, -1)

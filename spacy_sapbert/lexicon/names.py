@@ -12,7 +12,7 @@ import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..progress import show_progress
-from ..ragged import TokenLists, count_offsets, list_owners, number_parts
+from ..ragged import TokenLists, count_offsets, find_places, list_owners, number_parts
 from ..text import CACHED, NUMERALS_AFTER_WORDS, list_marks, normal_words, normalize_name, normalize_writing
 
 if TYPE_CHECKING:
@@ -68,11 +68,8 @@ class NameTable(NamedTuple):
     def find_whole(self, texts: Iterable[str]) -> np.ndarray:
         """Find the entries of texts as wholes."""
         keys = np.array([_combine(read_hashes(text)) for text in texts], dtype=np.uint64)
-        if not len(self.keys):
-            return np.full(len(keys), -1, dtype=np.int64)
-        entries = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         # A text without words has the key 0.
-        return np.where((self.keys[entries] == keys) & (keys > 0), entries, -1)
+        return np.where(keys > 0, find_places(self.keys, keys), -1)
 
     def rows_of(self, entry: int) -> np.ndarray:
         """Return the names of an entry."""
