@@ -104,7 +104,6 @@ class BlockWorker:
             if folder == ERRORS_FOLDER and not table.num_rows:
                 path.unlink(missing_ok=True)
                 continue
-            path.parent.mkdir(parents=True, exist_ok=True)
             with write_whole(path) as part:
                 pq.write_table(table, part, compression="zstd")
 

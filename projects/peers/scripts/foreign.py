@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,34 +33,34 @@ def group_names(names: Sequence[str], ids: Sequence[str]) -> dict[str, list[str]
     return {concept_id: list(distinct) for concept_id, distinct in names_of.items()}
 
 
-def look_up(given: dict[str, Any], search: Search) -> Iterator[Any]:
-    """Look up the distinct mentions of each task, in several passes, and keep what was found."""
-    tasks = json.loads(Path(given["run"], "queries.json").read_text(encoding="utf8"))
+def take_passes(given: dict[str, Any], texts: str, step: str, work: Callable[[Sequence[str]], Any]) -> Iterator[Any]:
+    """Work on the texts of each task, in several passes, and keep what was found."""
+    tasks = json.loads(Path(given["run"], texts).read_text(encoding="utf8"))
     kept = {}
     # Libraries do some work only once: that counts in no pass.
-    search(next(iter(tasks.values()))[:1])
+    work(next(iter(tasks.values()))[:1])
     yield "warm"
     for _ in range(given["repeats"]):
-        for task, queries in tasks.items():
-            size = given["batch_size"]
-            batches = [queries[start : start + size] for start in range(0, len(queries), size)]
-            found = [ranking for batch in batches for ranking in search(batch)]
-            yield f"search {task}"
-            kept[task] = dict(zip(queries, found, strict=True))
+        for task, strings in tasks.items():
+            kept[task] = work(strings)
+            yield f"{step} {task}"
     Path(given["run"], f"found_{given['key']}.json").write_text(json.dumps(kept), encoding="utf8")
+
+
+def look_up(given: dict[str, Any], search: Search) -> Iterator[Any]:
+    """Look up the distinct mentions of each task."""
+    size = given["batch_size"]
+
+    def search_all(queries: Sequence[str]) -> dict[str, Ranking]:
+        batches = [queries[start : start + size] for start in range(0, len(queries), size)]
+        return dict(zip(queries, chain.from_iterable(map(search, batches)), strict=True))
+
+    yield from take_passes(given, "queries.json", "search", search_all)
 
 
 def annotate_texts(given: dict[str, Any], annotate: Callable[[Sequence[str]], list[list[Found]]]) -> Iterator[Any]:
-    """Annotate the texts of each task, in several passes, and keep what was found."""
-    tasks = json.loads(Path(given["run"], "texts.json").read_text(encoding="utf8"))
-    kept = {}
-    annotate(next(iter(tasks.values()))[:1])
-    yield "warm"
-    for _ in range(given["repeats"]):
-        for task, texts in tasks.items():
-            kept[task] = annotate(texts)
-            yield f"annotate {task}"
-    Path(given["run"], f"found_{given['key']}.json").write_text(json.dumps(kept), encoding="utf8")
+    """Annotate the texts of each task."""
+    yield from take_passes(given, "texts.json", "annotate", annotate)
 
 
 def describe(*packages: str) -> dict[str, Any]:

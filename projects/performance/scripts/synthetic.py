@@ -195,17 +195,16 @@ def make_atoms(
 def make_relations(first: int, first_atoms: np.ndarray, rng: np.random.Generator) -> pl.DataFrame:
     """Make rows of MRREL, both directions of each: a row says that concept 2 is RELA of concept 1."""
     tables = []
-    for share, rel, rela, back_rel, back_rela in (
-        (BRAND_SHARE, "RO", "tradename_of", "RO", "has_tradename"),
-        (PARENT_SHARE, "CHD", "isa", "PAR", "inverse_isa"),
+    for share, there, back in (
+        (BRAND_SHARE, ("RO", "tradename_of"), ("RO", "has_tradename")),
+        (PARENT_SHARE, ("CHD", "isa"), ("PAR", "inverse_isa")),
     ):
         # The other concept is one before in the block.
         these = np.flatnonzero(rng.random(len(first_atoms)) < share)
         these = these[these > 0]
         others = rng.integers(0, these)
-        for one, two, labels in ((others, these, (rel, rela)), (these, others, (back_rel, back_rela))):
-            table = pl.DataFrame({"one": one, "two": two})
-            tables.append(table.with_columns(REL=pl.lit(labels[0]), RELA=pl.lit(labels[1])))
+        for one, two, (rel, rela) in ((others, these, there), (these, others, back)):
+            tables.append(pl.DataFrame({"one": one, "two": two}).with_columns(REL=pl.lit(rel), RELA=pl.lit(rela)))
     table = pl.concat(tables).sort("one", "two", "REL")
     one, two = table["one"].to_numpy(), table["two"].to_numpy()
     columns: dict[str, Any] = {

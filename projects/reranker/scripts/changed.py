@@ -128,7 +128,6 @@ def main(
     nlp = spacy.load(pipeline)
     nlp.add_pipe("sapbert_reranker")
     rows = [count(nlp, kind, most) for kind in KINDS]
-    output.mkdir(parents=True, exist_ok=True)
     write_text(output / "changed.md", format_rows(["", "names", "linker", "reranker"], rows, n_text_columns=1))
 
 

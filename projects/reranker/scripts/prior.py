@@ -177,7 +177,6 @@ def main(
     fitted: Annotated[str, typer.Option(help="Cases to fit the weights to and measure, with commas between them")] = "",
 ) -> None:
     """Write a table, and the weights."""
-    output.mkdir(parents=True, exist_ok=True)
     found = [read_case(text) for text in filter(None, [*fitted.split(","), *cases.split(",")])]
     learned = found[: len([*filter(None, fitted.split(","))])]
     weights: Weights = CHANCE

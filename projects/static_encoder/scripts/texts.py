@@ -33,7 +33,6 @@ def main(rrf: Path, pairs: Path, phrases: Path, output: Path) -> None:
     drawn = draw_phrases(found, DEFINITIONS, random.Random(0))
     made = fill_templates(srsly.read_json(phrases))
     texts = sorted({*drawn, *made})
-    output.parent.mkdir(parents=True, exist_ok=True)
     write_text(output, "\n".join(texts) + "\n")
     msg.good(f"{len(drawn):,} phrases of {len(found):,} definitions and {len(made):,} of templates: {output}")
 
