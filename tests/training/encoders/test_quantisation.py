@@ -1,6 +1,4 @@
-"""Making a static encoder of a table: 8-bit rows, tables that can't be quantised, and folders written as a whole."""
-
-import shutil
+"""Making a static encoder of a table: 8-bit rows, and tables that can't be quantised."""
 
 import numpy as np
 import polars as pl
@@ -8,7 +6,6 @@ import pytest
 from conftest import make_static, make_tokenizer
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from spacy_sapbert.encoder.folder import read_encoder
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.encoders.export import quantise, write_static_encoder
 
@@ -57,18 +54,3 @@ def test_an_unknown_token_that_is_not_special_does_not_count():
     assert told == [False, True, True]
     with pytest.raises(ValueError, match="gaps"):
         quantise(Tokenizer(models.WordLevel({"odd": 0, "cold": 2}, unk_token="odd")), np.ones((2, 2)))
-
-
-def test_writing_replaces_an_encoder_as_a_whole(static_folder, tmp_path, monkeypatch):
-    folder = shutil.copytree(static_folder, tmp_path / "encoder")
-    before = read_encoder(folder)
-    table = np.ones((SIZE, 5))
-    monkeypatch.setattr("spacy_sapbert.encoder.folder.write_manifest", lambda *args: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        write_static_encoder(folder, TOKENIZER, table)
-    assert read_encoder(folder).fingerprint == before.fingerprint
-    monkeypatch.undo()
-    written = write_static_encoder(folder, TOKENIZER, table)
-    assert read_encoder(folder).fingerprint == written.fingerprint != before.fingerprint
-    # The mapped table of the first one is still there.
-    assert before.rows.shape == (SIZE, 16) and before.rows.any()

@@ -1,11 +1,10 @@
-"""Encoder folders out of runs: the weights they hold, who can load them, and what their cards say."""
+"""Encoder folders out of runs: the weights they hold, and what their cards say."""
 
 import json
 import shutil
 import sys
 from functools import partial
 
-import numpy as np
 import polars as pl
 import pytest
 import torch
@@ -14,7 +13,6 @@ from conftest import load_encoder as load
 from conftest import make_encoder_folder
 from safetensors.torch import load_file
 from small_runs import held_out, kill_at, make, make_any, make_run, terminology, world, write_config
-from transformers import AutoModel, AutoTokenizer
 
 from spacy_sapbert.encoder.folder import read_encoder
 from spacy_sapbert.encoder.transformer import compute_fingerprint
@@ -66,7 +64,7 @@ def test_weights_are_those_of_the_checkpoint_and_of_the_base(run, encoder_folder
     assert report.held_out is None and "acc@" not in card_of(tmp_path)
 
 
-def test_half_the_size_and_the_same_vectors_for_everybody(run, tmp_path):
+def test_half_the_size_and_nearly_the_same_vectors(run, tmp_path):
     export_run(run, tmp_path / "fp32")
     report = export_run(run, tmp_path / "bf16", dtype="bf16")
     sizes = [(tmp_path / dtype / "model.safetensors").stat().st_size for dtype in ("fp32", "bf16")]
@@ -75,17 +73,8 @@ def test_half_the_size_and_the_same_vectors_for_everybody(run, tmp_path):
     # Of what is stored: what was loaded hashes to it, too.
     assert source.fingerprint == report.encoder["trained"] != load(tmp_path / "fp32").fingerprint
     assert compute_fingerprint(source.transformer, source.tokenizer, source.settings) == source.fingerprint
-    vectors = load(tmp_path / "bf16").encode(NAMES)
-    assert 0 < abs(vectors - load(tmp_path / "fp32").encode(NAMES)).max() < 0.02
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "bf16")
-    transformer = AutoModel.from_pretrained(tmp_path / "bf16").float().eval()
-    encoded = tokenizer(NAMES, padding=True, truncation=True, max_length=25, return_tensors="pt")
-    with torch.no_grad():
-        plain = transformer(**encoded)[0][:, 0]
-    np.testing.assert_allclose(vectors, torch.nn.functional.normalize(plain).numpy(), atol=1e-5)
-    sentence_transformers = pytest.importorskip("sentence_transformers")
-    model = sentence_transformers.SentenceTransformer(str(tmp_path / "bf16"), device="cpu").float()
-    np.testing.assert_allclose(model.encode(NAMES), vectors, atol=1e-5)
+    vectors, coarse = (load(tmp_path / dtype).encode(NAMES) for dtype in ("fp32", "bf16"))
+    assert 0 < abs(vectors - coarse).max() < 0.02
 
 
 def test_the_command_draws_curves_and_ends_without_them(make, tmp_path, monkeypatch):
