@@ -47,22 +47,21 @@ class Fault(OSError):
 
 
 class Watch:
-    """The operations below a folder so far, and what to do at one of them before it takes place."""
+    """Counts the operations below a folder, and lets one of them fail, from 0, or all from there on."""
 
-    def __init__(self, folder: Path, at: int | None = None, act: Callable[[str], None] | None = None) -> None:
-        self.folder = str(folder.resolve())
-        self.at = at
-        self.act = act
-        self.operations: list[str] = []
+    def __init__(self, folder: Path, at: int | None, lasting: bool, error: type[BaseException]) -> None:
+        self.folder, self.at, self.lasting, self.error = str(folder.resolve()), at, lasting, error
+        self.n_operations = 0
 
     def note(self, kind: str, path: Any = None) -> bool:
         """Note an operation if it is below the folder, and tell so. Operations without a path always are."""
         where = "" if path is None else os.path.abspath(os.fsdecode(path))
         if path is not None and not where.startswith(self.folder):
             return False
-        self.operations.append(f"{kind} {where.removeprefix(self.folder)}".rstrip())
-        if self.act is not None and self.at == len(self.operations) - 1:
-            self.act(self.operations[-1])
+        number = self.n_operations
+        self.n_operations += 1
+        if self.at is not None and (number == self.at or self.lasting and number > self.at):
+            raise self.error(f"injected at {kind} {where.removeprefix(self.folder)}".rstrip())
         return True
 
 
@@ -70,9 +69,11 @@ _watches: list[Watch] = []
 
 
 @contextmanager
-def watch(folder: Path, at: int | None = None, act: Callable[[str], None] | None = None) -> Iterator[Watch]:
-    """Watch a folder while the block runs, and act before one of its operations, from 0."""
-    watched = Watch(folder, at, act)
+def fault_at(
+    number: int | None, folder: Path, *, lasting: bool = False, error: type[BaseException] = Fault
+) -> Iterator[Watch]:
+    """Let one file operation below a folder fail, or all from there on, which leaves what `kill -9` would."""
+    watched = Watch(folder, number, lasting, error)
     with ExitStack() as stack:
         for name in NATIVE:
             owner, attribute = name.rsplit(".", 1)
@@ -121,22 +122,9 @@ def _wrap(watched: Watch, name: str) -> Callable[..., Any]:
 
 def count_operations(action: Callable[[], Any], folder: Path) -> int:
     """Call a function, and count the file operations that it does below a folder."""
-    with watch(folder) as watched:
+    with fault_at(None, folder) as watched:
         action()
-    return len(watched.operations)
-
-
-@contextmanager
-def fault_at(number: int, folder: Path, *, lasting: bool = False, error: type[BaseException] = Fault) -> Iterator[None]:
-    """Let one file operation below a folder fail, or all from there on, which leaves what `kill -9` would."""
-
-    def fail(operation: str) -> None:
-        if lasting:
-            watched.at += 1
-        raise error(f"injected at {operation}")
-
-    with watch(folder, number, fail) as watched:
-        yield
+    return watched.n_operations
 
 
 def flip_bits(whole: bytes, n: int) -> Iterator[bytes]:
