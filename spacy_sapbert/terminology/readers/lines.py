@@ -188,14 +188,11 @@ def finish(
     return terminology
 
 
-def verify(files: Sequence[dict[str, Any]], folder: str | Path, checksums: str | Path | None = None) -> int:
-    """Compare files that were read with a list in the format of `sha256sum`: `checksums`, or else SHA256SUMS in the
-    folder. The number of verified files is 0 if there is no list. A spaCy project does not stop at an asset with a
-    wrong checksum."""
-    path = Path(checksums) if checksums else Path(folder) / CHECKSUMS_FILE
-    if checksums:
-        check_is_file(path)
-    elif not path.is_file():
+def verify(files: Sequence[dict[str, Any]], folder: str | Path) -> int:
+    """Compare files that were read with the folder's list SHA256SUMS, in the format of `sha256sum`. The number of
+    verified files is 0 if there is no list. A spaCy project does not stop at an asset with a wrong checksum."""
+    path = Path(folder) / CHECKSUMS_FILE
+    if not path.is_file():
         return 0
     lines = [line.split(maxsplit=1) for line in path.read_text(encoding="utf8").splitlines() if line.strip()]
     expected = {Path(fields[1].lstrip("*")).name: fields[0].lower() for fields in lines if len(fields) == 2}
