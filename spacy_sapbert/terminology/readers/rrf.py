@@ -533,18 +533,13 @@ def _make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.Da
 
 def _count_unknown(tables: dict[str, pl.DataFrame], ids: pl.Series, atoms: str) -> dict[str, int]:
     """Count the rows of each file about concepts that the file of atoms does not have, and warn if there are many."""
-    # All ids are looked up at once: this makes one set of the known ones.
-    mentioned = pl.concat([column for table in tables.values() for column in table.iter_columns()])
-    is_unknown = (~mentioned.is_in(ids.implode())).to_numpy()
-    counts, start = dict.fromkeys(tables, 0), 0
-    for file, table in tables.items():
-        end = start + table.height * table.width
-        counts[file] = int(is_unknown[start:end].reshape(table.width, table.height).any(axis=0).sum())
-        start = end
-        if counts[file] > UNKNOWN_SHARE * table.height:
+    is_unknown = pl.any_horizontal(~pl.all().is_in(ids.implode()))
+    counts: dict[str, int] = {file: table.select(is_unknown.sum()).item() for file, table in tables.items()}
+    for file, n in counts.items():
+        if n > UNKNOWN_SHARE * tables[file].height:
             message = (
-                f"{counts[file]} of {table.height} rows of {file} are about concepts that {atoms} does not have, and "
-                "were left out. The folder probably mixes the files of two releases."
+                f"{n} of {tables[file].height} rows of {file} are about concepts that {atoms} does not have, and were "
+                "left out. The folder probably mixes the files of two releases."
             )
             warnings.warn(message, stacklevel=4)
     return counts
