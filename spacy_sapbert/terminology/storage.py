@@ -17,7 +17,6 @@ from typing import Any, BinaryIO
 import numpy as np
 import polars as pl
 
-from ..errors import MISSING
 from ..files import fill_folder, read_manifest, write_manifest
 
 FORMAT_VERSION = 1
@@ -49,15 +48,14 @@ def hash_tables(tables: Mapping[str, pl.DataFrame]) -> str:
 
 def save_folder(folder: Path, tables: Mapping[str, pl.DataFrame], report: dict[str, Any]) -> str:
     """Write tables by file and their manifest into a folder, where other files stay. Return their fingerprint."""
-    digests, layouts = {}, {}
+    digests, sizes = {}, {}
     with fill_folder(folder, last=MANIFEST) as temporary:
         for name, frame in tables.items():
             with (temporary / name).open("wb") as file:
-                digests[name], sizes = _write_table(frame, file)
-            layouts[name] = {"rows": frame.height, "sizes": sizes}
+                digests[name], sizes[name] = _write_table(frame, file)
         counts = {Path(name).stem: frame.height for name, frame in tables.items()}
         fingerprint = _combine(digests.values())
-        data = {"counts": counts, "fingerprint": fingerprint, "report": report, "layouts": layouts}
+        data = {"counts": counts, "fingerprint": fingerprint, "report": report, "sizes": sizes}
         write_manifest(temporary / MANIFEST, FORMAT_VERSION, data)
     return fingerprint
 
@@ -70,17 +68,14 @@ def load_folder(
     folder: Path, schemas: Mapping[str, pl.Schema], *, memory_map: bool = True
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """Load the tables of a folder after checking their hashes, and the manifest."""
-    manifest = read_manifest(folder / MANIFEST, FORMAT_VERSION, parts=schemas)
+    manifest = read_manifest(folder / MANIFEST, FORMAT_VERSION, parts=schemas, used=schemas)
     tables = {}
     for name, schema in schemas.items():
-        path, layout = folder / name, manifest["layouts"].get(name)
-        if name not in manifest["files"]:
-            raise FileNotFoundError(MISSING.format(path=path))
+        path, sizes, rows = folder / name, manifest["sizes"][name], manifest["counts"][Path(name).stem]
         data = np.memmap(path, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
-        ends = np.cumsum([-(-size // ALIGNMENT) * ALIGNMENT for size in [len(HEADER), *layout["sizes"]]])
-        buffers = (data[end : end + size] for end, size in zip(ends.tolist(), layout["sizes"], strict=False))
-        columns = {of: pl.Series(_read_column(kind, layout["rows"], buffers)) for of, kind in schema.items()}
-        tables[name] = pl.DataFrame(columns)
+        ends = np.cumsum([-(-size // ALIGNMENT) * ALIGNMENT for size in [len(HEADER), *sizes]])
+        buffers = (data[end : end + size] for end, size in zip(ends.tolist(), sizes, strict=False))
+        tables[name] = pl.DataFrame({of: pl.Series(_read_column(kind, rows, buffers)) for of, kind in schema.items()})
     return tables, manifest
 
 
