@@ -126,7 +126,7 @@ def saved(make_nlp, tmp_path_factory):
 
 
 # spaCy writes the rest of a pipeline.
-COMPONENTS = ["sapbert_linker", "terminology_matcher", "sapbert_reranker"]
+COMPONENTS = ["sapbert_linker", "sapbert_reranker"]
 
 
 def list_folders(folder):
