@@ -133,6 +133,7 @@ def test_chains_do_not_bring_two_ids_of_a_source_together():
     assert merged["A:1"].codes == ("B:1", "C:1") and merged["A:2"].codes == ("C:1",)
     assert merged.report["links"]["used"] == 2
     assert merged.report["links"]["refused_examples"] == {"would_join_two_ids_of_a_source": ["B:1 - C:1"]}
+    assert ids(merge([make("A", {"A:1": ["B:1", "C:1"]}), b, c])) == ["A:1"], "links may go around"
 
 
 def make_named(source: str, concepts: dict[str, tuple[str, list[str]]]) -> Terminology:
