@@ -83,7 +83,7 @@ def test_ids_with_a_pipe_are_scored_as_one_id(make_nlp):
         assert scores["nel_micro_f"] == scores["nel_acc_at_1"] == expected
 
 
-def test_a_linker_in_front_of_a_reranker_has_scores_of_its_own(make_nlp, tmp_path, capsys):
+def test_a_linker_in_front_of_a_reranker_has_scores_of_its_own(make_nlp, tmp_path):
     nlp = make_nlp()
     nlp.add_pipe("sapbert_reranker")
     examples = make_examples(nlp, ("heart attack and hypertension xyzzy", (0, 2, "C0027051"), (4, 5, "NIL")))

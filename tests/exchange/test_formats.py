@@ -544,7 +544,7 @@ def test_any_pieces_are_stable_once_written(tmp_path_factory, name, text, data):
         [before] = found.annotations
 
 
-def test_pieces_fit_the_span_that_is_made_and_are_those_of_one_mention(tmp_path):
+def test_pieces_fit_the_span_that_is_made_and_are_those_of_one_mention():
     text = "Sore and big toes, sore and wet toes."
     annotations = [
         in_pieces("D", (0, 4), (13, 18), kb_id="C1"),

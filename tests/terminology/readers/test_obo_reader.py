@@ -169,7 +169,7 @@ def test_identifiers_lose_their_escapes(tmp_path):
     assert "C:1" in read_obo(path, id_prefix="MESH")
 
 
-def test_settings_that_do_not_fit_are_refused(tmp_path, path):
+def test_settings_that_do_not_fit_are_refused(path):
     for options, message in (
         ({"synonym_scopes": ["EXACT", "CLOSE"]}, "'CLOSE'"),
         ({"synonym_scopes": "EXACT"}, "The setting|spacy-sapbert:"),
