@@ -224,7 +224,7 @@ def test_sweeps_that_come_with_it_can_be_read(tmp_path):
     batches = [run.batch for (run,) in map(dict.values, search.values())]
     assert all(batch.epochs * 11_792_953 // batch.pairs > batch.max_steps for batch in batches)
     assert search["margin_0.05"][0].objective.margin == 0.05
-    with pytest.raises(FileNotFoundError, match="There is no config"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         read_sweep(tmp_path / "no.cfg", tmp_path)
 
 

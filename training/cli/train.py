@@ -154,8 +154,6 @@ def export(
     from ..engine.run import export_run
     from ..methods import registry  # noqa: F401  # knows the methods
 
-    if notes and not Path(notes).is_file():
-        raise FileNotFoundError(f"There is no file {notes} (seen from {Path.cwd()}), given as --notes.")
     kind, refused = ("one run", {"shares"}) if len(runs) == 1 else ("a mean", {"base_share", "step", "held_out"})
     refuse_options(context, kind, set(context.params) - refused)
     facts = CardNotes(licence, made_by, Path(notes).read_text(encoding="utf8") if notes else "")

@@ -14,6 +14,8 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter
 from pydantic_core import from_json
 
+from spacy_sapbert.files import check_is_file
+
 from .mentions import EQUAL_IDS
 from .run_folder import write_text
 
@@ -77,8 +79,7 @@ class LinkingTask:
     def from_disk(cls, path: str | Path) -> LinkingTask:
         """Load a file saved by `to_disk`. It raises a ValueError if it is another one."""
         path = Path(path)
-        if not path.is_file():
-            raise FileNotFoundError(f"Can't find the file {path} (seen from {Path.cwd()}).")
+        check_is_file(path)
         try:
             data = from_json(path.read_bytes())
             if SHARED_KEY in data:

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field
 from spacy.util import dict_to_dot
 from thinc.api import Config
 
+from spacy_sapbert.files import check_is_file
 from spacy_sapbert.settings import Settings, as_tuple
 
 from ..encoders.bases import EncoderChoice
@@ -136,8 +137,7 @@ def refuse(name: str, value: Any, allowed: str) -> NoReturn:
 
 def read_config(path: str | Path, overrides: dict[str, Any] | None = None) -> Config:
     """Read a file in the form of spaCy's configs. `overrides` are values by "section.name"."""
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"There is no config {path} (seen from {Path.cwd()}). Check the path.")
+    check_is_file(Path(path))
     try:
         if not overrides:
             return Config().from_disk(path)

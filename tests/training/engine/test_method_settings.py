@@ -128,7 +128,7 @@ def test_configs_that_come_with_it_can_be_read(tmp_path):
         first = read_settings(path)
         assert first.batch.max_steps and not first.batch.max_minutes
     assert (first.run.precision, first.batch.dropout) == ("fp32", 0.0)
-    with pytest.raises(FileNotFoundError, match="There is no config"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         read_settings("nowhere.cfg")
     (tmp_path / "run.cfg").write_text("paths = here")
     with pytest.raises(ValueError, match="run.cfg"):

@@ -14,7 +14,7 @@ import polars as pl
 import spacy
 from spacy.tokenizer import Tokenizer
 
-from spacy_sapbert.files import hash_file
+from spacy_sapbert.files import check_is_file, hash_file
 from spacy_sapbert.index import exact_search
 from spacy_sapbert.progress import show_phase, show_progress
 from spacy_sapbert.terminology import Terminology
@@ -45,8 +45,7 @@ def read_vector_table(path: str | Path) -> VectorTable:
     are not UTF-8 are left out, with a warning.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"Can't find the file of vectors {path} (seen from {Path.cwd()}).")
+    check_is_file(path)
     try:
         table = _read_binary(path) if path.name.removesuffix(".gz").endswith(".bin") else _read_text(path)
         keys = pl.Series(table.keys, dtype=pl.String())

@@ -196,5 +196,5 @@ def test_word_vectors_are_read_again_after_they_were_released(tmp_path, words):
         read.release()
     other = WordVectorSystem(vectors=str(write(tmp_path / "more.txt", "\n".join([*lines[1:], "more 1 1 1"]))))
     assert other.identity != read.identity
-    with pytest.raises(FileNotFoundError, match="Can't find the file of vectors.*none.bin"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file.*none.bin"):
         WordVectorSystem(vectors=str(tmp_path / "none.bin")).encode(["heart"])
