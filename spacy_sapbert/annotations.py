@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, TypedDict, TypeVar
+from typing import Annotated, Any, NamedTuple, TypedDict, TypeVar
 
 from pydantic import AfterValidator
 from spacy.tokens import Doc, Span, SpanGroup
@@ -271,79 +272,88 @@ def make_attribute_key(span: Span, name: str) -> tuple[str, str, int, int]:
     return "._.", name, span.start_char, span.end_char
 
 
-def write(
-    docs: Iterable[Doc],
-    mentions: Iterable[MentionToLink],
-    candidates: Sequence[list[Candidate]],
-    kb_ids: Sequence[str],
-    *,
-    component: str,
-    attribute: str = ATTRIBUTE,
-    spans_key: str | None = None,
-    set_kb_id: bool = True,
-    overwrite: bool = True,
-    probabilities: Sequence[float] | None = None,
-    reranks: str | None = None,
-    list_rivals: Callable[[], Collection[str]] = tuple,
-) -> None:
-    """Write what a component found for the mentions of documents. Other mentions are left alone. Mentions that are no
-    entities are in the group `spans_key`. Ids that are there already are replaced if `overwrite` is set, or if they
-    come from this component, the linker in `reranks` or its rerankers. What rivals have written is never replaced."""
-    if not Span.has_extension(attribute):
-        register_extensions(attribute)
-    docs = list(docs)
-    ents = [doc.ents for doc in docs]
-    groups: dict[int, list[Span]] = {}
-    for row, (*_, number, is_ent, place) in enumerate(mentions):
-        if not is_ent and number not in groups:
-            groups[number] = list(docs[number].spans[spans_key or ""])
-        span, kb_id = (ents[number] if is_ent else groups[number])[place], kb_ids[row]
+class Decisions(NamedTuple):
+    """What a component gives to `set_annotations`, for each mention."""
+
+    mentions: Sequence[MentionToLink]
+    candidates: list[list[Candidate]]  # best first
+    kb_ids: list[str]
+    probabilities: list[float] | None = None  # of the chosen concept, or of NIL; written by rerankers
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A linker or a reranker as it writes to documents. Mentions that are no entities are in the group `spans_key`. Ids
+    that are there already are replaced if `overwrite` is set, or if they come from this component, the linker in
+    `reranks` or its rerankers. What rivals have written is never replaced."""
+
+    component: str
+    attribute: str = ATTRIBUTE
+    spans_key: str | None = None
+    set_kb_id: bool = True
+    overwrite: bool = True
+    list_rivals: Callable[[], Collection[str]] = tuple
+    reranks: str | None = None
+
+    def write(self, docs: Iterable[Doc], decisions: Decisions) -> None:
+        """Write what was decided on the mentions of documents. Other mentions are left alone."""
+        if not Span.has_extension(self.attribute):
+            register_extensions(self.attribute)
+        docs, key = list(docs), self.spans_key or ""
+        ents = [doc.ents for doc in docs]
+        groups: dict[int, list[Span]] = {}
+        for row, (*_, number, is_ent, place) in enumerate(decisions.mentions):
+            if not is_ent and number not in groups:
+                groups[number] = [*docs[number].spans[key]]
+            span, kb_id = (ents[number] if is_ent else groups[number])[place], decisions.kb_ids[row]
+            is_set = self._may_set(span)
+            link: Link = {
+                "component": self.component,
+                "label": span.label_,
+                "attribute": self.attribute,
+                "candidates": decisions.candidates[row],
+                "kb_id": kb_id if is_set else "",
+            }
+            if decisions.probabilities is not None:
+                link["probability"] = decisions.probabilities[row]
+            if self.reranks is not None:
+                link["reranks"] = self.reranks
+            _store(span, link)
+            if is_set and not is_ent:
+                # The id of a span in a group can only be set when it is made.
+                made = Span(span.doc, span.start, span.end, label=span.label, kb_id=kb_id, span_id=span.id)
+                groups[number][place] = made
+            for token in span if is_set and is_ent else ():
+                token.ent_kb_id_ = kb_id
+        for number, spans in groups.items():
+            group = docs[number].spans[key]
+            docs[number].spans[key] = SpanGroup(docs[number], name=group.name, attrs=dict(group.attrs), spans=spans)
+
+    def _may_set(self, span: Span) -> bool:
+        """Return whether the id of a mention may be set. What a rival has found is not to be hidden or replaced."""
         own = set()
         for other in _find_links(span):
-            if other["component"] not in (component, reranks) and other["component"] in list_rivals():
-                _check_rival(span, other, component, attribute, set_kb_id and overwrite)
-            if not {component, reranks or component}.isdisjoint((other["component"], other.get("reranks"))):
+            component = other["component"]
+            if component not in (self.component, self.reranks) and component in self.list_rivals():
+                self._check_rival(span, other)
+            if not {self.component, self.reranks or self.component}.isdisjoint((component, other.get("reranks"))):
                 own.add(other["kb_id"])
-        is_set = set_kb_id and (overwrite or not span.kb_id_ or span.kb_id_ in own)
-        link: Link = {
-            "component": component,
-            "label": span.label_,
-            "attribute": attribute,
-            "candidates": candidates[row],
-            "kb_id": kb_id if is_set else "",
-        }
-        if probabilities is not None:
-            link["probability"] = probabilities[row]
-        if reranks is not None:
-            link["reranks"] = reranks
-        _store(span, link)
-        if is_set and not is_ent:
-            # The id of a span in a group can only be set when it is made.
-            made = Span(span.doc, span.start, span.end, label=span.label, kb_id=kb_id, span_id=span.id)
-            groups[number][place] = made
-        for token in span if is_set and is_ent else ():
-            token.ent_kb_id_ = kb_id
-    for number, spans in groups.items():
-        group = docs[number].spans[spans_key or ""]
-        new = SpanGroup(docs[number], name=group.name, attrs=dict(group.attrs), spans=spans)
-        docs[number].spans[spans_key or ""] = new
+        return self.set_kb_id and (self.overwrite or not span.kb_id_ or span.kb_id_ in own)
 
-
-def _check_rival(span: Span, rival: Link, component: str, attribute: str, replaces_ids: bool) -> None:
-    """Refuse to hide or to replace what a component in front has found for the same mention."""
-    first, mention = rival["component"], f"{span.text!r:.80}"
-    if rival["attribute"] == attribute:
-        raise ValueError(
-            f"'{component}' would hide the candidates that '{first}' found for {mention}: both show theirs as "
-            f"`span._.{attribute}`. Set `attribute` of one of them to another name, or let them link different labels "
-            "(`link_labels`, `skip_labels`)."
-        )
-    if rival["kb_id"] and replaces_ids:
-        raise ValueError(
-            f"'{component}' would replace the id that '{first}' gave to {mention}, or erase it. Set `set_kb_id` of one "
-            f"of them to false, `overwrite` of the linker behind to false, or let them link different labels "
-            "(`link_labels`, `skip_labels`)."
-        )
+    def _check_rival(self, span: Span, rival: Link) -> None:
+        first, mention = rival["component"], f"{span.text!r:.80}"
+        if rival["attribute"] == self.attribute:
+            raise ValueError(
+                f"'{self.component}' would hide the candidates that '{first}' found for {mention}: both show theirs as "
+                f"`span._.{self.attribute}`. Set `attribute` of one of them to another name, or let them link "
+                "different labels (`link_labels`, `skip_labels`)."
+            )
+        if rival["kb_id"] and self.set_kb_id and self.overwrite:
+            raise ValueError(
+                f"'{self.component}' would replace the id that '{first}' gave to {mention}, or erase it. Set "
+                "`set_kb_id` of one of them to false, `overwrite` of the linker behind to false, or let them link "
+                "different labels (`link_labels`, `skip_labels`)."
+            )
 
 
 def _store(span: Span, link: Link) -> None:

@@ -19,7 +19,7 @@ from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 from typing_extensions import Self
 
-from .annotations import ATTRIBUTE, NIL, AttributeName, get_candidates, register_extensions, write
+from .annotations import ATTRIBUTE, NIL, AttributeName, Decisions, Writer, get_candidates, register_extensions
 from .candidates import AbbreviationForms, Candidate, MentionToLink, check_texts
 from .concept_pages import ConceptPages
 from .errors import BAD_SETTING
@@ -228,18 +228,15 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         # Rounded, because the cosine of equal vectors can be a little less than 1.
         threshold, nil = round(self.min_score, 6), NIL if settings.set_nil else ""
         kb_ids = [found[0]["id"] if found and round(found[0]["score"], 6) >= threshold else nil for found in candidates]
-        write(
-            docs,
-            mentions,
-            candidates,
-            kb_ids,
-            component=self.name,
-            attribute=settings.attribute,
-            spans_key=settings.spans_key,
+        writer = Writer(
+            self.name,
+            settings.attribute,
+            settings.spans_key,
             set_kb_id=settings.set_kb_id,
             overwrite=settings.overwrite,
             list_rivals=list_rivals,
         )
+        writer.write(docs, Decisions(mentions, candidates, kb_ids))
 
     def find(
         self,

@@ -17,11 +17,12 @@ from spacy_sapbert import get_candidates
 from spacy_sapbert.annotations import (
     LINKS,
     MATCH,
+    Decisions,
     Match,
+    Writer,
     get_links,
     read_match,
     register_extensions,
-    write,
     write_match,
 )
 from spacy_sapbert.candidates import ConceptFilter, MentionToLink
@@ -49,11 +50,10 @@ def found(*concepts):
     return [{"id": id_, "score": 1.0} for id_ in concepts]
 
 
-def write_ent(doc, component, *concepts, **options):
+def write_ent(doc, component, *concepts, probabilities=None, **options):
     """Write these candidates to the entity, and the first one as its id."""
-    write(
-        [doc], [MentionToLink((), ConceptFilter())], [found(*concepts)], [concepts[0]], component=component, **options
-    )
+    mentions = [MentionToLink((), ConceptFilter())]
+    Writer(component, **options).write([doc], Decisions(mentions, [found(*concepts)], [concepts[0]], probabilities))
 
 
 @pytest.mark.parametrize("entity, spans", [("DISEASE", ["WEATHER"]), ("WEATHER", ["DISEASE"]), (None, [*COLDS])])

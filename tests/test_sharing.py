@@ -119,7 +119,7 @@ def test_what_is_made_of_a_terminology_is_made_once_whoever_takes_turns(make, mo
         function = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *args, **kwargs: made.append(name) or function(*args, **kwargs))
 
-    for module, name in ((matcher, "FixedMatcher"), (component, "_Context"), (snapshot, "_make_filters")):
+    for module, name in ((matcher, "FixedMatcher"), (component, "CandidateTable"), (snapshot, "_make_filters")):
         count(module, name)
     first = make("A:")
     pipelines = [first, source(first, make("B:", "gout"), SOURCED[-1])]
@@ -127,7 +127,7 @@ def test_what_is_made_of_a_terminology_is_made_once_whoever_takes_turns(make, mo
         nlp.get_pipe("sapbert_linker").ids = [f"{'AB'[nlp is not first]}:{n}" for n in range(2)]
     with ThreadPoolExecutor(4) as pool:
         [*pool.map(lambda n: pipelines[n % 2](TEXT), range(16))]
-    assert sorted(made) == sorted(["FixedMatcher", "_Context", "_make_filters"] * 2)
+    assert sorted(made) == sorted(["FixedMatcher", "CandidateTable", "_make_filters"] * 2)
     # Memory is free, and everything is made again.
     first.get_pipe("sapbert_linker").clear_cache()
     assert [ids[1] for ids in read_ids(first(TEXT))] == ["A:0", "A:1"] and len(made) == 9

@@ -10,6 +10,7 @@ from spacy.training import Example
 
 from ..annotations import NIL, get_candidates
 from ..scorer import iter_entities, linker_score
+from .memory import IDENTITY, Curve
 
 # Below so many mentions two parameters are fitted, from there on a step function of any form.
 ENOUGH_FOR_STEPS = 500
@@ -21,17 +22,6 @@ NEWTON_STEPS, TINY, PLATT_POINTS = 30, 1e-9, 1025
 N_BINS, PRECISION = 15, 0.95
 NO_LINK = ("", NIL)
 NIL_SCORES = ("nel_nil_p", "nel_nil_r", "nel_nil_f")
-
-
-class Curve(NamedTuple):
-    """A monotone map between probabilities, with straight lines between its points."""
-
-    x: np.ndarray  # probabilities of the softmax, rising; float64
-    y: np.ndarray  # calibrated ones, not falling; float64
-
-    def apply(self, probabilities: np.ndarray) -> np.ndarray:
-        """Calibrate probabilities."""
-        return np.asarray(np.interp(probabilities, self.x, self.y))
 
 
 class Calibration(NamedTuple):
@@ -56,9 +46,6 @@ class Bin(NamedTuple):
     confidence: float  # their mean
     precision: float  # share of right ones
     n: int
-
-
-IDENTITY = Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
 
 
 def fit_curve(probabilities: np.ndarray, is_right: np.ndarray) -> Curve:

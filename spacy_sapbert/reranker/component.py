@@ -6,12 +6,12 @@ spaCy imports this module in every process that makes a pipeline: nothing heavy 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
@@ -23,24 +23,23 @@ from spacy.training import Example, validate_examples
 from thinc.api import Optimizer, set_dropout_rate
 from typing_extensions import Self
 
-from ..annotations import ATTRIBUTE, NIL, AttributeName, register_extensions, write
-from ..candidates import Candidate, Candidates, MentionToLink, check_texts
+from ..annotations import ATTRIBUTE, AttributeName, Decisions, Writer, register_extensions
+from ..candidates import Candidate, MentionToLink, check_texts
 from ..files import pack_with, unpack_with
 from ..linker import SCORES, SapbertLinker
-from ..ragged import take_lists
 from ..scorer import with_gold_ents
 from ..settings import Settings, SettingsAttributes, with_settings
 from ..sharing import Home, Shared, find_pipeline, list_rivals
 from .calibration import Calibration, Threshold, calibration_error, choose_threshold, fit_curve
+from .decisions import FixedReranker, check_learned
 from .features import FEATURES
 from .gold import AnnotatedMentions, GoldBatch, GoldIds, find_gold, run_before, warn_of_missing, with_abbreviations
-from .memory import CANT_DECIDE, Learned, load_learned, save_learned
-from .network import ListInput, Lists, NetworkModel, get_start, listwise_loss, start_network
-from .prior import BEFORE_TRAINING, MIN_CHANCE, NAMED
+from .memory import Learned, load_learned, save_learned
+from .network import NetworkModel, get_start, listwise_loss, start_network
+from .prior import MIN_CHANCE
 from .table import CandidateTable
 
 if TYPE_CHECKING:
-    from ..retrieval.retriever import Retriever
     from ..snapshot import FixedLinker
 
 CANT_JUDGE = (
@@ -49,14 +48,8 @@ CANT_JUDGE = (
 )
 # With fewer annotated mentions, chance decides what a calibration fits.
 FEW = 50
-# The place of the probability before training.
-CHANCE = BEFORE_TRAINING.index("chance")
-# Mentions whose features are in memory together.
-MENTIONS_AT_ONCE = 2048
 # Annotated mentions whose features give mean and deviation.
 MEASURED = 5000
-# Features that a reason names, and the logit that each has to add.
-NAMED_FEATURES, LEAST = 3, 0.1
 # What is measured beside the linker's scores.
 PROBABILITY_SCORES = ("nel_nil_p", "nel_nil_r", "nel_nil_f", "nel_ece", "nel_auroc", "nel_coverage_at_95")
 
@@ -166,28 +159,6 @@ def _calibrate(nlp: Language, *, corpus: Callable[[Language], Iterable[Example]]
     return nlp
 
 
-class Decisions(NamedTuple):
-    """What `predict` gives to `set_annotations`, for each mention."""
-
-    mentions: list[MentionToLink]
-    candidates: list[list[Candidate]]  # best first
-    kb_ids: list[str]
-    probabilities: list[float]  # of the chosen concept, or of NIL
-
-
-class _Context:
-    """What a reranker works with until it, its settings or its linker change."""
-
-    def __init__(self, linker: FixedLinker, settings: RerankerSettings, learned: Learned) -> None:
-        self.linker = linker
-        self.retriever: Retriever = linker.snapshot.retriever
-        self.gold = GoldIds(self.retriever.terminology, linker.settings.output_source)
-        memory = learned.memory if settings.priors else None
-        self.table = CandidateTable(
-            linker, settings.n_candidates, memory, settings.cache_size, is_trained=bool(learned.features)
-        )
-
-
 class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePipe):  # type: ignore[misc]  # compiled
     """Decide which of a linker's candidates is right, how probable that is, and whether any is (NIL).
 
@@ -244,14 +215,13 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
     @property
     def is_trained(self) -> bool:
         """Whether it decides by a network that has learned from annotations; false before `initialize`."""
-        return bool(self._learned.features)
+        return self._learned.is_trained
 
     @property
     def threshold(self) -> float | None:
         """The probability that the best concept needs for an id; None if it has to beat the probability of NIL, as a
         trained reranker without a threshold asks."""
-        chosen = self._learned.threshold if self._settings.min_probability is None else self._settings.min_probability
-        return MIN_CHANCE if chosen is None and not self.is_trained else chosen
+        return self._learned.get_threshold(self._settings.min_probability)
 
     @property
     def learned(self) -> Learned:
@@ -277,9 +247,9 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
             return
         snapshot = linker.snapshot
         learned = Learned(snapshot.encoder.fingerprint, snapshot.retriever.terminology.fingerprint, tuple(FEATURES))
-        context = self._make_context(linker, learned)
-        warn_of_missing(documents, context.gold)
-        found = AnnotatedMentions.read(documents, linker, context.gold)
+        fixed = self._fix(linker, learned)
+        warn_of_missing(documents, fixed.gold)
+        found = AnnotatedMentions.read(documents, linker, fixed.gold)
         if not len(found.mentions):
             raise ValueError(
                 f"The reranker '{self.name}' has nothing to learn from: '{settings.linker}' links none of the labels "
@@ -287,8 +257,8 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
             )
         if settings.priors:
             learned = replace(learned, memory=found.remember(snapshot.encoder))
-            context = self._make_context(linker, learned)
-        batch = AnnotatedMentions.read(documents, linker, context.gold, MEASURED).look_up(context.table)
+            fixed = self._fix(linker, learned)
+        batch = AnnotatedMentions.read(documents, linker, fixed.gold, MEASURED).look_up(fixed.table)
         start_network(self.model, batch.given, batch.is_right)
         self._learned = learned
 
@@ -302,10 +272,10 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         docs = list(docs)
         # Documents without mentions need no linker.
         if not any(doc.ents or any(doc.spans.values()) for doc in docs):
-            return Decisions([], [], [], [])
-        context = self._get_context(find_pipeline(self, docs))
-        mentions = context.linker.list_mentions(docs)
-        return self._decide(context, mentions, [mention.document for mention in mentions])
+            return Decisions([], [], [])
+        fixed = self._find_fixed(find_pipeline(self, docs))
+        mentions = fixed.linker.list_mentions(docs)
+        return self._decide(fixed, mentions, [mention.document for mention in mentions])
 
     def set_annotations(self, docs: Iterable[Doc], decisions: Decisions) -> None:
         """Write ids, candidates and probabilities to the documents.
@@ -327,20 +297,17 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         if not len(decisions.mentions):
             return
         linker = self._find_linker(find_pipeline(self, docs))
-        write(
-            docs,
-            decisions.mentions,
-            decisions.candidates,
-            decisions.kb_ids,
-            component=self.name,
-            attribute=settings.attribute,
-            spans_key=linker.settings.spans_key,
+        of_linker = linker.settings
+        writer = Writer(
+            self.name,
+            settings.attribute,
+            of_linker.spans_key,
             set_kb_id=settings.set_kb_id,
-            overwrite=linker.settings.overwrite,
-            probabilities=decisions.probabilities,
+            overwrite=of_linker.overwrite,
             reranks=linker.name,
             list_rivals=list_rivals,
         )
+        writer.write(docs, decisions)
 
     def find(self, texts: Iterable[str], *, threshold: float = 0.0) -> list[list[Candidate]]:
         """Find the concepts of strings, without documents.
@@ -352,8 +319,8 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         """
         if not isinstance(threshold, Real) or not 0 <= threshold <= 1:
             raise ValueError(f"The threshold of `find` is {threshold!r}, but has to be a probability from 0 to 1.")
-        texts, context = check_texts(texts), self._get_context(find_pipeline(self))
-        found = self._decide(context, context.linker.list_texts(texts), range(len(texts)))
+        texts, fixed = check_texts(texts), self._find_fixed(find_pipeline(self))
+        found = self._decide(fixed, fixed.linker.list_texts(texts), range(len(texts)))
         return [[one for one in of_text if one["probability"] >= threshold] for of_text in found.candidates]
 
     def update(
@@ -413,9 +380,9 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         documents = [gold for eg in examples if (gold := find_gold(eg, use_gold_ents=settings.use_gold_ents))]
         if not documents:
             return None
-        context = self._get_context(nlp or find_pipeline(self, [documents[0][0].span.doc]))
-        found = AnnotatedMentions.read(documents, context.linker, context.gold, limit)
-        return found.look_up(context.table) if len(found.mentions) else None
+        fixed = self._find_fixed(nlp or find_pipeline(self, [documents[0][0].span.doc]))
+        found = AnnotatedMentions.read(documents, fixed.linker, fixed.gold, limit)
+        return found.look_up(fixed.table) if len(found.mentions) else None
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Score a batch of examples, on gold entities if `use_gold_ents` is set.
@@ -432,8 +399,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
             # The gold entities have no ids yet, and are this component's alone.
             self._write(docs, self.predict(docs), self._settings.changed(set_kb_id=True))
         docs = [eg.predicted for eg in examples]
-        context = self._get_context(find_pipeline(self, docs)) if any(doc.ents for doc in docs) else None
-        resolve = None if context is None else context.gold.resolve
+        resolve = self._find_fixed(find_pipeline(self, docs)).gold.resolve if any(doc.ents for doc in docs) else None
         scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, "resolve": resolve, **kwargs})
         return scores
 
@@ -514,9 +480,10 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
             raise ValueError(CANT_JUDGE.format(name=self.name, reason=reason))
         documents = [find_gold(example, use_gold_ents=self._settings.use_gold_ents) for example in examples]
         docs = [example.predicted for example in examples]
-        warn_of_missing(documents, self._get_context(nlp or find_pipeline(self, docs)).gold)
+        fixed = self._find_fixed(nlp or find_pipeline(self, docs))
+        warn_of_missing(documents, fixed.gold)
         lists = batch.given.lists
-        raw, raw_nil, order = self._score(batch.given)
+        raw, raw_nil, order = fixed.score(batch.given)
         best = order[lists.offsets[:-1][lists.lengths > 0]]
         if not len(best):
             reason = "no annotated mention of these documents has candidates"
@@ -577,135 +544,30 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
             )
         return linker
 
-    def _get_context(self, nlp: Language) -> _Context:
-        """Get what the reranker works with."""
-        return self._make_context(self._find_linker(nlp).fixed(), self.learned)
+    def _find_fixed(self, nlp: Language) -> FixedReranker:
+        """Get the reranker as it is at this moment, with the linker that it has in a pipeline."""
+        return self._fix(self._find_linker(nlp).fixed(), self._learned)
 
-    def _make_context(self, linker: FixedLinker, learned: Learned) -> _Context:
-        settings = self._settings
+    def _fix(self, linker: FixedLinker, learned: Learned) -> FixedReranker:
+        settings, snapshot = self._settings, linker.snapshot
 
-        def make() -> _Context:
-            _check(self.name, linker, learned)
-            return _Context(linker, settings, learned)
+        def make() -> tuple[CandidateTable, GoldIds]:
+            check_learned(self.name, linker, learned)
+            memory, size = learned.memory if settings.priors else None, settings.cache_size
+            table = CandidateTable(linker, settings.n_candidates, memory, size, is_trained=learned.is_trained)
+            return table, GoldIds(snapshot.retriever.terminology, linker.settings.output_source)
 
-        snapshot = linker.snapshot
         used = learned.memory, learned.encoder, learned.terminology, learned.features
-        return snapshot.derived.get("reranker", (settings, linker.settings, snapshot.encoder.fingerprint, used), make)
+        key = settings, linker.settings, snapshot.encoder.fingerprint, used
+        return FixedReranker(self.name, self.model, learned, linker, *snapshot.derived.get("reranker", key, make))
 
-    def _score(self, given: ListInput) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the softmax's probabilities of candidates and of NIL, and the rows of the candidates, best first."""
-        lists = given.lists
-        if not self.is_trained:
-            order = lists.sort(given.scores)
-            chance = np.empty(lists.n_candidates)
-            # A candidate is not more probable than one before it.
-            chance[order] = lists.lower(given.features[order, CHANCE].astype(np.float64))
-            return chance, 1 - lists.best(chance), order
-        logits = self.model.predict(given)
-        if not np.isfinite(logits).all():
-            raise ValueError(
-                f"The network of the reranker '{self.name}' gives scores that are not finite: its weights are "
-                "damaged, or training has diverged. Load a saved pipeline again, or train it with a lower "
-                "learn_rate."
-            )
-        probabilities = lists.softmax(logits)
-        return probabilities[lists.rows], probabilities[lists.nil_rows], lists.sort(logits[lists.rows])
-
-    def _decide(self, context: _Context, mentions: list[MentionToLink], documents: Sequence[int]) -> Decisions:
-        """Decide on mentions, those of some documents at once, so that the features of a large corpus need little
-        memory."""
-        keys = context.table.make_keys(mentions)
-        decided = Decisions(mentions, [], [], [])
-        for part in _cut(documents):
-            found, given, places = context.table.read(keys[part], documents[part])
-            candidates, kb_ids, probabilities = self._decide_part(context, found, given, places)
-            decided.candidates.extend(candidates)
-            decided.kb_ids.extend(kb_ids)
-            decided.probabilities.extend(probabilities)
-        return decided
-
-    def _decide_part(
-        self, context: _Context, found: Candidates, given: ListInput, places: np.ndarray
-    ) -> tuple[list[list[Candidate]], list[str], list[float]]:
-        """Return candidates, id and probability of mentions, given the place of each among those that differ."""
-        settings, learned, lists = self._settings, self.learned, given.lists
-        raw, raw_nil, order = self._score(given)
-        first = lists.first(raw[order])
-        best = np.where(lists.lengths > 0, learned.concept.apply(first), 0.0)
-        threshold = self.threshold
-        is_nil = (raw_nil > first) if threshold is None else (best < threshold)
-        is_nil |= lists.lengths == 0
-        probability = np.where(is_nil, learned.nil.apply(raw_nil), best)
-        rows = order[lists.place < settings.k]
-        kept = found.take(rows)
-        shown, _ = take_lists(kept.offsets, places)
-        candidates = context.linker.describe(kept.take_mentions(places))
-        flat = [candidate for of_mention in candidates for candidate in of_mention]
-        for candidate, value in zip(flat, learned.concept.apply(raw[rows])[shown].tolist(), strict=True):
-            candidate["probability"] = value
-        if settings.explain:
-            few = ListInput(given.features[rows], given.scores[rows], Lists(kept.lengths))
-            reasons = _find_reasons(self.model, few, learned.features) if self.is_trained else _list_reasons(few)
-            for candidate, row in zip(flat, shown.tolist(), strict=True):
-                concept = context.retriever.terminology[candidate["concept_id"]]
-                candidate["definition"], candidate["reason"] = concept.definition or "", reasons[row]
-        empty = NIL if settings.set_nil else ""
-        kb_ids = [
-            empty if nothing else of_mention[0]["id"]
-            for nothing, of_mention in zip(is_nil[places].tolist(), candidates, strict=True)
-        ]
-        return candidates, kb_ids, probability[places].tolist()
-
-
-def _cut(documents: Sequence[int]) -> Iterator[slice]:
-    """Cut mentions into parts of whole documents."""
-    start = 0
-    for end in range(1, len(documents) + 1):
-        is_last = end == len(documents)
-        if is_last or (end - start >= MENTIONS_AT_ONCE and documents[end] != documents[end - 1]):
-            yield slice(start, end)
-            start = end
-
-
-def _list_reasons(given: ListInput) -> list[str]:
-    """List the reasons for each candidate, or against it, before training."""
-    columns = given.features[:, [BEFORE_TRAINING.index(name) for name in NAMED]]
-    return ["; ".join(FEATURES[name] for name, value in zip(NAMED, row, strict=True) if value > 0) for row in columns]
-
-
-def _find_reasons(model: NetworkModel, given: ListInput, features: Sequence[str]) -> list[str]:
-    """Take each feature away, that is put its mean in its place, and see how much lower the candidates' logits are."""
-    rows, mean = given.lists.rows, model.get_param("mean")
-    logits = model.predict(given)[rows]
-    gains = np.zeros_like(given.features)
-    for column in range(given.features.shape[1]):
-        changed = given.features.copy()
-        changed[:, column] = mean[column]
-        gains[:, column] = logits - model.predict(given._replace(features=changed))[rows]
-    # The words of a feature fit only where there is more of it than usual.
-    gains[given.features <= mean] = 0
-    best = np.argsort(-gains, axis=1)[:, :NAMED_FEATURES]
-    words = [FEATURES[name] for name in features]
-    return ["; ".join(words[f] for f in of if gains[row, f] > LEAST) for row, of in enumerate(best.tolist())]
-
-
-def _check(name: str, linker: FixedLinker, learned: Learned) -> None:
-    """Refuse another encoder, and a terminology that lacks most of what was annotated; warn of any other one."""
-    encoder, terminology = linker.snapshot.encoder.fingerprint, linker.snapshot.retriever.terminology
-    if learned.encoder and encoder != learned.encoder:
-        reason = f"it was trained with the encoder {learned.encoder[:8]}, but its linker has {encoder[:8]}"
-        raise ValueError(CANT_DECIDE.format(name=name, reason=reason))
-    memory = learned.memory
-    if memory is None or not memory.concepts or linker.settings.output_source is not None:
-        return
-    if learned.terminology == terminology.fingerprint:
-        return
-    n, n_missing = len(memory.concepts), sum(concept not in terminology for concept in memory.concepts)
-    if 2 * n_missing > n:
-        reason = f"{n_missing} of the {n} concepts of its annotations are not in the terminology"
-        raise ValueError(CANT_DECIDE.format(name=name, reason=reason))
-    warnings.warn(
-        f"The reranker '{name}' was trained with another terminology; this one lacks {n_missing} of the {n} "
-        "annotated concepts. Train it again for the best decisions.",
-        stacklevel=7,
-    )
+    def _decide(self, fixed: FixedReranker, mentions: list[MentionToLink], documents: Sequence[int]) -> Decisions:
+        wanted = self._settings
+        return fixed.decide(
+            mentions,
+            documents,
+            k=wanted.k,
+            min_probability=wanted.min_probability,
+            set_nil=wanted.set_nil,
+            explain=wanted.explain,
+        )

@@ -13,8 +13,8 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from ..files import fill_folder, read_manifest, write_manifest
-from .calibration import IDENTITY, Curve
 from .network import Features, NetworkModel
+from .prior import MIN_CHANCE
 
 CANT_DECIDE = "The reranker '{name}' can't decide here: {reason}. Use what it was trained with, or train it again."
 
@@ -199,6 +199,20 @@ def document_key(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
+class Curve(NamedTuple):
+    """A monotone map between probabilities, with straight lines between its points."""
+
+    x: np.ndarray  # probabilities of the softmax, rising; float64
+    y: np.ndarray  # calibrated ones, not falling; float64
+
+    def apply(self, probabilities: np.ndarray) -> np.ndarray:
+        """Calibrate probabilities."""
+        return np.asarray(np.interp(probabilities, self.x, self.y))
+
+
+IDENTITY = Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+
+
 @dataclass(frozen=True)
 class Learned:
     """What a reranker knows of its training apart from the network's weights; replaced as a whole."""
@@ -210,6 +224,16 @@ class Learned:
     concept: Curve = IDENTITY  # calibrates the probability of the best concept
     nil: Curve = IDENTITY  # calibrates the probability of NIL
     threshold: float | None = None  # the chosen one
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether a network decides."""
+        return bool(self.features)
+
+    def get_threshold(self, wanted: float | None) -> float | None:
+        """Get the probability that the best concept needs for an id; None if it has to beat the probability of NIL."""
+        chosen = self.threshold if wanted is None else wanted
+        return MIN_CHANCE if chosen is None and not self.is_trained else chosen
 
 
 def save_learned(path: Path, model: NetworkModel, learned: Learned) -> None:

@@ -5,7 +5,6 @@ import pytest
 
 from spacy_sapbert.reranker.calibration import (
     ENOUGH_FOR_STEPS,
-    IDENTITY,
     area_under_roc,
     bin_confidences,
     calibration_error,
@@ -15,6 +14,7 @@ from spacy_sapbert.reranker.calibration import (
     nil_scores,
     risk_coverage,
 )
+from spacy_sapbert.reranker.memory import IDENTITY
 
 
 def draw(n, seed=0):

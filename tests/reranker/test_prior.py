@@ -118,10 +118,10 @@ def test_opposites_and_denials(mention, name, expected, is_symmetric):
 def test_what_decides_before_training_is_what_the_page_says():
     nlp, reranker = make_pipeline(DISEASES)
     texts = ["nephropathy", "breast cancer", "slow heart rate", "low white cell count", "kidney", "chair"]
-    context = reranker._get_context(nlp)
-    found, features = context.table.look_up(context.table.make_keys(context.linker.list_texts(texts)))
+    fixed = reranker._find_fixed(nlp)
+    found, features = fixed.table.look_up(fixed.table.make_keys(fixed.linker.list_texts(texts)))
     column = {name: features[:, place] for place, name in enumerate(BEFORE_TRAINING)}
-    names = context.retriever.names
+    names = fixed.linker.snapshot.retriever.names
     for mention, text in enumerate(texts):
         rows = range(*found.offsets[mention : mention + 2].tolist())
         is_same = {row: {*normal_words(names[int(found.name[row])])} == {*normal_words(text)} for row in rows}

@@ -1,0 +1,171 @@
+"""What a reranker decides on mentions at one moment: ids, probabilities and reasons."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..annotations import NIL, Decisions
+from ..candidates import Candidate, MentionToLink
+from ..ragged import take_lists
+from .features import FEATURES
+from .gold import GoldIds
+from .memory import CANT_DECIDE, Learned
+from .network import ListInput, Lists, NetworkModel
+from .prior import BEFORE_TRAINING, NAMED
+from .table import CandidateTable
+
+if TYPE_CHECKING:
+    from ..snapshot import FixedLinker
+
+# The place of the probability before training.
+CHANCE = BEFORE_TRAINING.index("chance")
+# Mentions whose features are in memory together.
+MENTIONS_AT_ONCE = 2048
+# Features that a reason names, and the logit that each has to add.
+NAMED_FEATURES, LEAST = 3, 0.1
+
+
+@dataclass(frozen=True)
+class FixedReranker:
+    """A reranker at one moment, with its linker: what decides from the first mention to the last."""
+
+    name: str
+    model: NetworkModel
+    learned: Learned
+    linker: FixedLinker
+    table: CandidateTable
+    gold: GoldIds
+
+    def decide(
+        self,
+        mentions: list[MentionToLink],
+        documents: Sequence[int],
+        *,
+        k: int,
+        min_probability: float | None,
+        set_nil: bool,
+        explain: bool,
+    ) -> Decisions:
+        """Decide on mentions, those of some documents at once, so that the features of a large corpus need little
+        memory."""
+        keys = self.table.make_keys(mentions)
+        candidates: list[list[Candidate]] = []
+        kb_ids: list[str] = []
+        probabilities: list[float] = []
+        threshold, empty = self.learned.get_threshold(min_probability), NIL if set_nil else ""
+        for part in _cut(documents):
+            found, given, places = self.table.read(keys[part], documents[part])
+            raw, raw_nil, order = self.score(given)
+            is_nil, probability = self._choose(given.lists, raw[order], raw_nil, threshold)
+            rows = order[given.lists.place < k]
+            kept = found.take(rows)
+            shown, _ = take_lists(kept.offsets, places)
+            described = self.linker.describe(kept.take_mentions(places))
+            flat = [candidate for of_mention in described for candidate in of_mention]
+            for candidate, value in zip(flat, self.learned.concept.apply(raw[rows])[shown].tolist(), strict=True):
+                candidate["probability"] = value
+            if explain:
+                few = ListInput(given.features[rows], given.scores[rows], Lists(kept.lengths))
+                self._explain(flat, few, shown)
+            chosen = zip(is_nil[places].tolist(), described, strict=True)
+            kb_ids += [empty if nothing else of_mention[0]["id"] for nothing, of_mention in chosen]
+            candidates += described
+            probabilities += probability[places].tolist()
+        return Decisions(mentions, candidates, kb_ids, probabilities)
+
+    def score(self, given: ListInput) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Compute the softmax's probabilities of candidates and of NIL, and the rows of the candidates, best first."""
+        lists = given.lists
+        if not self.learned.is_trained:
+            order = lists.sort(given.scores)
+            chance = np.empty(lists.n_candidates)
+            # A candidate is not more probable than one before it.
+            chance[order] = lists.lower(given.features[order, CHANCE].astype(np.float64))
+            return chance, 1 - lists.best(chance), order
+        logits = self.model.predict(given)
+        if not np.isfinite(logits).all():
+            raise ValueError(
+                f"The network of the reranker '{self.name}' gives scores that are not finite: its weights are "
+                "damaged, or training has diverged. Load a saved pipeline again, or train it with a lower "
+                "learn_rate."
+            )
+        probabilities = lists.softmax(logits)
+        return probabilities[lists.rows], probabilities[lists.nil_rows], lists.sort(logits[lists.rows])
+
+    def _choose(
+        self, lists: Lists, raw: np.ndarray, raw_nil: np.ndarray, threshold: float | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Choose which mentions get no id, and say how probable each decision is. `raw` has the best candidates
+        first."""
+        first = lists.first(raw)
+        best = np.where(lists.lengths > 0, self.learned.concept.apply(first), 0.0)
+        is_nil = (raw_nil > first) if threshold is None else (best < threshold)
+        is_nil |= lists.lengths == 0
+        return is_nil, np.where(is_nil, self.learned.nil.apply(raw_nil), best)
+
+    def _explain(self, candidates: list[Candidate], given: ListInput, rows: np.ndarray) -> None:
+        """Give each candidate, whose row is given, its definition and a reason."""
+        reasons = self._find_reasons(given) if self.learned.is_trained else _list_reasons(given)
+        terminology = self.linker.snapshot.retriever.terminology
+        for candidate, row in zip(candidates, rows.tolist(), strict=True):
+            candidate["definition"] = terminology[candidate["concept_id"]].definition or ""
+            candidate["reason"] = reasons[row]
+
+    def _find_reasons(self, given: ListInput) -> list[str]:
+        """Take each feature away, that is put its mean in its place, and see how much lower the candidates' logits
+        are."""
+        model, rows = self.model, given.lists.rows
+        mean, logits = model.get_param("mean"), model.predict(given)[rows]
+        gains = np.zeros_like(given.features)
+        for column in range(given.features.shape[1]):
+            changed = given.features.copy()
+            changed[:, column] = mean[column]
+            gains[:, column] = logits - model.predict(given._replace(features=changed))[rows]
+        # The words of a feature fit only where there is more of it than usual.
+        gains[given.features <= mean] = 0
+        best = np.argsort(-gains, axis=1)[:, :NAMED_FEATURES]
+        words = [FEATURES[name] for name in self.learned.features]
+        return ["; ".join(words[f] for f in of if gains[row, f] > LEAST) for row, of in enumerate(best.tolist())]
+
+
+def check_learned(name: str, linker: FixedLinker, learned: Learned) -> None:
+    """Refuse another encoder, and a terminology that lacks most of what was annotated; warn of any other one."""
+    encoder, terminology = linker.snapshot.encoder.fingerprint, linker.snapshot.retriever.terminology
+    if learned.encoder and encoder != learned.encoder:
+        reason = f"it was trained with the encoder {learned.encoder[:8]}, but its linker has {encoder[:8]}"
+        raise ValueError(CANT_DECIDE.format(name=name, reason=reason))
+    memory = learned.memory
+    if memory is None or not memory.concepts or linker.settings.output_source is not None:
+        return
+    if learned.terminology == terminology.fingerprint:
+        return
+    n, n_missing = len(memory.concepts), sum(concept not in terminology for concept in memory.concepts)
+    if 2 * n_missing > n:
+        reason = f"{n_missing} of the {n} concepts of its annotations are not in the terminology"
+        raise ValueError(CANT_DECIDE.format(name=name, reason=reason))
+    warnings.warn(
+        f"The reranker '{name}' was trained with another terminology; this one lacks {n_missing} of the {n} "
+        "annotated concepts. Train it again for the best decisions.",
+        stacklevel=7,
+    )
+
+
+def _list_reasons(given: ListInput) -> list[str]:
+    """List the reasons for each candidate, or against it, before training."""
+    columns = given.features[:, [BEFORE_TRAINING.index(name) for name in NAMED]]
+    return ["; ".join(FEATURES[name] for name, value in zip(NAMED, row, strict=True) if value > 0) for row in columns]
+
+
+def _cut(documents: Sequence[int]) -> Iterator[slice]:
+    """Cut mentions into parts of whole documents."""
+    start = 0
+    for end in range(1, len(documents) + 1):
+        is_last = end == len(documents)
+        if is_last or (end - start >= MENTIONS_AT_ONCE and documents[end] != documents[end - 1]):
+            yield slice(start, end)
+            start = end
