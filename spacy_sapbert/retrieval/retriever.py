@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -202,10 +202,7 @@ class Retriever:
         named, nearest = self.find_named(texts, allowed), self.search(texts, vectors, k, allowed)
         if not len(named.concept):
             return self._lower_other_case(nearest)
-        mention = np.concatenate([named.mention, nearest.mention])
-        columns = [np.concatenate([getattr(named, key), getattr(nearest, key)]) for key in ("concept", "name", "score")]
-        order = np.argsort(mention, kind="stable")
-        both = Candidates.of_rows(nearest.forms, mention[order], *(column[order] for column in columns))
+        both = named.followed_by(nearest)
         both = both.distinct(self.number_ids(both.concept, None if allowed is None else allowed.coded_in))
         return self._lower_other_case(both)
 
@@ -225,13 +222,10 @@ class Retriever:
     def lower_contradicting(self, found: Candidates) -> Candidates:
         """Lower the scores of a mention's first candidates as long as their names contradict it. Where the first has
         the words of the mention, it stays."""
-        # All at once, because one name at a time takes longer than the rest.
-        first = self._texts.read(np.unique(found.name[found.offsets[:-1][found.lengths > 0]]))
         lowered: list[int] = []
         for forms, start, end in zip(found.forms, found.offsets.tolist(), found.offsets[1:].tolist(), strict=False):
             for row in range(start, end):
-                form, key = forms[found.form[row]], int(found.name[row])
-                name = first[key] if row == start else self._texts.get(key)
+                form, name = forms[found.form[row]], self._texts.get(int(found.name[row]))
                 is_same = row == start and (form == name or read_marks(form) == read_marks(name))
                 if is_same or not contradicts(form, name):
                     break
@@ -249,10 +243,9 @@ class Retriever:
         entries = self.table.find_whole(texts)
         mentions = np.flatnonzero(entries >= 0)
         found = [self._list_named(texts[place], int(entries[place]), is_allowed) for place in mentions.tolist()]
-        shared = np.array([row for named in found if len(named) > 1 for row in named], dtype=np.int64)
-        read = self._ties.read(self._name_concept[shared], shared, allowed)
+        order = () if allowed is None else allowed.source_order
         found = [
-            named if len(named) < 2 else self._order_named(texts[place], named, read)
+            named if len(named) < 2 else self._order_named(texts[place], named, order)
             for place, named in zip(mentions.tolist(), found, strict=True)
         ]
         rows = np.array([row for named in found for row in named], dtype=np.int64)
@@ -272,13 +265,13 @@ class Retriever:
             named = same or (words if text.isupper() else [])
         return named
 
-    def _order_named(self, text: str, named: list[int], read: TieTexts) -> list[int]:
-        small, names = text.lower(), read.names
+    def _order_named(self, text: str, named: list[int], order: tuple[str, ...]) -> list[int]:
+        small, read, rank = text.lower(), self._texts.get, self._ties.rank
         best: dict[int, int] = {}
-        for row in sorted(named, key=lambda row: (names[row].lower() != small, read.ranks[row])):
+        for row in sorted(named, key=lambda row: (read(row).lower() != small, rank(row, order))):
             best.setdefault(int(self._name_concept[row]), row)
         concepts, rows_of = [*best], [*best.values()]
-        return [rows_of[place] for place in self._ties.order(text, concepts, rows_of, [1.0] * len(best), read)]
+        return [rows_of[place] for place in self._ties.order(text, concepts, rows_of, [1.0] * len(best), order)]
 
     def search(
         self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
@@ -366,10 +359,8 @@ class Retriever:
         _, first, group = np.unique(mention * len(self.names) + concept, return_index=True, return_inverse=True)
         # Of names with the same vector, those written like the mention come first, then preferred ones.
         differs = np.ones(len(mention), dtype=bool)
-        same = np.flatnonzero(score >= SAME_STRING)
-        texts = self._texts.read(np.unique(name[same]))
-        for place in same.tolist():
-            differs[place] = texts[int(name[place])] != found.forms[mention[place]][0]
+        for place in np.flatnonzero(score >= SAME_STRING).tolist():
+            differs[place] = self._texts.get(int(name[place])) != found.forms[mention[place]][0]
         rank = 2 * differs + ~self._preferred[name]
         rank[score < score[first][group] - TIE] = 4
         order = np.lexsort((rank, group))
@@ -387,14 +378,13 @@ class Retriever:
         is_tied = (np.diff(found.score) >= -TIE) & (np.diff(mention) == 0)
         if not is_tied.any():
             return found
-        order, tied = np.arange(len(mention)), np.flatnonzero(np.append(is_tied, False) | np.append(False, is_tied))
-        read = self._ties.read(found.concept[tied], found.name[tied], allowed)
-        for number in np.unique(mention[tied]).tolist():
+        order, sources = np.arange(len(mention)), () if allowed is None else allowed.source_order
+        for number in np.unique(mention[:-1][is_tied]).tolist():
             start, end = found.offsets[number : number + 2].tolist()
             concepts, names, scores = (
                 column[start:end].tolist() for column in (found.concept, found.name, found.score)
             )
-            places = self._ties.order(found.forms[number][0], concepts, names, scores, read)
+            places = self._ties.order(found.forms[number][0], concepts, names, scores, sources)
             order[start:end] = start + np.array(places)
         return found.take(order)
 
@@ -440,17 +430,13 @@ class Retriever:
 
 
 class ColumnReader:
-    """A column of strings, or of lists of them. One value at a time takes long where millions have not been read yet;
-    many at a time need polars' threads, which a forked process lacks, so that it would wait forever."""
+    """A column of strings, or of lists of them. Many values at a time are faster, but need polars' threads, which a
+    forked process lacks, so that it would wait forever."""
 
     def __init__(self, values: pl.Series) -> None:
         self._values = values
         get = (lambda row: values[row].to_list()) if values.dtype.is_nested() else values.__getitem__
         self.get = lru_cache(KEPT_STRINGS)(get)
-
-    def read(self, rows: np.ndarray) -> dict[int, Any]:
-        """Read the values of distinct rows."""
-        return dict(zip(rows.tolist(), self.list(rows), strict=True))
 
     def list(self, rows: np.ndarray) -> list[Any]:
         """List the values of rows."""
@@ -458,15 +444,6 @@ class ColumnReader:
             return [*map(self.get, rows.tolist())]
         values: list[Any] = self._values.gather(rows).to_list()
         return values
-
-
-class TieTexts(NamedTuple):
-    """What decides about ties, by the rows of names and of concepts."""
-
-    names: dict[int, str]
-    canonical_names: dict[int, str]
-    # Of names, see `rank_name`.
-    ranks: dict[int, tuple[int, int]]
 
 
 class TieBreaker:
@@ -481,34 +458,37 @@ class TieBreaker:
         term_types: ColumnReader,
         sources: ColumnReader,
     ) -> None:
-        self._preferred = terminology.names["preferred"].to_numpy()
-        self._hierarchy, self._canonical_names = hierarchy, canonical_names
-        self._names, self._term_types, self._sources = names, term_types, sources
+        self._hierarchy, self._canonical_names, self._names = hierarchy, canonical_names, names
+        preferred = terminology.names["preferred"].to_numpy()
 
-    def read(self, concepts: np.ndarray, names: np.ndarray, allowed: ConceptFilter | None = None) -> TieTexts:
-        """Read what decides about ties of these concepts and names."""
-        concepts, names = np.unique(concepts), np.unique(names)
-        texts, kinds, sources = (of.read(names) for of in (self._names, self._term_types, self._sources))
-        order = () if allowed is None else allowed.source_order
-        ranks = {row: rank_name(bool(self._preferred[row]), kinds[row], sources[row], order) for row in texts}
-        return TieTexts(texts, self._canonical_names.read(concepts), ranks)
+        # Rank a name, given the order of a filter's sources.
+        @lru_cache(KEPT_STRINGS)
+        def rank(row: int, order: tuple[str, ...]) -> tuple[int, int]:
+            return rank_name(bool(preferred[row]), term_types.get(row), sources.get(row), order)
+
+        self.rank = rank
 
     def order(
-        self, text: str, concepts: Sequence[int], names: Sequence[int], scores: Sequence[float], read: TieTexts
+        self,
+        text: str,
+        concepts: Sequence[int],
+        names: Sequence[int],
+        scores: Sequence[float],
+        sources: tuple[str, ...] = (),
     ) -> list[int]:
         """Order the concepts of a mention that are sorted by their scores. Ties are broken in this order: the concept
         whose name is written like the mention but for case; the one whose canonical name it is; the one with the case
         of an acronym; the one whose name has the better rank: preferred, or not of a lesser scope, or of an earlier
         source of the filter; the one written in the same case; the one with fewer ancestors, which is more general; the
-        smaller id. All of them have been `read`."""
+        smaller id."""
         small, forms = text.lower(), own_case_forms(text)
 
         def compare_names(place: int) -> tuple[bool | tuple[int, int], ...]:
             row = names[place]
-            name, lowered = read.names[row], read.names[row].lower()
-            is_canonical = lowered == read.canonical_names[concepts[place]].lower()
+            name = self._names.get(row)
+            lowered, canonical = name.lower(), self._canonical_names.get(concepts[place])
             is_other = lowered == small and forms.isdisjoint(own_case_forms(name))
-            return lowered != small, not is_canonical, is_other, read.ranks[row], name != text
+            return lowered != small, lowered != canonical.lower(), is_other, self.rank(row, sources), name != text
 
         def compare_concepts(place: int) -> tuple[float, int]:
             concept = concepts[place]
