@@ -188,7 +188,7 @@ def test_the_card_says_what_was_made_and_measured(run, tmp_path):
     results.write_text("no table")
     refuse("not a table of results", "--results", results)
     refuse("no results in", "--results", tmp_path / "nowhere.parquet")
-    refuse("no file", "--notes", tmp_path / "nowhere.md")
+    refuse("No such file", "--notes", tmp_path / "nowhere.md")
 
 
 @pytest.mark.parametrize(
