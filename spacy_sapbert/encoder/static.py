@@ -8,13 +8,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import srsly
 from safetensors import safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 from typing_extensions import Self
 
@@ -26,11 +27,13 @@ TABLE_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
 # Strings summed at once: their vectors fit the cache of a processor.
 BLOCK = 1024
-# For `SentenceTransformer(folder)`, which has no module for such a table.
+# For `SentenceTransformer(folder)`.
 MODULES = [
-    {"idx": 0, "name": "0", "path": "", "type": "spacy_sapbert.encoder.static_embedding.QuantisedStaticEmbedding"},
+    {"idx": 0, "name": "0", "path": "", "type": "spacy_sapbert.encoder.static.QuantisedStaticEmbedding"},
     {"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"},
 ]
+# What sentence-transformers passes on to find a file.
+WHERE = ("subfolder", "token", "cache_folder", "revision", "local_files_only")
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,3 +201,25 @@ def check_settings(settings: EncoderSettings) -> None:
         if (given := getattr(settings, name)) != value:
             allowed = f"{json.dumps(value)}, because its vectors are means of rows and its tokenizer decides the rest"
             raise ValueError(BAD_SETTING.format(name=name, where=" of a static encoder", value=given, allowed=allowed))
+
+
+class QuantisedStaticEmbedding:
+    """Load a `StaticEmbedding` from a table of 8-bit numbers, for which sentence-transformers has no module. It finds
+    this one by the path in the folder's `modules.json`."""
+
+    @classmethod
+    def load(cls, model_name_or_path: str, **kwargs: Any) -> Any:
+        """Load the module `StaticEmbedding`, whose table is float32, from a folder or the hub."""
+        try:
+            modules = import_module("sentence_transformers.sentence_transformer.modules")
+        except ImportError:  # its place in earlier versions
+            modules = import_module("sentence_transformers.models")
+        where = {key: value for key, value in kwargs.items() if key in WHERE}
+        paths: list[str] = []
+        for name in (TABLE_FILE, TOKENIZER_FILE):
+            path = modules.StaticEmbedding.load_file_path(model_name_or_path, name, **where)
+            if path is None:
+                raise FileNotFoundError(MISSING.format(path=f"{model_name_or_path}/{name}"))
+            paths.append(path)
+        table, tokenizer = load_file(paths[0]), Tokenizer.from_file(paths[1])
+        return modules.StaticEmbedding(tokenizer, embedding_weights=table["rows"] * table["scales"][:, None])

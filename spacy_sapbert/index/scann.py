@@ -62,11 +62,14 @@ STEPS: Steps = ((0.85, 16), (0.7, 64), (0.5, None))
 # rows, nearly all that is missed is below 0.75, and most of it below 0.6. No query is compared with all rows, which
 # would take seconds.
 LARGE_STEPS: Steps = ((0.75, 4), (0.6, 16))
-# Switches of ScaNN's faster code, and what a processor needs for it, in Linux' words.
+# Switches of ScaNN's faster code, and what a processor needs for it, in Linux' words. The library knows the variable
+# `research_scann::flags_internal::should_use_avx2` by this name, in which each part has its length before it.
 SWITCHES = {
-    "should_use_avx2": {"avx2", "fma"},
-    "should_use_avx512": {"avx512f", "avx512dq", "avx512bw", "avx512vl"},
+    "_ZN14research_scann14flags_internal15should_use_avx2E": {"avx2", "fma"},
+    "_ZN14research_scann14flags_internal17should_use_avx512E": {"avx512f", "avx512dq", "avx512bw", "avx512vl"},
 }
+# Where Linux says what the processor has.
+CPUINFO = Path("/proc/cpuinfo")
 CONFIG_FILE = "scann_config.pb"
 ASSETS_FILE = "scann_assets.pbtxt"
 # The only form in which ScaNN writes its list of files: with names, not paths.
@@ -178,28 +181,25 @@ def use_processor(library: str) -> None:
     """Switch on ScaNN's code for this processor. ScaNN should do so itself, but its wheels without TensorFlow (1.3.5 to
     1.4.2) are compiled without what finds out about the processor, and so take SSE 4 for all there is. The results are
     the same, and builds and searches take two thirds of the time."""
-    try:
-        found = re.search(r"^flags\s*:(.*)", Path("/proc/cpuinfo").read_text(), flags=re.MULTILINE)
-    except OSError:
-        found = None
+    found = re.search(r"^flags\s*:(.*)", CPUINFO.read_text(), flags=re.MULTILINE) if CPUINFO.is_file() else None
     for switch, needed in SWITCHES.items():
-        if needed <= set(found[1].split() if found else ()):
+        if found and needed <= {*found[1].split()}:
             # A version without the switch, or for processors of another family, stays as it is.
             with suppress(ValueError):
-                name = f"_ZN14research_scann14flags_internal{len(switch)}{switch}E"
-                ctypes.c_bool.in_dll(ctypes.CDLL(library), name).value = True
+                ctypes.c_bool.in_dll(ctypes.CDLL(library), switch).value = True
 
 
-# What ScaNN logs goes to the process's standard error, which one build at a time may redirect.
-_LOG = Lock()
+# ScaNN logs to file 2 of the process, its standard error, past Python's `sys.stderr`. One build at a time may put
+# another file in its place.
+STANDARD_ERROR, _LOG = 2, Lock()
 
 
 @contextmanager
 def hold_log() -> Iterator[None]:
     """Hold back what native code writes to standard error, and show it if the call fails."""
     with _LOG, TemporaryFile() as log:
-        screen = os.dup(2)
-        os.dup2(log.fileno(), 2)
+        screen = os.dup(STANDARD_ERROR)
+        os.dup2(log.fileno(), STANDARD_ERROR)
         try:
             yield
         except BaseException:
@@ -207,7 +207,7 @@ def hold_log() -> Iterator[None]:
             os.write(screen, log.read())
             raise
         finally:
-            os.dup2(screen, 2)
+            os.dup2(screen, STANDARD_ERROR)
             os.close(screen)
 
 
