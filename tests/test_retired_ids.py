@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import spacy
+from conftest import build_terminology
 from linked import make_doc
 from rrf_files import rrf_line
 from spacy.training import Example
@@ -59,7 +60,8 @@ def test_ids_are_found_after_saving_merging_and_editing(changed, tmp_path):
     bare = Terminology(changed.concepts, changed.names)
     assert bare != changed and bare.fingerprint != changed.fingerprint
     assert list_found(remove_concepts(changed, ["X:9"]).terminology) == FOUND
-    assert list_found(remove_names(merge([changed, with_cui()]), [("C0000001", "name of X:1")]).terminology) == {
+    with_cui = build_terminology({"C0000001": ["one"]}, codes={"C0000001": ["X:1"]})
+    assert list_found(remove_names(merge([changed, with_cui]), [("C0000001", "name of X:1")]).terminology) == {
         **dict.fromkeys(["X:3", "X:4"], "C0000001"),
         "X:2": "X:2",
     }
@@ -67,14 +69,6 @@ def test_ids_are_found_after_saving_merging_and_editing(changed, tmp_path):
     added.add_name("X:7", "alive again")
     added.add_retired("X:8", replaced_by=["X:7"])
     assert list_found(add_terminology(changed, added.build()).terminology) == {**FOUND, "X:7": "X:7", "X:8": "X:7"}
-
-
-def with_cui():
-    """A terminology that has one of the concepts under a CUI."""
-    builder = TerminologyBuilder()
-    builder.add_concept("C0000001", codes=["X:1"])
-    builder.add_name("C0000001", "one")
-    return builder.build()
 
 
 def test_a_concept_is_not_removed_by_an_id_that_it_took_the_place_of(changed):

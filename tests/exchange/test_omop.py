@@ -6,13 +6,13 @@ import datetime
 import pytest
 import spacy
 from annotated_texts import HEADER, annotated_texts, run, save, tokenize
+from conftest import build_terminology
 from hypothesis import given
 from spacy.tokens import Span
 
 from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport, annotate, make_doc
 from spacy_sapbert.exchange.fhir import CODE_SYSTEMS, CodeFinder, normalize_source
 from spacy_sapbert.exchange.omop import COLUMNS, AthenaTables, NoteNlp, export_notes
-from spacy_sapbert.terminology import TerminologyBuilder
 
 nlp = spacy.blank("en")
 # Athena quotes nothing: a quotation mark is part of a name.
@@ -36,12 +36,8 @@ def concepts(tmp_path):
 
 @pytest.fixture(scope="module")
 def terminology():
-    builder = TerminologyBuilder()
     codes = {"C0000001": ["ICD10CM:J00", "SNOMEDCT_US:82272006"], "C0000002": ["ICD10CM:J00"], "C0000003": ["MSH:D1"]}
-    for id_, written in {**codes, "C0000004": []}.items():
-        builder.add_concept(id_, canonical_name=id_, codes=written)
-        builder.add_name(id_, f"name {id_}")
-    return builder.build()
+    return build_terminology({id_: [f"name {id_}"] for id_ in (*codes, "C0000004")}, codes=codes)
 
 
 def make_note(name, *ids):
