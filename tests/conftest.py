@@ -19,6 +19,7 @@ from spacy_sapbert.encoder.settings import EncoderSettings
 from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
 from spacy_sapbert.encoder.static import StaticSource, make_source
 from spacy_sapbert.linker import SapbertLinker
+from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 
 pytest_plugins = ["index_vectors"]
@@ -183,3 +184,22 @@ def make_nlp(encoder_folder: Path, terminology: Terminology) -> Callable[..., La
         return nlp
 
     return make
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
+    """Record how many strings are encoded and which are searched in each call."""
+    calls: dict[str, list[Any]] = {"encoded": [], "searched": []}
+    encode, search = EncoderShim.encode_tokens, Retriever.search
+
+    def count_encoded(self: EncoderShim, tokens: Any, **kwargs: Any) -> Any:
+        calls["encoded"].append(len(tokens))
+        return encode(self, tokens, **kwargs)
+
+    def count_searched(self: Retriever, texts: Any, *args: Any) -> Any:
+        calls["searched"].append(list(texts))
+        return search(self, texts, *args)
+
+    monkeypatch.setattr(EncoderShim, "encode_tokens", count_encoded)
+    monkeypatch.setattr(Retriever, "search", count_searched)
+    return calls

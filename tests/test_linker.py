@@ -26,20 +26,6 @@ TEXTS = [
 ]
 
 
-@pytest.fixture
-def encoded(monkeypatch):
-    """Record how many strings each call of the encoder gets."""
-    calls = []
-    original = EncoderShim.encode_tokens
-
-    def count(self, tokens, **kwargs):
-        calls.append(len(tokens))
-        return original(self, tokens, **kwargs)
-
-    monkeypatch.setattr(EncoderShim, "encode_tokens", count)
-    return calls
-
-
 def test_exact_names_are_linked_and_their_tokens_get_the_id(make_nlp):
     doc = make_nlp()("A heart attack after a common cold")
     assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [("heart attack", "C0027051"), ("common cold", "C0009443")]
@@ -144,8 +130,8 @@ def test_both_forms_give_each_concept_its_better_score(make_nlp, end, margin):
         assert [score for _, score in both][:3] == pytest.approx([1.0, 0.999, 0.999], abs=1e-6)
 
 
-def test_each_distinct_string_is_encoded_once_and_later_not_at_all(make_nlp, encoded):
-    nlp = make_nlp()
+def test_each_distinct_string_is_encoded_once_and_later_not_at_all(make_nlp, counted):
+    nlp, encoded = make_nlp(), counted["encoded"]
     encoded.clear()
     texts = ["heart attack and cold", "cold , heart  attack , cold", "hypertension"]
     first = [links(doc) for doc in nlp.pipe(texts)]
@@ -219,9 +205,9 @@ def test_predict_leaves_the_documents_alone(make_nlp):
     assert [doc.to_bytes() for doc in docs] == before
 
 
-def test_set_annotations_writes_what_it_is_given_without_calling_the_model(make_nlp, encoded, monkeypatch):
+def test_set_annotations_writes_what_it_is_given_without_calling_the_model(make_nlp, counted, monkeypatch):
     linker = make_nlp(spans_key="sc").get_pipe("sapbert_linker")
-    encoded.clear()
+    counted["encoded"].clear()
     monkeypatch.setattr(EncoderShim, "tokenize", None)
     doc = make_doc(linker.vocab, "a b c", (0, 1), (1, 2), (2, 3))
     doc.spans["sc"] = [doc[0:2]]
@@ -229,7 +215,7 @@ def test_set_annotations_writes_what_it_is_given_without_calling_the_model(make_
     places = [(True, 0), (True, 1), (False, 0)]
     mentions = [MentionToLink((), ConceptFilter(), is_ent=is_ent, place=place) for is_ent, place in places]
     linker.set_annotations([doc], (mentions, [[candidate], [], [{**candidate, "id": "Q2"}]]))
-    assert encoded == []
+    assert counted["encoded"] == []
     assert best_ids(doc) == ["Q1", "", ""] and doc.ents[0]._.kb_candidates == [candidate]
     assert doc.spans["sc"][0].kb_id_ == "Q2"
 

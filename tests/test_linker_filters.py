@@ -5,7 +5,6 @@ import spacy
 from linked import ids, make_doc
 from spacy.tokens import Span
 
-from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -15,25 +14,6 @@ DISEASES = {"C0009443", "C0013264", "C0020538", "C0027051"}
 @pytest.fixture
 def make_linker(make_nlp):
     return lambda **settings: make_nlp(**settings).get_pipe("sapbert_linker")
-
-
-@pytest.fixture
-def counted(monkeypatch):
-    """Record how many strings are encoded and which are searched in each call."""
-    calls = {"encoded": [], "searched": []}
-    encode, search = EncoderShim.encode_tokens, Retriever.search
-
-    def count_encoded(self, tokens, **kwargs):
-        calls["encoded"].append(len(tokens))
-        return encode(self, tokens, **kwargs)
-
-    def count_searched(self, texts, *args):
-        calls["searched"].append(list(texts))
-        return search(self, texts, *args)
-
-    monkeypatch.setattr(EncoderShim, "encode_tokens", count_encoded)
-    monkeypatch.setattr(Retriever, "search", count_searched)
-    return calls
 
 
 def link(linker, *mentions):
