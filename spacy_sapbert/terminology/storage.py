@@ -187,12 +187,12 @@ def _as_numbers(numbers: Iterable[int]) -> np.ndarray:
     return np.fromiter(numbers, dtype=np.int64)
 
 
-def _forget(array: Any, read: dict[int, _ArrowColumn] = _ArrowColumn.read) -> None:
+# polars may call it when this module is gone already, at the end of the process, so it has all that it needs.
+def _forget(array: Any, read: dict[int, _ArrowColumn] = _ArrowColumn.read, place: int = RELEASE) -> None:
     # polars has moved the structure. That it is released is noted there.
-    read.pop(array[RELEASE + 1], None)
-    array[RELEASE] = 0
+    read.pop(array[place + 1], None)
+    array[place] = 0
 
 
 _release = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64))(_forget)
-# polars may call it when this module is gone already, at the end of the process.
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_release))
