@@ -1,6 +1,7 @@
 """Small terminologies for tests of training data, and the rows of folders of pairs and of triples."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,10 @@ def read_triple_rows(path: object) -> list[tuple[str, ...]]:
     return list(zip(heads, triples.labels.gather(triples.relations), tails, strict=True))
 
 
-def save_triple_rows(rows: list[tuple[str, str, str]], path: object) -> None:
-    """Write a folder of triples of strings: head, relation and tail."""
+def save_triple_rows(rows: list[tuple[str, str, str]], path: Path) -> Path:
+    """Write a folder of triples of strings: head, relation and tail. Return its path."""
     heads, labels, tails = (pl.Series([row[place] for row in rows], dtype=pl.String()) for place in range(3))
     places = np.arange(len(rows))
     ends = places + len(rows)
     save_triples(make_triple_data(pl.concat([heads, tails]), places, labels, places, ends), path, {})
+    return path

@@ -1,15 +1,13 @@
 """Splits that training cannot leak into: names held out at random, by source, and by language against a naive loop."""
 
-import numpy as np
 import pytest
 from command_line import run_command
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pair_rows import build
 
 from spacy_sapbert.terminology import Terminology
 from training.data.splits import (
-    hold_out,
     make_language_tasks,
     make_source_task,
     read_held_out,
@@ -18,8 +16,6 @@ from training.data.splits import (
     write_split,
 )
 
-WORDS = "acute chronic heart liver kidney failure pain fever renal cardiac".split()
-SOURCES = ["MSH", "NCI", "CL"]
 LANGUAGES = {
     "C1": {"ENG": ["Fever", "pyrexia"], "GER": ["Fieber", "Fever"], "FRE": ["fièvre"]},
     "C2": {"ENG": ["cold"], "GER": ["Erkältung", "Schnupfen"]},
@@ -30,66 +26,9 @@ LANGUAGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def terminology():
-    rng = np.random.default_rng(0)
-    names: dict[str, dict[str, list[str]]] = {}
-    for concept in range(40):
-        for _ in range(int(rng.integers(1, 6))):
-            name = " ".join(rng.choice(WORDS, size=int(rng.integers(1, 5))))
-            source = SOURCES[0 if concept < 30 else int(rng.integers(3))]
-            names.setdefault(f"C{concept:03d}", {}).setdefault(source, []).append(name)
-    return build(names)
-
-
-def list_pairs(terminology, ids):
-    return {(id_, name.lower()) for id_ in ids for name in terminology[id_].names}
-
-
-def test_held_out_concepts_are_nowhere_in_the_training_names(terminology):
-    rest, task = split_terminology(terminology, held_out=6, dictionary=20, seed=0)
-    asked = {(gold, query) for (gold,), query in zip(task.gold, task.queries, strict=True)}
-    held_out = {gold for gold, _ in asked}
-    assert len(task.queries) == len(held_out) == 6
-    assert set(rest.concepts["id"]) == set(terminology.concepts["id"]) - held_out
-    searched = set(zip(task.ids, task.names, strict=True))
-    assert len(set(task.ids)) == 20 and held_out <= set(task.ids)
-    # What is asked for is taken out of the dictionary, and nothing else is.
-    assert not asked & searched and asked | searched == list_pairs(terminology, set(task.ids))
-    again = split_terminology(terminology, held_out=6, dictionary=20, seed=0)[1]
-    assert again == task != split_terminology(terminology, held_out=6, dictionary=20, seed=1)[1]
-
-
-def test_as_many_concepts_are_held_out_as_asked_or_none():
-    # All names of the last four are shared: there is nothing to ask for.
-    other = {concept: concept if concept < 4 else 10 + concept // 2 for concept in range(8)}
-    names = {f"C{n}": [f"name {n // 2}", f"other name {other[n]}"] for n in range(8)}
-    for seed in range(5):
-        task = split_terminology(build(names), held_out=4, dictionary=100, seed=seed)[1]
-        assert task.gold == [["C0"], ["C1"], ["C2"], ["C3"]] and len(task.queries) == 4 and len(set(task.ids)) == 8
-        with pytest.raises(ValueError, match="of 8 concepts with two names or more, 4 have"):
-            split_terminology(build(names), held_out=5, dictionary=8, seed=seed)
-
-
-def test_a_source_is_held_out_whole(terminology):
-    task, rows = make_source_task(terminology, "CL")
-    named = zip(terminology.names["concept"], terminology.names["source"], strict=True)
-    held_out = {terminology.concepts["id"][concept] for concept, source in named if "CL" in source.split("|")}
-    assert 0 < len(held_out) < 10 and held_out == set(terminology.concepts["id"].gather(rows))
-    asked = {(ids[0], query) for ids, query in zip(task.gold, task.queries, strict=True)}
-    assert asked | set(zip(task.ids, task.names, strict=True)) == list_pairs(terminology, held_out)
-    assert len(asked) + len(task.names) == len(list_pairs(terminology, held_out))
-    # Training sees the names of the other concepts.
-    learned = {name for _, name in list_pairs(terminology, set(terminology.concepts["id"]) - held_out)}
-    assert learned and not learned & set(task.queries)
-    with pytest.raises(ValueError, match="'ICD': 0 concepts"):
-        make_source_task(terminology, "ICD")
-    with pytest.raises(ValueError, match="has to be left"):
-        only = np.setdiff1d(np.arange(len(terminology)), make_source_task(terminology, "NCI")[1])
-        make_source_task(hold_out(terminology, only), "NCI")
-
-
-def test_tasks_are_saved_with_the_split_and_those_of_a_former_one_refused(terminology, tmp_path):
+def test_tasks_are_saved_with_the_split_and_those_of_a_former_one_refused(tmp_path):
+    names = {f"C{n}": {"CL" if n < 3 else "MSH": [f"name {n}", f"other name {n}"]} for n in range(9)}
+    terminology = build(names)
     rest, tasks = write_split(terminology, tmp_path, held_out=3, dictionary=9, sources=["CL"])
     assert set(tasks) == {"held_out.json", "held_out_CL.json"}
     for name, task in tasks.items():
@@ -130,16 +69,64 @@ def test_concepts_are_held_out_with_their_names_in_all_languages(tmp_path):
 
 NAMES = st.lists(st.sampled_from("abcdEF"), max_size=3, unique=True)
 BY_LANGUAGE = st.fixed_dictionaries({language: NAMES for language in ("ENG", "GER", "FRE", "")})
+BY_SOURCE = st.dictionaries(
+    st.sampled_from(["MSH", "CL"]), st.lists(st.sampled_from("abcdEFghijkl"), min_size=1, max_size=3), min_size=1
+)
+
+
+def list_owners(names):
+    """List the concepts of each name."""
+    owners: dict[str, set[str]] = {}
+    for concept, groups in names.items():
+        for name in (name.lower() for group in groups.values() for name in group):
+            owners.setdefault(name, set()).add(concept)
+    return owners
+
+
+@settings(max_examples=100)
+@given(st.lists(BY_SOURCE, min_size=2, max_size=8), st.integers(1, 3), st.integers(0, 3), st.integers(0, 9))
+def test_concepts_and_sources_are_held_out_as_by_a_naive_loop(drawn, n, more, seed):
+    names = {f"C{number}": by_source for number, by_source in enumerate(drawn)}
+    owners, terminology = list_owners(names), build(names)
+    distinct = {id_: {name for name in owners if id_ in owners[name]} for id_ in names}
+    paired = {id_ for id_ in names if len(distinct[id_]) > 1}
+    # Names that another concept has are not asked for: training sees them.
+    own = {id_: {name for name in distinct[id_] if owners[name] == {id_}} for id_ in paired}
+    eligible = {id_ for id_ in paired if own[id_]}
+
+    def check(task, searched):
+        asked = {ids[0]: query for ids, query in zip(task.gold, task.queries, strict=True)}
+        assert len(asked) == len(task.queries) and all(query in own[id_] for id_, query in asked.items())
+        # What is asked for is taken out of the dictionary, and nothing else is.
+        rest = {(id_, name) for id_ in searched for name in distinct[id_] if asked.get(id_) != name}
+        assert sorted(zip(task.ids, task.names, strict=True)) == sorted(rest)
+        return set(asked)
+
+    options = {"held_out": n, "dictionary": n + more, "seed": seed}
+    if len(eligible) < n or len(paired) <= n:
+        message = f"of {len(paired)} concepts with two names or more, {len(eligible)} have"
+        with pytest.raises(ValueError, match=message):
+            split_terminology(terminology, **options)
+    else:
+        rest, task = split_terminology(terminology, **options)
+        asked = check(task, set(task.ids))
+        assert len(asked) == n and asked <= eligible and len(set(task.ids)) == min(n + more, len(names))
+        assert set(rest.concepts["id"]) == set(names) - asked
+        assert split_terminology(terminology, **options)[1] == task
+    of_source = {id_ for id_ in names if "CL" in names[id_]}
+    if not eligible & of_source or of_source == set(names):
+        with pytest.raises(ValueError, match=f"'CL': {len(of_source)} concepts.*has to be left"):
+            make_source_task(terminology, "CL", seed=seed)
+    else:
+        task, rows = make_source_task(terminology, "CL", seed=seed)
+        assert check(task, of_source) == eligible & of_source
+        assert set(terminology.concepts["id"].gather(rows)) == of_source
 
 
 @given(st.lists(BY_LANGUAGE, min_size=2, max_size=7), st.integers(0, 5), st.integers(0, 2), st.integers(0, 9))
 def test_questions_by_language_are_those_of_a_naive_loop(drawn, more, max_queries, seed):
     names = {f"C{number}": by_language for number, by_language in enumerate(drawn) if any(by_language.values())}
-    owners: dict[str, set[str]] = {}
-    for concept, by_language in names.items():
-        for name in (name.lower() for of_language in by_language.values() for name in of_language):
-            owners.setdefault(name, set()).add(concept)
-    questions = {}
+    owners, questions = list_owners(names), {}
     for concept, by_language in names.items():
         english = {name.lower() for name in by_language["ENG"]}
         for language in ("GER", "FRE") if english else ():

@@ -29,11 +29,6 @@ def names():
     return build({id_: [f"{'ab'[n % 2]}{'cd'[n // 2 % 2]} {'xyz'[n % 3]}{n}"] for n, id_ in enumerate(CONCEPTS)})
 
 
-def write(folder, rows):
-    save_triple_rows(rows, folder)
-    return folder
-
-
 def choose(folder, names, **settings):
     return choose_triples(names, RelationTaskSettings(triples=str(folder), **settings))
 
@@ -69,7 +64,7 @@ def test_what_is_left_out_is_counted(tmp_path, names):
     rows = [*parity_triples()[:200], ("C00", "R01", "C99"), ("C39", "rare", "C00"), ("C39", "rare", "C01")]
     rows += [(tail, f"inverse_{label}", head) for head, label, tail in rows if label == "R00"]
     rows += [("C00", "other", "C01")]
-    folder = write(tmp_path / "triples", rows)
+    folder = save_triple_rows(rows, tmp_path / "triples")
     n_even = sum(label == "R00" for _, label, _ in rows)
     data = choose(folder, names, min_triples=10)
     left_out = {reason: n for reason, n in data.report["left_out"].items() if n}
@@ -84,18 +79,18 @@ def test_what_is_left_out_is_counted(tmp_path, names):
 
 def test_the_split_has_the_same_shares_whatever_the_order(tmp_path, names):
     rows = parity_triples()
-    data = choose(write(tmp_path / "a", rows), names)
+    data = choose(save_triple_rows(rows, tmp_path / "a"), names)
     for label in range(4):
         of_label = data.labels == label
         assert data.is_test[of_label].sum() == round(0.2 * of_label.sum())
-    assert choose(write(tmp_path / "b", rows[::-1]), names).hash() == data.hash()
-    few = choose(write(tmp_path / "d", rows), names, max_triples=20)
+    assert choose(save_triple_rows(rows[::-1], tmp_path / "b"), names).hash() == data.hash()
+    few = choose(save_triple_rows(rows, tmp_path / "d"), names, max_triples=20)
     assert few.report["labels"] == dict.fromkeys(data.names, 20) and few.report["test"] == 16
     assert few.report["left_out"]["beyond_maximum"] == len(rows) - 80
 
 
 def test_what_leaves_one_label_is_refused(tmp_path, names):
-    folder = write(tmp_path / "triples", [row for row in parity_triples() if row[1] == "R00"])
+    folder = save_triple_rows([row for row in parity_triples() if row[1] == "R00"], tmp_path / "triples")
     with pytest.raises(TooFewRelations, match="1 of the relations"):
         choose(folder, names)
     with pytest.raises(TooFewRelations, match="0 of the relations.*rare label"):
@@ -114,7 +109,7 @@ def test_wrong_settings_are_refused(wrong):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory, names):
-    return choose(write(tmp_path_factory.mktemp("triples"), parity_triples()), names)
+    return choose(save_triple_rows(parity_triples(), tmp_path_factory.mktemp("triples")), names)
 
 
 @pytest.fixture
@@ -187,7 +182,7 @@ def test_an_encoder_learns_more_than_its_frozen_vectors_tell(data, names, encode
 
 
 def test_unseen_triples_have_an_end_outside_of_training(tmp_path, names):
-    folder = write(tmp_path / "triples", parity_triples())
+    folder = save_triple_rows(parity_triples(), tmp_path / "triples")
     seen = build({concept: [concept] for concept in CONCEPTS[:20]})
     chosen = RelationTaskSettings(triples=str(folder), unseen="x", min_triples=10)
     data = choose_triples(names, chosen, seen=seen)
