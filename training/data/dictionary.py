@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,31 +35,27 @@ def make_dictionary_terminology(
                 row_of.setdefault(plain, row)
     # A concept is called by the first of its ids that no other concept has.
     id_of: dict[tuple[str, ...], str] = {}
-    ids_of_row: dict[int, set[str]] = {}
+    row_of_id: dict[str, int] = {}
     taken: set[str] = set()
     for parts in names:
-        id_of[parts] = next((part for part in parts if part not in taken), "+".join(parts))
-        taken.add(id_of[parts])
-        place = next((row_of[part] for part in parts if part in row_of), None)
-        if place is not None:
-            ids_of_row.setdefault(place, set()).add(id_of[parts])
-    row_of_id = {id_: row for row, ids in ids_of_row.items() for id_ in ids}
+        id_ = id_of[parts] = next((part for part in parts if part not in taken), "+".join(parts))
+        taken.add(id_)
+        if known := [part for part in parts if part in row_of]:
+            row_of_id[id_] = row_of[known[0]]
+    ids_of_row: dict[int, set[str]] = {}
+    for id_, row in row_of_id.items():
+        ids_of_row.setdefault(row, set()).add(id_)
     builder = TerminologyBuilder()
     for parts, found in names.items():
         id_ = id_of[parts]
+        facts: dict[str, Any] = {}
+        if described_by and id_ in row_of_id:
+            concept = described_by.concept(row_of_id[id_])
+            above = [described_by.row(parent) for parent in concept.parents if parent in described_by]
+            parents = {parent for row in above for parent in ids_of_row.get(row, ())}
+            facts = {"types": concept.types, "definition": concept.definition, "parents": sorted(parents)}
         codes = [f"OTHER:{part}" for part in parts if part != id_]
-        known = described_by.concept(row_of_id[id_]) if described_by and id_ in row_of_id else None
-        above = (
-            [described_by.row(id_) for id_ in known.parents if id_ in described_by] if described_by and known else []
-        )
-        builder.add_concept(
-            id_,
-            canonical_name=next(iter(found)),
-            types=known.types if known else (),
-            definition=known.definition if known else None,
-            codes=codes,
-            parents=sorted({parent for row in above for parent in ids_of_row.get(row, ())}),
-        )
+        builder.add_concept(id_, canonical_name=next(iter(found)), codes=codes, **facts)
         for name in found:
             # Not marked as preferred: ties would be decided in another way than with the table as published.
             builder.add_name(id_, name)
