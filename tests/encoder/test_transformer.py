@@ -4,7 +4,6 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
 from conftest import load_encoder, make_encoder_folder
@@ -178,9 +177,3 @@ def test_threads_get_bit_equal_vectors(encoder):
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(4)))
-
-
-def test_only_tokens_that_say_something_are_informative(encoder):
-    texts = ["心筋梗塞", "😀🎉", "", "   ", "😀 a", "cold", "-"]
-    told = encoder.find_informative(encoder.tokenize_names(pl.Series(texts))).tolist()
-    assert told == [False, False, False, False, True, True, True]
