@@ -168,18 +168,21 @@ def test_nothing_to_measure_is_explained(folder):
         PipelineSystem(pipeline="nowhere").load()
 
 
-def test_the_command_measures_pipelines_and_lists_those_that_are_missing(folder):
+def test_the_command_measures_pipelines_and_matchers_and_lists_those_that_are_missing(folder):
     given = {"terminology": str(folder / "names"), "encoder": str(folder / "encoder")}
     systems = {"empty": {}, "gone": {"pipeline": "nowhere"}, "made": given}
-    sections = {
-        "systems": {name: {"kind": "pipeline", **system} for name, system in systems.items()},
-        "tasks": {"documents": {"kind": "documents", "files": str(folder / "part.spacy")}},
-    }
-    Config(sections).to_disk(folder / "measure.cfg")
+    systems = {name: {"kind": "pipeline", "tasks": ["*.documents"], **system} for name, system in systems.items()}
+    systems["phrases"] = {"kind": "phrase_matcher", "terminology": str(folder / "names"), "tasks": ["*.recognition"]}
+    tasks = {"documents": str(folder / "part.spacy"), "recognition": f"{folder},gone={folder / 'gone.spacy'}"}
+    tasks = {kind: {"kind": kind, "files": files} for kind, files in tasks.items()}
+    Config({"systems": systems, "tasks": tasks}).to_disk(folder / "measure.cfg")
     shown = run_command("measure", folder / "measure.cfg", folder / "out", "--systems.made.abbreviations", "off")
-    frame = read_results(folder / "out").filter(metric="acc", rank=1)
-    assert frame.select("system", "task", "value", "n").rows() == [("made", "part.documents", 0.5, 4)]
+    frame = read_results(folder / "out").select("system", "task", "value", "n", "metric", "rank")
+    assert frame.filter(metric="acc", rank=1).rows() == [("made", "part.documents", 0.5, 4, "acc", 1)]
+    assert frame.filter(metric="mention_f").row(0)[:2] == ("phrases", "part.recognition")
     assert "empty on part.documents: A system" in shown and "There is no pipeline nowhere" in shown
+    assert "gone.spacy" in shown
+    run_command("report", folder / "out")
     kept = json.loads((folder / "out" / "measured.json").read_text())
     assert [error["mention"] for error in kept["results"][0]["details"]["errors"]] == ["MD", "MD"]
     run_command("figures", "curves", folder / "out", "--output", folder / "confidence.svg")

@@ -1,17 +1,12 @@
-"""Recognition: what is found in raw texts, counted beside a naive loop; ids, branches, the matchers and the command."""
-
-import json
+"""Recognition: what is found in raw texts, counted beside a naive loop; ids, branches and the matchers."""
 
 import pytest
-from command_line import run_command
 from gold_documents import annotate, by_name, write_documents, write_word_encoder
 from hypothesis import given
 from hypothesis import strategies as st
 from pair_rows import build
 from spacy.tokens import Doc, Span
-from thinc.api import Config
 
-from training.data.frame import read_results
 from training.evaluation.documents import PipelineSystem, read_any_terminology
 from training.evaluation.recognition import ConceptIds, PhraseMatcherSystem, RecognitionTask, list_errors, score
 
@@ -147,22 +142,3 @@ def test_a_pipeline_that_finds_nothing_is_refused(folder):
         RecognitionTask("toy.recognition", folder / "toy.spacy").measure(system)
     with pytest.raises(ValueError, match="give `matcher` with a `terminology` only"):
         PipelineSystem.read({"pipeline": "x", "matcher": {}})
-
-
-def test_the_command_measures_recognition(folder):
-    files = f"{folder},gone={folder / 'gone.spacy'}"
-    sections = {
-        "systems": {
-            "phrases": {"kind": "phrase_matcher", "terminology": str(folder / "names")},
-            "empty": {"kind": "phrase_matcher"},
-        },
-        "tasks": {"raw": {"kind": "recognition", "files": files, "below": ["D0"]}},
-    }
-    Config(sections).to_disk(folder / "measure.cfg")
-    shown = run_command("measure", folder / "measure.cfg", folder / "out")
-    frame = read_results(folder / "out").filter(metric="mention_f")
-    assert frame.select("system", "task", "protocol", "n").rows() == [("phrases", "toy.recognition", "recognition", 3)]
-    assert "empty on toy.recognition: A system" in shown and "gone.spacy" in shown
-    run_command("report", folder / "out")
-    kept = json.loads((folder / "out" / "measured.json").read_text())["results"][0]["details"]
-    assert kept["errors"] and kept["documents_per_second"] > 0
