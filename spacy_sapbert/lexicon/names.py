@@ -4,7 +4,7 @@ a sequence of hashes, one for each word, by which the names that are written lik
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +17,8 @@ from ..text import CACHED, NUMERALS_AFTER_WORDS, list_marks, normal_words, norma
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from ..candidates import Candidates
 
 # The key of words a, b, c is (a * MULTIPLIER + b) * MULTIPLIER + c, modulo 2^64. Any large odd number does.
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -222,3 +224,18 @@ def is_other_case(text: str, name: str) -> bool:
         return False
     letters = "".join(filter(str.isalnum, normalize_writing(text))).lower()
     return any(form.lower().startswith(letters) for form in of_name)
+
+
+def find_other_case(found: Candidates, list_names: Callable[[np.ndarray], list[str]]) -> np.ndarray:
+    """Find the mentions whose nearest name is an acronym in another case, which most encoders do not see. `list_names`
+    lists the names of candidates by their rows."""
+    nearest = {
+        number: forms[found.form[rows.start]]
+        for number, (forms, rows) in enumerate(zip(found.forms, found.slices, strict=True))
+        if rows.start < rows.stop
+    }
+    short = [number for number, form in nearest.items() if len(form) <= OWN_CASE_LENGTH]
+    names = list_names(found.offsets[short])
+    is_found = np.zeros(len(found), dtype=bool)
+    is_found[short] = [is_other_case(nearest[number], name) for number, name in zip(short, names, strict=True)]
+    return is_found

@@ -152,7 +152,6 @@ class ConceptFacts:
         self._offsets = retriever.terminology.name_offsets
         # Zero for what has not been looked up, else one more.
         self._counts = np.zeros((len(columns), 2), dtype=np.int32)
-        self._numbers = np.zeros(len(columns), dtype=np.int64)
         self._bridged = BridgedTerminology(retriever.terminology, get_bridge())
         # Threads can number ids at the same time: each number is taken once.
         self._by_id: dict[str, int] = {}
@@ -171,19 +170,15 @@ class ConceptFacts:
         """Number concepts by the ids that candidates have: their rows, unless several can have one code."""
         if self._output_source is None:
             return concepts
-        for concept in np.unique(concepts[self._numbers[concepts] == 0]).tolist():
-            self._numbers[concept] = self._number_id(self._retriever.get_id(concept, self._output_source))
-        return np.asarray(self._numbers[concepts])
+        distinct, places = np.unique(concepts, return_inverse=True)
+        return self.number_ids([self._retriever.get_id(row, self._output_source) for row in distinct.tolist()])[places]
 
     def number_ids(self, ids: Sequence[str]) -> np.ndarray:
         """Number ids as `number` does; -1 for those that the terminology lacks."""
         if self._output_source is not None:
-            return np.array([self._number_id(id_) for id_ in ids], dtype=np.int64)
+            return np.array([self._by_id.setdefault(id_, next(self._next)) for id_ in ids], dtype=np.int64)
         rows = map(self._retriever.terminology.find_row, ids)
         return np.array([-1 if row is None else row for row in rows], dtype=np.int64)
-
-    def _number_id(self, id_: str) -> int:
-        return self._by_id.setdefault(id_, next(self._next))
 
     def list_names(self, keys: np.ndarray) -> list[str]:
         """List names by their rows, or by the complements (~) of concepts' rows for canonical names."""

@@ -19,7 +19,7 @@ from ..candidates import MentionToLink
 from ..forking import kept_property
 from ..ragged import take_lists
 from ..scorer import ID_SEPARATOR
-from .memory import AnnotationMemory, MemoryEntry, document_key
+from .memory import AnnotationMemory, document_key
 from .network import ListInput, Lists
 from .table import CandidateTable
 
@@ -138,15 +138,13 @@ class AnnotatedMentions(NamedTuple):
 
     def remember(self, encoder: EncoderShim) -> AnnotationMemory:
         """Collect the mentions, each by its more telling form."""
-        found = [
-            MemoryEntry(mention.forms[0], concept, key)
+        found = (
+            (mention.forms[0], concept, key)
             for mention, key, ids in zip(self.mentions, self.keys, self.right, strict=True)
             for concept in ids
             if mention.forms
-        ]
-        texts = sorted({annotation.mention for annotation in found})
-        vectors = encoder.encode(texts) if texts else np.zeros((0, encoder.width), dtype=np.float32)
-        return AnnotationMemory.collect(found, dict(zip(texts, vectors, strict=True)), encoder.width)
+        )
+        return AnnotationMemory.collect(found, encoder)
 
     def look_up(self, table: CandidateTable) -> GoldBatch:
         """Look up the candidates, without what the annotations of their own documents say."""

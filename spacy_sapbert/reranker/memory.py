@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
@@ -15,6 +15,9 @@ from safetensors.numpy import load_file, save_file
 from ..files import fill_folder, read_manifest, write_manifest
 from .network import Features, NetworkModel
 from .prior import MIN_CHANCE
+
+if TYPE_CHECKING:
+    from ..encoder.shim import EncoderShim
 
 CANT_DECIDE = "The reranker '{name}' can't decide here: {reason}. Use what it was trained with, or train it again."
 
@@ -31,14 +34,6 @@ SHARPNESS = 12.0
 ADDED, ADDED_COSINE = 5, 0.6
 # Votes of similar mentions that stand for those that nobody has annotated.
 PRIOR_VOTES = 0.001
-
-
-class MemoryEntry(NamedTuple):
-    """A mention with its concept."""
-
-    mention: str  # its more telling form
-    concept: str  # the id of its concept
-    document: int  # the key of its document
 
 
 class Recalled(NamedTuple):
@@ -110,21 +105,17 @@ class AnnotationMemory:
             of_document[document][mention, concept] = n
 
     @classmethod
-    def collect(
-        cls, annotations: Iterable[MemoryEntry], vectors: dict[str, np.ndarray], width: int
-    ) -> AnnotationMemory:
-        """Collect annotations of mentions that have a vector. Their order makes no difference."""
-        counts = Counter(found for found in annotations if found.mention in vectors)
-        mentions = sorted({found.mention for found in counts})
-        concepts = sorted({found.concept for found in counts})
-        documents = sorted({found.document for found in counts})
-        places = [{value: place for place, value in enumerate(values)} for values in (mentions, concepts, documents)]
-        rows = sorted(
-            (*(place[value] for place, value in zip(places, found, strict=True)), n) for found, n in counts.items()
+    def collect(cls, annotations: Iterable[tuple[Any, ...]], encoder: EncoderShim) -> AnnotationMemory:
+        """Collect mentions with the id of a concept and the key of the document. Their order makes no difference."""
+        counts = Counter(annotations)
+        mentions, concepts, documents = (
+            {value: place for place, value in enumerate(sorted({found[column] for found in counts}))}
+            for column in range(3)
         )
-        stacked = np.stack([vectors[text] for text in mentions]) if mentions else np.zeros((0, width))
+        rows = sorted((mentions[text], concepts[id_], documents[key], n) for (text, id_, key), n in counts.items())
+        vectors = encoder.encode([*mentions]) if mentions else np.zeros((0, encoder.width))
         table = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
-        return cls(mentions, stacked, concepts, table, np.array(documents, dtype=np.uint64))
+        return cls([*mentions], vectors, [*concepts], table, np.array([*documents], dtype=np.uint64))
 
     def has_document(self, key: int) -> bool:
         """Return whether annotations of a document are here."""

@@ -67,6 +67,8 @@ def compute_prior(
 ) -> dict[str, np.ndarray]:
     """Compute the columns of `BEFORE_TRAINING` by their names. `list_names` lists names by their rows, or by the
     complements (~) of concepts' rows for canonical names."""
+    from ..lexicon.names import find_other_case
+
     lists, cosine = Lists(found.lengths), scores.astype(np.float64)
     names = np.where(found.name >= 0, found.name, ~found.concept)
 
@@ -91,7 +93,9 @@ def compute_prior(
     rows, forms = rows[is_asked], [of for of, asked in zip(forms, is_asked.tolist(), strict=True) if asked]
     pairs = zip(forms, found.form[rows].tolist(), read_names(rows), strict=True)
     opposite[rows] = [known.bridge.contradicts(of[form], name) for of, form, name in pairs]
-    opposite[_find_other_case(found, lists, cosine, read_names)[lists.mention]] = 1
+    # A score of 1 comes from a matcher that has been told to find acronyms in another case.
+    is_other = find_other_case(found, read_names) & (lists.first(cosine) < 1)
+    opposite[is_other[lists.mention]] = 1
     values = {
         "cosine": cosine,
         "canonical_trigrams": trigrams,
@@ -143,25 +147,6 @@ def _consult(
     size[has_same | (n_shared < lists.best(n_shared)[lists.mention])] = 0
     bridge[has_same] = is_same[has_same]
     return size, bridge, has_same
-
-
-def _find_other_case(
-    found: Candidates, lists: Lists, cosine: np.ndarray, list_names: Callable[[np.ndarray], list[str]]
-) -> np.ndarray:
-    """Find the mentions whose nearest name is an acronym in another case. A score of 1 comes from a matcher that has
-    been told to find these."""
-    from ..lexicon.names import OWN_CASE_LENGTH, is_other_case
-
-    is_found = np.zeros(lists.n_mentions, dtype=bool)
-    nearest = {
-        mention: found.forms[mention][found.form[row]]
-        for mention, row in enumerate(lists.offsets[:-1].tolist())
-        if lists.lengths[mention] and cosine[row] < 1
-    }
-    short = {mention: form for mention, form in nearest.items() if len(form) <= OWN_CASE_LENGTH}
-    names = list_names(lists.offsets[[*short]])
-    is_found[[*short]] = [is_other_case(form, name) for form, name in zip(short.values(), names, strict=True)]
-    return is_found
 
 
 def make_signals(lists: Lists, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

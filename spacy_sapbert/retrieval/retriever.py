@@ -17,7 +17,7 @@ from ..forking import is_forked, kept_property
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, read_index, warn_of_memory
 from ..lexicon.bags import BagTable
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
-from ..lexicon.names import OWN_CASE_LENGTH, NameTable, is_other_case, own_case_forms
+from ..lexicon.names import OWN_CASE_LENGTH, NameTable, find_other_case, own_case_forms
 from ..ragged import list_owners, number_parts, take_lists
 from ..terminology.codes import rank_name
 from .encoding import (
@@ -200,24 +200,13 @@ class Retriever:
         """Find the concepts of each mention: those that have it as a name, with the score 1, then the nearest ones. The
         arguments are those of `search`. There may be more than `k` concepts."""
         named, nearest = self.find_named(texts, allowed), self.search(texts, vectors, k, allowed)
-        if not len(named.concept):
-            return self._lower_other_case(nearest)
-        both = named.followed_by(nearest)
-        both = both.distinct(self.number_ids(both.concept, None if allowed is None else allowed.coded_in))
-        return self._lower_other_case(both)
-
-    def _lower_other_case(self, found: Candidates) -> Candidates:
-        """Lower all scores of a mention whose nearest name is an acronym in another case, which most encoders do not
-        see. The order stays, because such a mention is either that acronym or nothing."""
-        nearest = zip(found.forms, found.offsets.tolist(), found.lengths.tolist(), strict=False)
-        lowered = [
-            number
-            for number, ((text,), start, length) in enumerate(nearest)
-            if length and len(text) <= OWN_CASE_LENGTH and is_other_case(text, self._texts.get(int(found.name[start])))
-        ]
-        if not lowered:
-            return found
-        return replace(found, score=found.score - PENALTY * np.isin(found.mention, lowered))
+        found = nearest
+        if len(named.concept):
+            found = named.followed_by(nearest)
+            found = found.distinct(self.number_ids(found.concept, None if allowed is None else allowed.coded_in))
+        # The order stays, because a mention in another case is either the acronym or nothing.
+        is_other = find_other_case(found, lambda rows: self._texts.list(found.name[rows]))
+        return replace(found, score=found.score - PENALTY * is_other[found.mention])
 
     def lower_contradicting(self, found: Candidates) -> Candidates:
         """Lower the scores of a mention's first candidates as long as their names contradict it. Where the first has
