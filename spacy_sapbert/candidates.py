@@ -205,6 +205,10 @@ class Candidates:
         last = np.minimum(self.offsets[:-1] + k, self.offsets[1:]) - 1
         return self.take(np.flatnonzero(rounded >= rounded[last][self.mention]))
 
+    def sort(self) -> Candidates:
+        """Sort the candidates of each mention, best first. Those with equal scores stay in their order."""
+        return self.take(np.lexsort((-self.score.round(DIGITS), self.mention)))
+
     def distinct(self, ids: np.ndarray) -> Candidates:
         """Keep the first candidate of each mention with each id, given as a number for each row."""
         _, first = np.unique(self.mention * (ids.max(initial=0) + 1) + ids, return_index=True)

@@ -21,7 +21,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PureWindowsPath
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 import numpy as np
@@ -154,10 +154,11 @@ def _checksum(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
-def save_array(file: BinaryIO, array: np.ndarray) -> None:
+def save_array(path: Path, array: np.ndarray) -> None:
     """Save an array in NumPy's format, or raise an OSError. Given a file of the system, `np.save` writes with C's
     buffers, and does not notice that the last few kilobytes of an array cannot be written because the disk is full."""
-    np.save(cast(Any, SimpleNamespace(write=file.write)), array)
+    with path.open("wb") as file:
+        np.save(cast(Any, SimpleNamespace(write=file.write)), array)
 
 
 def unpack_folder(data: bytes, folder: Path) -> None:

@@ -15,7 +15,6 @@ from .abbreviations.component import Abbreviations, abbreviations_by_start
 from .annotations import ATTRIBUTE, AttributeName, read_match
 from .caches import Derived, LRUCache
 from .candidates import (
-    DIGITS,
     NO_MATCH,
     ROW,
     AbbreviationForms,
@@ -28,7 +27,7 @@ from .candidates import (
     mention_forms,
     merge_forms,
 )
-from .ragged import TokenLists, pack_lists, unpack_lists
+from .ragged import TokenLists, list_owners, make_offsets, pack_lists, unpack_lists
 from .settings import Settings, Strings
 from .text import normalize_name
 
@@ -304,22 +303,16 @@ class FixedLinker:
         names = np.array([row for rows, _ in matches for row in rows], dtype=np.int64)
         if not len(names):
             return found
-        lengths = [len(rows) for rows, _ in matches]
-        mention = np.concatenate([np.repeat(np.arange(len(matches)), lengths), found.mention])
-        concept = np.concatenate([self.snapshot.retriever.terminology.name_concept[names], found.concept]).astype(
-            np.int64
-        )
-        name = np.concatenate([names, found.name])
-        form = np.concatenate([np.zeros(len(names), dtype=np.int64), found.form])
-        score = np.concatenate([np.repeat([score for _, score in matches], lengths), found.score])
-        order = np.lexsort((-score.round(DIGITS), mention))
-        columns = (column[order] for column in (mention, concept, name, score, form))
-        joined = Candidates.of_rows(found.forms, *columns)
-        return joined.distinct(self.snapshot.retriever.number_ids(joined.concept, self.settings.output_source))
+        retriever = self.snapshot.retriever
+        mention = list_owners(make_offsets([len(rows) for rows, _ in matches]))
+        concept = retriever.terminology.name_concept[names].astype(np.int64)
+        score = np.array([score for _, score in matches])[mention]
+        joined = Candidates.of_rows(found.forms, mention, concept, names, score).followed_by(found).sort()
+        return joined.distinct(retriever.number_ids(joined.concept, self.settings.output_source))
 
     def _join_forms(self, found: Candidates, forms: list[tuple[str, ...]]) -> Candidates:
         lengths = np.array([len(of_mention) for of_mention in forms], dtype=np.int64)
-        offsets = found.offsets[np.concatenate([[0], np.cumsum(lengths)])]
+        offsets = found.offsets[make_offsets(lengths)]
         if not (lengths > 1).any():
             return replace(found, forms=forms, offsets=offsets)
         form = np.repeat([place for of_mention in forms for place in range(len(of_mention))], found.lengths)

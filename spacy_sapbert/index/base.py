@@ -268,8 +268,7 @@ class Index:
         with fill_folder(Path(path), last=INDEX_FILE, remove=PARTS) as folder:
             for name, vectors in arrays.items():
                 if vectors is not None:
-                    with (folder / name).open("wb") as file:
-                        save_array(file, vectors)
+                    save_array(folder / name, vectors)
             if self._structure is not None:
                 (folder / STRUCTURE_FOLDER).mkdir()
                 self._write_structure(folder / STRUCTURE_FOLDER)

@@ -128,8 +128,7 @@ class BagTable(NamedTuple):
         """Save to a folder, with the fingerprint of the terminology."""
         with fill_folder(path, last=BAGS_FILE) as folder:
             for name, array in zip(self._fields, self, strict=True):
-                with (folder / f"{name}.npy").open("wb") as file:
-                    save_array(file, array)
+                save_array(folder / f"{name}.npy", array)
             write_manifest(folder / BAGS_FILE, FORMAT_VERSION, {"terminology": terminology})
 
     @classmethod

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
+from ..ragged import sum_lists
 from ..terminology.codes import rank_name
 from .bags import ABNORMALITIES, BagTable
 from .names import own_case_forms
@@ -124,8 +125,7 @@ class NameFinder:
         self._read_name = lru_cache(KEPT)(self._read_name_at)
         # The words of each, in any order.
         self._skipped = {tuple(sorted(name.words)) for text in skip_names for name in self._read_text(text)}
-        before = np.concatenate([[0], np.cumsum(allowed[table.rows])])
-        self._is_wanted = before[table.offsets[1:]] > before[table.offsets[:-1]]
+        self._is_wanted = sum_lists(allowed[table.rows], table.offsets) > 0
         self._generic = frozenset(table.generic.tolist())
         self._abnormalities = frozenset(ABNORMALITIES.tolist())
         self._heads = (self._generic | self._abnormalities) - {hash_string("abnormal")}

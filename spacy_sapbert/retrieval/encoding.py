@@ -181,10 +181,9 @@ class VectorStore:
         chunk["key"], chunk["vector"] = keys, vectors
         with fill_folder(self.path, parts=[f"vectors-{'?' * 16}-{'?' * 16}.npy"]) as folder:
             unnamed = folder / "chunk.npy"
-            with unnamed.open("wb") as file_:
-                save_array(file_, chunk)
-                file_.flush()
-                os.fsync(file_.fileno())
+            save_array(unnamed, chunk)
+            with unnamed.open("rb") as written:
+                os.fsync(written.fileno())
             unnamed.rename(folder / f"vectors-{self._encoder}-{hash_file(unnamed)[:16]}.npy")
 
     def read(self, keys: np.ndarray, vectors: np.ndarray) -> np.ndarray:

@@ -223,7 +223,7 @@ class Retriever:
             return found
         score = found.score.copy()
         score[lowered] -= PENALTY
-        return replace(found, score=score).take(np.lexsort((-score.round(DIGITS), found.mention)))
+        return replace(found, score=score).sort()
 
     def find_named(self, texts: Sequence[str], allowed: ConceptFilter | None = None) -> Candidates:
         """Find the concepts that have each mention as a name, written like it or in another form: another case, number
@@ -382,8 +382,7 @@ class Retriever:
         with fill_folder(path, last=RETRIEVER_FILE, remove=["bags"]) as folder:
             arrays = {name: getattr(self, name) for name in ARRAYS}
             for name, array in {**arrays, **dict(zip(TABLE_ARRAYS, self.table, strict=True))}.items():
-                with (folder / f"{name}.npy").open("wb") as file:
-                    save_array(file, array)
+                save_array(folder / f"{name}.npy", array)
             self.index.to_disk(folder / "index")
             if self.made_bags is not None:
                 self.made_bags.to_disk(folder / "bags", self.terminology.fingerprint)

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from ..files import fill_folder, read_manifest, write_manifest
+from ..ragged import make_offsets
 
 FORMAT_VERSION = 1
 MANIFEST = "terminology.json"
@@ -81,7 +82,7 @@ def load_folder(
 
 def make_lists(values: pl.Series, lengths: np.ndarray) -> pl.Series:
     """Make a column of lists: the first `lengths[0]` values, and so on."""
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    offsets = make_offsets(lengths)
     buffers = iter([offsets, *_list_buffers(values)])
     return pl.Series(_read_column(pl.List(pl.String()), len(lengths), buffers)).alias(values.name)
 
@@ -109,7 +110,7 @@ def _list_buffers(column: pl.Series) -> list[np.ndarray]:
     if not isinstance(column.dtype, pl.List):
         return _list_text_buffers(column)
     lengths = column.list.len()
-    offsets = np.concatenate([[0], np.cumsum(lengths.to_numpy(), dtype=np.int64)])
+    offsets = make_offsets(lengths.to_numpy())
     # `explode` would make a missing value of an empty list.
     return [offsets, *_list_text_buffers(column.filter(lengths > 0).explode())]
 

@@ -40,8 +40,8 @@ def tokenise_once(names: pl.Series, encoder: EncoderShim, folder: Path) -> Token
     if not all(path.exists() for path in paths.values()):
         tokens = tokenise(names, encoder)
         for what, path in paths.items():
-            with write_whole(path) as temporary, temporary.open("wb") as file:
-                save_array(file, getattr(tokens, what))
+            with write_whole(path) as temporary:
+                save_array(temporary, getattr(tokens, what))
     return TokenLists(*(np.load(path, mmap_mode="r") for path in paths.values()))
 
 

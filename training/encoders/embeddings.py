@@ -87,8 +87,8 @@ class Embeddings:
             path = self.folder / f"{uuid4().hex}{WHOLE if vectors.dtype == np.float32 else HALF}"
             # The vectors are written last: readers look for them first.
             srsly.write_msgpack(path.with_suffix(".strings"), strings)
-            with write_whole(path) as temporary, temporary.open("wb") as file:
-                save_array(file, vectors)
+            with write_whole(path) as temporary:
+                save_array(temporary, vectors)
             vectors = np.load(path, mmap_mode="r")
         self._append(strings, vectors)
 

@@ -274,8 +274,8 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
         neighbours, _ = search_others(vectors, np.arange(n_concepts), wanted, self.base.fingerprint)
         if terminology:
             neighbours = _tell_apart(neighbours, n, data.concepts.to_list(), terminology)
-        with write_whole(path) as temporary, temporary.open("wb") as file:
-            save_array(file, neighbours)
+        with write_whole(path) as temporary:
+            save_array(temporary, neighbours)
         return neighbours
 
 
