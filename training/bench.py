@@ -15,7 +15,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -212,32 +212,6 @@ def _serve(script: str, function: str) -> None:
             return
         name, figures = (ended, {}) if isinstance(ended, str) else ended
         print(json.dumps(Step(name, seconds, peak_memory(), figures)._asdict()), file=answers, flush=True)
-
-
-def make_plain_encoder(source: Any, batch_size: int) -> Callable[[Sequence[str]], Any]:
-    """Make the loop that encoders are compared with, that of SapBERT's scripts: a transformer in float32, each text
-    padded to the full length. Vectors have unit length and the encoder's own pooling, so they have to agree with ours.
-    """
-    import numpy as np
-    import torch
-
-    from spacy_sapbert.encoder.transformer import normalise, pool
-
-    settings, transformer = source.settings, source.transformer.float().eval()
-
-    def encode_batches(texts: Sequence[str]) -> Iterator[Any]:
-        for start in range(0, len(texts), batch_size):
-            batch = [text.lower() if settings.lower_case else text for text in texts[start : start + batch_size]]
-            options = {"padding": "max_length", "max_length": settings.max_length, "truncation": True}
-            inputs = source.tokenizer(batch, **options, return_tensors="pt")
-            mask = inputs["attention_mask"]
-            if not settings.attention_mask:
-                inputs["attention_mask"] = torch.ones_like(mask)
-            with torch.inference_mode():
-                output = transformer(**inputs)
-                yield normalise(pool(output[0], mask, settings.pooling, getattr(output, "pooler_output", None))).numpy()
-
-    return lambda texts: np.concatenate(list(encode_batches(texts)))
 
 
 class Entry(NamedTuple):

@@ -78,18 +78,14 @@ def summarize(rows: list[tuple[str, ...]], terminology: Terminology) -> str:
 
 
 def make_page(docs: list[Doc], summary: str, pages: ConceptPages) -> str:
-    """Draw linked sentences."""
-    articles = "".join(make_article(doc, pages) for doc in docs)
+    """Draw linked sentences, each with a table of what matched."""
+    drawn = ((draw_document(doc, pages), "".join(map(make_row, doc.ents))) for doc in docs)
+    articles = "".join(f"<article>{text}<table>{rows}</table></article>" for text, rows in drawn)
     return (
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>Linked phenotypes</title>"
         f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head><body><main>"
         f"<h1>Linked phenotypes</h1><p>{escape(summary)}</p>{articles}</main></body></html>"
     )
-
-
-def make_article(doc: Doc, pages: ConceptPages) -> str:
-    """Draw one sentence: entities with links, and a table of what matched."""
-    return f"<article>{draw_document(doc, pages)}<table>{''.join(map(make_row, doc.ents))}</table></article>"
 
 
 def draw_document(doc: Doc, pages: ConceptPages | None = None) -> str:

@@ -8,6 +8,8 @@ from pipeline import measure_pipeline
 from run import measure_encoder, measure_index
 from sizes import measure_rrf, measure_size
 
+from spacy_sapbert.command_line import run_app
+
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 app.command("prepare")(prepare)
 app.command("encoder")(measure_encoder)
@@ -25,4 +27,4 @@ def report() -> None:
 
 
 if __name__ == "__main__":
-    app()
+    run_app(app, "In the checkout: pip install -c constraints.txt -e '.[demo,training]'; or give --vars.names.")

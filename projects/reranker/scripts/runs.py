@@ -130,13 +130,10 @@ class Run:
         return output / "model-best"
 
 
-def measure_linker(linker: Path, test: Path) -> Figures:
-    """Measure a saved pipeline, such as the linker alone."""
-    return measure_system(PipelineSystem(pipeline=str(linker)), test)
-
-
-def measure_system(system: PipelineSystem, test: Path) -> Figures:
-    """Measure a pipeline, and name its figures."""
+def measure_linker(pipeline: Path | Language, test: Path) -> Figures:
+    """Measure a pipeline, saved or loaded, and name its figures."""
+    is_loaded = isinstance(pipeline, Language)
+    system = PipelineSystem.of(pipeline) if is_loaded else PipelineSystem(pipeline=str(pipeline))
     figures = DocumentTask("test", test).measure(system).figures
     return {name_figure(figure.metric, figure.rank): figure.value for figure in figures}
 
@@ -255,7 +252,7 @@ def measure_across(
         found = rows[f"{left_out.name}: reranker of the others"] = []
         for seed in numbers:
             left_out.reranker.model = train_across(others, seed).model
-            found.append(measure_system(PipelineSystem.of(left_out.nlp), left_out.test))
+            found.append(measure_linker(left_out.nlp, left_out.test))
         msg.text(f"{left_out.name}: acc@1 {alone['acc_at_1']:.3f}, {found[0]['acc_at_1']:.3f}")
     show_figures(rows, "corpus left out", output)
     if save:
