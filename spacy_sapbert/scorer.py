@@ -8,8 +8,8 @@ from spacy.tokens import Span
 from spacy.training import Example
 
 from .annotations import get_candidates, read_attribute
+from .text import ID_SEPARATOR
 
-ID_SEPARATOR = "|"
 RANKS = (1, 5)
 
 

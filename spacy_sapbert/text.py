@@ -10,6 +10,8 @@ from itertools import filterfalse
 
 # The id of a mention that names no concept.
 NIL = "NIL"
+# Stands between several ids of one mention.
+ID_SEPARATOR = "|"
 # Words whose normal form is cached.
 CACHED = 1 << 16
 

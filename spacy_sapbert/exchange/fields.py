@@ -16,11 +16,10 @@ from xml.parsers import expat
 from ..annotations import NIL
 from ..context import MentionContext
 from ..files import check_is_file
+from ..text import ID_SEPARATOR as ID_SEPARATOR
 from ..text import is_written_alike
 from .documents import AnnotatedText, Annotation, ExchangeReport, number_name
 
-# Between several ids of one mention in `kb_id_`.
-ID_SEPARATOR = "|"
 # White space as well: ids are written to files with tabs between fields.
 ANY_ID_SEPARATOR = re.compile(r"[|+,;\s]")
 # Prefixes of ids in NCBI-disease, BC5CDR, CTD and MedMentions that their dictionaries lack.

@@ -18,7 +18,7 @@ from ..annotations import NIL
 from ..candidates import MentionToLink
 from ..forking import kept_property
 from ..ragged import take_lists
-from ..scorer import ID_SEPARATOR
+from ..text import ID_SEPARATOR
 from .memory import AnnotationMemory, document_key
 from .network import ListInput, Lists
 from .table import CandidateTable

@@ -12,6 +12,7 @@ from ..candidates import ConceptFilter
 from ..forking import read_chunks
 from ..ragged import make_offsets, sum_lists
 from ..semantic_types import find_types
+from ..terminology.codes import SOURCE_SEPARATOR
 from ..terminology.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from ..terminology import Terminology
 
-# Joins the sources of a name that several of them have.
-SOURCE_SEPARATOR = "|"
 # Values listed in a message.
 EXAMPLES = 10
 # The values that a filter's fields contain, and the columns of concepts or names that have them.

@@ -14,7 +14,7 @@ from .storage import make_lists
 from .table import CONCEPT_SCHEMA, NAME_SCHEMA, RETIRED_SCHEMA, Terminology
 
 # Control characters and white space, which would split words in spaCy and records in files.
-_NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
+NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 
 
 class TerminologyBuilder:
@@ -197,7 +197,7 @@ def check_id(concept_id: str) -> None:
         reason = f"it is a {type(concept_id).__name__}, not a string"
     elif not concept_id:
         reason = "it is empty"
-    elif _NOT_IN_ID.search(concept_id):
+    elif NOT_IN_ID.search(concept_id):
         reason = "it holds white space or a control character"
     elif concept_id == NIL:
         reason = "it stands for a mention without a concept"

@@ -16,6 +16,8 @@ EQUAL_PREFIXES = {
     **dict.fromkeys(("SCTID", "SNOMED_CT", "SNOMEDCT"), "SNOMEDCT_US"),
 }
 Key = tuple[str, str]
+# Separates the sources of a name. No abbreviation of a source contains it.
+SOURCE_SEPARATOR = "|"
 # The first words of term types whose names do not mean what the concept means.
 LESSER_SCOPES = ("BROAD", "NARROW", "RELATED")
 
@@ -47,5 +49,5 @@ def rank_name(preferred: bool, term_type: str, source: str, order: Sequence[str]
     """Rank a name among equal ones: preferred ones come before others, lesser scopes last; of each kind, sources in
     their order, and others behind."""
     kind = 0 if preferred else 2 if term_type.partition(" ")[0] in LESSER_SCOPES else 1
-    places = (order.index(part) for part in source.split("|") if part in order) if order else ()
+    places = (order.index(part) for part in source.split(SOURCE_SEPARATOR) if part in order) if order else ()
     return kind, min(places, default=len(order))

@@ -16,6 +16,7 @@ import polars as pl
 from ..files import pack_with, unpack_with
 from ..forking import kept_property, read_chunks
 from ..text import NIL
+from .codes import SOURCE_SEPARATOR as SOURCE_SEPARATOR
 from .storage import hash_tables, load_folder, save_folder
 
 _TEXT, _TEXTS = pl.String(), pl.List(pl.String())
@@ -39,8 +40,6 @@ NAME_SCHEMA = pl.Schema(
 RETIRED_SCHEMA = pl.Schema({"id": _TEXT, "replaced_by": _TEXT, "consider": _TEXTS})
 # The key of a name: a concept has each name once in each language.
 NAME_KEY = ("concept", "name", "language")
-# Separates the sources of a name. No abbreviation of a source contains it.
-SOURCE_SEPARATOR = "|"
 # Finding one id takes as long as looking at this many of all ids.
 SEARCH_COST = 200
 CONCEPTS_FILE = "concepts.bin"

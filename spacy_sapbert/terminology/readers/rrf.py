@@ -17,6 +17,7 @@ from ...errors import CUT_SHORT
 from ...progress import say
 from ...settings import OnMalformed, Settings, Strings, Suppressed, TradenameDirection, Tradenames
 from ...text import NIL
+from ..builder import NOT_IN_ID
 from ..licences import STRICTEST, Source
 from ..names import add_lists, list_distinct_names, normalize_names, unite_names
 from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, Terminology
@@ -34,15 +35,11 @@ ATOM_COLUMNS = ("CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "CODE", "STR"
 # The columns by which atoms are counted, and the columns of names that they become.
 LABELS = {"SAB": "source", "LAT": "language", "TTY": "term_type"}
 # The characters that `str.strip` removes. polars' default lacks the separators U+001C to U+001F.
-WHITE_SPACE = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
-    map(chr, range(0x2000, 0x200B))
-)
+WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
 # The flags of the preferred names of a concept.
 PREFERRED = {"TS": "P", "STT": "PF", "ISPREF": "Y"}
 # The term types of RxNorm's own names that are not the normalized name of a concept.
 RXNORM_SYNONYMS = ("ET", "PSN", "SY", "TMSY")
-# White space and control characters, as in the builder.
-NOT_IN_ID = r"[\s\x00-\x1f\x7f-\x9f]"
 # Attributes of MRSAT that `write_rrf` uses: a concept's code in a source without a name of the concept, and a canonical
 # name that the flags of MRCONSO cannot mark.
 XREF = "XREF"
@@ -319,7 +316,7 @@ def _keep(block: pl.DataFrame, conditions: dict[str, pl.Expr], dropped: Counter[
 def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> tuple[pl.DataFrame, pl.Series]:
     # A release is nearly sorted by concept: most repeated ids follow each other.
     ids = block["CUI"].filter((block["CUI"] != block["CUI"].shift()).fill_null(True)).unique()
-    is_bad = (ids == "") | (ids == NIL) | ids.str.contains(NOT_IN_ID)
+    is_bad = (ids == "") | (ids == NIL) | ids.str.contains(NOT_IN_ID.pattern)
     if not is_bad.any():
         return block, ids
     bad = pl.col("CUI").is_in(ids.filter(is_bad).implode())
