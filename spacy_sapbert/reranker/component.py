@@ -150,13 +150,13 @@ def make_calibration(
     reranker (str): The name of the component.
     RETURNS (Callable[[Language], Language]): The callback.
     """
-    return partial(_calibrate, corpus=corpus, reranker=reranker)
 
+    def calibrate(nlp: Language) -> Language:
+        component: Any = nlp.get_pipe(reranker)
+        component.calibrate(corpus(nlp), nlp=nlp)
+        return nlp
 
-def _calibrate(nlp: Language, *, corpus: Callable[[Language], Iterable[Example]], reranker: str) -> Language:
-    component: Any = nlp.get_pipe(reranker)
-    component.calibrate(corpus(nlp), nlp=nlp)
-    return nlp
+    return calibrate
 
 
 class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePipe):  # type: ignore[misc]  # compiled
