@@ -3,9 +3,8 @@ one entry of a table: its name, the words that explain a decision by it, and wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import count
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -137,13 +136,13 @@ FEATURES = QUERY | {name: words for name, (words, _) in DOCUMENT.items()}
 
 
 class ConceptFacts:
-    """Names, counts and numbers of a terminology's concepts, looked up once for each concept as candidates come."""
+    """Names and counts of a terminology's concepts, looked up once for each concept as candidates come."""
 
-    def __init__(self, retriever: Retriever, output_source: str | None) -> None:
+    def __init__(self, retriever: Retriever) -> None:
         # Not at the top, because spaCy imports this module whenever it makes a pipeline.
         from ..lexicon.bridge import BridgedTerminology, get_bridge
 
-        self._retriever, self._output_source = retriever, output_source
+        self._retriever = retriever
         # Columns, because getting one from the table takes longer than reading a value.
         columns = retriever.terminology.concepts
         self._canonical_names, self._parents, self._types = (
@@ -153,9 +152,6 @@ class ConceptFacts:
         # Zero for what has not been looked up, else one more.
         self._counts = np.zeros((len(columns), 2), dtype=np.int32)
         self._bridged = BridgedTerminology(retriever.terminology, get_bridge())
-        # Threads can number ids at the same time: each number is taken once.
-        self._by_id: dict[str, int] = {}
-        self._next = count(1)
 
     def count(self, concepts: np.ndarray) -> ConceptCounts:
         """Count the names, parents and semantic types of concepts."""
@@ -165,20 +161,6 @@ class ConceptFacts:
             self._counts[concept] = 1 + len(self._parents[concept]), 1 + len(self._types[concept])
         n_names = self._offsets[concepts + 1] - self._offsets[concepts]
         return ConceptCounts(*(n.astype(np.float32) for n in (n_names, *(self._counts[concepts] - 1).T)))
-
-    def number(self, concepts: np.ndarray) -> np.ndarray:
-        """Number concepts by the ids that candidates have: their rows, unless several can have one code."""
-        if self._output_source is None:
-            return concepts
-        distinct, places = np.unique(concepts, return_inverse=True)
-        return self.number_ids([self._retriever.get_id(row, self._output_source) for row in distinct.tolist()])[places]
-
-    def number_ids(self, ids: Sequence[str]) -> np.ndarray:
-        """Number ids as `number` does; -1 for those that the terminology lacks."""
-        if self._output_source is not None:
-            return np.array([self._by_id.setdefault(id_, next(self._next)) for id_ in ids], dtype=np.int64)
-        rows = map(self._retriever.terminology.find_row, ids)
-        return np.array([-1 if row is None else row for row in rows], dtype=np.int64)
 
     def list_names(self, keys: np.ndarray) -> list[str]:
         """List names by their rows, or by the complements (~) of concepts' rows for canonical names."""

@@ -152,15 +152,12 @@ class AnnotatedMentions(NamedTuple):
         found, given, places = table.read(keys, self.documents)
         rows, _ = take_lists(found.offsets, places)
         lists = Lists(found.lengths[places])
-        numbers = table.facts.number(found.concept[rows])
-        pairs = [(mention, id_) for mention, ids in enumerate(self.right) for id_ in ids]
-        right = table.facts.number_ids([id_ for _, id_ in pairs])
-        mention = np.array([mention for mention, _ in pairs], dtype=np.int64)
-        n_numbers = max(numbers.max(initial=0), right.max(initial=0)) + 1
-        is_right = np.isin(lists.mention * n_numbers + numbers, mention * n_numbers + right)
+        ids, mentions = table.list_ids(found.concept), lists.mention.tolist()
+        pairs = zip(rows.tolist(), mentions, strict=True)
+        right = np.array([ids[row] in self.right[mention] for row, mention in pairs], dtype=bool)
         return GoldBatch(
             ListInput(given.features[rows], given.scores[rows], lists),
-            lists.with_nil(is_right, ~lists.best(is_right, empty=False)),
+            lists.with_nil(right, ~lists.best(right, empty=False)),
             np.array([not ids for ids in self.right], dtype=bool),
         )
 

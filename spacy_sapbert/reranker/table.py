@@ -44,16 +44,19 @@ class CandidateTable:
         self._linker, self._n_candidates, self._memory = linker, n_candidates, memory
         self._is_trained = is_trained
         self._features = [*(QUERY if is_trained else BEFORE_TRAINING)]
-        self.facts = ConceptFacts(linker.snapshot.retriever, linker.settings.output_source)
+        self._facts = ConceptFacts(linker.snapshot.retriever)
         self._filters: list[ConceptFilter] = []
         # For filters by their numbers, which concepts of the memory may become candidates.
         self._allowed: dict[int, list[bool]] = {}
         # The candidates of a mention are remembered as the bytes of such rows, without what a document changes.
         self._row = np.dtype([*ROW.descr, ("features", np.float32, (len(self._features),))])
         self._cache = LRUCache[bytes](size)
-        # The numbers of the concepts in the memory, and their places there.
-        self._of_memory: list[int] = [] if memory is None else self.facts.number_ids(memory.concepts).tolist()
-        self._in_memory = {number: place for place, number in reversed([*enumerate(self._of_memory)])}
+        terminology, concepts = linker.snapshot.retriever.terminology, [] if memory is None else memory.concepts
+        # The rows of the memory's concepts, and their places there by the ids that candidates have.
+        self._of_memory: list[int] = terminology.find_rows(concepts).tolist()
+        if linker.settings.output_source is None:
+            concepts = [terminology.find_id(concept) or concept for concept in concepts]
+        self._in_memory = {concept: place for place, concept in reversed([*enumerate(concepts)])}
 
     def make_keys(self, mentions: Sequence[MentionToLink], left_out: Sequence[int] | None = None) -> list[MentionKey]:
         """Make the keys of mentions. Those with equal ones have the same candidates."""
@@ -93,10 +96,15 @@ class CandidateTable:
         lists = Lists(found.lengths)
         cosine, prior = (np.ascontiguousarray(features[:, self._features.index(name)]) for name in ("cosine", "prior"))
         if self._is_trained:
-            numbers = self.facts.number(found.concept)
+            numbers = self._linker.snapshot.retriever.number_ids(found.concept, self._linker.settings.output_source)
             document = np.array([number for number, _ in distinct], dtype=np.int64)
             features = np.hstack([features, compute_document_features(lists, cosine, numbers, document)])
         return found, ListInput(features, prior, lists), np.array(places, dtype=np.int64)
+
+    def list_ids(self, concepts: np.ndarray) -> list[str]:
+        """List the ids that candidates with these concepts have."""
+        retriever, source = self._linker.snapshot.retriever, self._linker.settings.output_source
+        return [retriever.get_id(concept, source) for concept in concepts.tolist()]
 
     def _make(self, keys: Sequence[MentionKey]) -> list[bytes]:
         mentions = [MentionToLink(key.forms, self._filters[key.filter], key.match) for key in keys]
@@ -104,14 +112,14 @@ class CandidateTable:
         if self._memory is not None:
             recalled = self._recall(keys, self._memory)
             found = self._add(found, keys, recalled)
-            places = [self._in_memory.get(number, -1) for number in self.facts.number(found.concept).tolist()]
+            places = [self._in_memory.get(id_, -1) for id_ in self.list_ids(found.concept)]
             said = self._memory.describe(recalled, map(places.__getitem__, found.slices))
         # Rounded, so that names with equal vectors have equal scores.
         scores = found.score.round(6).astype(np.float32)
         if self._is_trained:
-            features = compute_query_features(found, scores, self.facts, said)
+            features = compute_query_features(found, scores, self._facts, said)
         else:
-            prior = self.facts.compute_prior(found, scores)
+            prior = self._facts.compute_prior(found, scores)
             features = np.stack([prior[name] for name in BEFORE_TRAINING], axis=1)
         return pack_lists([*found.columns, features], found.offsets, self._row)
 
