@@ -159,12 +159,14 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
         **_report_files(folder, counts, len(concepts)),
         **_report_names(names, atoms, counts),
     }
-    if dropped := counts.dropped["language"]:
-        kept = ", ".join(settings.languages or ())
-        say(
-            f"{folder.path.name}: dropped {dropped:,} names in languages other than {kept}. languages = null keeps all."
-        )
+    _say_dropped(folder, counts, settings.languages)
     return Terminology(concepts, names, retired=retired, report=report)
+
+
+def _say_dropped(folder: RrfFolder, counts: AtomCounts, languages: Strings | None) -> None:
+    if dropped := counts.dropped["language"]:
+        others = f"languages other than {', '.join(languages or ())}"
+        say(f"{folder.path.name}: dropped {dropped:,} names in {others}. languages = null keeps all.")
 
 
 make_rrf_reader = make_factory("make_rrf_reader", read_rrf, RrfSettings)
