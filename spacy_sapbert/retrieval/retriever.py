@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ..encoder.shim import EncoderShim
-    from ..terminology.hierarchy import Hierarchy
     from ..terminology.table import Terminology
 
 RETRIEVER_FILE = "retriever.json"
@@ -100,9 +99,10 @@ class Retriever:
             ColumnReader(terminology.names[key]) for key in ("name", "term_type", "source")
         )
         self._read_code = lru_cache(KEPT_STRINGS)(lambda id_, source: terminology.codes(id_, source)[0])
-        self._ties = TieBreaker(
-            *(terminology, self.filters.hierarchy, self._canonical_names),
-            *(self._texts, self._term_types, self._sources),
+        preferred, kinds, sources = self._preferred, self._term_types, self._sources
+        # Rank a name, given the order of a filter's sources.
+        self._rank = lru_cache(KEPT_STRINGS)(
+            lambda row, order: rank_name(bool(preferred[row]), kinds.get(row), sources.get(row), order)
         )
 
     @classmethod
@@ -255,12 +255,12 @@ class Retriever:
         return named
 
     def _order_named(self, text: str, named: list[int], order: tuple[str, ...]) -> list[int]:
-        small, read, rank = text.lower(), self._texts.get, self._ties.rank
+        small, read, rank = text.lower(), self._texts.get, self._rank
         best: dict[int, int] = {}
         for row in sorted(named, key=lambda row: (read(row).lower() != small, rank(row, order))):
             best.setdefault(int(self._name_concept[row]), row)
         concepts, rows_of = [*best], [*best.values()]
-        return [rows_of[place] for place in self._ties.order(text, concepts, rows_of, [1.0] * len(best), order)]
+        return [rows_of[place] for place in self._order_tied(text, concepts, rows_of, [1.0] * len(best), order)]
 
     def search(
         self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
@@ -373,9 +373,48 @@ class Retriever:
             concepts, names, scores = (
                 column[start:end].tolist() for column in (found.concept, found.name, found.score)
             )
-            places = self._ties.order(found.forms[number][0], concepts, names, scores, sources)
+            places = self._order_tied(found.forms[number][0], concepts, names, scores, sources)
             order[start:end] = start + np.array(places)
         return found.take(order)
+
+    def _order_tied(
+        self,
+        text: str,
+        concepts: Sequence[int],
+        names: Sequence[int],
+        scores: Sequence[float],
+        sources: tuple[str, ...],
+    ) -> list[int]:
+        """Order the concepts of a mention that are sorted by their scores. Ties are broken in this order: the concept
+        whose name is written like the mention but for case; the one whose canonical name it is; the one with the case
+        of an acronym; the one whose name has the better rank: preferred, or not of a lesser scope, or of an earlier
+        source of the filter; the one written in the same case; the one with fewer ancestors, which is more general; the
+        smaller id."""
+        small, forms = text.lower(), own_case_forms(text)
+
+        def compare_names(place: int) -> tuple[bool | tuple[int, int], ...]:
+            row = names[place]
+            name = self._texts.get(row)
+            lowered, canonical = name.lower(), self._canonical_names.get(concepts[place])
+            is_other = lowered == small and forms.isdisjoint(own_case_forms(name))
+            return lowered != small, lowered != canonical.lower(), is_other, self._rank(row, sources), name != text
+
+        def compare_concepts(place: int) -> tuple[float, int]:
+            concept = concepts[place]
+            return self.filters.hierarchy.count_above(concept) or UNKNOWN, concept
+
+        ordered: list[int] = []
+        for _, group in groupby(range(len(scores)), key=lambda place: round(scores[place], DIGITS)):
+            tied = [*group]
+            if len(tied) == 1:
+                ordered += tied
+                continue
+            # Ancestors take longest, and few concepts have the same key of names.
+            keys = {place: compare_names(place) for place in tied}
+            for _, equal in groupby(sorted(tied, key=keys.__getitem__), key=keys.__getitem__):
+                alike = [*equal]
+                ordered += sorted(alike, key=compare_concepts) if len(alike) > 1 else alike
+        return ordered
 
     def to_disk(self, path: Path) -> None:
         """Save index and row table to a folder. The terminology is saved on its own."""
@@ -432,68 +471,6 @@ class ColumnReader:
             return [*map(self.get, rows.tolist())]
         values: list[Any] = self._values.gather(rows).to_list()
         return values
-
-
-class TieBreaker:
-    """Order concepts whose scores are equal."""
-
-    def __init__(
-        self,
-        terminology: Terminology,
-        hierarchy: Hierarchy,
-        canonical_names: ColumnReader,
-        names: ColumnReader,
-        term_types: ColumnReader,
-        sources: ColumnReader,
-    ) -> None:
-        self._hierarchy, self._canonical_names, self._names = hierarchy, canonical_names, names
-        preferred = terminology.names["preferred"].to_numpy()
-
-        # Rank a name, given the order of a filter's sources.
-        @lru_cache(KEPT_STRINGS)
-        def rank(row: int, order: tuple[str, ...]) -> tuple[int, int]:
-            return rank_name(bool(preferred[row]), term_types.get(row), sources.get(row), order)
-
-        self.rank = rank
-
-    def order(
-        self,
-        text: str,
-        concepts: Sequence[int],
-        names: Sequence[int],
-        scores: Sequence[float],
-        sources: tuple[str, ...] = (),
-    ) -> list[int]:
-        """Order the concepts of a mention that are sorted by their scores. Ties are broken in this order: the concept
-        whose name is written like the mention but for case; the one whose canonical name it is; the one with the case
-        of an acronym; the one whose name has the better rank: preferred, or not of a lesser scope, or of an earlier
-        source of the filter; the one written in the same case; the one with fewer ancestors, which is more general; the
-        smaller id."""
-        small, forms = text.lower(), own_case_forms(text)
-
-        def compare_names(place: int) -> tuple[bool | tuple[int, int], ...]:
-            row = names[place]
-            name = self._names.get(row)
-            lowered, canonical = name.lower(), self._canonical_names.get(concepts[place])
-            is_other = lowered == small and forms.isdisjoint(own_case_forms(name))
-            return lowered != small, lowered != canonical.lower(), is_other, self.rank(row, sources), name != text
-
-        def compare_concepts(place: int) -> tuple[float, int]:
-            concept = concepts[place]
-            return self._hierarchy.count_above(concept) or UNKNOWN, concept
-
-        ordered: list[int] = []
-        for _, group in groupby(range(len(scores)), key=lambda place: round(scores[place], DIGITS)):
-            tied = [*group]
-            if len(tied) == 1:
-                ordered += tied
-                continue
-            # Ancestors take longest, and few concepts have the same key of names.
-            keys = {place: compare_names(place) for place in tied}
-            for _, equal in groupby(sorted(tied, key=keys.__getitem__), key=keys.__getitem__):
-                alike = [*equal]
-                ordered += sorted(alike, key=compare_concepts) if len(alike) > 1 else alike
-        return ordered
 
 
 def make_empty(texts: Sequence[str]) -> Candidates:
