@@ -87,8 +87,8 @@ COMETA_HEADER = "\t".join(
 SNOMED_DATE = "20190731"
 
 
-def snomed_table(name, rows, end="\r\n"):
-    return "".join("\t".join(map(str, row)) + end for row in (COLUMNS[name], *rows))
+def snomed_table(name, rows):
+    return "".join("\t".join(map(str, row)) + "\r\n" for row in (COLUMNS[name], *rows))
 
 
 def concept(id_, active=1, date=SNOMED_DATE):
