@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -554,7 +555,8 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
     def clear_cache(self) -> None:
         """Forget what linker, matchers and rerankers remember of mentions, settings and names."""
         with self._edits:
-            self._publish(self._snapshot.replaced(retriever=self._snapshot.built))
+            # A copy has the same index, and empty caches of filters and names.
+            self._publish(self._snapshot.replaced(retriever=copy(self._snapshot.built)))
 
     def get_snapshot(self) -> Snapshot:
         """Return what one search works with to its end, even if another thread changes the linker meanwhile."""

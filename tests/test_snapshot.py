@@ -190,6 +190,16 @@ def test_a_folder_has_one_state_of_a_linker_that_is_edited_while_it_is_saved(lin
     assert loaded.terminology == before
 
 
+def test_clearing_the_cache_forgets_filters_and_keeps_the_index(linker):
+    expected = linker.find(TEXTS, ids=["C0009443"])
+    retriever = linker.retriever
+    assert retriever.allow.cache_info().currsize
+    linker.clear_cache()
+    assert linker.index is retriever.index and linker.terminology is retriever.terminology
+    assert not linker.retriever.allow.cache_info().currsize
+    assert linker.find(TEXTS, ids=["C0009443"]) == expected
+
+
 operation = st.tuples(st.sampled_from(["get", "put"]), st.integers(0, 6), st.integers())
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..caches import LRUCache
 from ..forking import kept_property, read_chunks
 from ..ragged import make_offsets, sum_lists
 
@@ -26,7 +27,7 @@ class Hierarchy:
         self._listed = listed = terminology.concepts["parents"]
         self._list_parents = lru_cache(KEPT)(lambda concept: listed[concept].to_list())
         self._find_row = lru_cache(KEPT)(terminology.find_row)
-        self._n_above: dict[int, int] = {}
+        self._n_above = LRUCache[int](KEPT)
 
     @kept_property
     def parents(self) -> tuple[np.ndarray, np.ndarray]:
@@ -60,7 +61,9 @@ class Hierarchy:
         return seen - {concept}
 
     def count_above(self, concept: int) -> int:
-        """Count what `find_above` finds, once for each concept."""
-        if concept not in self._n_above:
-            self._n_above[concept] = len(self.find_above(concept))
-        return self._n_above[concept]
+        """Count what `find_above` finds. The last counts are remembered."""
+        n_above = self._n_above.get(concept)
+        if n_above is None:
+            n_above = len(self.find_above(concept))
+            self._n_above.put(concept, n_above)
+        return n_above
