@@ -104,7 +104,10 @@ class CandidateTable:
     def list_ids(self, concepts: np.ndarray) -> list[str]:
         """List the ids that candidates with these concepts have."""
         retriever, source = self._linker.snapshot.retriever, self._linker.settings.output_source
-        return [retriever.get_id(concept, source) for concept in concepts.tolist()]
+        # Many candidates share a concept.
+        distinct, places = np.unique(concepts, return_inverse=True)
+        ids = [retriever.get_id(concept, source) for concept in distinct.tolist()]
+        return [ids[place] for place in places.tolist()]
 
     def _make(self, keys: Sequence[MentionKey]) -> list[bytes]:
         mentions = [MentionToLink(key.forms, self._filters[key.filter], key.match) for key in keys]
