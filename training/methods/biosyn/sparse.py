@@ -41,10 +41,9 @@ def search_blocks(
 
 
 def take_top(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Take the rows with the highest scores without sorting all. Of equal scores, the first rows win."""
-    if len(rows) > k:
-        likely = scores >= np.partition(scores, -k)[-k]
-        rows, scores = rows[likely], scores[likely]
+    """Take the k of more rows with the highest scores, without sorting all. Of equal scores, the first rows win."""
+    likely = scores >= np.partition(scores, -k)[-k]
+    rows, scores = rows[likely], scores[likely]
     order = np.lexsort((rows, -scores))[:k]
     return rows[order], scores[order]
 
