@@ -35,8 +35,8 @@ def test_tasks_are_saved_with_the_split_and_those_of_a_former_one_refused(tmp_pa
         assert read_held_out(tmp_path / name) == task
         assert not {ids[0] for ids in task.gold} & set(rest.concepts["id"])
     assert Terminology.from_disk(tmp_path / "terminology") == rest
-    write_split(terminology, tmp_path, held_out=3, dictionary=9)
-    read_held_out(tmp_path / "held_out.json")
+    drawn = [write_split(terminology, tmp_path, held_out=3, dictionary=9, seed=seed)[1] for seed in (0, 1)]
+    assert drawn[0] != drawn[1] == {"held_out.json": read_held_out(tmp_path / "held_out.json")}
     # Its concepts are trained on now.
     with pytest.raises(ValueError, match="held_out_CL.json"):
         read_held_out(tmp_path / "held_out_CL.json")
