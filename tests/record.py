@@ -1,8 +1,8 @@
 """Record what the project computes before a redesign, and compare it with what it computes afterwards.
 
-RECORD=before.json python -m pytest --numprocesses 0 tests/goldens/record.py
-RECORD=after.json python -m pytest --numprocesses 0 tests/goldens/record.py
-python tests/goldens/record.py before.json after.json
+RECORD=before.json python -m pytest --numprocesses 0 tests/record.py
+RECORD=after.json python -m pytest --numprocesses 0 tests/record.py
+python tests/record.py before.json after.json
 
 Texts and ids have to be equal; floats may differ by 1e-6, relative or absolute, because another order of the same
 additions changes the last digits. Record both on one machine.
@@ -24,7 +24,7 @@ from small_runs import OWN, make_any, terminology, train, world  # noqa: F401  #
 from spacy_sapbert import read_obo
 from training.data.run_folder import RunFolder
 
-SENTENCES = Path(__file__).parents[2] / "projects" / "demo" / "corpus" / "sentences.jsonl"
+SENTENCES = Path(__file__).parents[1] / "projects" / "demo" / "corpus" / "sentences.jsonl"
 TOLERANCE = 1e-6
 
 
