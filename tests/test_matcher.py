@@ -370,3 +370,18 @@ def test_the_table_of_another_terminology_is_refused(make_matching, tmp_path):
     shutil.copytree(tmp_path / "second" / bags, tmp_path / "first" / bags)
     with pytest.raises(OSError, match="bags.json"):
         spacy.load(tmp_path / "first")
+
+
+def test_a_table_that_an_older_folder_had_is_ignored(make_matching, tmp_path):
+    """A pipeline without a matcher, copied over one that has another terminology and a matcher."""
+    use_names(make_matching(), ["zebra"]).to_disk(tmp_path / "copied")
+    nlp = make_matching()
+    nlp.remove_pipe("terminology_matcher")
+    linker = nlp.get_pipe("sapbert_linker")
+    linker.initialize(terminology=linker.terminology)
+    nlp.to_disk(tmp_path / "new")
+    shutil.copytree(tmp_path / "new", tmp_path / "copied", dirs_exist_ok=True)
+    loaded = spacy.load(tmp_path / "copied")
+    assert loaded.get_pipe("sapbert_linker").find(["insomnia"]) == linker.find(["insomnia"])
+    loaded.add_pipe("terminology_matcher", before="sapbert_linker")
+    assert [text for text, _ in read_ents(loaded(TEXT))] == [text for text, _ in read_ents(make_matching()(TEXT))]

@@ -429,6 +429,7 @@ class Retriever:
                 "terminology": self.terminology.fingerprint,
                 "encoder": self.index.fingerprint,
                 "index": hash_file(folder / "index" / INDEX_FILE),
+                "bags": self.made_bags is not None,
             }
             write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data, below=False)
 
@@ -446,7 +447,8 @@ class Retriever:
             raise ValueError(_explain_mixed(path / "index", "this pipeline"))
         offsets, name_rows, keys, *table = arrays
         bags = None
-        if (path / "bags").is_dir():
+        # A folder that was copied over an older one may have the bags of that one beside it.
+        if data["bags"] and (path / "bags").is_dir():
             bags = BagTable.from_disk(path / "bags", terminology.fingerprint, memory_map=memory_map)
         return cls(terminology, index, offsets, name_rows, keys, NameTable(*table), bags)
 
