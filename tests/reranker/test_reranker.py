@@ -72,6 +72,7 @@ def test_it_learns_what_the_linker_gets_wrong(make_nlp):
     assert nlp.get_pipe("sapbert_linker").get_candidates(doc.ents[0])[0]["id"] == "C0009264"
     scores = nlp.evaluate(make_examples(nlp))
     assert scores["nel_micro_f"] == 1.0 and scores["nel_acc_at_1"] == 1.0
+    assert scores["nel_nil_f"] == scores["nel_auroc"] == 1.0 and scores["nel_coverage_at_95"] > 0.5
 
 
 def test_copies_decide_the_same_and_a_disabled_linker_proposes_too(trained, make_nlp, tmp_path):
