@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, NamedTuple
@@ -24,7 +23,6 @@ from spacy.cli.train import train as train_pipeline
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Corpus, Example
-from spacy.training.batchers import minibatch_by_words
 from thinc.api import Config, fix_random_seed
 from wasabi import msg
 
@@ -32,7 +30,7 @@ import spacy_sapbert
 from spacy_sapbert.exchange.documents import read_docs, write_docs
 from spacy_sapbert.files import hash_file
 from spacy_sapbert.progress import show_progress
-from spacy_sapbert.reranker.component import GoldBatch
+from spacy_sapbert.reranker.gold import GoldBatch
 from spacy_sapbert.reranker.network import ListInput, Lists, start_network
 from training.corpora.gold import draw_mentions, split_documents
 from training.data.accuracy import name_figure
@@ -309,10 +307,18 @@ def train_across(corpora: Sequence[LinkedCorpus], seed: int) -> Any:
 
 def list_batches(corpus: LinkedCorpus, mentions: int, rng: random.Random) -> Iterator[list[Example]]:
     """Take some documents of a corpus, in batches of about as many mentions."""
-    drawn = rng.sample(corpus.examples, len(corpus.examples))
-    before = accumulate((len(example.reference.ents) for example in drawn), initial=0)
-    taken = [example for example, n in zip(drawn, before, strict=False) if n < mentions]
-    return minibatch_by_words(taken, BATCH, get_length=lambda example: len(example.reference.ents))
+    batch: list[Example] = []
+    n_taken = n_batch = 0
+    for example in rng.sample(corpus.examples, len(corpus.examples)):
+        if n_taken >= mentions:
+            break
+        n = len(example.reference.ents)
+        batch, n_taken, n_batch = [*batch, example], n_taken + n, n_batch + n
+        if n_batch >= BATCH:
+            yield batch
+            batch, n_batch = [], 0
+    if n_batch:
+        yield batch
 
 
 @app.command()
