@@ -119,6 +119,7 @@ def naive(name, unit, pairs):
             for i in range(n)
             if pos[i] and neg[i]
         )
+    assert name == "nca", f"the formula of {name} is missing here"
     costs, chosen = [], pairs.positives | pairs.negatives
     parts = [chosen[i].sum().item() + chosen[:, i].sum().item() if chosen.any() else 1.0 for i in range(n)]
     for i in range(n):
@@ -129,11 +130,13 @@ def naive(name, unit, pairs):
     return mean(costs)
 
 
-@pytest.mark.parametrize("seed", range(3))
+# With others, the miner keeps no pairs.
+@pytest.mark.parametrize("seed", [2, 3, 5])
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_are_their_formulas(name, seed):
     embeddings, labels = batch(seed, n=10, labels=4, spread=0.3)
     pairs = make_miner("sapbert")(embeddings, list_pairs(labels))
+    assert pairs.positives.any() and pairs.negatives.any()
     unit = torch.nn.functional.normalize(embeddings.detach(), dim=1)
     expected = pytest.approx(float(naive(name, unit, pairs)), rel=1e-3, abs=1e-5)
     assert make_loss(name)(embeddings, labels, pairs).item() == expected
