@@ -86,12 +86,12 @@ class MatcherSettings(Settings):
     skip_names: Strings = Field(default=(), description="Names to leave out, in any order of their words.")
     min_length: int = Field(default=2, ge=1, description="Characters that a name has at least.")
     own_case_length: int = Field(
-        default=5, ge=0, description='Names of up to so many characters match in their own case only: "ALL", not "all".'
+        default=5, ge=0, description='Names of at most this length match only in their own case: "ALL", not "all".'
     )
     define_length: int = Field(
         default=3,
         ge=0,
-        description='Short forms of up to so many letters ("RA", "RB1") match only where the document defines '
+        description='Short forms with at most this many letters ("RA", "RB1") match only where the document defines '
         "them, because many are ambiguous; 0 to match all. Needs `schwartz_hearst` before the matcher.",
     )
     skip_stop_words: bool = Field(

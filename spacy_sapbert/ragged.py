@@ -23,7 +23,7 @@ def make_offsets(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
 
     lengths (ndarray | Sequence[int]): How many values each list has. The numbers of those that meet a condition give
         places in what is selected by it.
-    RETURNS (ndarray): The sum of no length, of the first one, of the first two and so on.
+    RETURNS (ndarray): 0, the first length, the sum of the first two and so on.
     """
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, dtype=np.int64, out=offsets[1:])

@@ -76,7 +76,7 @@ def list_rivals(component: Shared, docs: Sequence[Doc]) -> set[str]:
 
 
 def find_pipeline(component: Any, docs: Sequence[Doc] = ()) -> Language:
-    """Find the pipeline with the linker that a component works with; ValueError if nothing tells which one it is."""
+    """Find the pipeline with the linker that a component works with; ValueError if it could be one of several."""
     # One for each linker.
     found = {id(dict(nlp.components).get(component.linker)): nlp for nlp in find_pipelines(component, docs)}
     if len(found) > 1:
@@ -89,8 +89,8 @@ def find_pipeline(component: Any, docs: Sequence[Doc] = ()) -> Language:
         sizes = sorted(len(linker.terminology) if getattr(linker, "is_ready", False) else 0 for linker in linkers)
         raise ValueError(
             f"The {component.kind} '{component.name}' is in {len(found)} pipelines, with different linkers called "
-            f"'{component.linker}' (with {', '.join(f'{size} concepts' for size in sizes)}), and nothing tells which "
-            f"one it shall work with here. Give each pipeline a {component.kind} of its own: save the pipeline and "
+            f"'{component.linker}' (with {', '.join(f'{size} concepts' for size in sizes)}), and can't tell which "
+            f"one to use here. Give each pipeline a {component.kind} of its own: save the pipeline and "
             "load it with `spacy.load`."
         )
     for nlp in found.values():

@@ -288,7 +288,7 @@ class FixedLinker:
             for forms, (_, allowed, _) in zip(searched, numbers, strict=True)
             for form in forms
         ]
-        # As deep as a reranker will ask: it shall not search again.
+        # As deep as a reranker will ask, so that it need not search again.
         found = self.snapshot.find([*queries], max(k, self._depth), self.settings.batch_size)
         found = self._join_forms(found.take_mentions(np.array(asked, dtype=np.int64)), searched)
         if not asks:

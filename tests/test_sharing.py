@@ -1,4 +1,4 @@
-"""Components that pipelines share: each works with the linker beside it, or says that nothing tells which one it is."""
+"""Components that pipelines share: each works with the linker beside it, or says that it can't tell which to use."""
 
 import copy
 import gc

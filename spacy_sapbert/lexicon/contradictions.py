@@ -53,7 +53,7 @@ DENIED = "denied"
 # What two words are opposites in, the side, and what they have in common.
 Pole = tuple[str, int, str]
 _NO_POLES: frozenset[Pole] = frozenset()
-# "anemia" is not the opposite of "emia": what a prefix stands before has so many letters.
+# A prefix makes an opposite only before at least this many letters: "anemia" is not the opposite of "emia".
 STEM = 4
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
 ORDINALS = {word: str(number) for number, word in enumerate(_ORDINALS.split(), 1)}

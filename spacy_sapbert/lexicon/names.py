@@ -37,7 +37,7 @@ INVISIBLE = re.compile(rf"[{_INVISIBLE}]+[^\w\s]*")
 # What names are written with or without. Anything else between two words has to be in the name as well.
 _WEAK_GAP = re.compile(r"[\s'\-]*")
 _BLANK_LINE = re.compile(r"\n\s*\n")
-# Names and mentions of up to so many characters are compared in their own case: "ALL" is not "all".
+# Names and mentions of at most this length are compared in their own case: "ALL" is not "all".
 OWN_CASE_LENGTH = 5
 
 

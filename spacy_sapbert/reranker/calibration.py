@@ -12,7 +12,7 @@ from ..annotations import NIL, get_candidates
 from ..scorer import iter_entities, linker_score
 from .memory import IDENTITY, Curve
 
-# Below so many mentions two parameters are fitted, from there on a step function of any form.
+# With fewer mentions two parameters are fitted, otherwise a step function of any form.
 ENOUGH_FOR_STEPS = 500
 # The logit of a probability of 0 or 1.
 EDGE = 1e-6
