@@ -39,7 +39,9 @@ class LongerNames(EncoderChoice):
 class NameData(Settings):
     """The training names."""
 
-    languages: Listed = Field(default=("ENG",), min_length=1, description='LAT of the names, or "all".')
+    languages: Listed = Field(
+        default=("ENG",), min_length=1, description='LAT of the names, with commas between, or "all".'
+    )
     lower_case: bool = Field(default=True, description="Lower-case names.")
     clean_names: bool = Field(
         default=False,
