@@ -13,6 +13,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from ..files import fill_folder, read_manifest, write_manifest
+from ..forking import kept_property
 from .network import Features, NetworkModel
 from .prior import MIN_CHANCE
 
@@ -73,6 +74,16 @@ ANNOTATIONS: Features[Remembered] = {
 }
 
 
+class _OwnCounts(NamedTuple):
+    """How often mentions are annotated with concepts in one document, and how often concepts are."""
+
+    pairs: dict[tuple[int, int], int]
+    concepts: dict[int, int]
+
+
+NO_COUNTS = _OwnCounts({}, {})
+
+
 class AnnotationMemory:
     """Annotated mentions with concept and document, and the vector of each distinct mention.
 
@@ -94,15 +105,24 @@ class AnnotationMemory:
         self.rows, self.documents = np.asarray(rows, dtype=np.int64), np.asarray(documents, dtype=np.uint64)
         self._wide = self.vectors.astype(np.float32)
         self._places = {mention: place for place, mention in enumerate(self.mentions)}
-        self._totals = [0] * len(self.concepts)
-        # How often each concept is annotated for each mention, and in each document for each mention.
+        self._keys = frozenset(self.documents.tolist())
+        mention, concept, _, n = self.rows.T
+        self._totals = np.bincount(concept, weights=n, minlength=len(self.concepts))
+        # How often each concept is annotated for each mention.
         self._counts: list[dict[int, int]] = [{} for _ in self.mentions]
-        self._own: dict[int, dict[tuple[int, int], int]] = {key: {} for key in self.documents.tolist()}
-        of_document = [*self._own.values()]
+        for of_mention, of_concept, times in zip(mention.tolist(), concept.tolist(), n.tolist(), strict=True):
+            counts = self._counts[of_mention]
+            counts[of_concept] = counts.get(of_concept, 0) + times
+
+    @kept_property
+    def _own(self) -> dict[int, _OwnCounts]:
+        """The counts of each document, which training leaves out, by its key."""
+        own = {key: _OwnCounts({}, Counter()) for key in self.documents.tolist()}
+        of_document = [*own.values()]
         for mention, concept, document, n in self.rows.tolist():
-            self._totals[concept] += n
-            self._counts[mention][concept] = self._counts[mention].get(concept, 0) + n
-            of_document[document][mention, concept] = n
+            of_document[document].pairs[mention, concept] = n
+            of_document[document].concepts[concept] += n
+        return own
 
     @classmethod
     def collect(cls, annotations: Iterable[tuple[Any, ...]], encoder: EncoderShim) -> AnnotationMemory:
@@ -119,7 +139,7 @@ class AnnotationMemory:
 
     def has_document(self, key: int) -> bool:
         """Return whether annotations of a document are here."""
-        return key in self._own
+        return key in self._keys
 
     def recall(self, mentions: Sequence[str], vectors: np.ndarray, left_out: Sequence[int | None]) -> list[Recalled]:
         """Recall what the annotations say of mentions, without those of the document that is left out for each."""
@@ -131,7 +151,7 @@ class AnnotationMemory:
     def _recall(
         self, text: str, left_out: int | None, nearest: list[int], cosines: list[float], weights: list[float]
     ) -> Recalled:
-        own = self._own.get(left_out, {}) if left_out is not None else {}
+        own, left_out_concepts = NO_COUNTS if left_out is None else self._own[left_out]
         first: dict[int, float] = {}
         votes: dict[int, float] = {}
         for mention, cosine, weight in zip(nearest, cosines, weights, strict=True):
@@ -139,10 +159,7 @@ class AnnotationMemory:
                 first.setdefault(concept, cosine)
                 votes[concept] = votes.get(concept, 0.0) + n * weight
         same = dict(self._count(self._places[text], own)) if text in self._places else {}
-        of_concept = Counter[int]()
-        for (_, concept), n in own.items():
-            of_concept[concept] += n
-        return Recalled(first, cosines[-1] if cosines else 0.0, votes, same, of_concept)
+        return Recalled(first, cosines[-1] if cosines else 0.0, votes, same, left_out_concepts)
 
     def _count(self, mention: int, own: dict[tuple[int, int], int]) -> Iterable[tuple[int, int]]:
         """Count the annotations of a mention by concept, without those of the document that is left out."""
@@ -155,23 +172,31 @@ class AnnotationMemory:
     def describe(self, recalled: Iterable[Recalled], concepts: Iterable[Sequence[int]]) -> Remembered:
         """Describe the candidates of mentions, given by the numbers of their concepts, -1 for those that nothing is
         annotated with."""
-        rows = []
-        for of, candidates in zip(recalled, concepts, strict=True):
-            n_mention, all_votes = sum(of.same.values()), sum(of.votes.values())
-            best = next(iter(of.nearest.values()), of.floor)
-            rows += [
-                (
-                    self._totals[concept] - of.left_out.get(concept, 0) if concept >= 0 else 0,
-                    of.same.get(concept, 0),
-                    n_mention,
-                    of.nearest.get(concept, of.floor),
-                    best,
-                    of.votes.get(concept, 0.0),
-                    all_votes,
-                )
-                for concept in candidates
-            ]
-        return Remembered(*np.array(rows, dtype=np.float64).reshape(len(rows), len(Remembered._fields)).T)
+        recalled, concepts = [*recalled], [*concepts]
+        lengths = [*map(len, concepts)]
+        flat = np.array([concept for of_mention in concepts for concept in of_mention], dtype=np.int64)
+
+        def look_up(found: Iterable[dict[int, Any]], default: float = 0) -> np.ndarray:
+            values: list[float] = []
+            for of, asked in zip(found, concepts, strict=True):
+                # Few mentions are annotated themselves, or belong to a document that is left out.
+                values += [of.get(concept, default) for concept in asked] if of else [default] * len(asked)
+            return np.array(values, dtype=np.float64)
+
+        def repeat(values: Iterable[float]) -> np.ndarray:
+            return np.repeat(np.array([*values], dtype=np.float64), lengths)
+
+        nearest = look_up((of.nearest for of in recalled), np.nan)
+        totals = np.where(flat >= 0, np.append(self._totals, 0)[flat], 0)
+        return Remembered(
+            frequency=totals - look_up(of.left_out for of in recalled),
+            n_same=look_up(of.same for of in recalled),
+            n_mention=repeat(sum(of.same.values()) for of in recalled),
+            nearest=np.where(np.isnan(nearest), repeat(of.floor for of in recalled), nearest),
+            best=repeat(next(iter(of.nearest.values()), of.floor) for of in recalled),
+            votes=look_up(of.votes for of in recalled),
+            all_votes=repeat(sum(of.votes.values()) for of in recalled),
+        )
 
     def _find_nearest(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Find the annotated mentions nearest to vectors, and their cosines."""
