@@ -310,8 +310,8 @@ class Placed(NamedTuple):
 
 
 class FixedMatcher:
-    """A matcher with the names of a linker at one moment, but for those that the linker may not link to. A filter that
-    holds what occurs nowhere in the terminology is refused."""
+    """A matcher with the names of a linker at one moment, but for those that the linker may not link to. A filter value
+    that occurs nowhere in the terminology is an error."""
 
     def __init__(
         self,
@@ -381,7 +381,7 @@ class FixedMatcher:
         return [Placed(*tokens, self._get_label(hit.rows), hit) for tokens, hit in found.items()]
 
     def _is_plausible(self, doc: Doc, text: str) -> bool:
-        """Leave out what is more probably an ordinary word, a number, or a short form of something else."""
+        """Return False for what is probably an ordinary word, a number, or a short form of something else."""
         if len(text) < self.settings.min_length or self._is_short_form(text) or not any(map(str.isalpha, text)):
             return False
         return text.isupper() or not (self.settings.skip_stop_words and doc.vocab[text.lower()].is_stop)

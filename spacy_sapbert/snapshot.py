@@ -228,8 +228,8 @@ def _make_filters(settings: LinkerSettings, retriever: Retriever) -> tuple[Conce
 
 class FixedLinker:
     """A linker at one moment: what a search works with from its first line to its last. It searches at least `depth`
-    deep, because a component behind the linker asks for as many candidates. A filter that holds what occurs nowhere in
-    the terminology is refused."""
+    deep, because a component behind the linker asks for as many candidates. A filter value that occurs nowhere in the
+    terminology is an error."""
 
     def __init__(self, settings: LinkerSettings, snapshot: Snapshot, depth: int = 0) -> None:
         self.settings, self.snapshot, self._depth = settings, snapshot, depth

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from .transformer import EncoderSource, TransformerEncoder
 
 NameEncoderModel = Model[list[str], Floats2d]
-# The tokenizer's results for so many strings fit the cache of a processor, and are enough work for two threads: a third
-# faster than 512 (two threads), a fifth faster than all at once (one thread).
+# The tokenizer's results for this number of strings fit the cache of a processor, and are enough work for two threads:
+# a third faster than 512 (two threads), a fifth faster than all at once (one thread).
 TOKENISED_AT_ONCE = 2048
 # Names whose tokens are put together at once.
 NAMES_AT_ONCE = 1 << 16

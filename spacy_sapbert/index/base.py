@@ -19,8 +19,8 @@ ARRAY_FILES = VECTORS_FILE, _, _ = "dataset.npy", "added.npy", "altered.npy"
 STRUCTURE_FOLDER = "structure"
 PARTS = (*ARRAY_FILES, STRUCTURE_FOLDER)
 FORMAT_VERSION = 1
-# From so many rows on, vectors are stored in half precision: 10 million of 256 numbers take 5 GB instead of 10. A
-# cosine changes by 3e-5 at most.
+# From this number of rows on, vectors are stored in half precision: 10 million vectors of 256 numbers take 5 GB instead
+# of 10. A cosine changes by 3e-5 at most.
 HALF_PRECISION_FROM = 2_000_000
 # Above this share of unused rows, an index is rebuilt.
 UNUSED_SHARE = 0.25
@@ -29,8 +29,8 @@ COPIED_BYTES = 64 * 2**20
 # The products of a block, 16 MB, stay near the processor while the best of them are picked.
 QUERY_BLOCK = 128
 ROW_BLOCK = 32_768
-# The highest of many scores are in the groups with the highest best scores. With so many scores in a group, and so many
-# groups for each score that is wanted, looking for these first takes a third of the time.
+# The highest of many scores are in the groups with the highest best scores. Finding these groups first takes a third of
+# the time: scores in a group, and groups for each wanted score.
 GROUP, GROUPS_EACH = 32, 8
 # Rows of candidates that are collected at once: few enough to stay near the processor.
 COLLECTED = 1024
@@ -214,7 +214,7 @@ class Index:
         return twin
 
     def is_worn(self, unused: int) -> bool:
-        """Return whether to call `rearranged`, because so many rows are unused."""
+        """Return whether enough rows are unused to call `rearranged`."""
         return unused > UNUSED_SHARE * len(self)
 
     def rearranged(self, rows: np.ndarray, make_altered: Callable[[], np.ndarray] | None = None) -> Index:

@@ -31,8 +31,8 @@ FORMAT_VERSION = 1
 MOST_WORDS = 12
 # Names that are read at once.
 CHUNK = 8192
-# Words that say nothing by themselves, such as "congenital": so many concepts have them in their names. Canonical names
-# stay, unless they say what kind of thing a concept is.
+# Words that say nothing by themselves, such as "congenital", stand in the names of at least this share of the concepts,
+# and of this number. Canonical names stay, unless they say what kind of thing a concept is.
 GENERIC_SHARE, LEAST_GENERIC = 0.02, 20
 KINDS = frozenset({"disease", "syndrome", "disorder"})
 # What any abnormality is called, where the word ends a name: "heart defect" is "heart malformation".

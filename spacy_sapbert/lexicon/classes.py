@@ -9,11 +9,11 @@ from os.path import commonprefix
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-# Names of so many words are compared, and those of a concept that differ in one word, if there are not more.
+# The fewest and the most words of names that are compared; and the most names of a concept that may differ in one word.
 LENGTHS = (2, 8)
 MOST_ALTERNATIVES = 30
-# How often two words have to stand for one another: those that share half of their letters at the start, and so many at
-# least ("cardiac", "cardio"), and any others.
+# How often two words have to stand for one another: related ones, which share at least half of their letters and STEM
+# letters at the start ("cardiac", "cardio"), and any others.
 STEM, LEAST_RELATED, LEAST = 4, 1, 3
 # The share of the contexts of both words in which they stand for one another; and below which a given pair is none.
 SHARE, LEAST_SHARE = 0.8, 0.5

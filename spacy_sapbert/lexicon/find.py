@@ -68,7 +68,7 @@ class Demands(NamedTuple):
     fixed: int | None
     # The links and joins between the words.
     crossed: tuple[int, int]
-    # What a coordinated mention is, which has to be what the name says it is.
+    # The word that says what a coordinated mention is. The name has to say the same.
     head: int | None
     # The text, if it is so short that its case counts.
     short: str
@@ -157,7 +157,7 @@ class NameFinder:
         return of_texts
 
     def is_skipped(self, text: str) -> bool:
-        """Return whether a text has the words of a name that is to be left out."""
+        """Return whether a text has the words of a name in `skip_names`."""
         return self._skips(read(text).hashes.tolist())
 
     def _skips(self, words: Sequence[int]) -> bool:
@@ -221,7 +221,7 @@ class NameFinder:
         return "exact" if text.lower() in (self._name_column[row].lower() for row in choice.rows) else "form"
 
     def _drop_joined(self, hits: list[Hit]) -> list[Hit]:
-        """Drop what was put together of two pieces if a name inside it already is one of the concept."""
+        """Drop a mention in two pieces if a name of its concept stands inside it."""
         concepts = self._terminology.name_concept
         inside: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for hit in hits:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ScoredLists:
-    """The scores of candidates, and those of the same mention's others."""
+    """The scores of candidates, and of the other candidates of their mentions."""
 
     def __init__(self, scores: np.ndarray, lists: Lists) -> None:
         self.scores, self.place = scores, lists.place

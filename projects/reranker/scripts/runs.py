@@ -308,16 +308,15 @@ def train_across(corpora: Sequence[LinkedCorpus], seed: int) -> Any:
 def list_batches(corpus: LinkedCorpus, mentions: int, rng: random.Random) -> Iterator[list[Example]]:
     """Take some documents of a corpus, in batches of about as many mentions."""
     batch: list[Example] = []
-    n_taken = n_batch = 0
+    n_taken = 0
     for example in rng.sample(corpus.examples, len(corpus.examples)):
         if n_taken >= mentions:
             break
-        n = len(example.reference.ents)
-        batch, n_taken, n_batch = [*batch, example], n_taken + n, n_batch + n
-        if n_batch >= BATCH:
+        batch, n_taken = [*batch, example], n_taken + len(example.reference.ents)
+        if sum(len(taken.reference.ents) for taken in batch) >= BATCH:
             yield batch
-            batch, n_batch = [], 0
-    if n_batch:
+            batch = []
+    if any(taken.reference.ents for taken in batch):
         yield batch
 
 
