@@ -389,7 +389,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
     def _prepare_matchers(self, retriever: Retriever | None) -> None:
         """Make what matchers need of a terminology before the first document asks for it."""
-        if retriever is not None and any(hasattr(part, "label_types") for part in list_users(self)):
+        if retriever is not None and any(hasattr(part, "label_types") for part in list_users(self, disabled=True)):
             _ = retriever.bags
 
     def _check_filters(self, terminology: Terminology) -> None:

@@ -55,13 +55,14 @@ def find_pipelines(component: Shared, docs: Sequence[Doc] = ()) -> list[Language
     return [nlp for nlp in having if docs and nlp.vocab is docs[0].vocab] or having
 
 
-def list_users(linker: Any, docs: Sequence[Doc] = ()) -> list[Any]:
+def list_users(linker: Any, docs: Sequence[Doc] = (), *, disabled: bool = False) -> list[Any]:
     """List the components that name a linker as theirs: matchers, rerankers and any others, in all its pipelines or in
-    those that documents come from."""
+    those that documents come from. `disabled` ones are only wanted for what is saved."""
     users: list[Any] = []
     for nlp in find_pipelines(linker, docs):
         name = next(name for name, part in nlp.components if part is linker)
-        users += [part for _, part in nlp.pipeline if getattr(part, "linker", None) == name]
+        parts = nlp.components if disabled else nlp.pipeline
+        users += [part for _, part in parts if getattr(part, "linker", None) == name]
     return users
 
 

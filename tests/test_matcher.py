@@ -350,6 +350,10 @@ def test_a_saved_pipeline_finds_the_same(make_matching, tmp_path, monkeypatch):
     configured = spacy.load(tmp_path / "pipeline", config=index)
     assert read_ents(configured(TEXT)) == expected
     assert len(built) == 1
+    # A table with other lists of words is made again.
+    with monkeypatch.context() as patch:
+        patch.setattr("spacy_sapbert.lexicon.bags.FORMAT_VERSION", 2)
+        assert read_ents(spacy.load(tmp_path / "pipeline")(TEXT)) == expected and built.pop()
     # An edited terminology gets another table, once.
     loaded.get_pipe("sapbert_linker").remove_concepts(["C0027051"])
     for _ in range(2):
@@ -363,6 +367,8 @@ def test_a_saved_pipeline_finds_the_same(make_matching, tmp_path, monkeypatch):
 def test_the_table_of_another_terminology_is_refused(make_matching, tmp_path):
     """Undamaged by itself, copied from another pipeline."""
     first, second = make_matching(), use_names(make_matching(), ["zebra"])
+    # A matcher that is disabled has its table saved all the same.
+    second.disable_pipe("terminology_matcher")
     for name, nlp in (("first", first), ("second", second)):
         nlp.to_disk(tmp_path / name)
     bags = "sapbert_linker/retriever/bags"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 BAGS_FILE = "bags.json"
-# Raise it when the shipped lists change, too: tables that were saved with other lists are then refused.
+# Raise it when the shipped lists change, too: tables that were saved with other lists are then made again.
 FORMAT_VERSION = 1
 # Content words of the longest names that are found.
 MOST_WORDS = 12

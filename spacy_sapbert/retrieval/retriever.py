@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import groupby, islice
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter
-from ..files import fill_folder, hash_file, read_manifest, save_array, write_manifest
+from ..files import OtherFormatError, fill_folder, hash_file, read_manifest, save_array, write_manifest
 from ..forking import is_forked, kept_property
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, read_index, warn_of_memory
 from ..lexicon.bags import BagTable
@@ -449,7 +450,9 @@ class Retriever:
         bags = None
         # A folder that was copied over an older one may have the bags of that one beside it.
         if data["bags"] and (path / "bags").is_dir():
-            bags = BagTable.from_disk(path / "bags", terminology.fingerprint, memory_map=memory_map)
+            # Bags that were made with other lists of words are made again when a matcher asks for them.
+            with suppress(OtherFormatError):
+                bags = BagTable.from_disk(path / "bags", terminology.fingerprint, memory_map=memory_map)
         return cls(terminology, index, offsets, name_rows, keys, NameTable(*table), bags)
 
     def __reduce__(self) -> tuple[Any, ...]:
