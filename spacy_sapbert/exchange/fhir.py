@@ -146,7 +146,7 @@ class CodeFinder:
         return [Code(*key, name if key == of_concept else known.get(key[0], "")) for key in unique]
 
     def _locate(self, id_: str, listed: list[Key]) -> Key:
-        """Split an id into source and code. One without a source gets that of the only code that looks the same."""
+        """Split an id into source and code. An id without a source takes the source of the only code equal to it."""
         if key := _split_code(id_):
             return key
         same = [key for key in listed if key[1] == id_]

@@ -1,4 +1,4 @@
-"""Walks up and down a hierarchy are those of a naive walk, whatever circles and gaps it has."""
+"""Walking up and down a hierarchy finds what a naive walk finds, even if it has circles and gaps."""
 
 import random
 
