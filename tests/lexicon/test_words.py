@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from spacy_sapbert.lexicon.english import RARE, find_levels
 from spacy_sapbert.lexicon.names import _combine, _list_keys, is_other_case, own_case_forms, read_hashes
 from spacy_sapbert.text import normal_words
 
@@ -103,3 +104,10 @@ def test_short_names_have_forms_and_acronyms_are_not_words(alike, pairs):
 def test_acronyms_have_their_capitals(expected, pairs):
     for pair in pairs:
         assert is_other_case(*pair.split()) is expected, pair
+
+
+@pytest.mark.parametrize(
+    "word, level", [("men", 10), ("Results", 10), ("colour", 10), ("anaemia", 35), ("edema", 50), ("otitis", RARE)]
+)
+def test_how_common_english_words_are(word, level):
+    assert find_levels(np.array(read_hashes(word), dtype=np.uint64)).tolist() == [level]
