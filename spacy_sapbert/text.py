@@ -173,6 +173,8 @@ _BRITISH = {
     **{"(?<=[clmnrt])is(?=ation|ed$|ing$)": "iz", "lyse(?=[ds]?$)": "lyze", "aluminium": "aluminum"},
     **{"^leuc(?=[ao])": "leuk", "phaeo": "pheo", "paraesth": "paresth", "^naev": "nev"},
 }
+# But for the tilde of "ñ", which makes another letter: "año" is not "ano".
+_ACCENTS = re.compile("(?<=[a-z])(?!(?<=n)\u0303)[\u0300-\u036f]+")
 # Nearly all words have none of these, and are not looked at any further.
 _MAYBE_BRITISH = re.compile("ae|oe|our|re|is[aei]|leuc|lyse|sulph|alumin")
 _NUMERAL = re.compile("(x{0,3})(ix|iv|v?i{0,3})([a-c]?)")
@@ -182,7 +184,8 @@ NUMERALS_AFTER_WORDS = frozenset(numeral + letter for numeral in "ivx" for lette
 
 
 def normal_words(text: str, before: str = "") -> tuple[str, ...]:
-    """Return the normal forms of a string's words: small letters, no possessive, singular, American, Arabic numerals.
+    """Return the normal forms of a string's words: small letters, no accents on Latin ones, no possessive, singular,
+    American, Arabic numerals.
 
     text (str): A name or a mention.
     before (str): The word before it, by which "i", "v" and "x" are numerals or not.
@@ -201,6 +204,8 @@ def normal_words(text: str, before: str = "") -> tuple[str, ...]:
 
 @lru_cache(CACHED)
 def _normalize(word: str) -> str:
+    if not word.isascii():
+        word = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
     word = to_singular(to_american(word.removesuffix("'s")))
     return to_arabic(word) if word[:1] in ("i", "v", "x") else word
 
