@@ -33,6 +33,14 @@ EQUAL = [
     ("(−)-catechin", "(-)-catechin"),
     ("CD34–", "CD34-"),
     ("vitamin A- and E-deficiency", "vitamin A- and E deficiency"),
+    ("naïve", "naive"),
+    ("Sjögren's disease", "Sjogren disease"),
+    ("Cafe\u0301-au-lait", "cafe au lait"),
+    ("dolor torácico, náuseas", "Dolor toracico, nauseas"),
+    ("ÉTAT FÉBRILE", "etat febrile"),
+    ("opacités", "opacite"),
+    ("cancer de riñón", "cáncer de riñon"),
+    ("Bệnh", "benh"),
 ]
 DIFFERENT = [
     ("asthma, bronchitis", "asthma bronchitis"),
@@ -50,6 +58,10 @@ DIFFERENT = [
     ("4'-hydroxychalcone", "4-hydroxychalcone"),
     ("ไข่", "ไข้"),
     ("काल", "काला"),
+    # Another letter, and marks of other scripts.
+    ("año", "ano"),
+    ("йод", "иод"),
+    ("が", "か"),
 ]
 
 
