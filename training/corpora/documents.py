@@ -21,7 +21,7 @@ from spacy_sapbert.exchange.formats import ID_KEY, parse_prodigy, parse_spans
 from spacy_sapbert.exchange.pubtator import FORM, RELATION_FIELDS, PubTatorDocument, list_mention_lines, parse_pubtator
 
 from ..data.mentions import FORM as UNIFORM_FORM
-from ..data.mentions import Mention, parse_mention
+from ..data.mentions import TEXT_FORM, Mention, parse_mention, parse_text
 from .reading import PART_NAMES, CorpusParts, Format, InputFile, Originals, locate
 
 MEDMENTIONS = r"(?:.*/)?corpus_pubtator(?:_pmids_(?P<part>trng|train|dev|test))?\.txt"
@@ -33,6 +33,7 @@ LANGUAGES = {"english": "en", "german": "de", "french": "fr", "spanish": "es", "
 # The semantic group in the notes of an annotation.
 NOTE = re.compile(r'#[^\t]*\t[^\t]*?(T\S+)\t[^\t]*?"([A-Z]{4})"[^\t]*')
 LINES = r"(?P<part>.+)\.jsonl"
+WHOLE_TEXT = re.compile(r'"mentions"\s*:')
 DOCBIN = r"(?P<part>.+)\.spacy"
 
 
@@ -203,16 +204,21 @@ def read_docbin(originals: Originals) -> CorpusParts:
 
 
 def read_uniform(originals: Originals) -> CorpusParts:
-    """Read files that `convert` has written. They have the text around each mention, and no whole texts."""
+    """Read files that `convert` has written, with the text around each mention; or lines with a whole text and its
+    `mentions`."""
     corpus = CorpusParts()
     for part, file in originals.find_parts(LINES).items():
         mentions = corpus.mentions[part]
         for number, line in file.lines():
-            place = f"{file.label}, line {number}"
+            place, is_text = f"{file.label}, line {number}", WHOLE_TEXT.search(line)
             try:
-                mentions += [replace(parse_mention(line), place=place)] if line.strip() else []
+                if is_text:
+                    doc_id, text, found = parse_text(line)
+                    corpus.add(part, doc_id, text, [replace(mention, place=place) for mention in found])
+                else:
+                    mentions += [replace(parse_mention(line), place=place)] if line.strip() else []
             except ValueError as error:
-                file.report.refuse(place, str(error), UNIFORM_FORM)
+                file.report.refuse(place, str(error), TEXT_FORM if is_text else UNIFORM_FORM)
     return corpus
 
 
@@ -277,7 +283,9 @@ FORMATS = {
     ),
     "docbin": Format(read_docbin, "a file .spacy for each part"),
     "gsc": Format(read_gsc, "GSCplus_dev_gold.tsv of PhenoTagger's corpus.zip"),
-    "jsonl": Format(read_uniform, "a file .jsonl for each part, as this command writes it"),
+    "jsonl": Format(
+        read_uniform, "a file .jsonl for each part, as this command writes it, or of whole texts with their mentions"
+    ),
     "mantra-brat": Format(read_mantra, "Mantra-GSC-brat.zip"),
     "medmentions": Format(read_medmentions, "corpus_pubtator.txt and the lists corpus_pubtator_pmids_test.txt"),
     "ncbi-disease": Format(partial(read_pubtator_corpus, pattern=NCBI_DISEASE), "NCBItestset_corpus.txt and so on"),

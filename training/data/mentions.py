@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Annotated, NoReturn
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from spacy_sapbert.exchange.fields import find_misfit
 from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8, parse_record
 
 EQUAL_IDS = "|"
 FORM = '{"mention": "head cold", "ids": ["C0009443"]}'
+TEXT_FORM = f'{{"doc_id": "7", "text": "a head cold", "mentions": [{{"start": 2, "end": 11, {FORM[1:]}]}}'
 Text = Annotated[str, Field(pattern=r"\S")]
 # Some corpora have numbers for ids of documents.
 Written = Annotated[str, Field(strict=False, coerce_numbers_to_str=True)]
@@ -62,6 +64,24 @@ class _Line(BaseModel):
     window_start: int | None = Field(default=None, alias="text_start")
 
 
+class _Annotation(_Line):
+    """A mention in its text."""
+
+    start: int
+    end: int
+    discontinuous: bool = False
+
+
+class _Text(BaseModel):
+    """A line of JSON with a whole text and its mentions."""
+
+    model_config = ConfigDict(strict=True)
+
+    doc_id: Written
+    text: str
+    mentions: list[_Annotation]
+
+
 def read_mentions(file: SourceFile, *, fold: int = 0, keep_empty: bool = False) -> Iterator[Mention]:
     """Read lines of JSON with `mention` and `ids`, and optionally more that a mention has."""
     for number, line in file.lines():
@@ -74,13 +94,30 @@ def read_mentions(file: SourceFile, *, fold: int = 0, keep_empty: bool = False) 
 
 def parse_mention(line: str, *, fold: int = 0, keep_empty: bool = False) -> Mention:
     """Read a line of JSON."""
-    row = parse_record(_Line, line)
+    return _make_mention(parse_record(_Line, line), fold=fold, keep_empty=keep_empty)
+
+
+def _make_mention(row: _Line, *, fold: int = 0, keep_empty: bool = False) -> Mention:
     text = row.text.strip()
     # Ids with "|" between them are equal ones, as in dictionaries. No dictionary has the whole as one id.
     ids = list(dict.fromkeys(single.strip() for joined in row.ids for single in joined.split(EQUAL_IDS)))
     if not all(ids) or not (text or keep_empty):
         raise ValueError(f"an empty id in {row.ids!r:.80}" if text else "mention: there is no text")
-    return Mention(**{**row.model_dump(exclude_none=True), "text": text, "ids": ids, "fold": fold})
+    values = row.model_dump(include={*_Line.model_fields}, exclude_none=True)
+    return Mention(**{**values, "text": text, "ids": ids, "fold": fold})
+
+
+def parse_text(line: str) -> tuple[str, str, list[Mention]]:
+    """Read a line of JSON with a whole text: its name, the text, and its mentions. Of one in several pieces, only the
+    extent is known."""
+    row, mentions = parse_record(_Text, line), []
+    for found in row.mentions:
+        extent = [found.start, found.end]
+        if not found.discontinuous and (fault := find_misfit(row.text, found.start, found.end, found.text)):
+            raise ValueError(fault)
+        places: dict[str, Any] = {"start": None, "end": None, "fragments": [extent]} if found.discontinuous else {}
+        mentions.append(replace(_make_mention(found), doc_id=row.doc_id, **places))
+    return row.doc_id, row.text, mentions
 
 
 def read_dictionary_rows(file: SourceFile) -> Iterator[tuple[str, str, str]]:

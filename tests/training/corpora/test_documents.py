@@ -13,7 +13,9 @@ from spacy.tokens import DocBin, Span
 from spacy_sapbert.exchange.documents import ExchangeReport
 from training.corpora.convert import read_corpus
 from training.corpora.documents import read_pubtator_corpus
+from training.corpora.gold import make_gold_docs
 from training.corpora.reading import cut_window
+from training.data.mentions import TEXT_FORM
 
 
 def test_pubtator_by_types_with_parts_and_nil(tmp_path):
@@ -212,6 +214,26 @@ def test_the_uniform_form_is_read_as_it_was_written(tmp_path):
         assert all(getattr(mention, name) == getattr(first, name) for name in names)
 
 
+def test_lines_may_have_whole_texts_with_their_mentions(tmp_path):
+    mentions = [
+        {"start": 2, "end": 11, "mention": "head cold", "ids": ["C1"], "discontinuous": False, "negated": None},
+        {"start": 16, "end": 25, "mention": "sore toes", "ids": []},
+        {"start": 2, "end": 25, "mention": "head ... sore", "ids": ["C2"], "discontinuous": True},
+    ]
+    line = {"doc_id": 7, "text": "a head cold and sore toes", "mentions": mentions}
+    plain = {"mention": "gout", "ids": ["C3"], "doc_id": "8"}
+    lines = "\n".join(map(json.dumps, [line, {**line, "doc_id": "9", "mentions": []}, plain]))
+    corpus, _ = read(tmp_path, "jsonl", {"en.dev.jsonl": lines})
+    assert corpus.texts["en.dev"] == {"7": line["text"], "9": line["text"]}
+    found = [(one.doc_id, one.text, one.ids, one.start, one.fragments) for one in corpus.mentions["en.dev"]]
+    assert found[:2] == [("7", "head cold", ["C1"], 2, []), ("7", "sore toes", [], 16, [])]
+    assert found[2:] == [("7", "head ... sore", ["C2"], None, [[2, 25]]), ("8", "gout", ["C3"], None, [])]
+    docs = list(make_gold_docs(corpus, "en.dev", spacy.blank("en").make_doc, ExchangeReport()))
+    assert [(ent.text, ent.kb_id_) for ent in docs[1].ents] == [("head cold", "C1"), ("sore toes", "NIL")]
+    example = read(tmp_path, "jsonl", {"en.dev.jsonl": TEXT_FORM})[0]
+    assert [(one.text, one.ids) for one in example.mentions["en.dev"]] == [("head cold", ["C0009443"])]
+
+
 GERMAN = "Das Salz, die\r\nblaue und große Zehe."
 MANTRA = {
     "Toy/German/EMEA_ec22-cui-best_man/1.txt": GERMAN,
@@ -261,6 +283,12 @@ GERMAN_2 = "Toy/German/EMEA_ec22-cui-best_man/2"
         ("prodigy", {"a.jsonl": '{"text": "a", "spans": [{"start": 0, "end": 9, "kb_id": "C1"}]}'}, "a.jsonl, line 1"),
         ("prodigy", {"a.jsonl": '{"text": ""}'}, "a.jsonl, line 1"),
         ("docbin", {"dev.spacy": "damaged"}, "no documents of spaCy"),
+        (
+            "jsonl",
+            {"a.jsonl": '{"doc_id": 1, "text": "a", "mentions": [{"start": 0, "end": 1, "mention": "b", "ids": []}]}'},
+            "a.jsonl, line 1: the text from 0 to 1 is 'a', but the mention is 'b'",
+        ),
+        ("jsonl", {"a.jsonl": '{"text": "a", "mentions": []}'}, "a.jsonl, line 1: doc_id: Field required"),
         ("jsonl", {"bad.jsonl": '{"ids": []}'}, "bad.jsonl, line 1: mention: Field required"),
     ],
 )
