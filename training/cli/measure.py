@@ -92,7 +92,10 @@ def report_expected(
 
 
 @command(REPORT, "report output/measured")
-def report(output: Annotated[Path, typer.Argument(help="A folder that `measure` wrote")]) -> None:
+def report(
+    output: Annotated[Path, typer.Argument(help="A folder that `measure` wrote")],
+    sample: Annotated[int, typer.Option(min=0, help="Wrong links in documents to list of each kind; 0: all")] = 0,
+) -> None:
     """Write a report of what `measure` measured.
 
     It writes report.md and report.html: tables beside published figures,
@@ -100,5 +103,5 @@ def report(output: Annotated[Path, typer.Argument(help="A folder that `measure` 
     """
     from ..report.report import HTML_FILE, MARKDOWN_FILE, make_report
 
-    make_report(output)
+    make_report(output, sample=sample)
     typer.echo(f"{output / MARKDOWN_FILE} and {output / HTML_FILE} are written.")

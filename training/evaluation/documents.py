@@ -76,7 +76,10 @@ class PipelineSystem(DocumentSystem):
     terminology: str = ""  # See `read_any_terminology`: a linker of it and the encoder is measured.
     encoder: str = ""  # A folder or a name on the hub; empty for the encoder of the package.
     abbreviations: Literal["both", "long_form", "short_form", "off"] = "both"  # What is looked up for an abbreviation.
+    lang: str = "en"
     matcher: dict[str, Any] | None = None  # Settings of a `terminology_matcher` before the linker; null for none.
+    linker: dict[str, Any] = {}  # Settings of the linker.
+    reranker: dict[str, Any] | None = None  # Settings of a `sapbert_reranker` behind the linker; null for none.
 
     _files: str = PrivateAttr("")
 
@@ -84,8 +87,11 @@ class PipelineSystem(DocumentSystem):
     def check(self) -> Self:
         if self.pipeline and self.terminology:
             raise ValueError("give a saved `pipeline` or a `terminology`, not both")
-        if self.pipeline and self.matcher is not None:
-            raise ValueError("a saved `pipeline` has its own components: give `matcher` with a `terminology` only")
+        if self.pipeline and (self.linker or (self.matcher, self.reranker) != (None, None)):
+            raise ValueError(
+                "a saved `pipeline` has its own components: give `matcher`, `linker` and `reranker` with a "
+                "`terminology` only"
+            )
         return self
 
     @property
@@ -99,8 +105,8 @@ class PipelineSystem(DocumentSystem):
         if self.terminology:
             linker: Any = nlp.get_pipe("sapbert_linker")
             found = {"encoder": linker.encoder.fingerprint, "terminology": linker.terminology.fingerprint}
-            found["abbreviations"] = self.abbreviations
-            found |= {} if self.matcher is None else {"matcher": self.matcher}
+            found |= {key: getattr(self, key) for key in ("abbreviations", "lang", "matcher", "reranker")}
+            found["settings"] = self.linker
         return {**found, "kind": "pipeline", "package": package}
 
     def load(self) -> Language:
@@ -113,7 +119,7 @@ class PipelineSystem(DocumentSystem):
         if not self.terminology:
             # Projects give empty variables: the system is then listed as missing.
             raise FileNotFoundError("A system of kind 'pipeline' needs a saved `pipeline`, or a `terminology`.")
-        nlp = spacy.blank("en")
+        nlp = spacy.blank(self.lang)
         is_off = self.abbreviations == "off"
         config: dict[str, Any] = {"k": max(RANKS), "abbreviations": "short_form" if is_off else self.abbreviations}
         if not is_off or self.matcher is not None:
@@ -121,8 +127,10 @@ class PipelineSystem(DocumentSystem):
         if self.matcher is not None:
             nlp.add_pipe("terminology_matcher", config=self.matcher)
             config["spans_key"] = self.matcher.get("spans_key")
-        linker: Any = nlp.add_pipe("sapbert_linker", config=config)
+        linker: Any = nlp.add_pipe("sapbert_linker", config=config | self.linker)
         linker.initialize(terminology=read_any_terminology(self.terminology), encoder=self.encoder or None)
+        if self.reranker is not None:
+            nlp.add_pipe("sapbert_reranker", config=self.reranker)
         return nlp
 
 
@@ -312,16 +320,9 @@ def summarise_links(linked: Sequence[LinkedMention]) -> tuple[list[Figure], dict
     probabilities = [first.get("probability") if first else 0.0 for first in firsts]
     has_probabilities = None not in probabilities and any(firsts)
     scores = probabilities if has_probabilities else [first["score"] if first else -1.0 for first in firsts]
-    confidence = np.array(scores, dtype=float)
-    values = {
-        "right": float(np.mean([mention.is_decided_right for mention in linked])),
-        "auroc": area_under_roc(confidence, is_right),
-        "coverage_at_precision_95": coverage_at(confidence, is_right),
-    }
-    curves: dict[str, Any] = {"risk_coverage": [_thin_out(part) for part in risk_coverage(confidence, is_right)]}
-    if has_probabilities:
-        values["ece"] = calibration_error(confidence, is_right)
-        curves["reliability"] = [list(entry) for entry in bin_confidences(confidence, is_right)]
+    values: dict[str, float | None] = {"right": float(np.mean([mention.is_decided_right for mention in linked]))}
+    found, curves = describe_confidence(np.array(scores, dtype=float), is_right, are_probabilities=has_probabilities)
+    values |= found
     if is_nil.any():
         predicted = np.array([not mention.kb_id for mention in linked])
         values |= dict(zip(("nil_p", "nil_r", "nil_f"), nil_scores(is_nil, predicted), strict=True))
@@ -331,6 +332,21 @@ def summarise_links(linked: Sequence[LinkedMention]) -> tuple[list[Figure], dict
     ]
     figures += [Figure(name, None, np.nan if value is None else value, n) for name, value in values.items()]
     return figures, curves
+
+
+def describe_confidence(
+    confidence: np.ndarray, is_right: np.ndarray, *, are_probabilities: bool = True
+) -> tuple[dict[str, float | None], dict[str, Any]]:
+    """Compute how far confidence tells right answers from wrong ones: figures and curves, see `summarise_links`."""
+    values: dict[str, float | None] = {
+        "auroc": area_under_roc(confidence, is_right),
+        "coverage_at_precision_95": coverage_at(confidence, is_right),
+    }
+    curves: dict[str, Any] = {"risk_coverage": [_thin_out(part) for part in risk_coverage(confidence, is_right)]}
+    if are_probabilities:
+        values["ece"] = calibration_error(confidence, is_right)
+        curves["reliability"] = [list(entry) for entry in bin_confidences(confidence, is_right)]
+    return values, curves
 
 
 def describe_error(mention: LinkedMention, system: PipelineSystem) -> dict[str, Any]:

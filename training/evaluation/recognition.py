@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from spacy.matcher import PhraseMatcher
 from spacy.tokens import Doc, Span
 from spacy.util import filter_spans
 
-from spacy_sapbert.annotations import NIL
+from spacy_sapbert.annotations import NIL, get_probability
 from spacy_sapbert.candidates import ConceptFilter
 from spacy_sapbert.exchange.fields import ID_SEPARATOR
 from spacy_sapbert.files import hash_file
@@ -23,16 +24,31 @@ from spacy_sapbert.terminology import Terminology
 
 from ..corpora.gold import KnownIds, list_gold_spans, name_document
 from ..data.accuracy import Figure
-from .documents import DocumentSettings, DocumentSystem, DocumentTask, mark_mention, read_any_terminology
+from .documents import (
+    RANKS,
+    DocumentSettings,
+    DocumentSystem,
+    DocumentTask,
+    LinkedMention,
+    PipelineSystem,
+    describe_confidence,
+    link_documents,
+    mark_mention,
+    read_any_terminology,
+)
 from .settings import Listed, Measured, hash_json
 
 PROTOCOL = "recognition"
 # Raise it if the figures of the same pipeline on the same documents change.
-VERSION = 1
-# The gold ids of each mention of a document, by its first character and the one behind its last. Any id is right.
-Gold = Mapping[tuple[int, int], frozenset[str]]
-# What was found in a document: the same bounds, and an id.
+VERSION = 2
+# The first character of a mention, and the one behind its last.
+Bounds = tuple[int, int]
+# The gold ids of each mention of a document. Any id is right; a mention without a concept has none.
+Gold = Mapping[Bounds, frozenset[str]]
+# What was found in a document: bounds, and an id.
 Found = set[tuple[int, int, str]]
+# Probabilities, in per cent, from which links could be kept.
+THRESHOLDS = (10, 30, 50, 70, 90)
 
 
 @Language.factory("name_phrases", assigns=["doc.ents"], default_config={"terminology": ""})
@@ -64,16 +80,22 @@ class PhraseMatcherSystem(DocumentSystem):
     """Names as they are written, the least that a pipeline has to find."""
 
     terminology: str = ""  # See `read_any_terminology`.
+    lang: str = "en"
 
     @property
     def identity(self) -> dict[str, Any]:
         (terminology,) = self.terminologies
-        return {"kind": "phrase_matcher", "terminology": terminology.fingerprint, "spacy": spacy.__version__}
+        return {
+            "kind": "phrase_matcher",
+            "terminology": terminology.fingerprint,
+            "spacy": spacy.__version__,
+            "lang": self.lang,
+        }
 
     def load(self) -> Language:
         if not self.terminology:
             raise FileNotFoundError("A system of kind 'phrase_matcher' needs a `terminology`.")
-        nlp = spacy.blank("en")
+        nlp = spacy.blank(self.lang)
         nlp.add_pipe("name_phrases", config={"terminology": self.terminology})
         return nlp
 
@@ -103,13 +125,14 @@ class RecognitionTask(DocumentTask):
         """Measure a pipeline: figures, its speed, and the list of its errors."""
         docs, nlp, ids = self.read(), system.nlp, ConceptIds(system.terminologies, self.below)
         golds = [ids.read_gold(doc) for doc in docs]
-        texts = [doc.text for doc in docs]
-        # Components compile their settings at the first text: that does not count.
+        texts, key = [doc.text for doc in docs], find_spans_key(nlp)
+        # Components compile their settings at the first text: that is counted by itself.
+        starts = [time.perf_counter()]
         list(nlp.pipe(texts[:1]))
-        begin = time.perf_counter()
+        starts.append(time.perf_counter())
         linked = list(nlp.pipe(texts))
-        seconds = max(time.perf_counter() - begin, 1e-6)
-        founds = [ids.read_found(doc, find_spans_key(nlp)) for doc in linked]
+        first, seconds = np.diff([*starts, time.perf_counter()]).clip(1e-6).tolist()
+        founds = [ids.read_found(doc, key) for doc in linked]
         if not any(founds):
             raise ValueError(
                 f"This pipeline can't be measured: its components ({', '.join(nlp.pipe_names) or 'none'}) find no "
@@ -118,9 +141,18 @@ class RecognitionTask(DocumentTask):
         words = sum(len(text.split()) for text in texts)
         details: dict[str, Any] = {"documents": len(docs), "seconds": round(seconds, 3)}
         details |= {"documents_per_second": round(len(docs) / seconds, 1), "words_per_second": round(words / seconds)}
+        details["first_seconds"] = round(first, 3)
+        figures = [*score(golds, founds), *score_overlap(golds, founds, ids)]
+        judged = [one for row in zip(linked, golds, strict=True) for one in ids.judge_links(*row, key)]
+        if judged:
+            confidence, curves = score_confidence(*map(np.array, zip(*judged, strict=True)))
+            figures, details = figures + confidence, details | curves
+        # Linkers of a group of spans leave entities as they are.
+        if isinstance(system, PipelineSystem) and key is None:
+            figures += score_given(link_documents(nlp, docs), ids)
         rows = zip(docs, golds, founds, strict=True)
-        details["errors"] = [error for row in rows for error in list_errors(*row, system)]
-        return Measured(score(golds, founds), details)
+        details["errors"] = [error for row in rows for error in list_errors(*row, ids, system)]
+        return Measured(figures, details)
 
 
 def find_spans_key(nlp: Language) -> str | None:
@@ -135,7 +167,9 @@ class ConceptIds:
     """
 
     def __init__(self, terminologies: Sequence[Terminology], below: Sequence[str] = ()) -> None:
+        self._terminologies = terminologies
         self._known = [KnownIds(terminology, joined=True) for terminology in terminologies]
+        self._list_names = cache(self._read_names)
         self._counted: frozenset[str] | None = None
         if below:
             if not terminologies:
@@ -148,12 +182,28 @@ class ConceptIds:
             one for id_ in written for one in next(filter(None, (known.resolve([id_]) for known in self._known)), [id_])
         )
 
-    def read_gold(self, doc: Doc) -> dict[tuple[int, int], frozenset[str]]:
-        """Read the gold mentions of concepts that count."""
-        gold: dict[tuple[int, int], frozenset[str]] = {}
+    def _read_names(self, id_: str) -> frozenset[str]:
+        return frozenset(name.lower() for one in self._terminologies if id_ in one for name in one[id_].names)
+
+    def knows(self, ids: Collection[str]) -> bool:
+        """Check whether a terminology has one of the ids; without a terminology, all ids are known."""
+        return any(map(self._list_names, ids)) if self._terminologies else bool(ids)
+
+    def is_right(self, id_: str, gold: Collection[str]) -> bool:
+        """Check whether a concept is one of the gold ones, or has a name in common with one: a terminology of several
+        sources may have a concept twice."""
+        return id_ in gold or not all(self._list_names(id_).isdisjoint(self._list_names(one)) for one in gold)
+
+    def counts(self, ids: Collection[str]) -> bool:
+        """Check whether one of the ids stands for a concept that counts."""
+        return bool(ids) if self._counted is None else not self._counted.isdisjoint(ids)
+
+    def read_gold(self, doc: Doc) -> dict[Bounds, frozenset[str]]:
+        """Read the gold mentions of concepts that count, and those without a concept."""
+        gold: dict[Bounds, frozenset[str]] = {}
         for span in list_gold_spans(doc):
             ids = self.resolve(span.kb_id_.split(ID_SEPARATOR)) if span.kb_id_ != NIL else frozenset()
-            if ids and (self._counted is None or ids & self._counted):
+            if not ids or self.counts(ids):
                 bounds = span.start_char, span.end_char
                 gold[bounds] = gold.get(bounds, frozenset()) | ids
         return gold
@@ -167,7 +217,25 @@ class ConceptIds:
         """Keep the links to concepts that count."""
         linked = ((start, end, id_) for start, end, id_ in found if id_ not in ("", NIL))
         resolved = {(start, end, concept) for start, end, id_ in linked for concept in self.resolve([id_])}
-        return {one for one in resolved if self._counted is None or one[2] in self._counted}
+        return {one for one in resolved if self.counts([one[2]])}
+
+    def judge_links(self, doc: Doc, gold: Gold, spans_key: str | None = None) -> list[tuple[float, bool]]:
+        """List the probabilities of links, and whether each is right. Links over mentions whose concept is not known
+        are left out: nobody can tell."""
+        judged = []
+        for span in doc.ents if spans_key is None else doc.spans.get(spans_key, ()):
+            probability = get_probability(span)
+            for start, end, id_ in self.keep([(span.start_char, span.end_char, span.kb_id_)]):
+                over = [ids for bounds, ids in gold.items() if overlap(bounds, (start, end))]
+                known = [ids for ids in over if self.knows(ids)]
+                if probability is not None and (known or not over):
+                    judged.append((probability, any(self.is_right(id_, ids) for ids in known)))
+        return judged
+
+
+def overlap(one: Bounds, other: Bounds) -> bool:
+    """Check whether two mentions share a character."""
+    return one[0] < other[1] and other[0] < one[1]
 
 
 def _list_below(terminology: Terminology, below: Sequence[str]) -> frozenset[str]:
@@ -178,10 +246,12 @@ def _list_below(terminology: Terminology, below: Sequence[str]) -> frozenset[str
 
 def score(golds: Iterable[Gold], founds: Iterable[Found]) -> list[Figure]:
     """Compute precision, recall and F1 of all mentions together (`mention_p` and so on: bounds and id are equal), and
-    of the concepts of each document (`document_p` and so on). One of the ids of a gold mention is enough.
+    of the concepts of each document (`document_p` and so on). One of the ids of a gold mention is enough, and mentions
+    without a concept do not count.
     """
     counts = np.zeros((2, 3), dtype=int)
-    for gold, found in zip(golds, founds, strict=True):
+    for every, found in zip(golds, founds, strict=True):
+        gold = {bounds: ids for bounds, ids in every.items() if ids}
         counts += [_count_mentions(gold, found), _count_concepts(gold, found)]
     figures = []
     for level, (right, wrong, missed) in zip(("mention", "document"), counts.tolist(), strict=True):
@@ -203,23 +273,81 @@ def _count_concepts(gold: Gold, found: Found) -> tuple[int, int, int]:
     return right, len(ids.difference(*wanted)), len(wanted) - right
 
 
-def list_errors(doc: Doc, gold: Gold, found: Found, system: DocumentSystem) -> list[dict[str, Any]]:
-    """List what is wrong or missed in a document, in the order of the text: values by column."""
+def score_overlap(golds: Sequence[Gold], founds: Sequence[Found], ids: ConceptIds) -> list[Figure]:
+    """Compute precision and recall of places, whatever the id, and with gold mentions without a concept: `span_p` and
+    `span_r` (equal bounds), `overlap_p` and `overlap_r`. And `id_r`: gold mentions of concepts that the terminology has
+    that overlap a link which `ConceptIds.is_right`.
+    """
+    hits: dict[str, list[bool]] = {key: [] for key in ("span_p", "span_r", "overlap_p", "overlap_r", "id_r")}
+    for gold, found in zip(golds, founds, strict=True):
+        spans = {one[:2] for one in found}
+        for key, these, others in (("p", spans, gold.keys()), ("r", gold.keys(), spans)):
+            hits[f"span_{key}"] += [one in others for one in these]
+            hits[f"overlap_{key}"] += [any(overlap(one, other) for other in others) for one in these]
+        for bounds, wanted in gold.items():
+            if ids.knows(wanted):
+                over = (one[2] for one in found if overlap(bounds, one[:2]))
+                hits["id_r"].append(any(ids.is_right(id_, wanted) for id_ in over))
+    return [Figure(key, None, sum(each) / max(len(each), 1), len(each)) for key, each in hits.items()]
+
+
+def score_confidence(probabilities: np.ndarray, is_right: np.ndarray) -> tuple[list[Figure], dict[str, Any]]:
+    """Compute how far the probabilities of links can be trusted, see `describe_confidence`, and how many of the right
+    ones have a probability of at least so many per cent: `kept` at each of `THRESHOLDS`. Returns curves as well.
+    """
+    values, curves = describe_confidence(probabilities, is_right)
+    n, right = len(is_right), probabilities[is_right]
+    figures = [Figure(name, None, np.nan if value is None else value, n) for name, value in values.items()]
+    kept = [float((right >= per_cent / 100).sum()) / max(len(right), 1) for per_cent in THRESHOLDS]
+    return figures + [Figure("kept", *each, len(right)) for each in zip(THRESHOLDS, kept, strict=True)], curves
+
+
+def score_given(linked: Sequence[LinkedMention], ids: ConceptIds) -> list[Figure]:
+    """Compute, of gold mentions that were given and whose concepts count and are known: `acc`, shares with a right
+    candidate among the first; and `without_id`.
+    """
+    hits: list[list[bool]] = []
+    for mention in linked:
+        wanted = ids.resolve(mention.gold)
+        if ids.counts(wanted) and ids.knows(wanted):
+            found = [ids.resolve([candidate["id"]]) for candidate in mention.found[: max(RANKS)]]
+            is_right = [any(ids.is_right(one, wanted) for one in each) for each in found]
+            hits.append([*(any(is_right[:rank]) for rank in RANKS), not mention.kb_id])
+    if not hits:
+        return []
+    names = [*(("acc", rank) for rank in RANKS), ("without_id", None)]
+    return [Figure(*name, mean, len(hits)) for name, mean in zip(names, np.mean(hits, axis=0).tolist(), strict=True)]
+
+
+def list_errors(doc: Doc, gold: Gold, found: Found, ids: ConceptIds, system: DocumentSystem) -> list[dict[str, Any]]:
+    """List what is wrong or missed in a document, in the order of the text: values by column. With "other bounds", a
+    link and a gold mention of its concept overlap; an "unknown concept" is a gold one that the pipeline lacks.
+    """
+
+    def name_kind(over: list[tuple[str, frozenset[str]]], kind: str) -> str:
+        if any(ids.is_right(id_, wanted) for id_, wanted in over):
+            return "other bounds"
+        return kind if not over or any(ids.knows(wanted) for _, wanted in over) else "unknown concept"
+
     right = {(start, end) for start, end, id_ in found if id_ in gold.get((start, end), ())}
     wrong = {one for one in found if one[2] not in gold.get(one[:2], ())}
-    taken = {one[:2] for one in wrong}
-    rows = [(*one, "wrong concept" if one[:2] in gold else "false positive") for one in wrong]
-    rows += [(*bounds, "", "false negative") for bounds in gold.keys() - right - taken]
+    rows = []
+    for one in wrong:
+        over = [(one[2], wanted) for bounds, wanted in gold.items() if overlap(bounds, one[:2])]
+        rows.append((*one, name_kind(over, "wrong concept" if over else "false positive")))
+    for bounds in gold.keys() - right - {one[:2] for one in wrong}:
+        over = [(one[2], gold[bounds]) for one in found if overlap(bounds, one[:2])]
+        rows += [(*bounds, "", name_kind(over, "false negative"))] if gold[bounds] else []
     errors = []
     for start, end, id_, kind in sorted(rows):
-        ids = sorted(gold.get((start, end), ()))
+        wanted = sorted(gold.get((start, end), ()))
         errors.append(
             {
                 "kind": kind,
                 "mention": doc.text[start:end],
                 "context": mark_mention(doc.text, start, end),
-                "gold": ID_SEPARATOR.join(ids),
-                "gold_name": ID_SEPARATOR.join(map(system.name_concept, ids)),
+                "gold": ID_SEPARATOR.join(wanted),
+                "gold_name": ID_SEPARATOR.join(map(system.name_concept, wanted)),
                 "chosen": id_,
                 "chosen_name": system.name_concept(id_),
                 "document": name_document(doc),

@@ -61,11 +61,13 @@ class ReportSection:
     is_folded: bool = False
 
 
-def make_report(folder: str | Path) -> None:
-    """Write report.md and report.html of a folder of `measure`, and all wrong answers into its folder `errors`."""
+def make_report(folder: str | Path, *, sample: int = 0) -> None:
+    """Write report.md and report.html of a folder of `measure`, and wrong answers into its folder `errors`: all, or
+    for documents `sample` of each kind.
+    """
     results, sources = Results(folder), read_publications().items()
     tasks = [name for name, task in results.tasks.items() if results.lines[name] and not task.get("level")]
-    others = [[make_task_table(results, name), *list_document_errors(results, name)] for name in tasks]
+    others = [[make_task_table(results, name), *list_document_errors(results, name, sample)] for name in tasks]
     papers = [Table(source["short"], list_columns(COLUMNS), list_paper_rows(name)) for name, source in sources]
     literature = [
         ReportSection(source["short"], [f"{source['citation']} {source['url']}", *make_literature_tables(name)])

@@ -23,6 +23,7 @@ from ..data.accuracy import ANY_TIED, list_headlines, name_figure
 from ..data.mentions import EQUAL_IDS
 from ..data.task import LinkingTask
 from ..evaluation.predictions import Prediction, read_predictions
+from ..evaluation.settings import hash_json
 from ..markup import NOTHING, cut_text, format_values
 from .literature import PublishedFigure, published_value, read_counts, read_literature, read_publications
 from .results import Line, Metric, Results, label_metric, take_metric
@@ -258,15 +259,24 @@ def _describe_wrong(prediction: Prediction, names: dict[str, list[str]], rescue:
     return [prediction.mention, *gold, *found, YES if prediction.hits.get(rescue) else NO]
 
 
-def list_document_errors(results: Results, name: str) -> Iterator[Table]:
-    """Write the wrong decisions of each pipeline on documents, and show some."""
+def list_document_errors(results: Results, name: str, sample: int = 0) -> Iterator[Table]:
+    """Write the wrong decisions of each pipeline on documents, or a sample of each kind, and show some."""
     for line in results.lines[name]:
         entries = results.get_details(line.system, name).get("errors", [])
+        entries = draw_of_each_kind(entries, sample) if sample else entries
         columns = list(entries[0]) if entries else []
         rows = [["" if entry[column] is None else str(entry[column]) for column in columns] for entry in entries]
         titles = [column.replace("_", " ").capitalize() for column in columns]
         title = f"{name}: wrong decisions of {line.title}"
         yield from _list_wrong(results, f"{name}.{line.system}", title, titles, rows)
+
+
+def draw_of_each_kind(entries: Sequence[Mapping[str, Any]], size: int) -> list[Mapping[str, Any]]:
+    """Draw wrong decisions of each kind, in their order. What another run has too is drawn there as well."""
+    order = [hash_json([entry["document"], entry["context"]]) for entry in entries]
+    frame = pl.DataFrame({"kind": [entry["kind"] for entry in entries], "order": order}).with_row_index("place")
+    places = frame.sort("order").group_by("kind").head(size)["place"].sort()
+    return [entries[place] for place in places]
 
 
 def _list_wrong(

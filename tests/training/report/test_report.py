@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+from collections import Counter
 from html.parser import HTMLParser
 from itertools import dropwhile, takewhile
 
@@ -15,7 +16,7 @@ from training.data.task import LinkingTask
 from training.markup import cut_text, escape_markdown, format_rows, isolate
 from training.report.report import _draw, make_report
 from training.report.results import Results
-from training.report.tables import find_published, make_accuracy_table
+from training.report.tables import draw_of_each_kind, find_published, make_accuracy_table
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360606060000000050001a5f64540"
@@ -341,6 +342,17 @@ def test_other_parts(markdown):
     assert "The run took 1.5 minutes" in markdown
     sizes = [row for row in read_table(markdown, "Names and mentions") if row["Corpus"] == "NCBI disease"]
     assert [row["*Published*"] for row in sizes] == ["960", "960"]
+
+
+@pytest.mark.parametrize("size", [1, 3, 9])
+def test_a_sample_has_as_many_of_each_kind_and_stays_when_others_come(size):
+    entries = [{"kind": "ab"[n % 3 == 0], "document": "1", "context": f"[[{n}]]"} for n in range(12)]
+    drawn = draw_of_each_kind(entries, size)
+    assert drawn == [entry for entry in entries if entry in drawn]
+    assert Counter(entry["kind"] for entry in drawn) == {"a": min(size, 8), "b": min(size, 4)}
+    fewer = draw_of_each_kind(entries[1:], size)
+    assert len([entry for entry in fewer if entry not in drawn]) <= (entries[0] in drawn)
+    assert [entry for entry in drawn if entry != entries[0] and entry not in fewer] == []
 
 
 def test_the_picture_of_one_corpus_has_room_for_its_axes(tmp_path, recwarn):
