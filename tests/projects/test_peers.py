@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import spacy
 import srsly
+from pair_rows import build
 from project_scripts import find_scripts, import_scripts
 from spacy.tokens import DocBin, Span
 
@@ -129,14 +130,16 @@ def test_what_is_found_in_texts_is_kept_and_counted(files, tmp_path):
         foreign.annotate_texts(given, lambda texts: [[(2, 13, "C1"), (9, 13, "D2"), (0, 1, "")] for _ in texts])
     )
     assert steps == ["warm", "annotate mine", "annotate mine"]
+    loaded = []
+    after = foreign.annotate_loaded(given, lambda: loaded.append)
+    assert [step for step, _ in after] == ["loaded", "first"] and loaded == [[doc.text]]
     ids = ConceptIds([read_any_terminology(files[1])])
-    taken = [Step("build", 2.0, 10**6, {"versions": {}}), Step("annotate mine", 0.5, 2 * 10**6, {})]
+    taken = [Step("build", 2.0, 10**6, {"versions": {}}), Step("annotate mine", 0.5, 2 * 10**6, {"first mine": 1.0})]
     contestants = {"x": Contestant("X", "", "", {})}
     (peer,) = recognise.make_peers(tmp_path, tasks, ids, contestants, Turns({"X": taken}))
     assert (peer["mention_p"], peer["mention_r"], peer["document_f"]) == (0.5, 0.5, 0.5)
-    assert "| X | 2.0 |  | 2 | 50.0/50.0/50.0 | 50.0/50.0/50.0 | 10 |" in peers.make_table(
-        [peer], "abc", recognise.show_scores
-    )
+    row = "| X | 2.0 |  | 2 | 50.0/50.0/50.0 | 50.0/50.0/50.0 | 100.0/50.0 | 50.0 | 10 | 5 |"
+    assert row in peers.make_table([peer], "abcdef", recognise.show_scores)
     for documents, reason in (("", "which is empty"), (f"a={tmp_path / 'no.spacy'}", "with distinct names")):
         with pytest.raises(ValueError, match=reason):
             recognise.read_tasks(documents, "")
@@ -144,17 +147,21 @@ def test_what_is_found_in_texts_is_kept_and_counted(files, tmp_path):
 
 def test_who_finds_mentions_in_texts(files, tmp_path):
     (tmp_path / "hp.obo").write_text("")
-    given = {"run": "", "repeats": 1, "below": ["HP:0000118"]}
+    given = {"run": "", "repeats": 1, "below": ["HP:0000118"], "types": []}
     pythons = {"fasthpocr": "fast", "gilda": "", "quickumls": "quick"}
     found = recognise.make_contestants(given, tmp_path / "hp.obo", "", tmp_path, pythons)
-    ours = ["phrases", "longest", "all"]
-    assert [*found] == [*ours, "quick_defaults", "quick_strict", "fast_longest", "fast_all"]
-    assert found["quick_strict"].python == "quick" and found["quick_strict"].inputs["threshold"] == 0.9
-    assert found["all"].inputs["matcher"] == {"matches": "all", "spans_key": "concepts", "below": ["HP:0000118"]}
+    ours = ["phrases", "longest", "all", "reranked"]
+    assert [*found] == [*ours, "quick_0.7", "quick_0.8", "quick_0.9", "fast_longest", "fast_all"]
+    assert found["quick_0.9"].python == "quick" and found["quick_0.9"].inputs["threshold"] == 0.9
+    matcher = {"matches": "all", "spans_key": "concepts", "below": ["HP:0000118"]}
+    assert found["all"].inputs["settings"] == {"matcher": matcher, "linker": {}}
     assert found["fast_all"].python == "fast" and not found["fast_all"].inputs["is_longest"]
     # It has no use for a dictionary.
     pythons = {"fasthpocr": "fast", "gilda": "gilda", "quickumls": ""}
     assert [*recognise.make_contestants(given, Path(files[1]), "", tmp_path, pythons)] == [*ours, "gilda"]
+    found = recognise.make_contestants({**given, "types": ["T047"]}, Path(files[1]), "", tmp_path, pythons)
+    assert [*found] == [*ours[1:], "gilda"]
+    assert found["reranked"].inputs["settings"]["linker"] == {"types": ["T047"]}
 
 
 @pytest.mark.slow
@@ -163,9 +170,16 @@ def test_texts_are_annotated_side_by_side(files, static_folder, tmp_path):
     doc.ents = [Span(doc, 1, 3, label="X", kb_id="C1"), Span(doc, 4, 5, label="X", kb_id="C3")]
     DocBin(docs=[doc]).to_disk(tmp_path / "toy.spacy")
     documents, encoder = str(tmp_path / "toy.spacy"), str(static_folder)
-    recognise.main(tmp_path / "out", documents, files[1], encoder=encoder, repeats=1, threads=1)
+    terminology = build({"C1": ["common cold", "cold"], "C3": ["fever"], "C4": ["common"]}, C4={"types": ["T079"]})
+    terminology.to_disk(tmp_path / "names")
+    options = {"encoder": encoder, "repeats": 1, "threads": 1}
+    recognise.main(tmp_path / "typed", documents, str(tmp_path / "names"), types="T079", systems="longest", **options)
+    known = json.loads((tmp_path / "typed" / "run_texts" / "dictionary.json").read_text(encoding="utf8"))
+    assert known == {"names": ["common"], "ids": ["C4"]}
+    recognise.main(tmp_path / "out", documents, files[1], **options)
     written = json.loads((tmp_path / "out" / "recognition.json").read_text(encoding="utf8"))
     assert {peer["system"]: peer["mention_f"] for peer in written["peers"]} == {
-        **{"PhraseMatcher": 1.0, "ours, longest names": 1.0, "ours, all names": 0.8}
+        **{"PhraseMatcher": 1.0, "ours, longest names": 1.0, "ours, all names": 0.8, "ours, with reranker": 1.0}
     }
-    assert all(peer["load_seconds"] > 0 for peer in written["peers"])
+    for peer in written["peers"]:
+        assert peer["load_seconds"] > 0 and peer["words_per_second_after_loading"] > 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from foreign import Found, Ranking, annotate_texts, describe, look_up, read_dictionary
+from foreign import Found, Ranking, annotate_loaded, annotate_texts, describe, look_up, read_dictionary
 
 PACKAGES = ("spacy-sapbert", "torch", "transformers", "tokenizers", "scann", "scikit-learn", "scipy", "numpy")
 
@@ -86,29 +87,27 @@ def plugin(given: dict[str, Any]) -> Iterator[Any]:
 
 
 def recognise(given: dict[str, Any]) -> Iterator[Any]:
-    """A pipeline of raw texts: the plugin's matcher and linker, or spaCy's PhraseMatcher if no matcher is given."""
+    """A pipeline of raw texts: the plugin's components, or spaCy's PhraseMatcher if no settings are given."""
     import spacy
 
     from training.evaluation.documents import PipelineSystem
     from training.evaluation.recognition import PhraseMatcherSystem, find_spans_key
 
-    terminology, matcher = given["terminology"], given["matcher"]
     yield "read", describe(*PACKAGES)
-    if matcher is None:
-        nlp = PhraseMatcherSystem(terminology=terminology).nlp
+    shared = {"terminology": given["terminology"], "lang": given["lang"]}
+    if given["settings"] is None:
+        nlp = PhraseMatcherSystem(**shared).nlp
     else:
-        nlp = PipelineSystem(terminology=terminology, encoder=given["encoder"], matcher=matcher).nlp
+        nlp = PipelineSystem(**shared, encoder=given["encoder"], **given["settings"]).nlp
     yield "build"
-    key = find_spans_key(nlp)
 
-    def annotate(texts: Sequence[str]) -> list[list[Found]]:
+    def annotate(texts: Sequence[str], nlp: Any = nlp) -> list[list[Found]]:
+        key = find_spans_key(nlp)
         docs = ((doc, doc.ents if key is None else doc.spans[key]) for doc in nlp.pipe(texts))
         return [[(span.start_char, span.end_char, span.kb_id_) for span in spans] for _, spans in docs]
 
     yield from annotate_texts(given, annotate)
     with TemporaryDirectory() as folder:
         nlp.to_disk(folder)
-        begin = time.perf_counter()
         # Last, so that the peak of memory counts one pipeline only.
-        spacy.load(folder)
-        yield "loaded", {"load": time.perf_counter() - begin}
+        yield from annotate_loaded(given, lambda: partial(annotate, nlp=spacy.load(folder)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import srsly
 import typer
 from peers import SCRIPTS, list_versions, make_table
@@ -13,7 +14,7 @@ from spacy_sapbert.files import fill_folder, hash_file
 from training.bench import Contestant, Turns, describe, take_turns, write_report
 from training.data.run_folder import write_json
 from training.evaluation.documents import read_any_terminology
-from training.evaluation.recognition import ConceptIds, RecognitionSettings, RecognitionTask, score
+from training.evaluation.recognition import ConceptIds, RecognitionSettings, RecognitionTask, score, score_overlap
 from training.evaluation.settings import Limits
 
 
@@ -40,17 +41,22 @@ def make_contestants(
             found[key] = Contestant(name, SCRIPTS / "foreign.py", function, {**given, **inputs, "key": key}, python)
 
     own = {**given, "terminology": str(terminology), "encoder": encoder}
-    every = {"matches": "all", "spans_key": "concepts"}
     below = {"below": given["below"]} if given["below"] else {}
-    ours = {"phrases": ("PhraseMatcher", None), "longest": ("ours, longest names", {"matches": "longest", **below})}
-    ours["all"] = "ours, all names", {**every, **below}
+    linker = {"types": given["types"]} if given["types"] else {}
+    longest = {"matcher": {"matches": "longest", **below}, "linker": linker}
+    every = {"matcher": {"matches": "all", "spans_key": "concepts", **below}, "linker": linker}
+    ours = {"phrases": ("PhraseMatcher", None), "longest": ("ours, longest names", longest)}
+    ours |= {"all": ("ours, all names", every), "reranked": ("ours, with reranker", {**longest, "reranker": {}})}
     found = {
-        key: Contestant(name, SCRIPTS / "ours.py", "recognise", {**own, "key": key, "matcher": matcher})
-        for key, (name, matcher) in ours.items()
+        key: Contestant(name, SCRIPTS / "ours.py", "recognise", {**own, "key": key, "settings": settings})
+        for key, (name, settings) in ours.items()
     }
+    if given["types"]:
+        # It finds concepts of all types.
+        del found["phrases"]
     add("gilda", "gilda", "gilda_texts")
-    for key, name, threshold in (("quick_defaults", "0.7, its default", 0.7), ("quick_strict", "0.9", 0.9)):
-        add(key, f"QuickUMLS, similarity from {name}", "quickumls", threshold=threshold)
+    for threshold in (0.7, 0.8, 0.9):
+        add(f"quick_{threshold}", f"QuickUMLS, similarity from {threshold}", "quickumls", threshold=threshold)
     # FastHPOCR knows only ontologies, each by an index of its own.
     if ".obo" in terminology.suffixes:
         kept = {"ontology": str(terminology), "index": str(index / hash_file(terminology)[:16])}
@@ -69,12 +75,16 @@ def make_peers(
         for task_name, task in tasks.items():
             docs = task.read()
             founds = [ids.keep((start, end, id_) for start, end, id_ in found) for found in kept[task_name]]
-            figures = {figure.metric: figure.value for figure in score([ids.read_gold(doc) for doc in docs], founds)}
+            golds = [ids.read_gold(doc) for doc in docs]
+            scores = [*score(golds, founds), *score_overlap(golds, founds, ids)]
+            figures = {figure.metric: figure.value for figure in scores}
+            first = measured.figures(name).get(f"first {task_name}")
             words = sum(len(doc.text.split()) for doc in docs)
             peers.append(
                 {
                     **{"system": name, "task": task_name, **figures},
                     "words_per_second": words / measured.median(name, f"annotate {task_name}"),
+                    "words_per_second_after_loading": first and words / first,
                     "build_seconds": measured.median(name, "build"),
                     "load_seconds": measured.figures(name).get("load"),
                     "peak_bytes": measured.peak(name, f"annotate {task_name}"),
@@ -86,8 +96,9 @@ def make_peers(
 
 def show_scores(peer: dict[str, Any]) -> list[str]:
     """Fill the columns of a task."""
-    levels = ["/".join(f"{100 * peer[f'{level}_{what}']:.1f}" for what in "prf") for level in ("mention", "document")]
-    return [*levels, f"{peer['words_per_second']:,.0f}"]
+    levels = {"mention": "prf", "document": "prf", "overlap": "pr", "id": "r"}
+    scores = ["/".join(f"{100 * peer[f'{level}_{what}']:.1f}" for what in all_) for level, all_ in levels.items()]
+    return [*scores, *(f"{peer[key] or 0:,.0f}" for key in ("words_per_second", "words_per_second_after_loading"))]
 
 
 def main(
@@ -95,6 +106,9 @@ def main(
     documents: str = "",
     terminology: str = "",
     below: str = "",
+    types: str = "",
+    lang: str = "en",
+    systems: str = "",
     encoder: str = "",
     fasthpocr: str = "",
     gilda: str = "",
@@ -103,8 +117,9 @@ def main(
     threads: int = 0,
 ) -> None:
     """Measure all systems, and write recognition.md and recognition.json. `documents` have commas between them;
-    `terminology` is an ontology or a dictionary; `fasthpocr`, `gilda` and `quickumls` are the Pythons of their
-    environments, empty to leave them out."""
+    `terminology` is an ontology, a dictionary or a folder of `preprocess`; `types` are the semantic types of the only
+    concepts to find; `systems` are the keys of those to measure, empty for all; `fasthpocr`, `gilda` and `quickumls`
+    are the Pythons of their environments, empty to leave them out."""
     tasks = read_tasks(documents, below)
     known, path = read_any_terminology(terminology), Path(terminology).resolve()
     described = describe([], [path, *(task.path for task in tasks.values())], threads)
@@ -112,21 +127,31 @@ def main(
     with fill_folder(run) as folder:
         texts = {name: [doc.text for doc in task.read()] for name, task in tasks.items()}
         write_json(folder / "texts.json", texts)
-        ids = known.concepts["id"].gather(known.names["concept"]).to_list()
-        write_json(folder / "dictionary.json", {"names": known.names["name"].to_list(), "ids": ids})
+        wanted = [kind for kind in map(str.strip, types.split(",")) if kind]
+        concepts = known.concepts.with_row_index("concept").select("concept", "id", "types")
+        if wanted:
+            concepts = concepts.filter(pl.col("types").list.set_intersection(wanted).list.len() > 0)
+        names = known.names.select("concept", "name").join(concepts, on="concept", maintain_order="left")
+        write_json(folder / "dictionary.json", {"names": names["name"].to_list(), "ids": names["id"].to_list()})
     roots = [*next(iter(tasks.values())).below]
-    given = {"run": str(run), "repeats": repeats, "below": roots}
+    given = {"run": str(run), "repeats": repeats, "below": roots, "types": wanted, "lang": lang}
     named = {"fasthpocr": fasthpocr, "gilda": gilda, "quickumls": quickumls}
     pythons = {name: str(Path(python).absolute()) if python else "" for name, python in named.items()}
     contestants = make_contestants(given, path, encoder, output.resolve() / "fasthpocr_index", pythons)
+    contestants = {
+        key: one for key, one in contestants.items() if key in (systems.split(",") if systems else contestants)
+    }
     measured = take_turns(list(contestants.values()), threads=threads)
     peers = make_peers(run, tasks, ConceptIds([known], roots), contestants, measured)
     counted = f"only {below} with descendants counts" if below else "all concepts count"
+    counted += f"; only concepts of the types {types} are looked for" if types else ""
     facts = [f"{len(known):,} concepts with {known.n_names:,} names; {counted}. Median of {repeats} passes."]
+    facts.append("Words/s after loading: one pass of a system that was just loaded, its first text included.")
     if any(measured.figures(name).get("index_was_kept") for name, *_ in contestants.values()):
         facts.append("FastHPOCR's index was kept from an earlier run: `build` is the time to load it.")
     data = {"peers": peers, "measured": measured.to_dict()}
-    table = make_table(peers, ("mentions P/R/F1", "documents P/R/F1", "words/s"), show_scores)
+    columns = ("mentions P/R/F1", "documents P/R/F1", "overlap P/R", "ids R", "words/s", "words/s after loading")
+    table = make_table(peers, columns, show_scores)
     write_report(output / "recognition", table, [*facts, *list_versions(peers)], described, data)
 
 
