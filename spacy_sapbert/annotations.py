@@ -11,14 +11,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Annotated, Any, NamedTuple, TypedDict, TypeVar
 
 from pydantic import AfterValidator
 from spacy.tokens import Doc, Span, SpanGroup
 from typing_extensions import NotRequired
 
-from .candidates import Candidate, MentionToLink
+from .candidates import Candidate, MentionToLink, copy_candidates
 from .errors import TAKEN_ATTRIBUTE
 from .text import NIL as NIL
 
@@ -139,7 +139,13 @@ def _list_links(doc: Doc, attribute: str) -> list[dict[str, Any]]:
     """List all links that an attribute shows, with the present ids of entities, which spaCy's JSON lacks."""
     ids = {_locate(ent): {"ent_kb_id": ent.kb_id_} for ent in doc.ents}
     return [
-        {"start": span.start_char, "end": span.end_char, **link, **ids.get(_locate(span), {})}
+        {
+            "start": span.start_char,
+            "end": span.end_char,
+            **link,
+            **ids.get(_locate(span), {}),
+            "candidates": copy_candidates(link["candidates"]),
+        }
         for span, link in _list_stored(doc, LINKS)
         if link["attribute"] == attribute
     ]
@@ -193,12 +199,13 @@ def get_probability(span: Span) -> float | None:
 def get_candidates(span: Span, linker: str) -> list[Candidate]:
     """Get what a linker found for a span, best first. A span without a label stands for the entity with its boundaries,
     or for the only span that was linked there."""
-    return next((link["candidates"] for link in _find_links(span) if link["component"] == linker), [])
+    return copy_candidates(next((link["candidates"] for link in _find_links(span) if link["component"] == linker), ()))
 
 
 def read_attribute(span: Span, attribute: str = ATTRIBUTE) -> list[Candidate]:
     """Get the candidates that an extension attribute shows: those of the component that wrote last."""
-    return next((link["candidates"] for link in reversed(_find_links(span)) if link["attribute"] == attribute), [])
+    shown = (link["candidates"] for link in reversed(_find_links(span)) if link["attribute"] == attribute)
+    return copy_candidates(next(shown, ()))
 
 
 def _assign(span: Span, value: list[Candidate], attribute: str = ATTRIBUTE) -> None:
@@ -300,34 +307,48 @@ class Writer:
         if not Span.has_extension(self.attribute):
             register_extensions(self.attribute)
         docs, key = list(docs), self.spans_key or ""
-        ents = [doc.ents for doc in docs]
+        # Mentions of a document come one after another.
+        get_ents = lru_cache(1)(lambda number: docs[number].ents)
         groups: dict[int, list[Span]] = {}
+        # Mentions with the same candidates share all that is stored: fewer objects, which the garbage collector visits.
+        # With it what was stored before, because the next list may get the identity of one that is gone.
+        made: dict[tuple[object, ...], tuple[Sequence[Link], list[Link], bool]] = {}
         for row, (*_, number, is_ent, place) in enumerate(decisions.mentions):
             if not is_ent and number not in groups:
                 groups[number] = [*docs[number].spans[key]]
-            span, kb_id = (ents[number] if is_ent else groups[number])[place], decisions.kb_ids[row]
-            is_set = self._may_set(span)
-            link: Link = {
-                "component": self.component,
-                "label": span.label_,
-                "attribute": self.attribute,
-                "candidates": decisions.candidates[row],
-                "kb_id": kb_id if is_set else "",
-            }
-            if decisions.probabilities is not None:
-                link["probability"] = decisions.probabilities[row]
-            if self.reranks is not None:
-                link["reranks"] = self.reranks
-            _store(span, link)
+            span: Span = (get_ents(number) if is_ent else groups[number])[place]
+            candidates, kb_id, present = decisions.candidates[row], decisions.kb_ids[row], get_links(span)
+            probability = None if decisions.probabilities is None else decisions.probabilities[row]
+            of_mention = id(present), id(candidates), span.label, span.kb_id, kb_id, probability
+            if of_mention not in made:
+                is_set = self._may_set(span)
+                link = self._make_link(span.label_, candidates, kb_id if is_set else "", probability)
+                made[of_mention] = present, _join(present, link), is_set
+            _, links, is_set = made[of_mention]
+            get_user_data(span)[make_attribute_key(span, LINKS)] = links
             if is_set and not is_ent:
                 # The id of a span in a group can only be set when it is made.
-                made = Span(span.doc, span.start, span.end, label=span.label, kb_id=kb_id, span_id=span.id)
-                groups[number][place] = made
+                new = Span(span.doc, span.start, span.end, label=span.label, kb_id=kb_id, span_id=span.id)
+                groups[number][place] = new
             for token in span if is_set and is_ent else ():
                 token.ent_kb_id_ = kb_id
         for number, spans in groups.items():
             group = docs[number].spans[key]
             docs[number].spans[key] = SpanGroup(docs[number], name=group.name, attrs=dict(group.attrs), spans=spans)
+
+    def _make_link(self, label: str, candidates: list[Candidate], kb_id: str, probability: float | None) -> Link:
+        link: Link = {
+            "component": self.component,
+            "label": label,
+            "attribute": self.attribute,
+            "candidates": candidates,
+            "kb_id": kb_id,
+        }
+        if probability is not None:
+            link["probability"] = probability
+        if self.reranks is not None:
+            link["reranks"] = self.reranks
+        return link
 
     def _may_set(self, span: Span) -> bool:
         """Return whether the id of a mention may be set. What a rival has found is not to be hidden or replaced."""
@@ -357,11 +378,15 @@ class Writer:
 
 
 def _store(span: Span, link: Link) -> None:
-    """Store a link behind those of others. Where a linker links again, what a reranker made of its links is void."""
+    get_user_data(span)[make_attribute_key(span, LINKS)] = _join(get_links(span), link)
+
+
+def _join(links: Iterable[Link], link: Link) -> list[Link]:
+    """Put a link behind those of others. Where a linker links again, what a reranker made of its links is void."""
     component, label = link["component"], link["label"]
-    kept = [
+    kept = (
         other
-        for other in get_links(span)
+        for other in links
         if other["label"] != label or component not in (other["component"], other.get("reranks"))
-    ]
-    get_user_data(span)[make_attribute_key(span, LINKS)] = [*kept, link]
+    )
+    return [*kept, link]

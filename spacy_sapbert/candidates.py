@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, fields, replace
-from typing import Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 from spacy.tokens import Span
@@ -52,6 +52,12 @@ class Candidate(TypedDict):
     # What the terminology says of the concept, and which features speak for it; written by rerankers if asked to.
     definition: NotRequired[str]
     reason: NotRequired[str]
+
+
+def copy_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Copy candidates, because equal mentions share theirs."""
+    copies: Any = ({key: [*of] if isinstance(of, list) else of for key, of in one.items()} for one in candidates)
+    return [*copies]
 
 
 @dataclass(frozen=True)

@@ -201,12 +201,14 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
         docs (Iterable[Doc]): The documents.
         RETURNS (tuple[list[MentionToLink], list[list[Candidate]]]): The mentions to link, and the candidates of each,
-            best first.
+            best first. Equal mentions share them.
         RAISES (ValueError): If the linker has not been initialized.
         """
         now = self.fixed()
         mentions = now.list_mentions(docs)
-        return mentions, now.find(mentions)
+        found, places = now.look_up_distinct(mentions)
+        candidates = now.describe(found)
+        return mentions, [candidates[place] for place in places.tolist()]
 
     def set_annotations(self, docs: Iterable[Doc], links: Links) -> None:
         """Write candidates and ids to the documents.

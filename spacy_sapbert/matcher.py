@@ -216,7 +216,7 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
         for doc, found in zip(docs, self._find(docs, matcher), strict=True):
             self.set_annotations(doc, [span for span, _ in found])
             for span, hit in found:
-                write_match(span, _describe(hit, span.label_, matcher.fingerprint))
+                write_match(span, matcher.describe(hit, span.label_))
         return docs
 
     def match(self, doc: Doc) -> list[Span]:
@@ -339,7 +339,7 @@ class FixedMatcher:
             own_case_length=settings.own_case_length,
             skip_names=settings.skip_names,
         )
-        self._get_label = lru_cache(KEPT)(self._choose_label)
+        self._get_label, self._make_match = lru_cache(KEPT)(self._choose_label), lru_cache(KEPT)(self._make_new_match)
 
     def find(self, docs: Sequence[Doc]) -> list[list[Placed]]:
         """Find names, which may overlap, in each of several documents."""
@@ -379,6 +379,23 @@ class FixedMatcher:
             if named is not None and not self._finder.is_skipped(text[slice(*place)]):
                 found[start, end] = named._replace(start=place[0], end=place[1], how="definition", pieces=(place,))
         return [Placed(*tokens, self._get_label(hit.rows), hit) for tokens, hit in found.items()]
+
+    def describe(self, hit: Hit, label: str) -> Match:
+        """Make plain data of a hit. Equal ones share it, since nobody changes it."""
+        pieces = tuple((start - hit.start, end - hit.start) for start, end in hit.pieces) if len(hit.pieces) > 1 else ()
+        return self._make_match(label, hit.how, pieces, hit.rows, hit.score)
+
+    def _make_new_match(
+        self, label: str, how: str, pieces: tuple[tuple[int, int], ...], rows: tuple[int, ...], score: float
+    ) -> Match:
+        return {
+            "label": label,
+            "how": how,
+            "pieces": [*map(list, pieces)],
+            "terminology": self.fingerprint,
+            "names": [*rows],
+            "score": score,
+        }
 
     def _is_plausible(self, doc: Doc, text: str) -> bool:
         """Return False for what is probably an ordinary word, a number, or a short form of something else."""
@@ -447,15 +464,3 @@ def _keep_longest(found: list[tuple[Span, Hit]], inside: bool) -> list[tuple[Spa
             taken.update(dict.fromkeys(tokens, is_joined))
             kept.append((span, hit))
     return kept
-
-
-def _describe(hit: Hit, label: str, fingerprint: str) -> Match:
-    pieces = [[start - hit.start, end - hit.start] for start, end in hit.pieces]
-    return {
-        "label": label,
-        "how": hit.how,
-        "pieces": pieces if len(pieces) > 1 else [],
-        "terminology": fingerprint,
-        "names": [*hit.rows],
-        "score": hit.score,
-    }

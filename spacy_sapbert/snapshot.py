@@ -277,6 +277,13 @@ class FixedLinker:
         """Find the `k` best candidates of mentions, and those with the score of the last one. Equal mentions are looked
         up once. What the matcher has found is among the candidates, and there are no others unless a reranker asks, as
         it does with a `k` of its own. Unless one asks, those that contradict the mention do not come first."""
+        found, places = self.look_up_distinct(mentions, k)
+        return found.take_mentions(places)
+
+    def look_up_distinct(
+        self, mentions: Sequence[MentionToLink], k: int | None = None
+    ) -> tuple[Candidates, np.ndarray]:
+        """Find the candidates of distinct mentions, and the place of each mention among these."""
         asks, k = k is not None, self.settings.k if k is None else k
         numbers: dict[tuple[tuple[str, ...], ConceptFilter, Matched], int] = {}
         keys = ((of.forms, of.filter, self._allow(of.match, of.filter)) for of in mentions)
@@ -296,7 +303,7 @@ class FixedLinker:
         found = self._add_matches(
             replace(found, forms=[forms for forms, *_ in numbers]), [match for *_, match in numbers]
         )
-        return found.cut(k).take_mentions(np.array(place, dtype=np.int64))
+        return found.cut(k), np.array(place, dtype=np.int64)
 
     def _add_matches(self, found: Candidates, matches: list[Matched]) -> Candidates:
         """Put what the matcher has found among the candidates, before those with the same score."""

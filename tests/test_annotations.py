@@ -85,6 +85,28 @@ def test_a_span_without_a_label_stands_for_the_entity(linker):
     assert doc[2:3]._.kb_candidates == doc[2:3]._.kb_ents == []
 
 
+def test_equal_mentions_share_what_is_stored_and_not_what_is_given(linker):
+    doc = Doc(linker.vocab, words=["cold", "or", "cold"])
+    doc.ents = [Span(doc, 0, 1, label="DISEASE"), Span(doc, 2, 3, label="DISEASE")]
+    first, second = linker(doc).ents
+    before = doc.to_bytes()
+    assert get_links(first) is get_links(second)
+    register_extensions()
+    ways = (
+        lambda: first._.kb_candidates,
+        lambda: linker.get_candidates(first),
+        lambda: doc._.kb_candidates[0]["candidates"],
+        lambda: linker.find(["cold", "cold"])[0],
+    )
+    for read in ways:
+        given = read()
+        given[0]["types"].append("T000")
+        given[0]["id"] = "C1"
+        given.append(given[0])
+        assert read() != given and linker.find(["cold"])[0] != given
+    assert doc.to_bytes() == before
+
+
 def roundtrip_docbin(doc):
     data = DocBin(docs=[doc], store_user_data=True).to_bytes()
     return next(iter(DocBin().from_bytes(data).get_docs(doc.vocab)))

@@ -24,7 +24,7 @@ from thinc.api import Optimizer, set_dropout_rate
 from typing_extensions import Self
 
 from ..annotations import ATTRIBUTE, AttributeName, Decisions, Writer, register_extensions
-from ..candidates import Candidate, MentionToLink, check_texts
+from ..candidates import Candidate, MentionToLink, check_texts, copy_candidates
 from ..files import pack_with, unpack_with
 from ..linker import SCORES, SapbertLinker
 from ..scorer import with_gold_ents
@@ -321,7 +321,9 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
             raise ValueError(f"The threshold of `find` is {threshold!r}, but has to be a probability from 0 to 1.")
         texts, fixed = check_texts(texts), self._find_fixed(find_pipeline(self))
         found = self._decide(fixed, fixed.linker.list_texts(texts), range(len(texts)))
-        return [[one for one in of_text if one["probability"] >= threshold] for of_text in found.candidates]
+        return [
+            [one for one in copy_candidates(of_text) if one["probability"] >= threshold] for of_text in found.candidates
+        ]
 
     def update(
         self,

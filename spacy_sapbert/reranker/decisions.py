@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..annotations import NIL, Decisions
 from ..candidates import Candidate, MentionToLink
-from ..ragged import take_lists
 from .features import FEATURES
 from .gold import GoldIds
 from .memory import CANT_DECIDE, Learned
 from .network import ListInput, Lists, NetworkModel
 from .prior import BEFORE_TRAINING, NAMED
-from .table import CandidateTable
+from .table import CandidateTable, MentionKey
 
 if TYPE_CHECKING:
     from ..snapshot import FixedLinker
@@ -54,29 +54,39 @@ class FixedReranker:
         """Decide on mentions, those of some documents at once, so that the features of a large corpus need little
         memory."""
         keys = self.table.make_keys(mentions)
+        # Before training, other mentions of the document change nothing.
+        owners: Iterable[int] = documents if self.learned.is_trained else repeat(0, len(keys))
+        distinct: dict[tuple[int, MentionKey], int] = {}
+        places = [distinct.setdefault(pair, len(distinct)) for pair in zip(owners, keys, strict=True)]
+        asked = [*distinct]
         candidates: list[list[Candidate]] = []
         kb_ids: list[str] = []
         probabilities: list[float] = []
         threshold, empty = self.learned.get_threshold(min_probability), NIL if set_nil else ""
-        for part in _cut(documents):
-            found, given, places = self.table.read(keys[part], documents[part])
+        for part in _cut([document for document, _ in asked] if self.learned.is_trained else range(len(asked))):
+            of_documents, of_part = zip(*asked[part], strict=True)
+            found, given, _ = self.table.read(of_part, of_documents)
             raw, raw_nil, order = self.score(given)
             is_nil, probability = self._choose(given.lists, raw[order], raw_nil, threshold)
             rows = order[given.lists.place < k]
             kept = found.take(rows)
-            shown, _ = take_lists(kept.offsets, places)
-            described = self.linker.describe(kept.take_mentions(places))
+            described = self.linker.describe(kept)
             flat = [candidate for of_mention in described for candidate in of_mention]
-            for candidate, value in zip(flat, self.learned.concept.apply(raw[rows])[shown].tolist(), strict=True):
+            for candidate, value in zip(flat, self.learned.concept.apply(raw[rows]).tolist(), strict=True):
                 candidate["probability"] = value
             if explain:
                 few = ListInput(given.features[rows], given.scores[rows], Lists(kept.lengths))
-                self._explain(flat, few, shown)
-            chosen = zip(is_nil[places].tolist(), described, strict=True)
+                self._explain(flat, few)
+            chosen = zip(is_nil.tolist(), described, strict=True)
             kb_ids += [empty if nothing else of_mention[0]["id"] for nothing, of_mention in chosen]
             candidates += described
-            probabilities += probability[places].tolist()
-        return Decisions(mentions, candidates, kb_ids, probabilities)
+            probabilities += probability.tolist()
+        return Decisions(
+            mentions,
+            [candidates[place] for place in places],
+            [kb_ids[place] for place in places],
+            [probabilities[place] for place in places],
+        )
 
     def score(self, given: ListInput) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Compute the softmax's probabilities of candidates and of NIL, and the rows of the candidates, best first."""
@@ -108,13 +118,13 @@ class FixedReranker:
         is_nil |= lists.lengths == 0
         return is_nil, np.where(is_nil, self.learned.nil.apply(raw_nil), best)
 
-    def _explain(self, candidates: list[Candidate], given: ListInput, rows: np.ndarray) -> None:
-        """Give each candidate, whose row is given, its definition and a reason."""
+    def _explain(self, candidates: list[Candidate], given: ListInput) -> None:
+        """Give each candidate its definition and a reason."""
         reasons = self._find_reasons(given) if self.learned.is_trained else _list_reasons(given)
         terminology = self.linker.snapshot.retriever.terminology
-        for candidate, row in zip(candidates, rows.tolist(), strict=True):
+        for candidate, reason in zip(candidates, reasons, strict=True):
             candidate["definition"] = terminology[candidate["concept_id"]].definition or ""
-            candidate["reason"] = reasons[row]
+            candidate["reason"] = reason
 
     def _find_reasons(self, given: ListInput) -> list[str]:
         """Take each feature away, that is put its mean in its place, and see how much lower the candidates' logits

@@ -154,6 +154,10 @@ def test_an_untrained_reranker_decides_and_says_why(tmp_path):
     (nephropathy, cancer, slow, chair) = reranker.find(["nephropathy", "cancer of breast", "slow heart rate", "chair"])
     # The linker alone takes the familial one.
     assert nlp.get_pipe("sapbert_linker").find(["nephropathy"])[0][0]["id"] == "F"
+    # Equal strings have candidates of their own.
+    first, second = reranker.find(["nephropathy"] * 2)
+    first[0]["types"].append("T000")
+    assert first[1:] == second[1:] and first != second
     assert nephropathy[0]["id"] == "K" and "its concept has the mention as a name" in nephropathy[0]["reason"]
     assert cancer[0]["id"] == "C" and cancer[0]["probability"] > 0.8
     assert slow[0]["id"] != "H" or slow[0]["probability"] < 0.05
