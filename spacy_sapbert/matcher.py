@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -23,6 +24,7 @@ from .candidates import ConceptFilter
 from .linker import SapbertLinker
 from .settings import Settings, SettingsAttributes, Strings, with_settings
 from .sharing import Home, Shared, find_pipeline
+from .text import HTML_ENTITY, write_plainly
 
 if TYPE_CHECKING:
     from .lexicon.bags import BagTable
@@ -344,7 +346,8 @@ class FixedMatcher:
     def find(self, docs: Sequence[Doc]) -> list[list[Placed]]:
         """Find names, which may overlap, in each of several documents."""
         # As `doc.text`, in half the time.
-        texts = [doc.text_with_ws for doc in docs]
+        written = [doc.text_with_ws for doc in docs]
+        texts = [*map(write_plainly, written)]
         brackets = [(n, *found.span()) for n, text in enumerate(texts) for found in _BRACKET.finditer(text)]
         around = [(n, max(start - REACH, 0), start, end) for n, start, end in brackets]
         defined = [abbreviations_by_start(doc) if self.settings.abbreviations else {} for doc in docs]
@@ -359,14 +362,21 @@ class FixedMatcher:
         whole: dict[str, Hit | None] = {}
         for (long_form, name, covered), found in zip(names, hits[len(texts) + len(parts) :], strict=True):
             whole[long_form] = whole.get(long_form) or _find_at_end(name, found, covered)
-        of_docs = zip(docs, texts, hits[: len(docs)], defined, strict=True)
-        return [self._place(doc, text, found, known, whole) for doc, text, found, known in of_docs]
+        bounds = map(_read_bounds, docs, written)
+        of_docs = zip(docs, texts, bounds, hits[: len(docs)], defined, strict=True)
+        return [self._place(*of_doc, whole) for of_doc in of_docs]
 
     def _place(
-        self, doc: Doc, text: str, hits: list[Hit], defined: Abbreviations, whole: dict[str, Hit | None]
+        self,
+        doc: Doc,
+        text: str,
+        bounds: tuple[dict[int, int], dict[int, int]],
+        hits: list[Hit],
+        defined: Abbreviations,
+        whole: dict[str, Hit | None],
     ) -> list[Placed]:
         """Find the tokens of plausible hits, and what short forms stand for."""
-        first, last = _read_bounds(doc, text)
+        first, last = bounds
         found: dict[tuple[int, int], Hit] = {}
         for hit in hits:
             is_whole = hit.start in first and hit.end in last
@@ -436,8 +446,8 @@ def _find_at_end(text: str, hits: Iterable[Hit], covered: float) -> Hit | None:
 
 
 def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:
-    """Get the token that starts, and the one that ends, at each place, with or without invisible characters, or
-    with the full stop behind a letter."""
+    """Get the token that starts, and the one that ends, at each place, with or without invisible characters, HTML
+    entities and what these join, or with the full stop behind a letter."""
     from .lexicon.names import INVISIBLE
 
     starts, ends = get_bounds(doc) if len(doc) else ([], [])
@@ -450,6 +460,10 @@ def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:
     for found in _DOTTED.finditer(text):
         if found.end() in last:
             last.setdefault(found.end() - 1, last[found.end()])
+    for found in HTML_ENTITY.finditer(text):
+        for place in found.span():
+            first.setdefault(place, bisect_right(starts, place) - 1)
+            last.setdefault(place, bisect_right(starts, place - 1) - 1)
     return first, last
 
 

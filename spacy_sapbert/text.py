@@ -3,6 +3,7 @@ forms are for features and look-ups, not for display: where several are possible
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from functools import cache, lru_cache
@@ -115,6 +116,33 @@ def _name_letter(found: re.Match[str]) -> str:
     before = " " if text[start - 1 : start].isalnum() else ""
     after = " " if text[end : end + 1].isalpha() else ""
     return before + _GREEK[found[0]] + after
+
+
+# "&eacute;", also escaped twice, with the "s" of "Crohn&#39;s"; and the plural of "seizure(s)".
+HTML_ENTITY = re.compile(r"&(?:amp;)*(#?[0-9A-Za-z]{1,31});(s\b)?")
+_PLURAL = re.compile(r"\((?<=[^\W\d_]\()(?:s|es|ies)\)")
+# It is not seen, and parts no words.
+_FILLER = "\u2060"
+
+
+def write_plainly(text: str) -> str:
+    """Replace HTML entities by their characters, and take plurals in brackets from their words: "seizure(s)". Nothing
+    moves, because invisible characters or spaces fill the places."""
+    if "&" in text:
+        text = HTML_ENTITY.sub(_unescape, text)
+    return _PLURAL.sub(lambda plural: _FILLER * len(plural[0]), text) if "s)" in text else text
+
+
+def _unescape(found: re.Match[str]) -> str:
+    character, ending = html.unescape(f"&{found[1]};"), found[2] or ""
+    if len(character) != 1:
+        return found[0]
+    n_filled = len(found[0]) - 1 - len(ending)
+    # A possessive has nothing between the apostrophe and the "s".
+    if ending and character in "'’":
+        return _FILLER * n_filled + character + ending
+    is_inside = character.isalnum() or character in "-‐‑–"
+    return character + (_FILLER if is_inside else " ") * n_filled + ending
 
 
 def is_written_alike(first: str, second: str) -> bool:

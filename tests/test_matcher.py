@@ -232,6 +232,31 @@ def test_what_is_found_says_how(make_matching, text, expected):
     assert [span._.match_pieces for span in doc.spans["names"]] == [[(3, 7), (17, 28)]]
 
 
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("naive lymphocytes, naïve lymphocytes", ["naive lymphocytes", "naïve lymphocytes"]),
+        ("Sjögren or Sjogren disease: cafe-au-lait spots", ["Sjögren", "Sjogren disease", "cafe-au-lait spots"]),
+        ("no fever&nbsp; and caf&eacute; au lait spot", ["fever&nbsp", "caf&eacute; au lait spot"]),
+        # What no space parts is one token, and stays whole.
+        ("fever&nbsp;and&nbsp;chills; fever&lt;br&gt;", ["fever&nbsp;and&nbsp;chills", "fever&lt;br&gt"]),
+        ("Sj&#246;gren&#39;s disease, Sjogren&#39;s", ["Sj&#246;gren&#39;s disease", "Sjogren&#39;s"]),
+        ("(&#233;tat m&aacute;l, &eacute;tat mal)", ["&#233;tat m&aacute;l", "&eacute;tat mal"]),
+        (
+            "fever(s), renal tumour(s), tumor(s) of the kidney",
+            ["fever(s)", "renal tumour(s)", "tumor(s) of the kidney"],
+        ),
+        ("hyper-\ntension, HYPER-\n TENSION, hyper-tension", ["hyper-\ntension", "HYPER-\n TENSION", "hyper-tension"]),
+        (f"{'NO ' * 20}RENAL\nTUMOR, RENAL\nTUMOR", ["RENAL\nTUMOR"]),
+    ],
+)
+def test_names_are_found_as_clinicians_write_them(make_matching, text, expected):
+    names = ["naïve lymphocyte", "Sjogren disease", "Sjögren", "café-au-lait spot", "fever", "hypertension"]
+    names += ["état mal", "renal tumor"]
+    doc = use_names(make_matching(), names)(text)
+    assert [ent.text for ent in doc.ents] == expected
+
+
 @pytest.mark.parametrize("name", ["hepatitis B", "brachydactyly type C", "factor V", "hepatitis Ä", "vitamin d"])
 def test_a_name_may_end_with_a_letter_at_the_end_of_a_sentence(make_matching, name):
     nlp = use_names(make_matching(), [name, name[:-2]])

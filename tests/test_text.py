@@ -19,6 +19,7 @@ from spacy_sapbert.text import (
     to_american,
     to_arabic,
     to_singular,
+    write_plainly,
 )
 
 ZWSP, ZWNJ, ZWJ, BOM, SOFT_HYPHEN = "\u200b", "\u200c", "\u200d", "\ufeff", "\u00ad"
@@ -121,6 +122,30 @@ def test_writings_are_unified(text, expected):
 def test_unified_writing_is_stable(text):
     once = normalize_writing(normalize_name(text))
     assert normalize_writing(once) == once and once == once.strip()
+
+
+@pytest.mark.parametrize(
+    "text, plain",
+    [
+        ("caf&eacute; au&nbsp;lait", "caf\u00e9_______ au\u00a0     lait"),
+        ("Crohn&#39;s, &#x2019;s", "Crohn____'s, _______\u2019s"),
+        ("nausea &amp; vomiting &amp;amp; x", "nausea &     vomiting &         x"),
+        ("SpO2&gt;90", "SpO2>   90"),
+        ("Guillain&ndash;Barr&#233;", "Guillain\u2013______Barr\u00e9_____"),
+        ("seizure(s), loss(es); (s)", "seizure___, loss____; (s)"),
+        # No entities, and one of two characters.
+        ("R&D; AT&T &; &#; &bogus; 5(s) &acE; x", "R&D; AT&T &; &#; &bogus; 5(s) &acE; x"),
+    ],
+)
+def test_entities_and_plurals_in_brackets_are_written_plainly(text, plain):
+    assert write_plainly(text) == plain.replace("_", "\u2060")
+
+
+@given(st.text() | st.lists(st.sampled_from("&#39; &nbsp; &amp; &#0; &#xd800; (s) s a ; # &".split())).map("".join))
+def test_plain_text_has_the_same_length_and_stays(text):
+    plain = write_plainly(text)
+    assert len(plain) == len(text)
+    assert plain == text or "&" in text or "s)" in text
 
 
 def test_greek_letters_have_their_names():

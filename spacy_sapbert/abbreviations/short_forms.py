@@ -23,6 +23,8 @@ _GENERAL = frozenset(
 _SHORT_FORM = re.compile(r"[^\W_]([\w /&.+'’-]*[\w.+])?")
 # Behind a number it is a unit: "5 MM", "500 MG".
 _NUMBER = re.compile(r"\d\s?$")
+# The level of SCOWL up to which words are familiar.
+FAMILIAR = 35
 # Words on each side of a short form that speak for a reading, and the characters that these are looked for in.
 NEAR, NEAR_CHARACTERS = 10, 150
 # Sections end at blank lines and before headings.
@@ -87,7 +89,7 @@ class ShortForms:
 
         One with a single reading has that. Of several, the one with the most and nearest of its words around the place
         counts, or else the one with most of them in the section. In a text in capitals, where words and short forms
-        look the same, none of several does.
+        look the same, none of several does if it is a word as well.
         """
         long_words = _LONG_WORD.findall(text)
         is_in_capitals = 2 * sum(map(str.isupper, long_words)) > len(long_words)
@@ -96,8 +98,10 @@ class ShortForms:
 
         def read(start: int, end: int) -> str:
             readings = self._readings[text[start:end]]
-            if len(readings) == 1 or is_in_capitals:
-                return readings[0].text if len(readings) == 1 else ""
+            if len(readings) == 1:
+                return readings[0].text
+            if is_in_capitals and _is_word(text[start:end]):
+                return ""
             at = bisect_right(sections, start, hi=len(sections) - 1)
             first, last = sections[at - 1], sections[at]
             before = text[max(first, start - NEAR_CHARACTERS) : start].split()[::-1]
@@ -110,6 +114,17 @@ class ShortForms:
             return ""
 
         return read
+
+
+@cache
+def _is_word(short: str) -> bool:
+    # Not at the top, because spaCy imports this module whenever it makes a pipeline.
+    import numpy as np
+
+    from ..lexicon.english import find_levels
+    from ..lexicon.names import read_hashes
+
+    return bool((find_levels(np.array(read_hashes(short), dtype=np.uint64)) <= FAMILIAR).any())
 
 
 def _weigh(before: list[str], behind: list[str]) -> dict[str, float]:

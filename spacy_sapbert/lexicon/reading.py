@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words, normalize_name, normalize_writing
+from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words, normalize_name, normalize_writing, write_plainly
 from .names import PART
 
 # What a word is: words of content make names; others are left out of them.
@@ -30,7 +30,10 @@ _LETTERED = frozenset("type class group grade hepatitis hemophilia haemophilia v
 END, LINK, HYPHEN, JOIN = 1, 2, 4, 8
 _END = re.compile(r"[.:;!?]\s|[()\[\]{}\t]|\n\s*\n|\n\s*[-*•–]")
 _WEAK = re.compile(r"[\s'’\-‐‑–]*")
-_HYPHENS = frozenset("-‐‑")
+# A word may be cut at the end of a line.
+_HYPHEN = re.compile(r"[-‐‑](?:[^\S\n]*\n\s*)?")
+# Characters of a line that ends where the next one begins, and not before.
+_WRAPPED = 50
 _JOINING = re.compile(r"\s*[/&]\s*")
 # The hashes of a word's normal forms, and its kind.
 Word = tuple[tuple[int, ...], int]
@@ -51,6 +54,7 @@ class Reading(NamedTuple):
 
 def read(text: str, vocabulary: np.ndarray | None = None) -> Reading:
     """Read a text. Two words with a hyphen between them are one word if `vocabulary`, sorted hashes, has that."""
+    text = write_plainly(text)
     pieces = PART.split(text)
     words, gaps = pieces[1::2], pieces[:-1:2]
     ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))[1::2]
@@ -58,8 +62,7 @@ def read(text: str, vocabulary: np.ndarray | None = None) -> Reading:
     parts = [*map(_read_word, words)]
     _read_letters(words, parts)
     gap = np.fromiter(map(_read_gap, gaps), np.int64, len(gaps))
-    # A line that starts with a capital is another one of a list more probably than the same sentence.
-    gap[[place for place, between in enumerate(gaps) if "\n" in between and words[place][0].isupper()]] = END
+    gap[_find_new_lines(text, words, gaps, starts)] |= END
     if vocabulary is not None and len(vocabulary):
         _join_hyphens(words, parts, gap, ends, vocabulary)
     place = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
@@ -78,6 +81,18 @@ def read_many(texts: Sequence[str], vocabulary: np.ndarray | None = None) -> tup
     first = np.cumsum([0, *(len(text) + 2 for text in texts)])
     reading = read("\n\n".join(texts), vocabulary)
     return reading.hashes, np.searchsorted(first, reading.starts, side="right") - 1
+
+
+def _find_new_lines(text: str, words: list[str], gaps: list[str], starts: np.ndarray) -> list[int]:
+    """Find the lines that start with a capital. They are items of a list more probably than the same sentence, unless
+    the line before is as long as lines may be, or ends in a hyphen."""
+    found = []
+    for place, between in enumerate(gaps):
+        if "\n" in between and words[place][0].isupper() and not _HYPHEN.fullmatch(between):
+            end = int(starts[place]) - len(between) + between.index("\n")
+            if end - text.rfind("\n", 0, end) <= _WRAPPED:
+                found.append(place)
+    return found
 
 
 @lru_cache(CACHED)
@@ -112,7 +127,7 @@ def _read_gap(gap: str) -> int:
         gap = _plain(gap)
     if _END.search(gap):
         return END
-    if gap in _HYPHENS:
+    if _HYPHEN.fullmatch(gap):
         return HYPHEN
     if _JOINING.fullmatch(gap):
         return JOIN

@@ -14,6 +14,7 @@ TABLE = {
     "SOB": ["shortness of breath"],
     "N/V": ["nausea and vomiting"],
     "MS": ["multiple sclerosis: brain interferon", "mitral stenosis: valve murmurs"],
+    "RA": ["rheumatoid arthritis: joint", "room air: oxygen saturation"],
 }
 
 
@@ -53,10 +54,11 @@ def read(text, short_forms):
         ("No SOB, but N/V at night.", {"SOB": "shortness of breath", "N": "nausea and vomiting"}),
         ("She denies SOB, N/V.", {"SOB": "shortness of breath", "N": "nausea and vomiting"}),
         ("A sob story about SOBs", {}),
-        # Units, and texts in capitals, where nothing tells those of several readings from words.
+        # Units, and texts in capitals, where nothing tells those that are words as well from words.
         ("Brain: 5 MS for her", {}),
         ("NO SOB, BUT N/V AT NIGHT", {"SOB": "shortness of breath", "N": "nausea and vomiting"}),
         ("MS. SMITH HAS A MURMUR, NO SOB", {"SOB": "shortness of breath"}),
+        ("MS. SMITH HAS A MURMUR, SATURATION 96% ON RA", {"RA": "room air"}),
         ("PMH: SOB, MS (valve), CABG", {"SOB": "shortness of breath", "MS": "mitral stenosis"}),
         # Near words, or else those of the section, have to say which.
         ("MS for years.", {}),

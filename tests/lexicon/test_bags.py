@@ -1,5 +1,6 @@
 """The look-up of bags: what it finds, beside a naive loop; word classes, coordination and what stops a name."""
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -57,6 +58,28 @@ def test_every_word_is_where_its_offsets_say(text):
     assert all((np.diff(column) >= 0).all() for column in reading[3:])
 
 
+def escape(character, way):
+    names = {" ": "nbsp", "\u00e9": "eacute", "'": "rsquo", "\u2013": "ndash", ",": "comma"}
+    ways = "{c}", "&#{n};", "&#x{n:X};", "&{name};"
+    return ways[way].format(c=character, n=ord(character), name=names.get(character, f"#{ord(character)}"))
+
+
+@given(st.lists(st.tuples(st.sampled_from("naive caf\u00e9 crohn's hand a of x-ray guillain\u2013barr\u00e9".split()),
+    st.sampled_from([" ", ", ", " (", " and "]))), st.lists(st.integers(0, 3), min_size=1, max_size=90))  # fmt: skip
+def test_accents_and_entities_move_nothing(words, ways):
+    plain = "".join(word + gap for word, gap in words)
+    # The "s" of a possessive stays.
+    ways = [0 if before == "'" else way for before, way in zip(f" {plain}", itertools.cycle(ways), strict=False)]
+    escaped = [escape(character, way) for character, way in zip(plain, ways, strict=False)]
+    offsets = np.cumsum([0, *map(len, escaped)])
+    expected, found = read(plain), read("".join(escaped))
+    for name, column in zip(expected._fields, expected, strict=True):
+        is_place = name in ("starts", "ends")
+        assert getattr(found, name).tolist() == (offsets[column] if is_place else column).tolist(), name
+    bare = read(plain.replace("\u00e9", "e"))
+    assert all((one == other).all() for one, other in zip(bare, expected, strict=True))
+
+
 @pytest.mark.parametrize(
     "names, text, expected",
     [
@@ -71,6 +94,14 @@ def test_every_word_is_where_its_offsets_say(text):
         ([" ".join("bcdefghijklmnop"[:MOST_WORDS])], " ".join("bcdefghijklmnop"), ["b c d e f g h i j k l m"]),
         (["x " * 300], "x " * 400, []),
         (["of the", "+"], "of the +", ["+"]),
+        # Words cut at the end of a line, and lines that go on.
+        (["hypertension"], "hyper-\ntension; hyper- \r\n  tension", ["hyper-\ntension", "hyper- \r\n  tension"]),
+        (["hypertension"], "HYPER-\nTENSION, the ER-\nhypertension", ["HYPER-\nTENSION", "hypertension"]),
+        (["hypertension"], "hyper\ntension, hyper -\ntension", []),
+        (["iris coloboma", "Xy-Zw"], "iris-\ncoloboma, Xy-\nZw", ["Xy-\nZw", "iris-\ncoloboma"]),
+        (["hand pain"], "HAND\nPAIN", []),
+        (["hand pain"], f"{'SO ' * 20}HAND\nPAIN", ["HAND\nPAIN"]),
+        (["hand pain"], f"{'SO ' * 20}\nHAND\nPAIN", []),
     ],
 )  # fmt: skip
 def test_what_stands_between_words_and_what_joins_them(names, text, expected):
