@@ -191,7 +191,8 @@ def get_kb_ents(span: Span) -> list[tuple[str, float]]:
 
 
 def get_probability(span: Span) -> float | None:
-    """Get how probable the chosen concept is, or NIL where none was chosen; None if no reranker has decided."""
+    """Get how probable it is that the chosen concept is right, or one that counts as one with it, such as another with
+    the same name; where none was chosen, how probable NIL is. None if no reranker has decided."""
     found = [link["probability"] for link in _find_links(span) if "probability" in link]
     return found[-1] if found else None
 
@@ -285,7 +286,7 @@ class Decisions(NamedTuple):
     mentions: Sequence[MentionToLink]
     candidates: list[list[Candidate]]  # best first
     kb_ids: list[str]
-    probabilities: list[float] | None = None  # of the chosen concept, or of NIL; written by rerankers
+    probabilities: list[float] | None = None  # as `get_probability` has them; written by rerankers
 
 
 @dataclass(frozen=True)

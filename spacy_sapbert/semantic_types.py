@@ -39,11 +39,19 @@ for _entry in TABLE.split(";"):
     _id, *_words = _entry.split()
     NAMES[_id] = " ".join(_words)
 IDS = {name: id_ for id_, name in NAMES.items()}
+# The types of the semantic group Disorders. Sources differ in which of them a concept has.
+_DISORDERS = frozenset("T019 T020 T033 T037 T046 T047 T048 T049 T050 T184 T190 T191".split())
 
 
 def name_type(type_: str) -> str:
     """Return the name of a semantic type by its identifier; types of other terminologies as they are."""
     return NAMES.get(type_, type_)
+
+
+def find_kind(types: Collection[str]) -> str:
+    """Find what kind of thing a concept with these types is: a disorder, or else the first of the types."""
+    first = min((IDS.get(type_, type_) for type_ in types), default="")
+    return "disorder" if any(IDS.get(type_, type_) in _DISORDERS for type_ in types) else first
 
 
 def find_types(wanted: Collection[str], known: Collection[str]) -> frozenset[str]:

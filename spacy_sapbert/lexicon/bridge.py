@@ -18,6 +18,7 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 
 from ..forking import kept_property
 from ..ragged import find_places
+from ..semantic_types import find_kind
 from ..text import CACHED
 from .bags import ABNORMALITIES, ANY_ABNORMALITY, read_lists
 from .classes import GIVEN, join_classes
@@ -133,6 +134,7 @@ class BridgedConcept(NamedTuple):
     keys: frozenset[int]  # of its names
     clusters: frozenset[int]  # the concepts of the bridge that most of its names are of
     size: float  # the logarithm of 1 + the descendants of the largest of these
+    thing: int  # a number, the same for concepts of one kind whose canonical names have the same words
 
 
 class BridgedTerminology:
@@ -141,6 +143,7 @@ class BridgedTerminology:
     def __init__(self, terminology: Terminology, bridge: Bridge) -> None:
         self.bridge, self._offsets = bridge, terminology.name_offsets
         self._names, self._canonical_names = terminology.names["name"], terminology.concepts["canonical_name"]
+        self._types = terminology.concepts["types"]
         self._known: dict[int, BridgedConcept] = {}
 
     def look_up(self, concepts: Iterable[int]) -> dict[int, BridgedConcept]:
@@ -162,11 +165,11 @@ class BridgedTerminology:
         keys = make_keys([text for of_concept in texts for text in of_concept])
         of_name = zip(keys.tolist(), self.bridge.find(keys), strict=True)
         return {
-            concept: self._describe([next(of_name) for _ in of_concept])
+            concept: self._describe(concept, [next(of_name) for _ in of_concept])
             for concept, of_concept in zip(concepts, texts, strict=True)
         }
 
-    def _describe(self, of_names: Sequence[tuple[int, frozenset[int]]]) -> BridgedConcept:
+    def _describe(self, concept: int, of_names: Sequence[tuple[int, frozenset[int]]]) -> BridgedConcept:
         votes: dict[int, int] = {}
         for _, clusters in of_names:
             for cluster in clusters:
@@ -174,4 +177,7 @@ class BridgedTerminology:
         most = max(votes.values(), default=0)
         kept = frozenset(cluster for cluster, n in votes.items() if 2 * n >= most)
         size = max((int(self.bridge.sizes[cluster]) for cluster in kept), default=0)
-        return BridgedConcept(frozenset(key for key, _ in of_names if key), kept, float(np.log1p(size)))
+        keys, canonical = frozenset(key for key, _ in of_names if key), of_names[0][0]
+        kind = hash_string(find_kind(self._types[concept].to_list()))
+        thing = (canonical + kind) % (1 << 63) if canonical else concept
+        return BridgedConcept(keys, kept, float(np.log1p(size)), thing)

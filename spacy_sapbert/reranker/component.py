@@ -417,7 +417,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         RETURNS (Calibration): The calibration error before and after.
         RAISES (ValueError): If no document has annotated mentions.
         """
-        best, is_right, nil, is_nil = self._judge(examples, nlp)
+        best, is_first, is_right, nil, is_nil = self._judge(examples, nlp)
         before = calibration_error(self.learned.concept.apply(best), is_right)
         if is_right.min() == is_right.max():
             what = "right" if is_right[0] else "wrong"
@@ -437,7 +437,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         self._learned = replace(self.learned, concept=concept, nil=fit_curve(nil, is_nil), threshold=None)
         probabilities = concept.apply(best)
         if self._settings.precision is not None:
-            self._set_threshold(probabilities, is_right, self._settings.precision)
+            self._set_threshold(probabilities, is_first, self._settings.precision)
         return Calibration(len(best), before, calibration_error(probabilities, is_right))
 
     def choose_threshold(
@@ -453,8 +453,8 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         RAISES (ValueError): If no document has annotated mentions, or the precision has no meaning.
         """
         self._settings.changed("`choose_threshold`", precision=precision)
-        best, is_right, _, _ = self._judge(examples, nlp)
-        return self._set_threshold(self.learned.concept.apply(best), is_right, precision)
+        best, is_first, *_ = self._judge(examples, nlp)
+        return self._set_threshold(self.learned.concept.apply(best), is_first, precision)
 
     def _set_threshold(self, probabilities: np.ndarray, is_right: np.ndarray, precision: float) -> Threshold:
         chosen = choose_threshold(probabilities, is_right, precision)
@@ -468,11 +468,10 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         self._learned = replace(self.learned, threshold=chosen.threshold)
         return chosen
 
-    def _judge(
-        self, examples: Iterable[Example], nlp: Language | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return the softmax's probability of the best concept of each mention that has candidates, whether it is
-        right, that of NIL for each mention, and whether no concept is right."""
+    def _judge(self, examples: Iterable[Example], nlp: Language | None) -> tuple[np.ndarray, ...]:
+        """Return, for each mention that has candidates, the softmax's probability of the best concept and those that
+        count as one with it, whether the best one is right, and whether any of them is; for each mention, the
+        probability of NIL, and whether no concept is right."""
         examples = list(examples)
         validate_examples(examples, "SapbertReranker.calibrate")
         examples = examples if nlp is None else run_before(self, nlp, examples)
@@ -485,12 +484,14 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         fixed = self._find_fixed(nlp or find_pipeline(self, docs))
         warn_of_missing(documents, fixed.gold)
         lists = batch.given.lists
-        raw, raw_nil, order = fixed.score(batch.given)
-        best = order[lists.offsets[:-1][lists.lengths > 0]]
-        if not len(best):
+        _, together, raw_nil, order = fixed.score(batch.given)
+        filled = lists.lengths > 0
+        if not filled.any():
             reason = "no annotated mention of these documents has candidates"
             raise ValueError(CANT_JUDGE.format(name=self.name, reason=reason))
-        return raw[best], batch.is_right[lists.rows][best], raw_nil, batch.is_nil
+        right = batch.is_right[lists.rows]
+        is_any = lists.best(right & lists.find_alike(order, batch.given.alike), empty=False)
+        return together[filled], lists.first(right[order])[filled], is_any[filled], raw_nil, batch.is_nil
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:
         """Save network, annotated mentions and calibration to a folder, completely or not at all.

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # The place of the probability before training.
 CHANCE = BEFORE_TRAINING.index("chance")
+# How much more often than the next one a candidate is right that counts as one with it, before training.
+FIRST = 3.0
 # Mentions whose features are in memory together.
 MENTIONS_AT_ONCE = 2048
 # Features that a reason names, and the logit that each has to add.
@@ -66,16 +68,20 @@ class FixedReranker:
         for part in _cut([document for document, _ in asked] if self.learned.is_trained else range(len(asked))):
             of_documents, of_part = zip(*asked[part], strict=True)
             found, given, _ = self.table.read(of_part, of_documents)
-            raw, raw_nil, order = self.score(given)
-            is_nil, probability = self._choose(given.lists, raw[order], raw_nil, threshold)
+            raw, together, raw_nil, order = self.score(given)
+            is_nil, best = self._choose(given.lists, together, raw_nil, threshold)
+            probability = np.where(is_nil, self.learned.nil.apply(raw_nil), best)
+            # All of a mention are calibrated as the best one.
+            factor = np.divide(best, together, out=np.zeros_like(best), where=together > 0)
+            calibrated = raw * factor[given.lists.mention]
             rows = order[given.lists.place < k]
             kept = found.take(rows)
             described = self.linker.describe(kept)
             flat = [candidate for of_mention in described for candidate in of_mention]
-            for candidate, value in zip(flat, self.learned.concept.apply(raw[rows]).tolist(), strict=True):
+            for candidate, value in zip(flat, calibrated[rows].tolist(), strict=True):
                 candidate["probability"] = value
             if explain:
-                few = ListInput(given.features[rows], given.scores[rows], Lists(kept.lengths))
+                few = ListInput(given.features[rows], given.scores[rows], Lists(kept.lengths), given.alike[rows])
                 self._explain(flat, few)
             chosen = zip(is_nil.tolist(), described, strict=True)
             kb_ids += [empty if nothing else of_mention[0]["id"] for nothing, of_mention in chosen]
@@ -88,15 +94,21 @@ class FixedReranker:
             [probabilities[place] for place in places],
         )
 
-    def score(self, given: ListInput) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Compute the softmax's probabilities of candidates and of NIL, and the rows of the candidates, best first."""
+    def score(self, given: ListInput) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Compute the softmax's probabilities: of each candidate, of the best one together with those that count as
+        one with it, and of NIL; and list the rows of the candidates, best first."""
         lists = given.lists
         if not self.learned.is_trained:
             order = lists.sort(given.scores)
-            chance = np.empty(lists.n_candidates)
+            ordered = given.features[order, CHANCE].astype(np.float64)
+            together = lists.first(ordered)
+            # Those that count as one share the probability that one of them is right.
+            shares = lists.find_alike(order, given.alike)[order] * FIRST**-lists.place
+            shares /= np.bincount(lists.mention, shares, lists.n_mentions)[lists.mention]
+            chance = np.empty_like(ordered)
             # A candidate is not more probable than one before it.
-            chance[order] = lists.lower(given.features[order, CHANCE].astype(np.float64))
-            return chance, 1 - lists.best(chance), order
+            chance[order] = lists.lower(np.where(shares > 0, together[lists.mention] * shares, ordered))
+            return chance, together, 1 - together, order
         logits = self.model.predict(given)
         if not np.isfinite(logits).all():
             raise ValueError(
@@ -105,18 +117,17 @@ class FixedReranker:
                 "learn_rate."
             )
         probabilities = lists.softmax(logits)
-        return probabilities[lists.rows], probabilities[lists.nil_rows], lists.sort(logits[lists.rows])
+        raw, order = probabilities[lists.rows], lists.sort(logits[lists.rows])
+        together = np.bincount(lists.mention, raw * lists.find_alike(order, given.alike), lists.n_mentions)
+        return raw, together, probabilities[lists.nil_rows], order
 
     def _choose(
-        self, lists: Lists, raw: np.ndarray, raw_nil: np.ndarray, threshold: float | None
+        self, lists: Lists, together: np.ndarray, raw_nil: np.ndarray, threshold: float | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Choose which mentions get no id, and say how probable each decision is. `raw` has the best candidates
-        first."""
-        first = lists.first(raw)
-        best = np.where(lists.lengths > 0, self.learned.concept.apply(first), 0.0)
-        is_nil = (raw_nil > first) if threshold is None else (best < threshold)
-        is_nil |= lists.lengths == 0
-        return is_nil, np.where(is_nil, self.learned.nil.apply(raw_nil), best)
+        """Choose which mentions get no id, and calibrate the probabilities of the best candidates."""
+        best = np.where(lists.lengths > 0, self.learned.concept.apply(together), 0.0)
+        is_nil = (raw_nil > together) if threshold is None else (best < threshold)
+        return is_nil | (lists.lengths == 0), best
 
     def _explain(self, candidates: list[Candidate], given: ListInput) -> None:
         """Give each candidate its definition and a reason."""

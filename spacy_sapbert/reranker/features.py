@@ -3,7 +3,7 @@ one entry of a table: its name, the words that explain a decision by it, and wha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -168,18 +168,23 @@ class ConceptFacts:
         return [names[key] if key >= 0 else canonical_names[~key] for key in keys.tolist()]
 
     def compute_prior(self, found: Candidates, scores: np.ndarray) -> dict[str, np.ndarray]:
-        """Compute what decides before training: the columns of `BEFORE_TRAINING` by their names."""
+        """Compute what decides before training."""
         return compute_prior(found, scores, self.list_names, self._bridged)
 
 
 def compute_query_features(
-    found: Candidates, scores: np.ndarray, facts: ConceptFacts, said: Remembered | None
+    found: Candidates,
+    scores: np.ndarray,
+    facts: ConceptFacts,
+    prior: Mapping[str, np.ndarray],
+    said: Remembered | None,
 ) -> np.ndarray:
     """Compute the features that mentions with the same forms and filter share: shape (candidates, QUERY), float32.
 
-    `said` is what the annotations say of the candidates; None without annotations.
+    `prior` is what decides before training, `said` what the annotations say of the candidates; None without
+    annotations.
     """
-    lists, prior = Lists(found.lengths), facts.compute_prior(found, scores)
+    lists = Lists(found.lengths)
     columns = [
         *compute_columns(SCORES, ScoredLists(scores, lists)),
         *compute_columns(STRINGS, ComparedNames(found, lists, facts)),

@@ -156,7 +156,7 @@ class AnnotatedMentions(NamedTuple):
         pairs = zip(rows.tolist(), mentions, strict=True)
         right = np.array([ids[row] in self.right[mention] for row, mention in pairs], dtype=bool)
         return GoldBatch(
-            ListInput(given.features[rows], given.scores[rows], lists),
+            ListInput(given.features[rows], given.scores[rows], lists, given.alike[rows]),
             lists.with_nil(right, ~lists.best(right, empty=False)),
             np.array([not ids for ids in self.right], dtype=bool),
         )

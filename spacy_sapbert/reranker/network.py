@@ -60,6 +60,10 @@ class Lists:
         """List the rows of the candidates, best first, mention after mention. Ties stay in their order."""
         return np.lexsort((self.place, -scores, self.mention))
 
+    def find_alike(self, order: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Find the candidates that have a number in common with the first one of their list in an order."""
+        return np.asarray((numbers == self.first(numbers[order])[self.mention]).any(axis=1))
+
     def lower(self, values: np.ndarray) -> np.ndarray:
         """Lower each value to the least one before it in its list."""
         lowered: np.ndarray = values.copy()
@@ -90,6 +94,9 @@ class ListInput(NamedTuple):
     features: np.ndarray  # shape (candidates, features), float32
     scores: np.ndarray  # the score of each candidate without annotations; float32
     lists: Lists
+    # Two numbers of each candidate, of the name that was found and of the canonical name. Of a mention's candidates,
+    # those with an equal one count as one: nothing but their order says which is meant. Shape (candidates, 2), int64.
+    alike: np.ndarray
 
 
 def build_decision_network_v1(width: int = 64) -> NetworkModel:

@@ -37,7 +37,6 @@ CHANCE = {
     "above_high": -5.974,
     "ahead": 8.522,
     "behind": -16.0,
-    "tied": -0.447,
     "bridge": 0.318,
     "bridge_far": 8.83,
     "canonical_trigrams": 1.832,
@@ -65,8 +64,8 @@ NAMED = ("bridge", "size", "opposite")
 def compute_prior(
     found: Candidates, scores: np.ndarray, list_names: Callable[[np.ndarray], list[str]], known: BridgedTerminology
 ) -> dict[str, np.ndarray]:
-    """Compute the columns of `BEFORE_TRAINING` by their names. `list_names` lists names by their rows, or by the
-    complements (~) of concepts' rows for canonical names."""
+    """Compute the columns of `BEFORE_TRAINING` by their names, and `alike`, which `ListInput` describes. `list_names`
+    lists names by their rows, or by the complements (~) of concepts' rows for canonical names."""
     from ..lexicon.names import find_other_case
 
     lists, cosine = Lists(found.lengths), scores.astype(np.float64)
@@ -80,7 +79,7 @@ def compute_prior(
         for read in (list_denials, lambda form: read_marks(form).marks)
     )
     is_near = (cosine >= lists.best(cosine)[lists.mention] - WINDOW) | denies
-    size, bridge, has_same = _consult(found, lists, is_near, read_names, known, has_marks)
+    size, bridge, thing, has_same = _consult(found, lists, is_near, read_names, known, has_marks)
     is_open = is_near & ~has_same
     prior = cosine + SIZE * size + BRIDGE * bridge
     order = lists.sort(prior)
@@ -104,9 +103,12 @@ def compute_prior(
         "opposite": opposite,
         "prior": prior - PENALTY * opposite,
     }
-    signals = make_signals(lists, values)
+    # Names with equal scores have equal vectors.
+    score = np.where(found.name >= 0, np.rint(cosine / TIE).astype(np.int64), ~found.concept)
+    alike = np.stack([score, thing], axis=1)
+    signals = make_signals(lists, values, alike)
     logit = sum((weight * signals[name] for name, weight in CHANCE.items()), np.zeros(len(prior)))
-    return {**values, "chance": 1 / (1 + np.exp(-logit))}
+    return {**values, "chance": 1 / (1 + np.exp(-logit)), "alike": alike}
 
 
 def _consult(
@@ -116,9 +118,9 @@ def _consult(
     list_names: Callable[[np.ndarray], list[str]],
     known: BridgedTerminology,
     has_marks: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Look up the candidates near the first one. Return the logarithm of their concepts' sizes, whether these have the
-    mention as a name, and for which candidates one of the mention's candidates has its words."""
+    mention as a name, which things they are, and for which candidates one of the mention's candidates has its words."""
     from ..lexicon.bridge import make_keys
 
     keys = make_keys([forms[0] if forms else "" for forms in found.forms])
@@ -127,9 +129,10 @@ def _consult(
     concepts = found.concept[rows].tolist()
     facts = known.look_up(concepts)
     size, bridge, is_named = np.zeros((3, lists.n_candidates))
+    thing = ~found.concept
     for row, mention, concept in zip(rows.tolist(), lists.mention[rows].tolist(), concepts, strict=True):
         of_concept = facts[concept]
-        size[row] = of_concept.size
+        size[row], thing[row] = of_concept.size, of_concept.thing
         is_named[row] = key_of[mention] in of_concept.keys
         bridge[row] = is_named[row] or not of_concept.clusters.isdisjoint(of_mention[mention])
     # Names with the words of the mention have its key, unless another form of it has found them, or they have "type".
@@ -146,20 +149,16 @@ def _consult(
     ]
     size[has_same | (n_shared < lists.best(n_shared)[lists.mention])] = 0
     bridge[has_same] = is_same[has_same]
-    return size, bridge, has_same
+    return size, bridge, thing, has_same
 
 
-def make_signals(lists: Lists, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def make_signals(lists: Lists, values: Mapping[str, np.ndarray], alike: np.ndarray) -> dict[str, np.ndarray]:
     """Make what the probability of each candidate depends on, by the names in `CHANCE`, given what `BEFORE_TRAINING`
-    names."""
+    names. Those that count as one with the first are compared with all others."""
     prior, cosine = values["prior"], values["cosine"]
-    order = lists.sort(prior)
-    ordered = prior[order]
-    first = np.repeat(lists.first(ordered), lists.lengths)
-    second = lists.first(np.append(ordered[1:], -1.0)) if len(ordered) else np.zeros(lists.n_mentions)
-    second[lists.lengths < 2] = -1.0
-    gap = np.empty_like(prior)
-    gap[order] = np.where(lists.place == 0, ordered - second[lists.mention], ordered - first)
+    is_first = lists.find_alike(lists.sort(prior), alike)
+    best, best_other = lists.best(prior), lists.best(np.where(is_first, -1.0, prior))
+    gap = prior - np.where(is_first, best_other[lists.mention], best[lists.mention])
     return {
         "bias": np.ones_like(prior),
         "cosine": cosine,
@@ -167,7 +166,6 @@ def make_signals(lists: Lists, values: Mapping[str, np.ndarray]) -> dict[str, np
         "above_high": np.maximum(cosine - HIGH, 0),
         "ahead": np.clip(gap, 0, MOST_AHEAD),
         "behind": np.clip(-gap, 0, MOST_BEHIND),
-        "tied": np.abs(gap) < TIE,
         # Such a candidate is nearly as often right, however far it is.
         "bridge_far": values["bridge"] * np.maximum(HIGH - cosine, 0),
         **{name: values[name] for name in ("bridge", "canonical_trigrams", "opposite")},

@@ -49,7 +49,8 @@ class CandidateTable:
         # For filters by their numbers, which concepts of the memory may become candidates.
         self._allowed: dict[int, list[bool]] = {}
         # The candidates of a mention are remembered as the bytes of such rows, without what a document changes.
-        self._row = np.dtype([*ROW.descr, ("features", np.float32, (len(self._features),))])
+        columns = ("alike", np.int64, (2,)), ("features", np.float32, (len(self._features),))
+        self._row = np.dtype([*ROW.descr, *columns])
         self._cache = LRUCache[bytes](size)
         terminology, concepts = linker.snapshot.retriever.terminology, [] if memory is None else memory.concepts
         # The rows of the memory's concepts, and their places there by the ids that candidates have.
@@ -76,8 +77,9 @@ class CandidateTable:
             self._filters.append(allowed)
         return self._filters.index(allowed)
 
-    def look_up(self, keys: Sequence[MentionKey]) -> tuple[Candidates, np.ndarray]:
-        """Get the candidates of mentions, with those features that no document changes. Equal ones are made once."""
+    def look_up(self, keys: Sequence[MentionKey]) -> tuple[Candidates, np.ndarray, np.ndarray]:
+        """Get the candidates of mentions, which of them are alike, and the features that no document changes. Equal
+        mentions are looked up once."""
         known = {key: self._cache.get(key) for key in dict.fromkeys(keys)}
         missing = [key for key, packed in known.items() if packed is None]
         for start in range(0, len(missing), MADE_AT_ONCE):
@@ -85,21 +87,21 @@ class CandidateTable:
             for key, packed in zip(asked, self._make(asked), strict=True):
                 known[key] = packed
                 self._cache.put(key, packed)
-        (*columns, features), offsets = unpack_lists([known[key] or b"" for key in keys], self._row)
-        return Candidates([key.forms for key in keys], offsets, *columns), features
+        (*columns, alike, features), offsets = unpack_lists([known[key] or b"" for key in keys], self._row)
+        return Candidates([key.forms for key in keys], offsets, *columns), alike, features
 
     def read(self, keys: Sequence[MentionKey], documents: Sequence[int]) -> tuple[Candidates, ListInput, np.ndarray]:
         """Read what the network sees of mentions, each once for a document. Return the place of each mention too."""
         distinct: dict[tuple[int, MentionKey], int] = {}
         places = [distinct.setdefault(pair, len(distinct)) for pair in zip(documents, keys, strict=True)]
-        found, features = self.look_up([key for _, key in distinct])
+        found, alike, features = self.look_up([key for _, key in distinct])
         lists = Lists(found.lengths)
         cosine, prior = (np.ascontiguousarray(features[:, self._features.index(name)]) for name in ("cosine", "prior"))
         if self._is_trained:
             numbers = self._linker.snapshot.retriever.number_ids(found.concept, self._linker.settings.output_source)
             document = np.array([number for number, _ in distinct], dtype=np.int64)
             features = np.hstack([features, compute_document_features(lists, cosine, numbers, document)])
-        return found, ListInput(features, prior, lists), np.array(places, dtype=np.int64)
+        return found, ListInput(features, prior, lists, alike), np.array(places, dtype=np.int64)
 
     def list_ids(self, concepts: np.ndarray) -> list[str]:
         """List the ids that candidates with these concepts have."""
@@ -119,12 +121,12 @@ class CandidateTable:
             said = self._memory.describe(recalled, map(places.__getitem__, found.slices))
         # Rounded, so that names with equal vectors have equal scores.
         scores = found.score.round(6).astype(np.float32)
+        prior = self._facts.compute_prior(found, scores)
         if self._is_trained:
-            features = compute_query_features(found, scores, self._facts, said)
+            features = compute_query_features(found, scores, self._facts, prior, said)
         else:
-            prior = self._facts.compute_prior(found, scores)
             features = np.stack([prior[name] for name in BEFORE_TRAINING], axis=1)
-        return pack_lists([*found.columns, features], found.offsets, self._row)
+        return pack_lists([*found.columns, prior["alike"], features], found.offsets, self._row)
 
     def _recall(self, keys: Sequence[MentionKey], memory: AnnotationMemory) -> list[Recalled]:
         texts = [key.forms[0] if key.forms else "" for key in keys]

@@ -55,7 +55,7 @@ def test_the_network_starts_as_the_linker_and_its_gradients_are_right(lists):
     fix_random_seed(0)
     random = np.random.default_rng(0)
     scores = np.sort(random.random(8))[::-1].astype(np.float32)
-    given = ListInput(random.normal(size=(8, 5)).astype(np.float32), scores, lists)
+    given = ListInput(random.normal(size=(8, 5)).astype(np.float32), scores, lists, np.arange(16).reshape(8, 2))
     is_right = make_right(lists, 0, 3)
     model = build_decision_network_v1(width=7)
     start_network(model, given, is_right)

@@ -119,7 +119,7 @@ def test_what_decides_before_training_is_what_the_page_says():
     nlp, reranker = make_pipeline(DISEASES)
     texts = ["nephropathy", "breast cancer", "slow heart rate", "low white cell count", "kidney", "chair"]
     fixed = reranker._find_fixed(nlp)
-    found, features = fixed.table.look_up(fixed.table.make_keys(fixed.linker.list_texts(texts)))
+    found, _, features = fixed.table.look_up(fixed.table.make_keys(fixed.linker.list_texts(texts)))
     column = {name: features[:, place] for place, name in enumerate(BEFORE_TRAINING)}
     names = fixed.linker.snapshot.retriever.names
     for mention, text in enumerate(texts):
@@ -142,7 +142,6 @@ def test_what_decides_before_training_is_what_the_page_says():
             logit = CHANCE["bias"] + CHANCE["cosine"] * cosine
             logit += CHANCE["above_low"] * max(cosine - 0.6, 0) + CHANCE["above_high"] * max(cosine - 0.8, 0)
             logit += CHANCE["ahead"] * min(max(gap, 0), 0.3) + CHANCE["behind"] * min(max(-gap, 0), 0.5)
-            logit += CHANCE["tied"] * (abs(gap) < 1e-6)
             logit += CHANCE["bridge_far"] * column["bridge"][row] * max(0.8 - cosine, 0)
             for name in ("bridge", "canonical_trigrams", "opposite"):
                 logit += CHANCE[name] * column[name][row]
@@ -177,6 +176,79 @@ def test_an_untrained_reranker_decides_and_says_why(tmp_path):
         assert not pipeline.get_pipe("sapbert_reranker").is_trained
     reranker.min_probability = 0
     assert all(ent.kb_id_ for ent in nlp(doc.copy()).ents)
+
+
+def link_mention(nlp, text):
+    doc = nlp.make_doc(text)
+    doc.ents = [doc.char_span(0, len(text), label="X")]
+    (ent,) = nlp(doc).ents
+    return ent
+
+
+# Concepts that have the name are added to these.
+OTHERS = {"O1": ["Rash guard", "Skin rash of the leg"], "O2": ["Joint painting"], "O3": ["Heat"], "O4": ["Lichenoid"]}
+EQUAL = [
+    (["Rash"], "rash"),
+    (["Joint pain", "Arthralgia"], "joint pains"),
+    (["Tumour", "Neoplasm"], "tumors"),
+    (["LCH", "Langerhans cell histiocytosis"], "LCH"),
+]
+
+
+@pytest.mark.parametrize("n_equal", [2, 3])
+@pytest.mark.parametrize("names, text", EQUAL)
+def test_equal_names_count_as_one(names, text, n_equal):
+    (one, _), (equal, _) = (
+        make_pipeline(build_terminology({**OTHERS, **{f"T{n}": names for n in range(number)}}), min_probability=0.5)
+        for number in (1, n_equal)
+    )
+    ids = [f"T{n}" for n in range(n_equal)]
+    alone, ent = link_mention(one, text), link_mention(equal, text)
+    assert ent.kb_id_ == alone.kb_id_ == "T0"
+    assert ent._.kb_probability == pytest.approx(alone._.kb_probability, abs=1e-6) and ent._.kb_probability > 0.7
+    candidates = ent._.kb_candidates
+    assert [found["id"] for found in candidates[:n_equal]] == ids
+    found = [found["probability"] for found in candidates]
+    assert sum(found[:n_equal]) == pytest.approx(ent._.kb_probability) and found == sorted(found, reverse=True)
+    # The linker alone needs no probability.
+    with equal.select_pipes(disable="sapbert_reranker"):
+        assert link_mention(equal, text).kb_id_ == "T0"
+    equal.add_pipe("terminology_matcher", first=True, config={"define_length": 0})
+    (matched,) = equal(f"He has {text} .").ents
+    assert (matched.kb_id_, matched._.kb_probability) == ("T0", pytest.approx(ent._.kb_probability, abs=0.05))
+
+
+@pytest.mark.parametrize(
+    "types, is_one",
+    [
+        ({}, True),
+        ({"A": ["T033"], "B": ["T184"]}, True),
+        ({"A": ["Finding", "T184"], "B": ["Disease or Syndrome"]}, True),
+        ({"A": ["T023"], "B": ["T023", "T024"]}, True),
+        ({"A": ["T023"], "B": ["T047"]}, False),
+        ({"A": ["T023"], "B": ["T121"]}, False),
+    ],
+    ids=str,
+)
+def test_concepts_with_one_canonical_name_are_one_thing_if_they_are_of_one_kind(types, is_one):
+    names = {"A": ["Ocular pain", "Pain behind the eye"], "B": ["Pain, ocular", "Eye ache"], **OTHERS}
+    nlp, reranker = make_pipeline(build_terminology(names, types=types))
+    ent = link_mention(nlp, "pain behind eyes")
+    first, second = ent._.kb_candidates[:2]
+    assert (first["id"], second["id"]) == ("A", "B") and first["score"] > second["score"]
+    together = first["probability"] + (second["probability"] if is_one else 0)
+    assert ent._.kb_probability == pytest.approx(together) and second["probability"] > 0
+
+
+@pytest.mark.filterwarnings("ignore:.*calibrated on only|No threshold of the reranker")
+def test_calibration_is_about_equal_names_together_and_a_threshold_about_the_first():
+    names = {f"{side}{n}": [f"{word} pain"] for n, word in enumerate(("chest", "knee", "tooth")) for side in "AB"}
+    nlp, reranker = make_pipeline(build_terminology({**names, **OTHERS}))
+    texts = [("chest pain", "B0"), ("knee pain", "B1"), ("tooth pain", "A2"), ("guitar", "NIL")]
+    examples = make_examples(nlp, [(text, {text: id_}) for text, id_ in texts])
+    reranker.calibrate(examples, nlp=nlp)
+    assert all(link_mention(nlp, text)._.kb_probability > 0.7 for text, _ in texts[:3])
+    assert reranker.choose_threshold(examples, 1.0, nlp=nlp).precision == pytest.approx(1 / 3)
 
 
 ACRONYMS = ("WAS", "GO", "H-B", "IGM", "COPD", "HBc")

@@ -48,7 +48,7 @@ class Case(NamedTuple):
     is_foreign: bool
     signals: np.ndarray  # of each mention's first candidate, by `CHANCE`
     cosine: np.ndarray  # of the linker's first candidate
-    is_right: np.ndarray  # the first candidate
+    is_right: np.ndarray  # the first candidate, or one that counts as one with it
     is_right_alone: np.ndarray  # the linker's first candidate
     n_alike: np.ndarray  # mentions that have the same candidates
     min_score: float  # the linker's threshold
@@ -85,9 +85,10 @@ def summarise(name: str, is_foreign: bool, min_score: float, batch: GoldBatch) -
     """Summarise annotated mentions, which must all have candidates."""
     lists, features = batch.given.lists, batch.given.features
     column = {feature: features[:, place].astype(np.float64) for place, feature in enumerate(BEFORE_TRAINING)}
-    signals = make_signals(lists, column)
+    signals = make_signals(lists, column, batch.given.alike)
     order = lists.sort(column["prior"])
     right = batch.is_right[lists.rows]
+    is_any = lists.best(right & lists.find_alike(order, batch.given.alike), empty=False)
     filled = lists.lengths > 0
     first = order[lists.offsets[:-1][filled]]
     # Mentions with the same candidates are one string.
@@ -105,7 +106,7 @@ def summarise(name: str, is_foreign: bool, min_score: float, batch: GoldBatch) -
     means = [float(np.mean(hit[which])) if len(hit[which]) else 0.0 for which in (has_right, distinct) for hit in hits]
     values = np.stack([np.asarray(signals[key], dtype=np.float64)[first] for key in CHANCE], axis=1)
     cosine, alone = lists.first(column["cosine"])[filled], lists.first(right)[filled]
-    return Case(name, is_foreign, values, cosine, right[first], alone, n_alike[places], min_score, means)
+    return Case(name, is_foreign, values, cosine, is_any[filled], alone, n_alike[places], min_score, means)
 
 
 def fit(cases: Sequence[Case], columns: Sequence[np.ndarray]) -> np.ndarray:

@@ -288,9 +288,10 @@ def train_across(corpora: Sequence[LinkedCorpus], seed: int) -> Any:
     # The network starts with mean and deviation of the features of all corpora.
     samples = [corpus.sample.given for corpus in corpora]
     lengths = [length for given in samples for length in given.lists.lengths.tolist()]
-    features, scores = (np.concatenate([getattr(given, part) for given in samples]) for part in ("features", "scores"))
+    parts = ("features", "scores", "alike")
+    features, scores, alike = (np.concatenate([getattr(given, part) for given in samples]) for part in parts)
     is_right = np.concatenate([corpus.sample.is_right for corpus in corpora])
-    start_network(component.model, ListInput(features, scores, Lists(lengths)), is_right)
+    start_network(component.model, ListInput(features, scores, Lists(lengths), alike), is_right)
     # Each corpus keeps its reranker, which remembers its features; all have one network.
     for corpus in corpora:
         corpus.reranker.model = component.model
