@@ -23,8 +23,10 @@ _GENERAL = frozenset(
 _SHORT_FORM = re.compile(r"[^\W_]([\w /&.+'’-]*[\w.+])?")
 # Behind a number it is a unit: "5 MM", "500 MG".
 _NUMBER = re.compile(r"\d\s?$")
-# The level of SCOWL up to which words are familiar.
-FAMILIAR = 35
+# Short forms that are words or titles as well, which texts in capitals do not tell from them.
+_WORDS = frozenset(
+    "ad aid all am are as at be cap ed fat fit ha he is it ma me mis miss ms no or pa pad pat pet us".upper().split()
+)
 # Words on each side of a short form that speak for a reading, and the characters that these are looked for in.
 NEAR, NEAR_CHARACTERS = 10, 150
 # Sections end at blank lines and before headings.
@@ -100,7 +102,7 @@ class ShortForms:
             readings = self._readings[text[start:end]]
             if len(readings) == 1:
                 return readings[0].text
-            if is_in_capitals and _is_word(text[start:end]):
+            if is_in_capitals and text[start:end] in _WORDS:
                 return ""
             at = bisect_right(sections, start, hi=len(sections) - 1)
             first, last = sections[at - 1], sections[at]
@@ -114,17 +116,6 @@ class ShortForms:
             return ""
 
         return read
-
-
-@cache
-def _is_word(short: str) -> bool:
-    # Not at the top, because spaCy imports this module whenever it makes a pipeline.
-    import numpy as np
-
-    from ..lexicon.english import find_levels
-    from ..lexicon.names import read_hashes
-
-    return bool((find_levels(np.array(read_hashes(short), dtype=np.uint64)) <= FAMILIAR).any())
 
 
 def _weigh(before: list[str], behind: list[str]) -> dict[str, float]:
