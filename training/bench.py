@@ -1,4 +1,4 @@
-"""Measure contestants side by side, each in a process of its own, and put the figures beside targets in one table.
+"""Measure contestants side by side, each in a process of its own.
 
 A contestant is a generator function with one argument, its inputs. At each `yield` it ends a step, and gives the step's
 name, alone or with figures: `yield "build"`, `yield "search", {"found": 12}`. Contestants take their steps in turn, in
@@ -212,40 +212,6 @@ def _serve(script: str, function: str) -> None:
             return
         name, figures = (ended, {}) if isinstance(ended, str) else ended
         print(json.dumps(Step(name, seconds, peak_memory(), figures)._asdict()), file=answers, flush=True)
-
-
-class Entry(NamedTuple):
-    """A line of a table: a figure, how to write it, and its target, if there is one."""
-
-    part: str
-    what: str
-    value: float
-    form: str = "{:,.0f}"
-    at_least: float | None = None
-    at_most: float | None = None
-
-    @property
-    def target(self) -> str:
-        """The target in writing."""
-        if self.at_least is not None:
-            return f"≥ {self.at_least:g}"
-        return "" if self.at_most is None else f"≤ {self.at_most:g}"
-
-    @property
-    def is_met(self) -> bool | None:
-        """Whether the target is met; None if there is none."""
-        if self.at_least is not None:
-            return self.value >= self.at_least
-        return None if self.at_most is None else self.value <= self.at_most
-
-
-def make_table(rows: Sequence[Entry]) -> str:
-    """Write rows as a Markdown table."""
-    lines = ["| | | measured | target | met |", "| --- | --- | ---: | ---: | --- |"]
-    for row in rows:
-        met = {True: "yes", False: "**no**", None: ""}[row.is_met]
-        lines.append(f"| {row.part} | {row.what} | {row.form.format(row.value)} | {row.target} | {met} |")
-    return "\n".join(lines)
 
 
 def describe(packages: Sequence[str], inputs: Sequence[Path], threads: int) -> dict[str, Any]:

@@ -22,6 +22,17 @@ SECOND = ("renal", "hepatic", "cardiac", "cerebral", "pulmonary", "gastric")
 LAST = ("failure", "carcinoma", "atrophy", "abscess")
 
 
+def test_figures_stand_beside_their_targets():
+    rows = [
+        inputs.Entry("one", "met", 0.5, "{:.1f} s", at_most=1),
+        inputs.Entry("one", "missed", 2, at_least=3),
+        inputs.Entry("two", "no target", 1_000),
+    ]
+    text = inputs.make_table(rows)
+    assert "| one | met | 0.5 s | ≤ 1 | yes |" in text and "| one | missed | 2 | ≥ 3 | **no** |" in text
+    assert "| two | no target | 1,000 |  |  |" in text
+
+
 @pytest.fixture(scope="module")
 def small():
     """A terminology of 120 concepts with two names each."""

@@ -1,13 +1,13 @@
-"""The inputs of a run: a terminology, mentions, and the saved pipeline that links them."""
+"""The inputs of a run: a terminology, mentions, and the saved pipeline that links them; its figures beside targets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from training.bench import Contestant, Entry, Turns, describe, make_table, take_turns, write_report
+from training.bench import Contestant, Turns, describe, take_turns, write_report
 
 if TYPE_CHECKING:
     from spacy_sapbert.terminology import Terminology
@@ -22,6 +22,40 @@ PACKAGES = (
 )
 # Names that get a typing error, where no mentions are given.
 MISSPELT = 2000
+
+
+class Entry(NamedTuple):
+    """A line of a table: a figure, how to write it, and its target, if there is one."""
+
+    part: str
+    what: str
+    value: float
+    form: str = "{:,.0f}"
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def target(self) -> str:
+        """The target in writing."""
+        if self.at_least is not None:
+            return f"≥ {self.at_least:g}"
+        return "" if self.at_most is None else f"≤ {self.at_most:g}"
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the target is met; None if there is none."""
+        if self.at_least is not None:
+            return self.value >= self.at_least
+        return None if self.at_most is None else self.value <= self.at_most
+
+
+def make_table(rows: list[Entry]) -> str:
+    """Write rows as a Markdown table."""
+    lines = ["| | | measured | target | met |", "| --- | --- | ---: | ---: | --- |"]
+    for row in rows:
+        met = {True: "yes", False: "**no**", None: ""}[row.is_met]
+        lines.append(f"| {row.part} | {row.what} | {row.form.format(row.value)} | {row.target} | {met} |")
+    return "\n".join(lines)
 
 
 def compare(script: str, ways: dict[str, dict[str, Any]], threads: int, turns: int = 1) -> Turns:

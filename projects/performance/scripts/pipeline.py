@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from inputs import RUN, compare, count_bytes, report
+from inputs import RUN, Entry, compare, count_bytes, report
 
-from training.bench import MB, Entry
+from training.bench import MB
 
 TURNS, WARM_UP = 5, 10
 # About as many as an abstract has.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import spacy
 import srsly
-from inputs import RUN, compare, count_bytes, report
+from inputs import RUN, Entry, compare, count_bytes, report
 from spacy.util import minibatch
 
 from spacy_sapbert.encoder.shim import EncoderShim, build_name_encoder_v1, get_encoder
@@ -20,7 +20,7 @@ from spacy_sapbert.index import Index, ScannIndex, UsearchIndex, exact_search, r
 from spacy_sapbert.index.approximate import TOLERANCE, RecallTest
 from spacy_sapbert.retrieval.encoding import ALTERATIONS, alter_names
 from spacy_sapbert.terminology import Terminology
-from training.bench import MB, Entry, Turns
+from training.bench import MB, Turns
 
 K, BATCH, TURNS, WARM_UP = 10, 128, 5, 256
 # Of the encoder, by its kind: the least ratio to the plain loop, and the least names a second.

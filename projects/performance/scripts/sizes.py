@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from inputs import PACKAGES, compare, count_bytes, find_names, report
+from inputs import PACKAGES, Entry, compare, count_bytes, find_names, report
 
-from training.bench import Entry, Turns, describe
+from training.bench import Turns, describe
 
 GB, MINUTE, BATCH = 1e9, 60.0, 8192
 # Mentions compared with all names.
