@@ -320,8 +320,9 @@ def score_given(linked: Sequence[LinkedMention], ids: ConceptIds) -> list[Figure
 
 
 def list_errors(doc: Doc, gold: Gold, found: Found, ids: ConceptIds, system: DocumentSystem) -> list[dict[str, Any]]:
-    """List what is wrong or missed in a document, in the order of the text: values by column. With "other bounds", a
-    link and a gold mention of its concept overlap; an "unknown concept" is a gold one that the pipeline lacks.
+    """List what is wrong or missed in a document, in the order of the text: values by column, with the gold mentions
+    that a link overlaps. With "other bounds", a link and a gold mention of its concept overlap; an "unknown concept" is
+    a gold one that the pipeline lacks.
     """
 
     def name_kind(over: list[tuple[str, frozenset[str]]], kind: str) -> str:
@@ -334,23 +335,21 @@ def list_errors(doc: Doc, gold: Gold, found: Found, ids: ConceptIds, system: Doc
     rows = []
     for one in wrong:
         over = [(one[2], wanted) for bounds, wanted in gold.items() if overlap(bounds, one[:2])]
-        rows.append((*one, name_kind(over, "wrong concept" if over else "false positive")))
+        met = sorted(frozenset().union(*(wanted for _, wanted in over)))
+        rows.append((*one, name_kind(over, "wrong concept" if over else "false positive"), met))
     for bounds in gold.keys() - right - {one[:2] for one in wrong}:
         over = [(one[2], gold[bounds]) for one in found if overlap(bounds, one[:2])]
-        rows += [(*bounds, "", name_kind(over, "false negative"))] if gold[bounds] else []
-    errors = []
-    for start, end, id_, kind in sorted(rows):
-        wanted = sorted(gold.get((start, end), ()))
-        errors.append(
-            {
-                "kind": kind,
-                "mention": doc.text[start:end],
-                "context": mark_mention(doc.text, start, end),
-                "gold": ID_SEPARATOR.join(wanted),
-                "gold_name": ID_SEPARATOR.join(map(system.name_concept, wanted)),
-                "chosen": id_,
-                "chosen_name": system.name_concept(id_),
-                "document": name_document(doc),
-            }
-        )
-    return errors
+        rows += [(*bounds, "", name_kind(over, "false negative"), sorted(gold[bounds]))] if gold[bounds] else []
+    return [
+        {
+            "kind": kind,
+            "mention": doc.text[start:end],
+            "context": mark_mention(doc.text, start, end),
+            "gold": ID_SEPARATOR.join(wanted),
+            "gold_name": ID_SEPARATOR.join(map(system.name_concept, wanted)),
+            "chosen": id_,
+            "chosen_name": system.name_concept(id_),
+            "document": name_document(doc),
+        }
+        for start, end, id_, kind, wanted in sorted(rows)
+    ]

@@ -182,6 +182,10 @@ def test_the_matcher_finds_mentions_in_texts_alone(folder):
     known = ConceptIds(system.terminologies)
     (error,) = list_errors(annotate(TEXT, []), {(23, 32): frozenset({"D3"})}, other, known, system)
     assert (error["kind"], error["gold"], error["chosen_name"]) == ("wrong concept", "D3", "cold")
+    gold = {(28, 32): frozenset({"D1"}), (23, 27): frozenset()}
+    errors = list_errors(annotate(TEXT, []), gold, other, known, system)
+    found = [(error["kind"], error["mention"], error["gold"], error["chosen"]) for error in errors]
+    assert found == [("other bounds", "head cold", "D1", "D2"), ("other bounds", "cold", "D1", "")]
     (error,) = list_errors(annotate(TEXT, []), {(23, 32): frozenset({"D3"})}, set(), known, system)
     assert (error["kind"], error["mention"]) == ("false negative", "head cold")
 
