@@ -22,6 +22,7 @@ from .abbreviations.component import Abbreviations, abbreviations_by_start, get_
 from .annotations import Match, register_match, write_match
 from .candidates import ConceptFilter
 from .linker import SapbertLinker
+from .notes import hide_headings
 from .settings import Settings, SettingsAttributes, Strings, with_settings
 from .sharing import Home, Shared, find_pipeline
 from .text import HTML_ENTITY, write_plainly
@@ -347,7 +348,8 @@ class FixedMatcher:
         """Find names, which may overlap, in each of several documents."""
         # As `doc.text`, in half the time.
         written = [doc.text_with_ws for doc in docs]
-        texts = [*map(write_plainly, written)]
+        plain = map(write_plainly, written)
+        texts = [hide_headings(text) if doc.lang_ == "en" else text for doc, text in zip(docs, plain, strict=True)]
         brackets = [(n, *found.span()) for n, text in enumerate(texts) for found in _BRACKET.finditer(text)]
         around = [(n, max(start - REACH, 0), start, end) for n, start, end in brackets]
         defined = [abbreviations_by_start(doc) if self.settings.abbreviations else {} for doc in docs]

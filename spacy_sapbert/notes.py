@@ -6,6 +6,7 @@ has to be one sentence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import groupby
@@ -42,6 +43,28 @@ def _list_answers() -> dict[tuple[str, ...], tuple[bool, bool]]:
     kinds = {"absent": (True, False), "absent by itself": (True, True), "present by itself": (False, True)}
     answers = _read_terms()["answers"]
     return {tuple(answer.split()): how for kind, how in kinds.items() for answer in answers[kind]}
+
+
+@cache
+def _compile_headings() -> re.Pattern[str]:
+    """Make a pattern of headings: words of the list, and no others, before a colon or in a line with a text below it.
+    "Hypertension: well controlled" is an item."""
+    words = "|".join(map(re.escape, _read_terms()["headings"]))
+    heading = rf"(?i:(?:{words})(?:[ /&,]+(?:(?:and|of|for|the) )*(?:{words}))*)"
+    before = r"[^\w\n]{0,9}(?:\d{1,2}[.)][^\w\n]{0,9})?\b"
+    return re.compile(
+        rf"(?:^|[.;|]\s){before}({heading}(?=[ \t]*:))|^{before}(?=[A-Z])({heading}(?=[ \t]*\r?\n))", re.MULTILINE
+    )
+
+
+def hide_headings(text: str) -> str:
+    """Put blanks in the place of the headings of an English note."""
+
+    def hide(found: re.Match[str]) -> str:
+        heading = found[1] or found[2]
+        return found[0].removesuffix(heading) + " " * len(heading)
+
+    return _compile_headings().sub(hide, text)
 
 
 def make_note_terms(context: str = "negated") -> dict[str, list[str]]:

@@ -18,8 +18,8 @@ TEXT = "Insomnia and high-blood pressure after heart attacks; a common cold."
 def make_matching(make_nlp):
     """Return a function that makes a pipeline with a matcher in the place of the entity ruler."""
 
-    def make(**settings):
-        nlp = make_nlp("en")
+    def make(lang="en", **settings):
+        nlp = make_nlp(lang)
         nlp.remove_pipe("entity_ruler")
         nlp.add_pipe("terminology_matcher", after="schwartz_hearst", config=settings)
         return nlp
@@ -264,6 +264,16 @@ def test_a_name_may_end_with_a_letter_at_the_end_of_a_sentence(make_matching, na
         doc = nlp(text)
         assert {(ent.text.removesuffix("."), ent.kb_id_) for ent in doc.ents} == {(name, "C0000000")}, text
     assert not nlp("Type C. Smith. Dr. B. Smith.").ents
+
+
+def test_headings_of_english_notes_are_no_mentions(make_matching):
+    text = "Hypertension: treated\nALLERGIES: none. Skin: dry skin\nSkin\nclear"
+    for lang, expected in (
+        ("en", ["Hypertension", "skin"]),
+        ("fr", ["Hypertension", "ALLERGIES", "Skin", "skin", "Skin"]),
+    ):
+        nlp = use_names(make_matching(lang), ["allergies", "skin", "hypertension"])
+        assert [ent.text for ent in nlp(text).ents] == expected
 
 
 def test_the_opposite_is_another_name(make_matching):

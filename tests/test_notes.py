@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.context import read_context
 from spacy_sapbert.exchange.fhir import describe_context
-from spacy_sapbert.notes import make_note_terms, split_note
+from spacy_sapbert.notes import hide_headings, make_note_terms, split_note
 
 pytest.importorskip("negspacy.negation")
 FINDINGS = (
@@ -89,6 +89,20 @@ def read(text, nlp=NLP):
         ("No epilepsy; hypertension", "-epilepsy hypertension"),
         ("No pneumonia is seen; malignancy can't be excluded.", "-pneumonia ?malignancy"),
         ("Pertinent negatives: fever, chills", "-fever -chills"),
+        # What does not get better is there.
+        ("No improvement of her headache, no fever", "headache -fever"),
+        ("Paracetamol did not relieve the headache", "headache"),
+        ("Asthma without response to steroids, without rash", "asthma -rash"),
+        # The negation ends before what happened, or was to be prevented.
+        ("No fever, only cough", "-fever cough"),
+        ("A boy without epilepsy admitted with headache", "-epilepsy headache"),
+        ("Beta blockers were not given to prevent syncope", "syncope"),
+        ("no fever full stop new paragraph rash", "-fever rash"),
+        # "Free" that denies nothing.
+        ("Jaundice, free fluid in the pelvis", "jaundice"),
+        ("Diarrhoea | 2009 | gluten-free", "diarrhoea"),
+        ("Seizures free since May", "-seizures"),
+        ("Chest: nil wheeze", "-wheeze"),
         # Lines and headings.
         ("No fever\nCough", "-fever cough"),
         ("No fever\r\n\r\nCough", "-fever cough"),
@@ -242,3 +256,38 @@ def test_a_saved_pipeline_says_the_same(tmp_path):
     NLP.to_disk(tmp_path)
     loaded = spacy.load(tmp_path)
     assert [read(note, loaded) for note in NOTES] == [read(note) for note in NOTES]
+
+
+@pytest.mark.parametrize(
+    ("text", "headings"),
+    [
+        ("ALLERGIES: penicillin\nPast Medical History : asthma", ["ALLERGIES", "Past Medical History"]),
+        ("  - SKIN: no rash. Lungs: clear; neck: supple | CV: RRR", ["SKIN", "Lungs", "neck", "CV"]),
+        (
+            "History of present illness:\r\nFever\r\nPhysical Exam\r\nENT/Neck: normal",
+            ["History of present illness", "Physical Exam", "ENT/Neck"],
+        ),
+        ("1. Assessment and Plan\nstop smoking", ["Assessment and Plan"]),
+        ("Family history\n\nMother: migraine", ["Family history"]),
+        # Items, findings, wrapped text, and a name by itself.
+        ("Hypertension: well controlled\nSeizures: none\nSkin rash: no", []),
+        ("The skin: dry, and pain in the\nabdomen\nand chest", []),
+        ("Lung\tcancer\nHeart failure", []),
+        ("Liver", []),
+    ],
+)
+def test_headings_have_words_of_headings_only(text, headings):
+    hidden = hide_headings(text)
+    for heading in headings:
+        assert heading in text
+        text = text.replace(heading, " " * len(heading), 1)
+    assert hidden == text
+
+
+@given(st.text("Skin:. \n-|and", max_size=60))
+def test_hiding_headings_moves_nothing(text):
+    hidden = hide_headings(text)
+    assert len(hidden) == len(text)
+    assert all(
+        after == before or (after == " " and before.isalnum()) for before, after in zip(text, hidden, strict=True)
+    )
