@@ -1,5 +1,6 @@
 """The project `pipelines`: packages of ontologies of a few terms say what they hold and how good they are."""
 
+import math
 import shutil
 from pathlib import Path
 
@@ -104,6 +105,8 @@ def test_a_package_loads_and_says_what_it_holds_and_how_good_it_is(folder):
     assert scores["ents_p"] == scores["ents_r"] == scores["document_r"] == 1.0, (
         "Mild can't be linked, and does not count"
     )
+    assert (scores["overlap_r"], scores["id_r"], scores["acc_at_1"], scores["kept_at_70"]) == (1.0, 0.5, 0.5, 1.0)
+    assert not any(map(math.isnan, scores.values()))
     assert scores["nel_micro_f"] == scores["nel_acc_at_1"] == scores["mention_f"] == scores["document_p"] == 0.5
     assert 0 <= scores["left_out_names_acc"] <= 1
     assert "6 names" in meta["notes"] and "of My texts: 1 documents, with 2 mentions" in meta["notes"]

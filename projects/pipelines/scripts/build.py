@@ -47,7 +47,11 @@ NOTE_ON_DOCUMENTS = (
     "All other scores are of {name}: {documents} documents, with {mentions} mentions of concepts that the pipeline may "
     "link. `ents_*`: mentions with their boundaries, of overlapping ones the longest. `nel_*`: the concepts of these "
     "gold mentions, when given. `mention_*`: boundaries and concepts of all mentions, found in the texts alone. "
-    "`document_*`: the set of concepts of each document, found in its text alone."
+    "`document_*`: the set of concepts of each document, found in its text alone. `span_*` and `overlap_*`: equal "
+    "bounds and bounds that overlap, whatever the concept; `id_r`: mentions that overlap a link to their concept, or "
+    "to one with a name in common. `acc_*`, `without_id`: gold mentions, when given. `auroc`, `ece`: whether the "
+    "probability tells right links from wrong ones, and agrees with the share of right ones; `kept_at_*`: right links "
+    "with a probability of so many per cent at least."
 )
 
 
@@ -145,7 +149,7 @@ def measure_documents(nlp: Language, task: RecognitionTask, label: str) -> tuple
     """Measure mentions and links on documents. Only concepts that the linker may find count."""
     system = PipelineSystem.of(nlp)
     ids = ConceptIds(system.terminologies, task.below)
-    golds = [(doc, ids.read_gold(doc)) for doc in task.read()]
+    golds = [(doc, {bounds: of for bounds, of in ids.read_gold(doc).items() if of}) for doc in task.read()]
     n_mentions = sum(len(gold) for _, gold in golds)
     if not n_mentions:
         advice = "Give documents with ids of this ontology, or none"
@@ -153,7 +157,9 @@ def measure_documents(nlp: Language, task: RecognitionTask, label: str) -> tuple
     examples = [Example(nlp.make_doc(doc.text), make_gold(nlp, doc, gold, label)) for doc, gold in golds]
     evaluated = nlp.evaluate(examples)
     scores = {key: evaluated[key] for key in SCORES}
-    scores |= {figure.metric: figure.value for figure in task.measure(system).figures}
+    for metric, rank, value, _ in task.measure(system).figures:
+        # JSON has no number for a figure that is not defined.
+        scores |= {} if np.isnan(value) else {f"{metric}_at_{rank}" if rank else metric: value}
     return scores, NOTE_ON_DOCUMENTS.format(documents=len(golds), name=task.name, mentions=n_mentions)
 
 
