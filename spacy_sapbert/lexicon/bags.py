@@ -16,6 +16,7 @@ from ..progress import say, show_progress
 from ..ragged import count_offsets, find_places, list_owners, make_offsets
 from ..text import normal_words
 from .classes import learn_classes
+from .languages import ENGLISH, Language, find_language, get_reader
 from .reading import Reading, read, read_many
 
 if TYPE_CHECKING:
@@ -34,13 +35,7 @@ CHUNK = 8192
 # Words that say nothing by themselves, such as "congenital", stand in the names of at least this share of the concepts,
 # and of this number. Canonical names stay, unless they say what kind of thing a concept is.
 GENERIC_SHARE, LEAST_GENERIC = 0.02, 20
-KINDS = frozenset({"disease", "syndrome", "disorder"})
-# What any abnormality is called, where the word ends a name: "heart defect" is "heart malformation".
-_ABNORMALITIES = (
-    "abnormality anomaly defect malformation deformity abnormal disturbance impairment alteration aberration "
-    "irregularity dysfunction problem deficit manifestation disorder"
-)
-ABNORMALITIES = np.sort(np.array([*map(hash_string, _ABNORMALITIES.split())], dtype=np.uint64))
+# What any word for an abnormality is, where it says what a name is: "heart defect" is "heart malformation".
 ANY_ABNORMALITY = np.uint64(hash_string("any abnormality"))
 # Adjectives of names of one word: "hypertensive", "epileptic", "anemic". Others, as "aggressive" and "ophthalmic", mean
 # something else too often.
@@ -68,6 +63,7 @@ class Found(NamedTuple):
 class BagTable(NamedTuple):
     """The keys of names, which are the sums of the hashes of their words' classes, sorted; and what belongs to it."""
 
+    language: Language  # that names and texts are read in
     keys: np.ndarray  # distinct; uint64
     offsets: np.ndarray  # where the names of each start in `rows`
     rows: np.ndarray  # of the terminology's names
@@ -81,9 +77,11 @@ class BagTable(NamedTuple):
 
     @classmethod
     def of(cls, terminology: Terminology) -> BagTable:
-        """Make the table of a terminology, with the lists that come with the package."""
-        kept = list_canonical_words(terminology)
-        return cls.build(terminology.names["name"], terminology.name_concept, *read_lists(), kept)
+        """Make the table of a terminology, with the lists that come with the package for its language."""
+        names, kept = terminology.names, list_canonical_words(terminology)
+        language = find_language(names["language"])
+        lists = read_lists() if language.has_lists else ([], [])
+        return cls.build(names["name"], terminology.name_concept, *lists, kept, language)
 
     @classmethod
     def build(
@@ -93,20 +91,21 @@ class BagTable(NamedTuple):
         pairs: Iterable[Sequence[str]],
         synonyms: Iterable[Sequence[str]] = (),
         canonical_names: Iterable[str] = (),
+        language: Language = ENGLISH,
     ) -> BagTable:
         """Make the table of names, given the concept of each, pairs of words that may stand for one another, and names
         that do. Canonical names stay names even if they are a word that many concepts have in their names."""
-        of_names = read_names(names)
+        of_names = read_names(names, language)
         spell = make_speller(names, of_names)
         members, classes = learn_classes(of_names.hashes, of_names.reading, concept[of_names.name], spell, pairs)
         generic = _find_generic(of_names, concept, canonical_names)
         _say_dropped(generic, of_names, spell)
-        others = _find_others(names, concept, _find_bags(of_names, concept), synonyms)
+        others = _find_others(names, concept, _find_bags(of_names, concept), synonyms, language)
         rows = np.array([row for row, _ in others], dtype=np.uint32)
         offsets = make_offsets([len(words) for _, words in others])
         words = np.array([word for _, words in others for word in words], dtype=np.uint64)
         none, vocabulary = np.empty(0, dtype=np.uint64), np.unique(of_names.hashes)
-        table = cls(none, none, none, members, classes, vocabulary, generic, rows, offsets, words)
+        table = cls(language, none, none, none, members, classes, vocabulary, generic, rows, offsets, words)
         return table._with_keys(of_names.extended(words, list_owners(offsets), rows))
 
     def _with_keys(self, readings: NameReadings) -> BagTable:
@@ -114,7 +113,7 @@ class BagTable(NamedTuple):
         classes = self.classify(readings.hashes)
         keys, n_words = readings.add_up(classes), readings.n_words
         is_kept = (n_words > 0) & (n_words <= MOST_WORDS)
-        is_any = find_places(ABNORMALITIES, readings.hashes) >= 0
+        is_any = find_places(self.language.abnormal, readings.hashes) >= 0
         has_one = np.bincount(readings.reading[is_any], minlength=len(keys)) == 1
         place = np.flatnonzero(is_any & (has_one & is_kept & (n_words > 1))[readings.reading])
         of_place = readings.reading[place]
@@ -127,21 +126,23 @@ class BagTable(NamedTuple):
     def to_disk(self, path: Path, terminology: str) -> None:
         """Save to a folder, with the fingerprint of the terminology."""
         with fill_folder(path, last=BAGS_FILE) as folder:
-            for name, array in zip(self._fields, self, strict=True):
+            for name, array in zip(self._fields[1:], self[1:], strict=True):
                 save_array(folder / f"{name}.npy", array)
             write_manifest(folder / BAGS_FILE, FORMAT_VERSION, {"terminology": terminology})
 
     @classmethod
-    def from_disk(cls, path: Path, terminology: str, *, memory_map: bool = True) -> BagTable:
+    def from_disk(cls, path: Path, terminology: str, language: Language, *, memory_map: bool = True) -> BagTable:
         """Load what `to_disk` saved; OSError if a file is missing, damaged or made of another terminology."""
-        used = [f"{name}.npy" for name in cls._fields]
+        used = [f"{name}.npy" for name in cls._fields[1:]]
         if read_manifest(path / BAGS_FILE, FORMAT_VERSION, parts=used, used=used)["terminology"] != terminology:
             raise OSError(CHANGED.format(path=path / BAGS_FILE))
-        return cls(*(np.asarray(np.load(path / name, mmap_mode="r" if memory_map else None)) for name in used))
+        return cls(
+            language, *(np.asarray(np.load(path / name, mmap_mode="r" if memory_map else None)) for name in used)
+        )
 
     def read(self, text: str) -> Reading:
         """Read a text. Words with a hyphen between them are one where a name has that."""
-        return read(text, self.vocabulary)
+        return read(text, self.vocabulary, self.language)
 
     def rows_of(self, entry: int) -> np.ndarray:
         """Return the names of an entry."""
@@ -170,14 +171,14 @@ class BagTable(NamedTuple):
         """Find the bags of names in a text, in one piece, or in two beside "and" and "or"."""
         classes = self.classify(reading.hashes)
         sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(classes)])
-        parts = [_list_windows(reading), *_list_joined(reading)]
+        parts = [_list_windows(reading), *_list_joined(reading, self.language.head_first)]
         start, end, then, until = (np.concatenate(column) for column in zip(*parts, strict=True))
         keys = sums[end] - sums[start] + sums[until] - sums[then]
-        last = np.where(until > then, until, end) - 1
-        is_loose = (find_places(ABNORMALITIES, reading.hashes) >= 0)[last] & (until - then + end - start > 1)
+        head = start if self.language.head_first else np.where(until > then, until, end) - 1
+        is_loose = (find_places(self.language.abnormal, reading.hashes) >= 0)[head] & (until - then + end - start > 1)
         loose = np.flatnonzero(is_loose)
         places = np.concatenate([np.arange(len(keys)), loose])
-        keys = np.concatenate([keys, keys[loose] - classes[last[loose]] + ANY_ABNORMALITY])
+        keys = np.concatenate([keys, keys[loose] - classes[head[loose]] + ANY_ABNORMALITY])
         may_be = np.flatnonzero(known[keys >> shift])
         entry = find_places(self.keys, keys[may_be])
         hits, entry = may_be[entry >= 0], entry[entry >= 0]
@@ -195,8 +196,9 @@ def _list_windows(reading: Reading) -> tuple[np.ndarray, ...]:
     return starts, ends, ends, ends
 
 
-def _list_joined(reading: Reading) -> list[tuple[np.ndarray, ...]]:
-    """List "A C" of "A, B and D C", and "C B" of "C of A, B and D", in as many words as there may be."""
+def _list_joined(reading: Reading, head_first: bool) -> list[tuple[np.ndarray, ...]]:
+    """List "A C" of "A, B and D C", and "C B" of "C of A, B and D", in as many words as there may be. Where heads come
+    first, there may be no "of": "dolor A y B"."""
     lists = _list_items(reading)
     if not lists:
         return []
@@ -207,7 +209,7 @@ def _list_joined(reading: Reading) -> list[tuple[np.ndarray, ...]]:
     before = np.stack(np.broadcast_arrays(here - a, here, last + b, last + b + c, last)).reshape(5, -1)
     behind = np.stack(np.broadcast_arrays(second - a - c, second - a, here, here + b, here)).reshape(5, -1)
     behind = behind[:, behind[0] >= 0]
-    behind = behind[:, skipped[behind[1]] != skipped[behind[1] - 1]]
+    behind = behind[:, (skipped[behind[1]] != skipped[behind[1] - 1]) | head_first]
     start, end, then, until, item = np.concatenate([before, behind], axis=1)
     fits = (start >= 0) & (until <= n)
     start, end, then, until, item = (part[fits] for part in (start, end, then, until, item))
@@ -237,6 +239,7 @@ class NameReadings(NamedTuple):
     """The words of names. A name has two readings where it has words with a hyphen between them that are one word in
     another name."""
 
+    language: Language
     hashes: np.ndarray  # of all words; uint64
     reading: np.ndarray  # the number of the reading that each is of
     name: np.ndarray  # of each reading
@@ -255,14 +258,14 @@ class NameReadings(NamedTuple):
     def extended(self, hashes: np.ndarray, reading: np.ndarray, name: np.ndarray) -> NameReadings:
         """Add more readings."""
         more = hashes, len(self.name) + reading, name
-        return NameReadings(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
+        return NameReadings(self.language, *(np.concatenate(pair) for pair in zip(self[1:], more, strict=True)))
 
 
-def read_names(names: pl.Series) -> NameReadings:
+def read_names(names: pl.Series, language: Language = ENGLISH) -> NameReadings:
     """Read the words of names."""
-    first = NameReadings(*_read_rows(names, np.arange(len(names)), None), np.arange(len(names)))
+    first = NameReadings(language, *_read_rows(names, np.arange(len(names)), None, language), np.arange(len(names)))
     hyphened = _find_matching(names, "[-‐‑]")
-    hashes, place = _read_rows(names, hyphened, np.unique(first.hashes))
+    hashes, place = _read_rows(names, hyphened, np.unique(first.hashes), language)
     is_other = np.bincount(place, minlength=len(hyphened)) < first.n_words[hyphened]
     kept = is_other[place]
     return first.extended(hashes[kept], (np.cumsum(is_other) - 1)[place[kept]], hyphened[is_other])
@@ -279,13 +282,15 @@ def _find_bags(of_names: NameReadings, concept: np.ndarray) -> dict[int, int]:
 
 
 def _find_others(
-    names: pl.Series, concept: np.ndarray, known: dict[int, int], synonyms: Iterable[Sequence[str]]
+    names: pl.Series, concept: np.ndarray, known: dict[int, int], synonyms: Iterable[Sequence[str]], language: Language
 ) -> list[tuple[int, tuple[int, ...]]]:
     """Find other words for names, unless these words are a name: adjectives, and synonyms of those of one concept."""
-    nouns = _find_matching(names, _WITH_ADJECTIVE).tolist()
-    found: dict[tuple[int, ...], set[int]] = {_hash_words(_make_adjective(names[row])): {row} for row in nouns}
+    nouns = _find_matching(names, _WITH_ADJECTIVE).tolist() if language.has_lists else []
+    found: dict[tuple[int, ...], set[int]] = {
+        _hash_words(_make_adjective(names[row]), language): {row} for row in nouns
+    }
     for group in synonyms:
-        words = [*map(_hash_words, group)]
+        words = [_hash_words(name, language) for name in group]
         rows = {row for row in map(known.get, map(_add_up, words)) if row is not None and row >= 0}
         if len({concept[row] for row in rows}) == 1:
             for of_name in words:
@@ -301,8 +306,8 @@ def _add_up(words: tuple[int, ...]) -> int:
     return sum(words) % (1 << 64)
 
 
-def _hash_words(name: str) -> tuple[int, ...]:
-    return tuple(read(name).hashes.tolist())
+def _hash_words(name: str, language: Language) -> tuple[int, ...]:
+    return tuple(read(name, None, language).hashes.tolist())
 
 
 def _make_adjective(noun: str) -> str:
@@ -316,7 +321,7 @@ def make_speller(names: pl.Series, of_names: NameReadings) -> Callable[[int], st
     example = dict(zip(words.tolist(), of_names.name[of_names.reading[first]].tolist(), strict=True))
 
     def spell(word: int) -> str:
-        text = names[example[word]]
+        text = of_names.language.to_singular(names[example[word]])
         parts = normal_words(text) + normal_words(text.replace("-", ""))
         return next((part for part in parts if hash_string(part) == word), "")
 
@@ -332,13 +337,15 @@ def _find_matching(names: pl.Series, pattern: str) -> np.ndarray:
     return np.flatnonzero(np.fromiter(matched, dtype=bool, count=len(names)))
 
 
-def _read_rows(names: pl.Series, rows: np.ndarray, vocabulary: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _read_rows(
+    names: pl.Series, rows: np.ndarray, vocabulary: np.ndarray | None, language: Language
+) -> tuple[np.ndarray, np.ndarray]:
     """Read names by their rows: the hashes of words, and the place of each one's name among the rows."""
     hashes, of_name = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.int64)]
     with show_progress(total=len(rows), description="Reading the words of names", unit="names") as progress:
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
-            words, place = read_many(names.gather(chunk).to_list(), vocabulary)
+            words, place = read_many(names.gather(chunk).to_list(), vocabulary, language)
             hashes.append(words)
             of_name.append(start + place)
             progress.update(len(chunk))
@@ -346,13 +353,15 @@ def _read_rows(names: pl.Series, rows: np.ndarray, vocabulary: np.ndarray | None
 
 
 def _find_generic(of_names: NameReadings, concept: np.ndarray, canonical_names: Iterable[str]) -> np.ndarray:
+    language = of_names.language
     hashes, concept = of_names.hashes, concept[of_names.name[of_names.reading]]
     order = np.lexsort((concept, hashes))
     hashes, concept = hashes[order], concept[order]
     is_new = (np.diff(hashes, prepend=0) > 0) | (np.diff(concept, prepend=-1) != 0)
     distinct, n = np.unique(hashes[is_new], return_counts=True)
     frequent = distinct[n >= max(GENERIC_SHARE * (concept.max(initial=0) + 1), LEAST_GENERIC)]
-    kept = {words[0] for words in map(_hash_words, canonical_names) if len(words) == 1} - {*map(hash_string, KINDS)}
+    kinds = {hash_ for word in language.kinds.split() for hash_ in get_reader(language)(word)[0]}
+    kept = {words[0] for name in canonical_names if len(words := _hash_words(name, language)) == 1} - kinds
     generic: np.ndarray = frequent[~np.isin(frequent, np.array([*kept], dtype=np.uint64))]
     return generic
 

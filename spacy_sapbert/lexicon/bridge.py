@@ -20,9 +20,10 @@ from ..forking import kept_property
 from ..ragged import find_places
 from ..semantic_types import find_kind
 from ..text import CACHED
-from .bags import ABNORMALITIES, ANY_ABNORMALITY, read_lists
+from .bags import ANY_ABNORMALITY, read_lists
 from .classes import GIVEN, join_classes
 from .contradictions import contradicts, list_words
+from .languages import ENGLISH
 from .reading import read_many
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def make_keys(texts: Sequence[str]) -> np.ndarray:
     words, classes = _get_classes()
     known = find_places(words, hashes)
     of_words = np.where(known >= 0, classes[known], hashes)
-    is_any = find_places(ABNORMALITIES, hashes) >= 0
+    is_any = find_places(ENGLISH.abnormal, hashes) >= 0
     n_any, n_words = (np.bincount(place[which], minlength=len(texts)) for which in (is_any, slice(None)))
     of_words[is_any & ((n_any == 1) & (n_words > 1))[place]] = ANY_ABNORMALITY
     keys = np.zeros(len(texts), dtype=np.uint64)
@@ -125,7 +126,7 @@ def make_keys(texts: Sequence[str]) -> np.ndarray:
 def _classify(word: str) -> int:
     """Get the key of a word that is not a name by itself."""
     key = int(make_keys([word])[0])
-    return int(ANY_ABNORMALITY) if key in ABNORMALITIES.tolist() else key
+    return int(ANY_ABNORMALITY) if key in ENGLISH.abnormal.tolist() else key
 
 
 class BridgedConcept(NamedTuple):

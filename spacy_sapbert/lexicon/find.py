@@ -15,7 +15,7 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 
 from ..ragged import sum_lists
 from ..terminology.codes import rank_name
-from .bags import ABNORMALITIES, BagTable
+from .bags import BagTable
 from .names import own_case_forms
 from .reading import Reading, read
 
@@ -117,6 +117,7 @@ class NameFinder:
         self._table, self._terminology, self._allowed = table, terminology, allowed
         self._is_exact, self._own_case_length = is_exact, own_case_length
         self._known, self._shift = table.make_filter()
+        self._head_first = table.language.head_first
         # Single columns, because getting one from its table takes longer than reading a value.
         self._name_column, self._canonical_names = terminology.names["name"], terminology.concepts["canonical_name"]
         self._sizes = np.bincount(terminology.name_concept, minlength=len(terminology))
@@ -127,7 +128,7 @@ class NameFinder:
         self._skipped = {tuple(sorted(name.words)) for text in skip_names for name in self._read_text(text)}
         self._is_wanted = sum_lists(allowed[table.rows], table.offsets) > 0
         self._generic = frozenset(table.generic.tolist())
-        self._abnormalities = frozenset(ABNORMALITIES.tolist())
+        self._abnormalities = frozenset(table.language.abnormal.tolist())
         self._heads = (self._generic | self._abnormalities) - {hash_string("abnormal")}
         self._class_of = dict(zip(table.members.tolist(), table.classes.tolist(), strict=True))
         self._choose_names = lru_cache(KEPT)(self._choose_names_of)
@@ -158,7 +159,7 @@ class NameFinder:
 
     def is_skipped(self, text: str) -> bool:
         """Return whether a text has the words of a name in `skip_names`."""
-        return self._skips(read(text).hashes.tolist())
+        return self._skips(read(text, None, self._table.language).hashes.tolist())
 
     def _skips(self, words: Sequence[int]) -> bool:
         return bool(self._skipped) and tuple(sorted(words)) in self._skipped
@@ -180,16 +181,17 @@ class NameFinder:
         crossed, fixed, head = (0, 0), None, None
         if not part.is_joined:
             crossed = text.links[last] - text.links[start], text.joins[last] - text.joins[start]
-            if words[0] in self._heads and last > start and text.skipped[start] == text.skipped[start + 1]:
+            is_head = words[0] in self._heads and last > start and not self._head_first
+            if is_head and text.skipped[start] == text.skipped[start + 1]:
                 fixed = words[0]
         elif text.links[end] == text.links[end - 1]:  # "C of A and B", but not "loss of appetite and weight gain"
             if text.goes_on[last]:
                 return None
-            head = words[end - start - 1]
+            head = words[0 if self._head_first else end - start - 1]
         elif text.ends[end - 1] in ended:  # "A and B C"; what ends a name says nothing about what comes later
             return None
         else:
-            head = words[-1]
+            head = words[0 if self._head_first else -1]
         return Demands(words, fixed, crossed, head, self._find_short(text.text, *place))
 
     def _find_short(self, text: str, start: int, end: int) -> str:
@@ -270,8 +272,9 @@ class NameFinder:
 
     def _read_text(self, text: str) -> list[_Name]:
         """Read a name with its words as they are, and with those joined that have hyphens between them."""
-        readings = [_Name.make(read(text)), _Name.make(self._table.read(text))]
-        return readings[: 1 if readings[0].words == readings[1].words else 2]
+        readings = read(text, None, self._table.language), self._table.read(text)
+        names = [_Name.make(of, self._head_first) for of in readings]
+        return names[: 1 if names[0].words == names[1].words else 2]
 
     def _read_name_at(self, row: int) -> list[_Name]:
         others = (_Name(words, is_own=False) for words in self._table.others_of(row))
@@ -309,8 +312,9 @@ class _Name:
         self.head = words[n_head - 1] if words else 0
 
     @classmethod
-    def make(cls, reading: Reading) -> _Name:
+    def make(cls, reading: Reading, head_first: bool) -> _Name:
         columns = reading.links, reading.joins
         breaks = np.flatnonzero(np.diff(reading.links) + np.diff(reading.skipped))
         n_links, n_joins = (int(np.ptp(column)) if len(column) else 0 for column in columns)
-        return cls(tuple(reading.hashes.tolist()), (n_links, n_joins), int(breaks[0]) + 1 if len(breaks) else 0)
+        n_head = 1 if head_first else int(breaks[0]) + 1 if len(breaks) else 0
+        return cls(tuple(reading.hashes.tolist()), (n_links, n_joins), n_head)

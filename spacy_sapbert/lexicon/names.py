@@ -14,6 +14,7 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 from ..progress import show_progress
 from ..ragged import TokenLists, count_offsets, find_places, list_owners, number_parts
 from ..text import CACHED, NUMERALS_AFTER_WORDS, list_marks, normal_words, normalize_name, normalize_writing
+from .languages import ENGLISH, Language
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,6 +46,8 @@ class NameTable(NamedTuple):
     """The keys of all names, sorted: which names are written like a text. With keys of 64 bits and a million of them,
     one of 2e13 texts is taken for a name that it is not."""
 
+    # The language that names and texts are read in.
+    language: Language
     # Distinct keys, ascending; uint64.
     keys: np.ndarray
     # Where the names with these words start in `name_rows`; shape (keys + 1,).
@@ -53,9 +56,11 @@ class NameTable(NamedTuple):
     name_rows: np.ndarray
 
     @classmethod
-    def build(cls, names: pl.Series, parts: tuple[pl.Series, TokenLists] | None = None) -> NameTable:
+    def build(
+        cls, names: pl.Series, parts: tuple[pl.Series, TokenLists] | None = None, language: Language = ENGLISH
+    ) -> NameTable:
         """Make the table of a terminology's names, whose parts may be known (see `number_parts`)."""
-        return cls(*_arrange(*_list_keys(names, np.arange(len(names)), parts)))
+        return cls(language, *_arrange(*_list_keys(names, np.arange(len(names)), language, parts)))
 
     def edited(self, names: pl.Series, moved: np.ndarray) -> NameTable:
         """Make the table of an edited terminology. Only new names are read."""
@@ -64,11 +69,13 @@ class NameTable(NamedTuple):
         is_new = np.ones(len(names), dtype=bool)
         is_new[rows[rows >= 0]] = False
         new = np.flatnonzero(is_new)
-        old = keys[rows >= 0], rows[rows >= 0]
-        return NameTable(*_arrange(*map(np.concatenate, zip(old, _list_keys(names.gather(new), new), strict=True))))
+        old, added = (keys[rows >= 0], rows[rows >= 0]), _list_keys(names.gather(new), new, self.language)
+        return NameTable(self.language, *_arrange(*map(np.concatenate, zip(old, added, strict=True))))
 
     def find_whole(self, texts: Iterable[str]) -> np.ndarray:
         """Find the entries of texts as wholes."""
+        if self.language.endings:
+            texts = map(self.language.to_singular, texts)
         keys = np.array([_combine(read_hashes(text)) for text in texts], dtype=np.uint64)
         # A text without words has the key 0.
         return np.where(keys > 0, find_places(self.keys, keys), -1)
@@ -86,9 +93,11 @@ def _combine(hashes: Iterable[int]) -> int:
 
 
 def _list_keys(
-    names: pl.Series, rows: np.ndarray, parts: tuple[pl.Series, TokenLists] | None = None
+    names: pl.Series, rows: np.ndarray, language: Language = ENGLISH, parts: tuple[pl.Series, TokenLists] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """List the keys of names that have words, and their rows."""
+    if language.endings:
+        names, parts = type(names)([*map(language.to_singular, names)], dtype=names.dtype), None
     distinct, numbers = parts or number_parts(names)
     read, keys = PartKeys.read(distinct), [np.empty(0, dtype=np.uint64)]
     for start, block in zip(range(0, len(names), CHUNK), numbers.split(CHUNK), strict=True):

@@ -11,21 +11,14 @@ import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words, normalize_name, normalize_writing, write_plainly
+from .languages import CONTENT, ENGLISH, JOINING, LINKING, Language, Word, get_reader
 from .names import PART
 
-# What a word is: words of content make names; others are left out of them.
-CONTENT, FUNCTION, LINKING, JOINING = range(4)
-_KINDS = {
-    **dict.fromkeys("a an the of in on at to for from by due nos unspecified other".split(), FUNCTION),
-    # A name that crosses one of these has it as well; the last two also join what goes with one word. "Without" and
-    # "no" are content: they make the opposite.
-    **dict.fromkeys("nor with".split(), LINKING),
-    **dict.fromkeys("and or".split(), JOINING),
-}
-# "C5-deficient" is what has a deficiency of C5.
-_NOUNS = {"deficient": "deficiency"}
-# Behind these, "A" is no article.
-_LETTERED = frozenset("type class group grade hepatitis hemophilia haemophilia vitamin".split())
+# Behind these, in any language, "A" is no article.
+_LETTERED = frozenset(
+    "type class group grade hepatitis hemophilia haemophilia vitamin tipo clase grupo grado vitamina hemofilia groupe "
+    "classe hépatite hémophilie vitamine gruppo epatite emofilia hepatite typ gruppe klasse groep".split()
+)
 # What stands between two words: the end of what a name may cover, what the name has as well, and what joins.
 END, LINK, HYPHEN, JOIN = 1, 2, 4, 8
 _END = re.compile(r"[.:;!?]\s|[()\[\]{}\t]|\n\s*\n|\n\s*[-*•–]")
@@ -35,8 +28,6 @@ _HYPHEN = re.compile(r"[-‐‑](?:[^\S\n]*\n\s*)?")
 # Characters of a line that ends where the next one begins, and not before.
 _WRAPPED = 50
 _JOINING = re.compile(r"\s*[/&]\s*")
-# The hashes of a word's normal forms, and its kind.
-Word = tuple[tuple[int, ...], int]
 
 
 class Reading(NamedTuple):
@@ -52,19 +43,19 @@ class Reading(NamedTuple):
     skipped: np.ndarray  # words without content
 
 
-def read(text: str, vocabulary: np.ndarray | None = None) -> Reading:
+def read(text: str, vocabulary: np.ndarray | None = None, language: Language = ENGLISH) -> Reading:
     """Read a text. Two words with a hyphen between them are one word if `vocabulary`, sorted hashes, has that."""
     text = write_plainly(text)
     pieces = PART.split(text)
     words, gaps = pieces[1::2], pieces[:-1:2]
     ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))[1::2]
     starts = ends - np.fromiter(map(len, words), np.int64, len(words))
-    parts = [*map(_read_word, words)]
-    _read_letters(words, parts)
+    parts = [*map(get_reader(language), words)]
+    _read_letters(words, parts, language)
     gap = np.fromiter(map(_read_gap, gaps), np.int64, len(gaps))
     gap[_find_new_lines(text, words, gaps, starts)] |= END
     if vocabulary is not None and len(vocabulary):
-        _join_hyphens(words, parts, gap, ends, vocabulary)
+        _join_hyphens(words, parts, gap, ends, vocabulary, language)
     place = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
     hashes = np.array([one for part in parts for one in part[0]], dtype=np.uint64)
     kind = np.array([part[1] for part in parts], dtype=np.int64)
@@ -75,11 +66,13 @@ def read(text: str, vocabulary: np.ndarray | None = None) -> Reading:
     return Reading(hashes, *(column[place] for column in columns))
 
 
-def read_many(texts: Sequence[str], vocabulary: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def read_many(
+    texts: Sequence[str], vocabulary: np.ndarray | None = None, language: Language = ENGLISH
+) -> tuple[np.ndarray, np.ndarray]:
     """Read texts, each by itself: the hashes of their words, and the place of the text that each word is of."""
     # Each in a paragraph of its own.
     first = np.cumsum([0, *(len(text) + 2 for text in texts)])
-    reading = read("\n\n".join(texts), vocabulary)
+    reading = read("\n\n".join(texts), vocabulary, language)
     return reading.hashes, np.searchsorted(first, reading.starts, side="right") - 1
 
 
@@ -95,28 +88,21 @@ def _find_new_lines(text: str, words: list[str], gaps: list[str], starts: np.nda
     return found
 
 
-@lru_cache(CACHED)
-def _read_word(word: str) -> Word:
-    kind = _KINDS.get(_plain(word).lower(), CONTENT)
-    if kind != CONTENT:
-        return (), kind
-    return tuple(
-        hash_string(_NOUNS.get(part, part)) for part in normal_words(word) or (normalize_writing(word),)
-    ), CONTENT
-
-
 def _plain(text: str) -> str:
     return text if text.isascii() else normalize_writing(normalize_name(text))
 
 
-def _read_letters(words: list[str], parts: list[Word]) -> None:
+def _read_letters(words: list[str], parts: list[Word], language: Language) -> None:
     """Read short words again that are numerals or names of types behind others: "factor V", "type A"."""
     for place in [place for place, word in enumerate(words) if len(word) < 3 and place]:
         small, before = _plain(words[place]).lower(), words[place - 1].lower()
-        if small in NUMERALS_AFTER_WORDS:
-            parts[place] = tuple(map(hash_string, normal_words(words[place], before))), CONTENT
-        elif small == "a" and (before in _LETTERED or words[place] == "A"):
-            parts[place] = (hash_string("a"),), CONTENT
+        normal = normal_words(words[place], before) if small in NUMERALS_AFTER_WORDS else (small,)
+        if small not in language.word_kinds:
+            is_name = small in NUMERALS_AFTER_WORDS
+        else:
+            is_name = normal != (small,) or (len(small) == 1 and (before in _LETTERED or words[place].isupper()))
+        if is_name:
+            parts[place] = tuple(map(hash_string, normal)), CONTENT
 
 
 @lru_cache(CACHED)
@@ -135,10 +121,10 @@ def _read_gap(gap: str) -> int:
 
 
 def _join_hyphens(
-    words: list[str], parts: list[Word], gap: np.ndarray, ends: np.ndarray, vocabulary: np.ndarray
+    words: list[str], parts: list[Word], gap: np.ndarray, ends: np.ndarray, vocabulary: np.ndarray, language: Language
 ) -> None:
     for place in np.flatnonzero(gap == HYPHEN).tolist():
-        key = _hash_joined(words[place - 1], words[place]) if place else 0
+        key = _hash_joined(language, words[place - 1], words[place]) if place else 0
         found = min(int(np.searchsorted(vocabulary, np.uint64(key))), len(vocabulary) - 1)
         if key and int(vocabulary[found]) == key and parts[place - 1][0]:
             parts[place - 1], parts[place] = ((key,), CONTENT), ((), CONTENT)
@@ -146,6 +132,6 @@ def _join_hyphens(
 
 
 @lru_cache(CACHED)
-def _hash_joined(first: str, second: str) -> int:
-    normal = normal_words(first + second) if len(first) > 1 and len(second) > 2 else ()
-    return int(hash_string(normal[0])) if len(normal) == 1 else 0
+def _hash_joined(language: Language, first: str, second: str) -> int:
+    hashes = get_reader(language)(first + second)[0] if len(first) > 1 and len(second) > 2 else ()
+    return hashes[0] if len(hashes) == 1 else 0

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..index import is_as_configured
+from ..lexicon.languages import find_language
+from ..lexicon.names import NameTable
 from ..progress import say
 from ..terminology.edits import Edit, add_terminology
 from .encoding import encode_altered_names, encode_groups, find_keys, group_by_tokens, make_row_table, warn_of_unsayable
@@ -92,5 +94,7 @@ def _make_retriever(
     if index.is_worn(len(index) - len(used)):
         index, keys = index.rearranged(used, make_altered), keys[used]
         row_of_name = np.where(row_of_name < 0, -1, (np.cumsum(is_used) - 1)[row_of_name])
-    table = present.table.edited(edit.terminology.names["name"], edit.name_rows)
+    names, table, language = edit.terminology.names, present.table, find_language(edit.terminology.names["language"])
+    is_same = language == table.language
+    table = table.edited(names["name"], edit.name_rows) if is_same else NameTable.build(names["name"], None, language)
     return Retriever(edit.terminology, index, *make_row_table(row_of_name, len(index)), keys, table)

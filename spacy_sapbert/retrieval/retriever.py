@@ -18,6 +18,7 @@ from ..forking import is_forked, kept_property
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, read_index, warn_of_memory
 from ..lexicon.bags import BagTable
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
+from ..lexicon.languages import find_language
 from ..lexicon.names import OWN_CASE_LENGTH, NameTable, find_other_case, own_case_forms
 from ..ragged import list_owners, number_parts, take_lists
 from ..terminology.codes import rank_name
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 RETRIEVER_FILE = "retriever.json"
 FORMAT_VERSION = 1
 ARRAYS = ("offsets", "name_rows", "keys")
-TABLE_ARRAYS = tuple(f"writing_{name}" for name in NameTable._fields)
+TABLE_ARRAYS = tuple(f"writing_{name}" for name in NameTable._fields[1:])
 # Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
@@ -124,7 +125,7 @@ class Retriever:
         groups = group_by_tokens(names, encoder, parts)
         if not groups.tokens:
             raise ValueError(explain_unsayable(terminology))
-        table = NameTable.build(names, parts)
+        table = NameTable.build(names, parts, find_language(terminology.names["language"]))
         del parts  # half a gigabyte at the size of UMLS
         warn_of_unsayable(groups)
         warn_of_memory(len(groups.tokens), encoder.width)
@@ -421,7 +422,7 @@ class Retriever:
         """Save index and row table to a folder. The terminology is saved on its own."""
         with fill_folder(path, last=RETRIEVER_FILE, remove=["bags"]) as folder:
             arrays = {name: getattr(self, name) for name in ARRAYS}
-            for name, array in {**arrays, **dict(zip(TABLE_ARRAYS, self.table, strict=True))}.items():
+            for name, array in {**arrays, **dict(zip(TABLE_ARRAYS, self.table[1:], strict=True))}.items():
                 save_array(folder / f"{name}.npy", array)
             self.index.to_disk(folder / "index")
             if self.made_bags is not None:
@@ -447,13 +448,13 @@ class Retriever:
         if hash_file(path / "index" / INDEX_FILE) != data["index"]:
             raise ValueError(_explain_mixed(path / "index", "this pipeline"))
         offsets, name_rows, keys, *table = arrays
-        bags = None
+        bags, language = None, find_language(terminology.names["language"])
         # A folder that was copied over an older one may have the bags of that one beside it.
         if data["bags"] and (path / "bags").is_dir():
             # Bags that were made with other lists of words are made again when a matcher asks for them.
             with suppress(OtherFormatError):
-                bags = BagTable.from_disk(path / "bags", terminology.fingerprint, memory_map=memory_map)
-        return cls(terminology, index, offsets, name_rows, keys, NameTable(*table), bags)
+                bags = BagTable.from_disk(path / "bags", terminology.fingerprint, language, memory_map=memory_map)
+        return cls(terminology, index, offsets, name_rows, keys, NameTable(language, *table), bags)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy can apply its filters itself.

@@ -15,6 +15,7 @@ from spacy_sapbert.abbreviations import short_forms
 from spacy_sapbert.abbreviations.component import SMALL_WORDS
 from spacy_sapbert.lexicon import bags, contradictions
 from spacy_sapbert.lexicon.contradictions import contradicts, read_marks
+from spacy_sapbert.lexicon.languages import ENGLISH
 from spacy_sapbert.terminology import read_obo
 from spacy_sapbert.text import normal_words
 
@@ -35,7 +36,7 @@ LISTS = {
     "opposites": contradictions._read_opposites(),
     "small words": SMALL_WORDS,
     "general words": short_forms._GENERAL,
-    "abnormalities": bags._ABNORMALITIES.split(),
+    "abnormalities": ENGLISH.abnormalities.split(),
     "word pairs": [word for pair in bags.read_lists()[0] for word in pair],
 }
 

@@ -1,0 +1,102 @@
+"""What words do in a language: which of them names are made of, how plurals end, where a phrase has its head.
+languages.json has an entry for each language, under its codes in UMLS and spaCy."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache, lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
+
+from ..forking import kept_property
+from ..text import CACHED, normal_words, normalize_name, normalize_writing
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# What a word is: words of content make names; others are left out of them. A name that crosses a linking word has it as
+# well, and joining words also join what goes with one word. "Without" and "no" are content: they make the opposite.
+CONTENT, FUNCTION, LINKING, JOINING = range(4)
+# "C5-deficient" is what has a deficiency of C5.
+_NOUNS = {"deficient": "deficiency"}
+# Shorter words are not taken for plurals.
+LEAST_LETTERS = 4
+_LETTERS = re.compile(r"[^\W\d_]+")
+# Names whose language is looked at.
+MOST_COUNTED = 1 << 15
+# The hashes of a word's normal forms, and its kind.
+Word = tuple[tuple[int, ...], int]
+
+
+@dataclass(frozen=True, eq=False)
+class Language:
+    """The words of a language, in lists that spaces separate."""
+
+    function: str = ""
+    links: str = ""
+    joins: str = ""
+    abnormalities: str = ""  # what any abnormality is called
+    kinds: str = ""  # what kind of thing a concept is
+    # Endings of plurals, and of singulars that are compared with them; the first that fits counts.
+    endings: dict[str, str] = field(default_factory=dict)
+    kept: str = ""  # words that only seem to have one of these
+    # Whether a phrase starts with the word that says what it is: "dolor abdominal".
+    head_first: bool = False
+    # Whether the package has pairs of words and synonyms.
+    has_lists: bool = False
+
+    @kept_property
+    def word_kinds(self) -> dict[str, int]:
+        """What the words are that names are not made of."""
+        lists = (self.function, FUNCTION), (self.links, LINKING), (self.joins, JOINING)
+        return {word: kind for words, kind in lists for word in words.split()}
+
+    @kept_property
+    def abnormal(self) -> np.ndarray:
+        """The hashes of what any abnormality is called, sorted."""
+        return np.sort(np.array([_read_word(self, word)[0][0] for word in self.abnormalities.split()], dtype=np.uint64))
+
+    def to_singular(self, text: str) -> str:
+        """Replace plurals, but for English ones, which `normal_words` knows."""
+        return _LETTERS.sub(lambda found: _to_singular(self, found[0]), text) if self.endings else text
+
+
+@lru_cache(CACHED)
+def _to_singular(language: Language, word: str) -> str:
+    small = word.lower()
+    if len(small) < LEAST_LETTERS or small in language.kept.split():
+        return word
+    return next((small[: -len(end)] + other for end, other in language.endings.items() if small.endswith(end)), word)
+
+
+@cache
+def get_reader(language: Language) -> Callable[[str], Word]:
+    """Get what reads words by themselves. With one argument, a cache is quicker."""
+    return lru_cache(CACHED)(partial(_read_word, language))
+
+
+def _read_word(language: Language, word: str) -> Word:
+    kind = language.word_kinds.get((word if word.isascii() else normalize_writing(normalize_name(word))).lower())
+    if kind is not None:
+        return (), kind
+    words = normal_words(language.to_singular(word)) or (normalize_writing(word),)
+    return tuple(hash_string(_NOUNS.get(part, part)) for part in words), CONTENT
+
+
+_ENTRIES = json.loads(Path(__file__).with_name("languages.json").read_text(encoding="utf8"))
+_LANGUAGES = {codes: Language(**entry) for codes, entry in _ENTRIES.items()}
+LANGUAGES = {code: language for codes, language in _LANGUAGES.items() for code in codes.split()}
+ENGLISH, UNKNOWN = LANGUAGES["ENG"], Language()
+
+
+def find_language(codes: pl.Series) -> Language:
+    """Find the language that most names have, by their codes. Of many names, some are counted."""
+    counts = Counter(codes.gather_every(1 + len(codes) // MOST_COUNTED).to_list())
+    return LANGUAGES.get(max(counts, key=lambda code: counts[code], default="ENG"), UNKNOWN)

@@ -1,0 +1,121 @@
+"""Names and texts in other languages than English: words that names are not made of, plurals, heads, joins."""
+
+import numpy as np
+import pytest
+
+from spacy_sapbert import TerminologyBuilder
+from spacy_sapbert.lexicon.bags import BagTable
+from spacy_sapbert.lexicon.find import NameFinder
+from spacy_sapbert.lexicon.languages import ENGLISH, LANGUAGES, UNKNOWN, find_language, get_reader
+from spacy_sapbert.lexicon.names import NameTable
+
+
+def build_in(language, names):
+    """Build a terminology of names, each of a concept of its own."""
+    builder = TerminologyBuilder()
+    for number, name in enumerate(names):
+        builder.add_name(f"C{number}", name, language=language)
+    return builder.build()
+
+
+def find(language, names, text):
+    """Find names in a text: what is found, and the name."""
+    terminology = build_in(language, names)
+    allowed = np.ones(len(names), dtype=bool)
+    table, rules = BagTable.of(terminology), {"is_exact": False, "own_case_length": 5, "skip_names": ()}
+    found = NameFinder(table, terminology, allowed, (), **rules).find([text])[0]
+    return {(text[hit.start : hit.end], terminology.names["name"][hit.rows[0]]) for hit in found}
+
+
+# Each has another number, article or elision than the name, other words for an abnormality, or is coordinated.
+FOUND = [
+    ("SPA", "Agenesia del cuerpo calloso", "agenesia de cuerpo calloso"),
+    ("SPA", "dolor de la articulación", "dolores de las articulaciones"),
+    ("es", "lesión renal", "lesiones renales"),
+    ("SPA", "raíz nerviosa", "raíces nerviosas"),
+    ("SPA", "calambre muscular", "calambres musculares"),
+    ("SPA", "malformación cardíaca", "anomalías cardíacas"),
+    ("SPA", "dolor abdominal", "dolor torácico y abdominal"),
+    ("SPA", "vitamina A y vitamina E", "vitaminas A y vitaminas E"),
+    ("FRE", "Métrorragie", "métrorragies"),
+    ("FRE", "anévrisme de l'aorte", "anévrismes d'aorte"),
+    ("fr", "lésion cérébrale", "lésions cérébrales"),
+    ("FRE", "canal artériel", "canaux artériels"),
+    ("FRE", "douleur du membre", "douleurs des membres"),
+    ("FRE", "anomalie du rein", "malformations des reins"),
+    ("ITA", "Allucinazione visiva", "allucinazioni visive"),
+    ("ITA", "dolore del ginocchio", "dolori alle ginocchia"),
+    ("it", "occhio secco", "occhi secchi"),
+    ("ITA", "Emorragia", "emorragie"),
+    ("ITA", "prolungamento dell'intervallo", "prolungamento d’intervalli"),
+    ("POR", "lesão renal", "lesões renais"),
+    ("pt", "tumor do pulmão", "tumores pulmões"),
+    ("GER", "akuter Schmerz", "akute Schmerzen"),
+    ("de", "Störung der Niere", "Störungen von Nieren"),
+    ("DUT", "afwijking van de nier", "afwijkingen van nieren"),
+]
+
+
+@pytest.mark.parametrize("language, name, text", FOUND)
+def test_names_in_other_numbers_and_with_other_function_words(language, name, text):
+    assert (text, name) in find(language, [name], text)
+
+
+# Other words, or an order, articles or letters that say something else.
+NOT_FOUND = [
+    ("SPA", "lesión renal", "lesión con renal"),
+    ("SPA", "agenesia", "agenes"),
+    ("SPA", "virus", "viru"),
+    ("FRE", "douleur sans fièvre", "douleur fièvre"),
+    ("ITA", "tipo I", "i tipi"),
+    ("GER", "Leber", "leben"),
+    ("CZE", "bolest of hlavy", "bolest hlavy"),
+]
+
+
+@pytest.mark.parametrize("language, name, text", NOT_FOUND)
+def test_what_is_no_other_form_of_a_name(language, name, text):
+    assert find(language, [name], text) == set()
+
+
+@pytest.mark.parametrize(
+    "language, name, text",
+    [
+        ("SPA", "lesión renal", "LESIONES RENALES"),
+        ("FRE", "Métrorragie", "métrorragies"),
+        ("ITA", "visione doppia", "Visioni doppie"),
+        ("ENG", "kidney lesion", "kidney lesions"),
+        ("CZE", "kidney lesion", "kidney lesions"),
+    ],
+)
+def test_a_mention_in_another_number_is_the_name(language, name, text):
+    names = build_in(language, [name, "x"]).names
+    table = NameTable.build(names["name"], None, find_language(names["language"]))
+    assert table.find_whole([text, name, "y"]).tolist() == [*table.find_whole([name, name]), -1]
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_the_lists_of_a_language_contradict_neither_each_other_nor_themselves(code):
+    language = LANGUAGES[code]
+    words = " ".join([language.function, language.links, language.joins]).split()
+    assert sorted(words) == sorted(language.word_kinds) == sorted(map(str.lower, words))
+    assert all(get_reader(language)(word) == ((), kind) for word, kind in language.word_kinds.items())
+    assert len(language.abnormal) == len(set(language.abnormal.tolist())) > 0 < len(language.kinds)
+    # A singular stays as it is, or becomes what its plural becomes.
+    for ending, other in language.endings.items():
+        assert language.to_singular(f"metamorf{ending}") == language.to_singular(f"metamorf{other}")
+
+
+def test_the_language_of_a_terminology_is_that_of_most_names():
+    names = build_in("SPA", ["uno", "dos"]).names["language"]
+    assert find_language(names) is LANGUAGES["SPA"] is LANGUAGES["es"]
+    assert find_language(names[:0]) is ENGLISH is LANGUAGES["en"]
+    assert find_language(build_in("", ["one"]).names["language"]) is UNKNOWN
+    mixed = names.append(build_in("ENG", ["one", "two", "three"]).names["language"])
+    assert find_language(mixed) is ENGLISH
+
+
+def test_no_english_list_is_for_names_in_another_language():
+    # "Defect" and "malformation" are one class, "hypertensive" is hypertension, and "renal" the kidney's, in English.
+    for name, text in [("defect heart", "heart malformation"), ("Hypertension", "hypertensive"), ("of heart", "heart")]:
+        assert find("CZE", [name, "heart of heart"], text) == set() != find("ENG", [name], text)
