@@ -7,16 +7,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakSet
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
 
 # Values of a column that are read at once.
 CHUNK = 1 << 16
+# So few values are read one by one, and so many are remembered.
+FEW, KEPT_STRINGS = 64, 1 << 16
 AnyLock = TypeVar("AnyLock")
 Value = TypeVar("Value")
 _locks: WeakSet[Any] = WeakSet()
@@ -67,6 +70,23 @@ def read_chunks(column: pl.Series) -> Iterator[list[Any]]:
 def is_forked() -> bool:
     """Return whether this process was forked after the plugin was imported, so that it may start no threads."""
     return os.getpid() != _parent
+
+
+class ColumnReader:
+    """A column of strings, or of lists of them. Many values at a time are faster, but need polars' threads, which a
+    forked process lacks, so that it would wait forever."""
+
+    def __init__(self, values: pl.Series) -> None:
+        self._values = values
+        get = (lambda row: values[row].to_list()) if values.dtype.is_nested() else values.__getitem__
+        self.get = lru_cache(KEPT_STRINGS)(get)
+
+    def list(self, rows: np.ndarray) -> list[Any]:
+        """List the values of rows."""
+        if len(rows) < FEW or is_forked():
+            return [*map(self.get, rows.tolist())]
+        values: list[Any] = self._values.gather(rows).to_list()
+        return values
 
 
 @cache

@@ -6,7 +6,7 @@ The file is made by `python -m spacy project run bridge projects/open_terminolog
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -16,8 +16,8 @@ import numpy as np
 from safetensors.numpy import load_file
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..forking import kept_property
-from ..ragged import find_places
+from ..forking import ColumnReader, kept_property
+from ..ragged import count_offsets, find_places, list_owners, make_offsets, split_lists, take_lists
 from ..semantic_types import find_kind
 from ..text import CACHED
 from .bags import ANY_ABNORMALITY, read_lists
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from ..terminology.table import Terminology
 
 FILE = Path(__file__).parent / "bridge.safetensors"
-NOWHERE: frozenset[int] = frozenset()
 # Of keys and hashes of words, the file has the first bits.
 SHIFT = np.uint64(32)
+# Bits of a concept of the bridge in a pair.
+PAIR = 32
 # Concepts whose facts are remembered. When there are more, they are looked up again.
 KEPT_CONCEPTS = 1 << 18
 
@@ -54,12 +55,17 @@ class Bridge:
 
     def find(self, keys: np.ndarray) -> list[frozenset[int]]:
         """Find the concepts that have a name with each key."""
+        clusters, offsets = self.list_clusters(keys)
+        return [frozenset(of_key) for of_key in split_lists(clusters, offsets)]
+
+    def list_clusters(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """List the concepts that have a name with each key, and the offsets of those of each."""
         short = (keys >> SHIFT).astype(np.uint32)
-        first, last = (np.searchsorted(self.keys, short, side=side).tolist() for side in ("left", "right"))
-        return [
-            frozenset(self.clusters[start:end].tolist()) if start < end and key else NOWHERE
-            for key, start, end in zip(keys.tolist(), first, last, strict=True)
-        ]
+        first, last = (np.searchsorted(self.keys, short, side=side) for side in ("left", "right"))
+        # A text without words has the key 0.
+        offsets = make_offsets(np.where(keys > 0, last - first, 0))
+        places = np.arange(offsets[-1]) + (first - offsets[:-1])[list_owners(offsets)]
+        return self.clusters[places], offsets
 
     def contradicts(self, mention: str, name: str) -> bool:
         """Check if a mention contradicts a name, also by one other word that ontologies use to tell siblings apart."""
@@ -132,8 +138,8 @@ def _classify(word: str) -> int:
 class BridgedConcept(NamedTuple):
     """What is known of a concept of a terminology."""
 
-    keys: frozenset[int]  # of its names
-    clusters: frozenset[int]  # the concepts of the bridge that most of its names are of
+    keys: Sequence[int]  # of its names
+    clusters: Sequence[int]  # the concepts of the bridge that most of its names are of
     size: float  # the logarithm of 1 + the descendants of the largest of these
     thing: int  # a number, the same for concepts of one kind whose canonical names have the same words
 
@@ -142,43 +148,46 @@ class BridgedTerminology:
     """The concepts of a terminology in the bridge, looked up once for each concept as candidates come."""
 
     def __init__(self, terminology: Terminology, bridge: Bridge) -> None:
-        self.bridge, self._offsets = bridge, terminology.name_offsets
-        self._names, self._canonical_names = terminology.names["name"], terminology.concepts["canonical_name"]
-        self._types = terminology.concepts["types"]
+        self.bridge, self._offsets, concepts = bridge, terminology.name_offsets, terminology.concepts
+        self._names, self._canonical_names, self._types = map(
+            ColumnReader, (terminology.names["name"], concepts["canonical_name"], concepts["types"])
+        )
         self._known: dict[int, BridgedConcept] = {}
 
     def look_up(self, concepts: Iterable[int]) -> dict[int, BridgedConcept]:
         """Look up concepts by their rows."""
         wanted = [*dict.fromkeys(concepts)]
         known = self._known if len(self._known) < KEPT_CONCEPTS else {}
-        missing = [concept for concept in wanted if concept not in known]
-        # Threads may look up the same ones; what they find is equal.
-        known = self._known = {**known, **self._read(missing)} if missing else known
+        if missing := [concept for concept in wanted if concept not in known]:
+            # Threads may look up the same ones; what they find is equal.
+            known.update(self._read(np.array(missing, dtype=np.int64)))
+            self._known = known
         return {concept: known[concept] for concept in wanted}
 
-    def _read(self, concepts: Sequence[int]) -> dict[int, BridgedConcept]:
-        names, offsets = self._names, self._offsets
+    def _read(self, concepts: np.ndarray) -> Iterator[tuple[int, BridgedConcept]]:
+        rows, offsets = take_lists(self._offsets, concepts)
         # The canonical name counts twice.
-        texts = [
-            [self._canonical_names[concept], *(names[row] for row in range(*offsets[concept : concept + 2].tolist()))]
-            for concept in concepts
-        ]
-        keys = make_keys([text for of_concept in texts for text in of_concept])
-        of_name = zip(keys.tolist(), self.bridge.find(keys), strict=True)
-        return {
-            concept: self._describe(concept, [next(of_name) for _ in of_concept])
-            for concept, of_concept in zip(concepts, texts, strict=True)
-        }
-
-    def _describe(self, concept: int, of_names: Sequence[tuple[int, frozenset[int]]]) -> BridgedConcept:
-        votes: dict[int, int] = {}
-        for _, clusters in of_names:
-            for cluster in clusters:
-                votes[cluster] = votes.get(cluster, 0) + 1
-        most = max(votes.values(), default=0)
-        kept = frozenset(cluster for cluster, n in votes.items() if 2 * n >= most)
-        size = max((int(self.bridge.sizes[cluster]) for cluster in kept), default=0)
-        keys, canonical = frozenset(key for key, _ in of_names if key), of_names[0][0]
-        kind = hash_string(find_kind(self._types[concept].to_list()))
-        thing = (canonical + kind) % (1 << 63) if canonical else concept
-        return BridgedConcept(keys, kept, float(np.log1p(size)), thing)
+        keys = make_keys([*self._canonical_names.list(concepts), *self._names.list(rows)])
+        canonical, owners = keys[: len(concepts)].tolist(), np.append(np.arange(len(concepts)), list_owners(offsets))
+        # How many names of each concept are of each concept of the bridge, and which of these have most.
+        clusters, of_name = self.bridge.list_clusters(keys)
+        pairs, votes = np.unique(owners[list_owners(of_name)] << PAIR | clusters, return_counts=True)
+        most = np.zeros(len(concepts), dtype=np.int64)
+        np.maximum.at(most, pairs >> PAIR, votes)
+        pairs = pairs[2 * votes >= most[pairs >> PAIR]]
+        owner, clusters = pairs >> PAIR, pairs & ((1 << PAIR) - 1)
+        sizes = np.zeros(len(concepts))
+        np.maximum.at(sizes, owner, self.bridge.sizes[clusters])
+        order = np.argsort(owners, kind="stable")
+        order = order[keys[order] > 0]
+        columns = (
+            concepts.tolist(),
+            split_lists(keys[order], count_offsets(owners[order], len(concepts))),
+            split_lists(clusters, count_offsets(owner, len(concepts))),
+            np.log1p(sizes).tolist(),
+            canonical,
+            self._types.list(concepts),
+        )
+        for concept, of_names, kept, size, key, types in zip(*columns, strict=True):
+            thing = (key + hash_string(find_kind(types))) % (1 << 63) if key else concept
+            yield concept, BridgedConcept(tuple(of_names), tuple(kept), size, thing)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..abbreviations.component import is_initialism, is_short_form
+from ..forking import ColumnReader
 from ..ragged import make_offsets
 from .memory import ANNOTATIONS, Remembered
 from .network import Features, Lists, compute_columns
@@ -142,12 +143,10 @@ class ConceptFacts:
         # Not at the top, because spaCy imports this module whenever it makes a pipeline.
         from ..lexicon.bridge import BridgedTerminology, get_bridge
 
-        self._retriever = retriever
-        # Columns, because getting one from the table takes longer than reading a value.
         columns = retriever.terminology.concepts
-        self._canonical_names, self._parents, self._types = (
-            columns[name] for name in ("canonical_name", "parents", "types")
-        )
+        self._names, self._canonical_names = ColumnReader(retriever.names), ColumnReader(columns["canonical_name"])
+        # Columns, because getting one from the table takes longer than reading a value.
+        self._parents, self._types = columns["parents"], columns["types"]
         self._offsets = retriever.terminology.name_offsets
         # Zero for what has not been looked up, else one more.
         self._counts = np.zeros((len(columns), 2), dtype=np.int32)
@@ -164,8 +163,9 @@ class ConceptFacts:
 
     def list_names(self, keys: np.ndarray) -> list[str]:
         """List names by their rows, or by the complements (~) of concepts' rows for canonical names."""
-        names, canonical_names = self._retriever.names, self._canonical_names
-        return [names[key] if key >= 0 else canonical_names[~key] for key in keys.tolist()]
+        is_name = keys >= 0
+        names, canonical = iter(self._names.list(keys[is_name])), iter(self._canonical_names.list(~keys[~is_name]))
+        return [next(names if of_name else canonical) for of_name in is_name.tolist()]
 
     def compute_prior(self, found: Candidates, scores: np.ndarray) -> dict[str, np.ndarray]:
         """Compute what decides before training."""

@@ -134,7 +134,7 @@ def _consult(
         of_concept = facts[concept]
         size[row], thing[row] = of_concept.size, of_concept.thing
         is_named[row] = key_of[mention] in of_concept.keys
-        bridge[row] = is_named[row] or not of_concept.clusters.isdisjoint(of_mention[mention])
+        bridge[row] = is_named[row] or not of_mention[mention].isdisjoint(of_concept.clusters)
     # Names with the words of the mention have its key, unless another form of it has found them, or they have "type".
     rows = np.flatnonzero(is_near & ((is_named > 0) | (found.form > 0) | has_marks))
     pairs = zip(lists.mention[rows].tolist(), found.form[rows].tolist(), list_names(rows), strict=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter
 from ..files import OtherFormatError, fill_folder, hash_file, read_manifest, save_array, write_manifest
-from ..forking import is_forked, kept_property
+from ..forking import KEPT_STRINGS, ColumnReader, kept_property
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, read_index, warn_of_memory
 from ..lexicon.bags import BagTable
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
@@ -33,8 +33,6 @@ from .encoding import (
 from .filters import Allowed, FilterTable, get_effort, grow_while_cheap
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ..encoder.shim import EncoderShim
     from ..terminology.table import Terminology
 
@@ -45,10 +43,6 @@ TABLE_ARRAYS = tuple(f"writing_{name}" for name in NameTable._fields[1:])
 # Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
-# Concepts and names whose strings are remembered.
-KEPT_STRINGS = 1 << 16
-# So few values of a column are read one by one.
-FEW = 64
 # Scores of equal vectors can differ by this much.
 TIE = 10.0**-DIGITS
 # A name that is written like the mention has its vector, and even in half precision a higher cosine than this.
@@ -460,23 +454,6 @@ class Retriever:
         # A copy can apply its filters itself.
         rows = self.offsets, self.name_rows, self.keys
         return Retriever, (self.terminology, self.index, *rows, self.table, self.made_bags)
-
-
-class ColumnReader:
-    """A column of strings, or of lists of them. Many values at a time are faster, but need polars' threads, which a
-    forked process lacks, so that it would wait forever."""
-
-    def __init__(self, values: pl.Series) -> None:
-        self._values = values
-        get = (lambda row: values[row].to_list()) if values.dtype.is_nested() else values.__getitem__
-        self.get = lru_cache(KEPT_STRINGS)(get)
-
-    def list(self, rows: np.ndarray) -> list[Any]:
-        """List the values of rows."""
-        if len(rows) < FEW or is_forked():
-            return [*map(self.get, rows.tolist())]
-        values: list[Any] = self._values.gather(rows).to_list()
-        return values
 
 
 def make_empty(texts: Sequence[str]) -> Candidates:
