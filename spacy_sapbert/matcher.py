@@ -333,6 +333,8 @@ class FixedMatcher:
         # All values, so that a misspelled type does not mean a label that no name gets.
         filters.check_settings(own, settings.label_types)
         self._label_types = {label: filters.find_types(types) for label, types in settings.label_types.items()}
+        # The headings are English, as are the lists of words.
+        self._hides_headings = bags.language.has_lists
         self._finder = NameFinder(
             bags,
             terminology,
@@ -348,8 +350,7 @@ class FixedMatcher:
         """Find names, which may overlap, in each of several documents."""
         # As `doc.text`, in half the time.
         written = [doc.text_with_ws for doc in docs]
-        plain = map(write_plainly, written)
-        texts = [hide_headings(text) if doc.lang_ == "en" else text for doc, text in zip(docs, plain, strict=True)]
+        texts = [hide_headings(text) if self._hides_headings else text for text in map(write_plainly, written)]
         brackets = [(n, *found.span()) for n, text in enumerate(texts) for found in _BRACKET.finditer(text)]
         around = [(n, max(start - REACH, 0), start, end) for n, start, end in brackets]
         defined = [abbreviations_by_start(doc) if self.settings.abbreviations else {} for doc in docs]
