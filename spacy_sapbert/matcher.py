@@ -40,8 +40,8 @@ KEPT = 1 << 16
 # Before a name, and behind it, these stand for something else: "non-Hodgkin lymphoma", "seizure-free".
 _OPPOSITE = re.compile(r"\b(?:(?:non|anti)[\s\-‐‑–]*|pre[\-‐‑–])$", re.IGNORECASE)
 _FREE = re.compile(r"[\-‐‑–]free\b", re.IGNORECASE)
-# Behind an adjective: "oral hypoglycemic agents" are no hypoglycemia.
-_REMEDY = re.compile(r"\s+(?:agent|drug|medication)s?\b", re.IGNORECASE)
+# Behind an adjective: "oral hypoglycemic agents" are no hypoglycemia, and "hypertonic saline" is no hypertonia.
+_REMEDY = re.compile(r"\s+(?:agent|drug|medication|saline|solution|fluid)s?\b", re.IGNORECASE)
 # A letter with a full stop, which spaCy leaves together.
 _DOTTED = re.compile(r"(?<![^\W_])[^\W\d_]\.")
 # A short form inside a name, "breast (BRCA) cancer", and the characters around it in which the name may be.
@@ -136,9 +136,10 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
     """Find the names of a linker's terminology in texts, for pipelines without an entity recogniser.
 
     Sets `doc.ents`, or a group of `doc.spans`, and `span._.match`, which says how each was found: "exact", "form"
-    (another case, number, spelling or order), "classes" (words that stand for those of the name), "coordination"
-    ("hand deformities" in "hand and foot deformities"; `span._.match_pieces` has its pieces) or "definition" (a short
-    form that the document defines). The linker takes over the concepts of what was found.
+    (another case, number, spelling or order), "classes" (words that stand for those of the name), "derived" ("drowsy"
+    for "drowsiness", "short of breath" for "shortness of breath"), "coordination" ("hand deformities" in "hand and foot
+    deformities"; `span._.match_pieces` has its pieces) or "definition" (a short form that the document defines). The
+    linker takes over the concepts of what was found.
     """
 
     settings_class = MatcherSettings
@@ -431,7 +432,7 @@ class FixedMatcher:
 def _is_other(text: str, hit: Hit) -> bool:
     """Check if the words around a mention change its meaning."""
     is_opposite = _OPPOSITE.search(text, max(hit.start - 6, 0), hit.start) or _FREE.match(text, hit.end)
-    return bool(is_opposite or (hit.how == "classes" and _REMEDY.match(text, hit.end)))
+    return bool(is_opposite or (hit.how in ("classes", "derived") and _REMEDY.match(text, hit.end)))
 
 
 def _list_heads(long_form: str) -> tuple[tuple[str, float], ...]:

@@ -199,7 +199,7 @@ _BRITISH = {
     **{"coelia": "celia", "(?<=[pc])aed(?=i|o)": "ed", "gynaec": "gynec", "an?aesth": "anesth", "(?<=[fc])aec": "ec"},
     **{"aetio": "etio", "sulph": "sulf", "(?<=[abdilmv])our(?=s?$|al|ed|less)": "or", "(?<=[bt])re(?=s?$)": "er"},
     **{"(?<=[clmnrt])is(?=ation|ed$|ing$)": "iz", "lyse(?=[ds]?$)": "lyze", "aluminium": "aluminum"},
-    **{"^leuc(?=[ao])": "leuk", "phaeo": "pheo", "paraesth": "paresth", "^naev": "nev"},
+    **{"^leuc(?=[ao])": "leuk", "phaeo": "pheo", "paraesth": "paresth", "^naev": "nev", "melaen": "melen"},
 }
 # But for the tilde of "ñ", which makes another letter: "año" is not "ano".
 _ACCENTS = re.compile("(?<=[a-z])(?!(?<=n)\u0303)[\u0300-\u036f]+")

@@ -197,8 +197,9 @@ def test_short_forms_of_names_are_found_where_the_document_defines_them(make_mat
         ("Memory loss (LM). LM", [("Memory loss", "exact"), ("LM", "definition"), ("LM", "definition")]),
         ("the von Hippel-Lindau (VHL) gene", [("VHL", "definition")]),
         ("the central line (CL)", []),
-        # An adjective, and what three sources have for one concept.
-        ("hypertensive, with nephropathy", [("hypertensive", "classes"), ("nephropathy", "classes")]),
+        # Adjectives, however short, and what three sources have for one concept.
+        ("hypertensive, with nephropathy", [("hypertensive", "derived"), ("nephropathy", "classes")]),
+        ("obese, lost weight", [("lost weight", "derived"), ("obese", "derived")]),
         ("iron deficient", [("iron deficient", "form")]),
         # What is coordinated has to be what the name is, and no name by itself.
         ("losses, or no hearing", []),
@@ -210,14 +211,14 @@ def test_short_forms_of_names_are_found_where_the_document_defines_them(make_mat
         ("deformity of foot pain, deformity of the foot", [("deformity of the foot", "form")]),
         # Other words around a name, and lines of lists.
         ("non-hypertension (NHT). NHT, pre-hypertension, hypertension-free", []),
-        ("antihypertensive, hypertensive agents", []),
+        ("antihypertensive, hypertensive agents, hypertonic saline", []),
         ("memory\nloss; Memory\nLoss; memory\n- loss; memory\tloss", [("memory\nloss", "form")]),
     ],
 )
 def test_what_is_found_says_how(make_matching, text, expected):
     names = ["hand deformity", "foot deformities", "hearing loss", "memory loss", "cyst, renal", "breast cancer"]
     names += ["von Hippel-Lindau disease", "hypertension", "kidney disease", "iron deficiency", "memory disease"]
-    names += ["hypertension disease", "central line disease"]
+    names += ["hypertension disease", "central line disease", "obesity", "weight loss", "hypertonia"]
     nlp = use_names(make_matching(matches="longest+", spans_key="names"), names)
     nlp.get_pipe("sapbert_linker").add_names([("C0000002", "hearing impairment")])
     doc = nlp(text)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from itertools import chain, combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,12 +38,17 @@ CHUNK = 8192
 GENERIC_SHARE, LEAST_GENERIC = 0.02, 20
 # What any word for an abnormality is, where it says what a name is: "heart defect" is "heart malformation".
 ANY_ABNORMALITY = np.uint64(hash_string("any abnormality"))
-# Adjectives of names of one word: "hypertensive", "epileptic", "anemic". Others, as "aggressive" and "ophthalmic", mean
-# something else too often.
+# Adjectives of names of one word that say how somebody is: "hypertensive", "epileptic", "anemic". Others mean something
+# else too often, as "aggressive" and "ophthalmic", or say what tissue is like, as "hyperplastic" and "necrotic".
 _ADJECTIVES = {
     **{"tension": "tensive", "psy": "ptic", "plegia": "plegic", "cardia": "cardic", "rhythmia": "rhythmic"},
-    **{"emia": "emic", "penia": "penic", "phrenia": "phrenic", "uria": "uric", "xia": "xic"},
+    **{"emia": "emic", "penia": "penic", "phrenia": "phrenic", "uria": "uric", "xia": "xic", "osis": "otic"},
+    **{"paresis": "paretic", "tonia": "tonic", "phobia": "phobic", "edema": "edematous", "kinesia": "kinetic"},
+    **{"pnea": "pneic", "cephaly": "cephalic", "thermia": "thermic", "thyroidism": "thyroid", "gonadism": "gonadal"},
+    **{"megaly": "megalic", "embolism": "embolic", "arthria": "arthric", "phasia": "phasic", "algia": "algic"},
+    **{"rrhea": "rrheic", "somnia": "somniac", "phonia": "phonic", "phagia": "phagic"},
 }
+_OTHER_MEANINGS = frozenset("fibrotic hydrophobic narcotic necrotic sclerotic stenotic".split())
 _WITH_ADJECTIVE = f"(?i)^[a-z]{{2,}}(?:{'|'.join(_ADJECTIVES)})$"
 # "hand and foot deformities", "deformities of hand and foot": words of each part, and items of a list.
 MOST_JOINED, MOST_ITEMS = 3, 4
@@ -74,13 +80,14 @@ class BagTable(NamedTuple):
     other_rows: np.ndarray  # of names with other words for the whole, sorted
     other_offsets: np.ndarray  # where the words of each start
     other_words: np.ndarray
+    other_is_derived: np.ndarray  # whether they are derived from the name
 
     @classmethod
     def of(cls, terminology: Terminology) -> BagTable:
         """Make the table of a terminology, with the lists that come with the package for its language."""
         names, kept = terminology.names, list_canonical_words(terminology)
         language = find_language(names["language"])
-        lists = read_lists() if language.has_lists else ([], [])
+        lists = read_lists() if language.has_lists else ([], [], [])
         return cls.build(names["name"], terminology.name_concept, *lists, kept, language)
 
     @classmethod
@@ -90,22 +97,25 @@ class BagTable(NamedTuple):
         concept: np.ndarray,
         pairs: Iterable[Sequence[str]],
         synonyms: Iterable[Sequence[str]] = (),
+        derived: Iterable[Sequence[str]] = (),
         canonical_names: Iterable[str] = (),
         language: Language = ENGLISH,
     ) -> BagTable:
-        """Make the table of names, given the concept of each, pairs of words that may stand for one another, and names
-        that do. Canonical names stay names even if they are a word that many concepts have in their names."""
+        """Make the table of names, given the concept of each, pairs of words that may stand for one another, names that
+        do, and names with what is derived from them. Canonical names stay names even if they are a word that many
+        concepts have in their names."""
         of_names = read_names(names, language)
         spell = make_speller(names, of_names)
         members, classes = learn_classes(of_names.hashes, of_names.reading, concept[of_names.name], spell, pairs)
         generic = _find_generic(of_names, concept, canonical_names)
         _say_dropped(generic, of_names, spell)
-        others = _find_others(names, concept, _find_bags(of_names, concept), synonyms, language)
-        rows = np.array([row for row, _ in others], dtype=np.uint32)
-        offsets = make_offsets([len(words) for _, words in others])
-        words = np.array([word for _, words in others for word in words], dtype=np.uint64)
+        others = _find_others(names, concept, _index_bags(of_names, concept), synonyms, derived, language)
+        rows = np.array([row for row, _, _ in others], dtype=np.uint32)
+        offsets = make_offsets([len(words) for _, words, _ in others])
+        words = np.array([word for _, words, _ in others for word in words], dtype=np.uint64)
+        is_derived = np.array([is_derived for *_, is_derived in others], dtype=bool)
         none, vocabulary = np.empty(0, dtype=np.uint64), np.unique(of_names.hashes)
-        table = cls(language, none, none, none, members, classes, vocabulary, generic, rows, offsets, words)
+        table = cls(language, none, none, none, members, classes, vocabulary, generic, rows, offsets, words, is_derived)
         return table._with_keys(of_names.extended(words, list_owners(offsets), rows))
 
     def _with_keys(self, readings: NameReadings) -> BagTable:
@@ -148,11 +158,12 @@ class BagTable(NamedTuple):
         """Return the names of an entry."""
         return self.rows[self.offsets[entry] : self.offsets[entry + 1]]
 
-    def others_of(self, row: int) -> list[tuple[int, ...]]:
-        """Return the other words for a name."""
+    def others_of(self, row: int) -> list[tuple[tuple[int, ...], bool]]:
+        """Return the other words for a name, and whether they are derived from it."""
         first, last = np.searchsorted(self.other_rows, [row, row + 1]).tolist()
-        bounds = self.other_offsets[first : last + 1].tolist()
-        return [tuple(self.other_words[start:end].tolist()) for start, end in pairwise(bounds)]
+        bounds = pairwise(self.other_offsets[first : last + 1].tolist())
+        words = [tuple(self.other_words[start:end].tolist()) for start, end in bounds]
+        return [*zip(words, self.other_is_derived[first:last].tolist(), strict=True)]
 
     def classify(self, hashes: np.ndarray) -> np.ndarray:
         """Put the word that stands for its class in place of each word."""
@@ -271,48 +282,63 @@ def read_names(names: pl.Series, language: Language = ENGLISH) -> NameReadings:
     return first.extended(hashes[kept], (np.cumsum(is_other) - 1)[place[kept]], hyphened[is_other])
 
 
-def _find_bags(of_names: NameReadings, concept: np.ndarray) -> dict[int, int]:
-    """Find the first name with each bag of words as they are, or -1 if several concepts have it."""
+def _index_bags(of_names: NameReadings, concept: np.ndarray) -> Callable[[tuple[int, ...]], list[int]]:
+    """Make a function that lists the names with a bag of words as they are: the first one of each concept."""
     sums, name = of_names.add_up(of_names.hashes), of_names.name
-    order = np.lexsort((name, concept[name], sums))
+    order = np.lexsort((-name, concept[name], sums))
     sums, rows = sums[order], name[order]
-    first = np.flatnonzero(np.diff(sums, prepend=~sums[:1]))
-    is_one = concept[rows[first]] == concept[rows[np.append(first, len(sums))[1:] - 1]]
-    return dict(zip(sums[first].tolist(), np.where(is_one, rows[first], -1).tolist(), strict=True))
+
+    def list_rows(words: tuple[int, ...]) -> list[int]:
+        key = np.uint64(sum(words) % (1 << 64))
+        found = rows[np.searchsorted(sums, key) : np.searchsorted(sums, key, side="right")]
+        return [*dict(zip(concept[found].tolist(), found.tolist(), strict=True)).values()]
+
+    return list_rows
 
 
 def _find_others(
-    names: pl.Series, concept: np.ndarray, known: dict[int, int], synonyms: Iterable[Sequence[str]], language: Language
-) -> list[tuple[int, tuple[int, ...]]]:
-    """Find other words for names, unless these words are a name: adjectives, and synonyms of those of one concept."""
+    names: pl.Series,
+    concept: np.ndarray,
+    list_rows: Callable[[tuple[int, ...]], list[int]],
+    synonyms: Iterable[Sequence[str]],
+    derived: Iterable[Sequence[str]],
+    language: Language,
+) -> list[tuple[int, tuple[int, ...], bool]]:
+    """Find other words for names, unless these words are a name: synonyms of those of one concept, and what is derived
+    from names."""
+
+    def hash_all(texts: Sequence[str]) -> list[tuple[int, ...]]:
+        return [_hash_words(text, language) for text in texts]
+
     nouns = _find_matching(names, _WITH_ADJECTIVE).tolist() if language.has_lists else []
-    found: dict[tuple[int, ...], set[int]] = {
-        _hash_words(_make_adjective(names[row]), language): {row} for row in nouns
-    }
-    for group in synonyms:
-        words = [_hash_words(name, language) for name in group]
-        rows = {row for row in map(known.get, map(_add_up, words)) if row is not None and row >= 0}
+    adjectives = ((names[row], *_list_adjectives(names[row])) for row in nouns)
+    from_names: dict[tuple[int, ...], list[int]] = {}
+    for name, *others in map(hash_all, chain(derived, adjectives)):
+        for words in others:
+            from_names[words] = from_names.get(words) or list_rows(name)
+    of_groups: dict[tuple[int, ...], set[int]] = defaultdict(set)
+    for bags in map(hash_all, synonyms):
+        rows = {rows[0] for rows in map(list_rows, bags) if len(rows) == 1}
         if len({concept[row] for row in rows}) == 1:
-            for of_name in words:
-                found.setdefault(of_name, set()).add(min(rows))
+            for words in bags:
+                of_groups[words].add(min(rows))
+    same = {words: [min(rows)] for words, rows in of_groups.items() if len({concept[row] for row in rows}) == 1}
     return sorted(
-        (min(rows), words)
-        for words, rows in found.items()
-        if _add_up(words) not in known and len({concept[row] for row in rows}) == 1
+        (row, words, words not in same)
+        for words, rows in {**from_names, **same}.items()
+        if not list_rows(words)
+        for row in rows
     )
-
-
-def _add_up(words: tuple[int, ...]) -> int:
-    return sum(words) % (1 << 64)
 
 
 def _hash_words(name: str, language: Language) -> tuple[int, ...]:
     return tuple(read(name, None, language).hashes.tolist())
 
 
-def _make_adjective(noun: str) -> str:
-    ending = next(ending for ending in _ADJECTIVES if noun.lower().endswith(ending))
-    return noun[: -len(ending)] + _ADJECTIVES[ending]
+def _list_adjectives(noun: str) -> list[str]:
+    noun = noun.lower()
+    made = (noun.removesuffix(ending) + _ADJECTIVES[ending] for ending in _ADJECTIVES if noun.endswith(ending))
+    return [word for word in made if word not in _OTHER_MEANINGS]
 
 
 def make_speller(names: pl.Series, of_names: NameReadings) -> Callable[[int], str]:
@@ -382,10 +408,15 @@ def list_canonical_words(terminology: Terminology) -> list[str]:
     return [name for id_, above, name in of_concepts if " " not in name and (above or id_ not in with_children)]
 
 
-def read_lists() -> tuple[list[list[str]], list[list[str]]]:
-    """Read the lists that come with the package: pairs of words, and the synonyms of each of many concepts."""
-    pairs, synonyms = (
-        [line.split("\t") for line in (FOLDER / name).read_text(encoding="utf8").splitlines() if line[0] != "#"]
-        for name in ("word_pairs.txt", "synonyms.txt")
-    )
-    return pairs, synonyms
+def read_lists() -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
+    """Read the lists that come with the package for English: pairs of words, the synonyms of each of many concepts, and
+    names with what is derived from them."""
+    groups = (map(list, combinations(group, 2)) for group in read_list("word_groups.txt"))
+    pairs = [*read_list("word_pairs.txt"), *chain.from_iterable(groups)]
+    return pairs, read_list("synonyms.txt"), read_list("derived_words.txt")
+
+
+def read_list(name: str) -> list[list[str]]:
+    """Read a list that comes with the package: what stands on each line."""
+    lines = (FOLDER / name).read_text(encoding="utf8").splitlines()
+    return [line.split("\t") for line in lines if line[0] != "#"]

@@ -20,7 +20,7 @@ from ..forking import ColumnReader, kept_property
 from ..ragged import count_offsets, find_places, list_owners, make_offsets, split_lists, take_lists
 from ..semantic_types import find_kind
 from ..text import CACHED
-from .bags import ANY_ABNORMALITY, read_lists
+from .bags import ANY_ABNORMALITY, read_list
 from .classes import GIVEN, join_classes
 from .contradictions import contradicts, list_words
 from .languages import ENGLISH
@@ -106,8 +106,7 @@ def pair_words(first: int, second: int) -> int:
 @cache
 def _get_classes() -> tuple[np.ndarray, np.ndarray]:
     """Get the words of the package's pairs, sorted, and the word that stands for the class of each."""
-    pairs, _ = read_lists()
-    hashes = (sorted(map(hash_string, pair)) for pair in pairs)
+    hashes = (sorted(map(hash_string, pair)) for pair in read_list("word_pairs.txt"))
     class_of = sorted(join_classes({(first, second): GIVEN for first, second in hashes}).items())
     words, classes = np.array(class_of, dtype=np.uint64).T
     return words, classes

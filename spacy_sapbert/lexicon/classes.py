@@ -44,7 +44,7 @@ def learn_classes(
         first, second = sorted(map(hash_string, words))
         n_same, n_both = counts.get((first, second), (0, 0))
         if n_same >= LEAST_SHARE * n_both:
-            pairs[first, second] = max(pairs.get((first, second), 0), GIVEN)
+            pairs[first, second] = pairs.get((first, second), 0) + GIVEN
     class_of = sorted(join_classes(pairs).items())
     return tuple(np.array([row[k] for row in class_of], dtype=np.uint64) for k in (0, 1))  # type: ignore[return-value]
 

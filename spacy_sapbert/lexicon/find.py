@@ -80,6 +80,7 @@ class Choice(NamedTuple):
     rows: tuple[int, ...]
     n_same: int  # words that are in the text as they are
     in_order: bool
+    is_derived: bool  # whether the text has words that are derived from them
 
 
 class _ReadText:
@@ -219,7 +220,7 @@ class NameFinder:
 
     def _name_way(self, choice: Choice, n_words: int, is_joined: bool, text: str) -> str:
         if is_joined or choice.n_same < n_words:
-            return "coordination" if is_joined else "classes"
+            return "coordination" if is_joined else "derived" if choice.is_derived else "classes"
         return "exact" if text.lower() in (self._name_column[row].lower() for row in choice.rows) else "form"
 
     def _drop_joined(self, hits: list[Hit]) -> list[Hit]:
@@ -245,12 +246,15 @@ class NameFinder:
         if len(words) == 1 and words[0] in self._generic:
             return None
         counted = Counter(words)
-        best = 0 if len(words) == 1 else -1, True, False
+        best, is_derived = (0 if len(words) == 1 else -1, True, False), False
         chosen: list[int] = []
         rows = self._table.rows_of(entry)
         for row in rows[self._allowed[rows]].tolist():
             for name in self._read_name(row):
                 n_same = sum((counted & name.counted).values())
+                # A name is in several bags, other words for it are in one.
+                if not name.is_own and name.counted != counted:
+                    continue
                 fit = n_same, name.words == words, name.is_own
                 # Over commas and "and", a name has to go on as the text does.
                 if fit < best or (crossed[0] and (name.words != words or name.crossed != crossed)):
@@ -259,12 +263,13 @@ class NameFinder:
                     continue
                 if fixed is not None and fixed not in name.counted:
                     continue
-                if short and n_same == len(words) and own_case_forms(short).isdisjoint(self._get_forms(row)):
+                needs_case = short and name.is_own and n_same == len(words)
+                if needs_case and own_case_forms(short).isdisjoint(self._get_forms(row)):
                     continue
                 chosen = [*chosen, row] if fit == best else [row]
-                best = fit
+                best, is_derived = fit, name.is_derived
         n_same, in_order, is_own = best
-        return Choice(self._order(chosen), n_same if is_own else 0, in_order) if chosen else None
+        return Choice(self._order(chosen), n_same if is_own else 0, in_order, is_derived) if chosen else None
 
     def _stand_for(self, word: int, other: int) -> bool:
         same_class = self._class_of.get(word, word) == self._class_of.get(other, other)
@@ -277,7 +282,7 @@ class NameFinder:
         return names[: 1 if names[0].words == names[1].words else 2]
 
     def _read_name_at(self, row: int) -> list[_Name]:
-        others = (_Name(words, is_own=False) for words in self._table.others_of(row))
+        others = (_Name(words, is_own=False, is_derived=is_derived) for words, is_derived in self._table.others_of(row))
         return [*self._read_text(self._name_column[row]), *others]
 
     def _get_forms(self, row: int) -> frozenset[str]:
@@ -305,9 +310,15 @@ class _Name:
     """The words of a name, how many commas and "and" are between them, and the word that says what it is."""
 
     def __init__(
-        self, words: tuple[int, ...], crossed: tuple[int, int] = (0, 0), n_head: int = 0, is_own: bool = True
+        self,
+        words: tuple[int, ...],
+        crossed: tuple[int, int] = (0, 0),
+        n_head: int = 0,
+        *,
+        is_own: bool = True,
+        is_derived: bool = False,
     ) -> None:
-        self.words, self.crossed, self.is_own = words, crossed, is_own
+        self.words, self.crossed, self.is_own, self.is_derived = words, crossed, is_own, is_derived
         self.counted = Counter(words)
         self.head = words[n_head - 1] if words else 0
 

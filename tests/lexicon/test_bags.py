@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.lexicon.bags import MOST_WORDS, BagTable, read_lists
+from spacy_sapbert.lexicon.bags import MOST_WORDS, BagTable, _list_adjectives, read_list
 from spacy_sapbert.lexicon.classes import MOST_ALTERNATIVES, count_pairs, join_classes
 from spacy_sapbert.lexicon.reading import read
 from spacy_sapbert.text import normal_words
@@ -152,16 +152,97 @@ def test_all_words_of_a_class_are_pairs():
 
 
 def test_shipped_pairs_are_given_once_and_shipped_synonyms_are_several_names():
-    pairs, groups = read_lists()
+    pairs, groups = read_list("word_pairs.txt"), read_list("synonyms.txt")
     assert len({*map(tuple, pairs)}) == len(pairs) > 3000 and all(first < second for first, second in pairs)
     assert len(groups) > 1000 and all(len({*map(normal_words, names)}) == len(names) > 1 for names in groups)
+
+
+def test_shipped_words_are_not_what_they_are_derived_from_and_stand_in_one_group():
+    derived, groups = read_list("derived_words.txt"), read_list("word_groups.txt")
+    assert len({*map(tuple, derived)}) == len(derived) > 100
+    assert all(len({*map(normal_words, words)}) == len(words) > 1 for words in derived)
+    grouped = [word for group in groups for word in group]
+    assert len({*grouped}) == len(grouped) > 40 and all(len(group) > 1 for group in groups)
+
+
+@pytest.mark.parametrize(
+    "noun, adjectives",
+    [
+        ("Hypertension", ["hypertensive"]),
+        ("epilepsy", ["epileptic"]),
+        ("hemiplegia", ["hemiplegic"]),
+        ("Anemia", ["anemic"]),
+        ("hypoxia", ["hypoxic"]),
+        ("Cyanosis", ["cyanotic"]),
+        ("hypotonia", ["hypotonic"]),
+        ("photophobia", ["photophobic"]),
+        ("lymphedema", ["lymphedematous"]),
+        ("Tachypnea", ["tachypneic"]),
+        ("hypothyroidism", ["hypothyroid"]),
+        ("thromboembolism", ["thromboembolic"]),
+        ("insomnia", ["insomniac"]),
+        # These mean something else, or have no adjective that is safe.
+        ("hydrophobia", []),
+        ("Necrosis", []),
+        ("aggression", []),
+        ("hyperplasia", []),
+    ],
+)
+def test_adjectives_go_by_the_ending(noun, adjectives):
+    assert _list_adjectives(noun) == adjectives
+    assert find(make_table([noun]), " ".join(adjectives)) == adjectives
+
+
+def test_what_is_derived_stands_for_the_first_name_there_is_unless_it_is_a_name():
+    derived = [
+        ["fever", "febrile", "feverish"],
+        ["pyrexia", "febrile", "pyrexial"],
+        ["dyspnea", "short of breath"],
+        ["obesity", "obese"],
+        ["jaundice", "icteric", "jaundiced"],
+        ["scurvy", "scorbutic"],
+    ]
+    names = ["Pyrexia", "fever", "obesity", "obesity", "dyspnea", "jaundice", "icteric", "anemia", "fever"]
+    concept = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8])
+    table = BagTable.build(pl.Series(names), concept, [], derived=derived)
+    others = {row: sorted(table.others_of(row)) for row in range(len(names))}
+    expected = [
+        ["pyrexial", "pyrexic"],
+        ["febrile", "feverish"],
+        ["obese"],
+        ["obese"],
+        ["dyspneic", "short breath"],
+        ["jaundiced"],
+    ]
+    expected += [[], ["anemic"], ["febrile", "feverish"]]
+    # Several concepts may have the name.
+    assert [*others.values()] == [sorted((tuple(read(w).hashes.tolist()), True) for w in row) for row in expected]
+    found = find(table, "jaundiced, short of breath, febrile, icteric, scorbutic, shorts")
+    assert found == ["febrile", "icteric", "jaundiced", "short of breath"]
+
+
+@given(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=6), st.data())
+def test_derived_words_are_those_that_a_loop_lists(names, data):
+    entry = st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=3)
+    derived = data.draw(st.lists(entry, max_size=5))
+    concept = np.arange(len(names))
+    table = BagTable.build(pl.Series(names), concept, [], derived=derived)
+    expected = {}
+    for name, *words in derived:
+        for word in words:
+            if name in names and word not in names:
+                expected.setdefault(word, name)
+    of_rows = [(names[row], words) for row in concept.tolist() for words, _ in table.others_of(row)]
+    assert {words: name for name, words in of_rows} == {
+        tuple(read(word).hashes.tolist()): name for word, name in expected.items()
+    }
 
 
 def test_other_words_for_a_whole_name_are_no_name_of_another_concept():
     synonyms = [["nephropathy", "kidney disease", "renal disease"], ["wasting", "tabes"], ["gout attack", "podagra"]]
     names = [["kidney disease", "renal disease"], "tabes", "wasting", "gout attack", "attack, gout"]
     table = BagTable.build(pl.Series([*names[0], *names[1:]]), np.array([0, 0, 1, 2, 3, 4]), [], synonyms)
-    assert table.others_of(0) == [tuple(read("nephropathy").hashes.tolist())]
+    assert table.others_of(0) == [(tuple(read("nephropathy").hashes.tolist()), False)]
     # What two concepts are called, and what one is called that has another name of the list, stay as they are.
     assert len(table.other_rows) == 1 and find(table, "podagra, nephropathy, wasting") == ["nephropathy", "wasting"]
 

@@ -37,7 +37,9 @@ LISTS = {
     "small words": SMALL_WORDS,
     "general words": short_forms._GENERAL,
     "abnormalities": ENGLISH.abnormalities.split(),
-    "word pairs": [word for pair in bags.read_lists()[0] for word in pair],
+    "word pairs": [word for pair in bags.read_list("word_pairs.txt") for word in pair],
+    "word groups": [word for group in bags.read_list("word_groups.txt") for word in group],
+    "other meanings": bags._OTHER_MEANINGS,
 }
 
 
