@@ -71,7 +71,7 @@ def guess_format(originals: Originals) -> str:
     for ending, name in endings.items():
         found = [file for file in originals.files if file.name.endswith(ending)]
         if found and name == "jsonl":
-            return "jsonl" if b'"mention"' in found[0].read().partition(b"\n")[0] else "prodigy"
+            return "jsonl" if b'"mention' in found[0].read().partition(b"\n")[0] else "prodigy"
         if found:
             return name
     originals.refuse(" or ".join(endings))

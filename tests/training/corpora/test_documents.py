@@ -230,7 +230,8 @@ def test_lines_may_have_whole_texts_with_their_mentions(tmp_path):
     assert found[2:] == [("7", "head ... sore", ["C2"], None, [[2, 25]]), ("8", "gout", ["C3"], None, [])]
     docs = list(make_gold_docs(corpus, "en.dev", spacy.blank("en").make_doc, ExchangeReport()))
     assert [(ent.text, ent.kb_id_) for ent in docs[1].ents] == [("head cold", "C1"), ("sore toes", "NIL")]
-    example = read(tmp_path, "jsonl", {"en.dev.jsonl": TEXT_FORM})[0]
+    none = json.dumps({**line, "doc_id": "0", "mentions": []})
+    example = read(tmp_path, "auto", {"en.dev.jsonl": f"{none}\n{TEXT_FORM}"})[0]
     assert [(one.text, one.ids) for one in example.mentions["en.dev"]] == [("head cold", ["C0009443"])]
 
 
