@@ -138,7 +138,7 @@ def test_what_is_found_in_texts_is_kept_and_counted(files, tmp_path):
     contestants = {"x": Contestant("X", "", "", {})}
     (peer,) = recognise.make_peers(tmp_path, tasks, ids, contestants, Turns({"X": taken}))
     assert (peer["mention_p"], peer["mention_r"], peer["document_f"]) == (0.5, 0.5, 0.5)
-    row = "| X | 2.0 |  | 2 | 50.0/50.0/50.0 | 50.0/50.0/50.0 | 100.0/50.0 | 50.0 | 10 | 5 |"
+    row = "| X | 2.0 |  | 2 | 50.0/50.0/50.0 | 50.0/50.0/50.0 | 100.0/50.0 | 100.0/50.0 | 10 | 5 |"
     assert row in peers.make_table([peer], "abcdef", recognise.show_scores)
     for documents, reason in (("", "which is empty"), (f"a={tmp_path / 'no.spacy'}", "with distinct names")):
         with pytest.raises(ValueError, match=reason):

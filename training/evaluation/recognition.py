@@ -142,7 +142,7 @@ class RecognitionTask(DocumentTask):
         details: dict[str, Any] = {"documents": len(docs), "seconds": round(seconds, 3)}
         details |= {"documents_per_second": round(len(docs) / seconds, 1), "words_per_second": round(words / seconds)}
         details["first_seconds"] = round(first, 3)
-        figures = [*score(golds, founds), *score_overlap(golds, founds, ids)]
+        figures = [*score(golds, founds), *score_overlap(texts, golds, founds, ids)]
         judged = [one for row in zip(linked, golds, strict=True) for one in ids.judge_links(*row, key)]
         if judged:
             confidence, curves = score_confidence(*map(np.array, zip(*judged, strict=True)))
@@ -185,6 +185,10 @@ class ConceptIds:
     def _read_names(self, id_: str) -> frozenset[str]:
         return frozenset(name.lower() for one in self._terminologies if id_ in one for name in one[id_].names)
 
+    def is_name(self, text: str, ids: Collection[str]) -> bool:
+        """Check whether a text is a name of one of the concepts, in upper or lower case."""
+        return any(text.lower() in self._list_names(id_) for id_ in ids)
+
     def knows(self, ids: Collection[str]) -> bool:
         """Check whether a terminology has one of the ids; without a terminology, all ids are known."""
         return any(map(self._list_names, ids)) if self._terminologies else bool(ids)
@@ -219,17 +223,22 @@ class ConceptIds:
         resolved = {(start, end, concept) for start, end, id_ in linked for concept in self.resolve([id_])}
         return {one for one in resolved if self.counts([one[2]])}
 
+    def judge(self, link: tuple[int, int, str], gold: Gold) -> bool | None:
+        """Check whether a link overlaps a gold mention of its concept; None where nobody can tell, as it only overlaps
+        mentions whose concept is not known."""
+        over = [ids for bounds, ids in gold.items() if overlap(bounds, link[:2])]
+        known = [ids for ids in over if self.knows(ids)]
+        return any(self.is_right(link[2], ids) for ids in known) if known or not over else None
+
     def judge_links(self, doc: Doc, gold: Gold, spans_key: str | None = None) -> list[tuple[float, bool]]:
-        """List the probabilities of links, and whether each is right. Links over mentions whose concept is not known
-        are left out: nobody can tell."""
+        """List the probabilities of links, and whether each is right."""
         judged = []
         for span in doc.ents if spans_key is None else doc.spans.get(spans_key, ()):
             probability = get_probability(span)
-            for start, end, id_ in self.keep([(span.start_char, span.end_char, span.kb_id_)]):
-                over = [ids for bounds, ids in gold.items() if overlap(bounds, (start, end))]
-                known = [ids for ids in over if self.knows(ids)]
-                if probability is not None and (known or not over):
-                    judged.append((probability, any(self.is_right(id_, ids) for ids in known)))
+            for link in self.keep([(span.start_char, span.end_char, span.kb_id_)]):
+                is_right = self.judge(link, gold)
+                if probability is not None and is_right is not None:
+                    judged.append((probability, is_right))
         return judged
 
 
@@ -273,21 +282,28 @@ def _count_concepts(gold: Gold, found: Found) -> tuple[int, int, int]:
     return right, len(ids.difference(*wanted)), len(wanted) - right
 
 
-def score_overlap(golds: Sequence[Gold], founds: Sequence[Found], ids: ConceptIds) -> list[Figure]:
+def score_overlap(
+    texts: Sequence[str], golds: Sequence[Gold], founds: Sequence[Found], ids: ConceptIds
+) -> list[Figure]:
     """Compute precision and recall of places, whatever the id, and with gold mentions without a concept: `span_p` and
-    `span_r` (equal bounds), `overlap_p` and `overlap_r`. And `id_r`: gold mentions of concepts that the terminology has
-    that overlap a link which `ConceptIds.is_right`.
+    `span_r` (equal bounds), `overlap_p` and `overlap_r`. And of right links: `id_p`, of those that can be judged;
+    `id_r`, of the gold mentions of known concepts; of these `named_r`, those that are written as a name of their
+    concept, and `other_r`.
     """
-    hits: dict[str, list[bool]] = {key: [] for key in ("span_p", "span_r", "overlap_p", "overlap_r", "id_r")}
-    for gold, found in zip(golds, founds, strict=True):
+    hits: dict[str, list[bool]] = {
+        key: [] for key in ("span_p", "span_r", "overlap_p", "overlap_r", "id_p", "id_r", "named_r", "other_r")
+    }
+    for text, gold, found in zip(texts, golds, founds, strict=True):
         spans = {one[:2] for one in found}
         for key, these, others in (("p", spans, gold.keys()), ("r", gold.keys(), spans)):
             hits[f"span_{key}"] += [one in others for one in these]
             hits[f"overlap_{key}"] += [any(overlap(one, other) for other in others) for one in these]
+        hits["id_p"] += [is_right for one in found if (is_right := ids.judge(one, gold)) is not None]
         for bounds, wanted in gold.items():
             if ids.knows(wanted):
-                over = (one[2] for one in found if overlap(bounds, one[:2]))
-                hits["id_r"].append(any(ids.is_right(id_, wanted) for id_ in over))
+                is_met = any(ids.judge(one, {bounds: wanted}) for one in found)
+                for key in ("id_r", "named_r" if ids.is_name(text[slice(*bounds)], wanted) else "other_r"):
+                    hits[key].append(is_met)
     return [Figure(key, None, sum(each) / max(len(each), 1), len(each)) for key, each in hits.items()]
 
 
@@ -324,22 +340,18 @@ def list_errors(doc: Doc, gold: Gold, found: Found, ids: ConceptIds, system: Doc
     that a link overlaps. With "other bounds", a link and a gold mention of its concept overlap; an "unknown concept" is
     a gold one that the pipeline lacks.
     """
-
-    def name_kind(over: list[tuple[str, frozenset[str]]], kind: str) -> str:
-        if any(ids.is_right(id_, wanted) for id_, wanted in over):
-            return "other bounds"
-        return kind if not over or any(ids.knows(wanted) for _, wanted in over) else "unknown concept"
-
     right = {(start, end) for start, end, id_ in found if id_ in gold.get((start, end), ())}
     wrong = {one for one in found if one[2] not in gold.get(one[:2], ())}
     rows = []
     for one in wrong:
-        over = [(one[2], wanted) for bounds, wanted in gold.items() if overlap(bounds, one[:2])]
-        met = sorted(frozenset().union(*(wanted for _, wanted in over)))
-        rows.append((*one, name_kind(over, "wrong concept" if over else "false positive"), met))
+        met = [wanted for bounds, wanted in gold.items() if overlap(bounds, one[:2])]
+        kinds = {True: "other bounds", None: "unknown concept", False: "wrong concept" if met else "false positive"}
+        rows.append((*one, kinds[ids.judge(one, gold)], sorted(frozenset().union(*met))))
     for bounds in gold.keys() - right - {one[:2] for one in wrong}:
-        over = [(one[2], gold[bounds]) for one in found if overlap(bounds, one[:2])]
-        rows += [(*bounds, "", name_kind(over, "false negative"), sorted(gold[bounds]))] if gold[bounds] else []
+        if gold[bounds]:
+            judged = {ids.judge(one, {bounds: gold[bounds]}) for one in found}
+            kind = "unknown concept" if None in judged else "false negative"
+            rows.append((*bounds, "", "other bounds" if True in judged else kind, sorted(gold[bounds])))
     return [
         {
             "kind": kind,

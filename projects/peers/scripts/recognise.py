@@ -76,7 +76,7 @@ def make_peers(
             docs = task.read()
             founds = [ids.keep((start, end, id_) for start, end, id_ in found) for found in kept[task_name]]
             golds = [ids.read_gold(doc) for doc in docs]
-            scores = [*score(golds, founds), *score_overlap(golds, founds, ids)]
+            scores = [*score(golds, founds), *score_overlap([doc.text for doc in docs], golds, founds, ids)]
             figures = {figure.metric: figure.value for figure in scores}
             first = measured.figures(name).get(f"first {task_name}")
             words = sum(len(doc.text.split()) for doc in docs)
@@ -96,7 +96,7 @@ def make_peers(
 
 def show_scores(peer: dict[str, Any]) -> list[str]:
     """Fill the columns of a task."""
-    levels = {"mention": "prf", "document": "prf", "overlap": "pr", "id": "r"}
+    levels = {"mention": "prf", "document": "prf", "overlap": "pr", "id": "pr"}
     scores = ["/".join(f"{100 * peer[f'{level}_{what}']:.1f}" for what in all_) for level, all_ in levels.items()]
     return [*scores, *(f"{peer[key] or 0:,.0f}" for key in ("words_per_second", "words_per_second_after_loading"))]
 
@@ -150,7 +150,7 @@ def main(
     if any(measured.figures(name).get("index_was_kept") for name, *_ in contestants.values()):
         facts.append("FastHPOCR's index was kept from an earlier run: `build` is the time to load it.")
     data = {"peers": peers, "measured": measured.to_dict()}
-    columns = ("mentions P/R/F1", "documents P/R/F1", "overlap P/R", "ids R", "words/s", "words/s after loading")
+    columns = ("mentions P/R/F1", "documents P/R/F1", "overlap P/R", "ids P/R", "words/s", "words/s after loading")
     table = make_table(peers, columns, show_scores)
     write_report(output / "recognition", table, [*facts, *list_versions(peers)], described, data)
 

@@ -48,10 +48,11 @@ NOTE_ON_DOCUMENTS = (
     "link. `ents_*`: mentions with their boundaries, of overlapping ones the longest. `nel_*`: the concepts of these "
     "gold mentions, when given. `mention_*`: boundaries and concepts of all mentions, found in the texts alone. "
     "`document_*`: the set of concepts of each document, found in its text alone. `span_*` and `overlap_*`: equal "
-    "bounds and bounds that overlap, whatever the concept; `id_r`: mentions that overlap a link to their concept, or "
-    "to one with a name in common. `acc_*`, `without_id`: gold mentions, when given. `auroc`, `ece`: whether the "
-    "probability tells right links from wrong ones, and agrees with the share of right ones; `kept_at_*`: right links "
-    "with a probability of so many per cent at least."
+    "bounds and bounds that overlap, whatever the concept; `id_*`: links and mentions that overlap and are of one "
+    "concept, or of two with a name in common; `named_r`, `other_r`: mentions that are a name of their concept, and "
+    "others. `acc_*`, `without_id`: gold mentions, when given. `auroc`, `ece`: whether the probability tells right "
+    "links from wrong ones, and agrees with the share of right ones; `kept_at_*`: right links with a probability of so "
+    "many per cent at least."
 )
 
 

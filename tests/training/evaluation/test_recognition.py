@@ -84,12 +84,12 @@ def touch(one, other):
     return bool({*range(*one[:2])} & {*range(*other[:2])})
 
 
-@given(st.lists(documents, max_size=4))
+@given(st.lists(st.tuples(st.text("abcA", min_size=6, max_size=6), documents), max_size=4))
 def test_places_and_known_concepts_are_those_of_a_naive_loop(corpus):
-    golds, founds = [gold for gold, _ in corpus], [found for _, found in corpus]
+    texts, golds, founds = [text for text, _ in corpus], [gold for _, (gold, _) in corpus], [f for _, (_, f) in corpus]
     # A and B have a name in common, and nobody knows D.
-    known, groups = ConceptIds([build({"A": ["a", "Same"], "B": ["same"], "C": ["c"]})]), ["AB", "C", "D"]
-    figures = {figure.metric: figure for figure in score_overlap(golds, founds, known)}
+    names, groups = {"A": ["aab", "Abc"], "B": ["abc"], "C": ["c", "ca"]}, ["AB", "C", "D"]
+    figures = {figure.metric: figure for figure in score_overlap(texts, golds, founds, ConceptIds([build(names)]))}
     spans = [{one[:2] for one in found} for found in founds]
     for key, ours, theirs in (("p", spans, golds), ("r", golds, spans)):
         pairs = [(one, other) for one, other in zip(ours, theirs, strict=True)]
@@ -98,13 +98,25 @@ def test_places_and_known_concepts_are_those_of_a_naive_loop(corpus):
         n = sum(map(len, ours))
         assert figures[f"span_{key}"][2:] == (equal / max(n, 1), n)
         assert figures[f"overlap_{key}"][2:] == (over / max(n, 1), n)
-    right = [
-        any(touch(bounds, one) and any(one[2] in group and {*group} & wanted for group in groups) for one in found)
-        for gold, found in corpus
-        for bounds, wanted in gold.items()
-        if wanted & {*"ABC"}
-    ]
-    assert figures["id_r"][2:] == (sum(right) / max(len(right), 1), len(right))
+    lists = {key: [] for key in ("id_p", "id_r", "named_r", "other_r")}
+    for text, (gold, found) in corpus:
+
+        def is_right(one, bounds, wanted):
+            return touch(bounds, one) and any(one[2] in group and {*group} & wanted for group in groups)
+
+        for one in found:
+            over = [wanted for bounds, wanted in gold.items() if touch(bounds, one)]
+            known = {bounds: wanted for bounds, wanted in gold.items() if wanted & {*"ABC"}}
+            if not over or any(wanted & {*"ABC"} for wanted in over):
+                lists["id_p"].append(any(is_right(one, *entry) for entry in known.items()))
+        for bounds, wanted in gold.items():
+            if wanted & {*"ABC"}:
+                written = text[bounds[0] : bounds[1]].lower()
+                is_named = any(written == name.lower() for id_ in wanted & {*"ABC"} for name in names[id_])
+                for key in ("id_r", "named_r" if is_named else "other_r"):
+                    lists[key].append(any(is_right(one, bounds, wanted) for one in found))
+    for key, right in lists.items():
+        assert figures[key][2:] == (sum(right) / max(len(right), 1), len(right))
     assert ConceptIds([]).knows(["D"]) and not ConceptIds([]).is_right("A", ["B"])
 
 
@@ -159,7 +171,8 @@ def test_the_matcher_finds_mentions_in_texts_alone(folder):
     expected = {"mention_p": 0.4, "mention_r": 2 / 3, "mention_f": 0.5}
     expected |= {"document_p": 0.6, "document_r": 1.0, "document_f": 0.75}
     # "colds" is a mention without a concept: its place is right.
-    expected |= {"span_p": 0.6, "span_r": 0.75, "overlap_p": 0.6, "overlap_r": 1.0, "id_r": 1.0}
+    expected |= {"span_p": 0.6, "span_r": 0.75, "overlap_p": 0.6, "overlap_r": 1.0}
+    expected |= {"id_p": 0.5, "id_r": 1.0, "named_r": 1.0, "other_r": 1.0}
     expected |= {"acc_at_1": 1.0, "acc_at_5": 1.0, "without_id": 0.0}
     assert by_name(figures) == pytest.approx(expected)
     assert {figure.n for figure in figures if figure.metric[:4] in ("ment", "docu", "id_r", "acc")} == {3}
