@@ -335,7 +335,7 @@ class FixedMatcher:
         filters.check_settings(own, settings.label_types)
         self._label_types = {label: filters.find_types(types) for label, types in settings.label_types.items()}
         # The headings are English, as are the lists of words.
-        self._hides_headings = bags.language.has_lists
+        self._hides_headings = bags.language.is_english
         self._finder = NameFinder(
             bags,
             terminology,

@@ -87,8 +87,7 @@ class BagTable(NamedTuple):
         """Make the table of a terminology, with the lists that come with the package for its language."""
         names, kept = terminology.names, list_canonical_words(terminology)
         language = find_language(names["language"])
-        lists = read_lists() if language.has_lists else ([], [], [])
-        return cls.build(names["name"], terminology.name_concept, *lists, kept, language)
+        return cls.build(names["name"], terminology.name_concept, *read_lists(language), kept, language)
 
     @classmethod
     def build(
@@ -310,7 +309,7 @@ def _find_others(
     def hash_all(texts: Sequence[str]) -> list[tuple[int, ...]]:
         return [_hash_words(text, language) for text in texts]
 
-    nouns = _find_matching(names, _WITH_ADJECTIVE).tolist() if language.has_lists else []
+    nouns = _find_matching(names, _WITH_ADJECTIVE).tolist() if language.is_english else []
     adjectives = ((names[row], *_list_adjectives(names[row])) for row in nouns)
     from_names: dict[tuple[int, ...], list[int]] = {}
     for name, *others in map(hash_all, chain(derived, adjectives)):
@@ -408,12 +407,14 @@ def list_canonical_words(terminology: Terminology) -> list[str]:
     return [name for id_, above, name in of_concepts if " " not in name and (above or id_ not in with_children)]
 
 
-def read_lists() -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
-    """Read the lists that come with the package for English: pairs of words, the synonyms of each of many concepts, and
-    names with what is derived from them."""
-    groups = (map(list, combinations(group, 2)) for group in read_list("word_groups.txt"))
-    pairs = [*read_list("word_pairs.txt"), *chain.from_iterable(groups)]
-    return pairs, read_list("synonyms.txt"), read_list("derived_words.txt")
+def read_lists(language: Language = ENGLISH) -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
+    """Read the lists that come with the package for a language: pairs of words, the synonyms of each of many concepts,
+    and names with what is derived from them. Most languages lack some."""
+    kinds = "word_pairs", "word_groups", "synonyms", "derived_words"
+    pairs, groups, synonyms, derived = (
+        read_list(language.lists[kind]) if kind in language.lists else [] for kind in kinds
+    )
+    return [*pairs, *(list(pair) for group in groups for pair in combinations(group, 2))], synonyms, derived
 
 
 def read_list(name: str) -> list[list[str]]:

@@ -49,8 +49,10 @@ class Language:
     kept: str = ""  # words that only seem to have one of these
     # Whether a phrase starts with the word that says what it is: "dolor abdominal".
     head_first: bool = False
-    # Whether the package has pairs of words and synonyms.
-    has_lists: bool = False
+    # Whether rules hold that are made for English.
+    is_english: bool = False
+    # The lists that come with the package for it, and their files.
+    lists: dict[str, str] = field(default_factory=dict)
 
     @kept_property
     def word_kinds(self) -> dict[str, int]:

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from spacy_sapbert import TerminologyBuilder
-from spacy_sapbert.lexicon.bags import BagTable
+from spacy_sapbert.lexicon.bags import BagTable, read_list
 from spacy_sapbert.lexicon.find import NameFinder
 from spacy_sapbert.lexicon.languages import ENGLISH, LANGUAGES, UNKNOWN, find_language, get_reader
 from spacy_sapbert.lexicon.names import NameTable
+from spacy_sapbert.lexicon.reading import read
 
 
 def build_in(language, names):
@@ -56,7 +57,20 @@ FOUND = [
 ]
 
 
-@pytest.mark.parametrize("language, name, text", FOUND)
+# Words that are derived from names, and names of Greek and Latin words that stand for them.
+OTHER_WORDS = [
+    ("SPA", "Fiebre", "febriles"),
+    ("SPA", "obesidad", "obesa"),
+    ("SPA", "Dolor de espalda", "dorsalgia"),
+    ("SPA", "leucopenia", "leucocitopenia"),
+    ("FRE", "Douleur", "douloureuses"),
+    ("FRE", "Perte de poids", "amaigrissement"),
+    ("ITA", "Disidratazione", "disidratati"),
+    ("ITA", "Trombocitopenia", "piastrinopenie"),
+]
+
+
+@pytest.mark.parametrize("language, name, text", FOUND + OTHER_WORDS)
 def test_names_in_other_numbers_and_with_other_function_words(language, name, text):
     assert (text, name) in find(language, [name], text)
 
@@ -92,6 +106,18 @@ def test_a_mention_in_another_number_is_the_name(language, name, text):
     names = build_in(language, [name, "x"]).names
     table = NameTable.build(names["name"], None, find_language(names["language"]))
     assert table.find_whole([text, name, "y"]).tolist() == [*table.find_whole([name, name]), -1]
+
+
+@pytest.mark.parametrize("code", [code for code in LANGUAGES if LANGUAGES[code].lists])
+def test_the_lists_of_words_that_stand_for_others_have_several_on_a_line(code):
+    language = LANGUAGES[code]
+    for kind, least in [("synonyms", 200), ("derived_words", 100)]:
+        lines = read_list(language.lists[kind])
+        assert len({*map(tuple, lines)}) == len(lines) > least
+        readings = [[tuple(read(name, None, language).hashes) for name in line] for line in lines]
+        assert all(len(line) > 1 and () not in line for line in readings)
+        # Several numbers or spellings of a name may be one to a reader, but not what is derived from it.
+        assert kind == "synonyms" or all(words[0] not in words[1:] for words in readings)
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
