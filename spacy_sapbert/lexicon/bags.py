@@ -157,6 +157,12 @@ class BagTable(NamedTuple):
         """Return the names of an entry."""
         return self.rows[self.offsets[entry] : self.offsets[entry + 1]]
 
+    def with_others(self, rows: Sequence[int]) -> list[int]:
+        """List the rows with other words for their names."""
+        wanted = np.array(rows, dtype=np.uint32)
+        found: list[int] = wanted[np.isin(wanted, self.other_rows)].tolist()
+        return found
+
     def others_of(self, row: int) -> list[tuple[tuple[int, ...], bool]]:
         """Return the other words for a name, and whether they are derived from it."""
         first, last = np.searchsorted(self.other_rows, [row, row + 1]).tolist()

@@ -3,20 +3,22 @@ them say, and choose the name that fits best."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..ragged import sum_lists
+from ..forking import ColumnReader
+from ..ragged import make_offsets, sum_lists, take_lists
 from ..terminology.codes import rank_name
 from .bags import BagTable
-from .names import own_case_forms
+from .names import PART, own_case_forms
 from .reading import Reading, read
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ KEPT = 1 << 16
 NEAR = 20
 # The score of a name none of whose words is in the text as it is. One with all words there has the score 1.
 LEAST_SCORE = 0.9
+# Shorter words may be numerals or letters.
+SHORT = 3
+_HYPHEN = re.compile("[-‐‑]")
 
 
 class Hit(NamedTuple):
@@ -121,12 +126,13 @@ class NameFinder:
         self._head_first = table.language.head_first
         # Single columns, because getting one from its table takes longer than reading a value.
         self._name_column, self._canonical_names = terminology.names["name"], terminology.concepts["canonical_name"]
+        self._list_texts = ColumnReader(self._name_column).list
         self._sizes = np.bincount(terminology.name_concept, minlength=len(terminology))
         preferred, kinds, sources = (terminology.names[key] for key in ("preferred", "term_type", "source"))
         self._rank = lru_cache(KEPT)(lambda row: rank_name(preferred[row], kinds[row], sources[row], source_order))
-        self._read_name = lru_cache(KEPT)(self._read_name_at)
+        self._names: dict[int, list[_Name]] = {}
         # The words of each, in any order.
-        self._skipped = {tuple(sorted(name.words)) for text in skip_names for name in self._read_text(text)}
+        self._skipped = {tuple(sorted(name.words)) for names in self._read_texts([*skip_names]) for name in names}
         self._is_wanted = sum_lists(allowed[table.rows], table.offsets) > 0
         self._generic = frozenset(table.generic.tolist())
         self._abnormalities = frozenset(table.language.abnormal.tolist())
@@ -171,6 +177,10 @@ class NameFinder:
         is_joined = found.until > found.then
         columns = *found, is_joined, np.where(is_joined, found.until, found.end) - 1
         is_wanted = self._is_wanted[found.entry]
+        rows, _ = take_lists(self._table.offsets, np.unique(found.entry[is_wanted]))
+        rows = np.unique(self._table.rows[rows])
+        if new := [row for row in rows[self._allowed[rows]].tolist() if row not in self._names]:
+            self._read_names(new)
         return map(Proposal._make, zip(*(column[is_wanted].tolist() for column in columns), strict=True))
 
     def _check(self, text: _ReadText, part: Proposal, place: tuple[int, int], ended: set[int]) -> Demands | None:
@@ -250,7 +260,7 @@ class NameFinder:
         chosen: list[int] = []
         rows = self._table.rows_of(entry)
         for row in rows[self._allowed[rows]].tolist():
-            for name in self._read_name(row):
+            for name in self._names.get(row) or self._read_names([row])[row]:
                 n_same = sum((counted & name.counted).values())
                 # A name is in several bags, other words for it are in one.
                 if not name.is_own and name.counted != counted:
@@ -275,15 +285,44 @@ class NameFinder:
         same_class = self._class_of.get(word, word) == self._class_of.get(other, other)
         return same_class or self._abnormalities.issuperset((word, other))
 
-    def _read_text(self, text: str) -> list[_Name]:
-        """Read a name with its words as they are, and with those joined that have hyphens between them."""
-        readings = read(text, None, self._table.language), self._table.read(text)
-        names = [_Name.make(of, self._head_first) for of in readings]
-        return names[: 1 if names[0].words == names[1].words else 2]
+    def _read_names(self, rows: Sequence[int]) -> dict[int, list[_Name]]:
+        """Read the names in rows, which are then remembered."""
+        names = dict(zip(rows, self._read_texts(self._list_texts(np.array(rows, dtype=np.int64))), strict=True))
+        for row in self._table.with_others(rows):
+            others = self._table.others_of(row)
+            names[row] += (_Name(words, is_own=False, is_derived=is_derived) for words, is_derived in others)
+        # Threads may read the same ones, which are equal.
+        known = self._names if len(self._names) < KEPT else {}
+        known.update(names)
+        self._names = known
+        return names
 
-    def _read_name_at(self, row: int) -> list[_Name]:
-        others = (_Name(words, is_own=False, is_derived=is_derived) for words, is_derived in self._table.others_of(row))
-        return [*self._read_text(self._name_column[row]), *others]
+    def _read_texts(self, texts: Sequence[str]) -> list[list[_Name]]:
+        """Read names with their words as they are, and with those joined that have hyphens between them."""
+        names = [[name] for name in self._read_all(texts, None)]
+        hyphened = [place for place, text in enumerate(texts) if _HYPHEN.search(text)]
+        joined = self._read_all([texts[place] for place in hyphened], self._table.vocabulary)
+        for place, name in zip(hyphened, joined, strict=True):
+            names[place] += [name] if name.words != names[place][0].words else []
+        return names
+
+    def _read_all(self, texts: Sequence[str], vocabulary: np.ndarray | None) -> list[_Name]:
+        """Read names as one text, which takes a fraction of the time, but for those whose first word may be a letter
+        behind a word of another name."""
+        is_short = [len((PART.search(text) or ("",))[0]) < SHORT for text in texts]
+        rest = iter(
+            self._read_joined([text for text, alone in zip(texts, is_short, strict=True) if not alone], vocabulary)
+        )
+        pairs = zip(texts, is_short, strict=True)
+        return [self._read_joined([text], vocabulary)[0] if alone else next(rest) for text, alone in pairs]
+
+    def _read_joined(self, texts: Sequence[str], vocabulary: np.ndarray | None) -> list[_Name]:
+        first = make_offsets([len(text) + 2 for text in texts])
+        reading = read("\n\n".join(texts), vocabulary, self._table.language)
+        bounds = np.searchsorted(reading.starts, first).tolist()
+        columns = [column.tolist() for column in (reading.hashes, reading.links, reading.joins, reading.skipped)]
+        parts = ([column[start:end] for column in columns] for start, end in pairwise(bounds))
+        return [_Name.make(part, self._head_first) for part in parts]
 
     def _get_forms(self, row: int) -> frozenset[str]:
         return own_case_forms(self._name_column[row])
@@ -323,9 +362,11 @@ class _Name:
         self.head = words[n_head - 1] if words else 0
 
     @classmethod
-    def make(cls, reading: Reading, head_first: bool) -> _Name:
-        columns = reading.links, reading.joins
-        breaks = np.flatnonzero(np.diff(reading.links) + np.diff(reading.skipped))
-        n_links, n_joins = (int(np.ptp(column)) if len(column) else 0 for column in columns)
-        n_head = 1 if head_first else int(breaks[0]) + 1 if len(breaks) else 0
-        return cls(tuple(reading.hashes.tolist()), (n_links, n_joins), n_head)
+    def make(cls, columns: Sequence[list[int]], head_first: bool) -> _Name:
+        """Make a name of its columns in a reading: hashes, links, joins and skipped words."""
+        hashes, links, joins, skipped = columns
+        if not hashes:
+            return cls(())
+        breaks = (place for place, at in enumerate(zip(links, skipped, strict=True)) if at != (links[0], skipped[0]))
+        n_head = 1 if head_first else next(breaks, 0)
+        return cls(tuple(hashes), (links[-1] - links[0], joins[-1] - joins[0]), n_head)
