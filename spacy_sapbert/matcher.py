@@ -137,9 +137,9 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
 
     Sets `doc.ents`, or a group of `doc.spans`, and `span._.match`, which says how each was found: "exact", "form"
     (another case, number, spelling or order), "classes" (words that stand for those of the name), "derived" ("drowsy"
-    for "drowsiness", "short of breath" for "shortness of breath"), "coordination" ("hand deformities" in "hand and foot
-    deformities"; `span._.match_pieces` has its pieces) or "definition" (a short form that the document defines). The
-    linker takes over the concepts of what was found.
+    for "drowsiness", "short of breath" for "shortness of breath"), "spelling" (a word with a typing error),
+    "coordination" ("hand deformities" in "hand and foot deformities"; `span._.match_pieces` has its pieces) or
+    "definition" (a short form that the document defines). The linker takes over the concepts of what was found.
     """
 
     settings_class = MatcherSettings

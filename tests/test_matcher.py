@@ -282,6 +282,32 @@ def test_headings_are_no_mentions_of_english_names(make_matching):
         assert [ent.text for ent in nlp(text).ents] == expected
 
 
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("hemetemesis, hematemsis, hematemessis, HEMATEEMSIS", ["Hematemesis"] * 4),
+        ("siezures; pnuemonia, polymyosits", ["Seizure", "Pneumonia", "Polymyositis"]),
+        ("oral aphtous ulcer; milk alergy, exzema", ["Aphthous ulcer", "Milk allergy", "Eczema"]),
+        ("urinary infctions and pneumonea", ["Urinary infection", "Pneumonia"]),
+        # Two errors; the first letter; a short word; words of English or of a name; several known words, none nearest.
+        ("hemetemesi, nematemesis, ulser, milky allergen", []),
+        ("aphthoid ulcer, polymyosis, infarction, infliction", ["Aphthoid", "Ulcer"]),
+        ("polymyonis, polymyosi_, polymyosiz", []),
+        ("hemetemesis1, hemetemesis2", []),
+    ],
+)
+def test_long_words_may_have_typing_errors(make_matching, text, expected):
+    names = ["Hematemesis", "Seizure", "Pneumonia", "Aphthous ulcer", "Milk allergy", "Urinary infection"]
+    names += ["Aphthoid", "Polymyosin", "Polymyosis disease", "Polymyositis", "Ulcer", "Eczema"]
+    nlp = use_names(make_matching(), names)
+    found = nlp(text).ents
+    assert [names[int(ent.kb_id_[1:])] for ent in found] == expected
+    written = " ".join(names).lower()
+    assert all((ent._.match == "spelling") is (ent.text.lower() not in written) for ent in found)
+    nlp.get_pipe("terminology_matcher").words = "exact"
+    assert "spelling" not in {ent._.match for ent in nlp(text).ents}
+
+
 def test_the_opposite_is_another_name(make_matching):
     nlp = use_names(make_matching(), ["migraine with aura", "migraine without aura", "hearing loss"])
     doc = nlp("Migraine without aura, migraine with aura. Migraine; aura. No loss of hearing")

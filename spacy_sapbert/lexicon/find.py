@@ -20,6 +20,7 @@ from ..terminology.codes import rank_name
 from .bags import BagTable
 from .names import PART, own_case_forms
 from .reading import Reading, read
+from .spelling import Speller
 
 if TYPE_CHECKING:
     from ..terminology.table import Terminology
@@ -91,8 +92,8 @@ class Choice(NamedTuple):
 class _ReadText:
     """A text and its reading, as lists, whose items are quicker to get than those of arrays."""
 
-    def __init__(self, text: str, reading: Reading) -> None:
-        self.text, self.reading = text, reading
+    def __init__(self, text: str, reading: Reading, misspelt: frozenset[int]) -> None:
+        self.text, self.reading, self.misspelt = text, reading, misspelt
         self.hashes, self.starts, self.ends, _, self.links, self.joins, self.skipped = (
             column.tolist() for column in reading
         )
@@ -101,6 +102,10 @@ class _ReadText:
 
     def find_words(self, part: Proposal) -> tuple[int, ...]:
         return tuple(self.hashes[part.start : part.end] + self.hashes[part.then : part.until])
+
+    def count_misspelt(self, part: Proposal) -> int:
+        words = (*range(part.start, part.end), *range(part.then, part.until)) if self.misspelt else ()
+        return sum(word in self.misspelt for word in words)
 
     def find_place(self, part: Proposal) -> tuple[int, int]:
         return self.starts[part.start], self.ends[part.last]
@@ -139,11 +144,15 @@ class NameFinder:
         self._heads = (self._generic | self._abnormalities) - {hash_string("abnormal")}
         self._class_of = dict(zip(table.members.tolist(), table.classes.tolist(), strict=True))
         self._choose_names = lru_cache(KEPT)(self._choose_names_of)
+        # Of other languages, too many words that are right would be put right.
+        known = np.unique(np.concatenate([table.vocabulary, table.other_words, table.members]))
+        self._speller = Speller(known) if table.language.has_lists and not is_exact else None
 
     def find(self, texts: Sequence[str]) -> list[list[Hit]]:
         """Find names in texts. All are read as one, which is faster, with blank lines that no name crosses."""
         joined = "\n\n".join(texts)
-        text = _ReadText(joined, self._table.read(joined))
+        reading = self._table.read(joined)
+        text = _ReadText(joined, reading, self._speller.correct(joined, reading) if self._speller else frozenset())
         best: dict[tuple[int, int], tuple[tuple[bool, bool], Hit]] = {}
         ended: set[int] = set()
         for part in self._propose(text):
@@ -221,10 +230,12 @@ class NameFinder:
             if text.skipped[last] > text.skipped[part.start]:
                 return None
         start, end = place
-        how = self._name_way(choice, n_words, part.is_joined, text.text[start:end])
+        n_misspelt = text.count_misspelt(part)
+        is_spelling = n_misspelt > 0 and not part.is_joined
+        how = "spelling" if is_spelling else self._name_way(choice, n_words, part.is_joined, text.text[start:end])
         if self._is_exact and (how not in ("exact", "form") or not choice.in_order):
             return None
-        score = LEAST_SCORE + (1 - LEAST_SCORE) * choice.n_same / n_words
+        score = LEAST_SCORE + (1 - LEAST_SCORE) * max(choice.n_same - n_misspelt, 0) / n_words
         pieces = ((start, text.ends[part.end - 1]), (text.starts[part.then], end)) if part.is_joined else (place,)
         return Hit(start, end, how, choice.rows, score, pieces)
 

@@ -1,0 +1,51 @@
+"""Typing errors: what a word may be with one, and which known word it is."""
+
+from os.path import commonprefix
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.strings import hash_string
+
+from spacy_sapbert.lexicon.reading import read
+from spacy_sapbert.lexicon.spelling import LEAST_LETTERS, Speller, list_edits
+
+STRANGE = st.text("abqz", min_size=1, max_size=9)
+
+
+def is_one_error(word, other):
+    """Compare two words letter by letter, as `list_edits` does not."""
+    if word[0] != other[0]:
+        return False
+    longer, shorter = sorted((word, other), key=len, reverse=True)
+    if len(longer) == len(shorter):
+        places = [place for place, pair in enumerate(zip(word, other, strict=True)) if pair[0] != pair[1]]
+        swapped = len(places) == 2 and places[1] == places[0] + 1
+        return len(places) < 2 or (
+            swapped and word[places[0] : places[1] + 1] == other[places[0] : places[1] + 1][::-1]
+        )
+    is_shorter_by_one = len(longer) == len(shorter) + 1
+    return is_shorter_by_one and any(longer[:at] + longer[at + 1 :] == shorter for at in range(1, len(longer)))
+
+
+@given(STRANGE, STRANGE)
+def test_edits_are_all_words_with_one_error(word, other):
+    assert (other in list_edits(word)) is is_one_error(word, other) or word == other
+
+
+@given(st.lists(STRANGE, max_size=8), st.lists(STRANGE, max_size=5), st.sampled_from(["", "pain "]))
+def test_words_are_put_right_where_one_known_word_is_nearest(known, words, first):
+    vocabulary = np.unique(np.array([*map(hash_string, known)], dtype=np.uint64))
+    text = first + " ".join(words)
+    reading, spelt = read(text), text.split()
+    misspelt = Speller(vocabulary).correct(text, reading)
+    expected = []
+    for word in spelt:
+        near = {other for other in known if is_one_error(word, other)} if len(word) >= LEAST_LETTERS else set()
+        shared = [len(commonprefix([word, other])) for other in near]
+        nearest = [other for other, n in zip(near, shared, strict=True) if n == max(shared)]
+        is_strange = word not in known and word != "pain"
+        expected.append(nearest[0] if is_strange and len(nearest) == 1 else word)
+    kept = [(place, word) for place, word in enumerate(expected) if word != "a"]
+    assert reading.hashes.tolist() == [hash_string(word) for _, word in kept]
+    assert misspelt == {n for n, (place, word) in enumerate(kept) if word != spelt[place]}
