@@ -17,6 +17,7 @@ from ..progress import say, show_progress
 from ..ragged import count_offsets, find_places, list_owners, make_offsets
 from ..text import normal_words
 from .classes import learn_classes
+from .derived import WITH_ADJECTIVE, list_adjectives, read_list
 from .languages import ENGLISH, Language, find_language, get_reader
 from .reading import Reading, read, read_many
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from ..terminology.table import Terminology
 
-FOLDER = Path(__file__).parent
 BAGS_FILE = "bags.json"
 # Raise it when the shipped lists change, too: tables that were saved with other lists are then made again.
 FORMAT_VERSION = 1
@@ -38,18 +38,6 @@ CHUNK = 8192
 GENERIC_SHARE, LEAST_GENERIC = 0.02, 20
 # What any word for an abnormality is, where it says what a name is: "heart defect" is "heart malformation".
 ANY_ABNORMALITY = np.uint64(hash_string("any abnormality"))
-# Adjectives of names of one word that say how somebody is: "hypertensive", "epileptic", "anemic". Others mean something
-# else too often, as "aggressive" and "ophthalmic", or say what tissue is like, as "hyperplastic" and "necrotic".
-_ADJECTIVES = {
-    **{"tension": "tensive", "psy": "ptic", "plegia": "plegic", "cardia": "cardic", "rhythmia": "rhythmic"},
-    **{"emia": "emic", "penia": "penic", "phrenia": "phrenic", "uria": "uric", "xia": "xic", "osis": "otic"},
-    **{"paresis": "paretic", "tonia": "tonic", "phobia": "phobic", "edema": "edematous", "kinesia": "kinetic"},
-    **{"pnea": "pneic", "cephaly": "cephalic", "thermia": "thermic", "thyroidism": "thyroid", "gonadism": "gonadal"},
-    **{"megaly": "megalic", "embolism": "embolic", "arthria": "arthric", "phasia": "phasic", "algia": "algic"},
-    **{"rrhea": "rrheic", "somnia": "somniac", "phonia": "phonic", "phagia": "phagic"},
-}
-_OTHER_MEANINGS = frozenset("fibrotic hydrophobic narcotic necrotic sclerotic stenotic".split())
-_WITH_ADJECTIVE = f"(?i)^[a-z]{{2,}}(?:{'|'.join(_ADJECTIVES)})$"
 # "hand and foot deformities", "deformities of hand and foot": words of each part, and items of a list.
 MOST_JOINED, MOST_ITEMS = 3, 4
 _SIZES = np.indices((MOST_JOINED,) * 3).reshape(3, 1, -1) + 1
@@ -315,8 +303,8 @@ def _find_others(
     def hash_all(texts: Sequence[str]) -> list[tuple[int, ...]]:
         return [_hash_words(text, language) for text in texts]
 
-    nouns = _find_matching(names, _WITH_ADJECTIVE).tolist() if language.is_english else []
-    adjectives = ((names[row], *_list_adjectives(names[row])) for row in nouns)
+    nouns = _find_matching(names, WITH_ADJECTIVE).tolist() if language.is_english else []
+    adjectives = ((names[row], *list_adjectives(names[row])) for row in nouns)
     from_names: dict[tuple[int, ...], list[int]] = {}
     for name, *others in map(hash_all, chain(derived, adjectives)):
         for words in others:
@@ -338,12 +326,6 @@ def _find_others(
 
 def _hash_words(name: str, language: Language) -> tuple[int, ...]:
     return tuple(read(name, None, language).hashes.tolist())
-
-
-def _list_adjectives(noun: str) -> list[str]:
-    noun = noun.lower()
-    made = (noun.removesuffix(ending) + _ADJECTIVES[ending] for ending in _ADJECTIVES if noun.endswith(ending))
-    return [word for word in made if word not in _OTHER_MEANINGS]
 
 
 def make_speller(names: pl.Series, of_names: NameReadings) -> Callable[[int], str]:
@@ -421,9 +403,3 @@ def read_lists(language: Language = ENGLISH) -> tuple[list[list[str]], list[list
         read_list(language.lists[kind]) if kind in language.lists else [] for kind in kinds
     )
     return [*pairs, *(list(pair) for group in groups for pair in combinations(group, 2))], synonyms, derived
-
-
-def read_list(name: str) -> list[list[str]]:
-    """Read a list that comes with the package: what stands on each line."""
-    lines = (FOLDER / name).read_text(encoding="utf8").splitlines()
-    return [line.split("\t") for line in lines if line[0] != "#"]

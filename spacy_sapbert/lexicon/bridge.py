@@ -20,9 +20,10 @@ from ..forking import ColumnReader, kept_property
 from ..ragged import count_offsets, find_places, list_owners, make_offsets, split_lists, take_lists
 from ..semantic_types import find_kind
 from ..text import CACHED
-from .bags import ANY_ABNORMALITY, read_list
+from .bags import ANY_ABNORMALITY
 from .classes import GIVEN, join_classes
 from .contradictions import contradicts, list_words
+from .derived import read_list
 from .languages import ENGLISH
 from .reading import read_many
 

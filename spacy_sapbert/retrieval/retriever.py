@@ -18,6 +18,7 @@ from ..forking import KEPT_STRINGS, ColumnReader, kept_property
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, read_index, warn_of_memory
 from ..lexicon.bags import BagTable
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
+from ..lexicon.derived import list_bases
 from ..lexicon.languages import find_language
 from ..lexicon.names import OWN_CASE_LENGTH, NameTable, find_other_case, own_case_forms
 from ..ragged import list_owners, number_parts, take_lists
@@ -198,7 +199,7 @@ class Retriever:
         named, nearest = self.find_named(texts, allowed), self.search(texts, vectors, k, allowed)
         found = nearest
         if len(named.concept):
-            found = named.followed_by(nearest)
+            found = named.followed_by(nearest).sort()
             found = found.distinct(self.number_ids(found.concept, None if allowed is None else allowed.coded_in))
         # The order stays, because a mention in another case is either the acronym or nothing.
         is_other = find_other_case(found, lambda rows: self._texts.list(found.name[rows]))
@@ -223,9 +224,16 @@ class Retriever:
 
     def find_named(self, texts: Sequence[str], allowed: ConceptFilter | None = None) -> Candidates:
         """Find the concepts that have each mention as a name, written like it or in another form: another case, number
-        or spelling, with or without hyphens, with Greek letters or Roman numerals."""
+        or spelling, with or without hyphens, with Greek letters or Roman numerals; or a name that it is derived from,
+        as "drowsy" from "drowsiness"."""
         is_allowed = None if allowed is None or allowed.is_open else self.allow(allowed).names
         entries = self.table.find_whole(texts)
+        # A name that the mention is derived from comes behind one with the mention's vector.
+        scores = np.where(entries >= 0, 1.0, SAME_STRING)
+        for place in np.flatnonzero(entries < 0).tolist():
+            if bases := list_bases(texts[place], self.table.language):
+                of_bases = self.table.find_whole(bases).tolist()
+                entries[place] = next((entry for entry in of_bases if entry >= 0), -1)
         mentions = np.flatnonzero(entries >= 0)
         found = [self._list_named(texts[place], int(entries[place]), is_allowed) for place in mentions.tolist()]
         order = () if allowed is None else allowed.source_order
@@ -236,7 +244,7 @@ class Retriever:
         rows = np.array([row for named in found for row in named], dtype=np.int64)
         mention = np.repeat(mentions, [len(named) for named in found])
         concepts = self._name_concept[rows].astype(np.int64)
-        return Candidates.of_rows([(text,) for text in texts], mention, concepts, rows, np.ones(len(rows)))
+        return Candidates.of_rows([(text,) for text in texts], mention, concepts, rows, scores[mention])
 
     def _list_named(self, text: str, entry: int, is_allowed: np.ndarray | None) -> list[int]:
         rows = self.table.rows_of(entry)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.lexicon.bags import MOST_WORDS, BagTable, _list_adjectives, read_list
+from spacy_sapbert.lexicon.bags import MOST_WORDS, BagTable
 from spacy_sapbert.lexicon.classes import MOST_ALTERNATIVES, count_pairs, join_classes
+from spacy_sapbert.lexicon.derived import read_list
 from spacy_sapbert.lexicon.reading import read
 from spacy_sapbert.text import normal_words
 
@@ -155,42 +156,6 @@ def test_shipped_pairs_are_given_once_and_shipped_synonyms_are_several_names():
     pairs, groups = read_list("word_pairs.txt"), read_list("synonyms.txt")
     assert len({*map(tuple, pairs)}) == len(pairs) > 3000 and all(first < second for first, second in pairs)
     assert len(groups) > 1000 and all(len({*map(normal_words, names)}) == len(names) > 1 for names in groups)
-
-
-def test_shipped_words_are_not_what_they_are_derived_from_and_stand_in_one_group():
-    derived, groups = read_list("derived_words.txt"), read_list("word_groups.txt")
-    assert len({*map(tuple, derived)}) == len(derived) > 100
-    assert all(len({*map(normal_words, words)}) == len(words) > 1 for words in derived)
-    grouped = [word for group in groups for word in group]
-    assert len({*grouped}) == len(grouped) > 40 and all(len(group) > 1 for group in groups)
-
-
-@pytest.mark.parametrize(
-    "noun, adjectives",
-    [
-        ("Hypertension", ["hypertensive"]),
-        ("epilepsy", ["epileptic"]),
-        ("hemiplegia", ["hemiplegic"]),
-        ("Anemia", ["anemic"]),
-        ("hypoxia", ["hypoxic"]),
-        ("Cyanosis", ["cyanotic"]),
-        ("hypotonia", ["hypotonic"]),
-        ("photophobia", ["photophobic"]),
-        ("lymphedema", ["lymphedematous"]),
-        ("Tachypnea", ["tachypneic"]),
-        ("hypothyroidism", ["hypothyroid"]),
-        ("thromboembolism", ["thromboembolic"]),
-        ("insomnia", ["insomniac"]),
-        # These mean something else, or have no adjective that is safe.
-        ("hydrophobia", []),
-        ("Necrosis", []),
-        ("aggression", []),
-        ("hyperplasia", []),
-    ],
-)
-def test_adjectives_go_by_the_ending(noun, adjectives):
-    assert _list_adjectives(noun) == adjectives
-    assert find(make_table([noun]), " ".join(adjectives)) == adjectives
 
 
 def test_what_is_derived_stands_for_the_first_name_there_is_unless_it_is_a_name():

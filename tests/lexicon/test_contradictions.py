@@ -13,7 +13,7 @@ from spacy.tokens import Span
 
 from spacy_sapbert.abbreviations import short_forms
 from spacy_sapbert.abbreviations.component import SMALL_WORDS
-from spacy_sapbert.lexicon import bags, contradictions
+from spacy_sapbert.lexicon import contradictions, derived
 from spacy_sapbert.lexicon.contradictions import contradicts, read_marks
 from spacy_sapbert.lexicon.languages import ENGLISH
 from spacy_sapbert.terminology import read_obo
@@ -37,9 +37,9 @@ LISTS = {
     "small words": SMALL_WORDS,
     "general words": short_forms._GENERAL,
     "abnormalities": ENGLISH.abnormalities.split(),
-    "word pairs": [word for pair in bags.read_list("word_pairs.txt") for word in pair],
-    "word groups": [word for group in bags.read_list("word_groups.txt") for word in group],
-    "other meanings": bags._OTHER_MEANINGS,
+    "word pairs": [word for pair in derived.read_list("word_pairs.txt") for word in pair],
+    "word groups": [word for group in derived.read_list("word_groups.txt") for word in group],
+    "other meanings": derived.OTHER_MEANINGS,
 }
 
 

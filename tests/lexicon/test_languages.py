@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from spacy_sapbert import TerminologyBuilder
-from spacy_sapbert.lexicon.bags import BagTable, read_list
+from spacy_sapbert.lexicon.bags import BagTable
+from spacy_sapbert.lexicon.derived import read_list
 from spacy_sapbert.lexicon.find import NameFinder
 from spacy_sapbert.lexicon.languages import ENGLISH, LANGUAGES, UNKNOWN, find_language, get_reader
 from spacy_sapbert.lexicon.names import NameTable

@@ -291,3 +291,17 @@ def test_damage_in_any_file_is_noticed(built, tmp_path):
     built.to_disk(tmp_path / "a")
     assert {"retriever.json", "offsets.npy", "name_rows.npy", "index/index.json"} < set(list_files(tmp_path / "a"))
     check_damage(tmp_path / "a", lambda folder: Retriever.from_disk(folder, built.terminology))
+
+
+def test_a_name_that_the_mention_is_derived_from_comes_first(encoder):
+    names = [("C1", "Drowsiness", True), ("C2", "drowsy driving", True), ("C3", "somnolence", True)]
+    names += [("C4", "Anaemia", True), ("C5", "anaemia", True), ("C6", "icteric", True), ("C7", "jaundice", True)]
+    retriever = Retriever.build(make_terminology(names), encoder, Index())
+    texts = ["drowsy", "anemic", "icteric", "driving"]
+    found = retriever.find(texts, embed(encoder, texts), 7)
+    ids = [retriever.get_id(concept) for concept in found.concept.tolist()]
+    best = [[*zip(ids[rows], found.score[rows].round(6).tolist(), strict=True)][:2] for rows in found.slices]
+    assert best[0][0] == ("C1", 0.99) and sorted(best[1]) == [("C4", 0.99), ("C5", 0.99)]
+    assert best[2][0] == ("C6", 1.0) and best[3][0][1] < 0.99
+    found = retriever.find_named(["drowsy", "anemic"], ConceptFilter(ids=("C2", "C5")))
+    assert [retriever.get_id(concept) for concept in found.concept.tolist()] == ["C5"]

@@ -1,0 +1,70 @@
+"""Words that are derived from names: the shipped lists, and adjectives by their endings."""
+
+import pytest
+
+from spacy_sapbert.lexicon.derived import list_adjectives, list_bases, read_list
+from spacy_sapbert.lexicon.languages import LANGUAGES
+from spacy_sapbert.text import normal_words
+
+
+def test_shipped_words_are_not_what_they_are_derived_from_and_stand_in_one_group():
+    derived, groups = read_list("derived_words.txt"), read_list("word_groups.txt")
+    assert len({*map(tuple, derived)}) == len(derived) > 100
+    assert all(len({*map(normal_words, words)}) == len(words) > 1 for words in derived)
+    grouped = [word for group in groups for word in group]
+    assert len({*grouped}) == len(grouped) > 40 and all(len(group) > 1 for group in groups)
+
+
+@pytest.mark.parametrize(
+    "noun, adjectives",
+    [
+        ("Hypertension", ["hypertensive"]),
+        ("epilepsy", ["epileptic"]),
+        ("hemiplegia", ["hemiplegic"]),
+        ("Anemia", ["anemic"]),
+        ("hypoxia", ["hypoxic"]),
+        ("Cyanosis", ["cyanotic"]),
+        ("hypotonia", ["hypotonic"]),
+        ("photophobia", ["photophobic"]),
+        ("lymphedema", ["lymphedematous"]),
+        ("Tachypnea", ["tachypneic"]),
+        ("hypothyroidism", ["hypothyroid"]),
+        ("thromboembolism", ["thromboembolic"]),
+        ("insomnia", ["insomniac"]),
+        # These mean something else, or have no adjective that is safe.
+        ("hydrophobia", []),
+        ("Necrosis", []),
+        ("aggression", []),
+        ("hyperplasia", []),
+    ],
+)
+def test_adjectives_go_by_the_ending_and_back(noun, adjectives):
+    assert list_adjectives(noun) == adjectives
+    assert all(noun.lower() in list_bases(adjective) for adjective in adjectives)
+
+
+@pytest.mark.parametrize(
+    "text, bases",
+    [
+        ("Drowsy", ["drowsiness", "somnolence"]),
+        ("short of breath", ["dyspnea", "shortness of breath", "breathlessness"]),
+        ("anaemic", ["anemia"]),
+        ("icteric", ["jaundice", "icterus"]),
+        ("Necrotic", []),
+        ("hydrophobic", []),
+        ("drowsiness", []),
+        ("emic", []),
+        ("", []),
+        ("!?", []),
+    ],
+)
+def test_names_that_a_text_is_derived_from(text, bases):
+    assert list_bases(text) == bases
+
+
+@pytest.mark.parametrize("language", LANGUAGES.values(), ids=LANGUAGES)
+def test_every_listed_word_leads_back_to_its_names(language):
+    for name, *others in read_list(language.lists["derived_words"]) if language.lists else ():
+        assert all(name in list_bases(other, language) for other in others)
+    # English endings are for English alone.
+    assert ("photophobia" in list_bases("photophobic", language)) is language.is_english
