@@ -97,7 +97,7 @@ def list_contrasts(terminology: Terminology, kept: np.ndarray) -> tuple[np.ndarr
 
 def _iter_pairs(of_names: NameReadings) -> Iterator[tuple[int, int]]:
     """Yield each two words that stand in one context, a name but for one of its words."""
-    hashes, reading, _ = of_names
+    hashes, reading = of_names.hashes, of_names.reading
     lengths, sums = of_names.n_words[reading], of_names.add_up(hashes)
     used = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1])
     rows = np.unique(np.stack([sums[reading[used]] - hashes[used], hashes[used]], axis=1), axis=0)
