@@ -262,10 +262,21 @@ def _get_match(span: Span) -> str:
 
 
 def get_pieces(span: Span) -> list[tuple[int, int]]:
-    """Get where the pieces of a span start and end in the document, in characters; one piece if it is continuous."""
-    match, start = read_match(span), span.start_char
-    pieces = match["pieces"] if match else ()
-    return [(start + first, start + last) for first, last in pieces] or [(start, span.end_char)]
+    """Get where the pieces of a span start and end in the document, in characters; one piece if it is continuous, or
+    if the document is a part of another one, in which the others were."""
+    match, start, last_token = read_match(span), span.start_char, span.doc[-1]
+    pieces = [(start + first, start + last) for first, last in (match["pieces"] if match else ())]
+    is_whole = all(0 <= first and last <= last_token.idx + len(last_token) for first, last in pieces)
+    return pieces if pieces and is_whole else [(start, span.end_char)]
+
+
+def get_words(span: Span) -> str:
+    """Get the words of a mention: its text, or those of its pieces if one of them lies outside of it."""
+    pieces = get_pieces(span)
+    if pieces[0][0] >= span.start_char and pieces[-1][1] <= span.end_char:
+        return span.text
+    parts = (span.doc.char_span(*piece, alignment_mode="expand") for piece in pieces)
+    return " ".join(part.text for part in parts if part is not None)
 
 
 def get_user_data(span: Span) -> dict[Any, Any]:

@@ -247,12 +247,13 @@ def _is_bare(forms: tuple[str, ...]) -> bool:
     return set(short.lower().split()).isdisjoint(long.lower().split())
 
 
-def mention_forms(span: Span, abbreviations: Abbreviations, wanted: AbbreviationForms) -> tuple[str, ...]:
-    """List the strings to look up for a mention, the more telling one first; none if it is not linkable."""
-    short = normalize_name(span.text)
+def mention_forms(span: Span, words: str, abbreviations: Abbreviations, wanted: AbbreviationForms) -> tuple[str, ...]:
+    """List the strings to look up for a mention, given its words: the more telling one first; none if it is not
+    linkable."""
+    short = normalize_name(words)
     if not is_linkable(short):
         return ()
-    expanded = expand_abbreviations(span, abbreviations) if wanted != "short_form" else None
+    expanded = expand_abbreviations(span, abbreviations) if wanted != "short_form" and words == span.text else None
     long = normalize_name(expanded or "")
     if not is_linkable(long):
         return (short,)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import warnings
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -50,7 +51,7 @@ _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
 HEADS = (("", 0.5), (" disease", 1.0), (" syndrome", 1.0))
 
 
-Matches = Literal["longest", "longest+", "all"]
+Matches = Literal["separate", "longest", "longest+", "all"]
 Words = Literal["classes", "exact"]
 
 
@@ -60,8 +61,9 @@ class MatcherSettings(Settings):
     linker: str = Field(default="sapbert_linker", description="The linker whose terminology has the names.")
     matches: Matches = Field(
         default="longest",
-        description='Keep the longest of overlapping names; with "longest+" also names inside coordinated ones '
-        '("foot deformities" in "hand and foot deformities"); or all. The latter two need `spans_key`.',
+        description='Keep the longest of overlapping names; with "separate" both of coordinated ones ("hand" and "foot '
+        'deformities" in "hand and foot deformities"); with "longest+" also names inside coordinated ones; or all. The '
+        "latter two need `spans_key`.",
     )
     words: Words = Field(
         default="classes",
@@ -111,7 +113,7 @@ class MatcherSettings(Settings):
 
     @model_validator(mode="after")
     def _check_overlaps(self) -> Self:
-        if self.matches != "longest" and self.spans_key is None:
+        if self.matches in ("longest+", "all") and self.spans_key is None:
             raise ValueError(
                 f"With matches = '{self.matches}', names may overlap, which entities can't. Set `spans_key` as well, "
                 "to write them to a group of `doc.spans`, or keep 'longest'."
@@ -138,8 +140,9 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
     Sets `doc.ents`, or a group of `doc.spans`, and `span._.match`, which says how each was found: "exact", "form"
     (another case, number, spelling or order), "classes" (words that stand for those of the name), "derived" ("drowsy"
     for "drowsiness", "short of breath" for "shortness of breath"), "spelling" (a word with a typing error),
-    "coordination" ("hand deformities" in "hand and foot deformities"; `span._.match_pieces` has its pieces) or
-    "definition" (a short form that the document defines). The linker takes over the concepts of what was found.
+    "coordination" ("hand deformities" in "hand and foot deformities"; `span._.match_pieces` has its pieces), "gap"
+    (with words inside that the name lacks: "the spleen is enlarged") or "definition" (a short form that the document
+    defines). The linker takes over the concepts of what was found.
     """
 
     settings_class = MatcherSettings
@@ -237,6 +240,8 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
         matches = matcher.settings.matches
         for doc, mentions in zip(docs, matcher.find(docs), strict=True):
             found = [(Span(doc, start, end, label), hit) for start, end, label, hit in mentions]
+            if matches == "separate":
+                found = [*_cut_joined(found)]
             if matches != "all":
                 found = _keep_longest(found, inside=matches == "longest+")
             yield sorted(found, key=lambda pair: (pair[0].start, pair[0].end))
@@ -469,6 +474,28 @@ def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:
             first.setdefault(place, bisect_right(starts, place) - 1)
             last.setdefault(place, bisect_right(starts, place - 1) - 1)
     return first, last
+
+
+def _cut_joined(found: list[tuple[Span, Hit]]) -> Iterator[tuple[Span, Hit]]:
+    """Leave a coordinated mention its own words where another one goes on with the words that both share: "knee" of
+    "knee and lower back pain"."""
+    starts, ends = defaultdict(list), defaultdict(list)
+    for _, hit in found:
+        starts[hit.end].append(hit.start)
+        ends[hit.start].append(hit.end)
+    for span, hit in found:
+        if len(hit.pieces) > 1:
+            first, second = hit.pieces
+            between = range(first[1], second[0])
+            if any(start in between for start in starts[hit.end]):
+                own = span.doc.char_span(*first, label=span.label)
+            elif any(end in between for end in ends[hit.start]):
+                own = span.doc.char_span(*second, label=span.label)
+            else:
+                own = None
+            if own is not None:
+                span, hit = own, hit._replace(start=own.start_char, end=own.end_char)
+        yield span, hit
 
 
 def _keep_longest(found: list[tuple[Span, Hit]], inside: bool) -> list[tuple[Span, Hit]]:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from spacy.tokens import Doc, Span
 
 from .abbreviations.component import Abbreviations, abbreviations_by_start
-from .annotations import ATTRIBUTE, AttributeName, read_match
+from .annotations import ATTRIBUTE, AttributeName, get_words, read_match
 from .caches import Derived, LRUCache
 from .candidates import (
     NO_MATCH,
@@ -338,7 +338,7 @@ class FixedLinker:
     def _read(
         self, span: Span, known: Abbreviations, document: int = 0, is_ent: bool = True, place: int = 0
     ) -> MentionToLink:
-        forms = mention_forms(span, known, self.settings.abbreviations)
+        forms = mention_forms(span, get_words(span), known, self.settings.abbreviations)
         allowed = self._by_label.get(span.label_, self._filter)
         return MentionToLink(forms, allowed, self._read_match(span), document, is_ent, place)
 

@@ -9,6 +9,7 @@ from conftest import build_terminology
 from spacy.tokens import Span
 from spacy.training import Example
 
+from spacy_sapbert.annotations import get_words
 from spacy_sapbert.lexicon.bags import BagTable
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -257,6 +258,66 @@ def test_names_are_found_as_clinicians_write_them(make_matching, text, expected)
     names += ["état mal", "renal tumor"]
     doc = use_names(make_matching(), names)(text)
     assert [ent.text for ent in doc.ents] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # What is said of a subject, and words that say which one or how much.
+        ("The liver is enlarged.", [("liver is enlarged", "enlarged liver")]),
+        ("liver appears markedly enlarged today", []),
+        ("liver had been very enlarged since May", [("liver had been very enlarged", "enlarged liver")]),
+        ("Pain was noted in both his knees when walking", [("Pain was noted in both his knees", "knee pain")]),
+        ("enlarged left liver", [("enlarged left liver", "enlarged liver")]),
+        ("knee pain, left knee pain", [("knee pain", "knee pain"), ("knee pain", "knee pain")]),
+        # The opposite, another clause or sentence, and a longer phrase.
+        ("The liver is not enlarged, was no longer enlarged and was never enlarged.", []),
+        ("The liver, enlarged; liver is fine; enlarged and is.", []),
+        ("The liver was. Enlarged", []),
+        ("The liver is enlarged organ tissue. Pain in his knee joint. The disease is rare.", []),
+        ("low back pain is in his knee", [("low back pain", "low back pain")]),
+        ("liver is is is is is enlarged", []),
+        # Both of two things of which the same is said.
+        ("liver and spleen are enlarged", [("liver", "enlarged liver"), ("spleen are enlarged", "enlarged spleen")]),
+        ("enlarged spleen and left liver", [("enlarged spleen", "enlarged spleen"), ("liver", "enlarged liver")]),
+        ("liver is tender and enlarged", [("liver is tender and enlarged", "enlarged liver")]),
+        ("liver is not tender and enlarged, liver and spleen are not enlarged", []),
+        ("liver is tender and not enlarged", []),
+        ("knee and low back pain", [("knee", "knee pain"), ("low back pain", "low back pain")]),
+        ("knee, hip and low back pain", [("knee", "knee pain"), ("low back pain", "low back pain")]),
+        ("pain in his knee and his hand", [("pain in his knee", "knee pain"), ("hand", "hand pain")]),
+        ("knee, hand or foot pain", [("knee", "knee pain"), ("hand or foot pain", "hand pain")]),
+        # Not the same is said of both, or a list goes on.
+        ("knee and her low back pain", [("low back pain", "low back pain")]),
+        ("hand, and any pain; hand and had some pain", []),
+        ("pain in knees, nausea, and hands", [("pain in knees", "knee pain"), ("nausea", "nausea")]),
+        ("knee pain and nausea, hand and foot, pain", [("knee pain", "knee pain"), ("nausea", "nausea")]),
+        ("knee pain, hand stiffness", [("knee pain", "knee pain"), ("hand stiffness", "hand stiffness")]),
+        ("days and were enlarged", []),
+    ],
+)  # fmt: skip
+def test_words_that_a_name_lacks_and_both_of_two_coordinated_names(make_matching, text, expected):
+    names = ["enlarged liver", "enlarged spleen", "knee pain", "low back pain", "hand pain", "nausea", "rare disease"]
+    names += ["hand stiffness", "pain, hand", "enlarged days", *(f"x{number} disease" for number in range(60))]
+    nlp = use_names(make_matching(matches="separate"), names)
+    found = [(ent.text, names[int(ent.kb_id_[1:])]) for ent in nlp(text).ents]
+    assert [(text, "hand pain" if name == "pain, hand" else name) for text, name in found] == expected
+
+
+def test_each_of_two_coordinated_names_has_its_own_words_and_is_looked_up_with_those_of_its_pieces(make_matching):
+    nlp = use_names(make_matching(matches="separate"), ["knee pain", "lower back pain", "pain, hand"])
+    doc = nlp("He has knee and lower back pain. Pain of the knee and hand.")
+    first, *_, last = doc.ents
+    assert (first.text, first._.match, first._.match_pieces) == ("knee", "coordination", [(7, 11), (27, 31)])
+    assert (last.text, last._.match_pieces) == ("hand", [(33, 37), (54, 58)])
+    assert [*map(get_words, doc.ents)] == ["knee pain", "lower back pain", "Pain of the knee", "Pain hand"]
+    # A part of the document lacks what lies outside of it.
+    part = doc[last.start :].as_doc(copy_user_data=True)
+    assert [(ent.text, ent._.match_pieces, get_words(ent)) for ent in part.ents] == [("hand", [(0, 4)], "hand")]
+    assert [ent._.match_pieces for ent in doc[first.start :].as_doc(copy_user_data=True).ents][0] == [(0, 4), (20, 24)]
+    nlp.get_pipe("terminology_matcher").matches = "longest"
+    doc = nlp("knee and lower back pain")
+    assert [ent.text for ent in doc.ents] == ["knee and lower back pain"] == [get_words(doc.ents[0])]
 
 
 @pytest.mark.parametrize("name", ["hepatitis B", "brachydactyly type C", "factor V", "hepatitis Ä", "vitamin d"])

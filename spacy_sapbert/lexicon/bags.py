@@ -41,6 +41,8 @@ ANY_ABNORMALITY = np.uint64(hash_string("any abnormality"))
 # "hand and foot deformities", "deformities of hand and foot": words of each part, and items of a list.
 MOST_JOINED, MOST_ITEMS = 3, 4
 _SIZES = np.indices((MOST_JOINED,) * 3).reshape(3, 1, -1) + 1
+# The most words of a name with idle words inside ("pain in his left knee"), and the most of these.
+MOST_AROUND, MOST_IDLE = 5, 4
 
 
 class Found(NamedTuple):
@@ -52,6 +54,7 @@ class Found(NamedTuple):
     until: np.ndarray
     entry: np.ndarray  # of the table
     is_loose: np.ndarray  # whether the name has another word for an abnormality
+    has_gap: np.ndarray  # whether idle words inside are left out
 
 
 class BagTable(NamedTuple):
@@ -172,13 +175,27 @@ class BagTable(NamedTuple):
         return known, shift
 
     def find(self, reading: Reading, known: np.ndarray, shift: np.uint64) -> Found:
-        """Find the bags of names in a text, in one piece, or in two beside "and" and "or"."""
+        """Find the bags of names in a text: in one piece, or in two beside "and" and "or"; and with idle words inside,
+        which are left out."""
+        whole = [_list_windows(reading), *_list_joined(reading, np.arange(len(reading.hashes)))]
+        found = self._look_up(reading, np.concatenate(whole, axis=1), known, shift)
+        kept = np.flatnonzero(find_places(self.language.idle_hashes, reading.hashes) < 0)
+        rest = Reading(*(column[kept] for column in reading))
+        windows = np.concatenate([_list_gaps(rest, kept), *_list_joined(rest, kept)], axis=1)
+        first, last = kept[windows[0]], kept[windows[3] - 1]
+        n_idle = last - first - (windows[3] - 1 - windows[0])
+        gaps = self._look_up(rest, windows[:, (n_idle > 0) & (n_idle <= MOST_IDLE)], known, shift)
+        end, until = kept[gaps.end - 1] + 1, kept[gaps.until - 1] + 1
+        then = np.where(gaps.then < gaps.until, kept[np.minimum(gaps.then, len(kept) - 1)], until)
+        gaps = Found(kept[gaps.start], end, then, until, gaps.entry, gaps.is_loose, ~gaps.has_gap)
+        return Found(*map(np.concatenate, zip(found, gaps, strict=True)))
+
+    def _look_up(self, reading: Reading, windows: np.ndarray, known: np.ndarray, shift: np.uint64) -> Found:
+        start, end, then, until = windows
         classes = self.classify(reading.hashes)
         sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(classes)])
-        parts = [_list_windows(reading), *_list_joined(reading, self.language.head_first)]
-        start, end, then, until = (np.concatenate(column) for column in zip(*parts, strict=True))
         keys = sums[end] - sums[start] + sums[until] - sums[then]
-        head = start if self.language.head_first else np.where(until > then, until, end) - 1
+        head = start if self.language.head_first else until - 1
         is_loose = (find_places(self.language.abnormal, reading.hashes) >= 0)[head] & (until - then + end - start > 1)
         loose = np.flatnonzero(is_loose)
         places = np.concatenate([np.arange(len(keys)), loose])
@@ -187,7 +204,7 @@ class BagTable(NamedTuple):
         entry = find_places(self.keys, keys[may_be])
         hits, entry = may_be[entry >= 0], entry[entry >= 0]
         at = places[hits]
-        return Found(start[at], end[at], then[at], until[at], entry, hits >= len(start))
+        return Found(start[at], end[at], then[at], until[at], entry, hits >= len(start), np.zeros(len(at), dtype=bool))
 
 
 def _list_windows(reading: Reading) -> tuple[np.ndarray, ...]:
@@ -200,9 +217,21 @@ def _list_windows(reading: Reading) -> tuple[np.ndarray, ...]:
     return starts, ends, ends, ends
 
 
-def _list_joined(reading: Reading, head_first: bool) -> list[tuple[np.ndarray, ...]]:
-    """List "A C" of "A, B and D C", and "C B" of "C of A, B and D", in as many words as there may be. Where heads come
-    first, there may be no "of": "dolor A y B"."""
+def _list_gaps(reading: Reading, kept: np.ndarray) -> tuple[np.ndarray, ...]:
+    """List windows of words that idle words stood between; `kept` has the places that the words have in the text."""
+    behind = np.flatnonzero(np.diff(kept) > 1) + 1
+    before, after = np.indices((MOST_AROUND - 1,) * 2).reshape(2, 1, -1) + 1
+    starts, ends = behind[:, None] - before, behind[:, None] + after
+    fits = (starts >= 0) & (ends <= len(kept)) & (before + after <= MOST_AROUND)
+    starts, ends = starts[fits], ends[fits]
+    fits = (reading.segment[starts] == reading.segment[ends - 1]) & (reading.links[starts] == reading.links[ends - 1])
+    starts, ends = starts[fits], ends[fits]
+    return starts, ends, ends, ends
+
+
+def _list_joined(reading: Reading, kept: np.ndarray) -> list[tuple[np.ndarray, ...]]:
+    """List "A C" of "A, B and D C", and "C B" of "C of A, B and D", in as many words as there may be. `kept` has the
+    places that the words have in the text."""
     lists = _list_items(reading)
     if not lists:
         return []
@@ -213,7 +242,6 @@ def _list_joined(reading: Reading, head_first: bool) -> list[tuple[np.ndarray, .
     before = np.stack(np.broadcast_arrays(here - a, here, last + b, last + b + c, last)).reshape(5, -1)
     behind = np.stack(np.broadcast_arrays(second - a - c, second - a, here, here + b, here)).reshape(5, -1)
     behind = behind[:, behind[0] >= 0]
-    behind = behind[:, (skipped[behind[1]] != skipped[behind[1] - 1]) | head_first]
     start, end, then, until, item = np.concatenate([before, behind], axis=1)
     fits = (start >= 0) & (until <= n)
     start, end, then, until, item = (part[fits] for part in (start, end, then, until, item))

@@ -18,6 +18,7 @@ from ..forking import ColumnReader
 from ..ragged import make_offsets, sum_lists, take_lists
 from ..terminology.codes import rank_name
 from .bags import BagTable
+from .languages import Language
 from .names import PART, own_case_forms
 from .reading import Reading, read
 from .spelling import Speller
@@ -34,6 +35,8 @@ LEAST_SCORE = 0.9
 # Shorter words may be numerals or letters.
 SHORT = 3
 _HYPHEN = re.compile("[-‐‑]")
+# A mention that goes on as its name does, one with idle words or links inside, and one of two pieces.
+PLAIN, LOOSER, JOINED = range(3)
 
 
 class Hit(NamedTuple):
@@ -61,8 +64,14 @@ class Proposal(NamedTuple):
     until: int
     entry: int
     is_loose: bool
-    is_joined: bool  # of two pieces
+    has_gap: bool  # whether words are inside that its name lacks
+    way: int  # PLAIN, LOOSER or JOINED
     last: int  # its last word
+
+    @property
+    def is_joined(self) -> bool:
+        """Return whether it has two pieces."""
+        return self.way == JOINED
 
 
 class Demands(NamedTuple):
@@ -92,16 +101,24 @@ class Choice(NamedTuple):
 class _ReadText:
     """A text and its reading, as lists, whose items are quicker to get than those of arrays."""
 
-    def __init__(self, text: str, reading: Reading, misspelt: frozenset[int]) -> None:
-        self.text, self.reading, self.misspelt = text, reading, misspelt
+    def __init__(self, text: str, reading: Reading, language: Language, misspelt: frozenset[int]) -> None:
+        self.text, self.reading, self.misspelt, self._head_first = text, reading, misspelt, language.head_first
+        self.idle, self._opening = (
+            frozenset(words.tolist()) for words in (language.idle_hashes, language.opening_hashes)
+        )
         self.hashes, self.starts, self.ends, _, self.links, self.joins, self.skipped = (
             column.tolist() for column in reading
         )
         # Whether nothing stands between a word and the next one.
         self.goes_on = np.append(~np.diff(reading[3:], axis=1).any(axis=0), False).tolist()
+        # What has been found: the places, where names end, and the words inside names that aren't their last.
+        self.found: dict[tuple[int, int], tuple[tuple[int, bool], Hit]] = {}
+        self.ended: set[int] = set()
+        self.inside: set[int] = set()
 
     def find_words(self, part: Proposal) -> tuple[int, ...]:
-        return tuple(self.hashes[part.start : part.end] + self.hashes[part.then : part.until])
+        words = self.hashes[part.start : part.end] + self.hashes[part.then : part.until]
+        return tuple(word for word in words if word not in self.idle) if part.has_gap else tuple(words)
 
     def count_misspelt(self, part: Proposal) -> int:
         words = (*range(part.start, part.end), *range(part.then, part.until)) if self.misspelt else ()
@@ -109,6 +126,55 @@ class _ReadText:
 
     def find_place(self, part: Proposal) -> tuple[int, int]:
         return self.starts[part.start], self.ends[part.last]
+
+    def add(self, part: Proposal, hit: Hit) -> None:
+        self.found[hit.start, hit.end] = (part.way, part.is_loose), hit
+        if not part.is_joined:
+            self.ended.add(hit.end)
+        if part.way == PLAIN:
+            self.inside.update(range(part.start, part.last))
+
+    def goes_on_behind(self, part: Proposal) -> bool:
+        """Return whether the phrase that a mention ends with goes on."""
+        return self.goes_on[part.last] and self.hashes[part.last + 1] not in self._opening
+
+    def begins_with_shared(self, part: Proposal) -> bool:
+        """Return whether two pieces are "C" and "B" of "C of A and B" or "C A and B", rather than of "A and B C"."""
+        return part.is_joined and self.links[part.end] == self.links[part.end - 1]
+
+    def begins_with_attribute(self, part: Proposal) -> bool:
+        """Return whether two pieces are "C" and "B" of "C A and B": "enlarged liver and spleen"."""
+        is_next = self.goes_on[part.end - 1] and self.hashes[part.end] not in self.idle
+        return is_next and not self._head_first and self.begins_with_shared(part)
+
+    def ends_with_predicate(self, part: Proposal) -> bool:
+        """Return whether two pieces are "A" and "C" of "A and B are C"."""
+        return part.is_joined and part.has_gap and self.hashes[part.then - 1] in self.idle
+
+    def is_apart(self, part: Proposal) -> bool:
+        """Return whether no name begins or ends inside a mention and goes on outside of it: "abdominal pain, abdominal
+        distension". A plain mention may."""
+        if part.way == PLAIN or not (part.is_joined or part.has_gap or "," in self.text[slice(*self.find_place(part))]):
+            return True
+        is_begun = part.start - 1 in self.inside and not self.begins_with_shared(part)
+        return not is_begun and part.last not in self.inside
+
+    def may_join(self, part: Proposal) -> bool:
+        """Return whether two pieces have nothing between them but items of a list that are no names."""
+        places = range(part.end, part.then)
+        first = next((k for k in places if self.links[k] != self.links[part.end - 1]), part.then)
+        last = next((k for k in reversed(places) if self.hashes[k] not in self.idle), -1)
+        # "Pain in his hands and feet", but not "muscle and her joint pain".
+        words = {*self.hashes[part.end : first]} - self.idle | {*self.hashes[first : last + 1]}
+        ends = {self.ends[k] for k in range(first, part.then) if self.links[k] != self.links[k + 1]}
+        if self.begins_with_shared(part):  # not "loss of appetite and weight gain"
+            is_whole = (self.starts[part.then], self.ends[part.last]) in self.found or self.goes_on_behind(part)
+            if self.begins_with_attribute(part):
+                is_whole |= (self.starts[part.start], self.ends[first - 1]) not in self.found
+        else:  # what ends a name says nothing about what comes later
+            is_whole = self.ends[part.end - 1] in self.ended
+            is_whole |= self.ends_with_predicate(part) and self.goes_on_behind(part)
+        return last >= 0 and not is_whole and self.ended.isdisjoint(ends) and self._opening.isdisjoint(words)
 
 
 class NameFinder:
@@ -152,23 +218,20 @@ class NameFinder:
         """Find names in texts. All are read as one, which is faster, with blank lines that no name crosses."""
         joined = "\n\n".join(texts)
         reading = self._table.read(joined)
-        text = _ReadText(joined, reading, self._speller.correct(joined, reading) if self._speller else frozenset())
-        best: dict[tuple[int, int], tuple[tuple[bool, bool], Hit]] = {}
-        ended: set[int] = set()
+        misspelt = self._speller.correct(joined, reading) if self._speller else frozenset()
+        text = _ReadText(joined, reading, self._table.language, misspelt)
         for part in self._propose(text):
-            place, rank = text.find_place(part), (part.is_joined, part.is_loose)
+            place = text.find_place(part)
             # Of two proposals for the same characters, the plainer one counts.
-            if place in best and best[place][0] <= rank:
+            if place in text.found and text.found[place][0] <= (part.way, part.is_loose):
                 continue
-            demands = self._check(text, part, place, ended)
+            demands = self._check(text, part, place)
             hit = None if demands is None else self._choose(text, part, place, demands)
             if hit is not None:
-                best[place] = rank, hit
-                if not part.is_joined:
-                    ended.add(hit.end)
+                text.add(part, hit)
         of_texts: list[list[Hit]] = [[] for _ in texts]
         first = [0, *accumulate(len(one) + 2 for one in texts)]
-        for hit in self._drop_joined([hit for _, hit in best.values()]):
+        for hit in self._drop_joined([hit for _, hit in text.found.values()]):
             n = bisect_right(first, hit.start) - 1
             of_texts[n].append(hit.moved(-first[n]))
         return of_texts
@@ -181,37 +244,40 @@ class NameFinder:
         return bool(self._skipped) and tuple(sorted(words)) in self._skipped
 
     def _propose(self, text: _ReadText) -> Iterator[Proposal]:
-        """Propose all words that are the bag of an allowed name."""
+        """Propose all words that are the bag of an allowed name, plain ones first."""
         found = self._table.find(text.reading, self._known, self._shift)
-        is_joined = found.until > found.then
-        columns = *found, is_joined, np.where(is_joined, found.until, found.end) - 1
-        is_wanted = self._is_wanted[found.entry]
-        rows, _ = take_lists(self._table.offsets, np.unique(found.entry[is_wanted]))
+        links, last = text.reading.links, found.until - 1
+        way = np.where(found.has_gap | (links[found.start] != links[last]), LOOSER, PLAIN)
+        way[found.until > found.then] = JOINED
+        columns = *found, way, last
+        order = np.argsort(way, kind="stable")
+        order = order[self._is_wanted[found.entry[order]]]
+        rows, _ = take_lists(self._table.offsets, np.unique(found.entry[order]))
         rows = np.unique(self._table.rows[rows])
         if new := [row for row in rows[self._allowed[rows]].tolist() if row not in self._names]:
             self._read_names(new)
-        return map(Proposal._make, zip(*(column[is_wanted].tolist() for column in columns), strict=True))
+        return map(Proposal._make, zip(*(column[order].tolist() for column in columns), strict=True))
 
-    def _check(self, text: _ReadText, part: Proposal, place: tuple[int, int], ended: set[int]) -> Demands | None:
-        """Say what the words at a place demand of a name; None if they can't be one. `ended` has the ends of names so
-        far."""
+    def _check(self, text: _ReadText, part: Proposal, place: tuple[int, int]) -> Demands | None:
+        """Say what the words at a place demand of a name; None if they can't be one."""
         words, (start, end), last = text.find_words(part), (part.start, part.end), part.last
-        if self._skips(words):
+        if self._skips(words) or not text.is_apart(part) or (part.is_joined and not text.may_join(part)):
             return None
         crossed, fixed, head = (0, 0), None, None
-        if not part.is_joined:
+        if part.is_joined:
+            if text.begins_with_shared(part):
+                head = None if text.begins_with_attribute(part) else text.hashes[start if self._head_first else end - 1]
+            elif not text.ends_with_predicate(part):
+                head = words[0 if self._head_first else -1]
+        elif part.has_gap:
+            # "The disease is rare" says nothing.
+            if text.goes_on_behind(part) or (words[0] in self._generic and text.hashes[start + 1] in text.idle):
+                return None
+        else:
             crossed = text.links[last] - text.links[start], text.joins[last] - text.joins[start]
             is_head = words[0] in self._heads and last > start and not self._head_first
             if is_head and text.skipped[start] == text.skipped[start + 1]:
                 fixed = words[0]
-        elif text.links[end] == text.links[end - 1]:  # "C of A and B", but not "loss of appetite and weight gain"
-            if text.goes_on[last]:
-                return None
-            head = words[0 if self._head_first else end - start - 1]
-        elif text.ends[end - 1] in ended:  # "A and B C"; what ends a name says nothing about what comes later
-            return None
-        else:
-            head = words[0 if self._head_first else -1]
         return Demands(words, fixed, crossed, head, self._find_short(text.text, *place))
 
     def _find_short(self, text: str, start: int, end: int) -> str:
@@ -225,23 +291,27 @@ class NameFinder:
         if choice is None:
             return None
         last, n_words = part.last, len(demands.words)
+        if not choice.in_order and text.begins_with_attribute(part):
+            return None
         # "Absence of kidney" in "absence of kidney disease": the last word belongs to what comes behind it.
-        if not choice.in_order and not part.is_joined and text.goes_on[last]:
+        if not choice.in_order and not part.is_joined and text.goes_on_behind(part):
             if text.skipped[last] > text.skipped[part.start]:
                 return None
         start, end = place
         n_misspelt = text.count_misspelt(part)
         is_spelling = n_misspelt > 0 and not part.is_joined
-        how = "spelling" if is_spelling else self._name_way(choice, n_words, part.is_joined, text.text[start:end])
+        how = "spelling" if is_spelling else self._name_way(choice, n_words, part, text.text[start:end])
         if self._is_exact and (how not in ("exact", "form") or not choice.in_order):
             return None
         score = LEAST_SCORE + (1 - LEAST_SCORE) * max(choice.n_same - n_misspelt, 0) / n_words
         pieces = ((start, text.ends[part.end - 1]), (text.starts[part.then], end)) if part.is_joined else (place,)
         return Hit(start, end, how, choice.rows, score, pieces)
 
-    def _name_way(self, choice: Choice, n_words: int, is_joined: bool, text: str) -> str:
-        if is_joined or choice.n_same < n_words:
-            return "coordination" if is_joined else "derived" if choice.is_derived else "classes"
+    def _name_way(self, choice: Choice, n_words: int, part: Proposal, text: str) -> str:
+        if part.is_joined or part.has_gap:
+            return "coordination" if part.is_joined else "gap"
+        if choice.n_same < n_words:
+            return "derived" if choice.is_derived else "classes"
         return "exact" if text.lower() in (self._name_column[row].lower() for row in choice.rows) else "form"
 
     def _drop_joined(self, hits: list[Hit]) -> list[Hit]:

@@ -44,6 +44,9 @@ class Language:
     joins: str = ""
     abnormalities: str = ""  # what any abnormality is called
     kinds: str = ""  # what kind of thing a concept is
+    # Words that may stand inside a mention whose name lacks them: "the spleen is enlarged", "pain in his left knee".
+    idle: str = ""
+    opening: str = ""  # words that other phrases begin with
     # Endings of plurals, and of singulars that are compared with them; the first that fits counts.
     endings: dict[str, str] = field(default_factory=dict)
     kept: str = ""  # words that only seem to have one of these
@@ -63,7 +66,20 @@ class Language:
     @kept_property
     def abnormal(self) -> np.ndarray:
         """The hashes of what any abnormality is called, sorted."""
-        return np.sort(np.array([_read_word(self, word)[0][0] for word in self.abnormalities.split()], dtype=np.uint64))
+        return self._hash(self.abnormalities)
+
+    @kept_property
+    def idle_hashes(self) -> np.ndarray:
+        """The hashes of idle words, sorted."""
+        return self._hash(self.idle)
+
+    @kept_property
+    def opening_hashes(self) -> np.ndarray:
+        """The hashes of words that phrases begin with, sorted."""
+        return self._hash(self.opening)
+
+    def _hash(self, words: str) -> np.ndarray:
+        return np.unique(np.array([_read_word(self, word)[0][0] for word in words.split()], dtype=np.uint64))
 
     def to_singular(self, text: str) -> str:
         """Replace plurals, but for English ones, which `normal_words` knows."""
