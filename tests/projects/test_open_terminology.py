@@ -10,6 +10,7 @@ import srsly
 from conftest import build_terminology
 from obo_files import make_obo
 from project_scripts import import_scripts
+from rrf_files import atom, rrf_line, write_release
 from weasel.util import load_project_config
 
 from spacy_sapbert.lexicon.bridge import Bridge, make_keys
@@ -17,6 +18,7 @@ from spacy_sapbert.terminology import Terminology, read_rrf
 
 with import_scripts("open_terminology"):
     import bridge
+    import spellings
     import terminology as project
 
 PROJECT = Path(__file__).parents[2] / "projects" / "open_terminology"
@@ -150,6 +152,38 @@ def test_words_that_tell_siblings_apart_are_learned():
     assert made.tells_apart("small", "large") and made.tells_apart("long", "big") and made.tells_apart("hand", "foot")
     assert not made.tells_apart("large", "big")
     assert not made.tells_apart("small", "unknown")
+
+
+@pytest.mark.parametrize(
+    "english, spanish, french, italian",
+    [
+        ("lymphadenopathy", "linfadenopatia", "lymphadenopathie", "linfadenopatia"),
+        ("leukocytopenia", "leucocitopenia", "leucocytopenie", "leucocitopenia"),
+        ("hypertrophy", "hipertrofia", "hypertrophie", "ipertrofia"),
+        ("calcification", "calcificación", "calcification", "calcificazione"),
+        ("cholecystitis", "colecistitis", "cholecystite", "colecistite"),
+        ("keratosis", "queratosis", "keratose", "cheratosi"),
+        ("rhinorrhea", "rinorrea", "rhinorrhée", "rinorrea"),
+    ],
+)
+def test_english_names_are_spelt_as_other_languages_do(english, spanish, french, italian):
+    expected = {"es": spanish, "fr": french, "it": italian}
+    assert {
+        language: spellings.spell(english, rules) for language, (_, rules) in spellings.SPELLINGS.items()
+    } == expected
+
+
+def test_names_of_disorders_are_listed_with_their_english_names_in_other_spellings(tmp_path):
+    atoms = [("ENG", "C1", "Adenopathy"), ("SPA", "C1", "Linfadenopatía"), ("SPA", "C3", "Fiebre")]
+    atoms += [("ENG", "C2", "Everolimus"), ("SPA", "C2", "Afinitor"), ("ENG", "C3", "Fever"), ("FRE", "C3", "Fièvre")]
+    rows = [atom(cui, name, LAT=language) for language, cui, name in [*atoms, ("ITA", "C3", "Febbre")]]
+    types = {"C1": "T047", "C2": "T121", "C3": "T184"}
+    types |= {f"C{number}": type_ for number, type_ in enumerate(spellings.DISORDERS, start=4)}
+    rows += [atom(cui, cui, LAT="ENG") for cui in types if cui not in ("C1", "C2", "C3")]
+    kinds = [rrf_line("MRSTY", CUI=cui, TUI=type_, STY="x") for cui, type_ in types.items()]
+    spellings.main(write_release(tmp_path / "rrf", MRCONSO=rows, MRSTY=kinds), tmp_path)
+    lines = (tmp_path / "synonyms_es.txt").read_text(encoding="utf8").splitlines()
+    assert [line for line in lines if line[0] != "#"] == ["Linfadenopatía\tadenopatia"]
 
 
 def test_an_ontology_may_come_out_of_its_package(tmp_path):

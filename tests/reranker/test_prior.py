@@ -16,9 +16,9 @@ from safetensors import safe_open
 
 from spacy_sapbert.files import hash_file
 from spacy_sapbert.lexicon import contradictions
-from spacy_sapbert.lexicon.bags import FOLDER
 from spacy_sapbert.lexicon.bridge import FILE, Bridge, get_bridge, make_keys
 from spacy_sapbert.lexicon.contradictions import PENALTY
+from spacy_sapbert.lexicon.derived import FOLDER
 from spacy_sapbert.reranker import prior
 from spacy_sapbert.reranker.prior import BEFORE_TRAINING, BRIDGE, CHANCE, CHECKED, MIN_CHANCE, SIZE, WINDOW
 from spacy_sapbert.terminology import read_obo

@@ -12,9 +12,10 @@ import typer
 from safetensors.numpy import save_file
 
 from spacy_sapbert.files import hash_file, write_whole
-from spacy_sapbert.lexicon.bags import FOLDER, NameReadings, make_speller, read_names
+from spacy_sapbert.lexicon.bags import NameReadings, make_speller, read_names
 from spacy_sapbert.lexicon.bridge import SHIFT, make_keys, pair_words
 from spacy_sapbert.lexicon.classes import count_pairs
+from spacy_sapbert.lexicon.derived import FOLDER
 from spacy_sapbert.terminology import Terminology, read_rrf
 from spacy_sapbert.terminology.hierarchy import Hierarchy
 

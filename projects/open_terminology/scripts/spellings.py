@@ -29,7 +29,7 @@ SPELLINGS = {
     ),
     "fr": (
         "FRE",
-        "leuk leuc|ity$ ité|ism$ isme|osis$ ose|itis$ ite|oma$ ome|asis$ ase|esis$ èse|ysis$ yse|ia$ ie|y$ ie",
+        "leuk leuc|ea$ ée|ity$ ité|ism$ isme|osis$ ose|itis$ ite|oma$ ome|asis$ ase|esis$ èse|ysis$ yse|ia$ ie|y$ ie",
     ),
     "it": (
         "ITA",
