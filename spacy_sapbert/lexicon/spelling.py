@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections import defaultdict
+from collections.abc import Iterator
 from os.path import commonprefix
 from string import ascii_lowercase
 
@@ -14,8 +15,13 @@ from ..text import CACHED, normal_words
 from .english import RARE, find_levels
 from .reading import Reading
 
-# Letters of the shortest word that is put right. Shorter ones are nearly any other word.
-LEAST_LETTERS = 6
+# Letters of the words that are put right. Shorter ones are nearly any other word.
+LEAST_LETTERS, MOST_LETTERS = 6, 40
+# Words that are looked at together.
+AT_ONCE = 256
+_LETTERS = np.frombuffer(ascii_lowercase.encode(), dtype=np.uint8)
+# MurmurHash64A, with the seed of spaCy's strings.
+_SEED, _FACTOR, _SHIFT = 1, 0xC6A4A7935BD1E995, np.uint64(47)
 
 
 class Speller:
@@ -24,7 +30,11 @@ class Speller:
 
     def __init__(self, vocabulary: np.ndarray) -> None:
         self._vocabulary = vocabulary
-        self._find_known = lru_cache(CACHED)(self._find_nearest)
+        # The first bits of hashes, by which most others are told from words at once.
+        bits = max(len(vocabulary).bit_length() + 4, 8)
+        self._shift, self._may_be = np.uint64(64 - bits), np.zeros(1 << bits, dtype=bool)
+        self._may_be[vocabulary >> self._shift] = True
+        self._known: dict[str, int] = {}
 
     def correct(self, text: str, reading: Reading) -> frozenset[int]:
         """Put words of a reading right, and return their places."""
@@ -32,34 +42,75 @@ class Speller:
         strange = long[find_places(self._vocabulary, reading.hashes[long]) < 0]
         strange = strange[find_levels(reading.hashes[strange]) == RARE]
         bounds = zip(reading.starts[strange].tolist(), reading.ends[strange].tolist(), strict=True)
-        known = np.array([self._find_known(text[start:end]) for start, end in bounds], dtype=np.uint64)
+        words = [text[start:end] for start, end in bounds]
+        # Other threads may use the same one, which therefore loses nothing.
+        found = self._known if len(self._known) < CACHED else {}
+        found.update(self._find_known({word for word in words if word not in found}))
+        self._known = found
+        known = np.array([found[word] for word in words], dtype=np.uint64)
         reading.hashes[strange[known > 0]] = known[known > 0]
         return frozenset(strange[known > 0].tolist())
 
-    def _find_nearest(self, text: str) -> int:
-        """Find the hash of the one word of names that a word nearly is: of several, the one that it starts like for
+    def _find_known(self, texts: set[str]) -> Iterator[tuple[str, int]]:
+        """Find the hash of the one word of names that each word nearly is: of several, the one that it starts like for
         longer than like any other; 0 for none."""
-        words = normal_words(text)
-        if len(words) != 1 or len(words[0]) < LEAST_LETTERS or not (words[0].isascii() and words[0].isalpha()):
-            return 0
-        # As it is, too: "arthrits" is no plural.
-        edits = [edit for word in {words[0], text.lower()} for edit in list_edits(word)]
-        is_known = find_places(self._vocabulary, np.array([*map(hash_string, edits)], dtype=np.uint64)) >= 0
-        found = {edits[place] for place in np.flatnonzero(is_known).tolist()}
-        shared = sorted((len(commonprefix([text.lower(), word])), word) for word in found)
-        if not shared or (len(shared) > 1 and shared[-1][0] == shared[-2][0]):
-            return 0
-        return int(hash_string(shared[-1][1]))
+        forms: dict[int, list[tuple[str, str]]] = defaultdict(list)
+        for text in texts:
+            words = normal_words(text) if len(text) <= MOST_LETTERS else ()
+            if len(words) == 1 and len(words[0]) >= LEAST_LETTERS:
+                # As it is, too: "arthrits" is no plural.
+                for form in {words[0], text.lower()}:
+                    if form.isascii() and form.isalpha():
+                        forms[len(form)].append((text, form))
+        near: dict[str, set[str]] = defaultdict(set)
+        for pairs in (some[at : at + AT_ONCE] for some in forms.values() for at in range(0, len(some), AT_ONCE)):
+            letters = np.frombuffer("".join(form for _, form in pairs).encode(), dtype=np.uint8)
+            for edits in list_edits(letters.reshape(len(pairs), -1)):
+                hashes = hash_letters(edits)
+                row, place = np.nonzero(self._may_be[hashes >> self._shift])
+                is_known = find_places(self._vocabulary, hashes[row, place]) >= 0
+                for at, word in zip(row[is_known].tolist(), edits[row, place][is_known], strict=True):
+                    near[pairs[at][0]].add(word.tobytes().decode())
+        for text in texts:
+            shared = sorted((len(commonprefix([text.lower(), word])), word) for word in near[text])
+            is_one = bool(shared) and (len(shared) == 1 or shared[-1][0] > shared[-2][0])
+            yield text, hash_string(shared[-1][1]) if is_one else 0
 
 
-def list_edits(word: str) -> list[str]:
-    """List what a word may be with one error: a letter too many, too few or another one, or two that have changed
-    places. The first letter is right."""
-    edits = []
-    for at in range(1, len(word) + 1):
-        before, behind = word[:at], word[at:]
-        edits += [before + letter + behind for letter in ascii_lowercase]
-        if behind:
-            edits += [before + letter + behind[1:] for letter in ascii_lowercase]
-            edits += [before + behind[1:], before + behind[1:2] + behind[0] + behind[2:]]
-    return edits
+def list_edits(words: np.ndarray) -> Iterator[np.ndarray]:
+    """List what words of equal length may be with one error: two letters that have changed places, one too many,
+    another one or one too few. The first is right.
+
+    words (ndarray): Letters in ASCII; shape (words, length), uint8.
+    YIELDS (ndarray): Letters of as many possible words for each; shape (words, possible words, length).
+    """
+    n, length = words.shape
+    places = np.arange(length)
+    swapped = [[*places[:at], at + 1, at, *places[at + 2 :]] for at in range(1, length - 1)]
+    yield words[:, np.array(swapped)]
+    yield words[:, np.array([np.delete(places, at) for at in range(1, length)])]
+    # The letter behind the last place is any.
+    with_letter = np.insert(np.repeat(words[:, None], len(_LETTERS), axis=1), length, _LETTERS, axis=2)
+    others = np.where(np.eye(length, dtype=bool)[1:], length, places)
+    more = np.array([np.insert(places, at, length) for at in range(1, length + 1)])
+    for order in (others, more):
+        yield with_letter[:, :, order].reshape(n, -1, order.shape[1])
+
+
+def hash_letters(words: np.ndarray) -> np.ndarray:
+    """Hash words of equal length as spaCy does, all at once."""
+    length = words.shape[-1]
+    padded = np.zeros((*words.shape[:-1], -(-length // 8) * 8), dtype=np.uint8)
+    padded[..., :length] = words
+    blocks = padded.view("<u8")
+    factor = np.uint64(_FACTOR)
+    key = np.full(words.shape[:-1], _SEED ^ (length * _FACTOR % (1 << 64)), dtype=np.uint64)
+    for at in range(blocks.shape[-1]):
+        block = blocks[..., at]
+        if 8 * at + 8 <= length:
+            block = block * factor
+            block = (block ^ (block >> _SHIFT)) * factor
+        key = (key ^ block) * factor
+    key = (key ^ (key >> _SHIFT)) * factor
+    hashes: np.ndarray = key ^ (key >> _SHIFT)
+    return hashes

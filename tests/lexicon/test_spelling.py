@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from spacy.strings import hash_string
 
 from spacy_sapbert.lexicon.reading import read
-from spacy_sapbert.lexicon.spelling import LEAST_LETTERS, Speller, list_edits
+from spacy_sapbert.lexicon.spelling import LEAST_LETTERS, Speller, hash_letters, list_edits
 
 STRANGE = st.text("abqz", min_size=1, max_size=9)
 
@@ -28,9 +28,32 @@ def is_one_error(word, other):
     return is_shorter_by_one and any(longer[:at] + longer[at + 1 :] == shorter for at in range(1, len(longer)))
 
 
-@given(STRANGE, STRANGE)
+def to_letters(*words):
+    return np.array([[*word.encode()] for word in words], dtype=np.uint8)
+
+
+@given(st.text("abqz", min_size=3, max_size=9), STRANGE)
 def test_edits_are_all_words_with_one_error(word, other):
-    assert (other in list_edits(word)) is is_one_error(word, other) or word == other
+    ours, theirs = set(), set()
+    for edits in list_edits(to_letters(word, word[::-1])):
+        ours |= {bytes(row).decode() for row in edits[0]}
+        theirs |= {bytes(row).decode() for row in edits[1]}
+    assert (other in ours) is is_one_error(word, other) or word == other
+    assert (other in theirs) is is_one_error(word[::-1], other) or word[::-1] == other
+
+
+@given(st.text("abcxyz", min_size=1, max_size=40))
+def test_letters_have_the_hashes_of_strings(word):
+    assert hash_letters(to_letters(word, word[::-1])).tolist() == [hash_string(word), hash_string(word[::-1])]
+
+
+def test_words_of_any_number_and_length_are_read():
+    words = [f"{'x' * n}{chr(97 + m % 26)}{chr(97 + m // 26)}yy" for n in range(10) for m in range(600)]
+    known = np.unique(np.array([*map(hash_string, words)], dtype=np.uint64))
+    text = " ".join([f"{word}y" for word in words if len(word) > 5] + ["z" * 100_000])
+    reading = read(text)
+    misspelt = Speller(known).correct(text, reading)
+    assert len(misspelt) == len(reading.hashes) - 1 > 4000
 
 
 @given(st.lists(STRANGE, max_size=8), st.lists(STRANGE, max_size=5), st.sampled_from(["", "pain "]))
