@@ -420,7 +420,9 @@ class FixedMatcher:
         """Return False for what is probably an ordinary word, a number, or a short form of something else."""
         if len(text) < self.settings.min_length or self._is_short_form(text) or not any(map(str.isalpha, text)):
             return False
-        return text.isupper() or not (self.settings.skip_stop_words and doc.vocab[text.lower()].is_stop)
+        # Only of single words, since the vocabulary keeps all that it is asked for.
+        is_word = self.settings.skip_stop_words and " " not in text
+        return text.isupper() or not (is_word and doc.vocab[text.lower()].is_stop)
 
     def _is_short_form(self, text: str) -> bool:
         form = text.removesuffix("s")
