@@ -57,6 +57,8 @@ class Match(TypedDict):
     terminology: str
     names: list[int]
     score: float
+    # How probable it is that the words mean what these names mean.
+    trust: float
 
 
 Stored = TypeVar("Stored", Link, Match)

@@ -27,9 +27,17 @@ ROW = np.dtype([("concept", np.int64), ("name", np.int64), ("form", np.int64), (
 # The longest names in clinical terminologies have a few hundred characters.
 MAX_LENGTH = 1000
 
-# What the matcher has found for a mention: rows of names, of each concept one and the best concept first; their score.
-Matched = tuple[tuple[int, ...], float]
-NO_MATCH: Matched = (), 0.0
+
+class Matched(NamedTuple):
+    """What the matcher has found for a mention."""
+
+    names: tuple[int, ...]  # their rows, of each concept one and the best concept first
+    score: float
+    trust: float  # how probable it is that the mention is one
+
+
+# What somebody else has found is a mention.
+NO_MATCH = Matched((), 0.0, 1.0)
 
 
 class Candidate(TypedDict):

@@ -99,6 +99,13 @@ class MatcherSettings(Settings):
         description='Short forms with at most this many letters ("RA", "RB1") match only where the document defines '
         "them, because many are ambiguous; 0 to match all. Needs `schwartz_hearst` before the matcher.",
     )
+    min_trust: float = Field(
+        default=0.3,
+        ge=0,
+        le=1,
+        description="How probable it has to be that a name means its concept in a text, judged by the name alone; 0 "
+        "for all names. As mentions of a recogniser, all are linked.",
+    )
     skip_stop_words: bool = Field(
         default=True, description="Leave out single words that are stop words, unless they are written in capitals."
     )
@@ -161,6 +168,7 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
     below: Strings | None
     not_below: Strings | None
     skip_names: Strings
+    min_trust: float
     min_length: int
     own_case_length: int
     define_length: int
@@ -335,6 +343,7 @@ class FixedMatcher:
 
         own = settings.make_filter()
         self.settings, self.fingerprint = settings, terminology.fingerprint
+        self._bags = bags
         self._name_concept, self._types = terminology.name_concept, terminology.concepts["types"]
         # All values, so that a misspelled type does not mean a label that no name gets.
         filters.check_settings(own, settings.label_types)
@@ -344,7 +353,7 @@ class FixedMatcher:
         self._finder = NameFinder(
             bags,
             terminology,
-            filters.match(own) & filters.match(linker_filter),
+            filters.match(own) & filters.match(linker_filter) & bags.find_trusted(settings.min_trust),
             linker_filter.source_order or own.source_order,
             is_exact=settings.words == "exact",
             own_case_length=settings.own_case_length,
@@ -414,15 +423,14 @@ class FixedMatcher:
             "terminology": self.fingerprint,
             "names": [*rows],
             "score": score,
+            "trust": self._bags.judge(rows[0], how),
         }
 
     def _is_plausible(self, doc: Doc, text: str) -> bool:
         """Return False for what is probably an ordinary word, a number, or a short form of something else."""
         if len(text) < self.settings.min_length or self._is_short_form(text) or not any(map(str.isalpha, text)):
             return False
-        # Only of single words, since the vocabulary keeps all that it is asked for.
-        is_word = self.settings.skip_stop_words and " " not in text
-        return text.isupper() or not (is_word and doc.vocab[text.lower()].is_stop)
+        return text.isupper() or not (self.settings.skip_stop_words and doc.vocab[text.lower()].is_stop)
 
     def _is_short_form(self, text: str) -> bool:
         form = text.removesuffix("s")

@@ -307,13 +307,13 @@ class FixedLinker:
 
     def _add_matches(self, found: Candidates, matches: list[Matched]) -> Candidates:
         """Put what the matcher has found among the candidates, before those with the same score."""
-        names = np.array([row for rows, _ in matches for row in rows], dtype=np.int64)
+        names = np.array([row for match in matches for row in match.names], dtype=np.int64)
         if not len(names):
             return found
         retriever = self.snapshot.retriever
-        mention = list_owners(make_offsets([len(rows) for rows, _ in matches]))
+        mention = list_owners(make_offsets([len(match.names) for match in matches]))
         concept = retriever.terminology.name_concept[names].astype(np.int64)
-        score = np.array([score for _, score in matches])[mention]
+        score = np.array([match.score for match in matches])[mention]
         joined = Candidates.of_rows(found.forms, mention, concept, names, score).followed_by(found).sort()
         return joined.distinct(retriever.number_ids(joined.concept, self.settings.output_source))
 
@@ -348,15 +348,15 @@ class FixedLinker:
             return NO_MATCH
         if match["how"] == "definition" and self.settings.abbreviations == "short_form":
             return NO_MATCH
-        return tuple(match["names"]), match["score"]
+        return Matched(tuple(match["names"]), match["score"], match["trust"])
 
     def _allow(self, match: Matched, allowed: ConceptFilter) -> Matched:
         """Take those that a filter allows: the matcher knows nothing of labels."""
         if match == NO_MATCH or allowed.is_open:
             return match
         names = self.snapshot.retriever.allow(allowed).names
-        rows = tuple(row for row in match[0] if names[row])
-        return (rows, match[1]) if rows else NO_MATCH
+        rows = tuple(row for row in match.names if names[row])
+        return match._replace(names=rows) if rows else NO_MATCH
 
     def _read_abbreviations(self, doc: Doc) -> Abbreviations:
         return abbreviations_by_start(doc) if self.settings.abbreviations != "short_form" else {}

@@ -20,6 +20,7 @@ from .classes import learn_classes
 from .derived import WITH_ADJECTIVE, list_adjectives, read_list
 from .languages import ENGLISH, Language, find_language, get_reader
 from .reading import Reading, read, read_many
+from .trust import WAYS, compute_trust, find_acronyms
 
 if TYPE_CHECKING:
     import polars as pl
@@ -72,13 +73,19 @@ class BagTable(NamedTuple):
     other_offsets: np.ndarray  # where the words of each start
     other_words: np.ndarray
     other_is_derived: np.ndarray  # whether they are derived from the name
+    trust: np.ndarray  # the logit of each name (trust.py); none without a terminology
+    acronyms: np.ndarray  # rows of names that count only in capitals, sorted
 
     @classmethod
     def of(cls, terminology: Terminology) -> BagTable:
         """Make the table of a terminology, with the lists that come with the package for its language."""
         names, kept = terminology.names, list_canonical_words(terminology)
         language = find_language(names["language"])
-        return cls.build(names["name"], terminology.name_concept, *read_lists(language), kept, language)
+        lists, of_names = read_lists(language), read_names(names["name"], language)
+        table = cls.build(names["name"], terminology.name_concept, *lists, kept, language, of_names)
+        trust = compute_trust(terminology, of_names, is_english=language.is_english)
+        acronyms = find_acronyms(terminology, of_names) if language.is_english else table.acronyms
+        return table._replace(trust=trust, acronyms=acronyms)
 
     @classmethod
     def build(
@@ -90,11 +97,12 @@ class BagTable(NamedTuple):
         derived: Iterable[Sequence[str]] = (),
         canonical_names: Iterable[str] = (),
         language: Language = ENGLISH,
+        of_names: NameReadings | None = None,
     ) -> BagTable:
         """Make the table of names, given the concept of each, pairs of words that may stand for one another, names that
         do, and names with what is derived from them. Canonical names stay names even if they are a word that many
         concepts have in their names."""
-        of_names = read_names(names, language)
+        of_names = of_names or read_names(names, language)
         spell = make_speller(names, of_names)
         members, classes = learn_classes(of_names.hashes, of_names.reading, concept[of_names.name], spell, pairs)
         generic = _find_generic(of_names, concept, canonical_names)
@@ -105,7 +113,9 @@ class BagTable(NamedTuple):
         words = np.array([word for _, words, _ in others for word in words], dtype=np.uint64)
         is_derived = np.array([is_derived for *_, is_derived in others], dtype=bool)
         none, vocabulary = np.empty(0, dtype=np.uint64), np.unique(of_names.hashes)
-        table = cls(language, none, none, none, members, classes, vocabulary, generic, rows, offsets, words, is_derived)
+        trust, acronyms = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.uint32)
+        of_words = members, classes, vocabulary, generic, rows, offsets, words, is_derived
+        table = cls(language, none, none, none, *of_words, trust, acronyms)
         return table._with_keys(of_names.extended(words, list_owners(offsets), rows))
 
     def _with_keys(self, readings: NameReadings) -> BagTable:
@@ -160,6 +170,16 @@ class BagTable(NamedTuple):
         bounds = pairwise(self.other_offsets[first : last + 1].tolist())
         words = [tuple(self.other_words[start:end].tolist()) for start, end in bounds]
         return [*zip(words, self.other_is_derived[first:last].tolist(), strict=True)]
+
+    def find_trusted(self, least: float) -> np.ndarray:
+        """Find the names that probably mean their concepts in a text, and those that count only in capitals: bool."""
+        is_trusted: np.ndarray = 1 / (1 + np.exp(-self.trust)) >= least
+        is_trusted[self.acronyms] = True
+        return is_trusted
+
+    def judge(self, row: int, how: str) -> float:
+        """Judge how probable it is that words mean the concept of a name, given how this was found."""
+        return float(1 / (1 + np.exp(-(float(self.trust[row]) + WAYS[how]))))
 
     def classify(self, hashes: np.ndarray) -> np.ndarray:
         """Put the word that stands for its class in place of each word."""

@@ -209,6 +209,7 @@ class NameFinder:
         self._abnormalities = frozenset(table.language.abnormal.tolist())
         self._heads = (self._generic | self._abnormalities) - {hash_string("abnormal")}
         self._class_of = dict(zip(table.members.tolist(), table.classes.tolist(), strict=True))
+        self._acronyms = frozenset(table.acronyms.tolist())
         self._choose_names = lru_cache(KEPT)(self._choose_names_of)
         # Of other languages, too many words that are right would be put right.
         known = np.unique(np.concatenate([table.vocabulary, table.other_words, table.members]))
@@ -354,13 +355,18 @@ class NameFinder:
                     continue
                 if fixed is not None and fixed not in name.counted:
                     continue
-                needs_case = short and name.is_own and n_same == len(words)
-                if needs_case and own_case_forms(short).isdisjoint(self._get_forms(row)):
+                if name.is_own and not self._has_case(row, short, is_same=n_same == len(words)):
                     continue
                 chosen = [*chosen, row] if fit == best else [row]
                 best, is_derived = fit, name.is_derived
         n_same, in_order, is_own = best
         return Choice(self._order(chosen), n_same if is_own else 0, in_order, is_derived) if chosen else None
+
+    def _has_case(self, row: int, short: str, *, is_same: bool) -> bool:
+        """Check if a text, short enough that its case counts, has that of a name."""
+        if row in self._acronyms:
+            return short.removesuffix("s").isupper()
+        return not short or not is_same or not own_case_forms(short).isdisjoint(self._get_forms(row))
 
     def _stand_for(self, word: int, other: int) -> bool:
         same_class = self._class_of.get(word, word) == self._class_of.get(other, other)

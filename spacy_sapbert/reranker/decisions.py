@@ -69,7 +69,8 @@ class FixedReranker:
             of_documents, of_part = zip(*asked[part], strict=True)
             found, given, _ = self.table.read(of_part, of_documents)
             raw, together, raw_nil, order = self.score(given)
-            is_nil, best = self._choose(given.lists, together, raw_nil, threshold)
+            trust = np.array([key.match.trust for key in of_part])
+            is_nil, best = self._choose(given.lists, together, raw_nil, trust, threshold)
             probability = np.where(is_nil, self.learned.nil.apply(raw_nil), best)
             # All of a mention are calibrated as the best one.
             factor = np.divide(best, together, out=np.zeros_like(best), where=together > 0)
@@ -122,10 +123,11 @@ class FixedReranker:
         return raw, together, probabilities[lists.nil_rows], order
 
     def _choose(
-        self, lists: Lists, together: np.ndarray, raw_nil: np.ndarray, threshold: float | None
+        self, lists: Lists, together: np.ndarray, raw_nil: np.ndarray, trust: np.ndarray, threshold: float | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Choose which mentions get no id, and calibrate the probabilities of the best candidates."""
-        best = np.where(lists.lengths > 0, self.learned.concept.apply(together), 0.0)
+        """Choose which mentions get no id, and calibrate the probabilities of the best candidates. A mention that the
+        matcher has found may be none."""
+        best = np.where(lists.lengths > 0, self.learned.concept.apply(together) * trust, 0.0)
         is_nil = (raw_nil > together) if threshold is None else (best < threshold)
         return is_nil | (lists.lengths == 0), best
 

@@ -67,13 +67,10 @@ class CandidateTable:
         own: Sequence[int | None] = [None] * len(mentions)
         if left_out is not None and self._memory is not None:
             own = [key if self._memory.has_document(key) else None for key in left_out]
-        keys = (
+        return [
             MentionKey(mention.forms, numbers[id(mention.filter)], mention.match, key)
             for mention, key in zip(mentions, own, strict=True)
-        )
-        # Equal ones are one object.
-        known: dict[MentionKey, MentionKey] = {}
-        return [known.setdefault(key, key) for key in keys]
+        ]
 
     def _number_filter(self, allowed: ConceptFilter) -> int:
         if allowed not in self._filters:

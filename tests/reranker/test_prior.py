@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from reranking import add_reranker, make_examples
 from safetensors import safe_open
 
+from spacy_sapbert.annotations import read_match
 from spacy_sapbert.files import hash_file
 from spacy_sapbert.lexicon import contradictions
 from spacy_sapbert.lexicon.bridge import FILE, Bridge, get_bridge, make_keys
@@ -215,7 +216,8 @@ def test_equal_names_count_as_one(names, text, n_equal):
         assert link_mention(equal, text).kb_id_ == "T0"
     equal.add_pipe("terminology_matcher", first=True, config={"define_length": 0})
     (matched,) = equal(f"He has {text} .").ents
-    assert (matched.kb_id_, matched._.kb_probability) == ("T0", pytest.approx(ent._.kb_probability, abs=0.05))
+    expected = pytest.approx(ent._.kb_probability * read_match(matched)["trust"], abs=0.05)
+    assert (matched.kb_id_, matched._.kb_probability) == ("T0", expected)
 
 
 @pytest.mark.parametrize(

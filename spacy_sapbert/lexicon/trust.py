@@ -1,0 +1,118 @@
+"""Trust: how probable it is that words of a running text mean a concept whose name they are. "Men" and "rich" are names
+of syndromes too, but texts that have these words are about something else.
+
+Each name has a logit, computed from the terminology alone: how common its words are in English, how many sources have
+it, and whether it is a canonical name. How the words were found adds to it. The weights are fitted by
+`python -m spacy project run trust projects/reranker`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..abbreviations.component import is_initialism
+from ..forking import read_chunks
+from ..terminology.codes import SOURCE_SEPARATOR
+from .english import RARE, find_levels
+from .names import OWN_CASE_LENGTH
+
+if TYPE_CHECKING:
+    from ..terminology.table import Terminology
+    from .bags import NameReadings
+
+# The weights of signals of a name, and of how it was found.
+WEIGHTS = {
+    "bias": 2.02,
+    "common": -1.4,
+    "one_common": -1.97,
+    "canonical": 1.14,
+    "sources": 1.32,
+    "all_sources": -2.07,
+    "names": 0.4,
+}
+WAYS = {
+    **{"exact": 0.0, "form": -0.63, "classes": -1.06, "coordination": -0.36, "definition": -0.58},
+    **{"derived": -1.0, "spelling": -1.0, "gap": -1.0},
+}
+# So many sources, or more, have names that nobody else uses.
+MOST_SOURCES = 8
+# How much longer than an acronym a name has to be that it stands for.
+LONGER = 3
+
+
+def compute_trust(terminology: Terminology, of_names: NameReadings, *, is_english: bool) -> np.ndarray:
+    """Compute the logit of each name, as it is written: float32, as many as there are names."""
+    signals = compute_signals(terminology, of_names, is_english=is_english)
+    return sum((WEIGHTS[name] * values for name, values in signals.items()), np.float32(0)).astype(np.float32)
+
+
+def compute_signals(
+    terminology: Terminology, of_names: NameReadings, *, is_english: bool = True
+) -> dict[str, np.ndarray]:
+    """Compute what the logit of each name depends on, by the names in `WEIGHTS`. Of words of other languages, it is not
+    known how common they are."""
+    n, concept = terminology.n_names, terminology.name_concept.astype(np.int64)
+    # Of each name the words as they are.
+    first = of_names.reading < n
+    hashes, name = of_names.hashes[first], of_names.reading[first]
+    level, sums = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.uint64)
+    np.maximum.at(level, name, find_levels(hashes) if is_english else RARE)
+    np.add.at(sums, name, hashes)
+    key = np.unique(sums, return_inverse=True)[1]
+    canonical = [text.lower() for chunk in read_chunks(terminology.concepts["canonical_name"]) for text in chunk]
+    texts = (text.lower() for chunk in read_chunks(terminology.names["name"]) for text in chunk)
+    is_canonical = np.fromiter((text == canonical[of] for text, of in zip(texts, concept.tolist(), strict=True)), bool)
+    n_sources, n_all_sources = _count_sources(terminology, key)
+    # From 1 for the words that everybody knows to 0.
+    common, is_one = np.clip(1.2 - level / 50, 0, 1), np.bincount(name, minlength=n) == 1
+    return {
+        "bias": np.ones(n),
+        "common": common,
+        "one_common": is_one * common,
+        # Of the same concept, in any order of the words.
+        "canonical": _spread(key * len(terminology) + concept, is_canonical),
+        "sources": np.log(n_sources),
+        "all_sources": np.full(n, np.log(min(n_all_sources, MOST_SOURCES)) / np.log(MOST_SOURCES)),
+        "names": np.log(np.diff(terminology.name_offsets))[concept],
+    }
+
+
+def _count_sources(terminology: Terminology, key: np.ndarray) -> tuple[np.ndarray, int]:
+    """Count the sources that have each name, for any concept, and those of the terminology."""
+    numbers: dict[str, int] = {}
+    lists = [
+        [numbers.setdefault(source, len(numbers)) for source in text.split(SOURCE_SEPARATOR)]
+        for chunk in read_chunks(terminology.names["source"])
+        for text in chunk
+    ]
+    source = np.array([number for of_name in lists for number in of_name], dtype=np.int64)
+    n_all = max(len(numbers), 1)
+    pairs = np.unique(np.repeat(key, [*map(len, lists)]) * n_all + source)
+    return np.bincount(pairs // n_all)[key], n_all
+
+
+def _spread(group: np.ndarray, is_true: np.ndarray) -> np.ndarray:
+    """Tell for each member of a group whether it is true for any of them."""
+    return np.isin(group, group[is_true])
+
+
+def find_acronyms(terminology: Terminology, of_names: NameReadings) -> np.ndarray:
+    """Find names that are acronyms of other names of their concepts, whatever their case, and English words as well:
+    the rows, sorted; uint32."""
+    n = terminology.n_names
+    n_words = np.bincount(of_names.reading, minlength=len(of_names.name))
+    of_words = (of_names.reading < n) & (n_words == 1)[of_names.reading] & (find_levels(of_names.hashes) < RARE)
+    names, offsets, concepts = terminology.names["name"], terminology.name_offsets, terminology.name_concept
+
+    def is_acronym(row: int) -> bool:
+        short = names[row].upper()
+        if len(short) > OWN_CASE_LENGTH:
+            return False
+        concept = concepts[row]
+        others = (names[other] for other in range(*offsets[concept : concept + 2].tolist()))
+        return any(len(name) > len(short) + LONGER and is_initialism(short, name) for name in others)
+
+    rows = np.unique(of_names.reading[of_words]).tolist()
+    return np.array([row for row in rows if is_acronym(row)], dtype=np.uint32)
