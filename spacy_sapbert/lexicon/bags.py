@@ -345,8 +345,8 @@ def _find_others(
     derived: Iterable[Sequence[str]],
     language: Language,
 ) -> list[tuple[int, tuple[int, ...], bool]]:
-    """Find other words for names, unless these words are a name: synonyms of those of one concept, and what is derived
-    from names."""
+    """Find other words for names, unless these words are a name: synonyms, and what is derived from names. The names
+    that a terminology has of a group of synonyms must be of one concept."""
 
     def hash_all(texts: Sequence[str]) -> list[tuple[int, ...]]:
         return [_hash_words(text, language) for text in texts]
