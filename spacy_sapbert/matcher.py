@@ -26,7 +26,7 @@ from .linker import SapbertLinker
 from .notes import hide_headings
 from .settings import Settings, SettingsAttributes, Strings, with_settings
 from .sharing import Home, Shared, find_pipeline
-from .text import HTML_ENTITY, write_plainly
+from .text import HTML_ENTITY
 
 if TYPE_CHECKING:
     from .lexicon.bags import BagTable
@@ -364,8 +364,8 @@ class FixedMatcher:
     def find(self, docs: Sequence[Doc]) -> list[list[Placed]]:
         """Find names, which may overlap, in each of several documents."""
         # As `doc.text`, in half the time.
-        written = [doc.text_with_ws for doc in docs]
-        texts = [hide_headings(text) if self._hides_headings else text for text in map(write_plainly, written)]
+        written = (doc.text_with_ws for doc in docs)
+        texts = [hide_headings(text) if self._hides_headings else text for text in written]
         brackets = [(n, *found.span()) for n, text in enumerate(texts) for found in _BRACKET.finditer(text)]
         around = [(n, max(start - REACH, 0), start, end) for n, start, end in brackets]
         defined = [abbreviations_by_start(doc) if self.settings.abbreviations else {} for doc in docs]
@@ -380,21 +380,14 @@ class FixedMatcher:
         whole: dict[str, Hit | None] = {}
         for (long_form, name, covered), found in zip(names, hits[len(texts) + len(parts) :], strict=True):
             whole[long_form] = whole.get(long_form) or _find_at_end(name, found, covered)
-        bounds = map(_read_bounds, docs, written)
-        of_docs = zip(docs, texts, bounds, hits[: len(docs)], defined, strict=True)
-        return [self._place(*of_doc, whole) for of_doc in of_docs]
+        of_docs = zip(docs, texts, hits[: len(docs)], defined, strict=True)
+        return [self._place(doc, text, found, known, whole) for doc, text, found, known in of_docs]
 
     def _place(
-        self,
-        doc: Doc,
-        text: str,
-        bounds: tuple[dict[int, int], dict[int, int]],
-        hits: list[Hit],
-        defined: Abbreviations,
-        whole: dict[str, Hit | None],
+        self, doc: Doc, text: str, hits: list[Hit], defined: Abbreviations, whole: dict[str, Hit | None]
     ) -> list[Placed]:
         """Find the tokens of plausible hits, and what short forms stand for."""
-        first, last = bounds
+        first, last = _read_bounds(doc, text)
         found: dict[tuple[int, int], Hit] = {}
         for hit in hits:
             is_whole = hit.start in first and hit.end in last

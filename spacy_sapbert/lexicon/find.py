@@ -17,6 +17,7 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 from ..forking import ColumnReader
 from ..ragged import make_offsets, sum_lists, take_lists
 from ..terminology.codes import rank_name
+from ..text import write_plainly
 from .bags import BagTable
 from .languages import Language
 from .names import PART, own_case_forms
@@ -217,7 +218,7 @@ class NameFinder:
 
     def find(self, texts: Sequence[str]) -> list[list[Hit]]:
         """Find names in texts. All are read as one, which is faster, with blank lines that no name crosses."""
-        joined = "\n\n".join(texts)
+        joined = write_plainly("\n\n".join(texts))
         reading = self._table.read(joined)
         misspelt = self._speller.correct(joined, reading) if self._speller else frozenset()
         text = _ReadText(joined, reading, self._table.language, misspelt)
