@@ -60,10 +60,10 @@ class MatcherSettings(Settings):
 
     linker: str = Field(default="sapbert_linker", description="The linker whose terminology has the names.")
     matches: Matches = Field(
-        default="longest",
-        description='Keep the longest of overlapping names; with "separate" both of coordinated ones ("hand" and "foot '
-        'deformities" in "hand and foot deformities"); with "longest+" also names inside coordinated ones; or all. The '
-        "latter two need `spans_key`.",
+        default="separate",
+        description='Keep the longest of overlapping names, but of coordinated ones both ("hand" and "foot '
+        'deformities" in "hand and foot deformities"); with "longest" the longest only; with "longest+" also names '
+        "inside coordinated ones; or all. The latter two need `spans_key`.",
     )
     words: Words = Field(
         default="classes",
@@ -123,7 +123,7 @@ class MatcherSettings(Settings):
         if self.matches in ("longest+", "all") and self.spans_key is None:
             raise ValueError(
                 f"With matches = '{self.matches}', names may overlap, which entities can't. Set `spans_key` as well, "
-                "to write them to a group of `doc.spans`, or keep 'longest'."
+                "to write them to a group of `doc.spans`, or keep 'separate'."
             )
         return self
 
