@@ -83,8 +83,8 @@ class BagTable(NamedTuple):
         language = find_language(names["language"])
         lists, of_names = read_lists(language), read_names(names["name"], language)
         table = cls.build(names["name"], terminology.name_concept, *lists, kept, language, of_names)
-        trust = compute_trust(terminology, of_names, is_english=language.is_english)
-        acronyms = find_acronyms(terminology, of_names) if language.is_english else table.acronyms
+        trust = compute_trust(terminology, *of_names.first, is_english=language.is_english)
+        acronyms = find_acronyms(terminology, *of_names.first) if language.is_english else table.acronyms
         return table._replace(trust=trust, acronyms=acronyms)
 
     @classmethod
@@ -300,6 +300,12 @@ class NameReadings(NamedTuple):
     def n_words(self) -> np.ndarray:
         """Count the words of each reading."""
         return np.bincount(self.reading, minlength=len(self.name))
+
+    @property
+    def first(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the words of the first reading of each name, and the row of each one's name."""
+        is_first = self.reading <= self.name.max(initial=-1)
+        return self.hashes[is_first], self.reading[is_first]
 
     def add_up(self, values: np.ndarray) -> np.ndarray:
         """Add up a value of each word for each reading, modulo 2^64."""

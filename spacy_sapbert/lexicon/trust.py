@@ -20,7 +20,6 @@ from .names import OWN_CASE_LENGTH
 
 if TYPE_CHECKING:
     from ..terminology.table import Terminology
-    from .bags import NameReadings
 
 # The weights of signals of a name, and of how it was found.
 WEIGHTS = {
@@ -42,29 +41,27 @@ MOST_SOURCES = 8
 LONGER = 3
 
 
-def compute_trust(terminology: Terminology, of_names: NameReadings, *, is_english: bool) -> np.ndarray:
-    """Compute the logit of each name, as it is written: float32, as many as there are names."""
-    signals = compute_signals(terminology, of_names, is_english=is_english)
+def compute_trust(terminology: Terminology, words: np.ndarray, name: np.ndarray, *, is_english: bool) -> np.ndarray:
+    """Compute the logit of each name, given the hashes of all words and the row of each one's name: float32."""
+    signals = compute_signals(terminology, words, name, is_english=is_english)
     return sum((WEIGHTS[name] * values for name, values in signals.items()), np.float32(0)).astype(np.float32)
 
 
 def compute_signals(
-    terminology: Terminology, of_names: NameReadings, *, is_english: bool = True
+    terminology: Terminology, words: np.ndarray, name: np.ndarray, *, is_english: bool
 ) -> dict[str, np.ndarray]:
     """Compute what the logit of each name depends on, by the names in `WEIGHTS`. Of words of other languages, it is not
     known how common they are."""
     n, concept = terminology.n_names, terminology.name_concept.astype(np.int64)
-    # Of each name the words as they are.
-    first = of_names.reading < n
-    hashes, name = of_names.hashes[first], of_names.reading[first]
     level, sums = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.uint64)
-    np.maximum.at(level, name, find_levels(hashes) if is_english else RARE)
-    np.add.at(sums, name, hashes)
+    np.maximum.at(level, name, find_levels(words) if is_english else RARE)
+    np.add.at(sums, name, words)
     key = np.unique(sums, return_inverse=True)[1]
     canonical = [text.lower() for chunk in read_chunks(terminology.concepts["canonical_name"]) for text in chunk]
     texts = (text.lower() for chunk in read_chunks(terminology.names["name"]) for text in chunk)
     is_canonical = np.fromiter((text == canonical[of] for text, of in zip(texts, concept.tolist(), strict=True)), bool)
     n_sources, n_all_sources = _count_sources(terminology, key)
+    of_concept = key * len(terminology) + concept
     # From 1 for the words that everybody knows to 0.
     common, is_one = np.clip(1.2 - level / 50, 0, 1), np.bincount(name, minlength=n) == 1
     return {
@@ -72,7 +69,7 @@ def compute_signals(
         "common": common,
         "one_common": is_one * common,
         # Of the same concept, in any order of the words.
-        "canonical": _spread(key * len(terminology) + concept, is_canonical),
+        "canonical": np.isin(of_concept, of_concept[is_canonical]),
         "sources": np.log(n_sources),
         "all_sources": np.full(n, np.log(min(n_all_sources, MOST_SOURCES)) / np.log(MOST_SOURCES)),
         "names": np.log(np.diff(terminology.name_offsets))[concept],
@@ -93,17 +90,10 @@ def _count_sources(terminology: Terminology, key: np.ndarray) -> tuple[np.ndarra
     return np.bincount(pairs // n_all)[key], n_all
 
 
-def _spread(group: np.ndarray, is_true: np.ndarray) -> np.ndarray:
-    """Tell for each member of a group whether it is true for any of them."""
-    return np.isin(group, group[is_true])
-
-
-def find_acronyms(terminology: Terminology, of_names: NameReadings) -> np.ndarray:
+def find_acronyms(terminology: Terminology, words: np.ndarray, name: np.ndarray) -> np.ndarray:
     """Find names that are acronyms of other names of their concepts, whatever their case, and English words as well:
     the rows, sorted; uint32."""
-    n = terminology.n_names
-    n_words = np.bincount(of_names.reading, minlength=len(of_names.name))
-    of_words = (of_names.reading < n) & (n_words == 1)[of_names.reading] & (find_levels(of_names.hashes) < RARE)
+    is_word = (np.bincount(name)[name] == 1) & (find_levels(words) < RARE)
     names, offsets, concepts = terminology.names["name"], terminology.name_offsets, terminology.name_concept
 
     def is_acronym(row: int) -> bool:
@@ -112,7 +102,6 @@ def find_acronyms(terminology: Terminology, of_names: NameReadings) -> np.ndarra
             return False
         concept = concepts[row]
         others = (names[other] for other in range(*offsets[concept : concept + 2].tolist()))
-        return any(len(name) > len(short) + LONGER and is_initialism(short, name) for name in others)
+        return any(len(other) > len(short) + LONGER and is_initialism(short, other) for other in others)
 
-    rows = np.unique(of_names.reading[of_words]).tolist()
-    return np.array([row for row in rows if is_acronym(row)], dtype=np.uint32)
+    return np.array([row for row in name[is_word].tolist() if is_acronym(row)], dtype=np.uint32)
