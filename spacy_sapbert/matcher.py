@@ -88,6 +88,11 @@ class MatcherSettings(Settings):
     not_below: Strings | None = Field(
         default=None, description="Ids of concepts, to find neither these nor their descendants; null for none."
     )
+    skip_outside: bool = Field(
+        default=True,
+        description="Leave out names that are better names of concepts which these filters, or the linker's, exclude; "
+        "false if texts are not about such concepts.",
+    )
     skip_names: Strings = Field(default=(), description="Names to leave out, in any order of their words.")
     min_length: int = Field(default=2, ge=1, description="Characters that a name has at least.")
     own_case_length: int = Field(
@@ -167,6 +172,7 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
     ids: Strings | None
     below: Strings | None
     not_below: Strings | None
+    skip_outside: bool
     skip_names: Strings
     min_trust: float
     min_length: int
@@ -252,7 +258,7 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
                 found = [*_cut_joined(found)]
             if matches != "all":
                 found = _keep_longest(found, inside=matches == "longest+")
-            yield sorted(found, key=lambda pair: (pair[0].start, pair[0].end))
+            yield sorted((pair for pair in found if pair[1].rows), key=lambda pair: (pair[0].start, pair[0].end))
 
     def set_annotations(self, doc: Doc, spans: Iterable[Span]) -> None:
         """Write spans to a document.
@@ -350,11 +356,14 @@ class FixedMatcher:
         self._label_types = {label: filters.find_types(types) for label, types in settings.label_types.items()}
         # The headings are English, as are the lists of words.
         self._hides_headings = bags.language.is_english
+        allowed = filters.match(own) & filters.match(linker_filter)
+        outside = filters.find_outside(own, linker_filter) if settings.skip_outside else None
         self._finder = NameFinder(
             bags,
             terminology,
-            filters.match(own) & filters.match(linker_filter) & bags.find_trusted(settings.min_trust),
+            allowed & bags.find_trusted(settings.min_trust),
             linker_filter.source_order or own.source_order,
+            outside=outside,
             is_exact=settings.words == "exact",
             own_case_length=settings.own_case_length,
             skip_names=settings.skip_names,
@@ -454,7 +463,7 @@ def _find_at_end(text: str, hits: Iterable[Hit], covered: float) -> Hit | None:
     """Find the longest name that a text ends with, if that covers so much of it."""
     at_end = (hit for hit in hits if hit.end == len(text) and not _is_other(text, hit))
     longest = min(at_end, key=lambda hit: hit.start, default=None)
-    return longest if longest and longest.end - longest.start >= covered * len(text) else None
+    return longest if longest and longest.rows and longest.end - longest.start >= covered * len(text) else None
 
 
 def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:
@@ -503,12 +512,17 @@ def _cut_joined(found: list[tuple[Span, Hit]]) -> Iterator[tuple[Span, Hit]]:
 
 def _keep_longest(found: list[tuple[Span, Hit]], inside: bool) -> list[tuple[Span, Hit]]:
     """Keep the longest of overlapping mentions, the first of equally long ones; and those `inside` of coordinated ones
-    if that is wanted."""
+    if that is wanted. What is inside of a mention of another kind is a part of that: "soft" in "soft tissue"."""
     kept = []
     taken: dict[int, bool] = {}  # tokens, and whether a coordinated mention has them
+    reach: dict[int, int] = {}  # tokens in mentions of another kind, and where these end
     for span, hit in sorted(found, key=lambda pair: (pair[0].start - pair[0].end, pair[0].start)):
         tokens, is_joined = range(span.start, span.end), hit.how == "coordination"
-        if all(token not in taken or (inside and taken[token] and not is_joined) for token in tokens):
+        if reach.get(span.start, 0) >= span.end:
+            continue
+        if not hit.rows:
+            reach |= {token: max(reach.get(token, 0), span.end) for token in tokens}
+        elif all(token not in taken or (inside and taken[token] and not is_joined) for token in tokens):
             taken.update(dict.fromkeys(tokens, is_joined))
             kept.append((span, hit))
     return kept

@@ -160,6 +160,89 @@ def test_names_that_the_linker_may_not_link_to_are_not_looked_for(make_matching)
     assert [text for text, _ in read_ents(nlp(TEXT))] == fewer
 
 
+# Names, the first one canonical; type, and parent.
+KINDS = {
+    "skin": (["skin", "integument"], "T023", "body"),
+    "lung": (["lung", "lungs of the body"], "T023", "body"),
+    "cervix": (["cervix uteri", "cervix"], "T023", "body"),
+    "soft": (["soft tissue"], "T024", "body"),
+    "room": (["emergency room"], "T073", "body"),
+    "right": (["right lung"], "T023", "body"),
+    "child": (["child"], "T100", "body"),
+    "N1": (["Skin Neoplasms", "skin"], "T191", "disease"),
+    "N2": (["Lung Neoplasms", "lung"], "T191", "disease"),
+    "N3": (["Cervical Neoplasms", "cervix"], "T191", "disease"),
+    "N4": (["Cancer of the lung", "lung cancer"], "T191", "disease"),
+    "N5": (["childhood lung disease", "child"], "T191", "disease"),
+    "N6": (["softening", "soft"], "T191", "disease"),
+    "N7": (["emergency"], "T191", "disease"),
+    "N8": (["rash"], "T191", "disease"),
+    "N9": (["coughing", "tos"], "T191", "disease"),
+    "tos": (["tos"], "T023", "body"),
+}
+
+
+@pytest.fixture
+def kinds(make_matching):
+    nlp = make_matching(own_case_length=0, min_trust=0)
+    builder = TerminologyBuilder()
+    for id_, (names, type_, parent) in KINDS.items():
+        builder.add_concept(id_, types=[type_], parents=[parent])
+        for number, name in enumerate(names):
+            builder.add_name(id_, name, preferred=number == 0, language="SPA" if id_ == "tos" else "ENG", source=parent)
+    for parent in ("body", "disease"):
+        builder.add_name(parent, f"top of {parent}")
+    nlp.get_pipe("sapbert_linker").initialize(terminology=builder.build())
+    return nlp
+
+
+FILTERS = [{"types": ["T191"]}, {"below": ["disease"]}, {"not_below": ["body"]}]
+
+
+@pytest.mark.parametrize("component", ["sapbert_linker", "terminology_matcher"])
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+@pytest.mark.parametrize(
+    "text, expected, of_all",
+    [
+        ("skin, lungs", [], ["skin", "lungs"]),
+        ("a child with a rash", ["rash"], ["child", "rash"]),
+        # As good a name of the disease.
+        ("cervix", ["cervix"], ["cervix"]),
+        # Inside of a name of another kind, and around one.
+        ("soft tissue in the emergency room", [], ["soft", "emergency"]),
+        ("soft and an emergency", ["soft", "emergency"], ["soft", "emergency"]),
+        ("right lung cancer", ["lung cancer"], ["lung cancer"]),
+        ("emergency room emergency", ["emergency"], ["emergency", "emergency"]),
+        # A better name in another language.
+        ("tos", ["tos"], ["tos"]),
+    ],
+)
+def test_a_filter_makes_no_mentions_of_names_of_another_kind(kinds, component, filters, text, expected, of_all):
+    matcher = kinds.get_pipe("terminology_matcher")
+    part = kinds.get_pipe(component)
+    for name, value in {**filters, "languages": ["ENG"]}.items():
+        setattr(part, name, value)
+    assert [ent.text for ent in kinds(text).ents] == expected
+    matcher.skip_outside = False
+    assert [ent.text for ent in kinds(text).ents] == of_all
+
+
+def test_names_of_another_kind_need_a_filter_by_kind(kinds):
+    matcher = kinds.get_pipe("terminology_matcher")
+    text = "tos, skin, soft tissue"
+    for settings, expected in (
+        ({}, ["tos", "skin", "soft tissue"]),
+        ({"sources": ["disease"]}, ["tos", "skin", "soft"]),
+        ({"sources": None, "types": ["T191"]}, []),
+        # Names may overlap.
+        ({"matches": "all"}, ["soft"]),
+    ):
+        for name, value in {"spans_key": "sc", **settings}.items():
+            setattr(matcher, name, value)
+        doc = kinds(text)
+        assert [span.text for span in doc.spans["sc"]] == expected
+
+
 def test_skipped_names_are_not_found_in_other_words_or_short_forms(make_matching):
     names = ["hearing loss", "hearing impairment", "hypertension", "kidney disease"]
     nlp = use_names(make_matching(skip_names=["hearing loss", "hypertensive", "KD", "nephropathy"]), names)

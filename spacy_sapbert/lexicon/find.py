@@ -46,7 +46,7 @@ class Hit(NamedTuple):
     start: int
     end: int
     how: str
-    rows: tuple[int, ...]  # of the terminology's names
+    rows: tuple[int, ...]  # of the terminology's names; none for a concept of another kind than is wanted
     score: float
     pieces: tuple[tuple[int, int], ...]
 
@@ -188,11 +188,13 @@ class NameFinder:
         allowed: np.ndarray,  # for each name; bool
         source_order: Sequence[str],
         *,
+        outside: np.ndarray | None = None,  # for each name whether it is of a concept of another kind; bool
         is_exact: bool,
         own_case_length: int,
         skip_names: Iterable[str],
     ) -> None:
         self._table, self._terminology, self._allowed = table, terminology, allowed
+        self._is_read = allowed if outside is None else allowed | outside
         self._is_exact, self._own_case_length = is_exact, own_case_length
         self._known, self._shift = table.make_filter()
         self._head_first = table.language.head_first
@@ -206,6 +208,7 @@ class NameFinder:
         # The words of each, in any order.
         self._skipped = {tuple(sorted(name.words)) for names in self._read_texts([*skip_names]) for name in names}
         self._is_wanted = sum_lists(allowed[table.rows], table.offsets) > 0
+        self._is_known = sum_lists(self._is_read[table.rows], table.offsets) > 0
         self._generic = frozenset(table.generic.tolist())
         self._abnormalities = frozenset(table.language.abnormal.tolist())
         self._heads = (self._generic | self._abnormalities) - {hash_string("abnormal")}
@@ -246,17 +249,24 @@ class NameFinder:
         return bool(self._skipped) and tuple(sorted(words)) in self._skipped
 
     def _propose(self, text: _ReadText) -> Iterator[Proposal]:
-        """Propose all words that are the bag of an allowed name, plain ones first."""
+        """Propose all words that are the bag of an allowed name, and those around such words that are another's, plain
+        ones first."""
         found = self._table.find(text.reading, self._known, self._shift)
         links, last = text.reading.links, found.until - 1
         way = np.where(found.has_gap | (links[found.start] != links[last]), LOOSER, PLAIN)
         way[found.until > found.then] = JOINED
         columns = *found, way, last
+        is_wanted = self._is_wanted[found.entry]
+        # The first end of wanted words that start at each word or behind it.
+        first_end = np.full(len(text.hashes) + 1, len(text.hashes) + 1)
+        np.minimum.at(first_end, found.start[is_wanted], found.until[is_wanted])
+        first_end = np.minimum.accumulate(first_end[::-1])[::-1]
+        is_wanted |= self._is_known[found.entry] & (way == PLAIN) & (first_end[found.start] <= found.until)
         order = np.argsort(way, kind="stable")
-        order = order[self._is_wanted[found.entry[order]]]
+        order = order[is_wanted[order]]
         rows, _ = take_lists(self._table.offsets, np.unique(found.entry[order]))
         rows = np.unique(self._table.rows[rows])
-        if new := [row for row in rows[self._allowed[rows]].tolist() if row not in self._names]:
+        if new := [row for row in rows[self._is_read[rows]].tolist() if row not in self._names]:
             self._read_names(new)
         return map(Proposal._make, zip(*(column[order].tolist() for column in columns), strict=True))
 
@@ -303,7 +313,8 @@ class NameFinder:
         n_misspelt = text.count_misspelt(part)
         is_spelling = n_misspelt > 0 and not part.is_joined
         how = "spelling" if is_spelling else self._name_way(choice, n_words, part, text.text[start:end])
-        if self._is_exact and (how not in ("exact", "form") or not choice.in_order):
+        # Of another kind are only words that are a name as they stand.
+        if (self._is_exact or not choice.rows) and (how not in ("exact", "form") or not choice.in_order):
             return None
         score = LEAST_SCORE + (1 - LEAST_SCORE) * max(choice.n_same - n_misspelt, 0) / n_words
         pieces = ((start, text.ends[part.end - 1]), (text.starts[part.then], end)) if part.is_joined else (place,)
@@ -321,7 +332,7 @@ class NameFinder:
         concepts = self._terminology.name_concept
         inside: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for hit in hits:
-            if hit.how != "coordination":
+            if hit.how != "coordination" and hit.rows:
                 inside[int(concepts[hit.rows[0]])].append((hit.start, hit.end))
         for places in inside.values():
             places.sort()
@@ -342,7 +353,7 @@ class NameFinder:
         best, is_derived = (0 if len(words) == 1 else -1, True, False), False
         chosen: list[int] = []
         rows = self._table.rows_of(entry)
-        for row in rows[self._allowed[rows]].tolist():
+        for row in rows[self._is_read[rows]].tolist():
             for name in self._names.get(row) or self._read_names([row])[row]:
                 n_same = sum((counted & name.counted).values())
                 # A name is in several bags, other words for it are in one.
@@ -361,7 +372,10 @@ class NameFinder:
                 chosen = [*chosen, row] if fit == best else [row]
                 best, is_derived = fit, name.is_derived
         n_same, in_order, is_own = best
-        return Choice(self._order(chosen), n_same if is_own else 0, in_order, is_derived) if chosen else None
+        inside = [row for row in chosen if self._allowed[row]]
+        if inside and len(inside) < len(chosen) and min(map(self._rate, chosen)) < min(map(self._rate, inside)):
+            inside = []
+        return Choice(self._order(inside), n_same if is_own else 0, in_order, is_derived) if chosen else None
 
     def _has_case(self, row: int, short: str, *, is_same: bool) -> bool:
         """Check if a text, short enough that its case counts, has that of a name."""
@@ -431,6 +445,10 @@ class NameFinder:
             return is_other, self._rank(row), -int(self._sizes[concept]), concept
 
         return tuple(row for _, row in sorted(best.items(), key=key))
+
+    def _rate(self, row: int) -> tuple[bool, int]:
+        canonical = self._canonical_names[int(self._terminology.name_concept[row])]
+        return self._name_column[row].lower() != canonical.lower(), self._rank(row)[0]
 
 
 class _Name:

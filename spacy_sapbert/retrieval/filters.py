@@ -84,6 +84,15 @@ class FilterTable:
         concepts[self._terminology.name_concept[name_rows[is_found]]] = True
         return Allowed(allowed, names, rows, int(rows.sum()), int(concepts.sum()))
 
+    def find_outside(self, *filters: ConceptFilter) -> np.ndarray:
+        """Tell for each name whether its concept is of another kind than filters allow: by `types`, `below` or
+        `not_below`. Names in other languages than theirs say nothing."""
+        kinds = (ConceptFilter(of.types, below=of.below, not_below=of.not_below) for of in filters)
+        languages = (ConceptFilter(languages=of.languages) for of in filters)
+        is_of_kind, is_known = (np.logical_and.reduce([*map(self.match, of)]) for of in (kinds, languages))
+        outside: np.ndarray = is_known & ~is_of_kind
+        return outside
+
     def find_types(self, wanted: Collection[str]) -> frozenset[str]:
         """Find the types that are meant by identifiers ("T047") or names ("Disease or Syndrome")."""
         return find_types(wanted, self._columns("types").known)
