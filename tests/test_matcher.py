@@ -168,12 +168,12 @@ KINDS = {
     "soft": (["soft tissue"], "T024", "body"),
     "room": (["emergency room"], "T073", "body"),
     "right": (["right lung"], "T023", "body"),
-    "child": (["child"], "T100", "body"),
+    "infant": (["infant"], "T100", "body"),
     "N1": (["Skin Neoplasms", "skin"], "T191", "disease"),
     "N2": (["Lung Neoplasms", "lung"], "T191", "disease"),
     "N3": (["Cervical Neoplasms", "cervix"], "T191", "disease"),
     "N4": (["Cancer of the lung", "lung cancer"], "T191", "disease"),
-    "N5": (["childhood lung disease", "child"], "T191", "disease"),
+    "N5": (["childhood lung disease", "infant"], "T191", "disease"),
     "N6": (["softening", "soft"], "T191", "disease"),
     "N7": (["emergency"], "T191", "disease"),
     "N8": (["rash"], "T191", "disease"),
@@ -205,7 +205,7 @@ FILTERS = [{"types": ["T191"]}, {"below": ["disease"]}, {"not_below": ["body"]}]
     "text, expected, of_all",
     [
         ("skin, lungs", [], ["skin", "lungs"]),
-        ("a child with a rash", ["rash"], ["child", "rash"]),
+        ("an infant with a rash", ["rash"], ["infant", "rash"]),
         # As good a name of the disease.
         ("cervix", ["cervix"], ["cervix"]),
         # Inside of a name of another kind, and around one.
