@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 # The weights of signals of a name, and of how it was found.
 WEIGHTS = {
-    "bias": 2.02,
-    "common": -1.4,
-    "one_common": -1.97,
-    "canonical": 1.14,
-    "sources": 1.32,
-    "all_sources": -2.07,
-    "names": 0.4,
+    "bias": 2.18,
+    "common": -1.01,
+    "one_common": -2.19,
+    "canonical": 0.86,
+    "sources": 1.79,
+    "all_sources": -2.0,
+    "names": 0.31,
 }
 WAYS = {
-    **{"exact": 0.0, "form": -0.63, "classes": -1.06, "coordination": -0.36, "definition": -0.58},
-    **{"derived": -1.0, "spelling": -1.0, "gap": -1.0},
+    **{"exact": 0.0, "form": -0.65, "classes": -1.19, "coordination": -1.22, "definition": -0.46},
+    **{"derived": -0.04, "spelling": -2.94, "gap": -2.46},
 }
 # So many sources, or more, have names that nobody else uses.
 MOST_SOURCES = 8

@@ -36,7 +36,7 @@ from .features import FEATURES
 from .gold import AnnotatedMentions, GoldBatch, GoldIds, find_gold, run_before, warn_of_missing, with_abbreviations
 from .memory import Learned, load_learned, save_learned
 from .network import NetworkModel, get_start, listwise_loss, start_network
-from .prior import MIN_CHANCE
+from .prior import MIN_CHANCE, MIN_FOUND
 from .table import CandidateTable
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class RerankerSettings(Settings):
         ge=0,
         le=1,
         description=f"Probability that the best concept needs for an id; null for the chosen threshold, or else "
-        f"{MIN_CHANCE} before training, and the probability of NIL after it.",
+        f"before training {MIN_CHANCE} ({MIN_FOUND} for what a matcher found), and after it the probability of NIL.",
     )
     precision: float | None = Field(
         default=None,

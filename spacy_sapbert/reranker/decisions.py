@@ -64,14 +64,14 @@ class FixedReranker:
         candidates: list[list[Candidate]] = []
         kb_ids: list[str] = []
         probabilities: list[float] = []
-        threshold, empty = self.learned.get_threshold(min_probability), NIL if set_nil else ""
+        empty = NIL if set_nil else ""
         for part in _cut([document for document, _ in asked] if self.learned.is_trained else range(len(asked))):
             of_documents, of_part = zip(*asked[part], strict=True)
             found, given, _ = self.table.read(of_part, of_documents)
             raw, together, raw_nil, order = self.score(given)
             trust = np.array([key.match.trust for key in of_part])
-            is_nil, best = self._choose(given.lists, together, raw_nil, trust, threshold)
-            probability = np.where(is_nil, self.learned.nil.apply(raw_nil), best)
+            is_nil, best = self._choose(given.lists, together, raw_nil, trust, min_probability)
+            probability = np.where(is_nil, 1 - trust * (1 - self.learned.nil.apply(raw_nil)), best)
             # All of a mention are calibrated as the best one.
             factor = np.divide(best, together, out=np.zeros_like(best), where=together > 0)
             calibrated = raw * factor[given.lists.mention]
@@ -123,12 +123,15 @@ class FixedReranker:
         return raw, together, probabilities[lists.nil_rows], order
 
     def _choose(
-        self, lists: Lists, together: np.ndarray, raw_nil: np.ndarray, trust: np.ndarray, threshold: float | None
+        self, lists: Lists, together: np.ndarray, raw_nil: np.ndarray, trust: np.ndarray, wanted: float | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Choose which mentions get no id, and calibrate the probabilities of the best candidates. A mention that the
         matcher has found may be none."""
         best = np.where(lists.lengths > 0, self.learned.concept.apply(together) * trust, 0.0)
-        is_nil = (raw_nil > together) if threshold is None else (best < threshold)
+        given, found = (self.learned.get_threshold(wanted, is_found=is_found) for is_found in (False, True))
+        is_nil = raw_nil > together
+        if given is not None and found is not None:
+            is_nil = best < np.where(trust < 1, found, given)
         return is_nil | (lists.lengths == 0), best
 
     def _explain(self, candidates: list[Candidate], given: ListInput) -> None:

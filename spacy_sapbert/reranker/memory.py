@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 from ..files import fill_folder, read_manifest, write_manifest
 from ..forking import kept_property
 from .network import Features, NetworkModel
-from .prior import MIN_CHANCE
+from .prior import MIN_CHANCE, MIN_FOUND
 
 if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
@@ -246,10 +246,13 @@ class Learned:
         """Whether a network decides."""
         return bool(self.features)
 
-    def get_threshold(self, wanted: float | None) -> float | None:
-        """Get the probability that the best concept needs for an id; None if it has to beat the probability of NIL."""
+    def get_threshold(self, wanted: float | None, *, is_found: bool = False) -> float | None:
+        """Get the probability that the best concept of a mention, given or found by the matcher, needs for an id; None
+        if it has to beat the probability of NIL."""
         chosen = self.threshold if wanted is None else wanted
-        return MIN_CHANCE if chosen is None and not self.is_trained else chosen
+        if chosen is None and not self.is_trained:
+            return MIN_FOUND if is_found else MIN_CHANCE
+        return chosen
 
 
 def save_learned(path: Path, model: NetworkModel, learned: Learned) -> None:
