@@ -43,6 +43,12 @@ _OPPOSITE = re.compile(r"\b(?:(?:non|anti)[\s\-‐‑–]*|pre[\-‐‑–])$", 
 _FREE = re.compile(r"[\-‐‑–]free\b", re.IGNORECASE)
 # Behind an adjective: "oral hypoglycemic agents" are no hypoglycemia, and "hypertonic saline" is no hypertonia.
 _REMEDY = re.compile(r"\s+(?:agent|drug|medication|saline|solution|fluid)s?\b", re.IGNORECASE)
+# "Diabetes clinic", "cough medicine" and "pain score 2/10" are about a mention, and are none.
+_ABOUT = re.compile(
+    r"[\s\-‐‑–]+(?:(?:bundle|clinic|leaflet|medicine|mixture|nurse|pathway|precaution|serology|serologies|service|"
+    r"specialist|team|ward)s?\b|scores?(?: of)?:?\s+\d)",
+    re.IGNORECASE,
+)
 # A letter with a full stop, which spaCy leaves together.
 _DOTTED = re.compile(r"(?<![^\W_])[^\W\d_]\.")
 # A short form inside a name, "breast (BRCA) cancer", and the characters around it in which the name may be.
@@ -449,7 +455,11 @@ class FixedMatcher:
 def _is_other(text: str, hit: Hit) -> bool:
     """Check if the words around a mention change its meaning."""
     is_opposite = _OPPOSITE.search(text, max(hit.start - 6, 0), hit.start) or _FREE.match(text, hit.end)
-    return bool(is_opposite or (hit.how in ("classes", "derived") and _REMEDY.match(text, hit.end)))
+    return bool(
+        is_opposite
+        or _ABOUT.match(text, hit.end)
+        or (hit.how in ("classes", "derived") and _REMEDY.match(text, hit.end))
+    )
 
 
 def _list_heads(long_form: str) -> tuple[tuple[str, float], ...]:
