@@ -409,8 +409,10 @@ class FixedMatcher:
             if is_whole and self._is_plausible(doc, text[hit.start : hit.end]) and not _is_other(text, hit):
                 found.setdefault((first[hit.start], last[hit.end] + 1), hit)
         for start, (end, long_form) in defined.items():
-            found.pop((start, end), None)
             named = whole[long_form]
+            # What a table says, and not the document, may stand for a concept that the terminology lacks.
+            if named is not None or long_form in text:
+                found.pop((start, end), None)
             place = doc[start].idx, doc[end - 1].idx + len(doc[end - 1])
             if named is not None and not self._finder.is_skipped(text[slice(*place)]):
                 found[start, end] = named._replace(start=place[0], end=place[1], how="definition", pieces=(place,))

@@ -15,7 +15,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import TAKEN_ATTRIBUTE
-from .short_forms import ShortForms
+from .short_forms import CLINICAL, ShortForms
 
 # Start token of a short form -> (end token, text of the long form).
 Abbreviations = dict[int, tuple[int, str]]
@@ -53,10 +53,12 @@ class Definition(NamedTuple):
 @Language.factory(
     "schwartz_hearst",
     assigns=["doc._.abbreviations", "span._.long_form"],
-    default_config={"short_forms": {}},
+    default_config={"short_forms": None},
 )
 def make_schwartz_hearst(nlp: Language, name: str, short_forms: Any) -> "SchwartzHearst":
-    """Create the abbreviation detector for a pipeline."""
+    """Create the abbreviation detector for a pipeline. Without `short_forms`, an English one has those of notes."""
+    if short_forms is None:
+        short_forms = CLINICAL if nlp.lang == "en" else {}
     return SchwartzHearst(name, short_forms=short_forms)
 
 

@@ -26,7 +26,7 @@ from spacy_sapbert.abbreviations.component import (
 @pytest.fixture(scope="module")
 def nlp():
     nlp = spacy.blank("en")
-    nlp.add_pipe("schwartz_hearst")
+    nlp.add_pipe("schwartz_hearst", config={"short_forms": {}})
     return nlp
 
 
