@@ -378,7 +378,7 @@ class NameFinder:
         return Choice(self._order(inside), n_same if is_own else 0, in_order, is_derived) if chosen else None
 
     def _has_case(self, row: int, short: str, *, is_same: bool) -> bool:
-        """Check if a text, short enough that its case counts, has that of a name."""
+        """Check if a text is in the same case as a name. `short` is empty where the case does not count."""
         if row in self._acronyms:
             return short.removesuffix("s").isupper()
         return not short or not is_same or not own_case_forms(short).isdisjoint(self._get_forms(row))

@@ -91,8 +91,8 @@ def _count_sources(terminology: Terminology, key: np.ndarray) -> tuple[np.ndarra
 
 
 def find_acronyms(terminology: Terminology, words: np.ndarray, name: np.ndarray) -> np.ndarray:
-    """Find names that are acronyms of other names of their concepts, whatever their case, and English words as well:
-    the rows, sorted; uint32."""
+    """Find names that are English words and, in any case, an acronym of another name of their concept. Returns their
+    rows, sorted; uint32."""
     is_word = (np.bincount(name)[name] == 1) & (find_levels(words) < RARE)
     names, offsets, concepts = terminology.names["name"], terminology.name_offsets, terminology.name_concept
 

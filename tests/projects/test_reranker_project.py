@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 import spacy
+from gold_documents import write_documents
 from project_scripts import import_scripts, list_lines
 from spacy.cli import app as spacy_cli
 from spacy.tokens import Span
@@ -17,6 +18,7 @@ from thinc.api import Config
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from typer.testing import CliRunner
 
+from spacy_sapbert.lexicon.trust import WEIGHTS
 from spacy_sapbert.reranker.prior import CHANCE
 from training.cli import app as training_cli
 from training.data.frame import read_results
@@ -154,6 +156,25 @@ def test_probabilities_before_training_are_fitted_and_measured(folder, documents
     run("prior", cases=",".join(cases))
     measured = json.loads((folder / "output" / "prior" / "prior.json").read_text())
     assert measured["weights"] == CHANCE
+
+
+def test_trust_in_names_is_fitted_and_measured(folder, tmp_path):
+    nlp = spacy.load(folder / "output" / "mine" / "linker")
+    nlp.add_pipe("terminology_matcher", before="sapbert_linker")
+    nlp.to_disk(tmp_path / "matching")
+    text, gold = "A cold day. A heart attack.", [(14, 26, "C0027051")]
+    for name in ("one", "two"):
+        write_documents(tmp_path / f"{name}.spacy", (text, gold), ("Cold again.", []))
+    one, two = (f"{name}_mine={tmp_path / 'matching'}:{tmp_path / name}.spacy" for name in ("one", "two"))
+    run("trust", cases=f"other={one.partition('=')[2]}", fitted=f"{one},{two}")
+    rows = read_rows(folder / "output" / "trust" / "trust.md")
+    # Three names are found, and the longer one is a mention: the fit tells it from the common word.
+    assert {name: cells[:2] for name, cells in rows.items()} == dict.fromkeys(
+        ("one_mine", "two_mine", "other"), ["3", "33.3"]
+    )
+    assert {cells[4] for cells in rows.values()} == {"1.000"}
+    weights = json.loads((folder / "output" / "trust" / "trust.json").read_text())
+    assert {*WEIGHTS} <= {*weights} and weights["one_common"] < 0
 
 
 def test_curves_and_folds_are_measured_once(folder, documents, monkeypatch):

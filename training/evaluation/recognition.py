@@ -285,10 +285,10 @@ def _count_concepts(gold: Gold, found: Found) -> tuple[int, int, int]:
 def score_overlap(
     texts: Sequence[str], golds: Sequence[Gold], founds: Sequence[Found], ids: ConceptIds
 ) -> list[Figure]:
-    """Compute precision and recall of places, whatever the id, and with gold mentions without a concept: `span_p` and
-    `span_r` (equal bounds), `overlap_p` and `overlap_r`. And of right links: `id_p`, of those that can be judged;
-    `id_r`, of the gold mentions of known concepts; of these `named_r`, those that are written as a name of their
-    concept, and `other_r`.
+    """Compute how well mentions are found. For `span_p` and `span_r` the bounds must be equal, for `overlap_p` and
+    `overlap_r` they must overlap; the id makes no difference, and gold mentions without a concept count. For the rest
+    the link must be right: `id_p` counts links that can be judged, `id_r` gold mentions with a known concept. `named_r`
+    and `other_r` split these by whether they are written as a name of their concept.
     """
     hits: dict[str, list[bool]] = {
         key: [] for key in ("span_p", "span_r", "overlap_p", "overlap_r", "id_p", "id_r", "named_r", "other_r")

@@ -29,9 +29,8 @@ from training.data.run_folder import write_json, write_text
 from training.markup import format_rows
 
 FITTED = [*WEIGHTS, *(f"as {way}" for way in WAYS if way != "exact")]
-KEPT = 0.95
-# A way of finding that is rarer in a case says nothing there.
 Weights = Mapping[str, float]
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 class Case(NamedTuple):
@@ -108,6 +107,7 @@ def describe(case: Case, weights: Weights) -> list[str]:
     ]
 
 
+@app.command()
 def main(
     cases: Annotated[str, typer.Argument(help="Cases to measure, with commas between them")],
     output: Path,
@@ -130,4 +130,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app()
