@@ -36,7 +36,7 @@ MOST_WORDS = 12
 CHUNK = 8192
 # Words that say nothing by themselves, such as "congenital", stand in the names of at least this share of the concepts,
 # and of this number. Canonical names stay, unless they say what kind of thing a concept is.
-GENERIC_SHARE, LEAST_GENERIC = 0.02, 20
+GENERIC_SHARE, LEAST_GENERIC = 0.03, 20
 # What any word for an abnormality is, where it says what a name is: "heart defect" is "heart malformation".
 ANY_ABNORMALITY = np.uint64(hash_string("any abnormality"))
 # "hand and foot deformities", "deformities of hand and foot": words of each part, and items of a list.
