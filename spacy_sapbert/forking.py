@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     import polars as pl
 
-# Values of a column that are read at once.
-CHUNK = 1 << 16
+# Values of a column that are read at once. Of lists fewer than those at which Python's garbage collector starts: it
+# would look through all that a pipeline has, again and again.
+CHUNK, LISTS_AT_ONCE = 1 << 16, 256
 # So few values are read one by one, and so many are remembered.
 FEW, KEPT_STRINGS = 64, 1 << 16
 AnyLock = TypeVar("AnyLock")
@@ -63,8 +64,9 @@ class EditLock:
 def read_chunks(column: pl.Series) -> Iterator[list[Any]]:
     """Read a column as Python's values, many at a time. What polars itself computes on columns may run on its threads,
     which a forked process lacks, so that it would wait forever."""
-    for start in range(0, len(column), CHUNK):
-        yield column[start : start + CHUNK].to_list()
+    size = LISTS_AT_ONCE if column.dtype.is_nested() else CHUNK
+    for start in range(0, len(column), size):
+        yield column[start : start + size].to_list()
 
 
 def is_forked() -> bool:

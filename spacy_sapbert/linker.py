@@ -384,15 +384,18 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
                 batch_size=self._settings.batch_size,
                 vectors_path=vectors_path,
             )
-            self._prepare_matchers(retriever)
+            self._prepare_users(retriever)
             snapshot = present.replaced(encoder=loaded, retriever=retriever)
             self._record_sources(nlp, retriever)
             self._publish(snapshot)
 
-    def _prepare_matchers(self, retriever: Retriever | None) -> None:
-        """Make what matchers need of a terminology before the first document asks for it."""
-        if retriever is not None and any(hasattr(part, "label_types") for part in list_users(self, disabled=True)):
-            _ = retriever.bags
+    def _prepare_users(self, retriever: Retriever | None) -> None:
+        """Make what matchers and rerankers need of a terminology before the first document asks for it."""
+        for part in list_users(self, disabled=True):
+            if retriever is not None and hasattr(part, "label_types"):
+                _ = retriever.bags
+            if retriever is not None and hasattr(part, "n_candidates"):
+                retriever.bridged.read_all()
 
     def _check_filters(self, terminology: Terminology) -> None:
         """Refuse a terminology that lacks what settings name before names are encoded, which takes long."""
@@ -507,7 +510,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         from .building import save
 
         snapshot = self._snapshot
-        self._prepare_matchers(snapshot.built)
+        self._prepare_users(snapshot.built)
         save(snapshot, path, exclude)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:

@@ -6,7 +6,7 @@ The file is made by `python -m spacy project run bridge projects/open_terminolog
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..forking import ColumnReader, kept_property
-from ..ragged import count_offsets, find_places, list_owners, make_offsets, split_lists, take_lists
+from ..ragged import count_offsets, find_places, list_owners, make_offsets, sum_lists, take_lists
 from ..semantic_types import find_kind
 from ..text import CACHED
 from .bags import ANY_ABNORMALITY
@@ -35,8 +35,10 @@ FILE = Path(__file__).parent / "bridge.safetensors"
 SHIFT = np.uint64(32)
 # Bits of a concept of the bridge in a pair.
 PAIR = 32
-# Concepts whose facts are remembered. When there are more, they are looked up again.
-KEPT_CONCEPTS = 1 << 18
+# The largest number of a thing.
+MOST = np.uint64((1 << 63) - 1)
+# Concepts whose names are read at once.
+CHUNK = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +55,6 @@ class Bridge:
     def load(cls, path: Path = FILE) -> Bridge:
         """Load from a file."""
         return cls(**load_file(path))
-
-    def find(self, keys: np.ndarray) -> list[frozenset[int]]:
-        """Find the concepts that have a name with each key."""
-        clusters, offsets = self.list_clusters(keys)
-        return [frozenset(of_key) for of_key in split_lists(clusters, offsets)]
 
     def list_clusters(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """List the concepts that have a name with each key, and the offsets of those of each."""
@@ -135,59 +132,83 @@ def _classify(word: str) -> int:
     return int(ANY_ABNORMALITY) if key in ENGLISH.abnormal.tolist() else key
 
 
-class BridgedConcept(NamedTuple):
-    """What is known of a concept of a terminology."""
+class Consulted(NamedTuple):
+    """What the bridge says of candidates."""
 
-    keys: Sequence[int]  # of its names
-    clusters: Sequence[int]  # the concepts of the bridge that most of its names are of
-    size: float  # the logarithm of 1 + the descendants of the largest of these
-    thing: int  # a number, the same for concepts of one kind whose canonical names have the same words
+    sizes: np.ndarray  # the logarithm of 1 + the descendants of what their concepts are in the bridge
+    # A number of each concept, the same for those of one kind whose canonical names have the same words.
+    things: np.ndarray
+    is_named: np.ndarray  # whether the concept has a name with the words of the mention
+    is_bridged: np.ndarray  # whether one of the concepts that it is in the bridge has such a name
 
 
 class BridgedTerminology:
-    """The concepts of a terminology in the bridge, looked up once for each concept as candidates come."""
+    """The concepts of a terminology in the bridge. The keys of their names are made once, as candidates come, or all
+    before they are saved."""
 
-    def __init__(self, terminology: Terminology, bridge: Bridge) -> None:
-        self.bridge, self._offsets, concepts = bridge, terminology.name_offsets, terminology.concepts
-        self._names, self._canonical_names, self._types = map(
-            ColumnReader, (terminology.names["name"], concepts["canonical_name"], concepts["types"])
-        )
-        self._known: dict[int, BridgedConcept] = {}
+    def __init__(self, terminology: Terminology, *made: np.ndarray) -> None:
+        self._terminology, n = terminology, len(terminology)
+        columns = terminology.names["name"], *(terminology.concepts[key] for key in ("canonical_name", "types"))
+        self._names, self._canonical_names, self._types = map(ColumnReader, columns)
+        # The key of each name; and of each concept that of its canonical name, and which thing it is; uint64.
+        empty = (np.zeros(shape, dtype=np.uint64) for shape in ((terminology.n_names,), (n, 2)))
+        self._keys: np.ndarray
+        self._concepts: np.ndarray
+        self._keys, self._concepts = made or empty
+        self._is_read = np.full(n, bool(made))
 
-    def look_up(self, concepts: Iterable[int]) -> dict[int, BridgedConcept]:
-        """Look up concepts by their rows."""
-        wanted = [*dict.fromkeys(concepts)]
-        known = self._known if len(self._known) < KEPT_CONCEPTS else {}
-        if missing := [concept for concept in wanted if concept not in known]:
-            # Threads may look up the same ones; what they find is equal.
-            known.update(self._read(np.array(missing, dtype=np.int64)))
-            self._known = known
-        return {concept: known[concept] for concept in wanted}
+    @property
+    def bridge(self) -> Bridge:
+        """The bridge of the package."""
+        return get_bridge()
 
-    def _read(self, concepts: np.ndarray) -> Iterator[tuple[int, BridgedConcept]]:
-        rows, offsets = take_lists(self._offsets, concepts)
-        # The canonical name counts twice.
-        keys = make_keys([*self._canonical_names.list(concepts), *self._names.list(rows)])
-        canonical, owners = keys[: len(concepts)].tolist(), np.append(np.arange(len(concepts)), list_owners(offsets))
-        # How many names of each concept are of each concept of the bridge, and which of these have most.
-        clusters, of_name = self.bridge.list_clusters(keys)
-        pairs, votes = np.unique(owners[list_owners(of_name)] << PAIR | clusters, return_counts=True)
+    @property
+    def made(self) -> tuple[np.ndarray, ...]:
+        """What is to be saved: nothing before all names have been read."""
+        return (self._keys, self._concepts) if self._is_read.all() else ()
+
+    def read_all(self) -> None:
+        """Read the names of all concepts."""
+        for start in range(0, len(self._is_read), CHUNK):
+            self._read(np.arange(start, min(start + CHUNK, len(self._is_read))))
+
+    def _read(self, concepts: np.ndarray) -> None:
+        missing = concepts[~self._is_read[concepts]]
+        if not len(missing):
+            return
+        rows, _ = take_lists(self._terminology.name_offsets, missing)
+        keys = make_keys([*self._canonical_names.list(missing), *self._names.list(rows)])
+        canonical, self._keys[rows] = keys[: len(missing)], keys[len(missing) :]
+        kinds = np.array([hash_string(find_kind(types)) for types in self._types.list(missing)], dtype=np.uint64)
+        things = np.where(canonical > 0, (canonical + kinds) & MOST, missing.astype(np.uint64))
+        self._concepts[missing] = np.stack([canonical, things], axis=1)
+        # Threads may read the same ones; what they write is equal.
+        self._is_read[missing] = True
+
+    def consult(self, mention_keys: np.ndarray, mention: np.ndarray, concept: np.ndarray) -> Consulted:
+        """Look up pairs of a mention, by its place among keys, and a concept."""
+        concepts, place = np.unique(concept, return_inverse=True)
+        self._read(concepts)
+        rows, offsets = take_lists(self._terminology.name_offsets, concepts)
+        (canonical, things), keys, numbers = self._concepts[concepts].T, self._keys[rows], np.arange(len(concepts))
+        # How many names of each concept are of each concept of the bridge. The canonical name counts twice.
+        clusters, of_name = self.bridge.list_clusters(np.concatenate([canonical, keys]))
+        owners = np.concatenate([numbers, list_owners(offsets)])[list_owners(of_name)]
+        pairs, votes = np.unique(owners << PAIR | clusters, return_counts=True)
         most = np.zeros(len(concepts), dtype=np.int64)
         np.maximum.at(most, pairs >> PAIR, votes)
+        # It is those that most of its names are of.
         pairs = pairs[2 * votes >= most[pairs >> PAIR]]
-        owner, clusters = pairs >> PAIR, pairs & ((1 << PAIR) - 1)
+        owners, clusters = pairs >> PAIR, pairs & ((1 << PAIR) - 1)
         sizes = np.zeros(len(concepts))
-        np.maximum.at(sizes, owner, self.bridge.sizes[clusters])
-        order = np.argsort(owners, kind="stable")
-        order = order[keys[order] > 0]
-        columns = (
-            concepts.tolist(),
-            split_lists(keys[order], count_offsets(owners[order], len(concepts))),
-            split_lists(clusters, count_offsets(owner, len(concepts))),
-            np.log1p(sizes).tolist(),
-            canonical,
-            self._types.list(concepts),
-        )
-        for concept, of_names, kept, size, key, types in zip(*columns, strict=True):
-            thing = (key + hash_string(find_kind(types))) % (1 << 63) if key else concept
-            yield concept, BridgedConcept(tuple(of_names), tuple(kept), size, thing)
+        np.maximum.at(sizes, owners, self.bridge.sizes[clusters])
+        wanted = mention_keys[mention]
+        names, of_pair = take_lists(offsets, place)
+        n_named = sum_lists(keys[names] == np.repeat(wanted, np.diff(of_pair)), of_pair) + (canonical[place] == wanted)
+        known, of_mention = self.bridge.list_clusters(mention_keys)
+        known = np.unique(list_owners(of_mention) << PAIR | known)
+        rows, of_pair = take_lists(count_offsets(owners, len(concepts)), place)
+        asked = np.repeat(mention, np.diff(of_pair)) << PAIR | clusters[rows]
+        n_bridged = sum_lists(find_places(known, asked) >= 0, of_pair)
+        is_named = (n_named > 0) & (wanted > 0)
+        return Consulted(np.log1p(sizes)[place], things.astype(np.int64)[place], is_named, n_bridged > 0)

@@ -20,7 +20,7 @@ from ..terminology.codes import rank_name
 from ..text import write_plainly
 from .bags import BagTable
 from .languages import Language
-from .names import PART, own_case_forms
+from .names import own_case_forms
 from .reading import Reading, read
 from .spelling import Speller
 
@@ -33,8 +33,6 @@ KEPT = 1 << 16
 NEAR = 20
 # The score of a name none of whose words is in the text as it is. One with all words there has the score 1.
 LEAST_SCORE = 0.9
-# Shorter words may be numerals or letters.
-SHORT = 3
 _HYPHEN = re.compile("[-‐‑]")
 # A mention that goes on as its name does, one with idle words or links inside, and one of two pieces.
 PLAIN, LOOSER, JOINED = range(3)
@@ -401,24 +399,15 @@ class NameFinder:
 
     def _read_texts(self, texts: Sequence[str]) -> list[list[_Name]]:
         """Read names with their words as they are, and with those joined that have hyphens between them."""
-        names = [[name] for name in self._read_all(texts, None)]
+        names = [[name] for name in self._read_joined(texts, None)]
         hyphened = [place for place, text in enumerate(texts) if _HYPHEN.search(text)]
-        joined = self._read_all([texts[place] for place in hyphened], self._table.vocabulary)
+        joined = self._read_joined([texts[place] for place in hyphened], self._table.vocabulary)
         for place, name in zip(hyphened, joined, strict=True):
             names[place] += [name] if name.words != names[place][0].words else []
         return names
 
-    def _read_all(self, texts: Sequence[str], vocabulary: np.ndarray | None) -> list[_Name]:
-        """Read names as one text, which takes a fraction of the time, but for those whose first word may be a letter
-        behind a word of another name."""
-        is_short = [len((PART.search(text) or ("",))[0]) < SHORT for text in texts]
-        rest = iter(
-            self._read_joined([text for text, alone in zip(texts, is_short, strict=True) if not alone], vocabulary)
-        )
-        pairs = zip(texts, is_short, strict=True)
-        return [self._read_joined([text], vocabulary)[0] if alone else next(rest) for text, alone in pairs]
-
     def _read_joined(self, texts: Sequence[str], vocabulary: np.ndarray | None) -> list[_Name]:
+        """Read names as one text, which takes a fraction of the time."""
         first = make_offsets([len(text) + 2 for text in texts])
         reading = read("\n\n".join(texts), vocabulary, self._table.language)
         bounds = np.searchsorted(reading.starts, first).tolist()

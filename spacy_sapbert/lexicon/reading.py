@@ -51,7 +51,7 @@ def read(text: str, vocabulary: np.ndarray | None = None, language: Language = E
     ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))[1::2]
     starts = ends - np.fromiter(map(len, words), np.int64, len(words))
     parts = [*map(get_reader(language), words)]
-    _read_letters(words, parts, language)
+    _read_letters(words, gaps, parts, language)
     gap = np.fromiter(map(_read_gap, gaps), np.int64, len(gaps))
     gap[_find_new_lines(text, words, gaps, starts)] |= END
     if vocabulary is not None and len(vocabulary):
@@ -80,8 +80,11 @@ def _find_new_lines(text: str, words: list[str], gaps: list[str], starts: np.nda
     """Find the lines that start with a capital. They are items of a list more probably than the same sentence, unless
     the line before is as long as lines may be, or ends in a hyphen."""
     found = []
-    for place, between in enumerate(gaps):
-        if "\n" in between and words[place][0].isupper() and not _HYPHEN.fullmatch(between):
+    # A blank line is an end anyway.
+    new = (place for place, between in enumerate(gaps) if "\n" in between and "\n\n" not in between)
+    for place in new:
+        between = gaps[place]
+        if words[place][0].isupper() and not _HYPHEN.fullmatch(between):
             end = int(starts[place]) - len(between) + between.index("\n")
             if end - text.rfind("\n", 0, end) <= _WRAPPED:
                 found.append(place)
@@ -92,10 +95,12 @@ def _plain(text: str) -> str:
     return text if text.isascii() else normalize_writing(normalize_name(text))
 
 
-def _read_letters(words: list[str], parts: list[Word], language: Language) -> None:
+def _read_letters(words: list[str], gaps: list[str], parts: list[Word], language: Language) -> None:
     """Read short words again that are numerals or names of types behind others: "factor V", "type A"."""
-    for place in [place for place, word in enumerate(words) if len(word) < 3 and place]:
-        small, before = _plain(words[place]).lower(), words[place - 1].lower()
+    for place in [place for place, word in enumerate(words) if len(word) < 3]:
+        # Not across a blank line, because many texts are read as one.
+        is_first = place == 0 or "\n\n" in gaps[place]
+        small, before = _plain(words[place]).lower(), "" if is_first else words[place - 1].lower()
         normal = normal_words(words[place], before) if small in NUMERALS_AFTER_WORDS else (small,)
         if small not in language.word_kinds:
             is_name = small in NUMERALS_AFTER_WORDS

@@ -140,9 +140,6 @@ class ConceptFacts:
     """Names and counts of a terminology's concepts, looked up once for each concept as candidates come."""
 
     def __init__(self, retriever: Retriever) -> None:
-        # Not at the top, because spaCy imports this module whenever it makes a pipeline.
-        from ..lexicon.bridge import BridgedTerminology, get_bridge
-
         columns = retriever.terminology.concepts
         self._names, self._canonical_names = ColumnReader(retriever.names), ColumnReader(columns["canonical_name"])
         # Columns, because getting one from the table takes longer than reading a value.
@@ -150,7 +147,7 @@ class ConceptFacts:
         self._offsets = retriever.terminology.name_offsets
         # Zero for what has not been looked up, else one more.
         self._counts = np.zeros((len(columns), 2), dtype=np.int32)
-        self._bridged = BridgedTerminology(retriever.terminology, get_bridge())
+        self._bridged = retriever.bridged
 
     def count(self, concepts: np.ndarray) -> ConceptCounts:
         """Count the names, parents and semantic types of concepts."""

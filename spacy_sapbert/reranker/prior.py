@@ -125,18 +125,13 @@ def _consult(
     mention as a name, which things they are, and for which candidates one of the mention's candidates has its words."""
     from ..lexicon.bridge import make_keys
 
-    keys = make_keys([forms[0] if forms else "" for forms in found.forms])
-    of_mention, key_of = known.bridge.find(keys), keys.tolist()
     rows = np.flatnonzero(is_near)
-    concepts = found.concept[rows].tolist()
-    facts = known.look_up(concepts)
+    keys = make_keys([forms[0] if forms else "" for forms in found.forms])
+    said = known.consult(keys, lists.mention[rows], found.concept[rows])
     size, bridge, is_named = np.zeros((3, lists.n_candidates))
     thing = ~found.concept
-    for row, mention, concept in zip(rows.tolist(), lists.mention[rows].tolist(), concepts, strict=True):
-        of_concept = facts[concept]
-        size[row], thing[row] = of_concept.size, of_concept.thing
-        is_named[row] = key_of[mention] in of_concept.keys
-        bridge[row] = is_named[row] or not of_mention[mention].isdisjoint(of_concept.clusters)
+    size[rows], thing[rows], is_named[rows] = said.sizes, said.things, said.is_named
+    bridge[rows] = said.is_named | said.is_bridged
     # Names with the words of the mention have its key, unless another form of it has found them, or they have "type".
     rows = np.flatnonzero(is_near & ((is_named > 0) | (found.form > 0) | has_marks))
     pairs = zip(lists.mention[rows].tolist(), found.form[rows].tolist(), list_names(rows), strict=True)

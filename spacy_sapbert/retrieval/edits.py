@@ -66,7 +66,7 @@ def with_configured_index(
         present.vectors, fingerprint=present.fingerprint, make_altered=make_altered if encoder.is_loaded else None
     )
     rows = retriever.offsets, retriever.name_rows, retriever.keys
-    return Retriever(retriever.terminology, index, *rows, retriever.table, retriever.made_bags)
+    return Retriever(retriever.terminology, index, *rows, retriever.table, retriever.made_bags, retriever.bridged.made)
 
 
 def _carry_over(retriever: Retriever, edit: Edit) -> np.ndarray:

@@ -16,7 +16,9 @@ from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter
 from ..files import OtherFormatError, fill_folder, hash_file, read_manifest, save_array, write_manifest
 from ..forking import KEPT_STRINGS, ColumnReader, kept_property
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, read_index, warn_of_memory
+from ..lexicon.bags import FORMAT_VERSION as LISTS_VERSION
 from ..lexicon.bags import BagTable
+from ..lexicon.bridge import BridgedTerminology
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
 from ..lexicon.derived import list_bases
 from ..lexicon.languages import find_language
@@ -41,6 +43,8 @@ RETRIEVER_FILE = "retriever.json"
 FORMAT_VERSION = 1
 ARRAYS = ("offsets", "name_rows", "keys")
 TABLE_ARRAYS = tuple(f"writing_{name}" for name in NameTable._fields[1:])
+# What rerankers need of all names, if it has been made.
+BRIDGED_FILES = ("bridged_keys.npy", "bridged_concepts.npy")
 # Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
@@ -75,12 +79,14 @@ class Retriever:
         # Which names are written like a text.
         table: NameTable,
         bags: BagTable | None = None,
+        bridged: Sequence[np.ndarray] = (),
     ) -> None:
         self.terminology, self.index, self.table = terminology, index, table
         # Plain views: single items of a memmap are slow to get.
         self.offsets, self.name_rows, self.keys = (np.asarray(array) for array in (offsets, name_rows, keys))
         if bags is not None:
             self.bags = bags
+        self.bridged = BridgedTerminology(terminology, *bridged)
         self.names = terminology.names["name"]
         self.filters = FilterTable(terminology)
         # Apply a filter, which may hold nothing that the terminology lacks.
@@ -422,10 +428,12 @@ class Retriever:
 
     def to_disk(self, path: Path) -> None:
         """Save index and row table to a folder. The terminology is saved on its own."""
-        with fill_folder(path, last=RETRIEVER_FILE, remove=["bags"]) as folder:
+        with fill_folder(path, last=RETRIEVER_FILE, remove=["bags", *BRIDGED_FILES]) as folder:
             arrays = {name: getattr(self, name) for name in ARRAYS}
             for name, array in {**arrays, **dict(zip(TABLE_ARRAYS, self.table[1:], strict=True))}.items():
                 save_array(folder / f"{name}.npy", array)
+            for file, array in zip(BRIDGED_FILES, self.bridged.made, strict=False):
+                save_array(folder / file, array)
             self.index.to_disk(folder / "index")
             if self.made_bags is not None:
                 self.made_bags.to_disk(folder / "bags", self.terminology.fingerprint)
@@ -434,6 +442,7 @@ class Retriever:
                 "encoder": self.index.fingerprint,
                 "index": hash_file(folder / "index" / INDEX_FILE),
                 "bags": self.made_bags is not None,
+                "bridged": LISTS_VERSION if self.bridged.made else None,
             }
             write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data, below=False)
 
@@ -441,10 +450,16 @@ class Retriever:
     def from_disk(cls, path: Path, terminology: Terminology, *, memory_map: bool = True) -> Retriever:
         """Load what `to_disk` saved, with the terminology that it was saved with."""
         used = [f"{name}.npy" for name in (*ARRAYS, *TABLE_ARRAYS)]
-        data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, parts=[*used, "index", "bags"], used=used)
+        parts = [*used, *BRIDGED_FILES, "index", "bags"]
+        data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, parts=parts, used=used)
         if data["terminology"] != terminology.fingerprint:
             raise ValueError(_explain_mixed(path, "the terminology beside it"))
-        arrays = [np.asarray(np.load(path / name, mmap_mode="r" if memory_map else None)) for name in used]
+        # What was made with other lists of words is made again when it is asked for.
+        made = BRIDGED_FILES if data.get("bridged") == LISTS_VERSION else ()
+        arrays, bridged = (
+            [np.asarray(np.load(path / name, mmap_mode="r" if memory_map else None)) for name in names]
+            for names in (used, made)
+        )
         index = read_index(path / "index", memory_map=memory_map)
         # The index has its own manifest, so an undamaged index copied from another pipeline passes that check.
         if hash_file(path / "index" / INDEX_FILE) != data["index"]:
@@ -453,15 +468,14 @@ class Retriever:
         bags, language = None, find_language(terminology.names["language"])
         # A folder that was copied over an older one may have the bags of that one beside it.
         if data["bags"] and (path / "bags").is_dir():
-            # Bags that were made with other lists of words are made again when a matcher asks for them.
             with suppress(OtherFormatError):
                 bags = BagTable.from_disk(path / "bags", terminology.fingerprint, language, memory_map=memory_map)
-        return cls(terminology, index, offsets, name_rows, keys, NameTable(language, *table), bags)
+        return cls(terminology, index, offsets, name_rows, keys, NameTable(language, *table), bags, bridged)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy can apply its filters itself.
         rows = self.offsets, self.name_rows, self.keys
-        return Retriever, (self.terminology, self.index, *rows, self.table, self.made_bags)
+        return Retriever, (self.terminology, self.index, *rows, self.table, self.made_bags, self.bridged.made)
 
 
 def make_empty(texts: Sequence[str]) -> Candidates:

@@ -14,6 +14,7 @@ from rrf_files import atom, rrf_line, write_release
 from weasel.util import load_project_config
 
 from spacy_sapbert.lexicon.bridge import Bridge, make_keys
+from spacy_sapbert.ragged import split_lists
 from spacy_sapbert.terminology import Terminology, read_rrf
 
 with import_scripts("open_terminology"):
@@ -125,14 +126,13 @@ def test_a_bridge_has_names_sizes_and_words_that_tell_apart(folder):
     (rrf / "MRSTY.RRF").write_text("".join(f"{id_}|T047|B2.2.1.2.1|Disease or Syndrome|AT{id_}||\n" for id_ in ids))
     bridge.main(rrf, output)
     made = Bridge.load(output)
-    infarct, attack, disease, toxic, none = made.find(
-        make_keys(["infarct", "attack of the heart", "disease", "cardiotoxicity", "chair"])
-    )
+    keys = make_keys(["infarct", "attack of the heart", "disease", "cardiotoxicity", "chair"])
+    infarct, attack, disease, toxic, none = split_lists(*made.list_clusters(keys))
     assert infarct == attack and len(infarct) == 1 and not toxic and not none
     # The infarction is below it.
     assert [int(made.sizes[concept]) for concept in disease] == [1] and made.sizes[[*infarct]] == [0]
     bridge.main(rrf, output, without="MONDO")
-    assert not Bridge.load(output).find(make_keys(["heart attack"]))[0]
+    assert not len(Bridge.load(output).list_clusters(make_keys(["heart attack"]))[0])
     with pytest.raises(bridge.typer.BadParameter, match="'NOWHERE'.*DOID"):
         bridge.main(rrf, output, without="NOWHERE")
 

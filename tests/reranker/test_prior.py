@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from importlib.resources import files
 from itertools import product
 
@@ -17,11 +18,13 @@ from safetensors import safe_open
 from spacy_sapbert.annotations import read_match
 from spacy_sapbert.files import hash_file
 from spacy_sapbert.lexicon import contradictions
-from spacy_sapbert.lexicon.bridge import FILE, Bridge, get_bridge, make_keys
+from spacy_sapbert.lexicon.bridge import FILE, Bridge, BridgedTerminology, get_bridge, make_keys
 from spacy_sapbert.lexicon.contradictions import PENALTY
 from spacy_sapbert.lexicon.derived import FOLDER
+from spacy_sapbert.ragged import split_lists
 from spacy_sapbert.reranker import prior
 from spacy_sapbert.reranker.prior import BEFORE_TRAINING, BRIDGE, CHANCE, CHECKED, MIN_CHANCE, SIZE, WINDOW
+from spacy_sapbert.semantic_types import find_kind
 from spacy_sapbert.terminology import read_obo
 from spacy_sapbert.text import normal_words
 
@@ -45,13 +48,18 @@ DISEASES = build_terminology(
 
 def test_keys_are_the_same_for_the_same_words():
     same = ["kidney disease", "Disease of the Kidneys", "disease, kidney", "KIDNEY DISEASES"]
-    others = ["kidney stone", "liver disease", "kidney", "disease of kidney and liver", ""]
+    others = ["kidney stone", "liver disease", "kidney", "disease of kidney and liver", "factor", "V", "A fever", ""]
     keys = make_keys(same + others)
-    assert len({*keys[:4].tolist()}) == 1 and len({*keys[3:].tolist()}) == 6 and keys[-1] == 0
+    assert len({*keys[:4].tolist()}) == 1 and len({*keys[3:].tolist()}) == 9 and keys[-1] == 0
     # Any word for an abnormality, unless it is all there is.
     assert make_keys(["heart defect"]) == make_keys(["malformation of the heart"])
     assert make_keys(["defect"]) != make_keys(["malformation"])
-    assert (make_keys(same) == [make_keys([text])[0] for text in same]).all()
+    # Nor do texts before them.
+    assert (keys == [make_keys([text])[0] for text in same + others]).all()
+
+
+def find_clusters(bridge, keys):
+    return [{*clusters} for clusters in split_lists(*bridge.list_clusters(keys))]
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), max_size=30), st.integers(0, 8))
@@ -59,7 +67,7 @@ def test_the_bridge_finds_what_a_loop_finds(entries, wanted):
     entries = sorted({*entries})
     keys, clusters = np.array(entries, dtype=np.uint32).reshape(-1, 2).T
     bridge = Bridge(keys, clusters, np.zeros(10, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.uint64))
-    found = bridge.find(np.array([(wanted << 32) | 7, 0], dtype=np.uint64))
+    found = find_clusters(bridge, np.array([(wanted << 32) | 7, 0], dtype=np.uint64))
     assert found == [{cluster for key, cluster in entries if key == wanted}, set()]
 
 
@@ -67,9 +75,41 @@ def test_the_bridge_was_made_with_the_words_of_this_version():
     with safe_open(FILE, "np") as file:
         assert file.metadata()["words"] == hash_file(FOLDER / "word_pairs.txt"), "run the command `bridge` again"
         assert "Human Phenotype Ontology" in file.metadata()["sources"]
-    nephropathy, kidney, drug = get_bridge().find(make_keys(["nephropathy", "renal disease", "metformin"]))
+    nephropathy, kidney, drug = find_clusters(get_bridge(), make_keys(["nephropathy", "renal disease", "metformin"]))
     assert nephropathy & kidney and not drug
     assert max(get_bridge().sizes[[*kidney]]) > 500
+
+
+def test_what_the_bridge_says_of_candidates_is_what_a_loop_says():
+    names = {
+        "C1": ["Kidney Diseases", "Nephropathy", "disease of the kidney", "Fever"],
+        "C2": ["Renal disease", "Kidney disorder"],
+        "C3": ["Kidney diseases"],
+        "C4": ["...", "Hypertension"],
+        "C5": ["A fever", "I cell disease"],
+        "C6": ["-"],
+    }
+    types = {"C1": ["T047"], "C2": ["T033"], "C3": ["T109"], "C4": ["T047"]}
+    terminology = build_terminology(names, types=types)
+    bridge, texts = get_bridge(), ["nephropathy", "high blood pressure", "chair", "", "fever"]
+    mention, concept = np.random.default_rng(0).permuted(np.indices((len(texts), len(names))).reshape(2, -1), axis=1)
+    whole = BridgedTerminology(terminology)
+    assert not whole.made
+    whole.read_all()
+    for bridged in (BridgedTerminology(terminology), whole, BridgedTerminology(terminology, *whole.made)):
+        said = bridged.consult(make_keys(texts), mention, concept)
+        things = {}
+        for place, (text, row) in enumerate(zip(mention.tolist(), concept.tolist(), strict=True)):
+            key, one = make_keys([texts[text]]), terminology[[*names][row]]
+            keys = make_keys([one.canonical_name, *one.names])
+            votes = Counter(cluster for of_name in find_clusters(bridge, keys) for cluster in of_name)
+            kept = {cluster for cluster, n in votes.items() if 2 * n >= max(votes.values())}
+            assert said.sizes[place] == np.log1p(max((bridge.sizes[cluster] for cluster in kept), default=0))
+            assert said.is_named[place] == (key[0] > 0 and key[0] in keys)
+            assert said.is_bridged[place] == bool(kept & find_clusters(bridge, key)[0])
+            kind = (int(keys[0]), find_kind(one.types)) if keys[0] else row
+            assert things.setdefault(kind, said.things[place]) == said.things[place]
+        assert len({*things.values()}) == len(things) == 5
 
 
 @pytest.mark.parametrize(
@@ -149,7 +189,7 @@ def test_what_decides_before_training_is_what_the_page_says():
             assert column["chance"][row] == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-4)
 
 
-def test_an_untrained_reranker_decides_and_says_why(tmp_path):
+def test_an_untrained_reranker_decides_and_says_why(tmp_path, monkeypatch):
     nlp, reranker = make_pipeline(DISEASES, explain=True)
     (nephropathy, cancer, slow, chair) = reranker.find(["nephropathy", "cancer of breast", "slow heart rate", "chair"])
     # The linker alone takes the familial one.
@@ -169,6 +209,14 @@ def test_an_untrained_reranker_decides_and_says_why(tmp_path):
     doc.ents = [doc.char_span(0, 11, label="X"), doc.char_span(17, 22, label="X")]
     nlp.to_disk(tmp_path / "pipeline")
     assert not (tmp_path / "pipeline/sapbert_reranker/model").exists()
+    saved, made = (
+        of.get_pipe("sapbert_linker").retriever.bridged.made for of in (spacy.load(tmp_path / "pipeline"), nlp)
+    )
+    assert len(saved) == 2 and all(map(np.array_equal, saved, made))
+    # Those of other lists of words are made again.
+    with monkeypatch.context() as patch:
+        patch.setattr("spacy_sapbert.retrieval.retriever.LISTS_VERSION", 2)
+        assert not spacy.load(tmp_path / "pipeline").get_pipe("sapbert_linker").retriever.bridged.made
     for pipeline in (nlp, spacy.load(tmp_path / "pipeline")):
         linked = pipeline(doc.copy())
         assert [ent.kb_id_ for ent in linked.ents] == ["K", ""]
