@@ -20,6 +20,7 @@ from spacy_sapbert.exchange.documents import (
 )
 from spacy_sapbert.exchange.fields import ID_SEPARATOR
 from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.codes import Key, make_key
 
 from ..data.mentions import EQUAL_IDS, Mention
 from .reading import CorpusParts
@@ -79,20 +80,21 @@ def _stand_alone(mention: Mention) -> tuple[str, list[Mention]]:
 
 
 class KnownIds:
-    """The ids of a terminology, with and without prefixes. Codes of its concepts are other ids of them.
+    """The ids of a terminology, with and without prefixes. Codes of its concepts are other ids of them. Prefixes of one
+    source are equal: "HPO:HP:0001649" is "HP:0001649".
 
     joined (bool): Concepts with several equal ids keep all of them in one, as the linker writes them.
     """
 
     def __init__(self, terminology: Terminology, *, joined: bool = False) -> None:
-        self._exact: dict[str, dict[str, None]] = {}
+        self._exact: dict[Key | str, dict[str, None]] = {}
         self._plain: dict[str, dict[str, None]] = {}
         self._find_id = terminology.find_id
         for id_, codes in terminology.concepts.select("id", "codes").iter_rows():
             # A dictionary writes the equal ids of a concept as one; an id with a bar in it would look like two.
             for written in (id_, *id_.split(EQUAL_IDS), *codes):
                 own = {written if EQUAL_IDS in id_ and not joined else id_: None}
-                self._exact.setdefault(written, {}).update(own)
+                self._exact.setdefault(make_key(written) or written, {}).update(own)
                 self._plain.setdefault(_take_prefix_off(written), {}).update(own)
 
     def resolve(self, ids: Iterable[str]) -> list[str]:
@@ -100,8 +102,8 @@ class KnownIds:
         written is looked up without the prefix ("MESH:D003924", "D003924"), on both sides."""
         found: dict[str, None] = {}
         for id_ in ids:
-            now = self._find_id(id_) or id_
-            found |= self._exact.get(id_) or self._exact.get(now) or self._plain.get(_take_prefix_off(id_)) or {}
+            exact = (self._exact.get(make_key(one) or one) for one in (id_, self._find_id(id_)) if one)
+            found |= next(filter(None, exact), self._plain.get(_take_prefix_off(id_), {}))
         return list(found)
 
 

@@ -1,5 +1,6 @@
 """Build a pipeline of an open ontology, measure it, and write scores, sources and licences into its meta.json."""
 
+from collections.abc import Sequence
 from functools import partial
 from importlib.resources import files
 from importlib.util import find_spec
@@ -12,23 +13,18 @@ import srsly
 import typer
 from spacy.cli.package import generate_readme
 from spacy.language import Language
-from spacy.tokens import Doc
-from spacy.training import Example
-from spacy.util import filter_spans
 from wasabi import msg
 
 from spacy_sapbert.command_line import run_app
 from spacy_sapbert.exchange.documents import read_docs
-from spacy_sapbert.exchange.fields import ID_SEPARATOR
 from spacy_sapbert.linker import SapbertLinker
-from spacy_sapbert.terminology import Terminology, read_obo
+from spacy_sapbert.terminology import Terminology, read_obo, read_rrf
+from spacy_sapbert.terminology.codes import make_key
 from training.evaluation.documents import PipelineSystem
 from training.evaluation.expected import expect
-from training.evaluation.recognition import ConceptIds, RecognitionTask
+from training.evaluation.recognition import RecognitionTask
 
 PIPELINES = Path(__file__).parents[1] / "configs" / "pipelines.json"
-# Scores that spaCy computes; `RecognitionTask` adds its own of mentions and documents.
-SCORES = "ents_p ents_r ents_f nel_micro_p nel_micro_r nel_micro_f nel_acc_at_1 nel_acc_at_5".split()
 LEFT_OUT = "left_out_names_acc"
 # `spacy package` takes this file and the README along.
 LICENCES_FILE = "LICENSES_SOURCES"
@@ -44,15 +40,15 @@ NOTE_ON_NAMES = (
     "concept. The encoder saw names of open ontologies, such as these, in training."
 )
 NOTE_ON_DOCUMENTS = (
-    "All other scores are of {name}: {documents} documents, with {mentions} mentions of concepts that the pipeline may "
-    "link. `ents_*`: mentions with their boundaries, of overlapping ones the longest. `nel_*`: the concepts of these "
-    "gold mentions, when given. `mention_*`: boundaries and concepts of all mentions, found in the texts alone. "
-    "`document_*`: the set of concepts of each document, found in its text alone. `span_*` and `overlap_*`: mentions "
-    "with equal or with overlapping bounds, with any concept; `id_*`: links that overlap a mention and share its "
-    "concept or a name with it; `named_r`, `other_r`: mentions that are a name of their concept, and "
-    "others. `acc_*`, `without_id`: gold mentions, when given. `auroc`, `ece`: whether the probability tells right "
-    "links from wrong ones, and agrees with the share of right ones; `kept_at_*`: right links with a probability of so "
-    "many per cent at least."
+    "`{key}_*`: {documents} documents of {name}, with {mentions} mentions of concepts that the pipeline may link."
+)
+NOTE_ON_SCORES = (
+    "Of documents, only the texts are given. `mention_*`: boundaries and concepts of mentions. `document_*`: the set "
+    "of concepts of each document. `span_*` and `overlap_*`: mentions with equal or with overlapping bounds, with any "
+    "concept; `id_*`: links that overlap a mention and share its concept or a name with it; `named_r`, `other_r`: "
+    "mentions that are a name of their concept, and others. `acc_*`, `without_id`: gold mentions, when given. `auroc`, "
+    "`ece`: whether the probability tells right links from wrong ones, and agrees with the share of right ones; "
+    "`kept_at_*`: right links with a probability of so many per cent at least."
 )
 
 
@@ -61,29 +57,24 @@ def main(
     version: str,
     open_terminology: Annotated[Path, typer.Argument(resolve_path=True)],
     output: Path,
-    documents: Annotated[str, typer.Option(help="Documents with gold ids, as NAME=FILE")] = "",
+    documents: Annotated[str, typer.Option(help="Documents with gold ids, NAME=FILE with commas between them")] = "",
+    rrf: Annotated[str, typer.Option(help="A release in RRF, in place of the merged ontologies")] = "",
 ) -> None:
     """Build a pipeline of configs/pipelines.json."""
     plans = srsly.read_json(PIPELINES)
     if name not in plans:
         msg.fail(f"There is no pipeline {name} in {PIPELINES}", f"There are: {', '.join(plans)}", exits=1)
-    label, _, file = documents.rpartition("=")
-    if file and not (Path(file).is_file() and file.endswith(".spacy")):
-        advice = "Make one with `python -m training convert FORMAT INPUT FOLDER --documents`, or correct the path"
-        msg.fail(f"There is no .spacy file {file}, seen from {Path.cwd()}", advice, exits=1)
-    if file:
-        read_docs(Path(file))  # before the build, which takes a minute
+    measured = list_documents(documents)
     plan = plans[name]
-    terminology = read(plan["ontology"], open_terminology)
+    terminology = read(plan, open_terminology, rrf)
     nlp = build(terminology, plan)
     linker: Any = nlp.get_pipe("sapbert_linker")
     scores, notes = measure_names(linker)
-    if file:
-        task = RecognitionTask(label or Path(file).stem, file, linker.below)
-        of_documents, note = measure_documents(nlp, task, plan["label"])
+    for label, file in measured.items():
+        of_documents, note = measure_documents(nlp, label, file, linker.below or ())
         scores |= of_documents
         notes.append(note)
-    describe(nlp, terminology, scores, [nlp.meta["notes"], *notes])
+    describe(nlp, terminology, scores, [nlp.meta["notes"], *notes, NOTE_ON_SCORES if measured else ""])
     nlp.meta |= {"name": name, "version": version, "description": f"{plan['description']} Not for clinical use."}
     save(nlp, output / name)
     msg.good(f"{len(terminology):,} concepts with {terminology.n_names:,} names: {output / name}")
@@ -91,8 +82,25 @@ def main(
         print(f"{key:20} {score:.3f}")
 
 
-def read(source: str | None, open_terminology: Path) -> Terminology:
+def list_documents(given: str) -> dict[str, Path]:
+    """List files of documents by their names, after reading each: a build takes minutes."""
+    entries = [entry.rpartition("=") for entry in map(str.strip, given.split(",")) if entry]
+    listed = {label.strip() or Path(file).stem: Path(file) for label, _, file in entries}
+    for file in listed.values():
+        if not (file.is_file() and file.suffix == ".spacy"):
+            advice = "Make one with `python -m training convert FORMAT INPUT FOLDER --documents`, or correct the path"
+            msg.fail(f"There is no .spacy file {file}, seen from {Path.cwd()}", advice, exits=1)
+        read_docs(file)
+    if len({label.split()[0] for label in listed}) < len(entries):
+        msg.fail(f"Scores are told apart by the first word of NAME, and two are equal: {given}", exits=1)
+    return listed
+
+
+def read(plan: dict[str, Any], open_terminology: Path, rrf: str) -> Terminology:
     """Read an ontology with its own ids, or load the merged ones. The report has name, version and licence of each."""
+    source = plan["ontology"]
+    if source is None and rrf:
+        return read_rrf(rrf, sources=plan.get("sources"), tradenames="off")
     if source is None:
         merged = open_terminology / "output" / "terminology"
         if not merged.is_dir():
@@ -120,10 +128,13 @@ def build(terminology: Terminology, plan: dict[str, Any]) -> Language:
     nlp = spacy.blank("en")
     nlp.add_pipe("schwartz_hearst")
     nlp.add_pipe("terminology_matcher", config={"label": plan["label"]})
+    types = sorted({*plan.get("types", ())}.intersection(terminology.concepts["types"].explode()))
     filters = {key: find_roots(terminology, plan[key]) for key in ("below", "not_below") if key in plan}
-    if not filters["below"]:
+    if not (types or filters["below"]):
         advice = "Check that the file holds this ontology"
         msg.fail(f"The ontology has none of {', '.join(plan['below'])}", advice, exits=1)
+    # Roots are of single ontologies, and concepts of all have semantic types.
+    filters = {"types": types} if types else filters
     linker: Any = nlp.add_pipe("sapbert_linker", config=filters)
     linker.initialize(terminology=terminology, nlp=nlp)
     nlp.add_pipe("sapbert_reranker")
@@ -132,8 +143,9 @@ def build(terminology: Terminology, plan: dict[str, Any]) -> Language:
 
 def find_roots(terminology: Terminology, wanted: list[str]) -> list[str]:
     """Find roots by their ids or codes. Merged ontologies have other ids, and some roots may be missing."""
+    keys = {*map(make_key, wanted)}
     rows = terminology.concepts.select("id", "codes").iter_rows()
-    return [id_ for id_, codes in rows if not {id_, *codes}.isdisjoint(wanted)]
+    return [id_ for id_, codes in rows if not keys.isdisjoint(map(make_key, (id_, *codes)))]
 
 
 def measure_names(linker: SapbertLinker) -> tuple[dict[str, float], list[str]]:
@@ -146,38 +158,25 @@ def measure_names(linker: SapbertLinker) -> tuple[dict[str, float], list[str]]:
     return ({LEFT_OUT: n_right / n}, [NOTE_ON_NAMES.format(key=LEFT_OUT, n=n)]) if n else ({}, [])
 
 
-def measure_documents(nlp: Language, task: RecognitionTask, label: str) -> tuple[dict[str, float], str]:
-    """Measure mentions and links on documents. Only concepts that the linker may find count."""
-    system = PipelineSystem.of(nlp)
-    ids = ConceptIds(system.terminologies, task.below)
-    golds = [(doc, {bounds: of for bounds, of in ids.read_gold(doc).items() if of}) for doc in task.read()]
-    n_mentions = sum(len(gold) for _, gold in golds)
+def measure_documents(nlp: Language, label: str, file: Path, below: Sequence[str]) -> tuple[dict[str, float], str]:
+    """Measure mentions and links on documents, as `projects/benchmarks` does. Only concepts below these count."""
+    measured = RecognitionTask(label, file, below).measure(PipelineSystem.of(nlp))
+    n_mentions = next(figure.n for figure in measured.figures if figure.metric == "id_r")
     if not n_mentions:
         advice = "Give documents with ids of this ontology, or none"
-        msg.fail(f"No mention in {task.path} has a concept that the pipeline may link", advice, exits=1)
-    examples = [Example(nlp.make_doc(doc.text), make_gold(nlp, doc, gold, label)) for doc, gold in golds]
-    evaluated = nlp.evaluate(examples)
-    scores = {key: evaluated[key] for key in SCORES}
-    for metric, rank, value, _ in task.measure(system).figures:
+        msg.fail(f"No mention in {file} has a concept that the pipeline may link", advice, exits=1)
+    key, scores = label.split()[0], {}
+    for metric, rank, value, _ in measured.figures:
         # JSON has no number for a figure that is not defined.
-        scores |= {} if np.isnan(value) else {f"{metric}_at_{rank}" if rank else metric: value}
-    return scores, NOTE_ON_DOCUMENTS.format(documents=len(golds), name=task.name, mentions=n_mentions)
-
-
-def make_gold(nlp: Language, doc: Doc, gold: Any, label: str) -> Doc:
-    """Make a document whose entities are the longest gold mentions, with the pipeline's label."""
-    made = nlp.make_doc(doc.text)
-    spans = [
-        made.char_span(*bounds, label=label, kb_id=ID_SEPARATOR.join(sorted(concepts)), alignment_mode="expand")
-        for bounds, concepts in gold.items()
-    ]
-    made.ents = filter_spans(spans)
-    return made
+        if not np.isnan(value):
+            scores[f"{key}_{metric}" + (f"_at_{rank}" if rank else "")] = value
+    documents = measured.details["documents"]
+    return scores, NOTE_ON_DOCUMENTS.format(key=key, name=label, documents=documents, mentions=n_mentions)
 
 
 def describe(nlp: Language, terminology: Terminology, scores: dict[str, float], notes: list[str]) -> None:
     """Complete the meta. The linker has put the sources of its terminology there."""
-    pages = {key: source["homepage"] for key, source in terminology.report["sources"].items()}
+    pages = {key: source.get("homepage", "") for key, source in terminology.report["sources"].items()}
     sources = [{**source, "url": pages[source["abbreviation"]]} for source in nlp.meta["sources"]]
     sources.append(ENCODER)
     nlp.meta |= {

@@ -88,6 +88,11 @@ def test_ids_are_found_with_and_without_prefixes():
     assert known.resolve(["0002"]) == known.resolve(["HPO:HP:0002"]) == ["HP:0002"]
     # An id with a bar in it would look like two.
     assert known.resolve(["B"]) == ["B"] and known.resolve(["D9", ""]) == []
+    # Codes as UMLS has them, whose numbers are equal.
+    codes = {"C1": {"codes": ["HPO:HP:0001"]}, "C2": {"codes": ["MONDO:MONDO:0001"]}}
+    known = KnownIds(build({id_: ["a"] for id_ in codes}, **codes))
+    assert known.resolve(["HP:0001"]) == ["C1"] and known.resolve(["MONDO:0001"]) == ["C2"]
+    assert known.resolve(["0001"]) == ["C1", "C2"]
 
 
 def run(*arguments):
