@@ -119,17 +119,24 @@ class ApproximateIndex(Index):
                 stacklevel=2,
             )
 
-    def _search(self, queries: np.ndarray, k: int, effort: int, ignored: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    def _search(
+        self, queries: np.ndarray, k: int, ignored: int = 0, allowed: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Search the structure, and again with more effort for queries that are far from all rows found."""
         if self._structure is None:
             return exact_search(self._built, queries, k)
-        rows, scores = self._search_structure(queries, k, effort)
-        for limit, more in self._get_steps():
-            if more is not None and more <= effort:
-                continue
-            far = np.flatnonzero(scores[:, ignored] < limit)
+        rows, scores = self._search_structure(queries, k, 1)
+        steps, best = self._get_steps(), scores[:, ignored]
+        if allowed is not None:
+            # A query that is far from all allowed rows, if near to others, mostly stays far.
+            best = np.where(allowed[rows], scores, -np.inf).max(axis=1)
+            most = max(effort or 0 for _, effort in steps)
+            steps = ((steps[0][0], most), *(step for step in steps if step[1] is None))
+        for limit, effort in steps:
+            far = np.flatnonzero(best < limit)
             if len(far):
-                rows[far], scores[far] = self._search_structure(queries[far], k, more)
+                rows[far], scores[far] = self._search_structure(queries[far], k, effort)
+            best = scores[:, ignored]
         return rows, scores
 
     def _search_structure(self, queries: np.ndarray, k: int, effort: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -194,7 +201,7 @@ class RecallTest:
         if self.rows is None:
             return {**self._compare(index.search(self.queries, self.k)[1]), "test": "altered"}
         # The best row is the query's own.
-        found = index._search(self.queries, self.k + 1, effort=1, ignored=1)
+        found = index._search(self.queries, self.k + 1, ignored=1)
         return {**self._compare(_scores_of_others(*found, self.rows)), "test": "left_out", "seed": self.seed}
 
     def _compare(self, found: np.ndarray) -> dict[str, Any]:

@@ -225,12 +225,15 @@ class Index:
         twin.build(self.take(rows), fingerprint=self.fingerprint, make_altered=get_altered)
         return twin
 
-    def search(self, queries: np.ndarray, k: int, *, effort: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def search(
+        self, queries: np.ndarray, k: int, *, allowed: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Find the rows with the highest cosine for each query.
 
         queries (ndarray): Shape (n, width), L2-normalised.
         k (int): Rows wanted.
-        effort (int): How many times the usual part of the index an approximate search covers: filters need more.
+        allowed (ndarray | None): For each row whether a filter allows it. All are found, but where no allowed one is
+            near, an approximate search covers more of the index.
         RETURNS (tuple[ndarray, ndarray]): Rows, shape (n, k), int64, padded with -1 where the index has fewer; and
             their cosines, float32, padded with -inf. Best first.
         RAISES (ValueError): If there are no queries, their width is wrong, or some are not finite.
@@ -238,7 +241,7 @@ class Index:
         queries = check_vectors(queries, self.width)
         if not len(queries) or k < 1:
             raise ValueError(f"k is {k} for {len(queries)} queries, but a search needs at least one of both")
-        rows, scores = self._search(queries, min(k, len(self._built)), effort)
+        rows, scores = self._search(queries, min(k, len(self._built)), allowed=allowed)
         if self._added is not None:
             added, added_scores = exact_search(self._added, queries, min(k, len(self._added)))
             rows = np.concatenate([rows, added + len(self._built)], axis=1)
@@ -313,8 +316,11 @@ class Index:
     def _arrange(self) -> None:
         """Prepare the search after the vectors have been set."""
 
-    def _search(self, queries: np.ndarray, k: int, effort: int, ignored: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Search the built rows, at least k. The best `ignored` ones do not count in the decision to go on."""
+    def _search(
+        self, queries: np.ndarray, k: int, ignored: int = 0, allowed: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Search the built rows, at least k. The best `ignored` ones, and those that are not allowed, do not count in
+        the decision to go on."""
         return exact_search(self._built, queries, k)
 
     def _write_structure(self, folder: Path) -> None:

@@ -26,12 +26,11 @@ EXAMPLES = 10
 FIELDS = {"types": "types", "label_types": "types", "sources": "sources", "languages": "languages"}
 COLUMNS = {"types": "types", "sources": "source", "languages": "language"}
 # What a search with a filter costs: the number of rows that could be compared exactly in the same time (measured on
-# 72,000 names) for any search of the index, for a row fetched from it, and for one `effort`, as a share of all rows.
+# 72,000 names) for any search of the index, for a row fetched from it, and for searching all of it, as a share of all
+# rows: that is what a search comes to where a filter allows only names far from a mention.
 FREE_ROWS = 4000
 ROWS_PER_FETCHED = 25
-SHARE_PER_EFFORT = 0.0015
-# Less effort misses rows where a filter allows only names far from a mention: a tuned index searches few leaves.
-MOST_EFFORT = 64
+SHARE = 0.1
 # Fetching more rows than this for every query takes memory, and an approximate index does not have them all.
 MOST_FETCHED = 10_000
 
@@ -211,13 +210,7 @@ def grow_while_cheap(wanted: int, n_allowed: int, n_rows: int) -> Iterator[int]:
     # If allowed rows are spread evenly, the first number contains the wanted rows.
     fetch = -(-wanted * n_rows // n_allowed)
     while fetch <= MOST_FETCHED:
-        cost = FREE_ROWS + ROWS_PER_FETCHED * fetch + SHARE_PER_EFFORT * n_rows * get_effort(fetch, wanted)
-        if cost >= n_allowed:
+        if FREE_ROWS + ROWS_PER_FETCHED * fetch + SHARE * n_rows >= n_allowed:
             break
         yield fetch
         fetch *= 4
-
-
-def get_effort(fetch: int, wanted: int) -> int:
-    """Choose how much of an approximate index to search, because allowed rows can be far from a mention."""
-    return min(-(-32 * fetch // wanted), MOST_EFFORT)

@@ -33,7 +33,7 @@ from .encoding import (
     make_row_table,
     warn_of_unsayable,
 )
-from .filters import Allowed, FilterTable, get_effort, grow_while_cheap
+from .filters import Allowed, FilterTable, grow_while_cheap
 
 if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
@@ -304,7 +304,7 @@ class Retriever:
             yield from ((self.index.search, fetch) for fetch in grow_to(len(self.index), wanted))
             return
         for fetch in grow_while_cheap(wanted, allowed.n_rows, len(self.index)):
-            yield partial(self.index.search, effort=get_effort(fetch, wanted)), fetch
+            yield partial(self.index.search, allowed=allowed.rows), fetch
         subset = self._take_allowed(allowed.filter)
         yield from ((subset.search, fetch) for fetch in grow_to(len(subset), wanted))
 

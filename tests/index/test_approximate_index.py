@@ -78,7 +78,7 @@ def test_recall_target_is_met_and_recorded(index):
     vectors = clustered_vectors()
     products = vectors @ vectors.T
     np.fill_diagonal(products, -np.inf)
-    found, _ = index._search(vectors, 2, effort=1, ignored=1)
+    found, _ = index._search(vectors, 2, ignored=1)
     assert (np.take_along_axis(products, found, axis=1).max(axis=1) >= products.max(axis=1) - 1e-5).mean() >= 0.96
 
 

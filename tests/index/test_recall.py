@@ -13,8 +13,8 @@ from spacy_sapbert.index.approximate import ApproximateIndex, RecallTest, tune
 class PartialIndex(Index):
     """Find the first rows only: as many as the configuration says."""
 
-    def _search(self, queries, k, effort, ignored=0):
-        rows, scores = super()._search(queries, len(self), effort)
+    def _search(self, queries, k, ignored=0, allowed=None):
+        rows, scores = super()._search(queries, len(self))
         hidden = rows >= self.configuration.get("rows", len(self))
         rows, scores = np.where(hidden, -1, rows), np.where(hidden, -np.inf, scores)
         order = np.argsort(hidden, axis=1, kind="stable")[:, :k]
@@ -130,6 +130,14 @@ def test_effort_follows_the_best_found_cosine(step_index):
     assert step_index.searches == [(3, 1), (2, 8)]
 
 
+def test_rows_that_a_filter_excludes_do_not_count(step_index):
+    near = QUERIES[:1]
+    for allowed, effort in (([1, 0, 0], []), ([0, 1, 1], [(1, 8)])):
+        step_index.searches.clear()
+        rows, _ = step_index.search(near, 2, allowed=np.array(allowed, dtype=bool))
+        assert rows[0].tolist() == [0, 1] and step_index.searches == [(1, 1), *effort]
+
+
 def test_the_own_row_of_a_left_out_query_does_not_count(step_index):
     # Each query lies on a row, and its nearest other row is farther than the limits.
     lonely = np.eye(STEP_WIDTH, dtype=np.float32)
@@ -137,7 +145,7 @@ def test_the_own_row_of_a_left_out_query_does_not_count(step_index):
     step_index._structure = "any"
     step_index.search(lonely[:1], 2)
     assert step_index.searches == [(1, 1)]
-    step_index._search(lonely[:1], 2, 1, ignored=1)
+    step_index._search(lonely[:1], 2, ignored=1)
     assert step_index.searches[1:] == [(1, 1), (1, 8)]
 
 

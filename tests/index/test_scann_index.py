@@ -42,7 +42,7 @@ def test_full_effort_finds_what_exact_search_finds_far_down_the_list(scann_index
     k = 60
     _, expected = exact_search(vectors, vectors[:200], k)
     effort = scann_index.configuration["leaves"]
-    usual, full = (scann_index.search(vectors[:200], k, effort=times)[1] for times in (1, effort))
+    usual, full = (scann_index._search_structure(vectors[:200], k, times)[1] for times in (1, effort))
     found_by_usual, found_by_full = ((scores >= expected[:, -1:] - 1e-5).mean() for scores in (usual, full))
     # What is still missing then, asymmetric hashing has ranked too low.
     assert found_by_full > 0.9 and found_by_full > found_by_usual + 0.1

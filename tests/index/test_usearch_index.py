@@ -43,11 +43,11 @@ def test_rows_out_of_the_graph_s_reach_are_found_exactly(usearch_index, monkeypa
 
 def test_threads_search_at_once_and_find_what_each_finds_alone(usearch_index):
     queries = [clustered_vectors(150, seed=seed) for seed in range(8)]
-    efforts = [1 + seed % 4 for seed in range(8)]
-    alone = [usearch_index.search(part, 6, effort=effort)[0] for part, effort in zip(queries, efforts, strict=True)]
+    depths = [6 + seed % 4 for seed in range(8)]
+    alone = [usearch_index.search(part, k)[0] for part, k in zip(queries, depths, strict=True)]
     with ThreadPoolExecutor(8) as pool:
         for _ in range(5):
-            found = pool.map(lambda part, effort: usearch_index.search(part, 6, effort=effort)[0], queries, efforts)
+            found = pool.map(lambda part, k: usearch_index.search(part, k)[0], queries, depths)
             for rows, expected in zip(found, alone, strict=True):
                 assert (rows == expected).all()
 
