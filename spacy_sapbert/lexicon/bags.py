@@ -35,7 +35,7 @@ MOST_WORDS = 12
 # Names that are read at once.
 CHUNK = 8192
 # Words that say nothing by themselves, such as "congenital", stand in the names of at least this share of the concepts,
-# and of this number. Canonical names stay, unless they say what kind of thing a concept is.
+# and are no canonical names. Those that say what kind of thing a concept is stand in the names of this number.
 GENERIC_SHARE, LEAST_GENERIC = 0.03, 20
 # What any word for an abnormality is, where it says what a name is: "heart defect" is "heart malformation".
 ANY_ABNORMALITY = np.uint64(hash_string("any abnormality"))
@@ -426,8 +426,9 @@ def _find_generic(of_names: NameReadings, concept: np.ndarray, canonical_names: 
     hashes, concept = hashes[order], concept[order]
     is_new = (np.diff(hashes, prepend=0) > 0) | (np.diff(concept, prepend=-1) != 0)
     distinct, n = np.unique(hashes[is_new], return_counts=True)
-    frequent = distinct[n >= max(GENERIC_SHARE * (concept.max(initial=0) + 1), LEAST_GENERIC)]
     kinds = {hash_ for word in language.kinds.split() for hash_ in get_reader(language)(word)[0]}
+    is_kind = np.isin(distinct, np.array([*kinds], dtype=np.uint64))
+    frequent = distinct[n >= np.where(is_kind, 1, GENERIC_SHARE * (concept.max(initial=0) + 1)).clip(LEAST_GENERIC)]
     kept = {words[0] for name in canonical_names if len(words := _hash_words(name, language)) == 1} - kinds
     generic: np.ndarray = frequent[~np.isin(frequent, np.array([*kept], dtype=np.uint64))]
     return generic
@@ -436,7 +437,7 @@ def _find_generic(of_names: NameReadings, concept: np.ndarray, canonical_names: 
 def _say_dropped(generic: np.ndarray, of_names: NameReadings, spell: Callable[[int], str]) -> None:
     alone = of_names.hashes[of_names.n_words[of_names.reading] == 1]
     if dropped := sorted(map(spell, np.intersect1d(generic, alone).tolist())):
-        because = f"at least {GENERIC_SHARE:.0%} of the concepts have them in their names"
+        because = "many concepts have them in their names"
         say(f"The matcher does not look for these words alone, because {because}: {', '.join(dropped)}")
 
 

@@ -16,7 +16,7 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 
 from ..forking import ColumnReader
 from ..ragged import make_offsets, sum_lists, take_lists
-from ..terminology.codes import rank_name
+from ..terminology.codes import SOURCE_SEPARATOR, rank_name
 from ..text import write_plainly
 from .bags import BagTable
 from .languages import Language
@@ -200,8 +200,10 @@ class NameFinder:
         self._name_column, self._canonical_names = terminology.names["name"], terminology.concepts["canonical_name"]
         self._list_texts = ColumnReader(self._name_column).list
         self._sizes = np.bincount(terminology.name_concept, minlength=len(terminology))
-        preferred, kinds, sources = (terminology.names[key] for key in ("preferred", "term_type", "source"))
-        self._rank = lru_cache(KEPT)(lambda row: rank_name(preferred[row], kinds[row], sources[row], source_order))
+        preferred, kinds, self._sources = (terminology.names[key] for key in ("preferred", "term_type", "source"))
+        self._rank = lru_cache(KEPT)(
+            lambda row: rank_name(preferred[row], kinds[row], self._sources[row], source_order)
+        )
         self._names: dict[int, list[_Name]] = {}
         # The words of each, in any order.
         self._skipped = {tuple(sorted(name.words)) for names in self._read_texts([*skip_names]) for name in names}
@@ -371,7 +373,8 @@ class NameFinder:
                 best, is_derived = fit, name.is_derived
         n_same, in_order, is_own = best
         inside = [row for row in chosen if self._allowed[row]]
-        if inside and len(inside) < len(chosen) and min(map(self._rate, chosen)) < min(map(self._rate, inside)):
+        outside = [row for row in chosen if not self._allowed[row]]
+        if inside and outside and self._is_outside(inside, outside):
             inside = []
         return Choice(self._order(inside), n_same if is_own else 0, in_order, is_derived) if chosen else None
 
@@ -434,6 +437,16 @@ class NameFinder:
             return is_other, self._rank(row), -int(self._sizes[concept]), concept
 
         return tuple(row for _, row in sorted(best.items(), key=key))
+
+    def _is_outside(self, inside: Sequence[int], outside: Sequence[int]) -> bool:
+        """Check if a text rather means names outside of the filters: those of twice as many sources, or else canonical
+        ones."""
+        rows = inside, outside
+        n, n_outside = (
+            len({source for row in of for source in self._sources[row].split(SOURCE_SEPARATOR)}) for of in rows
+        )
+        rate, rate_outside = (min(map(self._rate, of)) for of in rows)
+        return n_outside >= 2 * n or (n < 2 * n_outside and rate_outside < rate)
 
     def _rate(self, row: int) -> tuple[bool, int]:
         canonical = self._canonical_names[int(self._terminology.name_concept[row])]
