@@ -57,6 +57,8 @@ class Match(TypedDict):
     terminology: str
     names: list[int]
     score: float
+    # Whether it is part of a longer phrase.
+    is_inside: bool
     # How probable it is that the words mean what these names mean.
     trust: float
 

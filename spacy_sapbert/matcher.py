@@ -45,10 +45,12 @@ _FREE = re.compile(r"[\-‐‑–]free\b", re.IGNORECASE)
 _REMEDY = re.compile(r"\s+(?:agent|drug|medication|saline|solution|fluid)s?\b", re.IGNORECASE)
 # "Diabetes clinic", "cough medicine" and "pain score 2/10" are about a mention, and are none.
 _ABOUT = re.compile(
-    r"[\s\-‐‑–]+(?:(?:bundle|clinic|leaflet|medicine|mixture|nurse|pathway|precaution|serology|serologies|service|"
-    r"specialist|team|ward)s?\b|scores?(?: of)?:?\s+\d)",
+    r"[\s\-‐‑–]+(?:(?:antigen|bundle|clinic|leaflet|marker|medicine|mixture|nurse|pathway|precaution|serology|"
+    r"serologies|service|specialist|team|ward)s?\b|scores?(?: of)?:?\s+\d)",
     re.IGNORECASE,
 )
+# "Family history" is a part of a note.
+_RECORD = re.compile(r"\bhistor(?:y|ies)$", re.IGNORECASE)
 # A letter with a full stop, which spaCy leaves together.
 _DOTTED = re.compile(r"(?<![^\W_])[^\W\d_]\.")
 # A short form inside a name, "breast (BRCA) cancer", and the characters around it in which the name may be.
@@ -415,16 +417,23 @@ class FixedMatcher:
                 found.pop((start, end), None)
             place = doc[start].idx, doc[end - 1].idx + len(doc[end - 1])
             if named is not None and not self._finder.is_skipped(text[slice(*place)]):
-                found[start, end] = named._replace(start=place[0], end=place[1], how="definition", pieces=(place,))
+                hit = named._replace(how="definition", pieces=(place,), is_inside=False)
+                found[start, end] = hit._replace(start=place[0], end=place[1])
         return [Placed(*tokens, self._get_label(hit.rows), hit) for tokens, hit in found.items()]
 
     def describe(self, hit: Hit, label: str) -> Match:
         """Make plain data of a hit. Equal ones share it, since nobody changes it."""
         pieces = tuple((start - hit.start, end - hit.start) for start, end in hit.pieces) if len(hit.pieces) > 1 else ()
-        return self._make_match(label, hit.how, pieces, hit.rows, hit.score)
+        return self._make_match(label, hit.how, pieces, hit.rows, hit.score, hit.is_inside)
 
     def _make_new_match(
-        self, label: str, how: str, pieces: tuple[tuple[int, int], ...], rows: tuple[int, ...], score: float
+        self,
+        label: str,
+        how: str,
+        pieces: tuple[tuple[int, int], ...],
+        rows: tuple[int, ...],
+        score: float,
+        is_inside: bool,
     ) -> Match:
         return {
             "label": label,
@@ -433,7 +442,8 @@ class FixedMatcher:
             "terminology": self.fingerprint,
             "names": [*rows],
             "score": score,
-            "trust": self._bags.judge(rows[0], how),
+            "is_inside": is_inside,
+            "trust": self._bags.judge(rows[0], how, is_inside=is_inside),
         }
 
     def _is_plausible(self, doc: Doc, text: str) -> bool:
@@ -460,6 +470,7 @@ def _is_other(text: str, hit: Hit) -> bool:
     return bool(
         is_opposite
         or _ABOUT.match(text, hit.end)
+        or _RECORD.search(text, hit.start, hit.end)
         or (hit.how in ("classes", "derived") and _REMEDY.match(text, hit.end))
     )
 

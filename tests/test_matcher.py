@@ -303,7 +303,7 @@ def test_short_forms_of_names_are_found_where_the_document_defines_them(make_mat
         # Nothing goes on over a comma, unless the name has one there as well.
         ("memory, loss", []),
         ("cyst and renal, cysts, renal", [("cysts, renal", "form")]),
-        ("a hand deformity clinic, hand-deformity nurses, a hand deformity score of 3", []),
+        ("a hand deformity clinic, hand-deformity nurses, a hand deformity score of 3, hand deformity markers", []),
         ("a hand deformities visit; non-foot deformity", [("hand deformities", "form")]),
         ("breast (BRCA) cancer", [("breast (BRCA) cancer", "form")]),
         ("Breast cancer (BC). BC", [("Breast cancer", "exact"), ("BC", "definition"), ("BC", "definition")]),

@@ -20,7 +20,7 @@ from .classes import learn_classes
 from .derived import WITH_ADJECTIVE, list_adjectives, read_list
 from .languages import ENGLISH, Language, find_language, get_reader
 from .reading import Reading, read, read_many
-from .trust import WAYS, compute_trust, find_acronyms
+from .trust import INSIDE, WAYS, compute_trust, find_acronyms
 
 if TYPE_CHECKING:
     import polars as pl
@@ -177,9 +177,10 @@ class BagTable(NamedTuple):
         is_trusted[self.acronyms] = True
         return is_trusted
 
-    def judge(self, row: int, how: str) -> float:
-        """Judge how probable it is that words mean the concept of a name, given how this was found."""
-        return float(1 / (1 + np.exp(-(float(self.trust[row]) + WAYS[how]))))
+    def judge(self, row: int, how: str, *, is_inside: bool) -> float:
+        """Judge how probable it is that words mean the concept of a name, given how this was found, and whether it is
+        inside a longer phrase."""
+        return float(1 / (1 + np.exp(-(float(self.trust[row]) + WAYS[how] + INSIDE * is_inside))))
 
     def classify(self, hashes: np.ndarray) -> np.ndarray:
         """Put the word that stands for its class in place of each word."""

@@ -47,6 +47,7 @@ class Hit(NamedTuple):
     rows: tuple[int, ...]  # of the terminology's names; none for a concept of another kind than is wanted
     score: float
     pieces: tuple[tuple[int, int], ...]
+    is_inside: bool  # whether it is part of a longer phrase
 
     def moved(self, by: int) -> Hit:
         """Move it by some characters."""
@@ -136,6 +137,12 @@ class _ReadText:
     def goes_on_behind(self, part: Proposal) -> bool:
         """Return whether the phrase that a mention ends with goes on."""
         return self.goes_on[part.last] and self.hashes[part.last + 1] not in self._opening
+
+    def is_inside(self, part: Proposal) -> bool:
+        """Return whether a mention is part of a longer phrase, as in "pulmonary hypertension" and "tumor marker"."""
+        before = part.start - 1
+        goes_on_before = before >= 0 and self.goes_on[before] and self.hashes[before] not in self._opening | self.idle
+        return bool(self._opening) and (goes_on_before or self.goes_on_behind(part))
 
     def begins_with_shared(self, part: Proposal) -> bool:
         """Return whether two pieces are "C" and "B" of "C of A and B" or "C A and B", rather than of "A and B C"."""
@@ -318,7 +325,7 @@ class NameFinder:
             return None
         score = LEAST_SCORE + (1 - LEAST_SCORE) * max(choice.n_same - n_misspelt, 0) / n_words
         pieces = ((start, text.ends[part.end - 1]), (text.starts[part.then], end)) if part.is_joined else (place,)
-        return Hit(start, end, how, choice.rows, score, pieces)
+        return Hit(start, end, how, choice.rows, score, pieces, text.is_inside(part))
 
     def _name_way(self, choice: Choice, n_words: int, part: Proposal, text: str) -> str:
         if part.is_joined or part.has_gap:

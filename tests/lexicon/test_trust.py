@@ -96,3 +96,17 @@ def test_how_a_mention_was_found_changes_its_trust(nlp):
     assert [ent._.match for ent in ents] == ["exact", "form", "exact"]
     rash, form, exact = (read_match(ent)["trust"] for ent in ents)
     assert rash > 0.3 and form < exact
+
+
+@pytest.mark.parametrize(
+    "text, is_inside",
+    [
+        *(("Had a rash.", False), ("A severe rash was seen.", False), ("fever, rash", False), ("Rash and itch", False)),
+        *(("An itchy rash.", True), ("rash cream", True), ("rash of the arm", False)),
+    ],
+)
+def test_a_mention_inside_a_longer_phrase_is_trusted_less(nlp, text, is_inside):
+    [match] = map(read_match, nlp(text).ents)
+    alone = read_match(nlp("rash").ents[0])
+    assert match["is_inside"] == is_inside
+    assert match["trust"] < alone["trust"] if is_inside else match["trust"] == alone["trust"]
