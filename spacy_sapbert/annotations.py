@@ -276,8 +276,9 @@ def get_pieces(span: Span) -> list[tuple[int, int]]:
 
 def get_words(span: Span) -> str:
     """Get the words of a mention: its text, or those of its pieces if one of them lies outside of it."""
-    pieces = get_pieces(span)
-    if pieces[0][0] >= span.start_char and pieces[-1][1] <= span.end_char:
+    match = read_match(span)
+    pieces = get_pieces(span) if match and match["pieces"] else ()
+    if not pieces or (pieces[0][0] >= span.start_char and pieces[-1][1] <= span.end_char):
         return span.text
     parts = (span.doc.char_span(*piece, alignment_mode="expand") for piece in pieces)
     return " ".join(part.text for part in parts if part is not None)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .terminology.table import Terminology
 
 # Documents that are read as one text: more take more memory, and are no faster.
-MOST_DOCS = 64
+MOST_DOCS = 32
 # Labels that are remembered.
 KEPT = 1 << 16
 # Before a name, and behind it, these stand for something else: "non-Hodgkin lymphoma", "seizure-free".

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -96,6 +96,7 @@ class Choice(NamedTuple):
     n_same: int  # words that are in the text as they are
     in_order: bool
     is_derived: bool  # whether the text has words that are derived from them
+    texts: frozenset[str]  # the names, in small letters
 
 
 class _ReadText:
@@ -223,7 +224,7 @@ class NameFinder:
         self._acronyms = frozenset(table.acronyms.tolist())
         self._choose_names = lru_cache(KEPT)(self._choose_names_of)
         # Of other languages, too many words that are right would be put right.
-        known = np.unique(np.concatenate([table.vocabulary, table.other_words, table.members]))
+        known = np.sort(np.concatenate([table.vocabulary, table.other_words, table.members]), kind="stable")
         self._speller = Speller(known) if table.language.is_english and not is_exact else None
 
     def find(self, texts: Sequence[str]) -> list[list[Hit]]:
@@ -327,12 +328,13 @@ class NameFinder:
         pieces = ((start, text.ends[part.end - 1]), (text.starts[part.then], end)) if part.is_joined else (place,)
         return Hit(start, end, how, choice.rows, score, pieces, text.is_inside(part))
 
-    def _name_way(self, choice: Choice, n_words: int, part: Proposal, text: str) -> str:
+    @staticmethod
+    def _name_way(choice: Choice, n_words: int, part: Proposal, text: str) -> str:
         if part.is_joined or part.has_gap:
             return "coordination" if part.is_joined else "gap"
         if choice.n_same < n_words:
             return "derived" if choice.is_derived else "classes"
-        return "exact" if text.lower() in (self._name_column[row].lower() for row in choice.rows) else "form"
+        return "exact" if text.lower() in choice.texts else "form"
 
     def _drop_joined(self, hits: list[Hit]) -> list[Hit]:
         """Drop a mention in two pieces if a name of its concept stands inside it."""
@@ -356,15 +358,14 @@ class NameFinder:
         words, fixed, crossed, head, short = demands
         if len(words) == 1 and words[0] in self._generic:
             return None
-        counted = Counter(words)
         best, is_derived = (0 if len(words) == 1 else -1, True, False), False
         chosen: list[int] = []
         rows = self._table.rows_of(entry)
         for row in rows[self._is_read[rows]].tolist():
             for name in self._names.get(row) or self._read_names([row])[row]:
-                n_same = sum((counted & name.counted).values())
+                n_same = sum(min(words.count(word), name.words.count(word)) for word in {*words})
                 # A name is in several bags, other words for it are in one.
-                if not name.is_own and name.counted != counted:
+                if not name.is_own and not n_same == len(words) == len(name.words):
                     continue
                 fit = n_same, name.words == words, name.is_own
                 # Over commas and "and", a name has to go on as the text does.
@@ -372,7 +373,7 @@ class NameFinder:
                     continue
                 if head is not None and not self._stand_for(head, name.head):
                     continue
-                if fixed is not None and fixed not in name.counted:
+                if fixed is not None and fixed not in name.words:
                     continue
                 if name.is_own and not self._has_case(row, short, is_same=n_same == len(words)):
                     continue
@@ -383,13 +384,17 @@ class NameFinder:
         outside = [row for row in chosen if not self._allowed[row]]
         if inside and outside and self._is_outside(inside, outside):
             inside = []
-        return Choice(self._order(inside), n_same if is_own else 0, in_order, is_derived) if chosen else None
+        if not chosen:
+            return None
+        ordered = self._order(inside)
+        texts = frozenset(self._name_column[row].lower() for row in ordered)
+        return Choice(ordered, n_same if is_own else 0, in_order, is_derived, texts)
 
     def _has_case(self, row: int, short: str, *, is_same: bool) -> bool:
         """Check if a text is in the same case as a name. `short` is empty where the case does not count."""
         if row in self._acronyms:
             return short.removesuffix("s").isupper()
-        return not short or not is_same or not own_case_forms(short).isdisjoint(self._get_forms(row))
+        return not short or not is_same or not own_case_forms(short).isdisjoint(own_case_forms(self._name_column[row]))
 
     def _stand_for(self, word: int, other: int) -> bool:
         same_class = self._class_of.get(word, word) == self._class_of.get(other, other)
@@ -400,7 +405,11 @@ class NameFinder:
         names = dict(zip(rows, self._read_texts(self._list_texts(np.array(rows, dtype=np.int64))), strict=True))
         for row in self._table.with_others(rows):
             others = self._table.others_of(row)
-            names[row] += (_Name(words, is_own=False, is_derived=is_derived) for words, is_derived in others)
+            names[row] += (
+                _Name(words, head=words[-1], is_own=False, is_derived=is_derived)
+                for words, is_derived in others
+                if words
+            )
         # Threads may read the same ones, which are equal.
         known = self._names if len(self._names) < KEPT else {}
         known.update(names)
@@ -424,9 +433,6 @@ class NameFinder:
         columns = [column.tolist() for column in (reading.hashes, reading.links, reading.joins, reading.skipped)]
         parts = ([column[start:end] for column in columns] for start, end in pairwise(bounds))
         return [_Name.make(part, self._head_first) for part in parts]
-
-    def _get_forms(self, row: int) -> frozenset[str]:
-        return own_case_forms(self._name_column[row])
 
     def _order(self, rows: Iterable[int]) -> tuple[int, ...]:
         """Keep the best name of each concept. Concepts whose canonical name it is come first, then those whose names
@@ -460,21 +466,14 @@ class NameFinder:
         return self._name_column[row].lower() != canonical.lower(), self._rank(row)[0]
 
 
-class _Name:
+class _Name(NamedTuple):
     """The words of a name, how many commas and "and" are between them, and the word that says what it is."""
 
-    def __init__(
-        self,
-        words: tuple[int, ...],
-        crossed: tuple[int, int] = (0, 0),
-        n_head: int = 0,
-        *,
-        is_own: bool = True,
-        is_derived: bool = False,
-    ) -> None:
-        self.words, self.crossed, self.is_own, self.is_derived = words, crossed, is_own, is_derived
-        self.counted = Counter(words)
-        self.head = words[n_head - 1] if words else 0
+    words: tuple[int, ...]
+    crossed: tuple[int, int] = (0, 0)
+    head: int = 0
+    is_own: bool = True
+    is_derived: bool = False
 
     @classmethod
     def make(cls, columns: Sequence[list[int]], head_first: bool) -> _Name:
@@ -484,4 +483,4 @@ class _Name:
             return cls(())
         breaks = (place for place, at in enumerate(zip(links, skipped, strict=True)) if at != (links[0], skipped[0]))
         n_head = 1 if head_first else next(breaks, 0)
-        return cls(tuple(hashes), (links[-1] - links[0], joins[-1] - joins[0]), n_head)
+        return cls(tuple(hashes), (links[-1] - links[0], joins[-1] - joins[0]), hashes[n_head - 1])

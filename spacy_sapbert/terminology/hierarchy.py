@@ -25,8 +25,10 @@ class Hierarchy:
     def __init__(self, terminology: Terminology) -> None:
         self._terminology = terminology
         self._listed = listed = terminology.concepts["parents"]
-        self._list_parents = lru_cache(KEPT)(lambda concept: listed[concept].to_list())
-        self._find_row = lru_cache(KEPT)(terminology.find_row)
+        find_row = lru_cache(KEPT)(terminology.find_row)
+        self._list_parents = lru_cache(KEPT)(
+            lambda concept: {row for id_ in listed[concept].to_list() if (row := find_row(id_)) is not None}
+        )
         self._n_above = LRUCache[int](KEPT)
 
     @kept_property
@@ -54,10 +56,9 @@ class Hierarchy:
         """Find the parents of a concept, their parents and so on."""
         seen, pending = {concept}, [concept]
         while pending:
-            for row in map(self._find_row, self._list_parents(pending.pop())):
-                if row is not None and row not in seen:
-                    seen.add(row)
-                    pending.append(row)
+            new = self._list_parents(pending.pop()) - seen
+            seen |= new
+            pending += new
         return seen - {concept}
 
     def count_above(self, concept: int) -> int:
