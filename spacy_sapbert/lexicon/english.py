@@ -32,3 +32,8 @@ def find_levels(hashes: np.ndarray) -> np.ndarray:
     words, levels = _load()
     places = find_places(words, (hashes >> SHIFT).astype(np.uint32))
     return np.where(places >= 0, levels[places], RARE)
+
+
+def compute_commonness(levels: np.ndarray) -> np.ndarray:
+    """Turn levels into numbers from 1, for words that everybody knows, to 0."""
+    return np.clip(1.2 - levels / 50, 0, 1)

@@ -15,7 +15,7 @@ import numpy as np
 from ..abbreviations.component import is_initialism
 from ..forking import read_chunks
 from ..terminology.codes import SOURCE_SEPARATOR
-from .english import RARE, find_levels
+from .english import RARE, compute_commonness, find_levels
 from .names import OWN_CASE_LENGTH
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ def compute_signals(
     is_canonical = np.fromiter((text == canonical[of] for text, of in zip(texts, concept.tolist(), strict=True)), bool)
     n_sources, n_all_sources = _count_sources(terminology, key)
     of_concept = key * len(terminology) + concept
-    # From 1 for the words that everybody knows to 0.
-    common, is_one = np.clip(1.2 - level / 50, 0, 1), np.bincount(name, minlength=n) == 1
+    common, is_one = compute_commonness(level), np.bincount(name, minlength=n) == 1
     return {
         "bias": np.ones(n),
         "common": common,

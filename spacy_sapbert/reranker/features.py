@@ -147,7 +147,7 @@ class ConceptFacts:
         self._offsets = retriever.terminology.name_offsets
         # Zero for what has not been looked up, else one more.
         self._counts = np.zeros((len(columns), 2), dtype=np.int32)
-        self._bridged = retriever.bridged
+        self._bridged, self._is_english = retriever.bridged, retriever.table.language.is_english
 
     def count(self, concepts: np.ndarray) -> ConceptCounts:
         """Count the names, parents and semantic types of concepts."""
@@ -166,7 +166,7 @@ class ConceptFacts:
 
     def compute_prior(self, found: Candidates, scores: np.ndarray) -> dict[str, np.ndarray]:
         """Compute what decides before training."""
-        return compute_prior(found, scores, self.list_names, self._bridged)
+        return compute_prior(found, scores, self.list_names, self._bridged, is_english=self._is_english)
 
 
 def compute_query_features(

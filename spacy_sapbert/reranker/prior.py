@@ -7,11 +7,12 @@ and less if its name says the opposite. Where a candidate's name has the words o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..abbreviations.component import is_short_form
 from ..lexicon.contradictions import PENALTY, list_denials, read_marks
 from .network import Lists
 from .strings import compare_trigrams
@@ -31,16 +32,19 @@ CHECKED = 10
 TIE = 1e-6
 # The logit of a candidate's probability, fitted by `python -m spacy project run prior projects/reranker`.
 CHANCE = {
-    "bias": -5.8,
-    "cosine": 4.776,
-    "above_low": 3.431,
-    "above_high": -5.974,
-    "ahead": 8.522,
+    "bias": -6.974,
+    "cosine": 6.742,
+    "above_low": 3.93,
+    "above_high": -10.764,
+    "ahead": 6.678,
     "behind": -16.0,
-    "bridge": 0.318,
-    "bridge_far": 8.83,
-    "canonical_trigrams": 1.832,
+    "bridge": 1.114,
+    "bridge_far": 17.288,
+    "canonical_trigrams": 1.299,
     "opposite": -5.0,
+    "single": -0.646,
+    "common": -0.508,
+    "acronym": -2.13,
 }
 # The cosine has another weight below, between and above these.
 LOW, HIGH = 0.6, 0.8
@@ -54,6 +58,9 @@ PRIOR = {
     "size": "a broad concept",
     "bridge": "its concept has the mention as a name",
     "opposite": "its name says the opposite",
+    "single": "one word that its concept does not have as a name",
+    "common": "common words that its concept does not have as a name",
+    "acronym": "its name is an acronym that is not the mention",
     "prior": "first without annotations",
     "chance": "probable without annotations",
 }
@@ -64,7 +71,12 @@ NAMED = ("bridge", "size", "opposite")
 
 
 def compute_prior(
-    found: Candidates, scores: np.ndarray, list_names: Callable[[np.ndarray], list[str]], known: BridgedTerminology
+    found: Candidates,
+    scores: np.ndarray,
+    list_names: Callable[[np.ndarray], list[str]],
+    known: BridgedTerminology,
+    *,
+    is_english: bool,
 ) -> dict[str, np.ndarray]:
     """Compute the columns of `BEFORE_TRAINING` by their names, and `alike`, which `ListInput` describes. `list_names`
     lists names by their rows, or by the complements (~) of concepts' rows for canonical names."""
@@ -87,13 +99,17 @@ def compute_prior(
     order = lists.sort(prior)
     rows = order[(lists.place < CHECKED) | denies | has_marks]
     forms = [found.forms[mention] for mention in lists.mention[rows].tolist()]
-    trigrams, opposite = np.zeros((2, lists.n_candidates))
+    trigrams, opposite, single, common, acronym = np.zeros((5, lists.n_candidates))
     trigrams[rows] = compare_trigrams([of[0] if of else "" for of in forms], list_names(~found.concept[rows]))
+    named, is_unnamed = read_names(rows), bridge[rows] == 0
+    acronym[rows] = is_unnamed * np.array([is_short_form(name) for name in named], dtype=bool)
+    # What is fitted in English says nothing of other languages.
+    if is_english:
+        single[rows], common[rows] = (is_unnamed * of[lists.mention[rows]] for of in _read_words(found.forms))
     # What open ontologies say comes before single words.
-    is_asked = is_open[rows] & ((bridge[rows] == 0) | denies[rows])
-    rows, forms = rows[is_asked], [of for of, asked in zip(forms, is_asked.tolist(), strict=True) if asked]
-    pairs = zip(forms, found.form[rows].tolist(), read_names(rows), strict=True)
-    opposite[rows] = [known.bridge.contradicts(of[form], name) for of, form, name in pairs]
+    is_asked = is_open[rows] & (is_unnamed | denies[rows])
+    pairs = zip(forms, found.form[rows].tolist(), named, is_asked.tolist(), strict=True)
+    opposite[rows] = [asked and known.bridge.contradicts(of[form], name) for of, form, name, asked in pairs]
     # A score of 1 comes from a matcher that has been told to find acronyms in another case.
     is_other = find_other_case(found, read_names) & (lists.first(cosine) < 1)
     opposite[is_other[lists.mention]] = 1
@@ -103,6 +119,9 @@ def compute_prior(
         "size": size,
         "bridge": bridge,
         "opposite": opposite,
+        "single": single,
+        "common": common,
+        "acronym": acronym,
         "prior": prior - PENALTY * opposite,
     }
     # Names with equal scores have equal vectors.
@@ -111,6 +130,17 @@ def compute_prior(
     signals = make_signals(lists, values, alike)
     logit = sum((weight * signals[name] for name, weight in CHANCE.items()), np.zeros(len(prior)))
     return {**values, "chance": 1 / (1 + np.exp(-logit)), "alike": alike}
+
+
+def _read_words(forms: Sequence[tuple[str, ...]]) -> tuple[np.ndarray, np.ndarray]:
+    """Tell which mentions are a single word, and how common the rarest word of each is in English."""
+    from ..lexicon.english import compute_commonness, find_levels
+    from ..lexicon.reading import read_many
+
+    hashes, place = read_many([of[0] if of else "" for of in forms])
+    level = np.zeros(len(forms))
+    np.maximum.at(level, place, find_levels(hashes))
+    return np.bincount(place, minlength=len(forms)) == 1, compute_commonness(level)
 
 
 def _consult(
@@ -165,5 +195,5 @@ def make_signals(lists: Lists, values: Mapping[str, np.ndarray], alike: np.ndarr
         "behind": np.clip(-gap, 0, MOST_BEHIND),
         # Such a candidate is nearly as often right, however far it is.
         "bridge_far": values["bridge"] * np.maximum(HIGH - cosine, 0),
-        **{name: values[name] for name in ("bridge", "canonical_trigrams", "opposite")},
+        **{name: values[name] for name in ("bridge", "canonical_trigrams", "opposite", "single", "common", "acronym")},
     }

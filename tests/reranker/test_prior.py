@@ -25,7 +25,7 @@ from spacy_sapbert.ragged import split_lists
 from spacy_sapbert.reranker import prior
 from spacy_sapbert.reranker.prior import BEFORE_TRAINING, BRIDGE, CHANCE, CHECKED, MIN_CHANCE, SIZE, WINDOW
 from spacy_sapbert.semantic_types import find_kind
-from spacy_sapbert.terminology import read_obo
+from spacy_sapbert.terminology import TerminologyBuilder, read_obo
 from spacy_sapbert.text import normal_words
 
 
@@ -184,7 +184,7 @@ def test_what_decides_before_training_is_what_the_page_says():
             logit += CHANCE["above_low"] * max(cosine - 0.6, 0) + CHANCE["above_high"] * max(cosine - 0.8, 0)
             logit += CHANCE["ahead"] * min(max(gap, 0), 0.3) + CHANCE["behind"] * min(max(-gap, 0), 0.5)
             logit += CHANCE["bridge_far"] * column["bridge"][row] * max(0.8 - cosine, 0)
-            for name in ("bridge", "canonical_trigrams", "opposite"):
+            for name in ("bridge", "canonical_trigrams", "opposite", "single", "common", "acronym"):
                 logit += CHANCE[name] * column[name][row]
             assert column["chance"][row] == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-4)
 
@@ -225,6 +225,47 @@ def test_an_untrained_reranker_decides_and_says_why(tmp_path, monkeypatch):
         assert not pipeline.get_pipe("sapbert_reranker").is_trained
     reranker.min_probability = 0
     assert all(ent.kb_id_ for ent in nlp(doc.copy()).ents)
+
+
+NAMES = {
+    "N": ["Cocaine-Related Disorders", "Cocaine dependence"],
+    "I": ["Catheter-Related Infections"],
+    "E": ["Bornholm Eye Disease", "BED"],
+    "K": ["Kidney Diseases", "Nephropathies"],
+    "S": ["Salmon patch", "Nevus simplex"],
+}
+
+
+@pytest.mark.parametrize("language", ["ENG", "SPA"])
+def test_words_that_are_no_names_are_less_probable(language):
+    builder = TerminologyBuilder()
+    for concept_id, names in NAMES.items():
+        for name in names:
+            builder.add_name(concept_id, name, language=language)
+    nlp, reranker = make_pipeline(builder.build())
+    # Of each mention its first candidate, and in English whether it is one word and how common; in any language whether
+    # that candidate's name is an acronym. Names, here and in other ontologies, are none of these.
+    expected = {
+        "cocaine": ("N", 1, 0.5, 0),
+        "salmon": ("S", 1, 0.5, 0),
+        "the catheters": ("I", 1, 0.2, 0),
+        "bed pan": ("E", 0, 0.8, 1),
+        "Bornholm syndrome": ("E", 0, 0, 0),
+        "BED": ("E", 0, 0, 0),
+        "Cocaine dependence": ("N", 0, 0, 0),
+        "nephropathy": ("K", 0, 0, 0),
+    }
+    fixed = reranker._find_fixed(nlp)
+    found, _, features = fixed.table.look_up(fixed.table.make_keys(fixed.linker.list_texts([*expected])))
+    prior_of = features[:, BEFORE_TRAINING.index("prior")]
+    places = [BEFORE_TRAINING.index(name) for name in ("single", "common", "acronym")]
+    for rows, (text, (first, single, common, acronym)) in zip(found.slices, expected.items(), strict=True):
+        row = rows.start + int(prior_of[rows].argmax())
+        assert fixed.table.list_ids(found.concept[row : row + 1]) == [first], text
+        english = (single, common) if language == "ENG" else (0, 0)
+        assert features[row, places].tolist() == pytest.approx([*english, acronym]), text
+    assert max(CHANCE[name] for name in ("single", "common", "acronym")) < 0
+    assert not link_mention(nlp, "bed pan").kb_id_ and link_mention(nlp, "BED").kb_id_ == "E"
 
 
 def link_mention(nlp, text):

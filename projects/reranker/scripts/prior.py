@@ -35,7 +35,7 @@ from training.markup import format_rows
 SET = {"behind": CHANCE["behind"], "opposite": CHANCE["opposite"]}
 FITTED = [name for name in CHANCE if name not in SET]
 # Mentions of a case that count, and the weight of a case of strings that are no names.
-MOST_MENTIONS, FOREIGN = 2500, 0.2
+MOST_MENTIONS, FOREIGN = 2500, 0.3
 RANKS = (1, 5)
 Weights = Mapping[str, float]
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -123,7 +123,7 @@ def fit(cases: Sequence[Case], columns: Sequence[np.ndarray]) -> np.ndarray:
         parts.append((values[kept], case.is_right[kept], weights))
     inputs, is_right, weights = map(np.concatenate, zip(*parts, strict=True))
     scale = np.maximum(inputs.std(axis=0), 1e-6)
-    model = LogisticRegression(C=100.0, fit_intercept=False, max_iter=1000)
+    model = LogisticRegression(C=100.0, fit_intercept=False, solver="newton-cholesky", tol=1e-6)
     model.fit(inputs / scale, is_right, weights * len(weights) / weights.sum())
     return model.coef_[0] / scale
 
