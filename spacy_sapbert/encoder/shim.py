@@ -178,19 +178,18 @@ class EncoderShim(Shim):
         encode, blocks = self._in_memory.tokenizer.encode_batch_fast, range(0, len(texts), TOKENISED_AT_ONCE)
         return [found.ids for start in blocks for found in encode(list(texts[start : start + TOKENISED_AT_ONCE]))]
 
-    def tokenize_names(self, names: pl.Series, parts: tuple[pl.Series, TokenLists] | None = None) -> TokenLists:
+    def tokenize_names(self, names: pl.Series) -> TokenLists:
         """Tokenise any number of names, faster than `tokenize` where it is enough to look at each distinct word.
 
         names (Series): The names.
-        parts (tuple[Series, TokenLists] | None): Those of the names, if they are known (see `number_parts`).
         RETURNS (TokenLists): Their token ids, as `tokenize` gives them.
         """
         encoder = self.fixed()
         if encoder.settings.normalize_writing or encoder.settings.lower_case:
-            names, parts = encoder._rewrite_all(names), None
+            names = encoder._rewrite_all(names)
         if not encoder.splits_at_spaces:
             return encoder._tokenize_all(names, "names")
-        distinct, numbers = parts or number_parts(names)
+        distinct, numbers = number_parts(names)
         of_part = encoder._tokenize_all(distinct, "words")
         length = encoder.settings.max_length
         return TokenLists.join(block.replace(of_part).cut(length) for block in numbers.split(NAMES_AT_ONCE))

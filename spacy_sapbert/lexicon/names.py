@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
+from ..forking import read_chunks
 from ..progress import show_progress
-from ..ragged import TokenLists, count_offsets, find_places, list_owners, number_parts
+from ..ragged import count_offsets, find_places, list_owners
 from ..text import CACHED, NUMERALS_AFTER_WORDS, list_marks, normal_words, normalize_name, normalize_writing
 from .languages import ENGLISH, Language
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 # The key of words a, b, c is (a * MULTIPLIER + b) * MULTIPLIER + c, modulo 2^64. Any large odd number does.
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-# Names whose keys are computed at once.
-CHUNK = 1 << 16
 # Invisible format characters belong to the word around them, as marks do.
 _INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
 _WORD = rf"[^\W_]+(?:[{list_marks()}{_INVISIBLE}]+[^\W_]*)*(?:['’´′＇][sSｓＳ](?![^\W_]))?"
@@ -56,11 +55,9 @@ class NameTable(NamedTuple):
     name_rows: np.ndarray
 
     @classmethod
-    def build(
-        cls, names: pl.Series, parts: tuple[pl.Series, TokenLists] | None = None, language: Language = ENGLISH
-    ) -> NameTable:
-        """Make the table of a terminology's names, whose parts may be known (see `number_parts`)."""
-        return cls(language, *_arrange(*_list_keys(names, np.arange(len(names)), language, parts)))
+    def build(cls, names: pl.Series, language: Language = ENGLISH) -> NameTable:
+        """Make the table of a terminology's names."""
+        return cls(language, *_arrange(*_list_keys(names, np.arange(len(names)), language)))
 
     def edited(self, names: pl.Series, moved: np.ndarray) -> NameTable:
         """Make the table of an edited terminology. Only new names are read."""
@@ -92,72 +89,13 @@ def _combine(hashes: Iterable[int]) -> int:
     return key
 
 
-def _list_keys(
-    names: pl.Series, rows: np.ndarray, language: Language = ENGLISH, parts: tuple[pl.Series, TokenLists] | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def _list_keys(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH) -> tuple[np.ndarray, np.ndarray]:
     """List the keys of names that have words, and their rows."""
-    if language.endings:
-        names, parts = type(names)([*map(language.to_singular, names)], dtype=names.dtype), None
-    distinct, numbers = parts or number_parts(names)
-    read, keys = PartKeys.read(distinct), [np.empty(0, dtype=np.uint64)]
-    for start, block in zip(range(0, len(names), CHUNK), numbers.split(CHUNK), strict=True):
-        found, is_whole = read.combine(block)
-        others = np.flatnonzero(~is_whole)
-        found[others] = [_combine(read_hashes(name)) for name in names[start : start + CHUNK].gather(others)]
-        keys.append(found)
-    joined = np.concatenate(keys)
-    return joined[joined > 0], rows[joined > 0]
-
-
-class PartKeys(NamedTuple):
-    """What each distinct part of names, between two spaces, adds to a key. A part is whole if it is read alone as it is
-    in a name: it begins with a word or a sign but for punctuation that counts, and with no numeral."""
-
-    is_whole: np.ndarray
-    # The key of the part alone, and what a key before it is multiplied by; uint64.
-    keys: np.ndarray
-    factors: np.ndarray
-    # Hashes of the punctuation before its first word and after its last one, or 0; uint64.
-    before: np.ndarray
-    after: np.ndarray
-
-    @classmethod
-    def read(cls, parts: pl.Series) -> PartKeys:
-        """Read each part once, which is all that most names need."""
-        shown = show_progress(parts.to_list(), description="Reading the writing of names", unit="words")
-        dtype = [(name, bool if name == "is_whole" else np.uint64) for name in cls._fields]
-        read = np.fromiter(map(_read_part, shown), dtype=dtype, count=len(parts))
-        return cls(*(np.ascontiguousarray(read[name]) for name in cls._fields))
-
-    def combine(self, names: TokenLists) -> tuple[np.ndarray, np.ndarray]:
-        """Combine the numbers of the parts of each name to a key, and tell which names have whole parts only."""
-        lengths, starts, keys = names.lengths, names.offsets[:-1], np.zeros(len(names), dtype=np.uint64)
-        is_whole = np.ones(len(names), dtype=bool)
-        for place in range(int(lengths.max(initial=0))):
-            rows = np.flatnonzero(lengths > place)
-            part = names.ids[starts[rows] + place]
-            is_whole[rows] &= self.is_whole[part]
-            key = keys[rows]
-            if place:
-                before, after = self.before[part], self.after[names.ids[starts[rows] + place - 1]]
-                is_whole[rows] &= (before == 0) | (after == 0)
-                gap = before + after
-                key = np.where(gap > 0, key * MULTIPLIER + gap, key)
-            keys[rows] = key * self.factors[part] + self.keys[part]
-        return keys, is_whole
-
-
-def _read_part(part: str) -> tuple[bool, int, int, int, int]:
-    if len(part) > 2 and part.isascii() and part.isalpha():
-        return True, _hash_word(part, "")[0], int(MULTIPLIER), 0, 0
-    if len(pieces := PART.split(part)) < 3:
-        return False, 0, 1, 0, 0
-    first, hashes = pieces[1], read_hashes(part)
-    is_numeral = len(first) < 3 and normalize_writing(first).lower() in NUMERALS_AFTER_WORDS
-    before, after = (_hash_gap(gap) if gap else 0 for gap in (pieces[0], pieces[-1]))
-    has_weak_gap = bool(pieces[0]) > bool(before) or bool(pieces[-1]) > bool(after)
-    is_whole = not is_numeral and not has_weak_gap and bool(read_hashes(first))
-    return is_whole, _combine(hashes), pow(int(MULTIPLIER), len(hashes), 1 << 64), before, after
+    texts = (text for chunk in read_chunks(names) for text in chunk)
+    shown = show_progress(texts, total=len(names), description="Reading the writing of names", unit="names")
+    read = map(read_hashes, map(language.to_singular, shown) if language.endings else shown)
+    keys = np.fromiter(map(_combine, read), dtype=np.uint64, count=len(names))
+    return keys[keys > 0], rows[keys > 0]
 
 
 def _arrange(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -96,5 +96,5 @@ def _make_retriever(
         row_of_name = np.where(row_of_name < 0, -1, (np.cumsum(is_used) - 1)[row_of_name])
     names, table, language = edit.terminology.names, present.table, find_language(edit.terminology.names["language"])
     is_same = language == table.language
-    table = table.edited(names["name"], edit.name_rows) if is_same else NameTable.build(names["name"], None, language)
+    table = table.edited(names["name"], edit.name_rows) if is_same else NameTable.build(names["name"], language)
     return Retriever(edit.terminology, index, *make_row_table(row_of_name, len(index)), keys, table)

@@ -52,11 +52,9 @@ class TokenGroups(NamedTuple):
         return TokenGroups(self.tokens.take(rows), self.keys[rows], np.empty(0, dtype=np.int64))
 
 
-def group_by_tokens(
-    names: pl.Series, encoder: EncoderShim, parts: tuple[pl.Series, TokenLists] | None = None
-) -> TokenGroups:
-    """Tokenise names, whose parts may be known (see `number_parts`), and group those with the same tokens."""
-    tokens = encoder.tokenize_names(names, parts)
+def group_by_tokens(names: pl.Series, encoder: EncoderShim) -> TokenGroups:
+    """Tokenise names, and group those with the same tokens."""
+    tokens = encoder.tokenize_names(names)
     known = np.flatnonzero(encoder.find_informative(tokens))
     if len(known) < len(tokens):
         tokens = tokens.take(known)

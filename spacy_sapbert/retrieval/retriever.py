@@ -23,7 +23,7 @@ from ..lexicon.contradictions import PENALTY, contradicts, read_marks
 from ..lexicon.derived import list_bases
 from ..lexicon.languages import find_language
 from ..lexicon.names import OWN_CASE_LENGTH, NameTable, find_other_case, own_case_forms
-from ..ragged import list_owners, number_parts, take_lists
+from ..ragged import list_owners, take_lists
 from ..terminology.codes import rank_name
 from .encoding import (
     VectorStore,
@@ -122,12 +122,10 @@ class Retriever:
         # Before tokenising, which takes minutes, so that a wrong path is refused at once.
         store = None if vectors_path is None else VectorStore(vectors_path, encoder)
         names = terminology.names["name"]
-        parts = number_parts(names)
-        groups = group_by_tokens(names, encoder, parts)
+        groups = group_by_tokens(names, encoder)
         if not groups.tokens:
             raise ValueError(explain_unsayable(terminology))
-        table = NameTable.build(names, parts, find_language(terminology.names["language"]))
-        del parts  # half a gigabyte at the size of UMLS
+        table = NameTable.build(names, find_language(terminology.names["language"]))
         warn_of_unsayable(groups)
         warn_of_memory(len(groups.tokens), encoder.width)
         dtype = choose_dtype(len(groups.tokens))

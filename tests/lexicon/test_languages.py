@@ -105,7 +105,7 @@ def test_what_is_no_other_form_of_a_name(language, name, text):
 )
 def test_a_mention_in_another_number_is_the_name(language, name, text):
     names = build_in(language, [name, "x"]).names
-    table = NameTable.build(names["name"], None, find_language(names["language"]))
+    table = NameTable.build(names["name"], find_language(names["language"]))
     assert table.find_whole([text, name, "y"]).tolist() == [*table.find_whole([name, name]), -1]
 
 

@@ -1,13 +1,12 @@
 """Words and their hashes: equal for spellings of one name."""
 
 import numpy as np
-import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.lexicon.english import RARE, find_levels
-from spacy_sapbert.lexicon.names import _combine, _list_keys, is_other_case, own_case_forms, read_hashes
+from spacy_sapbert.lexicon.names import is_other_case, own_case_forms, read_hashes
 from spacy_sapbert.text import normal_words
 
 EQUAL = [
@@ -75,21 +74,6 @@ def test_spellings_of_a_name_have_the_same_hashes_and_other_names_others(one, ot
 def test_words_between_spaces_are_those_of_the_normal_form(words):
     text = " ".join(words)
     assert len(read_hashes(text)) == len(normal_words(text))
-
-
-WRITTEN = st.sampled_from(
-    "a Ab type ii IIa x I of 5 5' -3 (+)- ER+ a-b b's , ( ) / α ™ ½ é e\u0301 \u200b ' - ' (a, b), 2-".split(" ")
-)
-WRITTEN |= st.text(st.characters(codec="utf-8"), max_size=4)
-
-
-@settings(max_examples=500)
-@given(st.lists(st.lists(WRITTEN, max_size=5).map(" ".join), min_size=1, max_size=6))
-@example([", a", "a ,", "a, (b)", "a- -b", "5 -3", "II x, type II", "type  ii", "x- (y", "- ()", "™ a"])
-def test_keys_out_of_parts_are_those_of_whole_names(names):
-    keys, rows = _list_keys(pl.Series(names), np.arange(len(names)))
-    expected = {row: _combine(read_hashes(name)) for row, name in enumerate(names)}
-    assert dict(zip(rows.tolist(), keys.tolist(), strict=True)) == {row: key for row, key in expected.items() if key}
 
 
 @pytest.mark.parametrize(
