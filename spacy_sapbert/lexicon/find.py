@@ -208,10 +208,9 @@ class NameFinder:
         self._name_column, self._canonical_names = terminology.names["name"], terminology.concepts["canonical_name"]
         self._list_texts = ColumnReader(self._name_column).list
         self._sizes = np.bincount(terminology.name_concept, minlength=len(terminology))
-        preferred, kinds, self._sources = (terminology.names[key] for key in ("preferred", "term_type", "source"))
-        self._rank = lru_cache(KEPT)(
-            lambda row: rank_name(preferred[row], kinds[row], self._sources[row], source_order)
-        )
+        preferred, kinds, sources = (terminology.names[key] for key in ("preferred", "term_type", "source"))
+        self._rank = lru_cache(KEPT)(lambda row: rank_name(preferred[row], kinds[row], sources[row], source_order))
+        self._sources = sources
         self._names: dict[int, list[_Name]] = {}
         # The words of each, in any order.
         self._skipped = {tuple(sorted(name.words)) for names in self._read_texts([*skip_names]) for name in names}
@@ -454,12 +453,12 @@ class NameFinder:
     def _is_outside(self, inside: Sequence[int], outside: Sequence[int]) -> bool:
         """Check if a text rather means names outside of the filters: those of twice as many sources, or else canonical
         ones."""
-        rows = inside, outside
         n, n_outside = (
-            len({source for row in of for source in self._sources[row].split(SOURCE_SEPARATOR)}) for of in rows
+            len({source for row in rows for source in self._sources[row].split(SOURCE_SEPARATOR)})
+            for rows in (inside, outside)
         )
-        rate, rate_outside = (min(map(self._rate, of)) for of in rows)
-        return n_outside >= 2 * n or (n < 2 * n_outside and rate_outside < rate)
+        is_better = min(map(self._rate, outside)) < min(map(self._rate, inside))
+        return n_outside >= 2 * n or (n < 2 * n_outside and is_better)
 
     def _rate(self, row: int) -> tuple[bool, int]:
         canonical = self._canonical_names[int(self._terminology.name_concept[row])]
