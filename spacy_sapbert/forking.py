@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import cache, cached_property, lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -84,9 +85,9 @@ class ColumnReader:
         self.get = lru_cache(KEPT_STRINGS)(get)
 
     def list(self, rows: np.ndarray) -> list[Any]:
-        """List the values of rows."""
+        """List the values of rows. The caller may change what it gets."""
         if len(rows) < FEW or is_forked():
-            return [*map(self.get, rows.tolist())]
+            return [copy(self.get(row)) for row in rows.tolist()]
         values: list[Any] = self._values.gather(rows).to_list()
         return values
 

@@ -62,17 +62,6 @@ def take_lists(offsets: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np
     return np.arange(taken[-1]) + np.repeat(starts - taken[:-1], lengths), taken
 
 
-def split_lists(values: np.ndarray, offsets: np.ndarray) -> list[list[Any]]:
-    """Split values into the lists that they are of, as Python's.
-
-    values (ndarray): The values of all lists.
-    offsets (ndarray): The offsets of the lists.
-    RETURNS (list[list[Any]]): Each list.
-    """
-    plain = values.tolist()
-    return [plain[start:end] for start, end in pairwise(offsets.tolist())]
-
-
 def sum_lists(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Sum the values of each list. NumPy's `reduceat` is wrong for empty lists.
 

@@ -18,7 +18,6 @@ def test_ragged_arrays_are_lists_of_lists(lists, data):
     values, n = np.array(flatten(lists), dtype=np.int64), len(lists)
     offsets = ragged.make_offsets([*map(len, lists)])
     assert [values[start:end].tolist() for start, end in zip(offsets[:-1], offsets[1:], strict=True)] == lists
-    assert ragged.split_lists(values, offsets) == lists
     owners = ragged.list_owners(offsets)
     assert owners.tolist() == flatten([number] * len(of_list) for number, of_list in enumerate(lists))
     shuffled = np.array(data.draw(st.permutations(owners.tolist())), dtype=np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..files import CHANGED, fill_folder, read_manifest, save_array, write_manifest
+from ..forking import read_chunks
 from ..progress import say, show_progress
 from ..ragged import count_offsets, find_places, list_owners, make_offsets
 from ..text import normal_words
@@ -397,11 +398,9 @@ def make_speller(names: pl.Series, of_names: NameReadings) -> Callable[[int], st
 
 
 def _find_matching(names: pl.Series, pattern: str) -> np.ndarray:
-    """Find the rows of names that match a pattern. Not by polars, whose threads a forked process lacks: it would wait
-    forever."""
+    """Find the rows of names that match a pattern."""
     search = re.compile(pattern).search
-    chunks = (names[start : start + CHUNK].to_list() for start in range(0, len(names), CHUNK))
-    matched = (search(name) is not None for chunk in chunks for name in chunk)
+    matched = (search(name) is not None for chunk in read_chunks(names) for name in chunk)
     return np.flatnonzero(np.fromiter(matched, dtype=bool, count=len(names)))
 
 

@@ -187,7 +187,7 @@ class Retriever:
                     "term_type": term_type if is_named else "",
                     "source": source if is_named else "",
                     "canonical_name": canonical_name,
-                    "types": [*types],
+                    "types": types,
                     "mention": forms[form],
                 }
                 for concept_id, canonical_name, types, name, term_type, source, is_named, form, score in islice(rows, n)
@@ -268,7 +268,7 @@ class Retriever:
         for row in sorted(named, key=lambda row: (read(row).lower() != small, rank(row, order))):
             best.setdefault(int(self._name_concept[row]), row)
         concepts, rows_of = [*best], [*best.values()]
-        return [rows_of[place] for place in self._order_tied(text, concepts, rows_of, [1.0] * len(best), order)]
+        return [rows_of[place] for place in self._order_tied(text, concepts, rows_of, order)]
 
     def search(
         self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
@@ -370,40 +370,32 @@ class Retriever:
         return found
 
     def _order_ties(self, found: Candidates, allowed: ConceptFilter | None) -> Candidates:
-        """Order the concepts of those mentions that have equal scores."""
-        mention = found.mention
-        is_tied = (np.diff(found.score) >= -TIE) & (np.diff(mention) == 0)
-        if not is_tied.any():
-            return found
+        """Order the concepts of each mention that have equal scores."""
+        mention, score = found.mention, found.score.round(DIGITS)
         order, sources = np.arange(len(mention)), () if allowed is None else allowed.source_order
-        for number in np.unique(mention[:-1][is_tied]).tolist():
-            start, end = found.offsets[number : number + 2].tolist()
-            concepts, names, scores = (
-                column[start:end].tolist() for column in (found.concept, found.name, found.score)
+        starts = np.flatnonzero((np.diff(score, prepend=np.nan) != 0) | (np.diff(mention, prepend=-1) != 0))
+        ends = np.append(starts, len(order))[1:]
+        is_tied = ends - starts > 1
+        for start, end in zip(starts[is_tied].tolist(), ends[is_tied].tolist(), strict=True):
+            concepts, names = (column[start:end].tolist() for column in (found.concept, found.name))
+            order[start:end] = start + np.array(
+                self._order_tied(found.forms[mention[start]][0], concepts, names, sources)
             )
-            places = self._order_tied(found.forms[number][0], concepts, names, scores, sources)
-            order[start:end] = start + np.array(places)
         return found.take(order)
 
     def _order_tied(
-        self,
-        text: str,
-        concepts: Sequence[int],
-        names: Sequence[int],
-        scores: Sequence[float],
-        sources: tuple[str, ...],
+        self, text: str, concepts: Sequence[int], names: Sequence[int], sources: tuple[str, ...]
     ) -> list[int]:
-        """Order the concepts of a mention that are sorted by their scores. Ties are broken in this order: the concept
+        """Order concepts of a mention that have equal scores, each with its name. In this order count: the concept
         whose name is written like the mention but for case; the one whose canonical name it is; the one with the case
         of an acronym; the one whose name has the better rank: preferred, or not of a lesser scope, or of an earlier
         source of the filter; the one written in the same case; the one with fewer ancestors, which is more general; the
         smaller id."""
         small, forms = text.lower(), own_case_forms(text)
 
-        def compare_names(place: int) -> tuple[bool | tuple[int, int], ...]:
-            row = names[place]
+        def compare_names(row: int, concept: int) -> tuple[bool | tuple[int, int], ...]:
             name = self._texts.get(row)
-            lowered, canonical = name.lower(), self._canonical_names.get(concepts[place])
+            lowered, canonical = name.lower(), self._canonical_names.get(concept)
             is_other = lowered == small and forms.isdisjoint(own_case_forms(name))
             return lowered != small, lowered != canonical.lower(), is_other, self._rank(row, sources), name != text
 
@@ -412,16 +404,11 @@ class Retriever:
             return self.filters.hierarchy.count_above(concept) or UNKNOWN, concept
 
         ordered: list[int] = []
-        for _, group in groupby(range(len(scores)), key=lambda place: round(scores[place], DIGITS)):
-            tied = [*group]
-            if len(tied) == 1:
-                ordered += tied
-                continue
-            # Ancestors take longest, and few concepts have the same key of names.
-            keys = {place: compare_names(place) for place in tied}
-            for _, equal in groupby(sorted(tied, key=keys.__getitem__), key=keys.__getitem__):
-                alike = [*equal]
-                ordered += sorted(alike, key=compare_concepts) if len(alike) > 1 else alike
+        keys = [*map(compare_names, names, concepts)]
+        # Ancestors take longest, and few concepts have the same key of names.
+        for _, equal in groupby(sorted(range(len(keys)), key=keys.__getitem__), key=keys.__getitem__):
+            alike = [*equal]
+            ordered += sorted(alike, key=compare_concepts) if len(alike) > 1 else alike
         return ordered
 
     def to_disk(self, path: Path) -> None:

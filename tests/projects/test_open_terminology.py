@@ -14,7 +14,6 @@ from rrf_files import atom, rrf_line, write_release
 from weasel.util import load_project_config
 
 from spacy_sapbert.lexicon.bridge import Bridge, make_keys
-from spacy_sapbert.ragged import split_lists
 from spacy_sapbert.terminology import Terminology, read_rrf
 
 with import_scripts("open_terminology"):
@@ -127,7 +126,8 @@ def test_a_bridge_has_names_sizes_and_words_that_tell_apart(folder):
     bridge.main(rrf, output)
     made = Bridge.load(output)
     keys = make_keys(["infarct", "attack of the heart", "disease", "cardiotoxicity", "chair"])
-    infarct, attack, disease, toxic, none = split_lists(*made.list_clusters(keys))
+    clusters, offsets = made.list_clusters(keys)
+    infarct, attack, disease, toxic, none = (of.tolist() for of in np.split(clusters, offsets[1:-1]))
     assert infarct == attack and len(infarct) == 1 and not toxic and not none
     # The infarction is below it.
     assert [int(made.sizes[concept]) for concept in disease] == [1] and made.sizes[[*infarct]] == [0]

@@ -21,7 +21,6 @@ from spacy_sapbert.lexicon import contradictions
 from spacy_sapbert.lexicon.bridge import FILE, Bridge, BridgedTerminology, get_bridge, make_keys
 from spacy_sapbert.lexicon.contradictions import PENALTY
 from spacy_sapbert.lexicon.derived import FOLDER
-from spacy_sapbert.ragged import split_lists
 from spacy_sapbert.reranker import prior
 from spacy_sapbert.reranker.prior import BEFORE_TRAINING, BRIDGE, CHANCE, CHECKED, MIN_CHANCE, SIZE, WINDOW
 from spacy_sapbert.semantic_types import find_kind
@@ -59,7 +58,8 @@ def test_keys_are_the_same_for_the_same_words():
 
 
 def find_clusters(bridge, keys):
-    return [{*clusters} for clusters in split_lists(*bridge.list_clusters(keys))]
+    clusters, offsets = bridge.list_clusters(keys)
+    return [{*of_key.tolist()} for of_key in np.split(clusters, offsets[1:-1])]
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), max_size=30), st.integers(0, 8))
