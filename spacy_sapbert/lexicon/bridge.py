@@ -24,7 +24,7 @@ from .bags import ANY_ABNORMALITY
 from .classes import GIVEN, join_classes
 from .contradictions import contradicts, list_words
 from .derived import read_list
-from .languages import ENGLISH
+from .languages import ENGLISH, find_language
 from .reading import read_many
 
 if TYPE_CHECKING:
@@ -156,6 +156,7 @@ class BridgedTerminology:
         self._concepts: np.ndarray
         self._keys, self._concepts = made or empty
         self._is_read = np.full(n, bool(made))
+        self.is_english = find_language(terminology.names["language"]).is_english
 
     @property
     def bridge(self) -> Bridge:

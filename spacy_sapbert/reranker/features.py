@@ -15,7 +15,7 @@ from ..forking import ColumnReader
 from ..ragged import make_offsets
 from .memory import ANNOTATIONS, Remembered
 from .network import Features, Lists, compute_columns
-from .prior import PRIOR, TIE, compute_prior
+from .prior import PRIOR, TIE
 from .strings import COMPARISONS, Comparison, Strings
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class ConceptFacts:
         self._offsets = retriever.terminology.name_offsets
         # Zero for what has not been looked up, else one more.
         self._counts = np.zeros((len(columns), 2), dtype=np.int32)
-        self._bridged, self._is_english = retriever.bridged, retriever.table.language.is_english
+        self.bridged = retriever.bridged
 
     def count(self, concepts: np.ndarray) -> ConceptCounts:
         """Count the names, parents and semantic types of concepts."""
@@ -163,10 +163,6 @@ class ConceptFacts:
         is_name = keys >= 0
         names, canonical = iter(self._names.list(keys[is_name])), iter(self._canonical_names.list(~keys[~is_name]))
         return [next(names if of_name else canonical) for of_name in is_name.tolist()]
-
-    def compute_prior(self, found: Candidates, scores: np.ndarray) -> dict[str, np.ndarray]:
-        """Compute what decides before training."""
-        return compute_prior(found, scores, self.list_names, self._bridged, is_english=self._is_english)
 
 
 def compute_query_features(

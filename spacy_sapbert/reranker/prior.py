@@ -71,12 +71,7 @@ NAMED = ("bridge", "size", "opposite")
 
 
 def compute_prior(
-    found: Candidates,
-    scores: np.ndarray,
-    list_names: Callable[[np.ndarray], list[str]],
-    known: BridgedTerminology,
-    *,
-    is_english: bool,
+    found: Candidates, scores: np.ndarray, list_names: Callable[[np.ndarray], list[str]], known: BridgedTerminology
 ) -> dict[str, np.ndarray]:
     """Compute the columns of `BEFORE_TRAINING` by their names, and `alike`, which `ListInput` describes. `list_names`
     lists names by their rows, or by the complements (~) of concepts' rows for canonical names."""
@@ -104,7 +99,7 @@ def compute_prior(
     named, is_unnamed = read_names(rows), bridge[rows] == 0
     acronym[rows] = is_unnamed * np.array([is_short_form(name) for name in named], dtype=bool)
     # What is fitted in English says nothing of other languages.
-    if is_english:
+    if known.is_english:
         single[rows], common[rows] = (is_unnamed * of[lists.mention[rows]] for of in _read_words(found.forms))
     # What open ontologies say comes before single words.
     is_asked = is_open[rows] & (is_unnamed | denies[rows])

@@ -13,7 +13,7 @@ from ..ragged import pack_lists, unpack_lists
 from .features import QUERY, ConceptFacts, compute_document_features, compute_query_features
 from .memory import AnnotationMemory, Recalled
 from .network import ListInput, Lists
-from .prior import BEFORE_TRAINING
+from .prior import BEFORE_TRAINING, compute_prior
 
 if TYPE_CHECKING:
     from ..candidates import ConceptFilter, Matched
@@ -121,7 +121,7 @@ class CandidateTable:
             said = self._memory.describe(recalled, map(places.__getitem__, found.slices))
         # Rounded, so that names with equal vectors have equal scores.
         scores = found.score.round(6).astype(np.float32)
-        prior = self._facts.compute_prior(found, scores)
+        prior = compute_prior(found, scores, self._facts.list_names, self._facts.bridged)
         if self._is_trained:
             features = compute_query_features(found, scores, self._facts, prior, said)
         else:
