@@ -200,26 +200,30 @@ class BagTable(NamedTuple):
         """Find the bags of names in a text: in one piece, or in two beside "and" and "or"; and with idle words inside,
         which are left out."""
         whole = [_list_windows(reading), *_list_joined(reading, np.arange(len(reading.hashes)))]
-        found = self._look_up(reading, np.concatenate(whole, axis=1), known, shift)
+        classes, is_any = self.classify(reading.hashes), find_places(self.language.abnormal, reading.hashes) >= 0
+        found = self._look_up(classes, is_any, np.concatenate(whole, axis=1), known, shift)
         kept = np.flatnonzero(find_places(self.language.idle_hashes, reading.hashes) < 0)
         rest = Reading(*(column[kept] for column in reading))
         windows = np.concatenate([_list_gaps(rest, kept), *_list_joined(rest, kept)], axis=1)
         first, last = kept[windows[0]], kept[windows[3] - 1]
         n_idle = last - first - (windows[3] - 1 - windows[0])
-        gaps = self._look_up(rest, windows[:, (n_idle > 0) & (n_idle <= MOST_IDLE)], known, shift)
+        gaps = self._look_up(
+            classes[kept], is_any[kept], windows[:, (n_idle > 0) & (n_idle <= MOST_IDLE)], known, shift
+        )
         end, until = kept[gaps.end - 1] + 1, kept[gaps.until - 1] + 1
         then = np.where(gaps.then < gaps.until, kept[np.minimum(gaps.then, len(kept) - 1)], until)
         gaps = Found(kept[gaps.start], end, then, until, gaps.entry, gaps.is_loose, ~gaps.has_gap)
         return Found(*map(np.concatenate, zip(found, gaps, strict=True)))
 
-    def _look_up(self, reading: Reading, windows: np.ndarray, known: np.ndarray, shift: np.uint64) -> Found:
+    def _look_up(
+        self, classes: np.ndarray, is_any: np.ndarray, windows: np.ndarray, known: np.ndarray, shift: np.uint64
+    ) -> Found:
+        """Look up windows of words, of each of which its class is known, and whether it is any abnormality."""
         start, end, then, until = windows
-        classes = self.classify(reading.hashes)
         sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(classes)])
         keys = sums[end] - sums[start] + sums[until] - sums[then]
         head = start if self.language.head_first else until - 1
-        is_loose = (find_places(self.language.abnormal, reading.hashes) >= 0)[head] & (until - then + end - start > 1)
-        loose = np.flatnonzero(is_loose)
+        loose = np.flatnonzero(is_any[head] & (until - then + end - start > 1))
         places = np.concatenate([np.arange(len(keys)), loose])
         keys = np.concatenate([keys, keys[loose] - classes[head[loose]] + ANY_ABNORMALITY])
         may_be = np.flatnonzero(known[keys >> shift])
