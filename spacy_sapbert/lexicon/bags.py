@@ -83,9 +83,13 @@ class BagTable(NamedTuple):
         names, kept = terminology.names, list_canonical_words(terminology)
         language = find_language(names["language"])
         lists, of_names = read_lists(language), read_names(names["name"], language)
-        table = cls.build(names["name"], terminology.name_concept, *lists, kept, language, of_names)
         trust = compute_trust(terminology, *of_names.first, is_english=language.is_english)
-        acronyms = find_acronyms(terminology, *of_names.first) if language.is_english else table.acronyms
+        acronyms = find_acronyms(terminology, *of_names.first) if language.is_english else np.empty(0, dtype=np.uint32)
+        # What is rather an ordinary word than a name may be derived from one: "wheezes".
+        is_name = trust > 0
+        is_name[acronyms] = True
+        concept = terminology.name_concept
+        table = cls.build(names["name"], concept, *lists, kept, language, of_names, is_name)
         return table._replace(trust=trust, acronyms=acronyms)
 
     @classmethod
@@ -99,6 +103,7 @@ class BagTable(NamedTuple):
         canonical_names: Iterable[str] = (),
         language: Language = ENGLISH,
         of_names: NameReadings | None = None,
+        is_name: np.ndarray | None = None,
     ) -> BagTable:
         """Make the table of names, given the concept of each, pairs of words that may stand for one another, names that
         do, and names with what is derived from them. Canonical names stay names even if they are a word that many
@@ -108,7 +113,7 @@ class BagTable(NamedTuple):
         members, classes = learn_classes(of_names.hashes, of_names.reading, concept[of_names.name], spell, pairs)
         generic = _find_generic(of_names, concept, canonical_names)
         _say_dropped(generic, of_names, spell)
-        others = _find_others(names, concept, _index_bags(of_names, concept), synonyms, derived, language)
+        others = _find_others(names, concept, _index_bags(of_names, concept), synonyms, derived, language, is_name)
         rows = np.array([row for row, _, _ in others], dtype=np.uint32)
         offsets = make_offsets([len(words) for _, words, _ in others])
         words = np.array([word for _, words, _ in others for word in words], dtype=np.uint64)
@@ -356,6 +361,7 @@ def _find_others(
     synonyms: Iterable[Sequence[str]],
     derived: Iterable[Sequence[str]],
     language: Language,
+    is_name: np.ndarray | None = None,
 ) -> list[tuple[int, tuple[int, ...], bool]]:
     """Find other words for names, unless these words are a name: synonyms, and what is derived from names. The names
     that a terminology has of a group of synonyms must be of one concept."""
@@ -379,7 +385,7 @@ def _find_others(
     return sorted(
         (row, words, words not in same)
         for words, rows in {**from_names, **same}.items()
-        if not list_rows(words)
+        if not any(is_name is None or is_name[row] for row in list_rows(words))
         for row in rows
     )
 

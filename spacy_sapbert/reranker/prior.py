@@ -51,7 +51,7 @@ LOW, HIGH = 0.6, 0.8
 # The probability that the best candidate needs for an id: of a mention that is given, and of one that the matcher has
 # found, which may not be a mention. At least 97 % of the right links of the matcher reach the second in development
 # parts of NCBI disease, BC5CDR, GSC+, E3C and notes.
-MIN_CHANCE, MIN_FOUND = 0.3, 0.2
+MIN_CHANCE, MIN_FOUND = 0.3, 0.18
 # How far a candidate is ahead of the others counts up to these.
 MOST_AHEAD, MOST_BEHIND = 0.3, 0.5
 PRIOR = {

@@ -240,3 +240,10 @@ def test_other_words_for_a_whole_name_are_no_name_of_another_concept():
 
 def test_a_table_of_no_names_finds_nothing():
     assert find(make_table([]), "renal failure") == [] and find(make_table(["renal failure"]), "") == []
+
+
+@pytest.mark.parametrize("is_name, expected", [(True, []), (False, ["wheeze"])])
+def test_an_ordinary_word_that_is_a_name_may_be_derived_from_one(is_name, expected):
+    names, derived = pl.Series(["wheezing", "wheeze"]), [["wheezing", "wheeze"]]
+    table = BagTable.build(names, np.array([0, 1]), [], derived=derived, is_name=np.array([True, is_name]))
+    assert [words for words, _ in table.others_of(0)] == [tuple(read(word).hashes.tolist()) for word in expected]
