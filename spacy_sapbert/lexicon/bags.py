@@ -47,6 +47,10 @@ _SIZES = np.indices((MOST_JOINED,) * 3).reshape(3, 1, -1) + 1
 MOST_AROUND, MOST_IDLE = 5, 4
 
 
+# Tells for each key whether a table may have it.
+KeyFilter = Callable[[np.ndarray], np.ndarray]
+
+
 class Found(NamedTuple):
     """Words of a text that are the bag of a name: from `start` to `end`, and from `then` to `until`, or none there."""
 
@@ -193,37 +197,25 @@ class BagTable(NamedTuple):
         places = find_places(self.members, hashes)
         return np.where(places >= 0, self.classes[places], hashes) if len(self.members) else hashes
 
-    def make_filter(self) -> tuple[np.ndarray, np.uint64]:
-        """Make a table of the first bits of keys, and by how much to shift a key for it. Most others are not in it."""
-        bits = max(len(self.keys).bit_length() + 4, 8)
-        shift = np.uint64(64 - bits)
-        known = np.zeros(1 << bits, dtype=bool)
-        known[self.keys >> shift] = True
-        return known, shift
-
-    def find(self, reading: Reading, known: np.ndarray, shift: np.uint64) -> Found:
+    def find(self, reading: Reading, may_be: KeyFilter) -> Found:
         """Find the bags of names in a text: in one piece, or in two beside "and" and "or"; and with idle words inside,
         which are left out."""
         whole = [_list_windows(reading), *_list_joined(reading, np.arange(len(reading.hashes)))]
         classes, is_any = self.classify(reading.hashes), find_places(self.language.abnormal, reading.hashes) >= 0
-        found = self._look_up(classes, is_any, np.concatenate(whole, axis=1), known, shift)
+        found = self._look_up(classes, is_any, np.concatenate(whole, axis=1), may_be)
         kept = np.flatnonzero(find_places(self.language.idle_hashes, reading.hashes) < 0)
         rest = Reading(*(column[kept] for column in reading))
         windows = np.concatenate([_list_gaps(rest, kept), *_list_joined(rest, kept)], axis=1)
         first, last = kept[windows[0]], kept[windows[3] - 1]
         n_idle = last - first - (windows[3] - 1 - windows[0])
-        gaps = self._look_up(
-            classes[kept], is_any[kept], windows[:, (n_idle > 0) & (n_idle <= MOST_IDLE)], known, shift
-        )
+        few = windows[:, (n_idle > 0) & (n_idle <= MOST_IDLE)]
+        gaps = self._look_up(classes[kept], is_any[kept], few, may_be)
         end, until = kept[gaps.end - 1] + 1, kept[gaps.until - 1] + 1
         then = np.where(gaps.then < gaps.until, kept[np.minimum(gaps.then, len(kept) - 1)], until)
         gaps = Found(kept[gaps.start], end, then, until, gaps.entry, gaps.is_loose, ~gaps.has_gap)
         return Found(*map(np.concatenate, zip(found, gaps, strict=True)))
 
-    def _look_up(
-        self, classes: np.ndarray, is_any: np.ndarray, windows: np.ndarray, known: np.ndarray, shift: np.uint64
-    ) -> Found:
-        """Look up windows of words, of each of which its class is known, and whether it is any abnormality."""
+    def _look_up(self, classes: np.ndarray, is_any: np.ndarray, windows: np.ndarray, may_be: KeyFilter) -> Found:
         start, end, then, until = windows
         sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(classes)])
         keys = sums[end] - sums[start] + sums[until] - sums[then]
@@ -231,11 +223,19 @@ class BagTable(NamedTuple):
         loose = np.flatnonzero(is_any[head] & (until - then + end - start > 1))
         places = np.concatenate([np.arange(len(keys)), loose])
         keys = np.concatenate([keys, keys[loose] - classes[head[loose]] + ANY_ABNORMALITY])
-        may_be = np.flatnonzero(known[keys >> shift])
-        entry = find_places(self.keys, keys[may_be])
-        hits, entry = may_be[entry >= 0], entry[entry >= 0]
+        hits = np.flatnonzero(may_be(keys))
+        entry = find_places(self.keys, keys[hits])
+        hits, entry = hits[entry >= 0], entry[entry >= 0]
         at = places[hits]
         return Found(start[at], end[at], then[at], until[at], entry, hits >= len(start), np.zeros(len(at), dtype=bool))
+
+
+def make_key_filter(keys: np.ndarray) -> KeyFilter:
+    """Make a function that tells these keys from most others by their first bits."""
+    bits = max(len(keys).bit_length() + 4, 8)
+    shift, known = np.uint64(64 - bits), np.zeros(1 << bits, dtype=bool)
+    known[keys >> shift] = True
+    return lambda wanted: known[wanted >> shift]
 
 
 def _list_windows(reading: Reading) -> tuple[np.ndarray, ...]:

@@ -151,14 +151,12 @@ class BridgedTerminology:
         columns = terminology.names["name"], *(terminology.concepts[key] for key in ("canonical_name", "types"))
         self._names, self._canonical_names, self._types = map(ColumnReader, columns)
         # The key of each name; and of each concept that of its canonical name, and which thing it is; uint64.
-        empty = (np.zeros(shape, dtype=np.uint64) for shape in ((terminology.n_names,), (n, 2)))
-        self._keys: np.ndarray
-        self._concepts: np.ndarray
-        self._keys, self._concepts = made or empty
+        shapes = (terminology.n_names,), (n, 2)
+        self._keys, self._concepts = made or tuple(np.zeros(shape, dtype=np.uint64) for shape in shapes)
         self._is_read = np.full(n, bool(made))
         self.is_english = find_language(terminology.names["language"]).is_english
 
-    @property
+    @kept_property
     def bridge(self) -> Bridge:
         """The bridge of the package."""
         return get_bridge()

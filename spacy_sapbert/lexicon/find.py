@@ -18,7 +18,7 @@ from ..forking import ColumnReader
 from ..ragged import make_offsets, sum_lists, take_lists
 from ..terminology.codes import SOURCE_SEPARATOR, rank_name
 from ..text import write_plainly
-from .bags import BagTable
+from .bags import BagTable, make_key_filter
 from .languages import Language
 from .names import own_case_forms
 from .reading import Reading, read
@@ -202,7 +202,7 @@ class NameFinder:
         self._table, self._terminology, self._allowed = table, terminology, allowed
         self._is_read = allowed if outside is None else allowed | outside
         self._is_exact, self._own_case_length = is_exact, own_case_length
-        self._known, self._shift = table.make_filter()
+        self._may_be = make_key_filter(table.keys)
         self._head_first = table.language.head_first
         # Single columns, because getting one from its table takes longer than reading a value.
         self._name_column, self._canonical_names = terminology.names["name"], terminology.concepts["canonical_name"]
@@ -258,7 +258,7 @@ class NameFinder:
     def _propose(self, text: _ReadText) -> Iterator[Proposal]:
         """Propose all words that are the bag of an allowed name, and those around such words that are another's, plain
         ones first."""
-        found = self._table.find(text.reading, self._known, self._shift)
+        found = self._table.find(text.reading, self._may_be)
         links, last = text.reading.links, found.until - 1
         way = np.where(found.has_gap | (links[found.start] != links[last]), LOOSER, PLAIN)
         way[found.until > found.then] = JOINED

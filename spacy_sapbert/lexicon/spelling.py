@@ -12,6 +12,7 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 
 from ..ragged import find_places
 from ..text import CACHED, normal_words
+from .bags import make_key_filter
 from .english import RARE, find_levels
 from .reading import Reading
 
@@ -30,10 +31,7 @@ class Speller:
 
     def __init__(self, vocabulary: np.ndarray) -> None:
         self._vocabulary = vocabulary
-        # The first bits of hashes, by which most others are told from words at once.
-        bits = max(len(vocabulary).bit_length() + 4, 8)
-        self._shift, self._may_be = np.uint64(64 - bits), np.zeros(1 << bits, dtype=bool)
-        self._may_be[vocabulary >> self._shift] = True
+        self._may_be = make_key_filter(vocabulary)
         self._known: dict[str, int] = {}
 
     def correct(self, text: str, reading: Reading) -> frozenset[int]:
@@ -67,7 +65,7 @@ class Speller:
             letters = np.frombuffer("".join(form for _, form in pairs).encode(), dtype=np.uint8)
             for edits in list_edits(letters.reshape(len(pairs), -1)):
                 hashes = hash_letters(edits)
-                row, place = np.nonzero(self._may_be[hashes >> self._shift])
+                row, place = np.nonzero(self._may_be(hashes))
                 is_known = find_places(self._vocabulary, hashes[row, place]) >= 0
                 for at, word in zip(row[is_known].tolist(), edits[row, place][is_known], strict=True):
                     near[pairs[at][0]].add(word.tobytes().decode())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.lexicon.bags import MOST_AROUND, MOST_IDLE, MOST_WORDS, BagTable
+from spacy_sapbert.lexicon.bags import MOST_AROUND, MOST_IDLE, MOST_WORDS, BagTable, make_key_filter
 from spacy_sapbert.lexicon.classes import MOST_ALTERNATIVES, count_pairs, join_classes
 from spacy_sapbert.lexicon.derived import read_list
 from spacy_sapbert.lexicon.reading import read
@@ -29,7 +29,7 @@ def make_table(names, pairs=()):
 def find(table, text):
     """Find bags: the texts from the first word to the last, sorted."""
     reading = table.read(text)
-    start, end, then, until, *_ = table.find(reading, *table.make_filter())
+    start, end, then, until, *_ = table.find(reading, make_key_filter(table.keys))
     stop = np.where(until > then, until, end)
     return sorted(
         text[reading.starts[i] : reading.ends[j - 1]] for i, j in {*zip(start.tolist(), stop.tolist(), strict=True)}
@@ -68,7 +68,7 @@ def test_words_that_names_lack_may_stand_inside_a_mention(names, text):
                 continue
             if len(kept) <= MOST_AROUND and tuple(sorted(read(" ".join(kept)).hashes.tolist())) in bags:
                 expected.add((start, end))
-    found = table.find(table.read(text), *table.make_filter())
+    found = table.find(table.read(text), make_key_filter(table.keys))
     starts, ends = found.start[found.has_gap].tolist(), found.until[found.has_gap].tolist()
     assert sorted(zip(starts, ends, strict=True)) == sorted(expected)
 
