@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+from itertools import product
 
 import pytest
 import spacy
@@ -558,6 +559,8 @@ def test_texts_and_names_of_any_length_are_read(make_matching):
     nlp = use_names(make_matching(), ["gout " * 300, "gout", "hand and foot " * 100])
     assert len(nlp("gout and hand, " * 5000).ents) == 5000
     assert len(nlp(" ".join(["gout"] * 2000)).ents) == 2000
+    lines = "\n" * 200_000
+    assert len(nlp(f"gout A-{lines}gout").ents) == 2
 
 
 def test_documents_in_a_stream_get_what_single_ones_get(make_matching):
@@ -567,6 +570,26 @@ def test_documents_in_a_stream_get_what_single_ones_get(make_matching):
     nlp.get_pipe("terminology_matcher").types = ["T999"]
     nlp.set_error_handler(lambda name, component, docs, error: None)
     assert list(nlp.pipe(texts[:2])) == []
+
+
+def test_nothing_of_another_document_counts(make_matching):
+    nlp = use_names(make_matching(), ["ALL", "HIV", "HIV-", "fever", "seizure", "type A", "factor V", "big spleen"])
+    ends = "ALL", "a fever", "HIV-", "seizure(", "type", "factor", "fever &", "fever and", "a big", "non-", "not"
+    starts = (
+        "ALL was found",
+        "NO FEVER",
+        "HIV-",
+        "s) and fever",
+        "amp; fever",
+        "A fever",
+        "V",
+        "spleen",
+        "- fever",
+        "-free",
+    )
+    texts = [text for pair in product([*ends, *starts], repeat=2) for text in pair]
+    alone = {text: read_ents(nlp(text)) for text in texts}
+    assert [read_ents(doc) for doc in nlp.pipe(texts, batch_size=2)] == [alone[text] for text in texts]
 
 
 def test_odd_texts_have_the_names_that_are_there(make_matching):

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 # Names that are remembered.
 KEPT = 1 << 16
-# Characters on both sides that say whether a text is in capitals.
+# Characters on both sides that say whether a text is in capitals. Texts that are read as one stand as far apart.
 NEAR = 20
+BETWEEN = "\n" * NEAR
 # The score of a name none of whose words is in the text as it is. One with all words there has the score 1.
 LEAST_SCORE = 0.9
 _HYPHEN = re.compile("[-‐‑]")
@@ -228,7 +229,7 @@ class NameFinder:
 
     def find(self, texts: Sequence[str]) -> list[list[Hit]]:
         """Find names in texts. All are read as one, which is faster, with blank lines that no name crosses."""
-        joined = write_plainly("\n\n".join(texts))
+        joined = write_plainly(BETWEEN.join(texts))
         reading = self._table.read(joined)
         misspelt = self._speller.correct(joined, reading) if self._speller else frozenset()
         text = _ReadText(joined, reading, self._table.language, misspelt)
@@ -242,7 +243,7 @@ class NameFinder:
             if hit is not None:
                 text.add(part, hit)
         of_texts: list[list[Hit]] = [[] for _ in texts]
-        first = [0, *accumulate(len(one) + 2 for one in texts)]
+        first = [0, *accumulate(len(one) + len(BETWEEN) for one in texts)]
         for hit in self._drop_joined([hit for _, hit in text.found.values()]):
             n = bisect_right(first, hit.start) - 1
             of_texts[n].append(hit.moved(-first[n]))

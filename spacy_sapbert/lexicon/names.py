@@ -29,7 +29,10 @@ _INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
 _WORD = rf"[^\W_]+(?:[{list_marks()}{_INVISIBLE}]+[^\W_]*)*(?:['’´′＇][sSｓＳ](?![^\W_]))?"
 # Signs that make another name: "ER+" and "ER-", "(+)-catechin", "<140", "-5", and the prime of "4'-hydroxy". A dash is
 # one before a digit, in brackets, and behind a capital or a digit where no word goes on, also in the next line.
-_SIGN = r"[+<>≤≥±]|[-−–](?:(?<=[A-Z0-9].)(?!\w|\s*\n\s*[A-Z]{2})|(?<!\w.)(?=\d)|(?<=[(\[].)(?=[)\]]))|['’′](?<=\d.)"
+_SIGN = (
+    r"[+<>≤≥±]|[-−–](?:(?<=[A-Z0-9].)(?!\w|[^\S\n]*\n[^\S\n]*[A-Z]{2})|(?<!\w.)(?=\d)|(?<=[(\[].)(?=[)\]]))|"
+    r"['’′](?<=\d.)"
+)
 # Splits a text into gaps, and words or signs.
 PART = re.compile(f"({_WORD}|{_SIGN})")
 # Where spaCy finds no punctuation behind such characters, it is in the word's token.
