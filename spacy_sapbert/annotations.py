@@ -57,8 +57,6 @@ class Match(TypedDict):
     terminology: str
     names: list[int]
     score: float
-    # Whether it is part of a longer phrase.
-    is_inside: bool
     # How probable it is that the words mean what these names mean.
     trust: float
 
@@ -268,17 +266,16 @@ def _get_match(span: Span) -> str:
 def get_pieces(span: Span) -> list[tuple[int, int]]:
     """Get where the pieces of a span start and end in the document, in characters; one piece if it is continuous, or
     if the document is a part of another one, in which the others were."""
-    match, start, last_token = read_match(span), span.start_char, span.doc[-1]
+    match, start, doc = read_match(span), span.start_char, span.doc
     pieces = [(start + first, start + last) for first, last in (match["pieces"] if match else ())]
-    is_whole = all(0 <= first and last <= last_token.idx + len(last_token) for first, last in pieces)
+    is_whole = all(0 <= first and last <= doc[-1].idx + len(doc[-1]) for first, last in pieces)
     return pieces if pieces and is_whole else [(start, span.end_char)]
 
 
 def get_words(span: Span) -> str:
     """Get the words of a mention: its text, or those of its pieces if one of them lies outside of it."""
-    match = read_match(span)
-    pieces = get_pieces(span) if match and match["pieces"] else ()
-    if not pieces or (pieces[0][0] >= span.start_char and pieces[-1][1] <= span.end_char):
+    pieces = get_pieces(span)
+    if pieces[0][0] >= span.start_char and pieces[-1][1] <= span.end_char:
         return span.text
     parts = (span.doc.char_span(*piece, alignment_mode="expand") for piece in pieces)
     return " ".join(part.text for part in parts if part is not None)

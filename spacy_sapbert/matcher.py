@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 from spacy import util
@@ -242,7 +242,7 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
 
     def _annotate(self, docs: list[Doc]) -> list[Doc]:
         matcher = self._fix(docs[0])
-        for doc, found in zip(docs, self._find(docs, matcher), strict=True):
+        for doc, found in zip(docs, matcher.find(docs), strict=True):
             self.set_annotations(doc, [span for span, _ in found])
             for span, hit in found:
                 write_match(span, matcher.describe(hit, span.label_))
@@ -255,18 +255,7 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
         RETURNS (list[Span]): In the order of the text; overlapping ones only with matches = "longest+" or "all".
         RAISES (ValueError): If the pipeline has no linker of the name that is set, or it has no concepts yet.
         """
-        return [span for span, _ in next(self._find([doc], self._fix(doc)))]
-
-    def _find(self, docs: list[Doc], matcher: FixedMatcher) -> Iterator[list[tuple[Span, Hit]]]:
-        """Find the mentions of documents, in the order of the text."""
-        matches = matcher.settings.matches
-        for doc, mentions in zip(docs, matcher.find(docs), strict=True):
-            found = [(Span(doc, start, end, label), hit) for start, end, label, hit in mentions]
-            if matches == "separate":
-                found = [*_cut_joined(found)]
-            if matches != "all":
-                found = _keep_longest(found, inside=matches == "longest+")
-            yield sorted((pair for pair in found if pair[1].rows), key=lambda pair: (pair[0].start, pair[0].end))
+        return [span for span, _ in self._fix(doc).find([doc])[0]]
 
     def set_annotations(self, doc: Doc, spans: Iterable[Span]) -> None:
         """Write spans to a document.
@@ -331,15 +320,6 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
         return linker if isinstance(linker, SapbertLinker) else None
 
 
-class Placed(NamedTuple):
-    """A hit with its first token, the token behind its last one, and a label."""
-
-    start: int
-    end: int
-    label: str
-    hit: Hit
-
-
 class FixedMatcher:
     """A matcher with the names of a linker at one moment, but for those that the linker may not link to. A filter value
     that occurs nowhere in the terminology is an error."""
@@ -378,8 +358,8 @@ class FixedMatcher:
         )
         self._get_label, self._make_match = lru_cache(KEPT)(self._choose_label), lru_cache(KEPT)(self._make_new_match)
 
-    def find(self, docs: Sequence[Doc]) -> list[list[Placed]]:
-        """Find names, which may overlap, in each of several documents."""
+    def find(self, docs: Sequence[Doc]) -> list[list[tuple[Span, Hit]]]:
+        """Find the mentions of several documents, those of each in the order of its text."""
         # As `doc.text`, in half the time.
         written = (doc.text_with_ws for doc in docs)
         texts = [hide_headings(text) if self._hides_headings else text for text in written]
@@ -398,11 +378,20 @@ class FixedMatcher:
         for (long_form, name, covered), found in zip(names, hits[len(texts) + len(parts) :], strict=True):
             whole[long_form] = whole.get(long_form) or _find_at_end(name, found, covered)
         of_docs = zip(docs, texts, hits[: len(docs)], defined, strict=True)
-        return [self._place(doc, text, found, known, whole) for doc, text, found, known in of_docs]
+        return [self._choose(self._place(doc, text, found, known, whole)) for doc, text, found, known in of_docs]
+
+    def _choose(self, found: list[tuple[Span, Hit]]) -> list[tuple[Span, Hit]]:
+        """Choose of overlapping mentions."""
+        matches = self.settings.matches
+        if matches == "separate":
+            found = [*_cut_joined(found)]
+        if matches != "all":
+            found = _keep_longest(found, inside=matches == "longest+")
+        return sorted((pair for pair in found if pair[1].rows), key=lambda pair: (pair[0].start, pair[0].end))
 
     def _place(
         self, doc: Doc, text: str, hits: list[Hit], defined: Abbreviations, whole: dict[str, Hit | None]
-    ) -> list[Placed]:
+    ) -> list[tuple[Span, Hit]]:
         """Find the tokens of plausible hits, and what short forms stand for."""
         first, last = _read_bounds(doc, text)
         found: dict[tuple[int, int], Hit] = {}
@@ -419,31 +408,22 @@ class FixedMatcher:
             if named is not None and not self._finder.is_skipped(text[slice(*place)]):
                 hit = named._replace(how="definition", pieces=(place,), is_inside=False)
                 found[start, end] = hit._replace(start=place[0], end=place[1])
-        return [Placed(*tokens, self._get_label(hit.rows), hit) for tokens, hit in found.items()]
+        return [(Span(doc, *tokens, self._get_label(hit.rows)), hit) for tokens, hit in found.items()]
 
     def describe(self, hit: Hit, label: str) -> Match:
         """Make plain data of a hit. Equal ones share it, since nobody changes it."""
         pieces = tuple((start - hit.start, end - hit.start) for start, end in hit.pieces) if len(hit.pieces) > 1 else ()
-        return self._make_match(label, hit.how, pieces, hit.rows, hit.score, hit.is_inside)
+        return self._make_match(hit._replace(start=0, end=0, pieces=pieces), label)
 
-    def _make_new_match(
-        self,
-        label: str,
-        how: str,
-        pieces: tuple[tuple[int, int], ...],
-        rows: tuple[int, ...],
-        score: float,
-        is_inside: bool,
-    ) -> Match:
+    def _make_new_match(self, hit: Hit, label: str) -> Match:
         return {
             "label": label,
-            "how": how,
-            "pieces": [*map(list, pieces)],
+            "how": hit.how,
+            "pieces": [*map(list, hit.pieces)],
             "terminology": self.fingerprint,
-            "names": [*rows],
-            "score": score,
-            "is_inside": is_inside,
-            "trust": self._bags.judge(rows[0], how, is_inside=is_inside),
+            "names": [*hit.rows],
+            "score": hit.score,
+            "trust": self._bags.judge(hit.rows[0], hit.how, is_inside=hit.is_inside),
         }
 
     def _is_plausible(self, doc: Doc, text: str) -> bool:

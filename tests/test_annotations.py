@@ -159,6 +159,7 @@ def test_matches_survive_copying_and_storing(carry):
     span = Span(carried, ent.start, ent.end, label="WEATHER")
     assert span._.match == "exact" and span._.match_pieces == [(start, start + 4)]
     assert other._.match == "" and other._.match_pieces == [(0, other.end_char)] and read_match(other) is None
+    assert Doc(doc.vocab)[0:0]._.match_pieces == [(0, 0)]
     # Writing to a copy leaves the first document alone.
     write_match(ent, make_match("DISEASE", "again"))
     assert read_match(ent)["how"] == "again" and span._.match == "exact" and doc.to_bytes() == before

@@ -319,8 +319,7 @@ def _keep_pieces(made: Sequence[tuple[Span, Annotation]], place: str, report: Ex
             report.leave_out("mentions in several pieces with the ends and the label of another one", where)
             continue
         report.note_odd(f"mentions in several pieces, in the span group {DISCONTINUOUS!r}", where)
-        nothing = Match(label="", how="", pieces=[], terminology="", names=[], score=0, is_inside=False, trust=1)
-        write_match(span, {**nothing, "label": span.label_, "pieces": pieces})
+        write_match(span, Match(label=span.label_, how="", pieces=pieces, terminology="", names=[], score=0, trust=1))
         yield span
 
 
