@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, combinations, pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -168,18 +168,12 @@ class BagTable(NamedTuple):
         """Return the names of an entry."""
         return self.rows[self.offsets[entry] : self.offsets[entry + 1]]
 
-    def with_others(self, rows: Sequence[int]) -> list[int]:
-        """List the rows with other words for their names."""
-        wanted = np.array(rows, dtype=np.uint32)
-        found: list[int] = wanted[np.isin(wanted, self.other_rows)].tolist()
-        return found
-
-    def others_of(self, row: int) -> list[tuple[tuple[int, ...], bool]]:
-        """Return the other words for a name, and whether they are derived from it."""
-        first, last = np.searchsorted(self.other_rows, [row, row + 1]).tolist()
-        bounds = pairwise(self.other_offsets[first : last + 1].tolist())
-        words = [tuple(self.other_words[start:end].tolist()) for start, end in bounds]
-        return [*zip(words, self.other_is_derived[first:last].tolist(), strict=True)]
+    def list_others(self, rows: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...], bool]]:
+        """List other words for names: the row of each one's name, the words, and whether they are derived from it."""
+        places = np.flatnonzero(np.isin(self.other_rows, np.array(rows, dtype=np.uint32)))
+        for place, row in zip(places.tolist(), self.other_rows[places].tolist(), strict=True):
+            start, end = self.other_offsets[place : place + 2].tolist()
+            yield row, tuple(self.other_words[start:end].tolist()), bool(self.other_is_derived[place])
 
     def find_trusted(self, least: float) -> np.ndarray:
         """Find the names that probably mean their concepts in a text, and those that count only in capitals: bool."""
@@ -460,11 +454,9 @@ def list_canonical_words(terminology: Terminology) -> list[str]:
     return [name for id_, above, name in of_concepts if " " not in name and (above or id_ not in with_children)]
 
 
-def read_lists(language: Language = ENGLISH) -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
+def read_lists(language: Language) -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
     """Read the lists that come with the package for a language: pairs of words, the synonyms of each of many concepts,
-    and names with what is derived from them. Most languages lack some."""
+    and names with what is derived from them."""
     kinds = "word_pairs", "word_groups", "synonyms", "derived_words"
-    pairs, groups, synonyms, derived = (
-        read_list(language.lists[kind]) if kind in language.lists else [] for kind in kinds
-    )
+    pairs, groups, synonyms, derived = (read_list(kind, language) for kind in kinds)
     return [*pairs, *(list(pair) for group in groups for pair in combinations(group, 2))], synonyms, derived

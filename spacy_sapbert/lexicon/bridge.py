@@ -104,7 +104,7 @@ def pair_words(first: int, second: int) -> int:
 @cache
 def _get_classes() -> tuple[np.ndarray, np.ndarray]:
     """Get the words of the package's pairs, sorted, and the word that stands for the class of each."""
-    hashes = (sorted(map(hash_string, pair)) for pair in read_list("word_pairs.txt"))
+    hashes = (sorted(map(hash_string, pair)) for pair in read_list("word_pairs"))
     class_of = sorted(join_classes({(first, second): GIVEN for first, second in hashes}).items())
     words, classes = np.array(class_of, dtype=np.uint64).T
     return words, classes

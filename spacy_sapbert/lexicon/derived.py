@@ -25,9 +25,10 @@ OTHER_MEANINGS = frozenset("fibrotic hydrophobic narcotic necrotic sclerotic ste
 WITH_ADJECTIVE = f"(?i)^[a-z]{{2,}}(?:{'|'.join(_ADJECTIVES)})$"
 
 
-def read_list(name: str) -> list[list[str]]:
-    """Read a list that comes with the package: what stands on each line."""
-    lines = (FOLDER / name).read_text(encoding="utf8").splitlines()
+def read_list(kind: str, language: Language = ENGLISH) -> list[list[str]]:
+    """Read a list that comes with the package for a language: what stands on each line. Most languages lack some."""
+    file = language.lists.get(kind)
+    lines = (FOLDER / file).read_text(encoding="utf8").splitlines() if file else ()
     return [line.split("\t") for line in lines if line[0] != "#"]
 
 
@@ -52,7 +53,7 @@ def _replace_ending(word: str, endings: Iterable[tuple[str, str]]) -> list[str]:
 @cache
 def _read_bases(language: Language) -> dict[tuple[str, ...], list[str]]:
     bases: dict[tuple[str, ...], list[str]] = {}
-    for name, *others in read_list(language.lists["derived_words"]) if "derived_words" in language.lists else ():
+    for name, *others in read_list("derived_words", language):
         for other in others:
             bases.setdefault(_read_words(other, language), []).append(name)
     return bases

@@ -403,13 +403,9 @@ class NameFinder:
     def _read_names(self, rows: Sequence[int]) -> dict[int, list[_Name]]:
         """Read the names in rows, which are then remembered."""
         names = dict(zip(rows, self._read_texts(self._list_texts(np.array(rows, dtype=np.int64))), strict=True))
-        for row in self._table.with_others(rows):
-            others = self._table.others_of(row)
-            names[row] += (
-                _Name(words, head=words[-1], is_own=False, is_derived=is_derived)
-                for words, is_derived in others
-                if words
-            )
+        for row, words, is_derived in self._table.list_others(rows):
+            if words:
+                names[row].append(_Name(words, head=words[-1], is_own=False, is_derived=is_derived))
         # Threads may read the same ones, which are equal.
         known = self._names if len(self._names) < KEPT else {}
         known.update(names)
@@ -434,10 +430,9 @@ class NameFinder:
         parts = ([column[start:end] for column in columns] for start, end in pairwise(bounds))
         return [_Name.make(part, self._head_first) for part in parts]
 
-    def _order(self, rows: Iterable[int]) -> tuple[int, ...]:
+    def _order(self, rows: Sequence[int]) -> tuple[int, ...]:
         """Keep the best name of each concept. Concepts whose canonical name it is come first, then those whose names
         have a better rank, then those with more names."""
-        rows = [*rows]
         if len(rows) == 1:
             return tuple(rows)
         best: dict[int, int] = {}

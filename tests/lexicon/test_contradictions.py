@@ -37,8 +37,8 @@ LISTS = {
     "small words": SMALL_WORDS,
     "general words": short_forms._GENERAL,
     "abnormalities": ENGLISH.abnormalities.split(),
-    "word pairs": [word for pair in derived.read_list("word_pairs.txt") for word in pair],
-    "word groups": [word for group in derived.read_list("word_groups.txt") for word in group],
+    "word pairs": [word for pair in derived.read_list("word_pairs") for word in pair],
+    "word groups": [word for group in derived.read_list("word_groups") for word in group],
     "other meanings": derived.OTHER_MEANINGS,
 }
 

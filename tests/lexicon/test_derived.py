@@ -8,7 +8,7 @@ from spacy_sapbert.text import normal_words
 
 
 def test_shipped_words_are_not_what_they_are_derived_from_and_stand_in_one_group():
-    derived, groups = read_list("derived_words.txt"), read_list("word_groups.txt")
+    derived, groups = read_list("derived_words"), read_list("word_groups")
     assert len({*map(tuple, derived)}) == len(derived) > 100
     assert all(len({*map(normal_words, words)}) == len(words) > 1 for words in derived)
     grouped = [word for group in groups for word in group]
@@ -64,7 +64,7 @@ def test_names_that_a_text_is_derived_from(text, bases):
 
 @pytest.mark.parametrize("language", LANGUAGES.values(), ids=LANGUAGES)
 def test_every_listed_word_leads_back_to_its_names(language):
-    for name, *others in read_list(language.lists["derived_words"]) if language.lists else ():
+    for name, *others in read_list("derived_words", language):
         assert all(name in list_bases(other, language) for other in others)
     # English endings are for English alone.
     assert ("photophobia" in list_bases("photophobic", language)) is language.is_english

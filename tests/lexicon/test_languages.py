@@ -113,7 +113,7 @@ def test_a_mention_in_another_number_is_the_name(language, name, text):
 def test_the_lists_of_words_that_stand_for_others_have_several_on_a_line(code):
     language = LANGUAGES[code]
     for kind, least in [("synonyms", 200), ("derived_words", 100)]:
-        lines = read_list(language.lists[kind])
+        lines = read_list(kind, language)
         assert len({*map(tuple, lines)}) == len(lines) > least
         readings = [[tuple(read(name, None, language).hashes) for name in line] for line in lines]
         assert all(len(line) > 1 and () not in line for line in readings)
