@@ -4,10 +4,12 @@ forms are for features and look-ups, not for display: where several are possible
 from __future__ import annotations
 
 import html
+import json
 import re
 import unicodedata
 from functools import cache, lru_cache
 from itertools import filterfalse
+from pathlib import Path
 
 # The id of a mention that names no concept.
 NIL = "NIL"
@@ -169,38 +171,13 @@ def _get_word() -> re.Pattern[str]:
     return re.compile(rf"[^\W_]+(?:[{list_marks()}]+[^\W_]*)*(?:'s(?![^\W_]))?")
 
 
-# Words that end like plurals and are none.
-_SINGULAR = frozenset(
-    "aids alias ascites asbestos atlas bias biceps caries chaos cosmos cutis diabetes facies faeces feces forceps "
-    "herpes hives kudos lens measles menses mumps news pancreas pathos pertussis pes physics rabies rickets "
-    "scabies series shingles species tabes triceps yaws".split()
-)
-_PLURALS = {
-    **{"bacteria": "bacterium", "septa": "septum", "atria": "atrium", "diverticula": "diverticulum", "ova": "ovum"},
-    **{"testes": "testis", "crises": "crisis", "nares": "naris", "axes": "axis", "doses": "dose", "noses": "nose"},
-    **{"cortices": "cortex", "indices": "index", "appendices": "appendix", "varices": "varix", "matrices": "matrix"},
-    **{"feet": "foot", "teeth": "tooth", "children": "child", "women": "woman", "men": "man", "abuses": "abuse"},
-    **{"fungi": "fungus", "emboli": "embolus", "thrombi": "thrombus", "nuclei": "nucleus", "bronchi": "bronchus"},
-    **{"phalanges": "phalanx", "larynges": "larynx", "pharynges": "pharynx"},
-    **{"foci": "focus", "calculi": "calculus", "bacilli": "bacillus", "cocci": "coccus", "nevi": "nevus"},
-}
-# Endings of plurals and of their singulars; the first that fits counts.
-_ENDINGS = [
-    tuple(pair.split(":"))
-    for pair in (
-        "aches:ache mata:ma brae:bra ulae:ula llae:lla iae:ia oses:osis stases:stasis theses:thesis lyses:lysis "
-        "plegiae:plegia auses:ause uses:us sses:ss xes:x ches:ch shes:sh ies:y ss:ss us:us is:is s:"
-    ).split()
-]
-_LAST_LETTERS = frozenset(ending[-1] for ending, _ in _ENDINGS)
-_BRITISH = {
-    **{"haem": "hem", "aemi(?=[ac]|$)": "emi", "(?<=[nlrchgdkptv])aem": "em", "oedem": "edem"},
-    **{"oesoph": "esoph", "oestr": "estr", "(?<=rrh|.pn)oe(?=a|ic)": "e", "foet(?=al|us|o)": "fet"},
-    **{"coelia": "celia", "(?<=[pc])aed(?=i|o)": "ed", "gynaec": "gynec", "an?aesth": "anesth", "(?<=[fc])aec": "ec"},
-    **{"aetio": "etio", "sulph": "sulf", "(?<=[abdilmv])our(?=s?$|al|ed|less)": "or", "(?<=[bt])re(?=s?$)": "er"},
-    **{"(?<=[clmnrt])is(?=ation|ed$|ing$)": "iz", "lyse(?=[ds]?$)": "lyze", "aluminium": "aluminum"},
-    **{"^leuc(?=[ao])": "leuk", "phaeo": "pheo", "paraesth": "paresth", "^naev": "nev", "melaen": "melen"},
-}
+# English words that only seem to be plurals; plurals without a rule; endings of plurals and of their singulars, where
+# the first that fits counts; and patterns of British spellings.
+_FORMS = json.loads(Path(__file__).with_name("word_forms.json").read_text(encoding="utf8"))
+_SINGULAR = frozenset(_FORMS["singular"].split())
+_PLURALS: dict[str, str] = _FORMS["plurals"]
+_ENDINGS: dict[str, str] = _FORMS["plural_endings"]
+_LAST_LETTERS = frozenset(ending[-1] for ending in _ENDINGS)
 # But for the tilde of "ñ", which makes another letter: "año" is not "ano".
 _ACCENTS = re.compile("(?<=[a-z])(?!(?<=n)\u0303)[\u0300-\u036f]+")
 # Nearly all words have none of these, and are not looked at any further.
@@ -244,7 +221,7 @@ def to_singular(word: str) -> str:
         return _PLURALS.get(word, word)
     if word[-1] not in _LAST_LETTERS:
         return word
-    for ending, singular in _ENDINGS:
+    for ending, singular in _ENDINGS.items():
         if word.endswith(ending):
             return word[: -len(ending)] + singular
     return word
@@ -261,7 +238,7 @@ def to_american(word: str) -> str:
 
 @cache
 def _list_british() -> list[tuple[re.Pattern[str], str]]:
-    return [(re.compile(british), american) for british, american in _BRITISH.items()]
+    return [(re.compile(british), american) for british, american in _FORMS["british"].items()]
 
 
 def to_arabic(word: str, before: str = "") -> str:

@@ -31,30 +31,8 @@ class CodeSystem(NamedTuple):
 
 # By the abbreviation of the source in UMLS, or else by the prefix of its ids, in capital letters. The URIs are those of
 # HL7's list of external code systems (https://terminology.hl7.org), and of OMIM itself, which the list lacks.
-CODE_SYSTEMS = {
-    "ATC": CodeSystem("http://www.whocc.no/atc", "ATC"),
-    "CPT": CodeSystem("http://www.ama-assn.org/go/cpt", "CPT4"),
-    "CVX": CodeSystem("http://hl7.org/fhir/sid/cvx", "CVX"),
-    "HGNC": CodeSystem("http://www.genenames.org", prefix="HGNC:"),
-    "HP": CodeSystem("http://human-phenotype-ontology.org", prefix="HP:"),
-    "ICD-O": CodeSystem("http://terminology.hl7.org/CodeSystem/icd-o-3", "ICDO3"),
-    "ICD10": CodeSystem("http://hl7.org/fhir/sid/icd-10", "ICD10"),
-    "ICD10CM": CodeSystem("http://hl7.org/fhir/sid/icd-10-cm", "ICD10CM"),
-    "ICD10PCS": CodeSystem("http://www.cms.gov/Medicare/Coding/ICD10", "ICD10PCS"),
-    "ICD9CM": CodeSystem("http://hl7.org/fhir/sid/icd-9-cm", "ICD9CM"),
-    "LNC": CodeSystem("http://loinc.org", "LOINC"),
-    "MDR": CodeSystem("https://www.meddra.org", "MedDRA"),
-    "MED-RT": CodeSystem("http://va.gov/terminology/medrt"),
-    "MIM": CodeSystem("https://www.omim.org"),
-    "MONDO": CodeSystem("http://purl.obolibrary.org/obo/mondo.owl", prefix="MONDO:"),
-    "MSH": CodeSystem("https://www.nlm.nih.gov/mesh", "MeSH"),
-    "NCI": CodeSystem("http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl", "NCIt"),
-    "ORPHANET": CodeSystem("http://www.orpha.net"),
-    "RXNORM": CodeSystem("http://www.nlm.nih.gov/research/umls/rxnorm", "RxNorm"),
-    "SNOMEDCT_US": CodeSystem("http://snomed.info/sct", "SNOMED"),
-    "UMLS": CodeSystem("http://www.nlm.nih.gov/research/umls"),
-    "UNII": CodeSystem("http://fdasis.nlm.nih.gov"),
-}
+_LINES = Path(__file__).with_name("code_systems.txt").read_text(encoding="utf8").splitlines()
+CODE_SYSTEMS = {source: CodeSystem(*fields) for source, *fields in (line.split("\t") for line in _LINES)}
 # How ontologies write these sources in cross-references, and Athena.
 OTHER_NAMES = {
     **{"ICD-10": "ICD10", "ICD10WHO": "ICD10", "ICD-10-CM": "ICD10CM", "ICD9": "ICD9CM"},

@@ -18,7 +18,7 @@ from ..progress import say, show_progress
 from ..ragged import count_offsets, find_places, list_owners, make_offsets
 from ..text import normal_words
 from .classes import learn_classes
-from .derived import WITH_ADJECTIVE, list_adjectives, read_list
+from .derived import list_adjectives, read_list
 from .languages import ENGLISH, Language, find_language, get_reader
 from .reading import Reading, read, read_many
 from .trust import INSIDE, WAYS, compute_trust, find_acronyms
@@ -363,8 +363,9 @@ def _find_others(
     def hash_all(texts: Sequence[str]) -> list[tuple[int, ...]]:
         return [_hash_words(text, language) for text in texts]
 
-    nouns = _find_matching(names, WITH_ADJECTIVE).tolist() if language.is_english else []
-    adjectives = ((names[row], *list_adjectives(names[row])) for row in nouns)
+    endings = "|".join(language.adjectives)
+    nouns = _find_matching(names, f"(?i)^[a-z]{{2,}}(?:{endings})$").tolist() if endings else []
+    adjectives = ((names[row], *list_adjectives(names[row], language)) for row in nouns)
     from_names: dict[tuple[int, ...], list[int]] = {}
     for name, *others in map(hash_all, chain(derived, adjectives)):
         for words in others:

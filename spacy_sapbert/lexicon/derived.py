@@ -1,5 +1,5 @@
 """Words that are derived from names, as "drowsy" from "drowsiness", and words of laymen for them: by the list of a
-language, and by the endings of English names of one word."""
+language, and by the endings of names of one word."""
 
 from __future__ import annotations
 
@@ -11,18 +11,6 @@ from ..text import normal_words
 from .languages import ENGLISH, Language
 
 FOLDER = Path(__file__).parent
-# Adjectives of names of one word that say how somebody is: "hypertensive", "epileptic", "anemic". Others mean something
-# else too often, as "aggressive" and "ophthalmic", or say what tissue is like, as "hyperplastic" and "necrotic".
-_ADJECTIVES = {
-    **{"tension": "tensive", "psy": "ptic", "plegia": "plegic", "cardia": "cardic", "rhythmia": "rhythmic"},
-    **{"emia": "emic", "penia": "penic", "phrenia": "phrenic", "uria": "uric", "xia": "xic", "osis": "otic"},
-    **{"paresis": "paretic", "tonia": "tonic", "phobia": "phobic", "edema": "edematous", "kinesia": "kinetic"},
-    **{"pnea": "pneic", "cephaly": "cephalic", "thermia": "thermic", "thyroidism": "thyroid", "gonadism": "gonadal"},
-    **{"megaly": "megalic", "embolism": "embolic", "arthria": "arthric", "phasia": "phasic", "algia": "algic"},
-    **{"rrhea": "rrheic", "somnia": "somniac", "phonia": "phonic", "phagia": "phagic"},
-}
-OTHER_MEANINGS = frozenset("fibrotic hydrophobic narcotic necrotic sclerotic stenotic".split())
-WITH_ADJECTIVE = f"(?i)^[a-z]{{2,}}(?:{'|'.join(_ADJECTIVES)})$"
 
 
 def read_list(kind: str, language: Language = ENGLISH) -> list[list[str]]:
@@ -32,18 +20,19 @@ def read_list(kind: str, language: Language = ENGLISH) -> list[list[str]]:
     return [line.split("\t") for line in lines if line[0] != "#"]
 
 
-def list_adjectives(noun: str) -> list[str]:
+def list_adjectives(noun: str, language: Language = ENGLISH) -> list[str]:
     """List the adjectives of a name of one word."""
-    return [word for word in _replace_ending(noun.lower(), _ADJECTIVES.items()) if word not in OTHER_MEANINGS]
+    adjectives, others = _replace_ending(noun.lower(), language.adjectives.items()), language.other_meanings.split()
+    return [word for word in adjectives if word not in others]
 
 
 def list_bases(text: str, language: Language = ENGLISH) -> list[str]:
     """List the names that a text may stand for, because it is derived from them."""
     words = _read_words(text, language)
     listed = [*_read_bases(language).get(words, ())]
-    if not language.is_english or len(words) != 1 or words[0] in OTHER_MEANINGS:
+    if len(words) != 1 or words[0] in language.other_meanings.split():
         return listed
-    return [*listed, *_replace_ending(words[0], ((made, noun) for noun, made in _ADJECTIVES.items()))]
+    return [*listed, *_replace_ending(words[0], ((made, noun) for noun, made in language.adjectives.items()))]
 
 
 def _replace_ending(word: str, endings: Iterable[tuple[str, str]]) -> list[str]:

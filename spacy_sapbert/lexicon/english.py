@@ -21,17 +21,14 @@ SHIFT = np.uint64(32)
 RARE = 100
 
 
-@cache
-def _load() -> tuple[np.ndarray, np.ndarray]:
-    arrays = load_file(FILE)
-    return arrays["words"], arrays["levels"]
+_load = cache(load_file)
 
 
 def find_levels(hashes: np.ndarray) -> np.ndarray:
     """Find the level of each word, given the hashes of normal forms: from 10, the commonest, to 60, or RARE."""
-    words, levels = _load()
-    places = find_places(words, (hashes >> SHIFT).astype(np.uint32))
-    return np.where(places >= 0, levels[places], RARE)
+    listed = _load(FILE)
+    places = find_places(listed["words"], (hashes >> SHIFT).astype(np.uint32))
+    return np.where(places >= 0, listed["levels"][places], RARE)
 
 
 def compute_commonness(levels: np.ndarray) -> np.ndarray:

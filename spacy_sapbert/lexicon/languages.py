@@ -50,6 +50,10 @@ class Language:
     # Endings of plurals, and of singulars that are compared with them; the first that fits counts.
     endings: dict[str, str] = field(default_factory=dict)
     kept: str = ""  # words that only seem to have one of these
+    # Endings of names of one word, and of adjectives that say how somebody is ("hypertensive", "anemic"). Others say
+    # what tissue is like ("hyperplastic"), or mean something else too often ("ophthalmic"), as do some with an ending.
+    adjectives: dict[str, str] = field(default_factory=dict)
+    other_meanings: str = ""
     # Whether a phrase starts with the word that says what it is: "dolor abdominal".
     head_first: bool = False
     # Whether rules hold that are made for English.

@@ -36,7 +36,8 @@ class Speller:
 
     def correct(self, text: str, reading: Reading) -> frozenset[int]:
         """Put words of a reading right, and return their places."""
-        long = np.flatnonzero(reading.ends - reading.starts >= LEAST_LETTERS)
+        lengths = reading.ends - reading.starts
+        long = np.flatnonzero((lengths >= LEAST_LETTERS) & (lengths <= MOST_LETTERS))
         strange = long[find_places(self._vocabulary, reading.hashes[long]) < 0]
         strange = strange[find_levels(reading.hashes[strange]) == RARE]
         bounds = zip(reading.starts[strange].tolist(), reading.ends[strange].tolist(), strict=True)
@@ -54,7 +55,7 @@ class Speller:
         longer than like any other; 0 for none."""
         forms: dict[int, list[tuple[str, str]]] = defaultdict(list)
         for text in texts:
-            words = normal_words(text) if len(text) <= MOST_LETTERS else ()
+            words = normal_words(text)
             if len(words) == 1 and len(words[0]) >= LEAST_LETTERS:
                 # As it is, too: "arthrits" is no plural.
                 for form in {words[0], text.lower()}:

@@ -39,7 +39,7 @@ LISTS = {
     "abnormalities": ENGLISH.abnormalities.split(),
     "word pairs": [word for pair in derived.read_list("word_pairs") for word in pair],
     "word groups": [word for group in derived.read_list("word_groups") for word in group],
-    "other meanings": derived.OTHER_MEANINGS,
+    "other meanings": ENGLISH.other_meanings.split(),
 }
 
 
