@@ -89,6 +89,10 @@ class Language:
         """Replace plurals, but for English ones, which `normal_words` knows."""
         return _LETTERS.sub(lambda found: _to_singular(self, found[0]), text) if self.endings else text
 
+    def __reduce__(self) -> tuple[Callable[[str], Language], tuple[str]]:
+        # There is one of each language: what reads its words is remembered for it.
+        return get_language, (next((code for code, other in LANGUAGES.items() if other is self), ""),)
+
 
 @lru_cache(CACHED)
 def _to_singular(language: Language, word: str) -> str:
@@ -118,7 +122,12 @@ LANGUAGES = {code: language for codes, language in _LANGUAGES.items() for code i
 ENGLISH, UNKNOWN = LANGUAGES["ENG"], Language()
 
 
+def get_language(code: str) -> Language:
+    """Get a language by its code."""
+    return LANGUAGES.get(code, UNKNOWN)
+
+
 def find_language(codes: pl.Series) -> Language:
     """Find the language that most names have, by their codes. Of many names, some are counted."""
     counts = Counter(codes.gather_every(1 + len(codes) // MOST_COUNTED).to_list())
-    return LANGUAGES.get(max(counts, key=lambda code: counts[code], default="ENG"), UNKNOWN)
+    return get_language(max(counts, key=lambda code: counts[code], default="ENG"))

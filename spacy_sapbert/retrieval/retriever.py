@@ -198,8 +198,8 @@ class Retriever:
     def find(
         self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
     ) -> Candidates:
-        """Find the concepts of each mention: those that have it as a name, with the score 1, then the nearest ones. The
-        arguments are those of `search`. There may be more than `k` concepts."""
+        """Find the concepts of each mention: what `find_named` finds, and the nearest ones. The arguments are those of
+        `search`. There may be more than `k` concepts."""
         named, nearest = self.find_named(texts, allowed), self.search(texts, vectors, k, allowed)
         found = nearest
         if len(named.concept):

@@ -1,5 +1,8 @@
 """Names and texts in other languages than English: words that names are not made of, plurals, heads, joins."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -107,6 +110,11 @@ def test_a_mention_in_another_number_is_the_name(language, name, text):
     names = build_in(language, [name, "x"]).names
     table = NameTable.build(names["name"], find_language(names["language"]))
     assert table.find_whole([text, name, "y"]).tolist() == [*table.find_whole([name, name]), -1]
+
+
+@pytest.mark.parametrize("language", [*LANGUAGES.values(), UNKNOWN], ids=[*LANGUAGES, "unknown"])
+def test_a_copy_of_a_language_is_the_same_one(language):
+    assert pickle.loads(pickle.dumps(language)) is language is copy.deepcopy(language)
 
 
 @pytest.mark.parametrize("code", [code for code in LANGUAGES if LANGUAGES[code].lists])
