@@ -84,15 +84,13 @@ def _read_opposites() -> dict[str, list[tuple[str, int]]]:
 @lru_cache(CACHED)
 def _list_poles(word: str) -> frozenset[Pole]:
     """List what a word may be the opposite of another word in, on which side it is, and what both have in common."""
-    poles = {(line, side, "") for line, side in _read_opposites().get(word, ())}
+    poles = {(DENIED, 0, word), *((line, side, "") for line, side in _read_opposites().get(word, ()))}
     for pair in PREFIXES:
         poles |= {
             ("/".join(pair), side, word[len(start) :]) for side, start in enumerate(pair) if word.startswith(start)
         }
     poles |= {("lack", side, word[:STEM]) for side, ends in enumerate((_LACK, _EXCESS)) if word.endswith(ends)}
-    poles |= {(DENIED, 1, word.removeprefix(prefix)) for prefix in _DENYING if word.startswith(prefix)} | {
-        (DENIED, 0, word)
-    }
+    poles |= {(DENIED, 1, word.removeprefix(prefix)) for prefix in _DENYING if word.startswith(prefix)}
     return frozenset(pole for pole in poles if not pole[2] or len(pole[2]) >= STEM)
 
 

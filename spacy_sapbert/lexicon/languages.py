@@ -67,20 +67,10 @@ class Language:
         lists = (self.function, FUNCTION), (self.links, LINKING), (self.joins, JOINING)
         return {word: kind for words, kind in lists for word in words.split()}
 
-    @kept_property
-    def abnormal(self) -> np.ndarray:
-        """The hashes of what any abnormality is called, sorted."""
-        return self._hash(self.abnormalities)
-
-    @kept_property
-    def idle_hashes(self) -> np.ndarray:
-        """The hashes of idle words, sorted."""
-        return self._hash(self.idle)
-
-    @kept_property
-    def opening_hashes(self) -> np.ndarray:
-        """The hashes of words that phrases begin with, sorted."""
-        return self._hash(self.opening)
+    # The hashes of some of these words, sorted.
+    abnormal = kept_property[np.ndarray](lambda self: self._hash(self.abnormalities))
+    idle_hashes = kept_property[np.ndarray](lambda self: self._hash(self.idle))
+    opening_hashes = kept_property[np.ndarray](lambda self: self._hash(self.opening))
 
     def _hash(self, words: str) -> np.ndarray:
         return np.unique(np.array([_read_word(self, word)[0][0] for word in words.split()], dtype=np.uint64))

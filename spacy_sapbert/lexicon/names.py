@@ -123,7 +123,7 @@ def read_hashes(text: str) -> list[int]:
         # Nearly all gaps are single spaces.
         if hashes and gap != " " and (punctuation := _hash_gap(gap)):
             hashes.append(punctuation)
-        hashes += _hash_plain(word, before) if word[0].isalnum() else (_hash_sign(word),)
+        hashes += _hash_plain(word, before) if word[0].isalnum() else (hash_string(normalize_writing(word)),)
         before = word
     return hashes
 
@@ -139,11 +139,6 @@ def _hash_plain(word: str, before: str) -> tuple[int, ...]:
 @lru_cache(CACHED)
 def _hash_word(word: str, before: str) -> tuple[int, ...]:
     return tuple(hash_string(part) for part in normal_words(word, before))
-
-
-@lru_cache(CACHED)
-def _hash_sign(sign: str) -> int:
-    return int(hash_string(normalize_writing(sign)))
 
 
 @lru_cache(CACHED)

@@ -30,9 +30,7 @@ class ScoredLists:
         self.scores, self.place = scores, lists.place
         self.best = lists.best(scores)[lists.mention]
         is_best = np.zeros(len(scores), dtype=bool)
-        tops = np.flatnonzero(scores == self.best)
-        # One of each list, if several are equal.
-        is_best[tops[np.unique(lists.mention[tops], return_index=True)[1]]] = True
+        is_best[lists.sort(scores)[lists.place == 0]] = True
         second = lists.best(np.where(is_best, -1.0, scores).astype(scores.dtype))[lists.mention]
         self.best_other = np.where(is_best, second, self.best)
         is_tied = np.abs(scores - self.best) < TIE
