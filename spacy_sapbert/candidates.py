@@ -152,10 +152,9 @@ class Candidates:
         concept: np.ndarray,
         name: np.ndarray,
         score: np.ndarray,
-        form: np.ndarray | None = None,
     ) -> Candidates:
-        """Make a table of rows that are grouped by mention, in the order of the mentions."""
-        form = np.zeros(len(concept), dtype=np.int64) if form is None else form
+        """Make a table of rows that mentions' first forms have found, grouped by mention, in the order of these."""
+        form = np.zeros(len(concept), dtype=np.int64)
         return cls(forms, count_offsets(mention, len(forms)), concept, name, form, score)
 
     @classmethod

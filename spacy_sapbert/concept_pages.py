@@ -1,25 +1,14 @@
 """Find the web page of a concept by the form of its id."""
 
+from pathlib import Path
 from urllib.parse import quote
 
 from .terminology.codes import equal_prefix, make_key
 
-# Pages by the normalized prefix of an id, {} being the rest of the id. CUIs have the prefix UMLS.
-PAGES = {
-    "UMLS": "https://uts.nlm.nih.gov/uts/umls/concept/{}",
-    "MSH": "https://meshb.nlm.nih.gov/record/ui?ui={}",
-    "MIM": "https://www.omim.org/entry/{}",
-    "MIMPS": "https://www.omim.org/phenotypicSeries/PS{}",
-    "NCI": "http://purl.obolibrary.org/obo/NCIT_{}",
-    "ORPHANET": "https://www.orpha.net/en/disease/detail/{}",
-    "SNOMEDCT_US": "http://snomed.info/id/{}",
-}
-# Ontologies of the OBO Foundry, whose terms have persistent addresses.
-OBO_PREFIXES = (
-    "BFO BTO CHEBI CL CLO DOID ECO EFO ENVO FMA FOODON GO HP MAXO MFOMD MONDO MP MPATH NBO NCBITaxon OAE OBI OGMS PATO "
-    "PR RO SO SYMP TRANS UBERON UO VO WBPhenotype XAO ZFA ZP"
-).split()
-PAGES |= {prefix.upper(): f"http://purl.obolibrary.org/obo/{prefix}_{{}}" for prefix in OBO_PREFIXES}
+# Pages by the normalized prefix of an id, {} being the rest of the id. CUIs have the prefix UMLS; ontologies of the OBO
+# Foundry have persistent addresses.
+_LINES = Path(__file__).with_name("concept_pages.txt").read_text(encoding="utf8").splitlines()
+PAGES: dict[str, str] = dict(line.split("\t") for line in _LINES)
 # What displaCy writes for entities without a page.
 NO_PAGE = "#"
 

@@ -381,7 +381,6 @@ class FixedMatcher:
         return [self._choose(self._place(doc, text, found, known, whole)) for doc, text, found, known in of_docs]
 
     def _choose(self, found: list[tuple[Span, Hit]]) -> list[tuple[Span, Hit]]:
-        """Choose of overlapping mentions."""
         matches = self.settings.matches
         if matches == "separate":
             found = [*_cut_joined(found)]

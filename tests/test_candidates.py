@@ -1,5 +1,7 @@
 """The table of candidates, the merging of forms, and candidates as plain data."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from found_rows import list_hits
@@ -21,7 +23,7 @@ def table(*mentions):
     ]
     mention, concept, form, score = np.array(rows).reshape(-1, 4).T
     mention, concept, form = (column.astype(np.int64) for column in (mention, concept, form))
-    return Candidates.of_rows([forms for forms, *_ in mentions], mention, concept, form, score, form)
+    return replace(Candidates.of_rows([forms for forms, *_ in mentions], mention, concept, form, score), form=form)
 
 
 def merge(long, short, k=5, forms=("long form", "same words long")):

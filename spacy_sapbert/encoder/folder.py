@@ -175,6 +175,6 @@ def pack_encoder(source: AnySource) -> bytes:
     return pack_with(partial(write_encoder, source))
 
 
-def unpack_encoder(data: bytes, *, requested: dict[str, Any] | None = None) -> AnySource:
+def unpack_encoder(data: bytes) -> AnySource:
     """Read an encoder that `pack_encoder` packed. See `read_encoder`."""
-    return unpack_with(partial(read_encoder, requested=requested, memory_map=False), data)
+    return unpack_with(partial(read_encoder, memory_map=False), data)

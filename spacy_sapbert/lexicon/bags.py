@@ -15,11 +15,12 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 from ..files import CHANGED, fill_folder, read_manifest, save_array, write_manifest
 from ..forking import read_chunks
 from ..progress import say, show_progress
-from ..ragged import count_offsets, find_places, list_owners, make_offsets
+from ..ragged import find_places, list_owners, make_offsets
 from ..text import normal_words
 from .classes import learn_classes
 from .derived import list_adjectives, read_list
 from .languages import ENGLISH, Language, find_language, get_reader
+from .names import arrange_by_key
 from .reading import Reading, read, read_many
 from .trust import INSIDE, WAYS, compute_trust, find_acronyms
 
@@ -139,9 +140,8 @@ class BagTable(NamedTuple):
         of_place = readings.reading[place]
         loose_keys = keys[of_place] - classes[place] + ANY_ABNORMALITY
         rows = readings.name[np.concatenate([np.flatnonzero(is_kept), of_place])]
-        distinct, entry = np.unique(np.concatenate([keys[is_kept], loose_keys]), return_inverse=True)
-        offsets = count_offsets(entry, len(distinct)).astype(np.uint32)
-        return self._replace(keys=distinct, offsets=offsets, rows=rows[np.lexsort((rows, entry))].astype(np.uint32))
+        keys, offsets, rows = arrange_by_key(np.concatenate([keys[is_kept], loose_keys]), rows)
+        return self._replace(keys=keys, offsets=offsets, rows=rows)
 
     def to_disk(self, path: Path, terminology: str) -> None:
         """Save to a folder, with the fingerprint of the terminology."""
@@ -403,7 +403,6 @@ def make_speller(names: pl.Series, of_names: NameReadings) -> Callable[[int], st
 
 
 def _find_matching(names: pl.Series, pattern: str) -> np.ndarray:
-    """Find the rows of names that match a pattern."""
     search = re.compile(pattern).search
     matched = (search(name) is not None for chunk in read_chunks(names) for name in chunk)
     return np.flatnonzero(np.fromiter(matched, dtype=bool, count=len(names)))

@@ -60,7 +60,7 @@ class NameTable(NamedTuple):
     @classmethod
     def build(cls, names: pl.Series, language: Language = ENGLISH) -> NameTable:
         """Make the table of a terminology's names."""
-        return cls(language, *_arrange(*_list_keys(names, np.arange(len(names)), language)))
+        return cls(language, *arrange_by_key(*_list_keys(names, np.arange(len(names)), language)))
 
     def edited(self, names: pl.Series, moved: np.ndarray) -> NameTable:
         """Make the table of an edited terminology. Only new names are read."""
@@ -70,7 +70,7 @@ class NameTable(NamedTuple):
         is_new[rows[rows >= 0]] = False
         new = np.flatnonzero(is_new)
         old, added = (keys[rows >= 0], rows[rows >= 0]), _list_keys(names.gather(new), new, self.language)
-        return NameTable(self.language, *_arrange(*map(np.concatenate, zip(old, added, strict=True))))
+        return NameTable(self.language, *arrange_by_key(*map(np.concatenate, zip(old, added, strict=True))))
 
     def find_whole(self, texts: Iterable[str]) -> np.ndarray:
         """Find the entries of texts as wholes."""
@@ -101,7 +101,7 @@ def _list_keys(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH)
     return keys[keys > 0], rows[keys > 0]
 
 
-def _arrange(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def arrange_by_key(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Make the arrays of a table from keys of names, and the names' rows."""
     distinct, entries = np.unique(keys, return_inverse=True)
     offsets = count_offsets(entries, len(distinct))

@@ -49,9 +49,9 @@ class Lists:
             found[filled] = np.maximum.reduceat(values, self.offsets[:-1][filled], axis=0)
         return found
 
-    def first(self, values: np.ndarray, empty: float = 0.0) -> np.ndarray:
-        """Get the value, or row of values, of each list's first candidate; `empty` for lists without candidates."""
-        found = np.full((self.n_mentions, *values.shape[1:]), empty, dtype=values.dtype)
+    def first(self, values: np.ndarray) -> np.ndarray:
+        """Get the value, or row of values, of each list's first candidate; 0 for lists without candidates."""
+        found = np.zeros((self.n_mentions, *values.shape[1:]), dtype=values.dtype)
         filled = self.lengths > 0
         found[filled] = values[self.offsets[:-1][filled]]
         return found

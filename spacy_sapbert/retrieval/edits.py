@@ -51,16 +51,13 @@ def with_removed(retriever: Retriever, edit: Edit) -> Retriever:
     return _make_retriever(retriever, edit, retriever.index, retriever.keys, _carry_over(retriever, edit))
 
 
-def with_configured_index(
-    retriever: Retriever, configured: Index, encoder: EncoderShim, *, batch_size: int = 256
-) -> Retriever:
+def with_configured_index(retriever: Retriever, configured: Index, encoder: EncoderShim) -> Retriever:
     """Make a retriever with the index that a config asks for, built from the vectors of the present one."""
     present = retriever.index
     if is_as_configured(present, configured):
         return retriever
     say(f"The index of {len(present):,} rows is built again, because the config asks for another one")
-    names = retriever.terminology.names["name"]
-    make_altered = partial(encode_altered_names, names, encoder, batch_size=batch_size)
+    make_altered = partial(encode_altered_names, retriever.terminology.names["name"], encoder)
     index = configured.empty()
     index.build(
         present.vectors, fingerprint=present.fingerprint, make_altered=make_altered if encoder.is_loaded else None
