@@ -150,7 +150,7 @@ class BridgedTerminology:
         self._terminology, n = terminology, len(terminology)
         columns = terminology.names["name"], *(terminology.concepts[key] for key in ("canonical_name", "types"))
         self._names, self._canonical_names, self._types = map(ColumnReader, columns)
-        # The key of each name; and of each concept that of its canonical name, and which thing it is; uint64.
+        # The keys of names, and for each concept the key of its canonical name and the number of the thing that it is.
         shapes = (terminology.n_names,), (n, 2)
         self._keys, self._concepts = made or tuple(np.zeros(shape, dtype=np.uint64) for shape in shapes)
         self._is_read = np.full(n, bool(made))

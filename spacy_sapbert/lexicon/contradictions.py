@@ -33,6 +33,8 @@ _WEAKENING = _read("impaired absent absence reduced decreased lack loss poor")
 LACKING = _WEAKENING | _read(
     "no not without decrease diminished low lost deficiency inability unable impairment missing agenesis aplasia"
 )
+# What says by itself that something is lacking or small: "absence of aplasia" is the name of no lack.
+_SMALL = LACKING | _read("aplastic hypoplasia hypoplastic")
 # How a mention that denies what it names starts or ends. Behind the first ones, a name may say what is lacking in other
 # words: "no sleep" is insomnia.
 LACKING_STARTS = _read_phrases("no/not/without/absence of/lack of")
@@ -159,16 +161,18 @@ def _is_denied(name: str, denial: Denial) -> bool:
         # "Antiphospholipid" is "anti-phospholipid".
         joined = "".join((*phrase, *denial.denied[:1]))
         return not has_same and not any(word.startswith(joined) for word in words)
+    is_lack = not denied.isdisjoint(_SMALL)
     if has_same:
-        return not (denied <= content or content - {*phrase} <= denied)
+        return not (denied <= content or (content - {*phrase} <= denied and not is_lack))
     # Elsewhere, such a word says something else: "focal impaired awareness seizure", "absence seizure".
     plain = [word for word in words if word not in ("the", "a", "an")]
     says = {word for word in (*plain[:1], *plain[-1:]) if word != "absence"}
     says |= {word for word, of, what in zip(plain, plain[1:], plain[2:], strict=False) if of == "of" and what in denied}
     if denied <= content:
-        return says.isdisjoint(LACKING) or not denied.isdisjoint(LACKING)
+        return says.isdisjoint(LACKING) or is_lack
     is_other = {word[:STEM] for word in denied}.isdisjoint(word[:STEM] for word in content)
-    return not (is_other and (not says.isdisjoint(LACKING) or name.lower().startswith(_LACKING_PREFIXES)))
+    says_lack = not says.isdisjoint(LACKING) or name.lower().startswith(_LACKING_PREFIXES)
+    return is_lack or not (is_other and says_lack)
 
 
 def _count(phrase: tuple[str, ...], words: tuple[str, ...]) -> int:
