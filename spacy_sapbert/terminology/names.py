@@ -24,11 +24,13 @@ def normalize_names(names: pl.Series) -> pl.Series:
 
 def list_distinct_names(names: pl.DataFrame, *, lower_case: bool = True) -> pl.DataFrame:
     """List the distinct names of each concept, in any language."""
-    name = pl.col("name").str.to_lowercase() if lower_case else pl.col("name")
-    # Names are sorted by concept already, so that sorting them is faster than hashing them.
-    listed = names.select("concept", name).sort("concept", "name")
-    is_repeated = (pl.col("concept") == pl.col("concept").shift()) & (pl.col("name") == pl.col("name").shift())
-    return listed.filter(~is_repeated.fill_null(False))
+    return sort_distinct(names.select("concept", pl.col("name").str.to_lowercase() if lower_case else "name"))
+
+
+def sort_distinct(rows: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows without missing values by their columns, and keep one of equal ones."""
+    # By concept they are sorted already, so that sorting them is faster than hashing them.
+    return rows.sort(rows.columns).filter(pl.any_horizontal(pl.all().ne_missing(pl.all().shift())))
 
 
 def add_lists(concepts: pl.DataFrame, values: pl.DataFrame, *, on: str) -> pl.DataFrame:

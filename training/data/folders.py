@@ -67,13 +67,15 @@ def hash_strings(strings: pl.Series, digest: Any) -> None:
     """Add strings to a hash."""
     digest.update(strings.str.len_bytes().cast(pl.Int64()).to_numpy().tobytes())
     for start in range(0, len(strings), HASHED_AT_ONCE):
-        digest.update("".join(strings[start : start + HASHED_AT_ONCE].to_list()).encode())
+        digest.update(strings[start : start + HASHED_AT_ONCE].str.join("").cast(pl.Binary())[0])
 
 
 def number_used(strings: pl.Series, *columns: np.ndarray) -> tuple[pl.Series, list[np.ndarray]]:
     """Sort the distinct strings that columns of rows refer to, and return these columns as rows of the sorted ones."""
-    used = np.unique(np.concatenate(columns))
-    kept = strings.gather(used)
+    is_used = pl.Series(np.bincount(np.concatenate(columns), minlength=len(strings)) > 0)
+    # By two columns, because polars sorts a table much faster than it ranks strings.
+    used = pl.DataFrame({"string": strings, "row": np.arange(len(strings))}).filter(is_used).sort("string", "row")
+    is_new = used["string"].ne_missing(used["string"].shift())
     places = np.empty(len(strings), dtype=np.int64)
-    places[used] = kept.rank("dense").to_numpy().astype(np.int64) - 1
-    return kept.unique().sort(), [places[column] for column in columns]
+    places[used["row"].to_numpy()] = is_new.cum_sum().cast(pl.Int64()).to_numpy() - 1
+    return used["string"].filter(is_new), [places[column] for column in columns]

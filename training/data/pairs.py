@@ -13,7 +13,8 @@ import polars as pl
 
 from spacy_sapbert.files import write_whole
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.names import list_distinct_names
+from spacy_sapbert.terminology.names import list_distinct_names, sort_distinct
+from spacy_sapbert.terminology.storage import make_lists
 
 from .folders import DataFolder, hash_strings, number_used
 
@@ -162,11 +163,9 @@ def sample_pairs(offsets: np.ndarray, ids: pl.Series, limit: int, seed: int) -> 
 
 def list_concept_sources(terminology: Terminology) -> pl.Series:
     """List the sources that name each concept."""
-    sources = terminology.names.select("concept", pl.col("source").cast(pl.String()).str.split("|"))
-    listed = sources.unique().explode("source").unique().sort("concept", "source")
-    joined = listed.group_by("concept", maintain_order=True).agg(pl.col("source").str.join("|"))
-    concepts = pl.DataFrame({"concept": pl.int_range(len(terminology), dtype=pl.UInt32(), eager=True)})
-    return concepts.join(joined, on="concept", how="left", maintain_order="left")["source"].fill_null("")
+    sources = sort_distinct(terminology.names.select("concept", pl.col("source").str.split("|")).explode("source"))
+    n_sources = np.bincount(sources["concept"].to_numpy(), minlength=len(terminology))
+    return make_lists(sources["source"], n_sources).list.join("|")
 
 
 def write_pairs(
