@@ -4,16 +4,17 @@ a sequence of hashes, one for each word, by which the names that are written lik
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..forking import read_chunks
+from ..forking import CHUNK, read_chunks
 from ..progress import show_progress
-from ..ragged import count_offsets, find_places, list_owners
+from ..ragged import TokenLists, find_places, list_owners, number_parts, sum_lists
 from ..text import CACHED, NUMERALS_AFTER_WORDS, list_marks, normal_words, normalize_name, normalize_writing
 from .languages import ENGLISH, Language
 
@@ -40,6 +41,11 @@ INVISIBLE = re.compile(rf"[{_INVISIBLE}]+[^\w\s]*")
 # What names are written with or without. Anything else between two words has to be in the name as well.
 _WEAK_GAP = re.compile(r"[\s'\-]*")
 _BLANK_LINE = re.compile(r"\n\s*\n")
+# Punctuation that does not count, where there is some.
+_WEAK = 1
+# What is read of a part between spaces: the key of its words and their number; the hashes of the punctuation before and
+# behind them, 0 for none; and whether the parts around it decide as well.
+_PART_READ = np.dtype([("key", "u8"), ("n", "i8"), ("before", "u8"), ("behind", "u8"), ("depends", "?")])
 # Names and mentions of at most this length are compared in their own case: "ALL" is not "all".
 OWN_CASE_LENGTH = 5
 
@@ -74,9 +80,7 @@ class NameTable(NamedTuple):
 
     def find_whole(self, texts: Iterable[str]) -> np.ndarray:
         """Find the entries of texts as wholes."""
-        if self.language.endings:
-            texts = map(self.language.to_singular, texts)
-        keys = np.array([_combine(read_hashes(text)) for text in texts], dtype=np.uint64)
+        keys = _list_whole_keys(texts, self.language)
         # A text without words has the key 0.
         return np.where(keys > 0, find_places(self.keys, keys), -1)
 
@@ -92,20 +96,75 @@ def _combine(hashes: Iterable[int]) -> int:
     return key
 
 
+def _list_whole_keys(texts: Iterable[str], language: Language) -> np.ndarray:
+    if language.endings:
+        texts = map(language.to_singular, texts)
+    return np.array([_combine(read_hashes(text)) for text in texts], dtype=np.uint64)
+
+
 def _list_keys(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH) -> tuple[np.ndarray, np.ndarray]:
-    """List the keys of names that have words, and their rows."""
-    texts = (text for chunk in read_chunks(names) for text in chunk)
-    shown = show_progress(texts, total=len(names), description="Reading the writing of names", unit="names")
-    read = map(read_hashes, map(language.to_singular, shown) if language.endings else shown)
-    keys = np.fromiter(map(_combine, read), dtype=np.uint64, count=len(names))
+    """List the keys of names that have words, and their rows. Millions of names have few parts between spaces, which
+    are read once. Only where two parts depend on one another, the name is read as a whole."""
+    parts, numbers = number_parts(names)
+    texts = chain.from_iterable(read_chunks(parts))
+    shown = show_progress(texts, total=len(parts), description="Reading the writing of names", unit="words")
+    read = map(_read_part, map(language.to_singular, shown) if language.endings else shown)
+    of_parts = np.fromiter(read, dtype=_PART_READ, count=len(parts))
+    keys, is_whole = np.empty(len(names), dtype=np.uint64), np.empty(len(names), dtype=bool)
+    for start, block in zip(range(0, len(names), CHUNK), numbers.split(CHUNK), strict=True):
+        end = start + len(block)
+        keys[start:end], is_whole[start:end] = _join_parts(of_parts, block)
+    whole = np.flatnonzero(is_whole)
+    keys[whole] = _list_whole_keys(chain.from_iterable(read_chunks(names.gather(whole))), language)
     return keys[keys > 0], rows[keys > 0]
+
+
+def _read_part(part: str) -> tuple[int, int, int, int, bool]:
+    hashes: Sequence[int] = ()
+    before, first, behind, depends = "", part, "", False
+    if part.isascii() and part.isalpha():
+        hashes = _hash_plain(part, "")
+    else:
+        pieces = PART.split(part)
+        hashes, before, first, behind = _hash_pieces(pieces), pieces[0], "".join(pieces[1:2]), pieces[-1]
+        # White space of other kinds may be looked at from the part before or behind.
+        depends = part.split() != [part]
+    if len(first) <= 2 or not first.isascii():
+        # Numerals depend on the word before. Behind a word that has no hash, no punctuation counts.
+        own = _hash_plain(first, "")
+        depends |= first.isalnum() and (not own or own != _hash_plain(first, "type"))
+    of_before, of_behind = ((_hash_gap(gap) or _WEAK) if gap else 0 for gap in (before, behind))
+    return _combine(hashes), len(hashes), of_before, of_behind, depends
+
+
+def _join_parts(of_parts: np.ndarray, numbers: TokenLists) -> tuple[np.ndarray, np.ndarray]:
+    """Make the keys of names from those of their parts, and tell which names have to be read as a whole."""
+    parts, firsts, lasts = of_parts[numbers.ids], numbers.offsets[:-1], numbers.offsets[1:] - 1
+    before, behind, has_none = parts["before"].copy(), parts["behind"].copy(), parts["n"] == 0
+    # Punctuation at the ends of a name does not count.
+    before[firsts] = behind[lasts] = 0
+    depends = parts["depends"]
+    depends[lasts] |= has_none[lasts]
+    # Between two parts it is one, of both.
+    depends[1:] |= np.minimum(behind[:-1], 2) * np.minimum(before[1:], 2) > 1
+    # A part without words has the same before and behind.
+    behind[has_none] = 0
+    gaps = [np.where(gap > _WEAK, gap, np.uint64(0)) for gap in (before, behind)]
+    values = np.stack([gaps[0], parts["key"], gaps[1]], axis=1).ravel()
+    ends = np.cumsum(np.stack([gaps[0] > 0, parts["n"], gaps[1] > 0], axis=1))
+    offsets = numbers.offsets * 3
+    n_after = np.repeat(ends[offsets[1:] - 1], np.diff(offsets)) - ends
+    powers = np.cumprod(np.append(np.uint64(1), np.full(n_after.max(initial=0), MULTIPLIER)))
+    keys = sum_lists((values * powers[n_after]).view(np.int64), offsets).view(np.uint64)
+    return keys, sum_lists(depends, numbers.offsets) > 0
 
 
 def arrange_by_key(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Make the arrays of a table from keys of names, and the names' rows."""
-    distinct, entries = np.unique(keys, return_inverse=True)
-    offsets = count_offsets(entries, len(distinct))
-    return distinct, offsets.astype(np.uint32), rows[np.lexsort((rows, entries))].astype(np.uint32)
+    order = np.lexsort((rows, keys))
+    keys = keys[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] - np.uint64(1)))
+    return keys[starts], np.append(starts, len(keys)).astype(np.uint32), rows[order].astype(np.uint32)
 
 
 def read_hashes(text: str) -> list[int]:
@@ -116,7 +175,10 @@ def read_hashes(text: str) -> list[int]:
     if text.isascii() and text.replace(" ", "").isalpha():
         words = text.split()
         return [part for before, word in zip(["", *words], words, strict=False) for part in _hash_plain(word, before)]
-    pieces = PART.split(text)
+    return _hash_pieces(PART.split(text))
+
+
+def _hash_pieces(pieces: list[str]) -> list[int]:
     hashes: list[int] = []
     before = ""
     for gap, word in zip(pieces[::2], pieces[1::2], strict=False):

@@ -1,0 +1,66 @@
+"""The table of names against a loop over them."""
+
+import numpy as np
+import polars as pl
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from spacy_sapbert.lexicon.languages import get_language
+from spacy_sapbert.lexicon.names import NameTable, arrange_by_key, read_hashes
+
+# Words, punctuation and signs at the ends of parts or between them, numerals, white space, and letters without a hash.
+PARTS = (
+    "Fever fevers type Type, I ii v V, x (I) -i a + - +- & / , (a) (b a) a, [a],b a/b a-b a- -a a' 'a -5 5- A- (-) <5 "
+    "4'-x a's TNF-α É e\u0301 Ⅴ ʼ ʼ,a ™ _ _a a_ \u200ba a\u2060, 角 a\tb a- A-\nBB \n dolores náuseas, 1 I-a"
+).split(" ")
+NAMES = st.lists(st.lists(st.sampled_from(PARTS) | st.text(max_size=3), max_size=5).map(" ".join), max_size=9)
+ENDS = [
+    "a &",
+    "a",
+    "& a",
+    "a & b",
+    "a / b",
+    "a, (b",
+    "a ,(b",
+    "a,(b)",
+    "a - b",
+    "a b -",
+    "(a b",
+    "a b)",
+    "ʼ, a",
+    "- &",
+    "a ʼ,b",
+]
+NUMERALS = ["type i", "type 1", "type I, a", "type, I", "i", "type Ⅴ", "type 5", "a i", "factor\tv", "factor 5"]
+LINES = ["A- \nBB", "A-\nBB", "A- BB", "a\n \nb", "a\n\nb", "a b", "a  b", "a \nb", " a", "a\u00a0b", "", " "]
+
+
+@example(ENDS, "ENG")
+@example(NUMERALS, "ENG")
+@example(LINES, "ENG")
+@given(NAMES, st.sampled_from(["ENG", "SPA", ""]))
+def test_names_that_a_loop_reads_alike_share_an_entry(names, code):
+    language = get_language(code)
+    expected: dict[tuple[int, ...], list[int]] = {}
+    for row, name in enumerate(names):
+        if hashes := tuple(read_hashes(language.to_singular(name))):
+            expected.setdefault(hashes, []).append(row)
+    table = NameTable.build(pl.Series(names, dtype=pl.String()), language)
+    assert sorted(table.rows_of(entry).tolist() for entry in range(len(table.keys))) == sorted(expected.values())
+    entries = table.find_whole(names).tolist()
+    assert [row for row, entry in enumerate(entries) if entry < 0 or row not in table.rows_of(entry)] == sorted(
+        set(range(len(names))).difference(*expected.values())
+    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 3) | st.just(2**64 - 1), st.integers(0, 2**32 - 1))))
+def test_rows_are_arranged_by_key(pairs):
+    expected: dict[int, list[int]] = {}
+    for key, row in sorted(pairs):
+        expected.setdefault(key, []).append(row)
+    keys, offsets, rows = arrange_by_key(
+        np.array([key for key, _ in pairs], dtype=np.uint64), np.array([row for _, row in pairs])
+    )
+    assert keys.tolist() == [*expected]
+    assert [of.tolist() for of in np.split(rows, offsets[1:-1])] == [*expected.values()] or not pairs
+    assert offsets[-1] == len(pairs) and keys.dtype == np.uint64
