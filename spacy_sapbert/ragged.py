@@ -141,6 +141,12 @@ class TokenLists(Sequence[np.ndarray]):
         """Return how many token ids each string has."""
         return np.diff(self.offsets)
 
+    @property
+    def places(self) -> np.ndarray:
+        """Return the place of each token id in its string."""
+        places: np.ndarray = np.arange(len(self.ids)) - np.repeat(self.offsets[:-1], self.lengths)
+        return places
+
     def take(self, rows: np.ndarray) -> TokenLists:
         """Copy the token ids of some strings."""
         places, offsets = take_lists(self.offsets, rows)
@@ -159,8 +165,7 @@ class TokenLists(Sequence[np.ndarray]):
 
     def cut(self, length: int) -> TokenLists:
         """Keep the first token ids of each string."""
-        places = np.arange(len(self.ids)) - self.offsets[list_owners(self.offsets)]
-        return TokenLists(self.ids[places < length], make_offsets(np.minimum(self.lengths, length)))
+        return TokenLists(self.ids[self.places < length], make_offsets(np.minimum(self.lengths, length)))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -45,6 +45,7 @@ def test_token_lists_are_lists_of_numbers(lists, size, data):
     assert [ids.tolist() for ids in tokens] == lists
     assert [tokens[-number].tolist() for number in range(1, len(lists) + 1)] == lists[::-1]
     assert [ids.tolist() for ids in ragged.TokenLists.join(tokens.split(size))] == lists
+    assert tokens.places.tolist() == flatten(range(len(of_list)) for of_list in lists)
     assert [ids.tolist() for ids in tokens.cut(size)] == [of_list[:size] for of_list in lists]
     numbers = data.draw(
         st.lists(st.lists(st.integers(0, len(lists) - 1), max_size=3), max_size=4) if lists else st.just([])

@@ -10,15 +10,15 @@ import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from thinc.api import NumpyOps
 
 from ..files import fill_folder, hash_file, save_array
 from ..progress import show_progress
-from ..ragged import TokenLists, count_offsets
+from ..ragged import TokenLists, count_offsets, sum_lists
 
 if TYPE_CHECKING:
     import polars as pl
@@ -108,29 +108,32 @@ def make_row_table(row_of_name: np.ndarray, n_rows: int) -> tuple[np.ndarray, np
 
 
 def hash_tokens(tokens: TokenLists) -> np.ndarray:
-    """Hash token sequences."""
-    data, size = memoryview(tokens.ids.astype("<i4", copy=False).tobytes()), KEY_DTYPE.itemsize
-    keys, start = bytearray(), 0
-    for end in (tokens.offsets[1:] * 4).tolist():
-        keys += blake2b(data[start:end], digest_size=size).digest()
-        start = end
-    return np.frombuffer(bytes(keys), dtype=KEY_DTYPE)
+    """Hash token sequences: the sum of the hashes of each token with its place."""
+    hash_numbers, halves = NumpyOps().hash, np.empty((len(tokens), 2), dtype=np.int64)
+    for start, block in zip(range(0, len(tokens), CHUNK), tokens.split(CHUNK), strict=True):
+        placed = (block.places << 32 | block.ids).astype(np.uint64)
+        for seed, half in enumerate(halves[start : start + CHUNK].T):
+            # The last two of its four numbers are equal.
+            hashes = np.ascontiguousarray(hash_numbers(placed, seed)[:, :2]).view(np.int64)
+            half[:] = sum_lists(hashes[:, 0], block.offsets)
+    return halves.view(KEY_DTYPE)[:, 0]
 
 
 def group_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Group equal keys. Groups are in the order of their first keys."""
     halves = np.ascontiguousarray(keys).view(np.uint64).reshape(-1, 2)
-    order = np.lexsort((halves[:, 1], halves[:, 0]))
-    halves = halves[order]
-    is_new = np.ones(len(keys), dtype=bool)
-    is_new[1:] = (halves[1:] != halves[:-1]).any(axis=1)
+    order = np.argsort(halves[:, 0], kind="stable")
+    is_other = halves[order[1:]] != halves[order[:-1]]
+    # Hardly ever do keys share the first half only, so sorting by both is rarely needed.
+    if (is_other[:, 1] & ~is_other[:, 0]).any():
+        order = np.lexsort((halves[:, 1], halves[:, 0]))
+        is_other = halves[order[1:]] != halves[order[:-1]]
+    starts = np.flatnonzero(np.append(len(keys) > 0, is_other.any(axis=1)))
     # The sort is stable, so that the first of equal keys is the first one there is.
-    first = order[is_new]
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    group = np.empty(len(keys), dtype=np.int64)
-    group[order] = rank[np.cumsum(is_new) - 1]
-    return np.sort(first), group
+    first = np.empty(len(keys), dtype=np.int64)
+    first[order] = np.repeat(order[starts], np.diff(starts, append=len(keys)))
+    is_first = first == np.arange(len(keys))
+    return np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[first]
 
 
 def find_keys(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -251,7 +254,9 @@ def alter_names(
     for turn, name in enumerate(names.gather(rows).to_list()):
         altered[alterations[turn % len(alterations)](name, rng).strip()] = None
     found = pl.Series(list(altered), dtype=pl.String)
-    found = found.filter((found != "") & ~found.is_in(names.cast(pl.String).implode()))
+    # Not whether they are in `names`, of which polars would make a set.
+    equal = names.cast(pl.String).filter(names.cast(pl.String).is_in(found.implode()))
+    found = found.filter((found != "") & ~found.is_in(equal.implode()))
     drawn: list[str] = found.head(n).to_list()
     return drawn
 

@@ -10,7 +10,8 @@ from injection import flip_bits
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.index import Index
-from spacy_sapbert.retrieval.encoding import KEY_DTYPE, find_keys
+from spacy_sapbert.ragged import TokenLists
+from spacy_sapbert.retrieval.encoding import KEY_DTYPE, find_keys, group_keys, hash_tokens
 from spacy_sapbert.retrieval.retriever import Retriever
 
 CHUNK = 7
@@ -175,3 +176,16 @@ def test_keys_are_found_where_they_are(keys, wanted):
     keys, wanted = (np.array([key[:1] * 8 + key.ljust(8) for key in some], dtype=KEY_DTYPE) for some in (keys, wanted))
     places = {key: place for place, key in enumerate(keys.tolist())}
     assert find_keys(keys, wanted).tolist() == [places.get(key, -1) for key in wanted.tolist()]
+
+
+@settings(max_examples=50)
+@given(st.lists(st.lists(st.integers(0, 2), max_size=4)), st.lists(st.binary(min_size=1, max_size=2)))
+def test_lists_with_the_same_tokens_share_a_key_and_are_grouped_in_their_order(lists, halves):
+    keys = hash_tokens(TokenLists.make(lists))
+    assert hash_tokens(TokenLists.make(lists[::-1])).tolist() == keys.tolist()[::-1]
+    halves = [half[:1] * 8 + half.ljust(8) for half in halves]
+    for found, things in ((keys, map(tuple, lists)), (np.array(halves, dtype=KEY_DTYPE), halves)):
+        numbers: dict[object, int] = {}
+        groups = [numbers.setdefault(thing, len(numbers)) for thing in things]
+        first, group = group_keys(found)
+        assert (group.tolist(), first.tolist()) == (groups, [groups.index(number) for number in numbers.values()])
