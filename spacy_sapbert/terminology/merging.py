@@ -12,7 +12,7 @@ import polars as pl
 from ..errors import NO_LIST
 from .builder import count_dangling
 from .codes import Key, equal_prefix, is_cui, make_key
-from .names import add_lists, unite_names, unite_retired
+from .names import find_rows, list_values, unite_names, unite_retired
 from .readers.lines import MAX_EXAMPLES
 from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Concept, Terminology
 
@@ -50,7 +50,8 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
         pl.first("canonical_name"), pl.col("definition").drop_nulls().first()
     )
     for rows in (_explode(concepts, "types"), _list_codes(concepts, own), parents.filter(~is_own_parent)):
-        merged = add_lists(merged, rows, on="id")
+        placed = rows.select(pl.Series("concept", find_rows(rows["id"], merged["id"])), pl.exclude("id"))
+        merged = merged.with_columns(list_values(placed, merged.height))
     merged = merged.select(CONCEPT_SCHEMA.names())
     merged_names = _merge_names(names, merged["id"])
     report = {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import polars as pl
 
 from ..text import normalize_name
 from .codes import LESSER_SCOPES
+from .storage import make_lists
 from .table import NAME_KEY, SOURCE_SEPARATOR
 
 # Only texts with such a character or two spaces in a row can change: below U+0300, all others are in normal form C.
@@ -33,11 +35,34 @@ def sort_distinct(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.sort(rows.columns).filter(pl.any_horizontal(pl.all().ne_missing(pl.all().shift())))
 
 
-def add_lists(concepts: pl.DataFrame, values: pl.DataFrame, *, on: str) -> pl.DataFrame:
-    """Add a column to concepts: the list of the distinct values of each one, in the order of the rows."""
-    lists = values.group_by(on, maintain_order=True).agg(pl.exclude(on).unique(maintain_order=True))
-    joined = concepts.join(lists, on=on, how="left", maintain_order="left")
-    return joined.with_columns(pl.col(lists.columns[1]).fill_null([]))
+def find_rows(wanted: pl.Series, ids: pl.Series) -> np.ndarray:
+    """Look up the rows of ids among distinct ids: int64, or -1 if an id is missing."""
+    known = pl.DataFrame({"id": ids, "row": np.arange(len(ids), dtype=np.int64)})
+    found = pl.DataFrame({"id": wanted}).join(known, on="id", how="left", maintain_order="left")
+    return found["row"].fill_null(-1).to_numpy()
+
+
+def find_repeated(rows: pl.DataFrame) -> pl.Series:
+    """Mark all rows that equal another one. By chance, others may be marked too: their hashes are compared, which is
+    much faster."""
+    hashes = rows.select(pl.struct(pl.all()).hash()).to_series()
+    ordered = np.sort(hashes.to_numpy())
+    return hashes.is_in(pl.Series(ordered[1:][ordered[1:] == ordered[:-1]]).implode())
+
+
+def keep_first(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Keep the first of rows with the same key, in their order."""
+    is_repeated = find_repeated(rows.select(key))
+    repeated = rows.select(key).with_row_index("row").filter(is_repeated)
+    return rows.filter((~is_repeated).scatter(repeated.unique(key, keep="first")["row"], True))
+
+
+def list_values(values: pl.DataFrame, n_concepts: int) -> pl.Series:
+    """List the distinct values of each concept, in the order of the rows: `concept`, a row, and the value."""
+    values = keep_first(values.sort("concept", maintain_order=True), values.columns)
+    return make_lists(
+        values.drop("concept").to_series(), np.bincount(values["concept"].to_numpy(), minlength=n_concepts)
+    )
 
 
 def unite_retired(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
@@ -58,7 +83,7 @@ def unite_names(names: pl.DataFrame, key: Sequence[str] = NAME_KEY) -> pl.DataFr
     the rows, each once and without empty ones. A name that all its rows give the same source keeps this source as it
     is. A name is preferred if any of its rows is, and has the first term type that is not a lesser scope, if there is
     one. All other columns are those of the first row."""
-    is_repeated = names.select(key).is_duplicated()
+    is_repeated = find_repeated(names.select(key))
     if not is_repeated.any():
         return names
     # Of the table, only what changes is copied.

@@ -17,8 +17,9 @@ from spacy_sapbert.progress import show_phase
 from spacy_sapbert.settings import OnMalformed
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.licences import list_sources
+from spacy_sapbert.terminology.names import find_rows
 from spacy_sapbert.terminology.readers.lines import verify
-from spacy_sapbert.terminology.readers.rrf import find_rows, keep_sources, read_sources
+from spacy_sapbert.terminology.readers.rrf import keep_sources, read_sources
 from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder, follow_merges, list_retired, remap
 
 from .folders import DataFolder, number_used

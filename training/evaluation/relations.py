@@ -19,7 +19,7 @@ from pydantic import Field
 from spacy_sapbert.encoder.transformer import forward, resolve_device
 from spacy_sapbert.progress import show_progress
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.readers.rrf import find_rows
+from spacy_sapbert.terminology.names import find_rows
 
 from ..data.accuracy import Figure
 from ..data.tokens import tokenise

@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,20 @@ from pydantic import Field
 
 from ...errors import CUT_SHORT
 from ...progress import say
+from ...ragged import count_offsets, list_owners, take_lists
 from ...settings import OnMalformed, Settings, Strings, Suppressed, TradenameDirection, Tradenames
 from ...text import NIL
 from ..builder import NOT_IN_ID
 from ..licences import STRICTEST, Source
-from ..names import add_lists, list_distinct_names, normalize_names, unite_names
+from ..names import (
+    find_repeated,
+    find_rows,
+    keep_first,
+    list_values,
+    normalize_names,
+    sort_distinct,
+    unite_names,
+)
 from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, Terminology
 from .lines import make_factory, takes_settings, verify
 from .rrf_lines import GIVES, RXNORM, RrfFolder, follow_merges, list_retired, remap
@@ -124,34 +134,38 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
     merged = follow_merges(retired) if settings.remap_retired else {}
     sources = _add_levels(sources, counts.labels)
     is_kept = keep_sources(settings.sources, settings.max_restriction_level, sources)
-    types = remap(folder.table("MRSTY", ("CUI", "TUI", "STY")), ("CUI",), merged)
+    number = partial(_number, ids=counts.ids, merged=merged)
+    types = number(folder.table("MRSTY", ("CUI", "TUI", "STY")), "CUI")
     atoms = _keep_semantic_types(atoms, types, settings.semantic_types, folder, counts)
-    ids, atoms = _number_concepts(atoms.with_columns(pl.col("source").replace(NO_SOURCE, "")))
+    rows, atoms = _number_kept(atoms, len(counts.ids))
+    ids = counts.ids.filter(pl.Series(rows[:-1] >= 0))
     names = unite_names(atoms.select(NAME_SCHEMA.names()))
-    relations = _read_relations(folder, merged, is_kept, settings.suppressed, counts.owners)
+    relations = number(_read_relations(folder, is_kept, settings.suppressed, counts.owners), "CUI1", "CUI2")
+    pairs = _find_pairs(relations, rows)
     given: dict[str, int] = {}
     if settings.tradenames != "off":
-        names, given = _add_tradenames(names, relations, ids, settings.tradenames, settings.tradename_direction)
-    definitions = _read_definitions(folder, merged, is_kept, sources, settings)
-    best = _place(definitions, ids, "definition", "SAB").unique("concept", keep="first", maintain_order=True)
-    codes = atoms.filter(~pl.col("code").is_in(["", NO_CODE]))
+        links = _link(pairs.filter(IS_TRADENAME), settings.tradenames, settings.tradename_direction)
+        names, given = _add_tradenames(names, links, len(ids))
+    definitions = number(_read_definitions(folder, is_kept, sources, settings), "CUI")
+    best = _place(definitions, rows, "definition", "SAB").unique("concept", keep="first", maintain_order=True)
+    codes = atoms.select("concept", "source", "code").filter(~pl.col("code").is_in(["", NO_CODE]))
     columns = {
-        "types": [_place(types.filter(pl.col("TUI") != "").rename({"TUI": "types"}), ids, "types")],
+        "types": [_place(types.filter(pl.col("TUI") != "").rename({"TUI": "types"}), rows, "types")],
         "definition": [best.drop("SAB")],
         "codes": [codes.select("concept", codes=pl.concat_str("source", "code", separator=":"))],
-        "parents": [_find_parents(relations, ids)],
+        "parents": [_find_parents(pairs, ids)],
     }
-    for name, table in _read_xrefs(folder, merged).items() if settings.xrefs else ():
-        columns.setdefault(name, []).append(_place(table, ids, name))
+    for name, table in _read_xrefs(folder).items() if settings.xrefs else ():
+        columns.setdefault(name, []).append(_place(number(table, "CUI"), rows, name))
     concepts = _make_concepts(ids, atoms, {name: pl.concat(tables) for name, tables in columns.items()})
     used = {*atoms["source"].unique(), *best["SAB"].unique(), *relations["SAB"].unique()} - {""}
-    about = {"MRREL": relations[["CUI1", "CUI2"]], "MRSTY": types[["CUI"]], "MRDEF": definitions[["CUI"]]}
-    about = {folder.place(name).name: table for name, table in about.items()}
+    about = {"MRREL": relations, "MRSTY": types, "MRDEF": definitions}
+    about = {folder.place(name).name: table.select("^CUI.?$") for name, table in about.items()}
     report = {
         **_read_version(folder),
         "settings": settings.to_dict(),
         "kept": {"concepts": concepts.height, "names": names.height, "atoms": atoms.height},
-        "unknown_concepts": _count_unknown(about, counts.ids, folder.place("MRCONSO").name),
+        "unknown_concepts": _count_unknown(about, folder.place("MRCONSO").name),
         "retired_concepts": len(merged),
         "tradenames": given,
         "semantic_types": dict(types.select("TUI", "STY").unique().sort("TUI").iter_rows()),
@@ -217,7 +231,7 @@ def _read_version(folder: RrfFolder) -> dict[str, str]:
 class AtomCounts:
     """Counts of the atoms of MRCONSO."""
 
-    ids: pl.Series  # all concepts of the release
+    ids: pl.Series  # all concepts of the release, sorted
     labels: pl.DataFrame  # SAB, LAT, TTY, SRL and `rows`, the number of atoms
     normalized: int  # atoms whose names were changed by normalizing them
     dropped: Counter[str]  # by reason
@@ -233,10 +247,11 @@ def read_atoms(
     folder: RrfFolder, settings: RrfSettings, sources: Mapping[str, Source]
 ) -> tuple[pl.DataFrame, AtomCounts]:
     """Read the atoms of MRCONSO, keep those that pass the filters, and count all of them. The kept ones have the
-    columns CUI, name, language, source, term_type, preferred, code and rank (0 for the best canonical name). A file
-    without rows, settings with values that do not occur (probably misspelt) and an empty result are refused."""
-    kept, ids, labels, owners = [], [], [], []
-    normalized = 0
+    columns concept (a row of `ids`), name, language, source, term_type, preferred, code and rank (0 for the best
+    canonical name), and are sorted by concept, those of one in their order. A file without rows, settings with values
+    that do not occur (probably misspelt) and an empty result are refused."""
+    kept, runs, labels, owners = [], [], [], []
+    n_runs = normalized = 0
     dropped: Counter[str] = Counter()
     conditions = _make_conditions(settings)
     columns = (*ATOM_COLUMNS, "AUI") if folder.prefix == RXNORM else ATOM_COLUMNS
@@ -245,9 +260,10 @@ def read_atoms(
         if folder.prefix == RXNORM:
             owners.append(block.select("AUI", "CUI"))
             block = _fill_flags(block, sources)
-        block, own_ids = _with_good_ids(block, folder)
+        block, own_ids = _number_runs(block, n_runs, folder)
         dropped["bad_id"] += n - block.height
-        ids.append(own_ids)
+        runs.append(own_ids)
+        n_runs += len(own_ids)
         labels.append(block.group_by(*LABELS, "SRL").len("rows"))
         block = _keep(block, conditions, dropped)
         n = block.height
@@ -256,13 +272,16 @@ def read_atoms(
         normalized += n_changed
         dropped["empty_name"] += n - block.height
     of_atoms = pl.concat(owners) if owners else None
-    counts = AtomCounts(pl.concat(ids).unique(), pl.concat(labels), normalized, dropped, of_atoms)
+    ids, concepts = _number_distinct(pl.concat(runs))
+    counts = AtomCounts(ids, pl.concat(labels), normalized, dropped, of_atoms)
     if not folder.read[folder.place("MRCONSO").name]:
         raise ValueError(CUT_SHORT.format(file=folder.place("MRCONSO"), found="is empty"))
     wanted = {"LAT": settings.languages, "SAB": settings.sources, "TTY": settings.term_types}
     for column, values in wanted.items():
         _check_values(folder, "MRCONSO", column, values, list(counts.by(column)))
-    return _check_any(folder, counts, pl.concat(kept)), counts
+    atoms = _check_any(folder, counts, pl.concat(kept))
+    atoms = atoms.with_columns(pl.Series("concept", concepts[atoms["concept"].to_numpy()], dtype=pl.UInt32()))
+    return atoms if atoms["concept"].is_sorted() else atoms.sort("concept", maintain_order=True), counts
 
 
 def _fill_flags(block: pl.DataFrame, sources: Mapping[str, Source]) -> pl.DataFrame:
@@ -281,8 +300,8 @@ def _keep_semantic_types(
         return atoms
     known = types["TUI"].value_counts(sort=True)["TUI"].to_list()
     _check_values(folder, "MRSTY", "semantic type", wanted, known)
-    allowed = types.filter(pl.col("TUI").is_in(sorted(wanted))).select("CUI").unique()
-    left = atoms.join(allowed, on="CUI", how="semi", maintain_order="left")
+    allowed = types.filter(pl.col("TUI").is_in(sorted(wanted)))["CUI"].unique()
+    left = atoms.filter(pl.col("concept").cast(pl.Int64()).is_in(allowed.implode()))
     counts.dropped["semantic_type"] = atoms.height - left.height
     return _check_any(folder, counts, left)
 
@@ -315,20 +334,32 @@ def _keep(block: pl.DataFrame, conditions: dict[str, pl.Expr], dropped: Counter[
     return block.filter(pl.Series(kept))
 
 
-def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> tuple[pl.DataFrame, pl.Series]:
-    # A release is nearly sorted by concept: most repeated ids follow each other.
-    ids = block["CUI"].filter((block["CUI"] != block["CUI"].shift()).fill_null(True)).unique()
+def _number_runs(block: pl.DataFrame, first: int, folder: RrfFolder) -> tuple[pl.DataFrame, pl.Series]:
+    """Number the runs of rows about one concept in the column `concept`, and list the id of each run. Rows with an
+    invalid id go."""
+    # A release is nearly sorted by concept: a look at each run is much faster than one at each row.
+    starts = block["CUI"].ne_missing(block["CUI"].shift())
+    ids = block["CUI"].filter(starts)
     is_bad = (ids == "") | (ids == NIL) | ids.str.contains(NOT_IN_ID.pattern)
     if not is_bad.any():
-        return block, ids
+        return block.with_columns(concept=starts.cum_sum().cast(pl.Int64()) + (first - 1)), ids
     bad = pl.col("CUI").is_in(ids.filter(is_bad).implode())
     if folder.errors == "raise":
-        first = block.filter(bad).row(0, named=True)
+        row = block.filter(bad).row(0, named=True)
         raise ValueError(
-            f"{folder.place('MRCONSO')} has an atom {first['STR']!r} of a concept with the id {first['CUI']!r}, which "
+            f"{folder.place('MRCONSO')} has an atom {row['STR']!r} of a concept with the id {row['CUI']!r}, which "
             f"is empty or {NIL}, or holds white space or a control character. Correct the line, or set errors = 'skip'."
         )
-    return block.filter(~bad), ids.filter(~is_bad)
+    return _number_runs(block.filter(~bad), first, folder)
+
+
+def _number_distinct(runs: pl.Series) -> tuple[pl.Series, np.ndarray]:
+    """List the distinct ids, sorted, and for each run the row of its id."""
+    if not runs.is_sorted():
+        ids = runs.unique().sort()
+        return ids, find_rows(runs, ids)
+    is_new = runs.ne_missing(runs.shift())
+    return runs.filter(is_new), is_new.cum_sum().cast(pl.Int64()).to_numpy() - 1
 
 
 def _as_atoms(block: pl.DataFrame, lower_case: bool) -> tuple[pl.DataFrame, int]:
@@ -342,10 +373,10 @@ def _as_atoms(block: pl.DataFrame, lower_case: bool) -> tuple[pl.DataFrame, int]
     faults = (pl.col("LAT") != "ENG", pl.col("SUPPRESS") != "N", *(~best for best in is_best.values()))
     rank = sum((fault.cast(pl.UInt8()) * 2**place for place, fault in enumerate(reversed(faults))), start=pl.lit(0))
     atoms = block.select(
-        "CUI",
+        "concept",
         name=name,
         language="LAT",
-        source="SAB",
+        source=pl.when(pl.col("SAB") == NO_SOURCE).then(pl.lit("")).otherwise("SAB"),
         term_type="TTY",
         preferred=pl.all_horizontal(is_best.values()),
         code="CODE",
@@ -377,11 +408,10 @@ def _check_any(folder: RrfFolder, counts: AtomCounts, atoms: pl.DataFrame) -> pl
 
 
 def _read_definitions(
-    folder: RrfFolder, merged: Mapping[str, str], is_kept: pl.Expr, sources: dict[str, Source], settings: RrfSettings
+    folder: RrfFolder, is_kept: pl.Expr, sources: dict[str, Source], settings: RrfSettings
 ) -> pl.DataFrame:
     """Read definitions from MRDEF: CUI, SAB and `definition`, with the best definition of a concept first."""
-    table = remap(folder.table("MRDEF", ("CUI", "SAB", "DEF", "SUPPRESS")), ("CUI",), merged)
-    table = table.with_columns(pl.col("DEF").str.strip_chars())
+    table = folder.table("MRDEF", ("CUI", "SAB", "DEF", "SUPPRESS")).with_columns(pl.col("DEF").str.strip_chars())
     table = table.filter(pl.col("SUPPRESS") == "N", pl.col("DEF") != "", is_kept)
     if (languages := settings.languages) is not None:
         foreign = [name for name, source in sources.items() if source.language not in ("", *languages)]
@@ -392,10 +422,10 @@ def _read_definitions(
     return table.select("CUI", "SAB", definition="DEF")
 
 
-def _read_xrefs(folder: RrfFolder, merged: Mapping[str, str]) -> dict[str, pl.DataFrame]:
+def _read_xrefs(folder: RrfFolder) -> dict[str, pl.DataFrame]:
     """Read from MRSAT the codes of sources without names, and canonical names, each with its CUI."""
     wanted = pl.col("ATN").is_in([XREF, CANONICAL_NAME])
-    table = remap(folder.table("MRSAT", ("CUI", "ATN", "SAB", "ATV")).filter(wanted), ("CUI",), merged)
+    table = folder.table("MRSAT", ("CUI", "ATN", "SAB", "ATV")).filter(wanted)
     code = pl.when(pl.col("SAB") == NO_SOURCE).then("ATV").otherwise(pl.concat_str("SAB", "ATV", separator=":"))
     names = table.filter(pl.col("ATN") == CANONICAL_NAME)
     return {
@@ -405,11 +435,7 @@ def _read_xrefs(folder: RrfFolder, merged: Mapping[str, str]) -> dict[str, pl.Da
 
 
 def _read_relations(
-    folder: RrfFolder,
-    merged: Mapping[str, str],
-    is_kept: pl.Expr,
-    suppressed: Suppressed,
-    owners: pl.DataFrame | None,
+    folder: RrfFolder, is_kept: pl.Expr, suppressed: Suppressed, owners: pl.DataFrame | None
 ) -> pl.DataFrame:
     """Read the rows of MRREL about parents and tradenames: CUI1, REL, CUI2, RELA and SAB. In RxNorm, relations that a
     source gives have atoms in place of concepts."""
@@ -431,48 +457,51 @@ def _read_relations(
         for cui, aui in (("CUI1", "AUI1"), ("CUI2", "AUI2")):
             owner = pl.col(aui).replace_strict(owners["AUI"], owners["CUI"], default="")
             relations = relations.with_columns(pl.when(pl.col(cui) == "").then(owner).otherwise(cui).alias(cui))
-    return remap(relations.select(columns[:5]), ("CUI1", "CUI2"), merged)
+    return relations.select(columns[:5])
 
 
-def _find_parents(relations: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    """Find the parents (id) of each `concept` (row) of the terminology. Concepts outside the terminology and concepts
-    that are their own parents are left out. Parents from rows that begin with the child come first, both kinds in the
-    order of the file."""
-    up = relations.filter(IS_PARENT).select(child="CUI1", parents="CUI2")
-    down = relations.filter(IS_CHILD).select(child="CUI2", parents="CUI1")
-    pairs = pl.concat([up, down]).unique(maintain_order=True)
-    known = _find_pairs(pairs, "child", "parents", ids).sort("concept", maintain_order=True)
-    return known.select(pl.col("concept").cast(pl.UInt32()), "parents")
+def _number(table: pl.DataFrame, *columns: str, ids: pl.Series, merged: Mapping[str, str]) -> pl.DataFrame:
+    """Replace ids by their rows in `ids`, -1 for those that are not there. Retired concepts become those that they were
+    merged into."""
+    table = remap(table, columns, merged)
+    # At once, because the look-up takes long to prepare.
+    rows = find_rows(pl.concat(table[columns]), ids).reshape(len(columns), -1)
+    return table.with_columns(map(pl.Series, columns, rows))
 
 
-def _find_pairs(pairs: pl.DataFrame, one: str, other: str, ids: pl.Series) -> pl.DataFrame:
-    """Add the rows `concept` and `partner` of two columns of ids, and keep pairs of different, known concepts."""
-    rows = {"concept": find_rows(pairs[one], ids), "partner": find_rows(pairs[other], ids)}
-    concept, partner = pl.col("concept"), pl.col("partner")
-    return pairs.with_columns(pl.DataFrame(rows)).filter(concept >= 0, partner >= 0, concept != partner)
+def _number_kept(atoms: pl.DataFrame, n_concepts: int) -> tuple[np.ndarray, pl.DataFrame]:
+    """Number the concepts that have atoms, and put these numbers into the column `concept`. Of each concept of the
+    release list the number, -1 if it has none; and behind them -1 for others."""
+    is_kept = np.bincount(atoms["concept"].to_numpy(), minlength=n_concepts) > 0
+    rows = np.append(np.where(is_kept, np.cumsum(is_kept) - 1, -1), -1)
+    return rows, atoms.with_columns(pl.Series("concept", rows[atoms["concept"].to_numpy()], dtype=pl.UInt32()))
 
 
-def _add_tradenames(
-    names: pl.DataFrame, relations: pl.DataFrame, ids: pl.Series, mode: Tradenames, direction: TradenameDirection
-) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Give brands and their generic concepts each other's names. Given names are not passed on. The names are distinct
-    and sorted by concept. Links, concepts and names are counted."""
-    links = _link(relations, ids, mode, direction)
-    given = links.join(names, left_on="partner", right_on="concept", how="inner", maintain_order="left")
-    # A preferred name of the partner is not a preferred name of this concept.
-    given = given.with_columns(preferred=pl.lit(False)).select(names.columns)
-    receivers = links.select("concept").unique()
-    touched = names.join(receivers, on="concept", how="semi", maintain_order="left")
-    others = names.join(receivers, on="concept", how="anti", maintain_order="left")
-    enlarged = pl.concat([touched, given]).unique(NAME_KEY, keep="first", maintain_order=True)
-    counts = {"links": links.height, "concepts": receivers.height, "names": enlarged.height - touched.height}
-    return pl.concat([others, enlarged]).sort("concept", maintain_order=True), counts
+def _place(table: pl.DataFrame, rows: np.ndarray, *columns: str) -> pl.DataFrame:
+    placed = table.select(pl.Series("concept", rows[table["CUI"].to_numpy()]), *columns).filter(pl.col("concept") >= 0)
+    return placed.cast({"concept": pl.UInt32()})
 
 
-def _link(relations: pl.DataFrame, ids: pl.Series, mode: Tradenames, direction: TradenameDirection) -> pl.DataFrame:
-    """Make a table of each `concept` (row) that is given names and the `partner` (row) that they come from."""
-    rows = _find_pairs(relations.filter(IS_TRADENAME), "CUI1", "CUI2", ids)
-    rows = rows.select("concept", "partner", is_generic=pl.col("RELA") == TRADENAME_OF)
+def _find_pairs(relations: pl.DataFrame, rows: np.ndarray) -> pl.DataFrame:
+    """List the relations between different concepts of the terminology, in the columns `concept` and `partner`."""
+    concept, partner = (pl.Series(rows[relations[column].to_numpy()]) for column in ("CUI1", "CUI2"))
+    is_kept = (concept >= 0) & (partner >= 0) & (concept != partner)
+    pairs = relations.select("REL", "RELA", concept=concept, partner=partner).filter(is_kept)
+    return pairs.cast({"concept": pl.UInt32(), "partner": pl.UInt32()})
+
+
+def _find_parents(pairs: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """List the parents of concepts. Those from rows that begin with the child come first, both kinds in the order of
+    the file."""
+    up = pairs.filter(IS_PARENT).select("concept", parent="partner")
+    down = pairs.filter(IS_CHILD).select(concept="partner", parent="concept")
+    both = pl.concat([up, down])
+    return both.select("concept", ids.gather(both["parent"]).alias("parents"))
+
+
+def _link(pairs: pl.DataFrame, mode: Tradenames, direction: TradenameDirection) -> pl.DataFrame:
+    """Make a table of each `concept` that is given names and the `partner` that they come from."""
+    rows = pairs.select("concept", "partner", is_generic=pl.col("RELA") == TRADENAME_OF)
     if mode == "union":
         # A release has each relation in both directions; a part of a release may have only one.
         turned = rows.select(concept="partner", partner="concept", is_generic=~pl.col("is_generic"))
@@ -481,58 +510,43 @@ def _link(relations: pl.DataFrame, ids: pl.Series, mode: Tradenames, direction: 
         rows = rows.filter(pl.col("is_generic") == (direction == "generic"))
     if mode == "last":
         rows = rows.unique("concept", keep="last", maintain_order=True)
-    return rows.select(pl.col("concept", "partner").cast(pl.UInt32())).unique().sort("concept", "partner")
+    return sort_distinct(rows.select("concept", "partner"))
 
 
-def _number_concepts(atoms: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
-    """List the ids of the terminology, and replace the column CUI by `concept`, the row. Atoms are sorted by it, those
-    of a concept in their order.
-    """
-    # A release is nearly sorted by concept, so one look-up for each run of equal ids is much faster.
-    runs = atoms["CUI"].rle().struct.unnest()
-    if runs["value"].is_sorted():
-        ids, rows = runs["value"].alias("id"), np.arange(runs.height)
-    else:
-        ids = runs["value"].unique().sort().alias("id")
-        rows = find_rows(runs["value"], ids)
-    concept = pl.Series("concept", np.repeat(rows, runs["len"].to_numpy()), dtype=pl.UInt32())
-    atoms = atoms.drop("CUI").with_columns(concept)
-    if not concept.is_sorted():
-        atoms = atoms.sort("concept", maintain_order=True)
-    return ids, atoms
-
-
-def find_rows(wanted: pl.Series, ids: pl.Series) -> np.ndarray:
-    """Look up the rows of ids among distinct ids: int64, or -1 if an id is missing."""
-    known = pl.DataFrame({"id": ids, "row": np.arange(len(ids), dtype=np.int64)})
-    found = pl.DataFrame({"id": wanted}).join(known, on="id", how="left", maintain_order="left")
-    return found["row"].fill_null(-1).to_numpy()
-
-
-def _place(table: pl.DataFrame, ids: pl.Series, *columns: str) -> pl.DataFrame:
-    placed = table.select(pl.Series("concept", find_rows(table["CUI"], ids)), *columns).filter(pl.col("concept") >= 0)
-    return placed.cast({"concept": pl.UInt32()})
+def _add_tradenames(names: pl.DataFrame, links: pl.DataFrame, n_concepts: int) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Give brands and their generic concepts each other's names. Given names are not passed on. The names are distinct
+    and sorted by concept. Links, concepts and names are counted."""
+    places, offsets = take_lists(count_offsets(names["concept"].to_numpy(), n_concepts), links["partner"].to_numpy())
+    receivers = links["concept"].unique()
+    # A preferred name of the partner is not a preferred name of this concept.
+    owners = links["concept"].gather(list_owners(offsets))
+    given = names[places].with_columns(owners.alias("concept"), preferred=pl.lit(False))
+    own = names.filter(pl.col("concept").is_in(receivers.implode()))
+    added = keep_first(pl.concat([own, given]), NAME_KEY)[own.height :]
+    counts = {"links": links.height, "concepts": len(receivers), "names": added.height}
+    return pl.concat([names, added]).sort("concept", maintain_order=True), counts
 
 
 def _make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.DataFrame]) -> pl.DataFrame:
     """Make the table of concepts: their ids, the names of the lowest rank, and other columns. These are tables of
     `concept` and the column, with several rows for a concept if the column has lists. Atoms are sorted by concept."""
     # The canonical name is the first one of the lowest rank.
-    best = pl.col("name").get(pl.col("rank").arg_min()).alias("canonical_name")
-    concepts = atoms.group_by("concept", maintain_order=True).agg(best)
-    concepts = concepts.with_columns(ids, definition=pl.lit(None, dtype=pl.String()))
+    n, starts = atoms.height, count_offsets(atoms["concept"].to_numpy(), len(ids))[:-1]
+    best = np.minimum.reduceat(atoms["rank"].to_numpy() * np.int64(n) + np.arange(n), starts) % n
+    made = {"id": ids, "canonical_name": atoms["name"].gather(best)}
+    made["definition"] = pl.repeat(None, len(ids), dtype=pl.String(), eager=True)
     for name, values in columns.items():
         if isinstance(CONCEPT_SCHEMA[name], pl.List):
-            concepts = add_lists(concepts, values, on="concept")
+            made[name] = list_values(values, len(ids))
         else:
             first = values.unique("concept", keep="first", maintain_order=True)
-            concepts = concepts.update(first, on="concept", maintain_order="left")
-    return concepts.select(CONCEPT_SCHEMA.names()).cast(CONCEPT_SCHEMA)
+            made[name] = made[name].scatter(first["concept"], first[name])
+    return pl.DataFrame({column: made[column] for column in CONCEPT_SCHEMA})
 
 
-def _count_unknown(tables: dict[str, pl.DataFrame], ids: pl.Series, atoms: str) -> dict[str, int]:
+def _count_unknown(tables: dict[str, pl.DataFrame], atoms: str) -> dict[str, int]:
     """Count the rows of each file about concepts that the file of atoms does not have, and warn if there are many."""
-    is_unknown = pl.any_horizontal(~pl.all().is_in(ids.implode()))
+    is_unknown = pl.any_horizontal(pl.all() < 0)
     counts: dict[str, int] = {file: table.select(is_unknown.sum()).item() for file, table in tables.items()}
     for file, n in counts.items():
         if n > UNKNOWN_SHARE * tables[file].height:
@@ -559,8 +573,9 @@ def _report_files(folder: RrfFolder, counts: AtomCounts, n_concepts: int) -> dic
 
 
 def _report_names(names: pl.DataFrame, atoms: pl.DataFrame, counts: AtomCounts) -> dict[str, Any]:
-    distinct = list_distinct_names(names)
-    shared = distinct.filter(pl.col("name").is_duplicated())
+    distinct = keep_first(names.select("concept", pl.col("name").str.to_lowercase()), ("concept", "name"))
+    shared = distinct.filter(find_repeated(distinct.select("name"))).filter(pl.col("name").is_duplicated())
+    long = atoms["name"].filter(atoms["name"].str.len_bytes() > LONG)
     per_concept = np.bincount(distinct["concept"].to_numpy())
     bins = dict(zip(BIN_LABELS, np.histogram(per_concept, BINS)[0].tolist(), strict=True))
     by_label = {}
@@ -570,7 +585,7 @@ def _report_names(names: pl.DataFrame, atoms: pl.DataFrame, counts: AtomCounts) 
         by_label[f"by_{label}"] = {value: {"rows": n, "kept": kept.get(value, 0)} for value, n in rows.items()}
     return {
         "normalized_names": counts.normalized,
-        "long_names": int((atoms["name"].str.len_chars() > LONG).sum()),
+        "long_names": int((long.str.len_chars() > LONG).sum()),
         **by_label,
         "names_per_concept": {**bins, "largest": int(per_concept.max(initial=0))},
         "homonyms": {"names": shared["name"].n_unique(), "concepts": shared["concept"].n_unique()},

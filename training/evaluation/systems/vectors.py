@@ -18,8 +18,8 @@ from spacy_sapbert.files import check_is_file, hash_file
 from spacy_sapbert.index import exact_search
 from spacy_sapbert.progress import show_phase, show_progress
 from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.names import find_rows
 from spacy_sapbert.terminology.readers.lines import unpacked
-from spacy_sapbert.terminology.readers.rrf import find_rows
 
 from ...methods.biosyn.sparse import pad
 from ..settings import System

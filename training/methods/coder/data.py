@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.readers.rrf import find_rows
+from spacy_sapbert.terminology.names import find_rows
 
 from ...data.protocols import make_plain
 from ...data.triples import hash_triples, read_triples
