@@ -6,9 +6,11 @@ import hashlib
 import io
 import re
 import warnings
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -46,6 +48,8 @@ GIVES |= {"MRSAB": "versions and licences of its sources"}
 _PART = re.compile(r"\.RRF(?P<part>\.(?!gz$)[a-z]{2})?(?P<packed>\.gz)?$")
 # Larger blocks cost more in fresh memory than they save in calls.
 BLOCK_SIZE = 8 << 20
+# Blocks that are read ahead.
+AHEAD = 3
 PIPE, NEWLINE = 0x7C, 0x0A
 
 
@@ -105,9 +109,9 @@ class RrfFolder:
         malformed = MalformedLog(parts[0], self.errors)
         lines = RrfLines(parts, len(header), malformed)
         is_empty = True
-        for block in lines.blocks():
+        for table in lines.parse(partial(_parse_block, header=header, columns=columns)):
             is_empty = False
-            yield _parse_block(block, header, columns)
+            yield table
         if is_empty and malformed.count:
             found = f"has no well-formed line ({malformed.count} malformed ones, the first is {malformed.examples[0]})"
             raise ValueError(CUT_SHORT.format(file=parts[0], found=found))
@@ -192,23 +196,26 @@ class RrfLines:
         self.repaired: Counter[str] = Counter()
         self.hashes: dict[str, str] = {}
 
-    def blocks(self) -> Iterator[bytes]:
-        """Iterate over blocks of good lines, about 8 MiB each. A thread reads ahead."""
-        blocks = self._checked()
-        with ThreadPoolExecutor(1) as reader:
-            ahead = reader.submit(next, blocks, None)
-            while (block := ahead.result()) is not None:
-                ahead = reader.submit(next, blocks, None)
-                if block:
-                    yield block
+    def parse(self, parse: Callable[[bytes], pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """Make tables of blocks of good lines, about 8 MiB each. Two threads check and parse ahead."""
 
-    def _checked(self) -> Iterator[bytes]:
-        for data in self._whole_lines():
-            if not self.rows and data.startswith(BOM):
-                self.repaired["byte order mark"] += 1
-                data = data[len(BOM) :]
-            yield data if is_clean(data, self.n_columns) else self._mend(data, self.rows + 1)
-            self.rows += data.count(b"\n")
+        def parse_clean(data: bytes) -> pl.DataFrame | None:
+            return parse(data) if is_clean(data, self.n_columns) and not data.startswith(BOM) else None
+
+        blocks = self._whole_lines()
+        with ThreadPoolExecutor(2) as threads:
+            waiting = deque((data, threads.submit(parse_clean, data)) for data in islice(blocks, AHEAD))
+            while waiting:
+                data, parsed = waiting.popleft()
+                waiting.extend((ahead, threads.submit(parse_clean, ahead)) for ahead in islice(blocks, 1))
+                if (table := parsed.result()) is not None:
+                    self.rows += table.height
+                    yield table
+                    continue
+                mended = self._mend(data, self.rows + 1)
+                self.rows += data.count(b"\n")
+                if mended:
+                    yield parse(mended)
 
     def _whole_lines(self) -> Iterator[bytes]:
         """Read blocks of whole lines. A line may continue in the next part of the file."""
@@ -233,6 +240,9 @@ class RrfLines:
     def _mend(self, data: bytes, first: int) -> bytes:
         """Repair lines, and log those that cannot be repaired with their numbers."""
         kept = []
+        if first == 1 and data.startswith(BOM):
+            self.repaired["byte order mark"] += 1
+            data = data.removeprefix(BOM)
         for number, line in enumerate(data.split(b"\n")[:-1], start=first):
             if line.endswith(b"\r"):
                 line = line[:-1]
@@ -265,15 +275,13 @@ def is_clean(data: bytes, n_columns: int) -> bool:
     except pl.exceptions.PolarsError:
         return False
     characters = np.frombuffer(data, dtype=np.uint8)
-    separators = np.flatnonzero((characters == PIPE) | (characters == NEWLINE))
-    if len(separators) % (n_columns + 1):
+    is_pipe = characters == PIPE
+    ends = np.flatnonzero(characters == NEWLINE)
+    if not is_pipe[ends - 1].all() or np.count_nonzero(is_pipe) != n_columns * len(ends):
         return False
-    # All lines have n_columns pipes if the separator after each n_columns pipes is a newline directly behind the last
-    # one, and there are no other newlines.
-    lines = separators.reshape(-1, n_columns + 1)
-    last = lines[:, -1]
-    ends_lines = bool((characters[last] == NEWLINE).all() and (lines[:, -2] + 1 == last).all())
-    return ends_lines and data.count(b"\n") == len(lines)
+    # In bytes, 256 pipes too many would not be seen, but then the sum is too large.
+    n_pipes = np.add.reduceat(is_pipe.view(np.uint8), np.append(0, ends[:-1] + 1), dtype=np.uint8)
+    return bool((n_pipes == n_columns).all())
 
 
 def read_changes(folder: RrfFolder) -> pl.DataFrame:
