@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import xor
 
 import numpy as np
 import polars as pl
@@ -37,6 +39,8 @@ def sort_distinct(rows: pl.DataFrame) -> pl.DataFrame:
 
 def find_rows(wanted: pl.Series, ids: pl.Series) -> np.ndarray:
     """Look up the rows of ids among distinct ids: int64, or -1 if an id is missing."""
+    if not len(wanted):
+        return np.empty(0, dtype=np.int64)
     known = pl.DataFrame({"id": ids, "row": np.arange(len(ids), dtype=np.int64)})
     found = pl.DataFrame({"id": wanted}).join(known, on="id", how="left", maintain_order="left")
     return found["row"].fill_null(-1).to_numpy()
@@ -45,7 +49,7 @@ def find_rows(wanted: pl.Series, ids: pl.Series) -> np.ndarray:
 def find_repeated(rows: pl.DataFrame) -> pl.Series:
     """Mark all rows that equal another one. By chance, others may be marked too: their hashes are compared, which is
     much faster."""
-    hashes = rows.select(pl.struct(pl.all()).hash()).to_series()
+    hashes = rows.select(reduce(xor, (pl.col(name).hash(seed) for seed, name in enumerate(rows.columns)))).to_series()
     ordered = np.sort(hashes.to_numpy())
     return hashes.is_in(pl.Series(ordered[1:][ordered[1:] == ordered[:-1]]).implode())
 
@@ -57,9 +61,15 @@ def keep_first(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     return rows.filter((~is_repeated).scatter(repeated.unique(key, keep="first")["row"], True))
 
 
+def sort_by_concept(rows: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows by `concept`, those of a concept in their order."""
+    # What comes from a release is often sorted, and looking is much faster than sorting.
+    return rows if rows["concept"].is_sorted() else rows.sort("concept", maintain_order=True)
+
+
 def list_values(values: pl.DataFrame, n_concepts: int) -> pl.Series:
     """List the distinct values of each concept, in the order of the rows: `concept`, a row, and the value."""
-    values = keep_first(values.sort("concept", maintain_order=True), values.columns)
+    values = keep_first(sort_by_concept(values), values.columns)
     return make_lists(
         values.drop("concept").to_series(), np.bincount(values["concept"].to_numpy(), minlength=n_concepts)
     )

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from ...errors import CUT_SHORT
 from ...progress import say
-from ...ragged import count_offsets, list_owners, take_lists
+from ...ragged import count_offsets, list_owners, make_offsets, take_lists
 from ...settings import OnMalformed, Settings, Strings, Suppressed, TradenameDirection, Tradenames
 from ...text import NIL
 from ..builder import NOT_IN_ID
@@ -27,6 +27,7 @@ from ..names import (
     keep_first,
     list_values,
     normalize_names,
+    sort_by_concept,
     sort_distinct,
     unite_names,
 )
@@ -250,38 +251,44 @@ def read_atoms(
     columns concept (a row of `ids`), name, language, source, term_type, preferred, code and rank (0 for the best
     canonical name), and are sorted by concept, those of one in their order. A file without rows, settings with values
     that do not occur (probably misspelt) and an empty result are refused."""
-    kept, runs, labels, owners = [], [], [], []
-    n_runs = normalized = 0
-    dropped: Counter[str] = Counter()
-    conditions = _make_conditions(settings)
     columns = (*ATOM_COLUMNS, "AUI") if folder.prefix == RXNORM else ATOM_COLUMNS
-    for block in folder.tables("MRCONSO", columns):
-        n = block.height
-        if folder.prefix == RXNORM:
-            owners.append(block.select("AUI", "CUI"))
-            block = _fill_flags(block, sources)
-        block, own_ids = _number_runs(block, n_runs, folder)
-        dropped["bad_id"] += n - block.height
-        runs.append(own_ids)
-        n_runs += len(own_ids)
-        labels.append(block.group_by(*LABELS, "SRL").len("rows"))
-        block = _keep(block, conditions, dropped)
-        n = block.height
-        block, n_changed = _as_atoms(block, settings.lower_case)
-        kept.append(block)
-        normalized += n_changed
-        dropped["empty_name"] += n - block.height
-    of_atoms = pl.concat(owners) if owners else None
-    ids, concepts = _number_distinct(pl.concat(runs))
-    counts = AtomCounts(ids, pl.concat(labels), normalized, dropped, of_atoms)
+    read = partial(_read_block, folder=folder, settings=settings, sources=sources)
+    kept, parts = zip(*folder.map_tables(read, "MRCONSO", columns), strict=True)
+    ids, concepts = _number_distinct(pl.concat(part.ids for part in parts))
+    dropped: Counter[str] = Counter()
+    for part in parts:
+        dropped.update(part.dropped)
+    labels, normalized = pl.concat(part.labels for part in parts), sum(part.normalized for part in parts)
+    owners = pl.concat(part.owners for part in parts) if folder.prefix == RXNORM else None
+    counts = AtomCounts(ids, labels, normalized, dropped, owners)
     if not folder.read[folder.place("MRCONSO").name]:
         raise ValueError(CUT_SHORT.format(file=folder.place("MRCONSO"), found="is empty"))
     wanted = {"LAT": settings.languages, "SAB": settings.sources, "TTY": settings.term_types}
     for column, values in wanted.items():
         _check_values(folder, "MRCONSO", column, values, list(counts.by(column)))
     atoms = _check_any(folder, counts, pl.concat(kept))
-    atoms = atoms.with_columns(pl.Series("concept", concepts[atoms["concept"].to_numpy()], dtype=pl.UInt32()))
-    return atoms if atoms["concept"].is_sorted() else atoms.sort("concept", maintain_order=True), counts
+    # The first run of each block.
+    firsts = make_offsets([len(part.ids) for part in parts])[:-1]
+    runs = atoms["concept"].to_numpy() + np.repeat(firsts, [block.height for block in kept])
+    return sort_by_concept(atoms.with_columns(pl.Series("concept", concepts[runs], dtype=pl.UInt32()))), counts
+
+
+def _read_block(
+    block: pl.DataFrame, folder: RrfFolder, settings: RrfSettings, sources: Mapping[str, Source]
+) -> tuple[pl.DataFrame, AtomCounts]:
+    """Make atoms of a block of MRCONSO as in `read_atoms`, but `concept` is the number of a run of rows about one
+    concept, and `ids` has the id of each run."""
+    n, dropped, owners = block.height, Counter[str](), None
+    if folder.prefix == RXNORM:
+        owners = block.select("AUI", "CUI")
+        block = _fill_flags(block, sources)
+    block, ids = _number_runs(block, folder)
+    dropped["bad_id"] = n - block.height
+    labels = block.group_by(*LABELS, "SRL").len("rows")
+    block = _keep(block, _make_conditions(settings), dropped)
+    atoms, normalized = _as_atoms(block, settings.lower_case)
+    dropped["empty_name"] = block.height - atoms.height
+    return atoms, AtomCounts(ids, labels, normalized, dropped, owners)
 
 
 def _fill_flags(block: pl.DataFrame, sources: Mapping[str, Source]) -> pl.DataFrame:
@@ -334,7 +341,7 @@ def _keep(block: pl.DataFrame, conditions: dict[str, pl.Expr], dropped: Counter[
     return block.filter(pl.Series(kept))
 
 
-def _number_runs(block: pl.DataFrame, first: int, folder: RrfFolder) -> tuple[pl.DataFrame, pl.Series]:
+def _number_runs(block: pl.DataFrame, folder: RrfFolder) -> tuple[pl.DataFrame, pl.Series]:
     """Number the runs of rows about one concept in the column `concept`, and list the id of each run. Rows with an
     invalid id go."""
     # A release is nearly sorted by concept: a look at each run is much faster than one at each row.
@@ -342,7 +349,7 @@ def _number_runs(block: pl.DataFrame, first: int, folder: RrfFolder) -> tuple[pl
     ids = block["CUI"].filter(starts)
     is_bad = (ids == "") | (ids == NIL) | ids.str.contains(NOT_IN_ID.pattern)
     if not is_bad.any():
-        return block.with_columns(concept=starts.cum_sum().cast(pl.Int64()) + (first - 1)), ids
+        return block.with_columns(concept=starts.cum_sum().cast(pl.Int64()) - 1), ids
     bad = pl.col("CUI").is_in(ids.filter(is_bad).implode())
     if folder.errors == "raise":
         row = block.filter(bad).row(0, named=True)
@@ -350,7 +357,7 @@ def _number_runs(block: pl.DataFrame, first: int, folder: RrfFolder) -> tuple[pl
             f"{folder.place('MRCONSO')} has an atom {row['STR']!r} of a concept with the id {row['CUI']!r}, which "
             f"is empty or {NIL}, or holds white space or a control character. Correct the line, or set errors = 'skip'."
         )
-    return _number_runs(block.filter(~bad), first, folder)
+    return _number_runs(block.filter(~bad), folder)
 
 
 def _number_distinct(runs: pl.Series) -> tuple[pl.Series, np.ndarray]:
@@ -364,10 +371,11 @@ def _number_distinct(runs: pl.Series) -> tuple[pl.Series, np.ndarray]:
 
 def _as_atoms(block: pl.DataFrame, lower_case: bool) -> tuple[pl.DataFrame, int]:
     """Make atoms of lines, without those that have no name, and count the names changed by normalizing them."""
-    stripped = block["STR"].str.strip_chars(WHITE_SPACE)
-    if lower_case:
-        stripped = stripped.str.to_lowercase()
-    name = normalize_names(stripped)
+    written = block["STR"].str.to_lowercase() if lower_case else block["STR"]
+    name = normalize_names(written)
+    is_new = name != written
+    # White space around a name does not count.
+    is_changed = name.filter(is_new) != written.filter(is_new).str.strip_chars(WHITE_SPACE)
     is_best = {column: pl.col(column) == best for column, best in PREFERRED.items()}
     # The best canonical name is English, not suppressed, and preferred by UMLS.
     faults = (pl.col("LAT") != "ENG", pl.col("SUPPRESS") != "N", *(~best for best in is_best.values()))
@@ -382,7 +390,7 @@ def _as_atoms(block: pl.DataFrame, lower_case: bool) -> tuple[pl.DataFrame, int]
         code="CODE",
         rank=rank.cast(pl.UInt8()),
     )
-    return atoms.filter(pl.col("name") != ""), int((name != stripped).sum())
+    return atoms.filter(pl.col("name") != ""), int(is_changed.sum())
 
 
 def _check_values(
@@ -445,7 +453,7 @@ def _read_relations(
         wanted = wanted & (pl.col("SUPPRESS") == "N")
     rows = [pl.DataFrame(schema={column: pl.String() for column in columns})]
     if "MRREL" in folder:
-        rows += (block.filter(wanted).select(columns) for block in folder.tables("MRREL", (*columns, "SUPPRESS")))
+        rows += folder.map_tables(lambda block: block.filter(wanted).select(columns), "MRREL", (*columns, "SUPPRESS"))
     else:
         warnings.warn(
             f"{folder.path} has no {folder.place('MRREL').name}, so the terminology is without {GIVES['MRREL']}. Copy "
@@ -524,7 +532,7 @@ def _add_tradenames(names: pl.DataFrame, links: pl.DataFrame, n_concepts: int) -
     own = names.filter(pl.col("concept").is_in(receivers.implode()))
     added = keep_first(pl.concat([own, given]), NAME_KEY)[own.height :]
     counts = {"links": links.height, "concepts": len(receivers), "names": added.height}
-    return pl.concat([names, added]).sort("concept", maintain_order=True), counts
+    return sort_by_concept(pl.concat([names, added])), counts
 
 
 def _make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.DataFrame]) -> pl.DataFrame:

@@ -9,11 +9,10 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,6 +20,7 @@ import polars as pl
 from ...errors import CUT_SHORT
 from ...progress import show_progress
 from ...settings import OnMalformed
+from ..names import find_rows
 from .lines import BOM, HashingReader, MalformedLog, invalid_utf8, unpacked
 
 # Standard columns (UMLS Reference Manual, chapter 3), for folders without MRFILES.
@@ -51,6 +51,7 @@ BLOCK_SIZE = 8 << 20
 # Blocks that are read ahead.
 AHEAD = 3
 PIPE, NEWLINE = 0x7C, 0x0A
+T = TypeVar("T")
 
 
 class RrfFolder:
@@ -99,6 +100,10 @@ class RrfFolder:
 
     def tables(self, name: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Read a file in blocks. All columns are strings without nulls."""
+        return self.map_tables(lambda table: table, name, columns)
+
+    def map_tables(self, work: Callable[[pl.DataFrame], T], name: str, columns: Sequence[str]) -> Iterator[T]:
+        """Read a file in blocks, and do some work on each, in two threads that read ahead."""
         file = self.place(name).name
         header, expected = self._formats.get(name, (COLUMNS.get(file, COLUMNS[name]).split(), None))
         parts = find_parts(self.path, file)
@@ -109,9 +114,9 @@ class RrfFolder:
         malformed = MalformedLog(parts[0], self.errors)
         lines = RrfLines(parts, len(header), malformed)
         is_empty = True
-        for table in lines.parse(partial(_parse_block, header=header, columns=columns)):
+        for done in lines.map(lambda data: work(_parse_block(data, header, columns))):
             is_empty = False
-            yield table
+            yield done
         if is_empty and malformed.count:
             found = f"has no well-formed line ({malformed.count} malformed ones, the first is {malformed.examples[0]})"
             raise ValueError(CUT_SHORT.format(file=parts[0], found=found))
@@ -121,7 +126,7 @@ class RrfFolder:
             )
             warnings.warn(message, UserWarning, stacklevel=3)
         if is_empty:
-            yield pl.DataFrame(schema={column: pl.String() for column in columns})
+            yield work(pl.DataFrame(schema={column: pl.String() for column in columns}))
         self.read[file] = lines.rows
         self.repaired.update(lines.repaired)
         self.malformed_count += malformed.count
@@ -196,26 +201,29 @@ class RrfLines:
         self.repaired: Counter[str] = Counter()
         self.hashes: dict[str, str] = {}
 
-    def parse(self, parse: Callable[[bytes], pl.DataFrame]) -> Iterator[pl.DataFrame]:
-        """Make tables of blocks of good lines, about 8 MiB each. Two threads check and parse ahead."""
+    def map(self, work: Callable[[bytes], T]) -> Iterator[T]:
+        """Check blocks of lines, about 8 MiB each, and do some work on the good lines of each, in two threads ahead."""
 
-        def parse_clean(data: bytes) -> pl.DataFrame | None:
-            return parse(data) if is_clean(data, self.n_columns) and not data.startswith(BOM) else None
+        def check(data: bytes) -> tuple[int, T] | None:
+            n = count_clean(data, self.n_columns)
+            return (n, work(data)) if n else None
 
         blocks = self._whole_lines()
         with ThreadPoolExecutor(2) as threads:
-            waiting = deque((data, threads.submit(parse_clean, data)) for data in islice(blocks, AHEAD))
+            waiting = deque((data, threads.submit(check, data)) for data in islice(blocks, AHEAD))
             while waiting:
-                data, parsed = waiting.popleft()
-                waiting.extend((ahead, threads.submit(parse_clean, ahead)) for ahead in islice(blocks, 1))
-                if (table := parsed.result()) is not None:
-                    self.rows += table.height
-                    yield table
+                data, checked = waiting.popleft()
+                waiting.extend((ahead, threads.submit(check, ahead)) for ahead in islice(blocks, 1))
+                if (found := checked.result()) is not None:
+                    n, done = found
+                    self.rows += n
+                    yield done
                     continue
+                # Here, because lines and faults are counted in their order.
                 mended = self._mend(data, self.rows + 1)
                 self.rows += data.count(b"\n")
                 if mended:
-                    yield parse(mended)
+                    yield work(mended)
 
     def _whole_lines(self) -> Iterator[bytes]:
         """Read blocks of whole lines. A line may continue in the next part of the file."""
@@ -265,23 +273,23 @@ class RrfLines:
         return b"\n".join([*kept, b""])
 
 
-def is_clean(data: bytes, n_columns: int) -> bool:
-    """Check whether all lines are UTF-8 with the right number of fields, a trailing pipe and no carriage return."""
-    if b"\r" in data:
-        return False
+def count_clean(data: bytes, n_columns: int) -> int:
+    """Count lines if all are UTF-8 with the right number of fields, a trailing pipe and no carriage return, else 0."""
+    if b"\r" in data or data.startswith(BOM):
+        return 0
     try:
         # Without decoding them, which takes longer.
         pl.Series([data]).cast(pl.String())
     except pl.exceptions.PolarsError:
-        return False
+        return 0
     characters = np.frombuffer(data, dtype=np.uint8)
     is_pipe = characters == PIPE
     ends = np.flatnonzero(characters == NEWLINE)
     if not is_pipe[ends - 1].all() or np.count_nonzero(is_pipe) != n_columns * len(ends):
-        return False
+        return 0
     # In bytes, 256 pipes too many would not be seen, but then the sum is too large.
     n_pipes = np.add.reduceat(is_pipe.view(np.uint8), np.append(0, ends[:-1] + 1), dtype=np.uint8)
-    return bool((n_pipes == n_columns).all())
+    return len(ends) if (n_pipes == n_columns).all() else 0
 
 
 def read_changes(folder: RrfFolder) -> pl.DataFrame:
@@ -297,7 +305,8 @@ def read_changes(folder: RrfFolder) -> pl.DataFrame:
 
 def list_retired(folder: RrfFolder, living: pl.Series) -> pl.DataFrame:
     """List from MRCUI what the concepts that are not in MRCONSO were merged into, and what they were mapped to."""
-    rows = read_changes(folder).filter(~pl.col("CUI1").is_in(living.implode()))
+    rows = read_changes(folder)
+    rows = rows.filter(pl.Series(find_rows(rows["CUI1"], living) < 0))
     others, is_same = pl.col("CUI2").replace("", None), pl.col("REL") == "SY"
     return (
         rows.group_by(id="CUI1")

@@ -334,9 +334,12 @@ def test_slips_are_put_right_and_counted(tmp_path, data, slip):
     assert terminology.report["repaired"] == {slip: 1}
 
 
-def test_two_faults_that_cancel_out_are_both_found(tmp_path):
-    lines = [atom("C1", "a")[:-2], atom("C1", "b") + "|", *(atom("C1", f"name {i}") for i in range(1000))]
-    with pytest.warns(UserWarning, match="2 malformed"):
+# 256 pipes more or fewer than there are in a line fit a byte.
+@pytest.mark.parametrize("lost, added", [(1, 1), (17, 17), (18, 238), (1, 255), (0, 256), (0, 512)])
+def test_faults_that_cancel_out_are_all_found(tmp_path, lost, added):
+    broken = [atom("C1", "a").replace("|", "", lost), atom("C1", "b") + "|" * added]
+    lines = [*broken[lost == 0 :], *(atom("C1", f"name {i}") for i in range(1000))]
+    with pytest.warns(UserWarning, match=f"{len(lines) - 1000} malformed"):
         terminology = read(write_release(tmp_path, MRCONSO=lines), errors="skip")
     assert len(terminology["C1"].names) == terminology.report["names_per_concept"]["1000+"] * 1000 == 1000
 
