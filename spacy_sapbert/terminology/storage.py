@@ -31,8 +31,11 @@ STEP = 1 << 30
 LONGEST = (1 << 31) - 1
 # Texts of at most this many bytes stand in the views themselves.
 INLINE = 12
-# Rows whose texts are joined at a time: a text has less than 4 GiB.
-PIECE = 1 << 20
+FIRST_BYTES = np.dtype((np.void, INLINE))
+# For each number of bytes, a mask of as many.
+MASKS = (np.tri(INLINE + 1, INLINE, -1, dtype=np.uint8) * 255).view(FIRST_BYTES)[:, 0]
+# Rows of a column that are written at a time.
+PIECE = 1 << 16
 # Arrow's names of types, its names of columns (none), and its flag of columns with missing values.
 TYPES = {pl.String(): b"vu", pl.UInt32(): b"I", pl.Boolean(): b"b", pl.List(pl.String()): b"+L"}
 FORMATS = {kind: ctypes.create_string_buffer(name) for kind, name in TYPES.items()}
@@ -119,23 +122,24 @@ def _list_text_buffers(column: pl.Series) -> list[np.ndarray]:
     """List which texts are there (empty if all are), their views, and the bytes of those too long for a view."""
     # Of all that polars offers, this works in a forked process; `fill_null`, for one, does not.
     is_there = column.is_not_null().to_numpy()
-    texts, lengths = column.drop_nulls(), np.zeros(len(column), dtype=np.int64)
-    lengths[is_there] = texts.str.len_bytes().to_numpy()
-    pieces = (texts.slice(start, PIECE) for start in range(0, len(texts), PIECE))
-    joined = [piece.str.join("").cast(pl.Binary())[0] for piece in pieces]
-    text = np.frombuffer(b"".join([*joined, bytes(INLINE)]), dtype=np.uint8)
-    starts = np.cumsum(lengths) - lengths
-    views = np.zeros((len(column), 16), dtype=np.uint8)
-    views[:, 4:] = np.lib.stride_tricks.sliding_window_view(text, INLINE)[starts]
-    views[:, 4:] *= np.arange(INLINE) < lengths[:, None]
-    # A view of a long text has its length, its first four bytes, its buffer and its place there.
-    numbers = views.view(np.uint32)
-    numbers[:, 0] = lengths
-    is_long = lengths > INLINE
-    places = (np.cumsum(lengths * is_long) - lengths)[is_long]
-    numbers[is_long, 2], numbers[is_long, 3] = places // STEP, places % STEP
+    views, long_texts, place = np.zeros((len(column), 4), dtype=np.uint32), [np.empty(0, dtype=np.uint8)], 0
+    for start in range(0, len(column), PIECE):
+        texts = column.slice(start, PIECE).drop_nulls()
+        lengths = texts.str.len_bytes().to_numpy()
+        text = np.frombuffer(texts.str.join("").cast(pl.Binary())[0] + bytes(INLINE), dtype=np.uint8)
+        # It is quick to take as many bytes of each. What is behind a shorter text is masked.
+        taken = np.ndarray(len(text) - INLINE + 1, FIRST_BYTES, text, strides=1)[make_offsets(lengths)[:-1]]
+        firsts, masks = (of.view(np.uint32).reshape(-1, 3) for of in (taken, MASKS[np.minimum(lengths, INLINE)]))
+        # A view of a long text has its length, its first four bytes, its buffer and its place there.
+        numbers = np.column_stack([lengths, firsts & masks])
+        is_long = lengths > INLINE
+        places = place + make_offsets(lengths[is_long])
+        numbers[is_long, 2], numbers[is_long, 3] = places[:-1] // STEP, places[:-1] % STEP
+        views[start : start + PIECE][is_there[start : start + PIECE]] = numbers
+        long_texts.append(text[:-INLINE][np.repeat(is_long, lengths)])
+        place = places[-1]
     bits = np.packbits(is_there[: 0 if is_there.all() else None], bitorder="little")
-    return [bits, views, text[: len(text) - INLINE][np.repeat(is_long, lengths)]]
+    return [bits, views, np.concatenate(long_texts)]
 
 
 def _read_column(kind: pl.DataType, rows: int, buffers: Iterator[np.ndarray]) -> _ArrowColumn:
