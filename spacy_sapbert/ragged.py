@@ -72,6 +72,19 @@ def sum_lists(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return np.diff(make_offsets(values)[offsets])
 
 
+def group_values(values: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Group the equal values of each list, several times faster than NumPy's `unique` does.
+
+    values (ndarray): Numbers from 0 to 2^31, of all lists.
+    owners (ndarray): The number of each value's list, ascending.
+    RETURNS (tuple[ndarray, ndarray]): The places of the values, those of a group together and ascending; and where each
+        group starts among them.
+    """
+    order = np.sort(values << 32 | np.arange(len(values))) & 0xFFFFFFFF
+    is_new = (np.diff(values[order], prepend=-1) != 0) | (np.diff(owners[order], prepend=-1) != 0)
+    return order, np.flatnonzero(is_new)
+
+
 def pack_lists(columns: Iterable[np.ndarray], offsets: np.ndarray, dtype: np.dtype[Any]) -> list[bytes]:
     """Pack lists into bytes that can be kept one by one: small, and quickly put together again.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -328,8 +329,11 @@ class FixedLinker:
         return merge_forms(joined, ids)
 
     def find(self, mentions: Sequence[MentionToLink]) -> list[list[Candidate]]:
-        """Find the candidates of mentions, as plain data."""
-        return self.describe(self.look_up(mentions))
+        """Find the candidates of mentions, as plain data, which nothing else shares."""
+        found = self.describe(self.look_up(mentions))
+        for candidate in chain.from_iterable(found):
+            candidate["types"] = [*candidate["types"]]
+        return found
 
     def describe(self, candidates: Candidates) -> list[list[Candidate]]:
         """Make plain data of candidates, at the very end, of those that are kept."""

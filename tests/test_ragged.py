@@ -1,5 +1,7 @@
 """Ragged arrays against lists of lists."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +31,12 @@ def test_ragged_arrays_are_lists_of_lists(lists, data):
     places, taken = ragged.take_lists(offsets, np.array(numbers, dtype=np.int64))
     assert values[places].tolist() == flatten(lists[number] for number in numbers)
     assert np.diff(taken).tolist() == [len(lists[number]) for number in numbers]
+    groups: dict[tuple[int, int], list[int]] = {}
+    for place, key in enumerate(zip((values % 5).tolist(), owners.tolist(), strict=True)):
+        groups.setdefault(key, []).append(place)
+    order, starts = ragged.group_values(values % 5, owners)
+    bounds = pairwise([*starts.tolist(), len(order)])
+    assert [order[start:end].tolist() for start, end in bounds] == [groups[key] for key in sorted(groups)]
     row = np.dtype([("value", np.int64), ("parts", np.float32, (2,))])
     parts = np.stack([values, -values], axis=1).astype(np.float32)
     packed = ragged.pack_lists([values, parts], offsets, row)

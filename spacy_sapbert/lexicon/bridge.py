@@ -59,9 +59,11 @@ class Bridge:
     def list_clusters(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """List the concepts that have a name with each key, and the offsets of those of each."""
         short = (keys >> SHIFT).astype(np.uint32)
-        first, last = (np.searchsorted(self.keys, short, side=side) for side in ("left", "right"))
+        first = find_places(self.keys, short)
         # A text without words has the key 0.
-        offsets = make_offsets(np.where(keys > 0, last - first, 0))
+        found, n = (first >= 0) & (keys > 0), np.zeros(len(keys), dtype=np.int64)
+        n[found] = np.searchsorted(self.keys, short[found], side="right") - first[found]
+        offsets = make_offsets(n)
         places = np.arange(offsets[-1]) + (first - offsets[:-1])[list_owners(offsets)]
         return self.clusters[places], offsets
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,9 +53,14 @@ _DENYING = ("un", "in", "im", "ir", "il", "non", "dis", "anti", "a", "an")
 _LACKING_PREFIXES = ("a", "in", "im", "un", "dis", "hypo", "oligo")
 _LACK, _EXCESS = ("penia",), ("cytosis", "philia", "osis")
 DENIED = "denied"
-# What two words are opposites in, the side, and what they have in common.
-Pole = tuple[str, int, str]
-_NO_POLES: frozenset[Pole] = frozenset()
+# What words may be opposites in: what kind of opposites, and what they have in common.
+Axis = tuple[str, str]
+# What starts of words make: the kind of opposites, and the side.
+_STARTS: dict[str, list[tuple[str, int]]] = {prefix: [(DENIED, 1)] for prefix in _DENYING}
+for _pair in PREFIXES:
+    for _side, _start in enumerate(_pair):
+        _STARTS.setdefault(_start, []).append(("/".join(_pair), _side))
+_LONGEST_START = max(map(len, _STARTS))
 # A prefix makes an opposite only before at least this many letters: "anemia" is not the opposite of "emia".
 STEM = 4
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
@@ -63,7 +69,7 @@ ORDINALS = {word: str(number) for number, word in enumerate(_ORDINALS.split(), 1
 _MARK = re.compile(r"[0-9]+|(?<![^\W\d_])[^\W\d_](?![^\W\d_])")
 
 # "ER+" is not "ER-": a sign behind a word. A dash is one behind a capital or a digit only.
-_SIGN = re.compile(r"(?<=\w)\+(?!\w)|(?<=[A-Z0-9])-(?!\w)")
+_SIGN = re.compile(r"\+(?<=\w.)(?!\w)|-(?<=[A-Z0-9].)(?!\w)")
 _TYPES = _read("type subtype group complementation form") | {""}
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
@@ -84,28 +90,40 @@ def _read_opposites() -> dict[str, list[tuple[str, int]]]:
 
 
 @lru_cache(CACHED)
-def _list_poles(word: str) -> frozenset[Pole]:
-    """List what a word may be the opposite of another word in, on which side it is, and what both have in common."""
-    poles = {(DENIED, 0, word), *((line, side, "") for line, side in _read_opposites().get(word, ()))}
-    for pair in PREFIXES:
-        poles |= {
-            ("/".join(pair), side, word[len(start) :]) for side, start in enumerate(pair) if word.startswith(start)
-        }
-    poles |= {("lack", side, word[:STEM]) for side, ends in enumerate((_LACK, _EXCESS)) if word.endswith(ends)}
-    poles |= {(DENIED, 1, word.removeprefix(prefix)) for prefix in _DENYING if word.startswith(prefix)}
-    return frozenset(pole for pole in poles if not pole[2] or len(pole[2]) >= STEM)
+def _list_poles(word: str) -> dict[Axis, tuple[int, ...]]:
+    """List what a word may be the opposite of another word in, and on which sides it is."""
+    poles = [(DENIED, 0, word), *((line, side, "") for line, side in _read_opposites().get(word, ()))]
+    for end in range(1, _LONGEST_START + 1):
+        poles += [(kind, side, word[end:]) for kind, side in _STARTS.get(word[:end], ())]
+    poles += [("lack", side, word[:STEM]) for side, ends in enumerate((_LACK, _EXCESS)) if word.endswith(ends)]
+    sides: dict[Axis, tuple[int, ...]] = {}
+    for kind, side, stem in poles:
+        if not stem or len(stem) >= STEM:
+            sides[kind, stem] = (*sides.get((kind, stem), ()), side)
+    return sides
 
 
-@lru_cache(CACHED)
-def _list_opposites(pole: Pole) -> frozenset[Pole]:
-    kind, side, stem = pole
-    return frozenset((kind, other, stem) for other in range(max(kind.count("/"), 1) + 1) if other != side)
+def _find_opposites(words: Iterable[str], others: Iterable[str]) -> list[Axis]:
+    """Find what words are the opposite of others in: each has a side that the other lacks."""
+
+    def list_sides(of: Iterable[str], axis: Axis) -> set[int]:
+        return {side for word in of for side in _list_poles(word).get(axis, ())}
+
+    axes = set(chain.from_iterable(map(_list_poles, words)))
+    shared = axes.intersection(chain.from_iterable(map(_list_poles, others)))
+    pairs = ((axis, list_sides(words, axis), list_sides(others, axis)) for axis in shared)
+    # "Renal and hepatic failure" does not contradict "liver failure".
+    return [axis for axis, sides, other_sides in pairs if sides - other_sides and other_sides - sides]
 
 
 @lru_cache(CACHED)
 def list_words(text: str) -> frozenset[str]:
     """List the normal forms of a text's words."""
     return frozenset(_read_words(text))
+
+
+# One for all, because the garbage collector visits each that is kept.
+_NONE: frozenset[str] = frozenset()
 
 
 class Marked(NamedTuple):
@@ -120,9 +138,9 @@ def read_marks(text: str) -> Marked:
     """Read the numbers, single letters and signs of a text: 2 and b of "type IIb" and of "CMT2B", + of "ER+". If there
     are any, "type" and "group" say nothing."""
     words = list_words(_THOUSANDS.sub("", text))
-    signs = _SIGN.findall(normalize_writing(text))
-    marks = frozenset(signs).union(*(of_word for of_word, _ in map(_split_marks, words)))
-    return Marked(marks, frozenset(rest for _, rest in map(_split_marks, words)) - _TYPES if marks else words)
+    split = [*map(_split_marks, words)]
+    marks = [*_SIGN.findall(normalize_writing(text)), *chain.from_iterable(of_word for of_word, _ in split)]
+    return Marked(frozenset(marks), frozenset(rest for _, rest in split) - _TYPES) if marks else Marked(_NONE, words)
 
 
 @lru_cache(CACHED)
@@ -140,7 +158,7 @@ class Denial(NamedTuple):
 
 
 @lru_cache(CACHED)
-def list_denials(mention: str) -> list[Denial]:
+def list_denials(mention: str) -> tuple[Denial, ...]:
     """List what a mention denies, by its first and its last words."""
     words = _read_words(mention)
     starts = [
@@ -149,7 +167,7 @@ def list_denials(mention: str) -> list[Denial]:
         if words[: len(phrase)] == phrase
     ]
     ends = [Denial(phrase, words[: -len(phrase)], False) for phrase in DENIED_ENDS if words[-len(phrase) :] == phrase]
-    return [denial for denial in starts + ends if denial.denied]
+    return tuple(denial for denial in starts + ends if denial.denied)
 
 
 def _is_denied(name: str, denial: Denial) -> bool:
@@ -186,7 +204,8 @@ def _list_content(words: Iterable[str]) -> frozenset[str]:
 def contradicts(mention: str, name: str) -> bool:
     """Check if a mention contradicts a name: by a denial, by opposites, or by numbers, single letters and signs,
     where each has one that the other lacks."""
-    if any(_is_denied(name, denial) for denial in list_denials(mention)):
+    # Few mentions deny anything.
+    if (denials := list_denials(mention)) and any(_is_denied(name, denial) for denial in denials):
         return True
     marks, other_marks = read_marks(mention).marks, read_marks(name).marks
     if marks - other_marks and other_marks - marks:
@@ -197,9 +216,7 @@ def contradicts(mention: str, name: str) -> bool:
         return False
     if ours | theirs <= DENIALS:
         return True
-    poles, other_poles = (_NO_POLES.union(*map(_list_poles, of)) for of in (ours, theirs))
-    # "Renal and hepatic failure" does not contradict "liver failure".
-    shared = (poles - other_poles) & _NO_POLES.union(*map(_list_opposites, other_poles - poles))
-    return any(kind != DENIED for kind, _, _ in shared) or (
-        bool(shared) and (ours | theirs).isdisjoint(DENIALS | _WEAKENING)
+    opposites = _find_opposites(ours, theirs)
+    return any(kind != DENIED for kind, _ in opposites) or (
+        bool(opposites) and (ours | theirs).isdisjoint(DENIALS | _WEAKENING)
     )

@@ -58,7 +58,11 @@ class Lists:
 
     def sort(self, scores: np.ndarray) -> np.ndarray:
         """List the rows of the candidates, best first, mention after mention. Ties stay in their order."""
-        return np.lexsort((self.place, -scores, self.mention))
+        # A row for each list, because short rows are sorted in a fraction of the time.
+        table = np.full((self.n_mentions, int(self.lengths.max(initial=0))), np.inf)
+        table[self.mention, self.place] = -scores
+        rows = np.argsort(table, axis=1, kind="stable") + self.offsets[:-1, None]
+        return np.asarray(rows[np.arange(table.shape[1]) < self.lengths[:, None]])
 
     def find_alike(self, order: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """Find the candidates that have a number in common with the first one of their list in an order."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..snapshot import FixedLinker
 
 # Mentions whose candidates are looked up and compared together.
-MADE_AT_ONCE = 512
+MADE_AT_ONCE = 1024
 
 
 class MentionKey(NamedTuple):

@@ -23,7 +23,7 @@ from ..lexicon.contradictions import PENALTY, contradicts, read_marks
 from ..lexicon.derived import list_bases
 from ..lexicon.languages import find_language
 from ..lexicon.names import OWN_CASE_LENGTH, NameTable, find_other_case, own_case_forms
-from ..ragged import list_owners, take_lists
+from ..ragged import group_values, list_owners, take_lists
 from ..terminology.codes import rank_name
 from .encoding import (
     VectorStore,
@@ -167,10 +167,14 @@ class Retriever:
         return np.array([numbers.setdefault(id_, len(numbers)) for id_ in ids], dtype=np.int64)[places]
 
     def describe(self, candidates: Candidates, coded_in: str | None = None) -> list[list[Candidate]]:
-        """Make plain data of candidates, for each mention best first. One without a name has its canonical name."""
-        concepts, names = candidates.concept, candidates.name.clip(0)
+        """Make plain data of candidates, for each mention best first. One without a name has its canonical name.
+        Candidates of one concept share its types, because the garbage collector visits each list."""
+        distinct, places = np.unique(candidates.concept, return_inverse=True)
+        ids, canonical_names, types = (of.list(distinct) for of in (self._ids, self._canonical_names, self._types))
+        codes = ids if coded_in is None else [self._read_code(id_, coded_in) for id_ in ids]
+        names = candidates.name.clip(0)
         rows = zip(
-            *(of.list(concepts) for of in (self._ids, self._canonical_names, self._types)),
+            places.tolist(),
             *(of.list(names) for of in (self._texts, self._term_types, self._sources)),
             (candidates.name >= 0).tolist(),
             candidates.form.tolist(),
@@ -180,17 +184,17 @@ class Retriever:
         return [
             [
                 {
-                    "id": concept_id if coded_in is None else self._read_code(concept_id, coded_in),
-                    "concept_id": concept_id,
+                    "id": codes[place],
+                    "concept_id": ids[place],
                     "score": score,
-                    "name": name if is_named else canonical_name,
+                    "name": name if is_named else canonical_names[place],
                     "term_type": term_type if is_named else "",
                     "source": source if is_named else "",
-                    "canonical_name": canonical_name,
-                    "types": types,
+                    "canonical_name": canonical_names[place],
+                    "types": types[place],
                     "mention": forms[form],
                 }
-                for concept_id, canonical_name, types, name, term_type, source, is_named, form, score in islice(rows, n)
+                for place, name, term_type, source, is_named, form, score in islice(rows, n)
             ]
             for forms, n in zip(candidates.forms, candidates.lengths.tolist(), strict=True)
         ]
@@ -336,8 +340,8 @@ class Retriever:
 
         # Ids that no earlier row of the mention has.
         id_ = self.number_ids(concept, None if allowed is None else allowed.filter.coded_in)
-        _, new = np.unique(mention * len(self.names) + id_, return_index=True)
-        n_new = np.bincount(cell[new], minlength=rows.size).reshape(rows.shape)
+        order, starts = group_values(id_, mention)
+        n_new = np.bincount(cell[order[starts]], minlength=rows.size).reshape(rows.shape)
         # What the rows before each one have: how many ids, and the lowest score.
         n_before, lowest = n_new.cumsum(axis=1) - n_new, np.full(rows.shape, np.inf)
         np.minimum.accumulate(np.where(kept, scores, np.inf)[:, :-1], axis=1, out=lowest[:, 1:])
@@ -352,18 +356,19 @@ class Retriever:
 
     def _choose_names(self, found: Candidates, allowed: Allowed | None) -> Candidates:
         """Choose the best name of each concept, and sort each mention's concepts by their scores."""
-        mention, concept, name, score = found.mention, found.concept, found.name, found.score
-        _, first, group = np.unique(mention * len(self.names) + concept, return_index=True, return_inverse=True)
+        mention, name, score = found.mention, found.name, found.score
+        order, starts = group_values(found.concept, mention)
         # Of names with the same vector, those written like the mention come first, then preferred ones.
         differs = np.ones(len(mention), dtype=bool)
         for place in np.flatnonzero(score >= SAME_STRING).tolist():
             differs[place] = self._texts.get(int(name[place])) != found.forms[mention[place]][0]
-        rank = 2 * differs + ~self._preferred[name]
-        rank[score < score[first][group] - TIE] = 4
-        order = np.lexsort((rank, group))
-        chosen = order[np.searchsorted(group[order], np.arange(len(first)))]
+        rank = (2 * differs + ~self._preferred[name])[order]
+        nearest = np.repeat(score[order[starts]], np.diff(starts, append=len(order)))
+        rank[score[order] < nearest - TIE] = 4
+        # The name with the best rank of each concept, and the first one among several.
+        chosen = np.minimum.reduceat(rank << 32 | order, starts) & 0xFFFFFFFF if len(order) else order
         # Concepts with equal scores stay in the order in which they were found.
-        found = found.take(chosen[np.lexsort((first, -score[chosen], mention[chosen]))])
+        found = found.take(chosen[np.argsort(order[starts])]).sort()
         found = self._order_ties(found, None if allowed is None else allowed.filter)
         if allowed is not None and allowed.filter.coded_in is not None:
             found = found.distinct(self.number_ids(found.concept, allowed.filter.coded_in))

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from thinc.api import fix_random_seed
 
 from spacy_sapbert.reranker.network import (
@@ -25,6 +27,16 @@ def make_right(lists, *rows):
     is_right = np.zeros(lists.n_candidates, dtype=bool)
     is_right[list(rows)] = True
     return lists.with_nil(is_right, ~lists.best(is_right, empty=False))
+
+
+@given(st.lists(st.lists(st.sampled_from([-np.inf, 0.25, 0.5, 1.0]), max_size=5), max_size=6))
+def test_candidates_are_sorted_in_each_list_and_ties_stay_in_their_order(scores):
+    expected, start = [], 0
+    for of_mention in scores:
+        expected += [start + row for row in sorted(range(len(of_mention)), key=lambda row: -of_mention[row])]
+        start += len(of_mention)
+    flat = np.array([score for of_mention in scores for score in of_mention])
+    assert Lists([*map(len, scores)]).sort(flat).tolist() == expected
 
 
 def test_the_loss_is_that_of_naive_loops(lists):
