@@ -187,12 +187,11 @@ class TokenLists(Sequence[np.ndarray]):
         return self.ids[self.offsets[:-1][row] : self.offsets[1:][row]]
 
 
-def number_parts(texts: pl.Series) -> tuple[pl.Series, TokenLists]:
-    """Split strings at spaces, and number the distinct parts, which are few in millions of names: the parts, and the
-    numbers of those of each string."""
+def number_parts(split: pl.Series) -> tuple[pl.Series, TokenLists]:
+    """Number the distinct parts of split strings, which are few in millions of names: the parts, and the numbers of
+    each string's."""
     import polars as pl
 
-    split = texts.str.split(" ")
     counts, parts = split.list.len().to_numpy(), pl.DataFrame({"part": split.explode()})
     distinct = parts.unique(maintain_order=True).with_row_index("number")
     numbers = parts.join(distinct, on="part", how="left", maintain_order="left")["number"]

@@ -4,7 +4,7 @@ a sequence of hashes, one for each word, by which the names that are written lik
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -105,7 +105,7 @@ def _list_whole_keys(texts: Iterable[str], language: Language) -> np.ndarray:
 def _list_keys(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH) -> tuple[np.ndarray, np.ndarray]:
     """List the keys of names that have words, and their rows. Millions of names have few parts between spaces, which
     are read once. Only where two parts depend on one another, the name is read as a whole."""
-    parts, numbers = number_parts(names)
+    parts, numbers = number_parts(names.str.split(" "))
     texts = chain.from_iterable(read_chunks(parts))
     shown = show_progress(texts, total=len(parts), description="Reading the writing of names", unit="words")
     read = map(_read_part, map(language.to_singular, shown) if language.endings else shown)
@@ -120,21 +120,20 @@ def _list_keys(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH)
 
 
 def _read_part(part: str) -> tuple[int, int, int, int, bool]:
-    hashes: Sequence[int] = ()
-    before, first, behind, depends = "", part, "", False
-    if part.isascii() and part.isalpha():
-        hashes = _hash_plain(part, "")
-    else:
-        pieces = PART.split(part)
-        hashes, before, first, behind = _hash_pieces(pieces), pieces[0], "".join(pieces[1:2]), pieces[-1]
-        # White space of other kinds may be looked at from the part before or behind.
-        depends = part.split() != [part]
+    # Most have nothing but letters, and are no numerals.
+    if len(part) > 2 and part.isascii() and part.isalpha():
+        hashes = _hash_word(part, "")
+        return _combine(hashes), len(hashes), 0, 0, False
+    pieces = PART.split(part)
+    # White space of other kinds may be looked at from the part before or behind.
+    depends, first = part.split() != [part], "".join(pieces[1:2])
     if len(first) <= 2 or not first.isascii():
         # Numerals depend on the word before. Behind a word that has no hash, no punctuation counts.
         own = _hash_plain(first, "")
         depends |= first.isalnum() and (not own or own != _hash_plain(first, "type"))
-    of_before, of_behind = ((_hash_gap(gap) or _WEAK) if gap else 0 for gap in (before, behind))
-    return _combine(hashes), len(hashes), of_before, of_behind, depends
+    read = _hash_pieces(pieces)
+    before, behind = ((_hash_gap(gap) or _WEAK) if gap else 0 for gap in (pieces[0], pieces[-1]))
+    return _combine(read), len(read), before, behind, depends
 
 
 def _join_parts(of_parts: np.ndarray, numbers: TokenLists) -> tuple[np.ndarray, np.ndarray]:

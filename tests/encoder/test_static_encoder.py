@@ -4,6 +4,7 @@ import json
 import shutil
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from injection import check_damage
 from safetensors.numpy import load_file, save_file
+from tokenizers import Tokenizer
+from tokenizers.normalizers import BertNormalizer
 
 from spacy_sapbert.encoder.folder import read_encoder, write_encoder
 from spacy_sapbert.encoder.settings import FOLDER
@@ -71,16 +74,27 @@ def test_vectors_are_those_of_a_naive_loop(encoder):
 
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from(" aΣσ\u0301.-[PAD]心\t\x1c\u00a0"), max_size=60)
+PLAIN = st.text(st.characters(min_codepoint=31, max_codepoint=127), max_size=20)
 
 
-@pytest.mark.parametrize(("max_length", "normalize_writing"), [(3, False), (25, False), (8, True)])
-def test_names_have_the_tokens_of_single_strings(max_length, normalize_writing):
+@pytest.mark.parametrize(
+    ("max_length", "normalize_writing", "lowercase", "added"),
+    [(3, False, True, None), (25, False, False, ["Fever"]), (8, True, True, ["Fever"])],
+)
+def test_names_have_the_tokens_of_single_strings(max_length, normalize_writing, lowercase, added):
     encoder = load_encoder(FOLDER, max_length=max_length, normalize_writing=normalize_writing)
+    source = encoder.content
+    kept = {"added_tokens": []} if added is None else {}
+    tokenizer = Tokenizer.from_str(json.dumps({**json.loads(source.tokenizer.to_str()), **kept}))
+    tokenizer.normalizer = BertNormalizer(lowercase=lowercase)
+    tokenizer.add_tokens(added or [])
+    encoder.set_source(replace(source, tokenizer=tokenizer))
     assert encoder.splits_at_spaces
 
     @settings(max_examples=200, deadline=None)
-    @given(texts=st.lists(TEXT, max_size=9))
+    @given(texts=st.lists(TEXT | PLAIN, max_size=9))
     @example(texts=["heart attack of the heart", "", " ", "cold  cold", "a[UNK]b x", "ΟΔΟΣ Σ"])
+    @example(texts=["[unk]-x", "x" * 101, "(4'-X)_a", "fevers", "Fevers", "co\x7fld"])
     def compare(texts):
         tokens = encoder.tokenize_names(pl.Series(texts, dtype=pl.String()))
         assert [ids.tolist() for ids in tokens] == encoder.tokenize(texts)
