@@ -11,7 +11,7 @@ import polars as pl
 from ..errors import NO_LIST
 from ..text import normalize_name
 from .builder import TerminologyBuilder, count_dangling
-from .names import unite_names, unite_retired
+from .names import find_rows, unite_names, unite_retired
 from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
 
 NO_PAIRS = (
@@ -58,9 +58,8 @@ def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
     concept keeps its canonical name and definition. Its types, codes and parents, and the sources of a known name, are
     united."""
     concepts = _merge_concepts(terminology.concepts, added.concepts)
-    places = concepts.select("id", pl.row_index("concept").cast(pl.UInt32()))
-    old = _place_names(terminology, places).with_row_index("old_row")
-    new = _place_names(added, places)
+    old = _place_names(terminology, concepts["id"]).with_row_index("old_row")
+    new = _place_names(added, concepts["id"])
     # Most concepts get no names, and uniting only the names of the others is much faster.
     gets_names = pl.col("concept").is_in(new["concept"].unique().implode())
     united = unite_names(pl.concat([old.filter(gets_names), new], how="diagonal"))
@@ -155,9 +154,9 @@ def _merge_concepts(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([old.filter(~is_shared), rows.select(old.columns)]).sort("id")
 
 
-def _place_names(terminology: Terminology, places: pl.DataFrame) -> pl.DataFrame:
-    rows = terminology.concepts.select("id").join(places, on="id", how="left", maintain_order="left")["concept"]
-    return terminology.names.with_columns(pl.Series("concept", rows.to_numpy()[terminology.name_concept]))
+def _place_names(terminology: Terminology, ids: pl.Series) -> pl.DataFrame:
+    rows = find_rows(terminology.concepts["id"], ids)[terminology.name_concept]
+    return terminology.names.with_columns(pl.Series("concept", rows, dtype=pl.UInt32()))
 
 
 def _make_edit(

@@ -121,8 +121,7 @@ def _explode(concepts: pl.DataFrame, column: str) -> pl.DataFrame:
 
 
 def _merge_names(names: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    rows = pl.DataFrame({"id": ids}).with_row_index("concept").cast({"concept": pl.UInt32()})
-    names = names.drop("concept").join(rows, on="id", how="left", maintain_order="left")
+    names = names.with_columns(pl.Series("concept", find_rows(names["id"], ids), dtype=pl.UInt32()))
     # Within a terminology, names keep their order; terminologies are in the order of the list.
     names = names.sort("concept", "place", "own_id", maintain_order=True)
     return unite_names(names, key=("id", "name", "language")).select(NAME_SCHEMA.names())

@@ -28,19 +28,17 @@ def normalize_names(names: pl.Series) -> pl.Series:
 
 def list_distinct_names(names: pl.DataFrame, *, lower_case: bool = True) -> pl.DataFrame:
     """List the distinct names of each concept, in any language."""
-    return sort_distinct(names.select("concept", pl.col("name").str.to_lowercase() if lower_case else "name"))
-
-
-def sort_distinct(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort rows without missing values by their columns, and keep one of equal ones."""
+    listed = names.select("concept", pl.col("name").str.to_lowercase() if lower_case else "name")
     # By concept they are sorted already, so that sorting them is faster than hashing them.
-    return rows.sort(rows.columns).filter(pl.any_horizontal(pl.all().ne_missing(pl.all().shift())))
+    listed = listed.sort("concept", "name")
+    return listed.filter(pl.any_horizontal(pl.all().ne_missing(pl.all().shift())))
 
 
 def find_rows(wanted: pl.Series, ids: pl.Series) -> np.ndarray:
     """Look up the rows of ids among distinct ids: int64, or -1 if an id is missing."""
-    if not len(wanted):
-        return np.empty(0, dtype=np.int64)
+    if len(ids) and wanted.is_sorted() and ids.is_sorted():
+        places = np.minimum(ids.search_sorted(wanted).to_numpy().astype(np.int64), len(ids) - 1)
+        return np.where((ids.gather(places) == wanted).to_numpy(), places, -1)
     known = pl.DataFrame({"id": ids, "row": np.arange(len(ids), dtype=np.int64)})
     found = pl.DataFrame({"id": wanted}).join(known, on="id", how="left", maintain_order="left")
     return found["row"].fill_null(-1).to_numpy()
@@ -70,9 +68,8 @@ def sort_by_concept(rows: pl.DataFrame) -> pl.DataFrame:
 def list_values(values: pl.DataFrame, n_concepts: int) -> pl.Series:
     """List the distinct values of each concept, in the order of the rows: `concept`, a row, and the value."""
     values = keep_first(sort_by_concept(values), values.columns)
-    return make_lists(
-        values.drop("concept").to_series(), np.bincount(values["concept"].to_numpy(), minlength=n_concepts)
-    )
+    n_values = np.bincount(values["concept"].to_numpy(), minlength=n_concepts)
+    return make_lists(values.drop("concept").to_series(), n_values)
 
 
 def unite_retired(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:

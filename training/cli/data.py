@@ -230,6 +230,8 @@ def pairs(
     Pairs of names of one concept train an encoder; pairs of mentions and names
     fine-tune it; pairs of translations make it multilingual.
     """
+    from ..data.further_pairs import write_finetuning_pairs, write_parallel_pairs
+
     files = _list_files(source)
     first = Path(files[0])
     if first.is_dir() or not (first.exists() or first.suffix):
@@ -241,15 +243,11 @@ def pairs(
             raise ValueError(
                 "Mentions are paired with the names of a dictionary. Give one with `--dictionary` (`vars.dictionary`)."
             )
-        from ..data.further_pairs import write_finetuning_pairs
-
         with show_phase("Pairing mentions with names"):
             data = write_finetuning_pairs(files, dictionary, output, lower_case=not cased, distinct=distinct)
         if data["not_in_dictionary"]:
             typer.echo(f"The dictionary lacks ids such as {', '.join(data['not_in_dictionary'][:3])}.")
     else:
-        from ..data.further_pairs import write_parallel_pairs
-
         refuse_options(context, "translations", {"cased", "label"})
         with show_phase("Pairing translations"):
             # The writer checks the label.

@@ -13,6 +13,7 @@ import polars as pl
 
 import spacy_sapbert
 from spacy_sapbert.files import OtherFormatError, fill_folder, finish_replacing, read_manifest, write_manifest
+from spacy_sapbert.terminology.names import find_rows
 
 HASHED_AT_ONCE = 500_000
 
@@ -73,9 +74,6 @@ def hash_strings(strings: pl.Series, digest: Any) -> None:
 def number_used(strings: pl.Series, *columns: np.ndarray) -> tuple[pl.Series, list[np.ndarray]]:
     """Sort the distinct strings that columns of rows refer to, and return these columns as rows of the sorted ones."""
     is_used = pl.Series(np.bincount(np.concatenate(columns), minlength=len(strings)) > 0)
-    # By two columns, because polars sorts a table much faster than it ranks strings.
-    used = pl.DataFrame({"string": strings, "row": np.arange(len(strings))}).filter(is_used).sort("string", "row")
-    is_new = used["string"].ne_missing(used["string"].shift())
-    places = np.empty(len(strings), dtype=np.int64)
-    places[used["row"].to_numpy()] = is_new.cum_sum().cast(pl.Int64()).to_numpy() - 1
-    return used["string"].filter(is_new), [places[column] for column in columns]
+    used = strings.filter(is_used).unique().sort()
+    places = find_rows(strings, used)
+    return used, [places[column] for column in columns]

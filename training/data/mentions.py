@@ -9,7 +9,6 @@ from typing import Annotated, Any, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spacy_sapbert.exchange.fields import find_misfit
 from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8, parse_record
 
 EQUAL_IDS = "|"
@@ -110,6 +109,9 @@ def _make_mention(row: _Line, *, fold: int = 0, keep_empty: bool = False) -> Men
 def parse_text(line: str) -> tuple[str, str, list[Mention]]:
     """Read a line of JSON with a whole text: its name, the text, and its mentions. Of one in several pieces, only the
     extent is known."""
+    # Here, because it imports spaCy.
+    from spacy_sapbert.exchange.fields import find_misfit
+
     row, mentions = parse_record(_Text, line), []
     for found in row.mentions:
         extent = [found.start, found.end]

@@ -13,8 +13,7 @@ import polars as pl
 
 from spacy_sapbert.files import write_whole
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.names import list_distinct_names, sort_distinct
-from spacy_sapbert.terminology.storage import make_lists
+from spacy_sapbert.terminology.names import list_distinct_names, list_values
 
 from .folders import DataFolder, hash_strings, number_used
 
@@ -163,9 +162,8 @@ def sample_pairs(offsets: np.ndarray, ids: pl.Series, limit: int, seed: int) -> 
 
 def list_concept_sources(terminology: Terminology) -> pl.Series:
     """List the sources that name each concept."""
-    sources = sort_distinct(terminology.names.select("concept", pl.col("source").str.split("|")).explode("source"))
-    n_sources = np.bincount(sources["concept"].to_numpy(), minlength=len(terminology))
-    return make_lists(sources["source"], n_sources).list.join("|")
+    sources = terminology.names.select("concept", pl.col("source").str.split("|")).explode("source")
+    return list_values(sources.sort("concept", "source"), len(terminology)).list.join("|")
 
 
 def write_pairs(

@@ -204,9 +204,9 @@ class RrfLines:
     def map(self, work: Callable[[bytes], T]) -> Iterator[T]:
         """Check blocks of lines, about 8 MiB each, and do some work on the good lines of each, in two threads ahead."""
 
-        def check(data: bytes) -> tuple[int, T] | None:
+        def check(data: bytes) -> tuple[int, T | None]:
             n = count_clean(data, self.n_columns)
-            return (n, work(data)) if n else None
+            return n, work(data) if n else None
 
         blocks = self._whole_lines()
         with ThreadPoolExecutor(2) as threads:
@@ -214,16 +214,14 @@ class RrfLines:
             while waiting:
                 data, checked = waiting.popleft()
                 waiting.extend((ahead, threads.submit(check, ahead)) for ahead in islice(blocks, 1))
-                if (found := checked.result()) is not None:
-                    n, done = found
-                    self.rows += n
+                n, done = checked.result()
+                if not n:
+                    # Here, because lines and faults are counted in their order.
+                    mended = self._mend(data, self.rows + 1)
+                    n, done = data.count(b"\n"), work(mended) if mended else None
+                self.rows += n
+                if done is not None:
                     yield done
-                    continue
-                # Here, because lines and faults are counted in their order.
-                mended = self._mend(data, self.rows + 1)
-                self.rows += data.count(b"\n")
-                if mended:
-                    yield work(mended)
 
     def _whole_lines(self) -> Iterator[bytes]:
         """Read blocks of whole lines. A line may continue in the next part of the file."""
