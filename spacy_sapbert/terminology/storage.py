@@ -29,11 +29,9 @@ ALIGNMENT = 64
 # they begin, and how long they are at most.
 STEP = 1 << 30
 LONGEST = (1 << 31) - 1
-# Texts of at most this many bytes stand in the views themselves.
+# Texts of at most this many bytes stand in the views themselves, behind their lengths.
 INLINE = 12
-FIRST_BYTES = np.dtype((np.void, INLINE))
-# For each number of bytes, a mask of as many.
-MASKS = (np.tri(INLINE + 1, INLINE, -1, dtype=np.uint8) * 255).view(FIRST_BYTES)[:, 0]
+VIEW = np.dtype((np.void, 4 + INLINE))
 # Rows of a column that are written at a time.
 PIECE = 1 << 16
 # Arrow's names of types, its names of columns (none), and its flag of columns with missing values.
@@ -126,17 +124,16 @@ def _list_text_buffers(column: pl.Series) -> list[np.ndarray]:
     for start in range(0, len(column), PIECE):
         texts = column.slice(start, PIECE).drop_nulls()
         lengths = texts.str.len_bytes().to_numpy()
-        text = np.frombuffer(texts.str.join("").cast(pl.Binary())[0] + bytes(INLINE), dtype=np.uint8)
-        # It is quick to take as many bytes of each. What is behind a shorter text is masked.
-        taken = np.ndarray(len(text) - INLINE + 1, FIRST_BYTES, text, strides=1)[make_offsets(lengths)[:-1]]
-        firsts, masks = (of.view(np.uint32).reshape(-1, 3) for of in (taken, MASKS[np.minimum(lengths, INLINE)]))
+        # It is quick to take as many bytes of each, from before it on. Behind a text are zeros.
+        text = bytes(4) + texts.str.join("\0" * INLINE).cast(pl.Binary())[0] + bytes(INLINE)
+        taken = np.ndarray(len(text) - VIEW.itemsize + 1, VIEW, text, strides=1)[make_offsets(lengths + INLINE)[:-1]]
+        numbers = taken.view(np.uint32).reshape(-1, 4)
         # A view of a long text has its length, its first four bytes, its buffer and its place there.
-        numbers = np.column_stack([lengths, firsts & masks])
-        is_long = lengths > INLINE
+        numbers[:, 0], is_long = lengths, lengths > INLINE
         places = place + make_offsets(lengths[is_long])
         numbers[is_long, 2], numbers[is_long, 3] = places[:-1] // STEP, places[:-1] % STEP
         views[start : start + PIECE][is_there[start : start + PIECE]] = numbers
-        long_texts.append(text[:-INLINE][np.repeat(is_long, lengths)])
+        long_texts.append(np.frombuffer(texts.filter(pl.Series(is_long)).str.join("").cast(pl.Binary())[0], np.uint8))
         place = places[-1]
     bits = np.packbits(is_there[: 0 if is_there.all() else None], bitorder="little")
     return [bits, views, np.concatenate(long_texts)]
