@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from itertools import chain
+from operator import or_
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,6 +44,8 @@ DENIED_STARTS = _read_phrases(
     "denies/denied/denying/normal/negative for/ruled out/rule out/rules out/free of/never/nil/anti"
 )
 DENIED_ENDS = _read_phrases("ruled out/denied/negative/absent/none/free")
+_DENYING_STARTS = frozenset(LACKING_STARTS + DENIED_STARTS)
+_LONGEST_PHRASE = max(map(len, _DENYING_STARTS.union(DENIED_ENDS)))
 # What opposites start and end with. In `opposites.txt`, words between two slashes are the opposites of all others.
 _PREFIXES = (
     "hypo/hyper hypo/poly oligo/poly oligo/hyper mono/poly normo/hyper normo/hypo eu/hyper eu/hypo brady/tachy "
@@ -74,10 +77,6 @@ _TYPES = _read("type subtype group complementation form") | {""}
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
 
-# A text is read for its words, its marks and its denials.
-_read_words = lru_cache(CACHED)(normal_words)
-
-
 @cache
 def _read_opposites() -> dict[str, list[tuple[str, int]]]:
     """Read the lines and sides of `opposites.txt` that each word stands on."""
@@ -90,36 +89,36 @@ def _read_opposites() -> dict[str, list[tuple[str, int]]]:
 
 
 @lru_cache(CACHED)
-def _list_poles(word: str) -> dict[Axis, tuple[int, ...]]:
-    """List what a word may be the opposite of another word in, and on which sides it is."""
+def _list_poles(word: str) -> dict[Axis, int]:
+    """List what a word may be the opposite of another word in, and on which sides it is: the bits of a number."""
     poles = [(DENIED, 0, word), *((line, side, "") for line, side in _read_opposites().get(word, ()))]
     for end in range(1, _LONGEST_START + 1):
         poles += [(kind, side, word[end:]) for kind, side in _STARTS.get(word[:end], ())]
     poles += [("lack", side, word[:STEM]) for side, ends in enumerate((_LACK, _EXCESS)) if word.endswith(ends)]
-    sides: dict[Axis, tuple[int, ...]] = {}
+    sides: dict[Axis, int] = {}
     for kind, side, stem in poles:
         if not stem or len(stem) >= STEM:
-            sides[kind, stem] = (*sides.get((kind, stem), ()), side)
+            sides[kind, stem] = sides.get((kind, stem), 0) | 1 << side
     return sides
 
 
 def _find_opposites(words: Iterable[str], others: Iterable[str]) -> list[Axis]:
     """Find what words are the opposite of others in: each has a side that the other lacks."""
 
-    def list_sides(of: Iterable[str], axis: Axis) -> set[int]:
-        return {side for word in of for side in _list_poles(word).get(axis, ())}
+    def find_sides(of: Iterable[str], axis: Axis) -> int:
+        return reduce(or_, (_list_poles(word).get(axis, 0) for word in of))
 
     axes = set(chain.from_iterable(map(_list_poles, words)))
     shared = axes.intersection(chain.from_iterable(map(_list_poles, others)))
-    pairs = ((axis, list_sides(words, axis), list_sides(others, axis)) for axis in shared)
+    pairs = ((axis, find_sides(words, axis), find_sides(others, axis)) for axis in shared)
     # "Renal and hepatic failure" does not contradict "liver failure".
-    return [axis for axis, sides, other_sides in pairs if sides - other_sides and other_sides - sides]
+    return [axis for axis, sides, other_sides in pairs if sides & ~other_sides and other_sides & ~sides]
 
 
 @lru_cache(CACHED)
 def list_words(text: str) -> frozenset[str]:
     """List the normal forms of a text's words."""
-    return frozenset(_read_words(text))
+    return frozenset(normal_words(text))
 
 
 # One for all, because the garbage collector visits each that is kept.
@@ -160,19 +159,18 @@ class Denial(NamedTuple):
 @lru_cache(CACHED)
 def list_denials(mention: str) -> tuple[Denial, ...]:
     """List what a mention denies, by its first and its last words."""
-    words = _read_words(mention)
-    starts = [
-        Denial(phrase, words[len(phrase) :], phrase in LACKING_STARTS)
-        for phrase in LACKING_STARTS + DENIED_STARTS
-        if words[: len(phrase)] == phrase
-    ]
-    ends = [Denial(phrase, words[: -len(phrase)], False) for phrase in DENIED_ENDS if words[-len(phrase) :] == phrase]
-    return tuple(denial for denial in starts + ends if denial.denied)
+    words = normal_words(mention)
+    lengths = range(1, _LONGEST_PHRASE + 1)
+    starts = (
+        Denial(words[:n], words[n:], words[:n] in LACKING_STARTS) for n in lengths if words[:n] in _DENYING_STARTS
+    )
+    ends = (Denial(words[-n:], words[:-n], False) for n in lengths if words[-n:] in DENIED_ENDS)
+    return tuple(denial for denial in chain(starts, ends) if denial.denied)
 
 
 def _is_denied(name: str, denial: Denial) -> bool:
     """Check if a name is denied. It is not if it denies the same, or says in other words what is lacking."""
-    words, phrase = _read_words(name), denial.phrase
+    words, phrase = normal_words(name), denial.phrase
     content, denied = _list_content(words), _list_content(denial.denied)
     has_same = _count(phrase, words) > _count(phrase, denial.denied)
     if not denial.may_be_named:
