@@ -252,7 +252,7 @@ def test_many_synonyms_do_not_crowd_out_other_concepts_and_cost_only_their_menti
     searched = retriever.index.search
     retriever.index.search = lambda queries, k: asked.append((len(queries), k)) or searched(queries, k)
     assert_equals_naive(retriever, encoder, ["heart attack bb", "skin one"], 2)
-    assert asked[0] == (2, 24) and asked[1:] and all(n == 1 for n, _ in asked[1:])
+    assert asked[0] == (2, 28) and asked[1:] and all(n == 1 for n, _ in asked[1:])
 
 
 def test_names_in_an_unknown_script_are_counted_and_never_found(encoder):
