@@ -162,7 +162,7 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
         "unknown_concepts": _count_unknown(folder, MRREL=relations, MRSTY=types, MRDEF=definitions),
         "retired_concepts": len(merged),
         "tradenames": given,
-        "semantic_types": dict(types.select("TUI", "STY").unique().sort("TUI").iter_rows()),
+        "semantic_types": dict(types.unique("TUI", keep="first").select("TUI", "STY").sort("TUI").iter_rows()),
         "sources": {sab: sources.get(sab, Source(sab))._asdict() for sab in sorted(used)},
         **_report_files(folder, counts, len(concepts)),
         **reported.result(),
@@ -250,7 +250,7 @@ def read_atoms(
     ids, concepts = _number_distinct(pl.concat(part.ids for part in parts))
     dropped = Counter({reason: sum(part.dropped[reason] for part in parts) for reason in parts[0].dropped})
     labels, normalized = pl.concat(part.labels for part in parts), sum(part.normalized for part in parts)
-    owners = pl.concat(part.owners for part in parts) if folder.prefix == RXNORM else None
+    owners = pl.concat(part.owners for part in parts).unique("AUI", keep="first") if folder.prefix == RXNORM else None
     counts = AtomCounts(ids, labels, normalized, dropped, owners)
     if not folder.read[folder.place("MRCONSO").name]:
         raise ValueError(CUT_SHORT.format(file=folder.place("MRCONSO"), found="is empty"))

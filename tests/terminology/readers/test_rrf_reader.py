@@ -108,7 +108,7 @@ def test_what_a_release_says_of_a_concept(tmp_path):
         ],
         MRSTY=[
             rrf_line("MRSTY", CUI="C2", TUI=t, STY=s)
-            for t, s in (("T184", "Sign"), ("T033", "Finding"), ("T184", "Sign"))
+            for t, s in (("T184", "Sign"), ("T033", "Finding"), ("T184", "Symptom"))
         ],
         MRDEF_gz=[
             rrf_line("MRDEF", CUI="C2", SAB="X", DEF="by X"),
@@ -473,9 +473,9 @@ def test_rxnorm_is_read_as_it_is(tmp_path):
 
 
 @pytest.mark.parametrize("left", [{"RXNCONSO"}, {"RXNCONSO", "RXNREL"}, {"RXNCONSO", "RXNSAB"}])
-@pytest.mark.filterwarnings("ignore:1 of 3 rows of RXNREL")
-def test_parts_of_rxnorm_are_read(tmp_path, left):
-    folder = write_release(tmp_path, **{name: lines for name, lines in RXNORM.items() if name in left})
+@pytest.mark.filterwarnings("ignore:1 of 4 rows of RXNREL")
+def test_parts_of_rxnorm_with_repeated_lines_are_read(tmp_path, left):
+    folder = write_release(tmp_path, **{name: [*lines, lines[0]] for name, lines in RXNORM.items() if name in left})
     found = read(folder)
     assert found["161"].names == ("APAP", "acetaminophen tablet", "Acetaminophen")
     assert found["161"].parents == (("5",) if "RXNREL" in left else ())
