@@ -18,7 +18,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from typing_extensions import Self
 
 from ..errors import NO_LIST
-from ..forking import read_chunks, watch_forks
+from ..forking import CHUNK, read_chunks, watch_forks
 from ..progress import show_progress
 from ..ragged import TokenIds, TokenLists, number_parts, sum_lists
 from ..settings import explain_unknown, with_settings
@@ -38,8 +38,7 @@ NameEncoderModel = Model[list[str], Floats2d]
 TOKENISED_AT_ONCE = 2048
 # Words without accents, control characters and the like, and what BERT cuts them into.
 PLAIN, PLAIN_PARTS = "^[!-~]+$", "[0-9A-Za-z]+|[!-~]"
-# Names whose tokens are put together at once.
-NAMES_AT_ONCE = 1 << 16
+Tokenize = Callable[[Sequence[str]], list[list[int]]]
 
 
 class EncoderShim(Shim):
@@ -195,38 +194,34 @@ class EncoderShim(Shim):
         distinct, numbers = number_parts(names.str.split(" "))
         of_part = encoder._tokenize_words(distinct)
         length = encoder.settings.max_length
-        return TokenLists.join(block.replace(of_part).cut(length) for block in numbers.split(NAMES_AT_ONCE))
+        return TokenLists.join(block.replace(of_part).cut(length) for block in numbers.split(CHUNK))
 
     def _rewrite_all(self, names: pl.Series) -> pl.Series:
         import polars as pl
 
-        slices = (names[start : start + NAMES_AT_ONCE].to_list() for start in range(0, len(names), NAMES_AT_ONCE))
-        return pl.concat([names.clear(), *(pl.Series(self._rewrite(texts), dtype=pl.String()) for texts in slices)])
+        written = (pl.Series(self._rewrite(texts), dtype=pl.String()) for texts in read_chunks(names))
+        return pl.concat([names.clear(), *written])
 
-    def _tokenize_all(self, texts: pl.Series, unit: str) -> TokenLists:
-        parts = []
+    def _tokenize_all(self, texts: pl.Series, unit: str, tokenize: Tokenize | None = None) -> TokenLists:
+        parts, tokenize = [], tokenize or self._tokenize
         with show_progress(total=len(texts), description="Tokenizing names", unit=unit) as progress:
-            for start in range(0, len(texts), NAMES_AT_ONCE):
-                parts.append(TokenLists.make(self._tokenize(texts[start : start + NAMES_AT_ONCE].to_list())))
-                progress.update(len(parts[-1]))
+            for chunk in read_chunks(texts):
+                parts.append(TokenLists.make(tokenize(chunk)))
+                progress.update(len(chunk))
         return TokenLists.join(parts)
 
     def _tokenize_words(self, words: pl.Series) -> TokenLists:
-        """Tokenise words as BERT does. Plain ones are cut at each sign first, because their distinct parts are few, and
-        the model by itself takes a fifth of the time. Written out, it knows nothing but small ASCII letters."""
+        """Tokenise words as BERT does: it cuts plain ones at each sign. Their distinct parts are few, and all that is
+        left to do with them is the model's part, a fifth of the time."""
         tokenizer = self._in_memory.tokenizer
         added = "|".join(re.escape(token.content) for token in tokenizer.get_added_tokens_decoder().values())
         is_plain = words.str.contains(PLAIN) & ~words.str.contains(f"(?i){added}")
         plain = words.filter(is_plain)
         plain = plain.str.to_lowercase() if tokenizer.normalizer.lowercase else plain
         distinct, numbers = number_parts(plain.str.extract_all(PLAIN_PARTS))
-        model, parts = tokenizer.model, []
-        with show_progress(total=len(distinct), description="Tokenizing names", unit="words") as progress:
-            for chunk in read_chunks(distinct):
-                parts.append(TokenLists.make([[token.id for token in model.tokenize(part)] for part in chunk]))
-                progress.update(len(chunk))
-        others = self._tokenize_all(words.filter(~is_plain), "words")
-        tokens = TokenLists.join([numbers.replace(TokenLists.join(parts)), others])
+        cut = tokenizer.model.tokenize
+        of_part = self._tokenize_all(distinct, "words", lambda parts: [[of.id for of in cut(part)] for part in parts])
+        tokens = TokenLists.join([numbers.replace(of_part), self._tokenize_all(words.filter(~is_plain), "words")])
         return tokens.take(np.argsort(np.argsort(~is_plain.to_numpy(), kind="stable")))
 
     def find_informative(self, tokens: TokenLists) -> np.ndarray:

@@ -41,11 +41,11 @@ INVISIBLE = re.compile(rf"[{_INVISIBLE}]+[^\w\s]*")
 # What names are written with or without. Anything else between two words has to be in the name as well.
 _WEAK_GAP = re.compile(r"[\s'\-]*")
 _BLANK_LINE = re.compile(r"\n\s*\n")
-# Punctuation that does not count, where there is some.
-_WEAK = 1
-# What is read of a part between spaces: the key of its words and their number; the hashes of the punctuation before and
-# behind them, 0 for none; and whether the parts around it decide as well.
-_PART_READ = np.dtype([("key", "u8"), ("n", "i8"), ("before", "u8"), ("behind", "u8"), ("depends", "?")])
+# Punctuation behind and before a word, which nothing else depends on.
+_BEHIND, _BEFORE = r"([0-9A-Za-z])([,;:)\]]+)( |$)", r"(^| )([(\[]+)([0-9A-Za-z])"
+# What is read of a part of a name: the key of its hashes and their number, whether it has words, not just punctuation,
+# and whether the parts around it decide as well.
+_PART_READ = np.dtype([("key", "u8"), ("n", "i8"), ("has_words", "?"), ("depends", "?")])
 # Names and mentions of at most this length are compared in their own case: "ALL" is not "all".
 OWN_CASE_LENGTH = 5
 
@@ -104,58 +104,46 @@ def _list_whole_keys(texts: Iterable[str], language: Language) -> np.ndarray:
 
 def _list_keys(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH) -> tuple[np.ndarray, np.ndarray]:
     """List the keys of names that have words, and their rows. Millions of names have few parts between spaces, which
-    are read once. Only where two parts depend on one another, the name is read as a whole."""
-    parts, numbers = number_parts(names.str.split(" "))
+    are read once. Only where parts depend on one another, the name is read as a whole."""
+    spaced = names.str.replace_all(_BEHIND, "$1 $2$3").str.replace_all(_BEFORE, "$1$2 $3")
+    parts, numbers = number_parts(spaced.str.split(" "))
     texts = chain.from_iterable(read_chunks(parts))
     shown = show_progress(texts, total=len(parts), description="Reading the writing of names", unit="words")
     read = map(_read_part, map(language.to_singular, shown) if language.endings else shown)
     of_parts = np.fromiter(read, dtype=_PART_READ, count=len(parts))
     keys, is_whole = np.empty(len(names), dtype=np.uint64), np.empty(len(names), dtype=bool)
     for start, block in zip(range(0, len(names), CHUNK), numbers.split(CHUNK), strict=True):
-        end = start + len(block)
-        keys[start:end], is_whole[start:end] = _join_parts(of_parts, block)
+        keys[start : start + CHUNK], is_whole[start : start + CHUNK] = _join_parts(of_parts, block)
     whole = np.flatnonzero(is_whole)
     keys[whole] = _list_whole_keys(chain.from_iterable(read_chunks(names.gather(whole))), language)
     return keys[keys > 0], rows[keys > 0]
 
 
-def _read_part(part: str) -> tuple[int, int, int, int, bool]:
+def _read_part(part: str) -> tuple[int, int, bool, bool]:
     # Most have nothing but letters, and are no numerals.
     if len(part) > 2 and part.isascii() and part.isalpha():
         hashes = _hash_word(part, "")
-        return _combine(hashes), len(hashes), 0, 0, False
-    pieces = PART.split(part)
-    # White space of other kinds may be looked at from the part before or behind.
-    depends, first = part.split() != [part], "".join(pieces[1:2])
-    if len(first) <= 2 or not first.isascii():
-        # Numerals depend on the word before. Behind a word that has no hash, no punctuation counts.
-        own = _hash_plain(first, "")
-        depends |= first.isalnum() and (not own or own != _hash_plain(first, "type"))
-    read = _hash_pieces(pieces)
-    before, behind = ((_hash_gap(gap) or _WEAK) if gap else 0 for gap in (pieces[0], pieces[-1]))
-    return _combine(read), len(read), before, behind, depends
+        return _combine(hashes), len(hashes), True, False
+    alone, between, pieces = read_hashes(part), read_hashes(f"type {part} type")[1:-1], PART.split(part)
+    # Numerals are read otherwise behind this word, and punctuation and white space go on in the next part.
+    depends = part.split() != [part] or alone and (alone != between or pieces[0] or pieces[-1])
+    return _combine(between), len(between), bool(alone), bool(depends)
 
 
 def _join_parts(of_parts: np.ndarray, numbers: TokenLists) -> tuple[np.ndarray, np.ndarray]:
     """Make the keys of names from those of their parts, and tell which names have to be read as a whole."""
-    parts, firsts, lasts = of_parts[numbers.ids], numbers.offsets[:-1], numbers.offsets[1:] - 1
-    before, behind, has_none = parts["before"].copy(), parts["behind"].copy(), parts["n"] == 0
-    # Punctuation at the ends of a name does not count.
-    before[firsts] = behind[lasts] = 0
-    depends = parts["depends"]
-    depends[lasts] |= has_none[lasts]
-    # Between two parts it is one, of both.
-    depends[1:] |= np.minimum(behind[:-1], 2) * np.minimum(before[1:], 2) > 1
-    # A part without words has the same before and behind.
-    behind[has_none] = 0
-    gaps = [np.where(gap > _WEAK, gap, np.uint64(0)) for gap in (before, behind)]
-    values = np.stack([gaps[0], parts["key"], gaps[1]], axis=1).ravel()
-    ends = np.cumsum(np.stack([gaps[0] > 0, parts["n"], gaps[1] > 0], axis=1))
-    offsets = numbers.offsets * 3
-    n_after = np.repeat(ends[offsets[1:] - 1], np.diff(offsets)) - ends
+    key, n, has_words, depends = (of_parts[field][numbers.ids] for field in _PART_READ.names or ())
+    # Punctuation of two parts is one.
+    depends[1:] |= ~has_words[1:] & ~has_words[:-1]
+    # It does not count at the ends of a name.
+    firsts, lasts = numbers.offsets[:-1], numbers.offsets[1:] - 1
+    n[firsts] *= has_words[firsts]
+    n[lasts] *= has_words[lasts]
+    ends = np.cumsum(n)
+    n_after = np.repeat(ends[lasts], numbers.lengths) - ends
     powers = np.cumprod(np.append(np.uint64(1), np.full(n_after.max(initial=0), MULTIPLIER)))
-    keys = sum_lists((values * powers[n_after]).view(np.int64), offsets).view(np.uint64)
-    return keys, sum_lists(depends, numbers.offsets) > 0
+    values = key * powers[n_after] * (n > 0)
+    return sum_lists(values.view(np.int64), numbers.offsets).view(np.uint64), sum_lists(depends, numbers.offsets) > 0
 
 
 def arrange_by_key(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -174,10 +162,7 @@ def read_hashes(text: str) -> list[int]:
     if text.isascii() and text.replace(" ", "").isalpha():
         words = text.split()
         return [part for before, word in zip(["", *words], words, strict=False) for part in _hash_plain(word, before)]
-    return _hash_pieces(PART.split(text))
-
-
-def _hash_pieces(pieces: list[str]) -> list[int]:
+    pieces = PART.split(text)
     hashes: list[int] = []
     before = ""
     for gap, word in zip(pieces[::2], pieces[1::2], strict=False):
