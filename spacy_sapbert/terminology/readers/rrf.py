@@ -139,19 +139,15 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
         pairs = _find_pairs(relations, rows)
         definitions = number(_read_definitions(folder, is_kept, sources, settings), "CUI")
         best = _place(definitions, rows, "definition", "SAB").unique("concept", keep="first", maintain_order=True)
-        codes = atoms.select("concept", "source", "code").filter(~pl.col("code").is_in(["", NO_CODE]))
         columns = {
             "types": [_place(types.filter(pl.col("TUI") != "").rename({"TUI": "types"}), rows, "types")],
             "definition": [best.drop("SAB")],
-            "codes": [codes.select("concept", codes=pl.concat_str("source", "code", separator=":"))],
+            "codes": [atoms.select("concept", "codes").drop_nulls()],
             "parents": [_find_parents(pairs, ids)],
         }
         for name, table in _read_xrefs(folder).items() if settings.xrefs else ():
             columns.setdefault(name, []).append(_place(number(table, "CUI"), rows, name))
-        names, given = united.result(), dict[str, int]()
-        if settings.tradenames != "off":
-            links = _link(pairs.filter(IS_TRADENAME), settings.tradenames, settings.tradename_direction)
-            names, given = _add_tradenames(names, links, len(ids))
+        names, given = _add_tradenames(united.result(), pairs, settings, len(ids))
         reported = thread.submit(_report_names, names, atoms, counts)
         concepts = _make_concepts(ids, atoms, {name: pl.concat(tables) for name, tables in columns.items()})
     used = {*atoms["source"].unique(), *best["SAB"].unique(), *relations["SAB"].unique()} - {""}
@@ -241,9 +237,9 @@ def read_atoms(
     folder: RrfFolder, settings: RrfSettings, sources: Mapping[str, Source]
 ) -> tuple[pl.DataFrame, AtomCounts]:
     """Read the atoms of MRCONSO, keep those that pass the filters, and count all of them. The kept ones have the
-    columns concept (a row of `ids`), name, language, source, term_type, preferred, code and rank (0 for the best
-    canonical name), and are sorted by concept, those of one in their order. A file without rows, settings with values
-    that do not occur (probably misspelt) and an empty result are refused."""
+    columns concept (a row of `ids`), name, language, source, term_type, preferred, codes (one or none) and rank (0 for
+    the best canonical name), and are sorted by concept, those of one in their order. A file without rows, settings with
+    values that do not occur (probably misspelt) and an empty result are refused."""
     columns = (*ATOM_COLUMNS, "AUI") if folder.prefix == RXNORM else ATOM_COLUMNS
     read = partial(_read_block, folder=folder, settings=settings, sources=sources)
     kept, parts = zip(*folder.map_tables(read, "MRCONSO", columns), strict=True)
@@ -372,14 +368,16 @@ def _as_atoms(block: pl.DataFrame, lower_case: bool) -> tuple[pl.DataFrame, int]
     # The best canonical name is English, not suppressed, and preferred by UMLS.
     faults = (pl.col("LAT") != "ENG", pl.col("SUPPRESS") != "N", *(~best for best in is_best.values()))
     rank = sum((fault.cast(pl.UInt8()) * 2**place for place, fault in enumerate(reversed(faults))), start=pl.lit(0))
+    source = pl.when(pl.col("SAB") == NO_SOURCE).then(pl.lit("")).otherwise("SAB")
+    has_code = ~pl.col("CODE").is_in(["", NO_CODE])
     atoms = block.select(
         "concept",
         name=name,
         language="LAT",
-        source=pl.when(pl.col("SAB") == NO_SOURCE).then(pl.lit("")).otherwise("SAB"),
+        source=source,
         term_type="TTY",
         preferred=pl.all_horizontal(is_best.values()),
-        code="CODE",
+        codes=pl.when(has_code).then(pl.concat_str(source, "CODE", separator=":")),
         rank=rank.cast(pl.UInt8()),
     )
     return atoms.filter(pl.col("name") != ""), int(is_changed.sum())
@@ -496,7 +494,7 @@ def _find_parents(pairs: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
 
 def _link(pairs: pl.DataFrame, mode: Tradenames, direction: TradenameDirection) -> pl.DataFrame:
     """Make a table of each `concept` that is given names and the `partner` that they come from."""
-    rows = pairs.select("concept", "partner", is_generic=pl.col("RELA") == TRADENAME_OF)
+    rows = pairs.filter(IS_TRADENAME).select("concept", "partner", is_generic=pl.col("RELA") == TRADENAME_OF)
     if mode == "union":
         # A release has each relation in both directions; a part of a release may have only one.
         turned = rows.select(concept="partner", partner="concept", is_generic=~pl.col("is_generic"))
@@ -508,9 +506,14 @@ def _link(pairs: pl.DataFrame, mode: Tradenames, direction: TradenameDirection) 
     return rows.select("concept", "partner").unique().sort("concept", "partner")
 
 
-def _add_tradenames(names: pl.DataFrame, links: pl.DataFrame, n_concepts: int) -> tuple[pl.DataFrame, dict[str, int]]:
+def _add_tradenames(
+    names: pl.DataFrame, pairs: pl.DataFrame, settings: RrfSettings, n_concepts: int
+) -> tuple[pl.DataFrame, dict[str, int]]:
     """Give brands and their generic concepts each other's names. Given names are not passed on. The names are distinct
     and sorted by concept. Links, concepts and names are counted."""
+    if settings.tradenames == "off":
+        return names, {}
+    links = _link(pairs, settings.tradenames, settings.tradename_direction)
     places, offsets = take_lists(count_offsets(names["concept"].to_numpy(), n_concepts), links["partner"].to_numpy())
     receivers = links["concept"].unique()
     # A preferred name of the partner is not a preferred name of this concept.
