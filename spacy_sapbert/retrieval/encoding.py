@@ -140,8 +140,9 @@ def find_keys(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Find keys among many others."""
     # Comparing the first halves as numbers is fast and excludes nearly all other keys.
     likely = np.flatnonzero(np.isin(_first_halves(keys), _first_halves(wanted)))
-    place = dict(zip(keys[likely].tolist(), likely.tolist(), strict=True))
-    return np.array([place.get(key, -1) for key in wanted.tolist()], dtype=np.int64)
+    first, group = group_keys(np.concatenate([keys[likely], wanted]))
+    places: np.ndarray = np.append(likely, -1)[np.minimum(first[group[len(likely) :]], len(likely))]
+    return places
 
 
 def _first_halves(keys: np.ndarray) -> np.ndarray:
@@ -190,7 +191,7 @@ class VectorStore:
     def read(self, keys: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Read stored vectors. Damaged files are deleted, with a warning."""
         is_known = np.zeros(len(keys), dtype=bool)
-        damaged = []
+        chunks, damaged = [np.empty(0, dtype=self._dtype)], []
         for path in sorted(self.path.iterdir()):
             match = FILE_NAME.fullmatch(path.name)
             if match is None or match[1] != self._encoder:
@@ -198,11 +199,13 @@ class VectorStore:
             if hash_file(path)[:16] != match[2]:
                 damaged.append(path)
                 continue
-            chunk = np.load(path, mmap_mode="r")
-            rows = find_keys(keys, chunk["key"])
-            is_wanted = rows >= 0
-            vectors[rows[is_wanted]] = chunk["vector"][is_wanted]
-            is_known[rows[is_wanted]] = True
+            chunks.append(np.load(path, mmap_mode="r"))
+        # All keys at once: to find some among millions takes nearly as long as to find all.
+        rows = find_keys(keys, np.concatenate([chunk["key"] for chunk in chunks]))
+        for chunk, found in zip(chunks, np.split(rows, np.cumsum([*map(len, chunks[:-1])])), strict=True):
+            is_wanted = found >= 0
+            vectors[found[is_wanted]] = chunk["vector"][is_wanted]
+            is_known[found[is_wanted]] = True
         if damaged:
             warnings.warn(
                 f"{len(damaged)} files of vectors in '{self.path}' are damaged, the first is {damaged[0].name}. They "

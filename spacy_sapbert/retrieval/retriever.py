@@ -131,9 +131,11 @@ class Retriever:
         dtype = choose_dtype(len(groups.tokens))
         vectors = encode_groups(groups, encoder, batch_size=batch_size, store=store, dtype=dtype)
         make_altered = partial(encode_altered_names, names, encoder, batch_size=batch_size)
+        keys, rows = groups.keys, make_row_table(groups.row_of_name, len(vectors))
+        # To build the index takes the most memory.
+        del groups
         index.build(vectors, fingerprint=encoder.fingerprint, make_altered=make_altered)
-        rows = make_row_table(groups.row_of_name, len(index))
-        return cls(terminology, index, *rows, groups.keys, table)
+        return cls(terminology, index, *rows, keys, table)
 
     @kept_property
     def bags(self) -> BagTable:
