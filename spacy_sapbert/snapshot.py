@@ -182,10 +182,10 @@ class Snapshot:
         for (text, allowed), packed in known.items():
             if packed is None:
                 by_filter.setdefault(allowed, []).append(text)
-        texts = [*dict.fromkeys(text for asked in by_filter.values() for text in asked)]
-        vectors = dict(zip(texts, self.encode(texts, batch_size), strict=True)) if texts else {}
+        rows = {text: row for row, text in enumerate(dict.fromkeys(chain.from_iterable(by_filter.values())))}
+        vectors = self.encode([*rows], batch_size)
         for allowed, asked in by_filter.items():
-            found = self.retriever.find(asked, np.stack([vectors[text] for text in asked]), k, allowed)
+            found = self.retriever.find(asked, vectors[[rows[text] for text in asked]], k, allowed)
             found = replace(found, score=np.minimum(found.score, 1.0))
             for text, packed in zip(asked, pack_lists(found.columns, found.offsets, ROW), strict=True):
                 known[text, allowed] = packed
@@ -204,13 +204,16 @@ class Snapshot:
                 missing.append(place)
             else:
                 vectors[place] = vector
+        if not missing:
+            return vectors
         tokens = TokenLists.make(self.encoder.tokenize([texts[place] for place in missing]))
         informative = np.flatnonzero(self.encoder.find_informative(tokens))
         made = self.encoder.encode_tokens(tokens.take(informative), batch_size=batch_size)
-        for n, vector in zip(informative.tolist(), made, strict=True):
-            vectors[missing[n]] = vector
+        places = np.array(missing, dtype=np.int64)[informative]
+        vectors[places] = made
+        for place, vector in zip(places.tolist(), made, strict=True):
             # A copy, because a view would keep the vectors of all others.
-            self.vectors.put(texts[missing[n]], vector.copy())
+            self.vectors.put(texts[place], vector.copy())
         return vectors
 
 

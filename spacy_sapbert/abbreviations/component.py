@@ -415,7 +415,7 @@ def _trim_end(text: str, start: int, end: int) -> int:
 
 def is_short_form(text: str) -> bool:
     """Return whether a mention is written like a short form, and so can be one for `is_initialism`."""
-    return bool(_get_letters(text))
+    return len(text) in SHORT_LENGTHS and bool(_get_letters(text))
 
 
 def is_initialism(short: str, name: str) -> bool:

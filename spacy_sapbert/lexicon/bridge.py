@@ -115,14 +115,18 @@ def _get_classes() -> tuple[np.ndarray, np.ndarray]:
 def make_keys(texts: Sequence[str]) -> np.ndarray:
     """Make a key for each text: the sum of the hashes of its words' classes. The order of words makes no difference,
     and all words for an abnormality count as one. Texts without words get 0. Shape (texts,), uint64."""
-    hashes, place = read_many(texts)
+    return sum_words(*read_many(texts), len(texts))
+
+
+def sum_words(hashes: np.ndarray, place: np.ndarray, n: int) -> np.ndarray:
+    """Make the keys of `n` texts that have been read, given the hashes of words and the text that each is of."""
     words, classes = _get_classes()
     known = find_places(words, hashes)
     of_words = np.where(known >= 0, classes[known], hashes)
     is_any = find_places(ENGLISH.abnormal, hashes) >= 0
-    n_any, n_words = (np.bincount(place[which], minlength=len(texts)) for which in (is_any, slice(None)))
+    n_any, n_words = (np.bincount(place[which], minlength=n) for which in (is_any, slice(None)))
     of_words[is_any & ((n_any == 1) & (n_words > 1))[place]] = ANY_ABNORMALITY
-    keys = np.zeros(len(texts), dtype=np.uint64)
+    keys = np.zeros(n, dtype=np.uint64)
     np.add.at(keys, place, of_words)
     return keys
 

@@ -7,7 +7,7 @@ and less if its name says the opposite. Where a candidate's name has the words o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -75,7 +75,9 @@ def compute_prior(
 ) -> dict[str, np.ndarray]:
     """Compute the columns of `BEFORE_TRAINING` by their names, and `alike`, which `ListInput` describes. `list_names`
     lists names by their rows, or by the complements (~) of concepts' rows for canonical names."""
+    from ..lexicon.bridge import sum_words
     from ..lexicon.names import find_other_case
+    from ..lexicon.reading import read_many
 
     lists, cosine = Lists(found.lengths), scores.astype(np.float64)
     names = np.where(found.name >= 0, found.name, ~found.concept)
@@ -88,7 +90,8 @@ def compute_prior(
         for read in (list_denials, lambda form: read_marks(form).marks)
     )
     is_near = (cosine >= lists.best(cosine)[lists.mention] - WINDOW) | denies
-    size, bridge, thing, has_same = _consult(found, lists, is_near, read_names, known, has_marks)
+    words = *read_many([forms[0] if forms else "" for forms in found.forms]), len(found)
+    size, bridge, thing, has_same = _consult(found, lists, is_near, read_names, known, has_marks, sum_words(*words))
     is_open = is_near & ~has_same
     prior = cosine + SIZE * size + BRIDGE * bridge
     order = lists.sort(prior)
@@ -100,7 +103,7 @@ def compute_prior(
     acronym[rows] = is_unnamed * np.array([is_short_form(name) for name in named], dtype=bool)
     # What is fitted in English says nothing of other languages.
     if known.is_english:
-        single[rows], common[rows] = (is_unnamed * of[lists.mention[rows]] for of in _read_words(found.forms))
+        single[rows], common[rows] = (is_unnamed * of[lists.mention[rows]] for of in _describe_words(*words))
     # What open ontologies say comes before single words.
     is_asked = is_open[rows] & (is_unnamed | denies[rows])
     pairs = zip(forms, found.form[rows].tolist(), named, is_asked.tolist(), strict=True)
@@ -127,15 +130,13 @@ def compute_prior(
     return {**values, "chance": 1 / (1 + np.exp(-logit)), "alike": alike}
 
 
-def _read_words(forms: Sequence[tuple[str, ...]]) -> tuple[np.ndarray, np.ndarray]:
-    """Tell which mentions are a single word, and how common the rarest word of each is in English."""
+def _describe_words(hashes: np.ndarray, place: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tell which of `n` mentions are a single word, and how common the rarest word of each is in English."""
     from ..lexicon.english import compute_commonness, find_levels
-    from ..lexicon.reading import read_many
 
-    hashes, place = read_many([of[0] if of else "" for of in forms])
-    level = np.zeros(len(forms))
+    level = np.zeros(n)
     np.maximum.at(level, place, find_levels(hashes))
-    return np.bincount(place, minlength=len(forms)) == 1, compute_commonness(level)
+    return np.bincount(place, minlength=n) == 1, compute_commonness(level)
 
 
 def _consult(
@@ -145,13 +146,11 @@ def _consult(
     list_names: Callable[[np.ndarray], list[str]],
     known: BridgedTerminology,
     has_marks: np.ndarray,
+    keys: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Look up the candidates near the first one. Return the logarithm of their concepts' sizes, whether these have the
     mention as a name, which things they are, and for which candidates one of the mention's candidates has its words."""
-    from ..lexicon.bridge import make_keys
-
     rows = np.flatnonzero(is_near)
-    keys = make_keys([forms[0] if forms else "" for forms in found.forms])
     said = known.consult(keys, lists.mention[rows], found.concept[rows])
     size, bridge, is_named = np.zeros((3, lists.n_candidates))
     thing = ~found.concept
