@@ -212,7 +212,7 @@ def _normalize(word: str) -> str:
     if not word.isascii():
         word = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
     word = to_singular(to_american(word.removesuffix("'s")))
-    return to_arabic(word) if word[:1] in ("i", "v", "x") else word
+    return to_arabic(word)
 
 
 def to_singular(word: str) -> str:
@@ -244,7 +244,7 @@ def _list_british() -> list[tuple[re.Pattern[str], str]]:
 def to_arabic(word: str, before: str = "") -> str:
     """Return a Roman numeral up to 39, with a letter from a to c behind it or not, in digits: "2b" for "iib". "i", "v"
     and "x" are numerals only if the word before them is such as "type"."""
-    found = _NUMERAL.fullmatch(word)
+    found = _NUMERAL.fullmatch(word) if word[:1] in ("i", "v", "x") else None
     if found is None or not found[1] + found[2] or (len(found[1] + found[2]) == 1 and before not in _NUMBERED):
         return word
     tens, ones, letter = found.groups()

@@ -145,7 +145,9 @@ def read_marks(text: str) -> Marked:
 @lru_cache(CACHED)
 def _split_marks(word: str) -> tuple[list[str], str]:
     word = to_arabic(ORDINALS.get(word, word), "type")
-    return _MARK.findall(word), _MARK.sub("", word)
+    # Nearly all words are neither numbers nor letters.
+    is_plain = len(word) > 1 and word.isalpha()
+    return ([], word) if is_plain else (_MARK.findall(word), _MARK.sub("", word))
 
 
 class Denial(NamedTuple):
