@@ -56,7 +56,7 @@ def keep_first(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """Keep the first of rows with the same key, in their order."""
     is_repeated = find_repeated(rows.select(key))
     repeated = rows.select(key).with_row_index("row").filter(is_repeated)
-    return rows.filter((~is_repeated).scatter(repeated.unique(key, keep="first")["row"], True))
+    return rows.filter((~is_repeated).scatter(repeated.unique(key, keep="first")["row"].sort(), True))
 
 
 def sort_by_concept(rows: pl.DataFrame) -> pl.DataFrame:

@@ -537,7 +537,7 @@ def _make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.Da
         if isinstance(CONCEPT_SCHEMA[name], pl.List):
             made[name] = list_values(values, len(ids))
         else:
-            first = values.unique("concept", keep="first", maintain_order=True)
+            first = values.unique("concept", keep="first").sort("concept")
             made[name] = made[name].scatter(first["concept"], first[name])
     return pl.DataFrame({column: made[column] for column in CONCEPT_SCHEMA})
 
