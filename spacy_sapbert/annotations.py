@@ -228,10 +228,8 @@ def _find_links(span: Span) -> list[Link]:
 
 def _of_label(span: Span, stored: Sequence[Stored]) -> list[Stored]:
     """Choose what has a span's label. A span without one stands for the entity, or for the only span there."""
-    if not stored:
-        return []
     label = span.label_
-    if not label:
+    if stored and not label:
         labels = {entry["label"] for entry in stored}
         label = labels.pop() if len(labels) == 1 else next((token.ent_type_ for token in span), "")
     return [entry for entry in stored if entry["label"] == label]
@@ -276,7 +274,6 @@ def get_pieces(span: Span) -> list[tuple[int, int]]:
 
 def get_words(span: Span) -> str:
     """Get the words of a mention: its text, or those of its pieces if one of them lies outside of it."""
-    # Nearly all mentions are whole.
     pieces = get_pieces(span) if _get_matches(span) else [(span.start_char, span.end_char)]
     if pieces[0][0] >= span.start_char and pieces[-1][1] <= span.end_char:
         return span.text

@@ -101,13 +101,15 @@ class ConceptFilter:
             is_ordered = item.name == "sources" and not isinstance(value, Set)
             object.__setattr__(self, item.name, tuple(value) if is_ordered else frozenset(value))
 
+    # Once, because each mention is looked up by its filter several times, and that may be a long list of ids.
+    _hash = kept_property[int](lambda self: hash(tuple(getattr(self, item.name) for item in fields(self))))
+
     def __hash__(self) -> int:
         return self._hash
 
-    @kept_property
-    def _hash(self) -> int:
-        # Of long lists of ids, once: each mention is looked up by its filter several times.
-        return hash(tuple(getattr(self, item.name) for item in fields(self)))
+    def __getstate__(self) -> dict[str, Any]:
+        # Strings have other hashes in other processes.
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @property
     def source_order(self) -> tuple[str, ...]:

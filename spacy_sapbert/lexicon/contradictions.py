@@ -102,27 +102,21 @@ def _list_poles(word: str) -> dict[Axis, int]:
     return sides
 
 
-def _find_opposites(words: Iterable[str], others: Iterable[str]) -> list[Axis]:
-    """Find what words are the opposite of others in: each has a side that the other lacks."""
-
-    def find_sides(of: Iterable[str], axis: Axis) -> int:
-        return reduce(or_, (_list_poles(word).get(axis, 0) for word in of))
-
-    axes = set(chain.from_iterable(map(_list_poles, words)))
-    shared = axes.intersection(chain.from_iterable(map(_list_poles, others)))
-    pairs = ((axis, find_sides(words, axis), find_sides(others, axis)) for axis in shared)
-    # "Renal and hepatic failure" does not contradict "liver failure".
-    return [axis for axis, sides, other_sides in pairs if sides & ~other_sides and other_sides & ~sides]
+def _find_opposites(words: Iterable[str], others: Iterable[str]) -> list[str]:
+    """Find the kinds of opposites that words and others are: each has a side that the other lacks."""
+    axes, kinds = set(chain.from_iterable(map(_list_poles, words))), []
+    for axis in axes.intersection(chain.from_iterable(map(_list_poles, others))):
+        sides, other_sides = (reduce(or_, (_list_poles(word).get(axis, 0) for word in of)) for of in (words, others))
+        # "Renal and hepatic failure" does not contradict "liver failure".
+        if sides & ~other_sides and other_sides & ~sides:
+            kinds.append(axis[0])
+    return kinds
 
 
 @lru_cache(CACHED)
 def list_words(text: str) -> frozenset[str]:
     """List the normal forms of a text's words."""
     return frozenset(normal_words(text))
-
-
-# One for all, because the garbage collector visits each that is kept.
-_NONE: frozenset[str] = frozenset()
 
 
 class Marked(NamedTuple):
@@ -139,7 +133,7 @@ def read_marks(text: str) -> Marked:
     words = list_words(_THOUSANDS.sub("", text))
     split = [*map(_split_marks, words)]
     marks = [*_SIGN.findall(normalize_writing(text)), *chain.from_iterable(of_word for of_word, _ in split)]
-    return Marked(frozenset(marks), frozenset(rest for _, rest in split) - _TYPES) if marks else Marked(_NONE, words)
+    return Marked(frozenset(marks), frozenset(rest for _, rest in split) - _TYPES if marks else words)
 
 
 @lru_cache(CACHED)
@@ -217,6 +211,6 @@ def contradicts(mention: str, name: str) -> bool:
     if ours | theirs <= DENIALS:
         return True
     opposites = _find_opposites(ours, theirs)
-    return any(kind != DENIED for kind, _ in opposites) or (
+    return any(kind != DENIED for kind in opposites) or (
         bool(opposites) and (ours | theirs).isdisjoint(DENIALS | _WEAKENING)
     )

@@ -219,12 +219,9 @@ class Retriever:
         """Lower the scores of a mention's first candidates as long as their names contradict it. Where the first has
         the words of the mention, it stays."""
         lowered: list[int] = []
-        starts = found.offsets[:-1]
-        first_names = iter(self._texts.list(found.name[starts[found.lengths > 0]]))
-        for forms, start, end in zip(found.forms, starts.tolist(), found.offsets[1:].tolist(), strict=True):
+        for forms, start, end in zip(found.forms, found.offsets.tolist(), found.offsets[1:].tolist(), strict=False):
             for row in range(start, end):
-                form = forms[found.form[row]]
-                name = next(first_names) if row == start else self._texts.get(int(found.name[row]))
+                form, name = forms[found.form[row]], self._texts.get(int(found.name[row]))
                 is_same = row == start and (form == name or read_marks(form) == read_marks(name))
                 if is_same or not contradicts(form, name):
                     break
