@@ -131,7 +131,7 @@ def _read_part(part: str) -> tuple[int, int, bool, bool]:
 
 
 def _join_parts(of_parts: np.ndarray, numbers: TokenLists) -> tuple[np.ndarray, np.ndarray]:
-    """Make the keys of names from those of their parts, and tell which names have to be read as a whole."""
+    """Make the keys of names from those of their parts, and whether each name has to be read as a whole."""
     key, n, has_words, depends = (of_parts[field][numbers.ids] for field in _PART_READ.names or ())
     # Punctuation of two parts is one.
     depends[1:] |= ~has_words[1:] & ~has_words[:-1]

@@ -112,10 +112,8 @@ def hash_tokens(tokens: TokenLists) -> np.ndarray:
     hash_numbers, halves = NumpyOps().hash, np.empty((len(tokens), 2), dtype=np.int64)
     for start, block in zip(range(0, len(tokens), CHUNK), tokens.split(CHUNK), strict=True):
         placed = (block.places << 32 | block.ids).astype(np.uint64)
-        for seed, half in enumerate(halves[start : start + CHUNK].T):
-            # The last two of its four numbers are equal.
-            hashes = np.ascontiguousarray(hash_numbers(placed, seed)[:, :2]).view(np.int64)
-            half[:] = sum_lists(hashes[:, 0], block.offsets)
+        hashes = hash_numbers(placed, 0).view(np.int64)
+        halves[start : start + CHUNK] = np.stack([sum_lists(half, block.offsets) for half in hashes.T], axis=1)
     return halves.view(KEY_DTYPE)[:, 0]
 
 
@@ -257,7 +255,7 @@ def alter_names(
     for turn, name in enumerate(names.gather(rows).to_list()):
         altered[alterations[turn % len(alterations)](name, rng).strip()] = None
     found = pl.Series(list(altered), dtype=pl.String)
-    # Not whether they are in `names`, of which polars would make a set.
+    # The other way round, polars would make a set of all names.
     equal = names.cast(pl.String).filter(names.cast(pl.String).is_in(found.implode()))
     found = found.filter((found != "") & ~found.is_in(equal.implode()))
     drawn: list[str] = found.head(n).to_list()

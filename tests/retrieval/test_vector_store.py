@@ -183,6 +183,8 @@ def test_keys_are_found_where_they_are(keys, wanted):
 def test_lists_with_the_same_tokens_share_a_key_and_are_grouped_in_their_order(lists, halves):
     keys = hash_tokens(TokenLists.make(lists))
     assert hash_tokens(TokenLists.make(lists[::-1])).tolist() == keys.tolist()[::-1]
+    # Saved pipelines have keys.
+    assert hash_tokens(TokenLists.make([[1, 2]])).tobytes().hex() == "7e315f52777e1afc121894fcf7beac62"
     halves = [half[:1] * 8 + half.ljust(8) for half in halves]
     for found, things in ((keys, map(tuple, lists)), (np.array(halves, dtype=KEY_DTYPE), halves)):
         numbers: dict[object, int] = {}
