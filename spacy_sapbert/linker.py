@@ -380,7 +380,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
             retriever = Retriever.build(
                 terminology,
                 loaded.fixed(),
-                self._index.empty(),
+                self._index,
                 batch_size=self._settings.batch_size,
                 vectors_path=vectors_path,
             )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spacy_sapbert.index import ScannIndex, UsearchIndex
+from spacy_sapbert.index import FaissIndex, ScannIndex, UsearchIndex
 
 WIDTH = 32
 
@@ -61,6 +61,11 @@ def scann_index():
 @pytest.fixture(scope="session")
 def usearch_index():
     return build(UsearchIndex)
+
+
+@pytest.fixture(scope="session")
+def faiss_index():
+    return build(FaissIndex)
 
 
 @pytest.fixture

@@ -66,9 +66,9 @@ def test_the_component_links_as_a_few_lines_of_numpy_do(hpo):
     rng, linker = random.Random(0), hpo.get_pipe("sapbert_linker")
     terminology = linker.terminology
     names = terminology.names["name"].to_list()
-    alterations = [*ALTERATIONS.values(), lambda name, rng: name.upper()]
+    alterations = [*ALTERATIONS.values(), lambda name, rng, other: name.upper()]
     # Short ones are compared in their own case.
-    altered = (rng.choice(alterations)(rng.choice(names), rng) for _ in range(900))
+    altered = (rng.choice(alterations)(rng.choice(names), rng, rng.choice(names)) for _ in range(900))
     texts = [text for text in dict.fromkeys(altered) if len(text) > 5 and text.strip() == text][:300]
     ids = terminology.concepts["id"].to_list()
     expected = link(texts, names, terminology.name_concept, ids, linker.encoder.encode)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..index import is_as_configured
+from ..index import fit_kind, is_as_configured
 from ..lexicon.languages import find_language
 from ..lexicon.names import NameTable
 from ..progress import say
@@ -58,7 +58,7 @@ def with_configured_index(retriever: Retriever, configured: Index, encoder: Enco
         return retriever
     say(f"The index of {len(present):,} rows is built again, because the config asks for another one")
     make_altered = partial(encode_altered_names, retriever.terminology.names["name"], encoder)
-    index = configured.empty()
+    index = fit_kind(configured, len(present))
     index.build(
         present.vectors, fingerprint=present.fingerprint, make_altered=make_altered if encoder.is_loaded else None
     )

@@ -215,18 +215,18 @@ class VectorStore:
         return is_known
 
 
-def shorten(name: str, rng: random.Random) -> str:
+def shorten(name: str, rng: random.Random, other: str = "") -> str:
     """Drop the first or the last word."""
     words = name.split()
     return name if len(words) < 2 else " ".join(rng.choice((words[1:], words[:-1])))
 
 
-def take_first_word(name: str, rng: random.Random) -> str:
+def take_first_word(name: str, rng: random.Random, other: str = "") -> str:
     """Drop all words but the first."""
     return name.split()[0] if name.split() else name
 
 
-def misspell(name: str, rng: random.Random) -> str:
+def misspell(name: str, rng: random.Random, other: str = "") -> str:
     """Swap two adjacent letters, drop a letter or double one, anywhere but at the start."""
     if len(name) < SHORTEST_MISSPELT:
         return name
@@ -235,10 +235,23 @@ def misspell(name: str, rng: random.Random) -> str:
     return f"{name[:at]}{middle}{name[at + 2 :]}"
 
 
-ALTERATIONS: dict[str, Callable[[str, random.Random], str]] = {
+def exchange_word(name: str, rng: random.Random, other: str = "") -> str:
+    """Put a word of another name in the place of a word, or before the only one."""
+    words = name.split()
+    added = [word for word in other.split() if word not in words]
+    if not words or not added:
+        return name
+    place = rng.randrange(len(words))
+    words[place : place + (len(words) > 1)] = [rng.choice(added)]
+    return " ".join(words)
+
+
+# Ways to alter a name, given another one. Words of others lead far from all names, as real mentions are.
+ALTERATIONS: dict[str, Callable[[str, random.Random, str], str]] = {
     "shortened": shorten,
     "first_word": take_first_word,
     "misspelt": misspell,
+    "exchanged": exchange_word,
 }
 
 
@@ -252,8 +265,9 @@ def alter_names(
     # Twice as many as wanted, because first words repeat and some results are names.
     rows = rng.sample(range(len(names)), min(2 * n, len(names)))
     altered: dict[str, None] = {}
-    for turn, name in enumerate(names.gather(rows).to_list()):
-        altered[alterations[turn % len(alterations)](name, rng).strip()] = None
+    originals = names.gather(rows).to_list()
+    for turn, (name, other) in enumerate(zip(originals, originals[1:] + originals[:1], strict=True)):
+        altered[alterations[turn % len(alterations)](name, rng, other).strip()] = None
     found = pl.Series(list(altered), dtype=pl.String)
     # The other way round, polars would make a set of all names.
     equal = names.cast(pl.String).filter(names.cast(pl.String).is_in(found.implode()))

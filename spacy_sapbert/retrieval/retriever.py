@@ -15,7 +15,7 @@ import numpy as np
 from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter
 from ..files import OtherFormatError, fill_folder, hash_file, read_manifest, save_array, write_manifest
 from ..forking import KEPT_STRINGS, ColumnReader, kept_property
-from ..index import INDEX_FILE, Index, Subset, choose_dtype, read_index, warn_of_memory
+from ..index import INDEX_FILE, Index, Subset, choose_dtype, fit_kind, read_index, warn_of_memory
 from ..lexicon.bags import FORMAT_VERSION as LISTS_VERSION
 from ..lexicon.bags import BagTable
 from ..lexicon.bridge import BridgedTerminology
@@ -118,7 +118,8 @@ class Retriever:
         batch_size: int = 256,
         vectors_path: str | Path | None = None,
     ) -> Retriever:
-        """Encode all names and build the index. Names with a vector in the folder `vectors_path` are not encoded."""
+        """Encode all names and build an index like the given one, which may be empty. Names with a vector in the folder
+        `vectors_path` are not encoded."""
         # Before tokenising, which takes minutes, so that a wrong path is refused at once.
         store = None if vectors_path is None else VectorStore(vectors_path, encoder)
         names = terminology.names["name"]
@@ -134,6 +135,7 @@ class Retriever:
         keys, rows = groups.keys, make_row_table(groups.row_of_name, len(vectors))
         # To build the index takes the most memory.
         del groups
+        index = fit_kind(index, len(vectors))
         index.build(vectors, fingerprint=encoder.fingerprint, make_altered=make_altered)
         return cls(terminology, index, *rows, keys, table)
 

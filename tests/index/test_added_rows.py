@@ -20,7 +20,7 @@ def test_an_index_is_worn_by_unused_rows_and_by_many_beside_the_structure(monkey
     assert not approximate.extended(unit_vectors(8)).is_worn(0)
 
 
-@pytest.mark.parametrize("kind", ["scann", "usearch"])
+@pytest.mark.parametrize("kind", ["scann", "usearch", "faiss"])
 def test_rows_beside_a_structure_are_found_exactly_and_saved(request, kind, tmp_path):
     built = request.getfixturevalue(f"{kind}_index")
     added, queries = clustered_vectors(50, seed=7), clustered_vectors(40, seed=2)

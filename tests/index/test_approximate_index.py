@@ -1,6 +1,8 @@
-"""What holds for ScaNN and usearch alike: bad input, batches, saved folders, copies and damage."""
+"""What holds for ScaNN, usearch and FAISS alike: bad input, batches, saved folders, copies and damage."""
 
 import errno
+import multiprocessing
+import os
 import shutil
 import sys
 
@@ -10,15 +12,15 @@ from index_vectors import check_scores, clustered_vectors
 from injection import check_damage, limited_files
 
 from spacy_sapbert.files import fill_folder, list_files
-from spacy_sapbert.index import ScannIndex, UsearchIndex, exact_search, read_index
+from spacy_sapbert.index import FaissIndex, ScannIndex, UsearchIndex, exact_search, read_index
 from spacy_sapbert.index.approximate import SAMPLE
 
 pytestmark = pytest.mark.usefixtures("low_thresholds")
 # ScaNN adds up in another order if its rows lie elsewhere in memory.
-TOLERANCE = {"scann": 1e-6, "usearch": 0}
+TOLERANCE = {"scann": 1e-6, "usearch": 0, "faiss": 0}
 
 
-@pytest.fixture(params=["scann", "usearch"])
+@pytest.fixture(params=["scann", "usearch", "faiss"])
 def index(request):
     return request.getfixturevalue(f"{request.param}_index")
 
@@ -55,20 +57,20 @@ def test_small_index_is_searched_exactly(index):
     assert (rows[:, 1999:] == -1).all() and np.isneginf(scores[:, 1999:]).all()
 
 
-@pytest.mark.parametrize("cls", [ScannIndex, UsearchIndex])
+@pytest.mark.parametrize("cls", [ScannIndex, UsearchIndex, FaissIndex])
 def test_recall_targets_that_are_no_shares_are_refused_and_those_out_of_reach_warned_of(cls, monkeypatch):
     pytest.importorskip(cls.kind)
     for target in (0.0, 1.01, float("nan")):
         with pytest.raises(ValueError, match=r"recall_target"):
             cls(recall_target=target)
-    monkeypatch.setattr("spacy_sapbert.index.scann.BUDGETS", ((0.005, 2), (0.01, 3)))
+    monkeypatch.setattr("spacy_sapbert.index.leaves.BUDGETS", ((1, 2), (2, 3)))
     monkeypatch.setattr("spacy_sapbert.index.usearch.EXPANSIONS", (1, 2))
     measure = "spacy_sapbert.index.approximate.RecallTest.measure"
     monkeypatch.setattr(measure, lambda self, index: {"at_1": 0.5, "standard_error": 0})
     index = cls()
     with pytest.warns(UserWarning, match=r"recall_target = 0.99"):
         index.build(clustered_vectors(2200))
-    assert index.configuration["reorder" if cls is ScannIndex else "expansion"] == (3 if cls is ScannIndex else 2)
+    assert index.configuration["expansion" if cls is UsearchIndex else "reorder"] == (2 if cls is UsearchIndex else 3)
 
 
 def test_recall_target_is_met_and_recorded(index):
@@ -112,6 +114,24 @@ def test_any_file_that_does_not_fit_on_the_disk_is_noticed(index, tmp_path):
 
 def test_damage_in_any_file_is_noticed(index, tmp_path):
     index.to_disk(tmp_path / "a")
-    assert len(list_files(tmp_path / "a")) >= {"scann": 5, "usearch": 3}[index.kind]
+    assert len(list_files(tmp_path / "a")) >= {"scann": 5, "usearch": 3, "faiss": 3}[index.kind]
     check_damage(tmp_path / "a", read_index)
     assert_same(index, read_index(tmp_path / "a"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+def test_a_forked_process_searches_after_its_parent_has_used_the_index(index):
+    queries = clustered_vectors(200, seed=1)
+    rows, _ = index.search(queries, 3)
+
+    def compare():
+        found, _ = index.search(queries, 3)
+        os._exit(0 if np.array_equal(found, rows) else 1)
+
+    child = multiprocessing.get_context("fork").Process(target=compare)
+    child.start()
+    # On failure, the child waits for threads that it does not have.
+    child.join(60)
+    child.kill()
+    child.join()
+    assert child.exitcode == 0

@@ -1,18 +1,28 @@
-"""A folder opens wherever ScaNN or usearch is installed: a missing structure is built anew."""
+"""A folder opens wherever ScaNN, usearch or FAISS is installed: a missing structure is built anew."""
 
 import pytest
 import spacy
 from index_vectors import build, clustered_vectors
 
 from spacy_sapbert.files import list_files
-from spacy_sapbert.index import ScannIndex, UsearchIndex, exact_search, make_auto_index, read_index
+from spacy_sapbert.index import (
+    FaissIndex,
+    Index,
+    ScannIndex,
+    UsearchIndex,
+    exact_search,
+    fit_kind,
+    make_auto_index,
+    read_index,
+)
 
 pytestmark = pytest.mark.usefixtures("low_thresholds")
 pytest.importorskip("usearch")
 pytest.importorskip("scann")
+pytest.importorskip("faiss")
 
 
-@pytest.mark.parametrize("present", ["scann", "usearch"])
+@pytest.mark.parametrize("present", ["scann", "usearch", "faiss"])
 def test_linker_takes_the_best_kind_by_default(install, static_folder, terminology, tmp_path, present):
     install(present)
     nlp = spacy.blank("en")
@@ -25,7 +35,7 @@ def test_linker_takes_the_best_kind_by_default(install, static_folder, terminolo
 
 
 def forbid_building(monkeypatch):
-    for cls in (ScannIndex, UsearchIndex):
+    for cls in (ScannIndex, UsearchIndex, FaissIndex):
         monkeypatch.setattr(cls, "_build_structure", lambda self: pytest.fail("built again"))
 
 
@@ -35,7 +45,13 @@ def snapshot(folder):
 
 @pytest.mark.parametrize(
     ("installed", "expected"),
-    [(("scann", "usearch"), ScannIndex), (("scann",), ScannIndex), (("usearch",), UsearchIndex), ((), ScannIndex)],
+    [
+        (("scann", "usearch", "faiss"), ScannIndex),
+        (("scann",), ScannIndex),
+        (("usearch", "faiss"), UsearchIndex),
+        (("faiss",), FaissIndex),
+        ((), ScannIndex),
+    ],
 )
 def test_auto_takes_scann_where_it_is_installed_and_usearch_elsewhere(install, installed, expected):
     install(*installed)
@@ -44,14 +60,38 @@ def test_auto_takes_scann_where_it_is_installed_and_usearch_elsewhere(install, i
 
 
 @pytest.mark.parametrize(
-    ("saved", "present", "other"), [(ScannIndex, "usearch", UsearchIndex), (UsearchIndex, "scann", ScannIndex)]
+    ("installed", "few", "many"),
+    [
+        (("scann", "usearch", "faiss"), ScannIndex, FaissIndex),
+        (("scann", "usearch"), ScannIndex, ScannIndex),
+        (("usearch",), UsearchIndex, UsearchIndex),
+    ],
+)
+def test_auto_takes_faiss_for_millions_of_rows_where_it_is_installed(install, installed, few, many):
+    install(*installed)
+    index = make_auto_index(recall_target=0.9)
+    for rows, expected in ((2_000_000, few), (2_000_001, many)):
+        fitted = fit_kind(index, rows)
+        assert type(fitted) is expected and fitted.is_auto and fitted.settings == index.settings
+        # Whoever names a kind gets it.
+        assert {type(fit_kind(cls(), rows)) for cls in (UsearchIndex, Index)} == {UsearchIndex, Index}
+
+
+@pytest.mark.parametrize(
+    ("saved", "present", "other"),
+    [
+        (ScannIndex, "usearch", UsearchIndex),
+        (UsearchIndex, "scann", ScannIndex),
+        (FaissIndex, "scann", ScannIndex),
+        (ScannIndex, "faiss", FaissIndex),
+    ],
 )
 def test_folder_opens_with_the_other_package(tmp_path, install, monkeypatch, capsys, saved, present, other):
     build(saved, 2500, 0.95).extended(clustered_vectors(30, seed=9)).to_disk(tmp_path / "a")
     before = snapshot(tmp_path / "a")
     install(present)
     first = read_index(tmp_path / "a")
-    assert "built again" in capsys.readouterr().err
+    assert f"saved with {saved.kind}, which is not installed) is built again" in capsys.readouterr().err
     assert type(first) is other and first.configuration["scoring"] != "exact"
     assert (first.settings.recall_target, first.fingerprint, len(first)) == (0.95, "f", 2530)
     assert first.recall["at_1"] >= 0.95 and snapshot(tmp_path / "a") == before
@@ -62,10 +102,11 @@ def test_folder_opens_with_the_other_package(tmp_path, install, monkeypatch, cap
     for queries in (clustered_vectors(40, seed=3), clustered_vectors(30, seed=9)):
         assert (again.search(queries, 5)[0] == first.search(queries, 5)[0]).all()
     # No file of the other package is left.
-    assert len([name for name in list_files(tmp_path / "a") if "usearch" in name]) == (present == "usearch")
+    for kind in ("usearch", "faiss"):
+        assert len([name for name in list_files(tmp_path / "a") if name.endswith(kind)]) == (present == kind)
 
 
-@pytest.mark.parametrize("cls", [ScannIndex, UsearchIndex])
+@pytest.mark.parametrize("cls", [ScannIndex, UsearchIndex, FaissIndex])
 def test_without_both_packages_search_is_exact_with_a_warning(tmp_path, install, cls):
     build(cls, 2500).to_disk(tmp_path)
     before = snapshot(tmp_path)

@@ -1,10 +1,10 @@
-"""A large index has several structures and vectors in half precision, and finds what one of full precision finds."""
+"""A large index is arranged in blocks, has vectors in half precision, and finds what one of full precision finds."""
 
 import numpy as np
 import pytest
 from index_vectors import check_scores, clustered_vectors, lower_thresholds
 
-from spacy_sapbert.index import Index, ScannIndex, UsearchIndex, exact_search, read_index
+from spacy_sapbert.index import FaissIndex, Index, ScannIndex, UsearchIndex, exact_search, read_index
 
 ROWS = 3000
 
@@ -14,15 +14,16 @@ def low_thresholds():
     with pytest.MonkeyPatch.context() as patch:
         lower_thresholds(patch)
         patch.setattr("spacy_sapbert.index.base.HALF_PRECISION_FROM", 2500)
-        patch.setattr("spacy_sapbert.index.scann.PART_ROWS", 800)
+        patch.setattr("spacy_sapbert.index.leaves.BLOCK", 800)
+        patch.setattr("spacy_sapbert.index.approximate.EXACT_UNTIL", 2500)
         patch.setattr("spacy_sapbert.index.approximate.SAMPLE", 400)
         yield
 
 
-@pytest.fixture(scope="module")
-def index():
-    pytest.importorskip("scann")
-    built = ScannIndex(recall_target=0.97)
+@pytest.fixture(scope="module", params=[ScannIndex, FaissIndex], ids=lambda cls: cls.kind)
+def index(request):
+    pytest.importorskip(request.param.kind)
+    built = request.param(recall_target=0.97)
     built.build(clustered_vectors(ROWS), fingerprint="f")
     return built
 
@@ -35,20 +36,16 @@ def test_scores_are_those_of_full_precision(index):
     np.testing.assert_allclose(np.einsum("qkw,qw->qk", vectors[rows], queries), scores, atol=1e-3)
 
 
-def test_a_saved_index_finds_the_same(index, tmp_path, monkeypatch):
+def test_a_saved_index_finds_the_same(index, tmp_path):
     index.to_disk(tmp_path / "a")
-    # It has the parts that it was built with.
-    monkeypatch.setattr("spacy_sapbert.index.scann.PART_ROWS", 1500)
     assert np.load(tmp_path / "a" / "dataset.npy").dtype == np.float16
-    assert (tmp_path / "a" / "structure" / "3" / "scann_assets.pbtxt").is_file()
     loaded = read_index(tmp_path / "a")
     assert loaded.vectors.dtype == np.float16 and loaded.recall == index.recall
     queries = clustered_vectors(100, seed=1)
     for left, right in zip(index.search(queries, 5), loaded.search(queries, 5), strict=True):
         assert (left == right).all()
-    monkeypatch.undo()
-    # A smaller index saved over it leaves no parts.
-    small = ScannIndex()
+    # A smaller index saved over it leaves no structure.
+    small = type(index)()
     small.build(clustered_vectors(700))
     small.to_disk(tmp_path / "a")
     loaded = read_index(tmp_path / "a")

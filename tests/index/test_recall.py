@@ -154,8 +154,8 @@ def test_too_little_memory_is_warned_of(tmp_path, monkeypatch):
     monkeypatch.setattr("spacy_sapbert.index.MEMINFO", path)
     path.write_text("MemTotal:       24000000 kB\nMemAvailable:    6000000 kB\n")
     assert find_available() == 6_000_000 * 1024
-    # The vectors in float16, and those of a part twice in float32; or the vectors in float32, and ScaNN's copy.
-    for rows, width, needed in ((8_000_000, 256, "8.2"), (8_000_000, 768, "24.6"), (1_500_000, 768, "9.2")):
+    # The vectors in float16 or float32, and those of a block twice in float32.
+    for rows, width, needed in ((12_000_000, 256, "7.2"), (8_000_000, 768, "15.4"), (1_900_000, 768, "8.9")):
         with pytest.warns(UserWarning, match=rf"{rows:,} rows needs about {needed} GB.* 6\.1 GB are available"):
             warn_of_memory(rows, width)
     with warnings.catch_warnings():

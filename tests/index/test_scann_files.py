@@ -11,7 +11,7 @@ from spacy_sapbert.index import read_index
 
 pytestmark = pytest.mark.usefixtures("low_thresholds")
 pytest.importorskip("scann")
-PART = "structure/0"
+PART = "structure"
 ASSETS = f"{PART}/scann_assets.pbtxt"
 
 

@@ -1,14 +1,12 @@
-"""ScaNN: its effort, and forked processes."""
+"""ScaNN: the processor, its effort and its log."""
 
 import ctypes
 import ctypes.util
-import multiprocessing
 import os
 import platform
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from index_vectors import clustered_vectors
 
@@ -46,24 +44,6 @@ def test_full_effort_finds_what_exact_search_finds_far_down_the_list(scann_index
     found_by_usual, found_by_full = ((scores >= expected[:, -1:] - 1e-5).mean() for scores in (usual, full))
     # What is still missing then, asymmetric hashing has ranked too low.
     assert found_by_full > 0.9 and found_by_full > found_by_usual + 0.1
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
-def test_a_forked_process_searches_after_its_parent_has_used_the_index(scann_index):
-    queries = clustered_vectors(200, seed=1)
-    rows, _ = scann_index.search(queries, 3)
-
-    def compare():
-        found, _ = scann_index.search(queries, 3)
-        os._exit(0 if np.array_equal(found, rows) else 1)
-
-    child = multiprocessing.get_context("fork").Process(target=compare)
-    child.start()
-    # On failure, the child waits for threads that it does not have.
-    child.join(60)
-    child.kill()
-    child.join()
-    assert child.exitcode == 0
 
 
 def test_a_build_shows_its_log_only_if_it_fails(capfd):

@@ -1,4 +1,4 @@
-"""Altered names: shortened or misspelt, seeded, and never names themselves."""
+"""Altered names: shortened, misspelt or with a word of another one, seeded, and never names themselves."""
 
 from itertools import chain
 
@@ -22,6 +22,16 @@ NAMES = pl.Series([f"{a} {b} {c}" for a in ("acute", "mild") for b in ("heart", 
 def test_names_are_altered_in_these_ways_and_no_other(name, kind, expected):
     found = [alter_names(pl.Series([name]), kinds=[kind], seed=seed) for seed in range(200)]
     assert set(chain(*found)) == set(filter(None, expected.split("|")))
+
+
+def test_a_word_is_exchanged_for_one_of_another_name():
+    pairs = pl.Series(["heart failure", "mild pain", "flu"])
+    found = set(chain(*(alter_names(pairs, kinds=["exchanged"], seed=seed) for seed in range(200))))
+    of_pairs = {"heart failure", "mild pain"}
+    words = {word for name in pairs for word in name.split()}
+    expected = {f"{word} {b}" for b in ("failure", "pain") for word in words}
+    expected |= {f"{a} {word}" for a in ("heart", "mild") for word in words} | {f"{word} flu" for word in words}
+    assert found < expected - of_pairs and {"heart pain", "mild flu", "failure flu"} <= found
 
 
 def test_altered_names_are_drawn_by_seed_in_turns_and_are_no_names():

@@ -151,7 +151,7 @@ def test_many_added_names_are_arranged_with_scann(encoder, monkeypatch):
     pytest.importorskip("scann")
     monkeypatch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 1000)
     monkeypatch.setattr("spacy_sapbert.index.approximate.ADDED_LIMIT", 300)
-    monkeypatch.setattr("spacy_sapbert.index.scann.BUDGETS", ((1.0, 1000),))
+    monkeypatch.setattr("spacy_sapbert.index.leaves.BUDGETS", ((1000, 1000),))
     pairs = [(f"C{i}", f"a {i}") for i in range(1600)]
     retriever = Retriever.build(build_terminology(pairs[:1000]), encoder, ScannIndex())
     edited = with_names(retriever, encoder, collect_names(pairs[1000:1300]))
