@@ -123,7 +123,8 @@ def test_sizes_rrf_and_the_rest_of_a_run_are_measured(small, encoder_folder, tmp
     names = str(tmp_path / "names")
     monkeypatch.syspath_prepend(str(find_scripts("performance")))
     bench.measure_rrf(rows="2000", plain_rows=3000, names_like=names, threads=1)
-    bench.measure_size(names, rows="800,2000", mentions=60, threads=1)
+    (tmp_path / "real.jsonl").write_text('{"mention": "common cold"}\n{"mention": "flu"}\n')
+    bench.measure_size(names, rows="800,2000", mentions=60, real_mentions="real.jsonl", threads=1)
     inputs.prepare(names, encoder=str(encoder_folder), threads=1)
     bench.measure_encoder()
     bench.measure_index()
@@ -132,5 +133,6 @@ def test_sizes_rrf_and_the_rest_of_a_run_are_measured(small, encoder_folder, tmp
     output = tmp_path / "output"
     report = (output / "report.md").read_text()
     assert all(what in report for what in ("initialize", "cpu, least cosine", "scann / exact", "filled cache"))
-    assert "recall@1, recorded" in (output / "size.md").read_text()
+    size = (output / "size.md").read_text()
+    assert all(what in size for what in ("cold cache", "2 distinct real", "recall@1, recorded", "its own, of 4"))
     assert "ours / plain, names" in (output / "rrf.md").read_text()

@@ -18,7 +18,7 @@ RUN = OUTPUT / "run"
 PARTS = ("prepare", "encoder", "index", "pipeline")
 PACKAGES = (
     *("spacy-sapbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "tokenizers"),
-    *("scann", "usearch", "polars", "pyarrow", "numpy"),
+    *("scann", "usearch", "faiss-cpu", "polars", "pyarrow", "numpy"),
 )
 # Names that get a typing error, where no mentions are given.
 MISSPELT = 2000

@@ -16,7 +16,7 @@ from inputs import RUN, Entry, compare, count_bytes, report
 from spacy.util import minibatch
 
 from spacy_sapbert.encoder.shim import EncoderShim, build_name_encoder_v1, get_encoder
-from spacy_sapbert.index import Index, ScannIndex, UsearchIndex, exact_search, read_index
+from spacy_sapbert.index import FaissIndex, Index, ScannIndex, UsearchIndex, exact_search, read_index
 from spacy_sapbert.index.approximate import TOLERANCE, RecallTest
 from spacy_sapbert.retrieval.encoding import ALTERATIONS, alter_names
 from spacy_sapbert.terminology import Terminology
@@ -136,7 +136,7 @@ def search(given: dict[str, Any]) -> Iterator[Any]:
     """An index of the plugin."""
     queries = {kind: np.load(Path(given["run"], f"encoded_{kind}.npy")) for kind in given["counts"]}
     vectors, altered = queries.pop("names")[: given["rows"] or None], queries.pop("altered")
-    index = {cls.kind: cls for cls in (Index, ScannIndex, UsearchIndex)}[given["way"]]()
+    index = {cls.kind: cls for cls in (Index, ScannIndex, UsearchIndex, FaissIndex)}[given["way"]]()
     yield "read"
     index.build(vectors, make_altered=lambda: altered)
     yield "build", {"configuration": index.configuration, "recorded": index.recall.get("at_1")}
