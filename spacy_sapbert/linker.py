@@ -21,6 +21,7 @@ from thinc.types import Floats2d
 from typing_extensions import Self
 
 from .annotations import ATTRIBUTE, NIL, AttributeName, Decisions, Writer, get_candidates, register_extensions
+from .caches import pause_collection
 from .candidates import AbbreviationForms, Candidate, MentionToLink, check_texts
 from .concept_pages import ConceptPages
 from .errors import BAD_SETTING
@@ -196,6 +197,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         """The score that a mention's best candidate needs for an id: `threshold`, or the default of the encoder."""
         return self._snapshot.threshold if self._settings.threshold is None else self._settings.threshold
 
+    @pause_collection()
     def predict(self, docs: Iterable[Doc]) -> Links:
         """Find candidates, without modifying the documents. Each distinct string is encoded and searched once.
 
@@ -210,6 +212,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         candidates = now.describe(found)
         return mentions, [candidates[place] for place in places.tolist()]
 
+    @pause_collection()
     def set_annotations(self, docs: Iterable[Doc], links: Links) -> None:
         """Write candidates and ids to the documents.
 
@@ -241,6 +244,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         )
         writer.write(docs, Decisions(mentions, candidates, kb_ids))
 
+    @pause_collection()
     def find(
         self,
         texts: Iterable[str],

@@ -21,6 +21,7 @@ from typing_extensions import Self
 
 from .abbreviations.component import Abbreviations, abbreviations_by_start, get_bounds
 from .annotations import Match, register_match, write_match
+from .caches import pause_collection
 from .candidates import ConceptFilter
 from .linker import SapbertLinker
 from .notes import hide_headings
@@ -240,6 +241,7 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
             except Exception as error:  # as spaCy's components do
                 handle(self.name, self, docs, error)
 
+    @pause_collection()
     def _annotate(self, docs: list[Doc]) -> list[Doc]:
         matcher = self._fix(docs[0])
         for doc, found in zip(docs, matcher.find(docs), strict=True):

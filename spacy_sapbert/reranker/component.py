@@ -24,6 +24,7 @@ from thinc.api import Optimizer, set_dropout_rate
 from typing_extensions import Self
 
 from ..annotations import ATTRIBUTE, AttributeName, Decisions, Writer, register_extensions
+from ..caches import pause_collection
 from ..candidates import Candidate, MentionToLink, check_texts, copy_candidates
 from ..files import pack_with, unpack_with
 from ..linker import SCORES, SapbertLinker
@@ -262,6 +263,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         start_network(self.model, batch.given, batch.is_right)
         self._learned = learned
 
+    @pause_collection()
     def predict(self, docs: Iterable[Doc]) -> Decisions:
         """Decide on the mentions of documents, without modifying them.
 
@@ -277,6 +279,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         mentions = fixed.linker.list_mentions(docs)
         return self._decide(fixed, mentions, [mention.document for mention in mentions])
 
+    @pause_collection()
     def set_annotations(self, docs: Iterable[Doc], decisions: Decisions) -> None:
         """Write ids, candidates and probabilities to the documents.
 
@@ -309,6 +312,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         )
         writer.write(docs, decisions)
 
+    @pause_collection()
     def find(self, texts: Iterable[str], *, threshold: float = 0.0) -> list[list[Candidate]]:
         """Find the concepts of strings, without documents.
 
