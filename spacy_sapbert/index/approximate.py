@@ -16,7 +16,7 @@ from pydantic import Field
 
 from ..progress import say, show_phase
 from ..settings import Settings
-from .base import STRUCTURE_FOLDER, Index, exact_search, score_rows, take_best
+from .base import STRUCTURE_FOLDER, Index, exact_search, keep_highest, score_rows, take_best
 
 # Below this, an index is searched exactly, because encoding a mention takes much longer than comparing it with every
 # row: with a small encoder (MiniLM-L6) 7 times as long at 50,000 rows, and 3 times at 100,000.
@@ -147,7 +147,8 @@ class ApproximateIndex(Index):
         candidates = None if effort is None else self._find_candidates(queries, k, effort)
         if candidates is None:
             return exact_search(vectors, queries, k)
-        rows, scores = take_best(candidates, score_rows(vectors, queries, candidates), k)
+        best = keep_highest(candidates, score_rows(vectors, queries, candidates), k)
+        rows, scores = take_best(*best, k)
         # So many rows are wanted only if the nearest ones are useless, such as rows of removed names. And parts of a
         # graph can be out of reach.
         short = (rows < 0).any(axis=1)

@@ -52,7 +52,9 @@ def test_a_saved_index_finds_the_same(index, tmp_path):
     assert len(loaded) == 700 and loaded.vectors.dtype == np.float32 and not (tmp_path / "a" / "structure").exists()
 
 
-def test_no_query_is_compared_with_all_rows(index, monkeypatch):
+def test_no_query_is_compared_with_all_rows_before_most_leaves_are_searched(index, monkeypatch):
+    monkeypatch.setattr("spacy_sapbert.index.leaves.STEPS", ((0.85, 4), (0.7, 8)))
+    assert 8 * index.configuration["leaves_to_search"] < 0.75 * index.configuration["leaves"]
     monkeypatch.setattr("spacy_sapbert.index.approximate.exact_search", lambda *args: pytest.fail("searched exactly"))
     far = -clustered_vectors(50, seed=2)
     rows, scores = index.search(far, 1)
