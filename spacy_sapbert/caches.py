@@ -1,11 +1,9 @@
-"""Caches: each has a limit, and threads and forked processes can share it. And rest from Python's garbage collector."""
+"""Caches: each has a limit, and threads and forked processes can share it."""
 
 from __future__ import annotations
 
-import gc
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any, Generic, TypeVar, cast
 
@@ -73,18 +71,3 @@ class Derived:
 
     def __reduce__(self) -> tuple[type[Derived], tuple[()]]:
         return type(self), ()
-
-
-@contextmanager
-def pause_collection() -> Iterator[None]:
-    """Keep Python from looking for unreachable cycles while a batch makes thousands of objects that mostly stay. A full
-    look at the objects of spaCy and PyTorch takes a third of a second. All together took a quarter of the time of
-    linking."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        # In several threads, the first one that came enables it again, maybe before the others end.
-        if was_enabled:
-            gc.enable()

@@ -21,12 +21,11 @@ from thinc.types import Floats2d
 from typing_extensions import Self
 
 from .annotations import ATTRIBUTE, NIL, AttributeName, Decisions, Writer, get_candidates, register_extensions
-from .caches import pause_collection
 from .candidates import AbbreviationForms, Candidate, MentionToLink, check_texts
 from .concept_pages import ConceptPages
 from .errors import BAD_SETTING
 from .files import pack_with, unpack_with
-from .forking import EditLock
+from .forking import EditLock, pause_collection
 from .scorer import with_gold_ents
 from .settings import SettingsAttributes, Strings, with_settings
 from .sharing import Shared, list_rivals, list_users

@@ -21,8 +21,8 @@ from typing_extensions import Self
 
 from .abbreviations.component import Abbreviations, abbreviations_by_start, get_bounds
 from .annotations import Match, register_match, write_match
-from .caches import pause_collection
 from .candidates import ConceptFilter
+from .forking import pause_collection
 from .linker import SapbertLinker
 from .notes import hide_headings
 from .settings import Settings, SettingsAttributes, Strings, with_settings

@@ -24,6 +24,7 @@ from .candidates import (
     ConceptFilter,
     Matched,
     MentionToLink,
+    copy_candidates,
     is_linkable,
     mention_forms,
     merge_forms,
@@ -333,10 +334,7 @@ class FixedLinker:
 
     def find(self, mentions: Sequence[MentionToLink]) -> list[list[Candidate]]:
         """Find the candidates of mentions, as plain data, which nothing else shares."""
-        found = self.describe(self.look_up(mentions))
-        for candidate in chain.from_iterable(found):
-            candidate["types"] = [*candidate["types"]]
-        return found
+        return [copy_candidates(found) for found in self.describe(self.look_up(mentions))]
 
     def describe(self, candidates: Candidates) -> list[list[Candidate]]:
         """Make plain data of candidates, at the very end, of those that are kept."""

@@ -1,12 +1,14 @@
 """The garbage collector rests while a batch is worked on, and is then as it was before."""
 
 import gc
+import multiprocessing
+import os
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
 
-from spacy_sapbert.caches import pause_collection
+from spacy_sapbert.forking import pause_collection
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +54,17 @@ def test_components_pause_it(make_nlp, monkeypatch):
     monkeypatch.setattr(retriever, "find", lambda *given: [seen.append(gc.isenabled()), find(*given)][1])
     linker.find(["any of these"])
     assert seen == [False] and gc.isenabled()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+def test_a_process_forked_meanwhile_collects():
+    with pause_collection():
+        child = multiprocessing.get_context("fork").Process(target=lambda: os._exit(not gc.isenabled()))
+        child.start()
+        child.join(60)
+    assert child.exitcode == 0
+    gc.disable()
+    child = multiprocessing.get_context("fork").Process(target=lambda: os._exit(gc.isenabled()))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0

@@ -214,13 +214,17 @@ class EncoderShim(Shim):
         """Tokenise words as BERT does: it cuts plain ones at each sign. Their distinct parts are few, and all that is
         left to do with them is the model's part, a fifth of the time."""
         tokenizer = self._in_memory.tokenizer
-        added = "|".join(re.escape(token.content) for token in tokenizer.get_added_tokens_decoder().values())
+        contents = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
+        # Most are looked for after accents have been taken away, from them as well.
+        added = "|".join(map(re.escape, {*contents, *map(tokenizer.normalizer.normalize_str, contents)}))
         is_plain = words.str.contains(PLAIN) & ~words.str.contains(f"(?i){added}")
         plain = words.filter(is_plain)
         plain = plain.str.to_lowercase() if tokenizer.normalizer.lowercase else plain
         distinct, numbers = number_parts(plain.str.extract_all(PLAIN_PARTS))
         cut = tokenizer.model.tokenize
-        of_part = self._tokenize_all(distinct, "words", lambda parts: [[of.id for of in cut(part)] for part in parts])
+        of_part = self._tokenize_all(
+            distinct, "words", lambda parts: [[token.id for token in cut(part)] for part in parts]
+        )
         tokens = TokenLists.join([numbers.replace(of_part), self._tokenize_all(words.filter(~is_plain), "words")])
         return tokens.take(np.argsort(np.argsort(~is_plain.to_numpy(), kind="stable")))
 

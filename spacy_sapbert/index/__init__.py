@@ -21,9 +21,9 @@ from .leaves import BLOCK
 from .scann import ScannIndex as ScannIndex
 from .usearch import UsearchIndex as UsearchIndex
 
-# The better one first: ScaNN answers faster, usearch runs everywhere.
+# The better one first: ScaNN and usearch come with the package, on Linux and elsewhere.
 APPROXIMATE: tuple[type[ApproximateIndex], ...] = (ScannIndex, UsearchIndex, FaissIndex)
-# With more rows, FAISS is read in a tenth of the time that ScaNN takes, which is then seconds.
+# With more rows, FAISS is read in a quarter to a tenth of the time that ScaNN takes, which is then seconds.
 FAISS_FROM = 2_000_000
 KINDS: dict[str, type[Index]] = {Index.kind: Index, **{cls.kind: cls for cls in APPROXIMATE}}
 MEMINFO = Path("/proc/meminfo")

@@ -30,6 +30,8 @@ SAMPLE = 2000
 EXACT_UNTIL, EXACT_SAMPLE, DEAR_EFFORT = 500_000, 300, 128
 # Fewer altered names say too little: codes and symbols can hardly be altered.
 ENOUGH = 500
+# What brings the package of a kind.
+REQUIREMENTS = {"scann": "scann", "usearch": "spacy-sapbert[usearch]", "faiss": "spacy-sapbert[faiss]"}
 # Scores of one pair of vectors differ by this much between two orders of summation.
 TOLERANCE = 1e-5
 # A query whose best found cosine is below the first number is searched again with the second number as effort, or
@@ -75,9 +77,9 @@ class ApproximateIndex(Index):
             return import_module(cls.module)
         except ImportError as error:
             raise ImportError(
-                f"{cls.kind} can't be imported: {error}\nScaNN needs Linux and a processor with AVX2. Elsewhere, use "
-                "the index 'spacy-sapbert.UsearchIndex.v1' (pip install 'spacy-sapbert[usearch]') or "
-                "'spacy-sapbert.ExactIndex.v1'"
+                f"{cls.kind} can't be imported: {error}\nInstall it again (pip install '{REQUIREMENTS[cls.kind]}'), or "
+                "use another index: 'spacy-sapbert.UsearchIndex.v1' (pip install 'spacy-sapbert[usearch]') or "
+                "'spacy-sapbert.ExactIndex.v1'. ScaNN needs Linux and a processor with AVX2"
             ) from error
 
     def is_worn(self, unused: int) -> bool:
@@ -95,7 +97,8 @@ class ApproximateIndex(Index):
             self._structure = self._read_structure(folder / STRUCTURE_FOLDER, data["files"], memory_map)
             return data
         if self._is_approximate():
-            missing = f" (saved with {data['kind']}, which is not installed)" if has_structure else ""
+            kind = data["kind"]
+            missing = f" ({kind} is not installed: pip install '{REQUIREMENTS[kind]}')" if has_structure else ""
             rows = f"{len(self):,} rows{missing}"
             say(f"The index of {rows} is built again with {self.kind}: save the pipeline to keep it")
         self._arrange()
@@ -117,7 +120,8 @@ class ApproximateIndex(Index):
         elif len(self._built) >= EXACT_BELOW:
             warnings.warn(
                 f"{self.kind} is not installed, so all {len(self)} names are compared with every mention, slowly. "
-                "Install scann (Linux) or usearch, and use the index 'spacy-sapbert.AutoIndex.v1'",
+                f"Install it (pip install '{REQUIREMENTS[self.kind]}') or another package, and use the index "
+                "'spacy-sapbert.AutoIndex.v1'",
                 stacklevel=2,
             )
 

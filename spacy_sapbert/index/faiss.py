@@ -23,7 +23,7 @@ FILE = "leaves.faiss"
 HASHED_TOGETHER = (3, 4, 2, 1)
 HASH_BITS = 4
 # A row's second leaf is one of its nearest leaves. Groups of leaves are searched for these, because comparing each row
-# with all leaves takes three times as long: of 101 groups, 24 have 98 % of the nearest leaves.
+# with all leaves takes three times as long: of 144 groups, 24 have 98 % of the nearest leaves.
 NEAREST, GROUPS_PER_ROOT, SEARCHED_GROUPS = 16, 2.0, 24
 # Rows compared with the leaves at once: few enough to stay near the processor.
 ASSIGNED = 1 << 16
@@ -40,6 +40,14 @@ class FaissIndex(LeafIndex):
 
     kind: ClassVar[str] = "faiss"
     module: ClassVar[str] = "faiss"
+
+    @classmethod
+    def import_package(cls) -> Any:
+        """Import the package. Its threads do not exist in a forked process."""
+        package = super().import_package()
+        if is_forked():
+            package.omp_set_num_threads(1)
+        return package
 
     def _build_structure(self) -> Any:
         faiss, sample, width, leaves = self.import_package(), self._draw_sample(), self.width, self._count_leaves()
@@ -60,11 +68,8 @@ class FaissIndex(LeafIndex):
         return faiss.clone_index(faiss.IndexIVFPQFastScan(arranged))
 
     def _search_leaves(self, queries: np.ndarray, wanted: int, leaves: int) -> np.ndarray:
-        faiss = self.import_package()
-        if is_forked():
-            # Its threads do not exist in a forked process.
-            faiss.omp_set_num_threads(1)
-        _, rows = self._structure.search(queries, wanted, params=faiss.SearchParametersIVF(nprobe=leaves))
+        parameters = self.import_package().SearchParametersIVF(nprobe=leaves)
+        _, rows = self._structure.search(queries, wanted, params=parameters)
         rows = -np.sort(-rows, axis=1)
         rows[:, 1:][rows[:, 1:] == rows[:, :-1]] = -1
         return rows
@@ -86,9 +91,13 @@ class FaissIndex(LeafIndex):
             found = faiss.read_index(str(path))
         except RuntimeError as error:
             raise OSError(DAMAGED.format(path=path, reason=error)) from error
-        shape = (found.ntotal / 2, found.d)
-        if not isinstance(found, faiss.IndexIVFPQFastScan) or shape != self._built.shape:
-            raise OSError(DAMAGED.format(path=path, reason=f"a {type(found).__name__} of {shape}"))
+        rows, width = self._built.shape
+        if not isinstance(found, faiss.IndexIVFPQFastScan) or (found.ntotal, found.d) != (2 * rows, width):
+            reason = f"it holds {found.ntotal} entries of width {found.d}, not {2 * rows} of {width}"
+            raise OSError(DAMAGED.format(path=path, reason=reason))
+        lists = [(found.invlists.get_ids(leaf), found.invlists.list_size(leaf)) for leaf in range(found.nlist)]
+        if any(faiss.rev_swig_ptr(*of_leaf).max() >= rows for of_leaf in lists if of_leaf[1]):
+            raise OSError(DAMAGED.format(path=path, reason=f"it has rows that the {rows} vectors lack"))
         return found
 
 
@@ -108,6 +117,9 @@ class LeafFinder:
     def find(self, rows: np.ndarray) -> np.ndarray:
         """Find the first leaves and the second leaves of rows, shape (2, n)."""
         products, leaves = self._groups.search(rows, NEAREST)
+        # Where the groups have fewer leaves, the first one again.
+        is_missing = leaves < 0
+        leaves, products = (np.where(is_missing, found[:, :1], found) for found in (leaves, products))
         first, others, lengths = leaves[:, :1], leaves[:, 1:], np.einsum("ij,ij->i", rows, rows)[:, None]
         squares = np.diag(self._products)
         # Of the residuals: squared lengths, and the product of the first and each other one.
@@ -115,7 +127,6 @@ class LeafFinder:
         of_others = lengths - 2 * products[:, 1:] + squares[others]
         of_both = lengths - products[:, :1] - products[:, 1:] + self._products[first, others]
         costs = of_others + SOAR_LAMBDA * of_both**2 / np.maximum(of_first, np.finfo(np.float32).tiny)
-        costs[others < 0] = np.inf
         return np.stack([first[:, 0], others[np.arange(len(rows)), costs.argmin(axis=1)]])
 
 

@@ -30,10 +30,10 @@ BUDGETS = (
 )
 # From cheap to dear: three of five altered names stop at once.
 STEPS: Steps = ((0.85, 4), (0.7, 16), (0.5, 64))
-# A search of more than this share of the leaves is done exactly instead, in less time: for the farthest mentions in a
-# terminology of some hundred thousand names.
+# A search of more than this share of the leaves, or for more rows than they hold, is done exactly instead, in less
+# time: for the farthest mentions in a terminology of some hundred thousand names.
 NEARLY_ALL = 0.75
-# The packages choose leaves in another way for a few queries, with other results.
+# For fewer queries, ScaNN (12) and FAISS (20) compare them with the leaves in another way, with other results.
 QUERY_MULTIPLE = 32
 
 
@@ -68,16 +68,17 @@ class LeafIndex(ApproximateIndex):
             yield {"scoring": "tree_ah", "leaves": leaves, "leaves_to_search": searched, "reorder": reorder}
 
     def _find_candidates(self, queries: np.ndarray, k: int, effort: int) -> np.ndarray | None:
-        leaves = effort * self.configuration["leaves_to_search"]
-        if leaves > NEARLY_ALL * self.configuration["leaves"]:
+        share = effort * self.configuration["leaves_to_search"] / self.configuration["leaves"]
+        rescored = max(round(self.configuration["reorder"] * effort**0.5), 2 * k)
+        if share > NEARLY_ALL or rescored > share * len(self._built):
             return None
         # The rows of a query must not depend on how many others there are.
         padding = np.broadcast_to(queries[-1], (-len(queries) % QUERY_MULTIPLE, self.width))
-        rescored = max(round(self.configuration["reorder"] * effort**0.5), 2 * k)
-        found = self._search_leaves(np.concatenate([queries, padding]), min(rescored, len(self._built)), leaves)
+        leaves = effort * self.configuration["leaves_to_search"]
+        found = self._search_leaves(np.concatenate([queries, padding]), rescored, leaves)
         return found[: len(queries)]
 
     @abstractmethod
     def _search_leaves(self, queries: np.ndarray, wanted: int, leaves: int) -> np.ndarray:
-        """Find the wanted number of rows with the best hashes in each query's nearest leaves, distinct, padded with
-        -1. Of rows in two leaves, half the number is enough."""
+        """Find as many rows as wanted with the best hashes in each query's nearest leaves, without repeats, padded with
+        -1. FAISS finds a row in both of its leaves, so half as many are enough."""

@@ -24,9 +24,9 @@ from thinc.api import Optimizer, set_dropout_rate
 from typing_extensions import Self
 
 from ..annotations import ATTRIBUTE, AttributeName, Decisions, Writer, register_extensions
-from ..caches import pause_collection
 from ..candidates import Candidate, MentionToLink, check_texts, copy_candidates
 from ..files import pack_with, unpack_with
+from ..forking import pause_collection
 from ..linker import SCORES, SapbertLinker
 from ..scorer import with_gold_ents
 from ..settings import Settings, SettingsAttributes, with_settings

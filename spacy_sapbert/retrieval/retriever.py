@@ -305,7 +305,7 @@ class Retriever:
         """Yield searches for more and more rows. With a filter, search the index and drop excluded rows as long as that
         is cheap, then search the allowed rows exactly."""
         if allowed is None:
-            # Enough for nine of ten mentions of diseases. Of two thirds of the rows, a third of the mentions would be
+            # Enough for nine of ten mentions of diseases. With two thirds as many, a third of the mentions would be
             # searched again for 30 concepts, and a tenth for 5.
             yield from ((self.index.search, fetch) for fetch in grow_to(len(self.index), 6 * k + 16))
             return

@@ -73,6 +73,14 @@ def test_recall_targets_that_are_no_shares_are_refused_and_those_out_of_reach_wa
     assert index.configuration["expansion" if cls is UsearchIndex else "reorder"] == (2 if cls is UsearchIndex else 3)
 
 
+@pytest.mark.parametrize("cls", [ScannIndex, UsearchIndex, FaissIndex])
+def test_a_package_that_cannot_be_imported_is_explained(cls, monkeypatch, install):
+    monkeypatch.setitem(sys.modules, cls.module, None)
+    install(cls.kind)
+    with pytest.raises(ImportError, match=rf"{cls.kind} can't be imported.*\n.*pip install '[^']*{cls.kind}"):
+        cls().build(clustered_vectors(2100))
+
+
 def test_recall_target_is_met_and_recorded(index):
     recorded = index.recall
     assert recorded["at_1"] - recorded["standard_error"] >= 0.97 and recorded["queries"] == SAMPLE

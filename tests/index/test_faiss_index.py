@@ -4,9 +4,9 @@ import copy
 
 import numpy as np
 import pytest
-from index_vectors import build, clustered_vectors
+from index_vectors import build, clustered_vectors, unit_vectors
 
-from spacy_sapbert.index import FaissIndex, read_index
+from spacy_sapbert.index import FaissIndex, exact_search, read_index
 from spacy_sapbert.index.faiss import NEAREST, LeafFinder
 from spacy_sapbert.index.leaves import SOAR_LAMBDA
 
@@ -43,11 +43,31 @@ def test_each_row_is_in_its_two_leaves(faiss_index):
         assert sorted(numbers.tolist()) == np.flatnonzero((expected == leaf).any(axis=0)).tolist()
 
 
-@pytest.mark.parametrize("other", ["rows", "kind"])
+@pytest.mark.parametrize("width", [2, 6, 7, 10])
+def test_vectors_of_any_width_are_found(width):
+    vectors, index = unit_vectors(2500, width), FaissIndex(recall_target=0.9)
+    index.build(vectors)
+    queries = unit_vectors(300, width, seed=1)
+    _, expected = exact_search(vectors, queries, 1)
+    assert (index.search(queries, 1)[1] >= expected - 1e-5).mean() >= 0.9
+
+
+def test_equal_vectors_are_found():
+    vectors, index = np.tile(unit_vectors(1, 32), (2500, 1)), FaissIndex()
+    index.build(vectors)
+    rows, scores = index.search(vectors[:3], 40)
+    assert all(len(set(of_query)) == 40 for of_query in rows.tolist()) and np.allclose(scores, 1)
+
+
+@pytest.mark.parametrize("other", ["rows", "kind", "ids"])
 def test_files_of_other_indexes_are_refused(faiss_index, tmp_path, other):
     mixed = copy.deepcopy(faiss_index)
     if other == "rows":
         mixed._structure = build(FaissIndex, 2500)._structure
+    elif other == "ids":
+        # A structure of more rows, of which some have been removed.
+        mixed._structure = build(FaissIndex, 3500)._structure
+        mixed._structure.remove_ids(np.arange(500))
     else:
         mixed._structure = faiss.IndexFlatIP(faiss_index.width)
         mixed._structure.add(np.concatenate([clustered_vectors()] * 2))

@@ -91,7 +91,7 @@ def test_folder_opens_with_the_other_package(tmp_path, install, monkeypatch, cap
     before = snapshot(tmp_path / "a")
     install(present)
     first = read_index(tmp_path / "a")
-    assert f"saved with {saved.kind}, which is not installed) is built again" in capsys.readouterr().err
+    assert f"{saved.kind} is not installed: pip install '" in capsys.readouterr().err
     assert type(first) is other and first.configuration["scoring"] != "exact"
     assert (first.settings.recall_target, first.fingerprint, len(first)) == (0.95, "f", 2530)
     assert first.recall["at_1"] >= 0.95 and snapshot(tmp_path / "a") == before

@@ -4,7 +4,6 @@ import ctypes
 import ctypes.util
 import os
 import platform
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,6 @@ from spacy_sapbert.index.scann import SWITCHES, hold_log, use_processor
 
 pytestmark = pytest.mark.usefixtures("low_thresholds")
 pytest.importorskip("scann")
-
-
-def test_scann_that_cannot_be_imported_is_explained(monkeypatch, install):
-    monkeypatch.setitem(sys.modules, "scann", None)
-    install("scann")
-    with pytest.raises(ImportError, match="scann can't be imported"):
-        ScannIndex().build(clustered_vectors(2100))
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the switches are of that family")
@@ -36,8 +28,8 @@ def test_scann_uses_what_the_processor_has():
 
 def test_full_effort_finds_what_exact_search_finds_far_down_the_list(scann_index):
     vectors = clustered_vectors()
-    # More rows than this are not in the leaves that are looked through at first, and would be searched for exactly.
-    k = 60
+    # For more rows than the leaves have that are looked through at first, the search would be exact.
+    k = 40
     _, expected = exact_search(vectors, vectors[:200], k)
     effort = scann_index.configuration["leaves"]
     usual, full = (scann_index._search_structure(vectors[:200], k, times)[1] for times in (1, effort))
