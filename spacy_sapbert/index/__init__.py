@@ -37,8 +37,8 @@ def make_auto_index(**settings: Any) -> ApproximateIndex:
 
 
 def fit_kind(index: Index, rows: int) -> Index:
-    """Make an empty index like one that is to hold so many rows: of another kind if the config left the choice to the
-    platform, and that kind is better for many rows."""
+    """Make an empty index with the settings of another one, for a number of rows. These decide on its kind where the
+    config left the choice to the platform."""
     if not index.is_auto or not isinstance(index, ApproximateIndex):
         return index.empty()
     return _make_auto(choose_kind(FaissIndex if rows > FAISS_FROM else ScannIndex), index.settings.to_dict())

@@ -65,7 +65,7 @@ class LeafIndex(ApproximateIndex):
         leaves = self._count_leaves()
         for searched, reorder in BUDGETS:
             searched = min(searched, leaves)
-            yield {"scoring": "tree_ah", "leaves": leaves, "leaves_to_search": searched, "reorder": reorder}
+            yield {"scoring": "leaves", "leaves": leaves, "leaves_to_search": searched, "reorder": reorder}
 
     def _find_candidates(self, queries: np.ndarray, k: int, effort: int) -> np.ndarray | None:
         share = effort * self.configuration["leaves_to_search"] / self.configuration["leaves"]

@@ -75,7 +75,8 @@ class ScannIndex(LeafIndex):
                 np.save(model / BLOCK_FILE, block)
                 part.mkdir(exist_ok=True)
                 with hold_log():
-                    self._open(model, write_assets({**MODEL_FILES, "DATASET_NPY": BLOCK_FILE})).serialize(str(part))
+                    arranged = self._open(model, write_assets({**MODEL_FILES, "DATASET_NPY": BLOCK_FILE}))
+                    write_files(arranged, part)
                 blocks.append([np.load(part / name) for name in names])
             for name, arrays in zip(names, zip(*blocks, strict=True), strict=True):
                 np.save(model / name, np.concatenate(arrays))
@@ -99,7 +100,7 @@ class ScannIndex(LeafIndex):
         # would hold another copy of the vectors in memory, in full precision.
         folder.mkdir()
         with hold_log():
-            builder.score_ah(HASHED_TOGETHER).build().serialize(str(folder), relative_path=True)
+            write_files(builder.score_ah(HASHED_TOGETHER).build(), folder)
 
     def _search_leaves(self, queries: np.ndarray, wanted: int, leaves: int) -> np.ndarray:
         # The threads of a searcher do not exist in a forked process.
@@ -114,10 +115,7 @@ class ScannIndex(LeafIndex):
         return scann.ScannSearcher(scann.scann_pybind.ScannNumpy(str(folder), assets))
 
     def _write_structure(self, folder: Path) -> None:
-        try:
-            self._structure.serialize(str(folder), relative_path=True)
-        except RuntimeError as error:  # ScaNN hides the reason
-            raise OSError(EIO, f"{error}. The disk is probably full", str(folder)) from error
+        write_files(self._structure, folder)
 
     def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> Any:
         prefix = f"{STRUCTURE_FOLDER}/"
@@ -158,6 +156,14 @@ def hold_log() -> Iterator[None]:
         finally:
             os.dup2(screen, STANDARD_ERROR)
             os.close(screen)
+
+
+def write_files(searcher: Any, folder: Path) -> None:
+    """Write ScaNN's files into a folder."""
+    try:
+        searcher.serialize(str(folder), relative_path=True)
+    except RuntimeError as error:  # ScaNN hides the reason
+        raise OSError(EIO, f"{error}. The disk is probably full", str(folder)) from error
 
 
 def write_assets(files: dict[str, str]) -> str:

@@ -4,10 +4,12 @@ import ctypes
 import ctypes.util
 import os
 import platform
+import sys
 from pathlib import Path
 
 import pytest
 from index_vectors import clustered_vectors
+from injection import limited_files
 
 from spacy_sapbert.index import ScannIndex, exact_search
 from spacy_sapbert.index.scann import SWITCHES, hold_log, use_processor
@@ -24,6 +26,12 @@ def test_scann_uses_what_the_processor_has():
         assert ctypes.c_bool.in_dll(ctypes.CDLL(library), switch).value == (needed <= flags)
     # A library without switches is left alone.
     use_processor.__wrapped__(ctypes.util.find_library("c"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+def test_a_full_disk_is_named_while_an_index_is_built():
+    with limited_files(1000), pytest.raises(OSError, match="disk is probably full"):
+        ScannIndex().build(clustered_vectors())
 
 
 def test_full_effort_finds_what_exact_search_finds_far_down_the_list(scann_index):

@@ -159,7 +159,7 @@ def test_many_added_names_are_arranged_with_scann(encoder, monkeypatch):
     assert_like_from_scratch(without_concepts(edited, [f"C{i}" for i in range(5, 200)]), encoder)
     edited = with_names(edited, encoder, collect_names(pairs[1300:]))
     assert len(edited.index._built) == len(edited.index) == 1600
-    assert edited.index.configuration["scoring"] == "tree_ah"
+    assert edited.index.configuration["scoring"] == "leaves"
     assert_like_from_scratch(edited, encoder)
 
 
