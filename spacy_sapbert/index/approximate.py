@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from pydantic import Field
 
 from ..progress import say, show_phase
 from ..settings import Settings
-from .base import STRUCTURE_FOLDER, Index, exact_search, keep_highest, score_rows, take_best
+from .base import STRUCTURE_FOLDER, Index, exact_search, score_rows, take_best
 
 # Below this, an index is searched exactly, because encoding a mention takes much longer than comparing it with every
 # row: with a small encoder (MiniLM-L6) 7 times as long at 50,000 rows, and 3 times at 100,000.
@@ -132,17 +133,21 @@ class ApproximateIndex(Index):
         if self._structure is None:
             return exact_search(self._built, queries, k)
         rows, scores = self._search_structure(queries, k, 1)
-        steps, best = self._get_steps(), scores[:, ignored]
+
+        def search_again(far: np.ndarray, effort: int | None) -> None:
+            if far.any():
+                rows[far], scores[far] = self._search_structure(queries[far], k, effort)
+
+        steps = self._get_steps()
         if allowed is not None:
             # A query that is far from all allowed rows, if near to others, mostly stays far.
             best = np.where(allowed[rows], scores, -np.inf).max(axis=1)
-            most = max(effort or 0 for _, effort in steps)
-            steps = ((steps[0][0], most), *(step for step in steps if step[1] is None))
-        for limit, effort in steps:
-            far = np.flatnonzero(best < limit)
-            if len(far):
-                rows[far], scores[far] = self._search_structure(queries[far], k, effort)
+            search_again(best < steps[0][0], max(effort or 0 for _, effort in steps))
+            steps = tuple(step for step in steps if step[1] is None)
+        for (limit, effort), (lower, _) in pairwise([*steps, (-np.inf, None)]):
             best = scores[:, ignored]
+            # What is farther goes on to a later step at once.
+            search_again((lower <= best) & (best < limit), effort)
         return rows, scores
 
     def _search_structure(self, queries: np.ndarray, k: int, effort: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -151,8 +156,7 @@ class ApproximateIndex(Index):
         candidates = None if effort is None else self._find_candidates(queries, k, effort)
         if candidates is None:
             return exact_search(vectors, queries, k)
-        best = keep_highest(candidates, score_rows(vectors, queries, candidates), k)
-        rows, scores = take_best(*best, k)
+        rows, scores = take_best(candidates, score_rows(vectors, queries, candidates), k)
         # So many rows are wanted only if the nearest ones are useless, such as rows of removed names. And parts of a
         # graph can be out of reach.
         short = (rows < 0).any(axis=1)

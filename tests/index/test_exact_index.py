@@ -29,7 +29,8 @@ def assert_best(vectors, queries, rows, scores):
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(f"{NEAREST}.QUERY_BLOCK", 3)
-    monkeypatch.setattr(f"{NEAREST}.ROW_BLOCK", 5)
+    monkeypatch.setattr(f"{NEAREST}.ROW_BLOCK", 9)
+    monkeypatch.setattr(f"{NEAREST}.GROUP", 2)
 
 
 def make_index(rows=20, **kwargs):

@@ -111,8 +111,9 @@ def point_to(*parts):
     return vector / np.linalg.norm(vector)
 
 
-# Nearest to the first row, found at once; to the second, found with effort 8; to the third, found exactly.
-QUERIES = np.stack([point_to(1, 0.3, 0.3, 0.2), point_to(0.5, 1, 0.3, 0), point_to(0.5, 0.5, 1, 0)])
+# Nearest to the first row, found at once; to the second, found with effort 8; to the third, compared with all rows
+# without another step between, because what was found first is far.
+QUERIES = np.stack([point_to(1, 0.3, 0.3, 0.2), point_to(0.9, 1, 0.1, 0), point_to(0.5, 0.5, 1, 0)])
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_effort_follows_the_best_found_cosine(step_index):
     rows, scores = step_index.search(QUERIES, 1)
     assert rows[:, 0].tolist() == [0, 1, 2]
     np.testing.assert_allclose(scores[:, 0], QUERIES.max(axis=1), atol=1e-6)
-    assert step_index.searches == [(3, 1), (2, 8)]
+    assert step_index.searches == [(3, 1), (1, 8)]
 
 
 def test_rows_that_a_filter_excludes_do_not_count(step_index):
@@ -139,8 +140,9 @@ def test_rows_that_a_filter_excludes_do_not_count(step_index):
 
 
 def test_the_own_row_of_a_left_out_query_does_not_count(step_index):
-    # Each query lies on a row, and its nearest other row is farther than the limits.
+    # The query lies on a row, and its nearest other row is farther than the first limit.
     lonely = np.eye(STEP_WIDTH, dtype=np.float32)
+    lonely[1] = point_to(0.7, 0.7, *[0] * (STEP_WIDTH - 2))
     step_index.build(lonely)
     step_index._structure = "any"
     step_index.search(lonely[:1], 2)
