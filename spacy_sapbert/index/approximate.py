@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from ..progress import say, show_phase
+from ..progress import say, show_phase, show_progress
 from ..settings import Settings
 from .base import STRUCTURE_FOLDER, Index, exact_search, score_rows, take_best
 
@@ -61,6 +61,8 @@ class ApproximateIndex(Index):
 
     # What is imported of the package, which has the name of the kind.
     module: ClassVar[str]
+    # How many rows it arranges at once.
+    block: ClassVar[int]
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()
@@ -95,7 +97,9 @@ class ApproximateIndex(Index):
         has_structure = data["configuration"]["scoring"] != "exact"
         if has_structure and data["kind"] == self.kind and self.is_installed():
             self.configuration, self.recall = data["configuration"], data["recall"]
-            self._structure = self._read_structure(folder / STRUCTURE_FOLDER, data["files"], memory_map)
+            prefix = f"{STRUCTURE_FOLDER}/"
+            listed = {name.removeprefix(prefix) for name in data["files"] if name.startswith(prefix)}
+            self._structure = self._read_structure(folder / STRUCTURE_FOLDER, listed, memory_map)
             return data
         if self._is_approximate():
             kind = data["kind"]
@@ -104,6 +108,15 @@ class ApproximateIndex(Index):
             say(f"The index of {rows} is built again with {self.kind}: save the pipeline to keep it")
         self._arrange()
         return data
+
+    def _take_blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Take the rows block by block in full precision, and the number of the first one of each block."""
+        rows = len(self._built)
+        with show_progress(total=rows, description="Arranging the index", unit="rows") as progress:
+            for start in range(0, rows, self.block):
+                block = np.asarray(self._built[start : start + self.block], dtype=np.float32)
+                yield start, block
+                progress.update(len(block))
 
     def _arguments(self) -> dict[str, Any]:
         return self.settings.to_dict()
@@ -181,7 +194,7 @@ class ApproximateIndex(Index):
         """Find at least k distinct rows a query, padded with -1; None where comparing with all rows is cheaper."""
 
     @abstractmethod
-    def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> Any:
+    def _read_structure(self, folder: Path, listed: set[str], memory_map: bool) -> Any:
         """Read the structure, of whose files only those may be read that the index's manifest lists."""
 
 

@@ -14,7 +14,6 @@ from ..errors import DAMAGED, MISSING
 from ..forking import is_forked
 from ..settings import with_settings
 from .approximate import IndexSettings
-from .base import STRUCTURE_FOLDER
 from .leaves import SAMPLE_PER_LEAF, SEED, SOAR_LAMBDA, TRAINING_PASSES, LeafIndex
 
 FILE = "leaves.faiss"
@@ -83,9 +82,9 @@ class FaissIndex(LeafIndex):
         except RuntimeError as error:
             raise OSError(EIO, f"{error}. The disk is probably full", str(folder)) from error
 
-    def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> Any:
+    def _read_structure(self, folder: Path, listed: set[str], memory_map: bool) -> Any:
         faiss, path = self.import_package(), folder / FILE
-        if f"{STRUCTURE_FOLDER}/{FILE}" not in files:
+        if FILE not in listed:
             raise FileNotFoundError(MISSING.format(path=path))
         try:
             found = faiss.read_index(str(path))

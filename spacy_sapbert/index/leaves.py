@@ -6,11 +6,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..progress import show_progress
 from .approximate import ApproximateIndex, Steps
 
 # As many leaves as the square root of the rows. Twice as many take twice as long to arrange, and on 463,000 and on 6.7
@@ -40,6 +39,8 @@ QUERY_MULTIPLE = 32
 class LeafIndex(ApproximateIndex):
     """Search the leaves that are nearest to a query, rank their rows by hashes, and rescore the best rows exactly."""
 
+    block: ClassVar[int] = BLOCK
+
     def _get_steps(self) -> Steps:
         return STEPS
 
@@ -51,15 +52,6 @@ class LeafIndex(ApproximateIndex):
         wanted = min(self._count_leaves() * SAMPLE_PER_LEAF, len(self._built))
         rows = np.random.default_rng(SEED).choice(len(self._built), size=wanted, replace=False)
         return np.asarray(self._built[np.sort(rows)], dtype=np.float32)
-
-    def _take_blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Take the rows block by block in full precision, and the number of the first one of each block."""
-        rows = len(self._built)
-        with show_progress(total=rows, description="Arranging the index", unit="rows") as progress:
-            for start in range(0, rows, BLOCK):
-                block = np.asarray(self._built[start : start + BLOCK], dtype=np.float32)
-                yield start, block
-                progress.update(len(block))
 
     def _configurations(self) -> Iterator[dict[str, Any]]:
         leaves = self._count_leaves()

@@ -20,7 +20,6 @@ from ..errors import DAMAGED
 from ..forking import is_forked
 from ..settings import with_settings
 from .approximate import IndexSettings
-from .base import STRUCTURE_FOLDER
 from .leaves import SOAR_LAMBDA, TRAINING_PASSES, LeafIndex
 
 # Numbers hashed together. With 4 instead of 2, a search of as many leaves is 1.5 times as fast (measured on 75,000
@@ -117,9 +116,7 @@ class ScannIndex(LeafIndex):
     def _write_structure(self, folder: Path) -> None:
         write_files(self._structure, folder)
 
-    def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> Any:
-        prefix = f"{STRUCTURE_FOLDER}/"
-        listed = {name.removeprefix(prefix) for name in files if name.startswith(prefix)}
+    def _read_structure(self, folder: Path, listed: set[str], memory_map: bool) -> Any:
         return self._open(folder, read_assets(folder, listed))
 
 

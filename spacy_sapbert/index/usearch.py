@@ -12,10 +12,8 @@ import numpy as np
 
 from ..errors import DAMAGED, MISSING
 from ..forking import is_forked
-from ..progress import show_progress
 from ..settings import with_settings
 from .approximate import ApproximateIndex, IndexSettings, Steps
-from .base import STRUCTURE_FOLDER
 
 GRAPH_FILE = "graph.usearch"
 # Links of a node; the lowest level has twice as many.
@@ -26,7 +24,6 @@ EXPANSION_ADD = 64
 EXPANSIONS = (24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048)
 # Rows compared for each candidate. A search that would compare as many rows as there are is done exactly instead.
 ROWS_PER_CANDIDATE = 2 * CONNECTIVITY
-BUILD_BLOCK = 2048
 # Chosen on 75,000 disease names, queries being altered names. A search of the graph takes time in proportion to its
 # effort, so that exact search is the better choice early on.
 STEPS: Steps = ((0.75, 4), (0.65, None))
@@ -53,16 +50,16 @@ class UsearchIndex(ApproximateIndex):
 
     kind: ClassVar[str] = "usearch"
     module: ClassVar[str] = "usearch.index"
+    block: ClassVar[int] = 2048
 
     def _get_steps(self) -> Steps:
         return STEPS
 
     def _build_structure(self) -> NeighbourGraph:
-        rows, width = self._built.shape
         usearch = self.import_package()
         # Half-precision copies are twice as large and, with exact rescoring, find hardly more.
         index = usearch.Index(
-            ndim=width,
+            ndim=self.width,
             metric="cos",
             dtype="i8",
             connectivity=CONNECTIVITY,
@@ -70,11 +67,9 @@ class UsearchIndex(ApproximateIndex):
             enable_key_lookups=False,
         )
         # The keys of the graph are row numbers.
-        with show_progress(total=rows, description="Arranging the index", unit="rows") as progress:
-            for start in range(0, rows, BUILD_BLOCK):
-                block = np.array(self._built[start : start + BUILD_BLOCK], dtype=np.float32)
-                index.add(np.arange(start, start + len(block), dtype=np.uint64), block, threads=count_threads())
-                progress.update(len(block))
+        for start, block in self._take_blocks():
+            keys = np.arange(start, start + len(block), dtype=np.uint64)
+            index.add(keys, block, threads=count_threads())
         return NeighbourGraph(np.frombuffer(index.save(), dtype=np.uint8), usearch)
 
     def _configurations(self) -> Iterator[dict[str, Any]]:
@@ -99,9 +94,9 @@ class UsearchIndex(ApproximateIndex):
         # Not NumPy's `tofile`, which does not notice that the last few kilobytes cannot be written.
         (folder / GRAPH_FILE).write_bytes(self._structure.data.data)
 
-    def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> NeighbourGraph:
+    def _read_structure(self, folder: Path, listed: set[str], memory_map: bool) -> NeighbourGraph:
         path = folder / GRAPH_FILE
-        if f"{STRUCTURE_FOLDER}/{GRAPH_FILE}" not in files:
+        if GRAPH_FILE not in listed:
             raise FileNotFoundError(MISSING.format(path=path))
         data = np.memmap(path, dtype=np.uint8, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
         graph = NeighbourGraph(data, self.import_package())

@@ -14,7 +14,7 @@ def low_thresholds():
     with pytest.MonkeyPatch.context() as patch:
         lower_thresholds(patch)
         patch.setattr("spacy_sapbert.index.base.HALF_PRECISION_FROM", 2500)
-        patch.setattr("spacy_sapbert.index.leaves.BLOCK", 800)
+        patch.setattr("spacy_sapbert.index.leaves.LeafIndex.block", 800)
         patch.setattr("spacy_sapbert.index.approximate.EXACT_UNTIL", 2500)
         patch.setattr("spacy_sapbert.index.approximate.SAMPLE", 400)
         yield
