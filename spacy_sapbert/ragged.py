@@ -19,43 +19,26 @@ TokenIds = Sequence[int] | np.ndarray
 
 
 def make_offsets(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
-    """Make the offsets of lists.
-
-    lengths (ndarray | Sequence[int]): How many values each list has. The numbers of those that meet a condition give
-        places in what is selected by it.
-    RETURNS (ndarray): 0, the first length, the sum of the first two and so on.
-    """
+    """Make the offsets of lists: 0, the first length, the sum of the first two and so on. Of conditions instead of
+    lengths, they are places in what these select."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
     return offsets
 
 
 def count_offsets(owners: np.ndarray, n_lists: int) -> np.ndarray:
-    """Make the offsets of lists whose values have been grouped, or will be.
-
-    owners (ndarray): The number of each value's list, in any order.
-    n_lists (int): How many lists there are.
-    RETURNS (ndarray): The offsets.
-    """
+    """Make the offsets of lists, given the number of each value's list, in any order."""
     return make_offsets(np.bincount(owners, minlength=n_lists))
 
 
 def list_owners(offsets: np.ndarray) -> np.ndarray:
-    """List the number of each value's list.
-
-    offsets (ndarray): The offsets of the lists.
-    RETURNS (ndarray): As many numbers as there are values, ascending; int64.
-    """
+    """List the number of each value's list."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 def take_lists(offsets: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Take some lists, in any order, each as often as it is wanted.
-
-    offsets (ndarray): The offsets of all lists.
-    numbers (ndarray): The numbers of the wanted lists.
-    RETURNS (tuple[ndarray, ndarray]): The places of their values among all values, and their own offsets.
-    """
+    """Take lists by their numbers, in any order, each as often as it is wanted: the places of their values among all
+    values, and their own offsets."""
     starts = offsets[numbers]
     lengths = offsets[numbers + 1] - starts
     taken = make_offsets(lengths)
@@ -63,36 +46,23 @@ def take_lists(offsets: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np
 
 
 def sum_lists(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Sum the values of each list. NumPy's `reduceat` is wrong for empty lists.
-
-    values (ndarray): Whole numbers, or whether a value meets a condition.
-    offsets (ndarray): The offsets of the lists.
-    RETURNS (ndarray): One sum for each list; int64.
-    """
+    """Sum the values of each list, which are whole numbers or conditions: int64. NumPy's `reduceat` is wrong for empty
+    lists."""
     return np.diff(make_offsets(values)[offsets])
 
 
 def group_values(values: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Group the equal values of each list, several times faster than NumPy's `unique` does.
-
-    values (ndarray): Numbers from 0 to 2^31, of all lists.
-    owners (ndarray): The number of each value's list, ascending.
-    RETURNS (tuple[ndarray, ndarray]): The places of the values, those of a group together and ascending; and where each
-        group starts among them.
-    """
+    """Group the equal values of each list, several times faster than NumPy's `unique` does. Values are from 0 to 2^31,
+    and the numbers of their lists ascend. Returns the places of the values, those of a group together and ascending,
+    and where each group starts among them."""
     order = np.sort(values << 32 | np.arange(len(values))) & 0xFFFFFFFF
     is_new = (np.diff(values[order], prepend=-1) != 0) | (np.diff(owners[order], prepend=-1) != 0)
     return order, np.flatnonzero(is_new)
 
 
 def pack_lists(columns: Iterable[np.ndarray], offsets: np.ndarray, dtype: np.dtype[Any]) -> list[bytes]:
-    """Pack lists into bytes that can be kept one by one: small, and quickly put together again.
-
-    columns (Iterable[ndarray]): Values of all lists, one array for each field.
-    offsets (ndarray): The offsets of the lists.
-    dtype (dtype): The names and types of the fields.
-    RETURNS (list[bytes]): The bytes of each list.
-    """
+    """Pack each list into bytes that can be kept by themselves: small, and quickly put together again. Of each field of
+    the type, there is a column with the values of all lists."""
     rows = np.empty(int(offsets[-1]), dtype=dtype)
     for name, column in zip(dtype.names or (), columns, strict=True):
         rows[name] = column
@@ -101,24 +71,14 @@ def pack_lists(columns: Iterable[np.ndarray], offsets: np.ndarray, dtype: np.dty
 
 
 def unpack_lists(parts: Sequence[bytes], dtype: np.dtype[Any]) -> tuple[list[np.ndarray], np.ndarray]:
-    """Put lists together that `pack_lists` has packed, in any order.
-
-    parts (Sequence[bytes]): The bytes of each list.
-    dtype (dtype): The names and types of the fields.
-    RETURNS (tuple[list[ndarray], ndarray]): The columns, and the offsets of the lists.
-    """
+    """Put lists together that `pack_lists` has packed, in any order: their columns, and their offsets."""
     rows = np.frombuffer(b"".join(parts), dtype=dtype)
     offsets = make_offsets([len(part) // dtype.itemsize for part in parts])
     return [np.ascontiguousarray(rows[name]) for name in dtype.names or ()], offsets
 
 
 def find_places(ordered: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Find the places of values in an array, as keys of lists are found.
-
-    ordered (ndarray): Distinct values, ascending.
-    wanted (ndarray): The values to find.
-    RETURNS (ndarray): Their places; -1 where there is none.
-    """
+    """Find the places of wanted values among distinct ones in ascending order; -1 where there is none."""
     if not len(ordered):
         return np.full(len(wanted), -1)
     places = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)

@@ -29,15 +29,9 @@ def learn_classes(
     spell: Callable[[int], str],
     given: Iterable[Sequence[str]],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Learn the classes of words from names, and from given pairs unless the names speak against them.
-
-    hashes (np.ndarray): The words of all names.
-    name (np.ndarray): The number of the name that each is of.
-    concept (np.ndarray): The concept of each name.
-    spell (Callable[[int], str]): Spells a hash of a word.
-    given (Iterable[Sequence[str]]): Pairs of words.
-    RETURNS (tuple[np.ndarray, np.ndarray]): Words, sorted, and the word that stands for the class of each.
-    """
+    """Learn the classes of words from the hashes of all names' words, the name that each is of and the concept of each
+    name; and from given pairs, unless the names speak against them. Returns the words, sorted, and the word that stands
+    for the class of each."""
     counts = count_pairs(hashes, name, concept)
     pairs = choose_pairs(counts, spell)
     for words in given:

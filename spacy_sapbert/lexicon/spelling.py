@@ -78,11 +78,8 @@ class Speller:
 
 def list_edits(words: np.ndarray) -> Iterator[np.ndarray]:
     """List what words of equal length may be with one error: two letters that have changed places, one too many,
-    another one or one too few. The first is right.
-
-    words (ndarray): Letters in ASCII; shape (words, length), uint8.
-    YIELDS (ndarray): Letters of as many possible words for each; shape (words, possible words, length).
-    """
+    another one or one too few. The first is right. From letters in ASCII, shape (words, length), come those of as many
+    possible words for each, shape (words, possible words, length)."""
     n, length = words.shape
     places = np.arange(length)
     swapped = [[*places[:at], at + 1, at, *places[at + 2 :]] for at in range(1, length - 1)]
