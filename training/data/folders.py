@@ -73,7 +73,9 @@ def hash_strings(strings: pl.Series, digest: Any) -> None:
 
 def number_used(strings: pl.Series, *columns: np.ndarray) -> tuple[pl.Series, list[np.ndarray]]:
     """Sort the distinct strings that columns of rows refer to, and return these columns as rows of the sorted ones."""
-    is_used = pl.Series(np.bincount(np.concatenate(columns), minlength=len(strings)) > 0)
+    # NumPy counts no unsigned numbers before 2.3, which Python 3.10 lacks.
+    rows = np.concatenate(columns).astype(np.int64)
+    is_used = pl.Series(np.bincount(rows, minlength=len(strings)) > 0)
     used = strings.filter(is_used).unique().sort()
     places = find_rows(strings, used)
     return used, [places[column] for column in columns]
