@@ -156,7 +156,7 @@ def _list_links(doc: Doc, attribute: str) -> list[dict[str, Any]]:
 def _restore_links(doc: Doc, value: Iterable[dict[str, Any]]) -> None:
     for span, link in _find_spans(doc, value):
         kb_id = link.pop("ent_kb_id", None)
-        _store(span, link)
+        get_user_data(span)[make_attribute_key(span, LINKS)] = _join(get_links(span), link)
         for token in span if kb_id is not None else ():
             token.ent_kb_id_ = kb_id
 
@@ -389,10 +389,6 @@ class Writer:
                 "`set_kb_id` of one of them to false, `overwrite` of the linker behind to false, or let them link "
                 "different labels (`link_labels`, `skip_labels`)."
             )
-
-
-def _store(span: Span, link: Link) -> None:
-    get_user_data(span)[make_attribute_key(span, LINKS)] = _join(get_links(span), link)
 
 
 def _join(links: Iterable[Link], link: Link) -> list[Link]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from urllib.parse import quote
 
-from .terminology.codes import equal_prefix, make_key
+from .terminology.codes import make_key
 
 # Pages by the normalized prefix of an id, {} being the rest of the id. CUIs have the prefix UMLS; ontologies of the OBO
 # Foundry have persistent addresses.
@@ -27,15 +27,8 @@ class ConceptPages:
             return NO_PAGE
         if self.template is not None:
             return self.template.format(_quote(concept_id))
-        key = (equal_prefix(self.source), concept_id) if self.source else make_key(concept_id)
-        if key is None or key[0] not in PAGES:
-            return NO_PAGE
-        prefix, local = key
-        # Sources like HPO and GO repeat their prefix in the code: "HPO:HP:0001250".
-        inner, separator, rest = local.partition(":")
-        if separator and equal_prefix(inner) == prefix:
-            local = rest
-        return PAGES[prefix].format(_quote(local))
+        prefix, local = make_key(f"{self.source}:{concept_id}" if self.source else concept_id) or ("", "")
+        return PAGES[prefix].format(_quote(local)) if prefix in PAGES else NO_PAGE
 
 
 def _quote(text: str) -> str:

@@ -62,9 +62,9 @@ class Turns(NamedTuple):
         """Return the seconds of a step in the median turn."""
         return median(self.seconds(contestant, step))
 
-    def ratio(self, slow: str, fast: str, step: str, slow_step: str = "") -> float:
+    def ratio(self, slow: str, fast: str, step: str) -> float:
         """Tell how many times faster one contestant was: the median over the turns."""
-        pairs = zip(self.seconds(slow, slow_step or step), self.seconds(fast, step), strict=True)
+        pairs = zip(self.seconds(slow, step), self.seconds(fast, step), strict=True)
         return median(one / other for one, other in pairs)
 
     def peak(self, contestant: str, step: str = "") -> int:
