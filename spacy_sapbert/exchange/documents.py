@@ -149,7 +149,6 @@ def tidy_pieces(text: str, annotation: Annotation) -> Annotation:
 
 def write_file(path: Path, content: str | bytes) -> None:
     """Write a file as a whole or not at all, with the line ends that it has."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     with write_whole(path) as temporary:
         temporary.write_bytes(content.encode("utf8") if isinstance(content, str) else content)
 

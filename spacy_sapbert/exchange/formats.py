@@ -439,7 +439,6 @@ def write_texts(
     dump = FORMATS[name].dump
     assert dump is not None
     writable = _list_writable(name, documents, report, prefix)
-    output.parent.mkdir(parents=True, exist_ok=True)
     with fill_folder(output) if FORMATS[name].is_folder else write_whole(output) as place:
         for file, content in dump(writable, report, **how):
             (place / file).write_bytes(content.encode("utf8"))

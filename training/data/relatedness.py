@@ -46,9 +46,7 @@ class Relatedness:
         """List the names of a concept as sorted normal words; names without words as they are written."""
         if id_ not in self._terminology:
             return set()
-        row, offsets = self._terminology.row(id_), self._terminology.name_offsets
-        names = self._terminology.names["name"][int(offsets[row]) : int(offsets[row + 1])]
-        return {" ".join(sorted(normal_words(name))) or name.lower() for name in names}
+        return {" ".join(sorted(normal_words(name))) or name.lower() for name in self._terminology[id_].names}
 
 
 # Normal forms of words (`normal_words`). A name and its opposite differ in one of them.
