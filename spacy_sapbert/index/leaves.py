@@ -29,8 +29,8 @@ BUDGETS = (
 )
 # From cheap to dear: three of five altered names stop at once.
 STEPS: Steps = ((0.85, 4), (0.7, 16), (0.5, 64))
-# A search of more than this share of the leaves, or for more rows than they hold, is done exactly instead, in less
-# time: for the farthest mentions in a terminology of some hundred thousand names.
+# A search of more than this share of the leaves, or for more rows than they hold, is done exactly instead, which takes
+# little more time: for the farthest mentions in a terminology of some hundred thousand names.
 NEARLY_ALL = 0.75
 # For fewer queries, ScaNN (12) and FAISS (20) compare them with the leaves in another way, with other results.
 QUERY_MULTIPLE = 32

@@ -140,8 +140,7 @@ class ConceptFacts:
     def __init__(self, retriever: Retriever) -> None:
         columns = retriever.terminology.concepts
         self._names, self._canonical_names = ColumnReader(retriever.names), ColumnReader(columns["canonical_name"])
-        # Columns, because getting one from the table takes longer than reading a value.
-        self._parents, self._types = columns["parents"], columns["types"]
+        self._parents, self._types = ColumnReader(columns["parents"]), ColumnReader(columns["types"])
         self._offsets = retriever.terminology.name_offsets
         # Zero for what has not been looked up, else one more.
         self._counts = np.zeros((len(columns), 2), dtype=np.int32)
@@ -149,10 +148,10 @@ class ConceptFacts:
 
     def count(self, concepts: np.ndarray) -> ConceptCounts:
         """Count the names, parents and semantic types of concepts."""
-        # One value at a time: what polars does on whole tables may run on its threads, which a forked process
-        # lacks, so that it would wait forever.
-        for concept in np.unique(concepts[self._counts[concepts, 0] == 0]).tolist():
-            self._counts[concept] = 1 + len(self._parents[concept]), 1 + len(self._types[concept])
+        # The last column, because other threads may count too.
+        missing = np.unique(concepts[self._counts[concepts, -1] == 0])
+        for column, lists in enumerate((self._parents, self._types)):
+            self._counts[missing, column] = [1 + len(of_concept) for of_concept in lists.list(missing)]
         n_names = self._offsets[concepts + 1] - self._offsets[concepts]
         return ConceptCounts(*(n.astype(np.float32) for n in (n_names, *(self._counts[concepts] - 1).T)))
 
