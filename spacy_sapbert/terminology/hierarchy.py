@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..caches import LRUCache
 from ..forking import kept_property, read_chunks
 from ..ragged import make_offsets, sum_lists
 
 if TYPE_CHECKING:
     from .table import Terminology
 
-# Ids and lists of parents that are remembered. The upper concepts are asked for again and again.
+# Ids, lists of parents and counts that are remembered. The upper concepts are asked for again and again.
 KEPT = 1 << 16
 
 
@@ -29,7 +28,8 @@ class Hierarchy:
         self._list_parents = lru_cache(KEPT)(
             lambda concept: {row for id_ in listed[concept].to_list() if (row := find_row(id_)) is not None}
         )
-        self._n_above = LRUCache[int](KEPT)
+        # Count what `find_above` finds.
+        self.count_above = lru_cache(KEPT)(lambda concept: len(self.find_above(concept)))
 
     @kept_property
     def parents(self) -> tuple[np.ndarray, np.ndarray]:
@@ -60,11 +60,3 @@ class Hierarchy:
             seen |= new
             pending += new
         return seen - {concept}
-
-    def count_above(self, concept: int) -> int:
-        """Count what `find_above` finds. The last counts are remembered."""
-        n_above = self._n_above.get(concept)
-        if n_above is None:
-            n_above = len(self.find_above(concept))
-            self._n_above.put(concept, n_above)
-        return n_above
