@@ -14,6 +14,7 @@ import polars as pl
 import torch
 from accelerate import Accelerator
 
+from spacy_sapbert.encoder.settings import TRANSFORMER
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import EncoderSource
 from spacy_sapbert.ragged import TokenLists
@@ -79,6 +80,8 @@ class Method(ABC, Generic[SettingsT]):
     # Its name, source and purpose, for cards.
     purpose: ClassVar[str]
     Settings: ClassVar[type[TrainingSettings]]
+    # The kind of encoder that it starts from; None for any.
+    base_kind: ClassVar[str | None] = TRANSFORMER
     # Types that its encoders can be stored in. The first is the default.
     dtypes: ClassVar[tuple[str, ...]] = tuple(DTYPES)
     # The unit of its speed. `loss` returns the number of each step under this name.

@@ -20,7 +20,6 @@ from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs, set_seed
 
 from spacy_sapbert.encoder.folder import write_encoder
-from spacy_sapbert.encoder.settings import TRANSFORMER
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import find_chosen, resolve_device, use_device
 from spacy_sapbert.progress import show_phase
@@ -60,8 +59,9 @@ def _train(settings: TrainingSettings, accelerator: Accelerator) -> RunReport | 
     with show_phase("Loading the base encoder"):
         # Names are encoded in the same precision when neighbours are searched. Encoders have no fp16.
         precision = "auto" if settings.run.precision == "fp16" else settings.run.precision
-        base = load_base(settings.paths.encoder, settings.encoder, TRANSFORMER, precision)
-    method = METHODS[settings.run.method](settings, base, accelerator)
+        method_class = METHODS[settings.run.method]
+        base = load_base(settings.paths.encoder, settings.encoder, method_class.base_kind, precision)
+    method = method_class(settings, base, accelerator)
     with show_phase("Reading the data"):
         method.learned = method.load()
     task = _read_task(settings.paths.held_out, method.learned)

@@ -214,7 +214,7 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
     def prepare_batches(self) -> None:
         """Order the pairs, and make the objective. One process of a launch searches for neighbours."""
         batch, objective = self.settings.batch, self.settings.objective
-        weights = balance_sources(self.data, batch.source_balance) if batch.source_balance else None
+        weights = self.weigh_pairs()
         with self.accelerator.main_process_first():
             neighbours = self.find_neighbours() if batch.neighbours else None
         seed, labels = self.settings.run.seed, self.data.labels
@@ -223,6 +223,11 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
         self.n_steps = min(steps, batch.max_steps or steps)
         loss = make_loss(objective.loss, **objective.constants)
         self.objective = Objective(loss, make_miner(objective.miner, objective.margin))
+
+    def weigh_pairs(self) -> np.ndarray | None:
+        """Say how often pairs are drawn, relative to each other; None: each once per epoch."""
+        balance = self.settings.batch.source_balance
+        return balance_sources(self.data, balance) if balance else None
 
     def tokenise(self, encoder: EncoderShim) -> None:
         """Tokenise the names, also in other writing if there is a share of them."""

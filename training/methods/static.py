@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,50 +10,34 @@ import numpy as np
 import polars as pl
 import torch
 from pydantic import Field, model_validator
-from safetensors import safe_open
-from safetensors.torch import save_file
-from tokenizers import Tokenizer
-from tokenizers.normalizers import Lowercase
-from tokenizers.normalizers import Sequence as Normalizers
 from typing_extensions import Self
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.files import hash_file, write_whole
-from spacy_sapbert.ragged import TokenLists
-from spacy_sapbert.retrieval.encoding import TokenGroups, VectorStore, encode_groups, group_by_tokens, hash_tokens
+from spacy_sapbert.files import hash_file
 from spacy_sapbert.settings import Settings
+from spacy_sapbert.terminology import Terminology
 
-from ..encoders.export import quantise
 from ..engine.checkpoints import list_checkpoints, load_weights
 from ..engine.gradient import check_finite
 from ..engine.method import Model, TrainingData, Weights
 from ..engine.settings import OptimizerSettings, refuse
 from .pairs import ObjectiveSettings, PairBatch, PairMethod, PairPaths, PairSettings
+from .tables import (
+    NameLanguages,
+    StaticTable,
+    Teacher,
+    TokenTableSettings,
+    find_languages,
+    fit_projection,
+    load_start,
+    make_start,
+    refuse_static,
+    save_start,
+    start_from_concepts,
+)
 
-START_FILE = "start.safetensors"
-# The unknown token, which does not count.
-UNKNOWN = 0
-BATCH_SIZE = 256
-# Names that a word must be in to be added to the vocabulary.
-MIN_NAMES = 3
-# The constant a of the weight a / (a + p) of a token at the start, p being its share of all tokens.
-SMOOTHING = 1e-3
-UNUSED = re.compile(r"\[unused\d+\]")
-# Latin, Greek, punctuation and symbols up to mathematical operators.
-LATIN = re.compile("[\u0000-\u024f\u0370-\u03ff\u2000-\u22ff]*")
-WORD = re.compile(r"[a-z]{3,}")
 # Names whose vectors determine the projection.
 SAMPLE = 20_000
-
-
-class TokenTableSettings(Settings):
-    """The vocabulary and the table at its start."""
-
-    width: int = Field(default=256, ge=1, description="Width of the vectors, at most the width of the teacher's.")
-    words: int = Field(default=0, ge=0, description="Words to add to the vocabulary: the most frequent of the names.")
-    scripts: Literal["latin", "all"] = Field(
-        default="latin", description='"latin" keeps the pieces of Latin and Greek in the vocabulary, "all" all.'
-    )
 
 
 class StaticPaths(PairPaths):
@@ -73,6 +54,23 @@ class DistillationSettings(Settings):
 
     names: float = Field(default=0.0, ge=0, description="Weight of the loss on names.")
     texts: float = Field(default=0.0, ge=0, description="Weight of the loss on the strings of `paths.texts`.")
+
+
+class LanguageSettings(Settings):
+    """Names in several languages: which of them the teacher knows, and how often the others are drawn."""
+
+    taught: str = Field(
+        default="ENG",
+        description="The language (LAT) of the names that the teacher encodes. Names in others start from those that "
+        "their concepts have in this one.",
+    )
+    balance: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="0 draws each pair with the same probability; 1 draws pairs with a name in another language the "
+        "more often, the fewer names the language has.",
+    )
 
 
 class StaticOptimizer(OptimizerSettings):
@@ -109,6 +107,7 @@ class StaticSettings(PairSettings):
     paths: StaticPaths
     table: TokenTableSettings = TokenTableSettings()
     objective: StaticObjective = StaticObjective()
+    languages: LanguageSettings = LanguageSettings()
     distillation: DistillationSettings = DistillationSettings()
     optimizer: StaticOptimizer = StaticOptimizer()
     batch: StaticBatch = StaticBatch()
@@ -119,145 +118,13 @@ class StaticSettings(PairSettings):
             refuse("distillation.texts", self.distillation.texts, "0 without paths.texts")
         return self
 
-
-def refuse_static(reason: object) -> ValueError:
-    """Say why a static encoder can't be trained."""
-    return ValueError(
-        f"A static encoder can't be trained: {reason}. Give a teacher with a WordPiece vocabulary in paths.encoder, "
-        "and a file with a string on each line in paths.texts."
-    )
-
-
-class StaticTable(torch.nn.Module):
-    """A table of token vectors. The vector of a string is the sum of the rows of its tokens.
-
-    It keeps `start`, the table before training, shape (tokens, width), float32.
-    """
-
-    def __init__(self, tokenizer: Tokenizer, start: torch.Tensor) -> None:
-        super().__init__()
-        self.tokenizer = tokenizer
-        self.start = start
-        self.rows = torch.nn.Parameter(start.clone())
-
-    def forward(self, tokens: Sequence[np.ndarray]) -> torch.Tensor:
-        """Encode the token ids of strings: unit vectors, shape (strings, width); zeros for strings without tokens."""
-        lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
-        ids = torch.from_numpy(np.concatenate(tokens).astype(np.int64)).to(self.rows.device)
-        starts = torch.from_numpy(lengths.cumsum() - lengths).to(self.rows.device)
-        sums = torch.nn.functional.embedding_bag(ids, self.rows, starts, mode="sum", sparse=True, padding_idx=UNKNOWN)
-        return torch.nn.functional.normalize(sums, dim=1)
-
-    def to_encoder(self, max_length: int, start_share: float = 0.0) -> EncoderShim:
-        """Make an encoder, with rows of 8-bit numbers, of the current rows and a share of those before training."""
-        rows = self.rows.detach().cpu().lerp(self.start, start_share)
-        encoder = EncoderShim({}, "fp32")
-        encoder.set_source(quantise(self.tokenizer, rows.numpy(), max_length=max_length))
-        return encoder
-
-
-def save_start(folder: Path, table: StaticTable) -> None:
-    """Save tokenizer and table before training, for resuming and for exports."""
-    with write_whole(folder / START_FILE) as temporary:
-        save_file({"rows": table.start.contiguous()}, temporary, metadata={"tokenizer": table.tokenizer.to_str()})
-
-
-def load_start(folder: Path) -> StaticTable:
-    """Load the table before training."""
-    with safe_open(folder / START_FILE, framework="pt") as file:
-        return StaticTable(Tokenizer.from_str(file.metadata()["tokenizer"]), file.get_tensor("rows"))
-
-
-class Teacher:
-    """An encoder whose vectors are computed once, and kept in a folder."""
-
-    def __init__(self, encoder: EncoderShim, folder: str | Path) -> None:
-        self.encoder = encoder
-        self.store = VectorStore(folder, encoder)
-
-    def encode(self, strings: pl.Series) -> np.ndarray:
-        """Encode strings: unit vectors, float32; zeros for strings of unknown tokens only."""
-        groups = group_by_tokens(strings, self.encoder)
-        vectors = encode_groups(groups, self.encoder, batch_size=BATCH_SIZE, store=self.store)
-        # Row -1 stands for strings of unknown tokens only.
-        return np.concatenate([vectors, np.zeros_like(vectors, shape=(1, self.encoder.width))])[groups.row_of_name]
-
-    def encode_pieces(self, pieces: Sequence[str]) -> np.ndarray:
-        """Encode pieces of the encoder's vocabulary, and words, each as a string of its own with special tokens."""
-        vocabulary = self.encoder.source.tokenizer.get_vocab()
-        # An empty string has only the special tokens: one before the others.
-        special = self.encoder.tokenize([""])[0]
-        words = iter(self.encoder.tokenize([piece for piece in pieces if piece not in vocabulary]))
-        tokens = TokenLists.make(
-            [
-                [*special[:1], vocabulary[piece], *special[1:]] if piece in vocabulary else next(words)
-                for piece in pieces
-            ]
-        )
-        groups = TokenGroups(tokens, hash_tokens(tokens), np.arange(len(tokens)))
-        return encode_groups(groups, self.encoder, batch_size=BATCH_SIZE, store=self.store)
-
-
-def fit_projection(vectors: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Find the mean of vectors and their first principal components, shape (width of vectors, width), float32."""
-    mean = vectors.mean(axis=0)
-    centred = (vectors - mean).astype(np.float64)
-    _, directions = np.linalg.eigh(centred.T @ centred)
-    return mean, np.ascontiguousarray(directions[:, ::-1][:, :width], dtype=np.float32)
-
-
-def make_start(names: pl.Series, teacher: Teacher, components: np.ndarray, settings: TokenTableSettings) -> StaticTable:
-    """Make the table before training: the teacher's vector of each token, projected, and weighted by its rarity among
-    the names (Model2Vec)."""
-    source = teacher.encoder.source
-    tokenizer = make_tokenizer(
-        source.tokenizer.backend_tokenizer, names, settings, lower_case=teacher.encoder.settings.lower_case
-    )
-    vocabulary = tokenizer.get_vocab()
-    pieces = sorted(vocabulary, key=lambda piece: vocabulary[piece])
-    vectors = teacher.encode_pieces(pieces)
-    ids = (token for encoding in tokenizer.encode_batch_fast(names.to_list()) for token in encoding.ids)
-    counts = np.bincount(np.fromiter(ids, dtype=np.int64), minlength=len(pieces))
-    rows = (vectors - vectors.mean(axis=0)) @ components
-    # As in Arora et al., ICLR 2017.
-    shares = (counts + 0.5) / counts.sum()
-    rows *= (SMOOTHING / (SMOOTHING + shares)).astype(np.float32)[:, None]
-    rows[UNKNOWN] = 0
-    # The length of rows is 1 in the quadratic mean, so that learning rates have one meaning.
-    scaled = (rows / np.sqrt(np.square(rows).sum(axis=1).mean())).astype(np.float32)
-    return StaticTable(tokenizer, torch.from_numpy(scaled))
-
-
-def make_tokenizer(
-    teacher: Tokenizer, names: Iterable[str], settings: TokenTableSettings, *, lower_case: bool
-) -> Tokenizer:
-    """Make the tokenizer of a static encoder from the teacher's, which gets lower-cased strings or not. Its unknown
-    token is token 0, and it has no other special token."""
-    data: dict[str, Any] = json.loads(teacher.to_str())
-    model = data["model"]
-    if model["type"] != "WordPiece":
-        raise refuse_static(f"the teacher's tokenizer is {model['type']}, not WordPiece")
-    if lower_case:
-        normalizer = teacher.normalizer
-        teacher = Tokenizer.from_str(teacher.to_str())
-        teacher.normalizer = Normalizers([Lowercase(), *([normalizer] if normalizer else [])])
-        data["normalizer"] = json.loads(teacher.to_str())["normalizer"]
-    unknown = model["unk_token"]
-    special = {token["content"] for token in data["added_tokens"] if token["special"]}
-    pieces = [piece for piece in sorted(model["vocab"], key=model["vocab"].get) if piece not in special]
-    if settings.scripts == "latin":
-        prefix = model["continuing_subword_prefix"]
-        pieces = [piece for piece in pieces if LATIN.fullmatch(piece.removeprefix(prefix)) and not UNUSED.match(piece)]
-    normalize = teacher.normalizer.normalize_str if teacher.normalizer else str
-    counts = Counter(word for name in names for word in set(WORD.findall(normalize(name))))
-    # The most frequent words first, equally frequent ones in order.
-    words = [word for _, word in sorted((-n, word) for word, n in counts.items() if n >= MIN_NAMES)]
-    added = [word for word in words if word not in model["vocab"]][: settings.words]
-    model["vocab"] = {token: number for number, token in enumerate([unknown, *pieces, *added])}
-    data["added_tokens"] = [
-        {**token, "id": 0} for token in data["added_tokens"] if token["special"] and token["content"] == unknown
-    ]
-    return Tokenizer.from_str(json.dumps({**data, "truncation": None, "padding": None, "post_processor": None}))
+    @model_validator(mode="after")
+    def _check_terminology(self) -> Self:
+        if not self.table.pieces:
+            super()._check_terminology()
+        elif not self.paths.terminology:
+            refuse("paths.terminology", "", "the folder of the pairs' terminology, which tells languages apart")
+        return self
 
 
 # Rows of pairs, and rows of strings to distil.
@@ -277,14 +144,22 @@ class Static(PairMethod[StaticSettings]):
         "like the teacher's."
     )
     Settings = StaticSettings
+    base_kind = None
     dtypes = ("int8",)
 
-    # The projected vectors of the teacher, float16; none where their loss has no weight.
+    # Of names in several languages; None for those of one.
+    languages: NameLanguages | None = None
+    # The projected vectors of the teacher, float16; none where they are of no use, and zeros for names that it does not
+    # encode.
     name_targets: np.ndarray
     text_targets: np.ndarray
 
     def load(self) -> TrainingData:
-        learned, path = super().load(), self.settings.paths.texts
+        learned, path, languages = super().load(), self.settings.paths.texts, self.settings.languages
+        if self.settings.table.pieces:
+            terminology = Terminology.from_disk(self.settings.paths.terminology)
+            self.hashes["terminology"] = terminology.fingerprint
+            self.languages = find_languages(self.data.names, terminology, languages.taught, languages.balance)
         if (width := self.settings.table.width) > self.base.width:
             refuse("table.width", width, f"at most {self.base.width}, the width of the teacher's vectors")
         try:
@@ -308,26 +183,37 @@ class Static(PairMethod[StaticSettings]):
         self.text_tokens = self.make_tokens(self.texts, encoder)
         return Model(table)
 
+    def weigh_pairs(self) -> np.ndarray | None:
+        weights, languages = super().weigh_pairs(), self.languages
+        if languages is None:
+            return weights
+        of_pairs = np.maximum(languages.weights[self.data.left], languages.weights[self.data.right])
+        return of_pairs if weights is None else weights * of_pairs
+
     def _learn_from_teacher(self) -> StaticTable:
         """Encode strings with the teacher, and make the table before training unless it is there."""
-        settings, distillation = self.settings, self.settings.distillation
+        settings, weights, names = self.settings, self.settings.distillation, self.data.names
         teacher = Teacher(self.base, settings.paths.vectors or self.folder.path / "vectors")
+        taught = np.arange(len(names)) if self.languages is None else np.flatnonzero(self.languages.is_taught)
         rng = np.random.default_rng(settings.run.seed)
-        sample = self.data.names.gather(np.sort(rng.permutation(len(self.data.names))[:SAMPLE]))
+        sample = names.gather(np.sort(rng.permutation(taught)[:SAMPLE]))
         mean, components = fit_projection(teacher.encode(sample), settings.table.width)
 
-        def make_targets(strings: pl.Series, weight: float) -> np.ndarray:
-            if not weight:
-                return np.empty((0, 0), np.float16)
+        def make_targets(strings: pl.Series) -> np.ndarray:
             projected = (teacher.encode(strings) - mean) @ components
             return (projected / np.maximum(np.linalg.norm(projected, axis=1, keepdims=True), 1e-9)).astype(np.float16)
 
-        self.name_targets = make_targets(self.data.names, distillation.names)
-        self.text_targets = make_targets(self.texts, distillation.texts)
+        self.name_targets = np.zeros((len(names), settings.table.width), np.float16)
+        if weights.names or self.languages is not None:
+            self.name_targets[taught] = make_targets(names.gather(taught))
+        self.text_targets = make_targets(self.texts if weights.texts else self.texts.clear())
         # Checkpoints belong to the start that is there: a run with other settings will be refused.
         if list_checkpoints(self.folder.checkpoints):
             return load_start(self.folder.path)
-        table = make_start(self.data.names, teacher, components, settings.table)
+        if self.languages is None:
+            table = make_start(names, teacher, components, settings.table)
+        else:
+            table = start_from_concepts(self.data, self.languages, self.name_targets, settings.table)
         if self.accelerator.is_main_process:
             save_start(self.folder.path, table)
         return table
@@ -351,11 +237,12 @@ class Static(PairMethod[StaticSettings]):
         of_names, of_texts = vectors[: len(names)], vectors[len(names) :]
         contrast, counts = self.measure_pairs(of_names, names, labels)
         total, entry = contrast, {"contrast": contrast.item()}
+        taught = np.ones(len(names), bool) if self.languages is None else self.languages.is_taught[names]
         for what, weight, learned, targets, rows in (
-            ("names", weights.names, of_names, self.name_targets, names),
+            ("names", weights.names, of_names[torch.from_numpy(taught)], self.name_targets, names[taught]),
             ("texts", weights.texts, of_texts, self.text_targets, texts),
         ):
-            if weight:
+            if weight and len(rows):
                 # The mean of 1 - cosine to the teacher's unit vectors; zeros where it knows no token.
                 wanted = torch.from_numpy(targets[rows]).to(learned)
                 distance = (1.0 - (learned * wanted).sum(dim=1)).mean()

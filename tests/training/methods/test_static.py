@@ -17,11 +17,11 @@ from spacy_sapbert.encoder.folder import read_encoder
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.encoders.bases import load_base
 from training.engine.run import export_run, train
-from training.methods import static as static_method
+from training.methods import tables
 from training.methods.registry import METHODS
-from training.methods.static import (
+from training.methods.static import RowAdagrad
+from training.methods.tables import (
     START_FILE,
-    RowAdagrad,
     Teacher,
     TokenTableSettings,
     fit_projection,
@@ -192,7 +192,7 @@ def test_the_vocabulary_has_frequent_words_and_no_unused_pieces(encoder_folder, 
     teacher = Tokenizer.from_str(json.dumps(data))
     names = ["Heart attack", "heart failure", "acute heart", "acute attack", "rare"]
     settings = TokenTableSettings(words=2)
-    monkeypatch.setattr(static_method, "MIN_NAMES", 2)
+    monkeypatch.setattr(tables, "MIN_NAMES", 2)
     tokenizer = make_tokenizer(teacher, names, settings, lower_case=False)
     vocabulary = tokenizer.get_vocab()
     assert sorted(vocabulary.values()) == list(range(len(vocabulary))) and vocabulary["[UNK]"] == 0
