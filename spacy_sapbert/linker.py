@@ -363,8 +363,9 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         nlp (Language | None): The pipeline, in whose meta the terminology's sources and their restrictions are
             recorded. `nlp.initialize` and `spacy assemble` pass it.
         terminology (Terminology | Callable[[], Terminology] | None): A terminology or its reader.
-        encoder (str | Path | Callable[[Model], None] | None): A folder, a name on the Hugging Face hub, or a function
-            that loads weights into the model. None for the present or the bundled encoder.
+        encoder (str | Path | Callable[[Model], None] | None): A folder, the name of an installed encoder
+            ("multilingual" of spacy-sapbert-multilingual), a name on the Hugging Face hub, or a function that loads
+            weights into the model. None for the present or the bundled encoder.
         vectors_path (str | Path | None): A folder to keep the names' vectors in. With it, an interrupted call goes on
             where it stopped, and a changed terminology costs its new names only. It may be deleted afterwards.
         RAISES (ValueError): If there is no terminology or no encoder, or a setting of the linker or its matchers holds

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import DAMAGED
 from ..files import fill_folder, finish_replacing, pack_with, read_manifest, unpack_with, write_manifest
-from .settings import ADAPTED, ENCODER_FILE, STATIC, TRANSFORMER, EncoderSettings, require_transformers
+from .settings import (
+    ADAPTED,
+    ENCODER_FILE,
+    STATIC,
+    TRANSFORMER,
+    EncoderSettings,
+    find_installed,
+    require_transformers,
+)
 from .static import TABLE_FILE, TOKENIZER_FILE, StaticSource, check_settings, read_static, write_static
 
 if TYPE_CHECKING:
@@ -47,10 +55,12 @@ def read_encoder(
     memory_map: bool = True,
     kind: str | None = None,
 ) -> AnySource:
-    """Read an encoder from a local folder or, if there is no such folder, from the Hugging Face hub. Settings come from
-    `name_encoder.json` if present, else from sentence-transformers' pooling metadata, else the defaults hold ([CLS]
-    before the pooler, 25 tokens). Requested settings are put over them unless they are None. An encoder of another kind
-    than the one given is refused."""
+    """Read an encoder from a local folder; if there is no such folder, from the package of this name, such as
+    `multilingual`, or from the Hugging Face hub. Settings come from `name_encoder.json` if present, else from
+    sentence-transformers' pooling metadata, else the defaults hold ([CLS] before the pooler, 25 tokens). Requested
+    settings are put over them unless they are None. An encoder of another kind than the one given is refused."""
+    if not Path(name).is_dir():
+        name = find_installed(name) or name
     where, subfolder, is_local = f"the encoder '{name}'", "", Path(name).is_dir()
     saved = _read_manifest(name, revision)
     if saved:
@@ -97,7 +107,8 @@ def _read_manifest(name: str | Path, revision: str | None) -> dict[str, Any]:
         # Before its files are looked for, which would otherwise be missing or old.
         finish_replacing(folder, PARTS)
     else:
-        require_transformers(f"The encoder '{name}', which is not a folder here,")
+        package = f" and no package spacy-sapbert-{name}" if str(name).isidentifier() else ""
+        require_transformers(f"The encoder '{name}', which is not a folder here{package},")
         from .transformer_folder import find_file
 
         path = find_file(name, ENCODER_FILE, revision)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -90,3 +91,11 @@ def require_transformers(what: str) -> None:
 def find_bundled() -> Path | None:
     """Find the folder of the encoder that a linker gets if it is initialized without one, if it is installed."""
     return FOLDER if (FOLDER / ENCODER_FILE).is_file() else None
+
+
+def find_installed(name: str | Path) -> Path | None:
+    """Find the encoder that a package of its own holds: `multilingual` is the folder `encoder` of the package
+    `spacy_sapbert_multilingual`. Its code does not run."""
+    spec = find_spec(f"spacy_sapbert_{name}") if str(name).isidentifier() else None
+    folders = (Path(place) / "encoder" for place in (spec.submodule_search_locations if spec else None) or ())
+    return next((folder for folder in folders if (folder / ENCODER_FILE).is_file()), None)

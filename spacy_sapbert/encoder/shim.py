@@ -338,7 +338,8 @@ def get_encoder(model: NameEncoderModel) -> EncoderShim:
 def make_huggingface_loader(name: str, revision: str | None = None) -> Callable[[NameEncoderModel], None]:
     """Configure a loader, registered as `spacy-sapbert.HuggingFaceEncoder.v1`.
 
-    name (str): A local folder or a name on the Hugging Face hub.
+    name (str): A local folder, the name of an installed encoder ("multilingual" of spacy-sapbert-multilingual), or one
+        on the Hugging Face hub.
     revision (str | None): Branch, tag or commit on the hub.
     RETURNS (Callable[[Model], None]): Loads weights, tokenizer and settings into a name encoder.
     """

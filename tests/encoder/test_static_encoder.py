@@ -281,3 +281,18 @@ def test_each_architecture_says_what_it_takes(static_folder, encoder_folder):
         static.from_bytes(model.to_bytes())
     with pytest.raises(ValueError, match="is a static encoder, but a transformer encoder"):
         _ = get_encoder(static).source
+
+
+def test_an_encoder_in_a_package_of_its_own_is_found_by_name(folder, tmp_path, monkeypatch):
+    package = tmp_path / "site" / "spacy_sapbert_mine"
+    shutil.copytree(folder, package / "encoder")
+    (package / "__init__.py").write_text("raise RuntimeError('code of a package has run')")
+    monkeypatch.syspath_prepend(str(package.parent))
+    monkeypatch.chdir(tmp_path)
+    assert load_encoder("mine").fingerprint == load_encoder(folder).fingerprint
+    # A folder of this name goes first, and names with other signs are never packages.
+    shutil.copytree(folder, tmp_path / "mine")
+    (tmp_path / "mine" / "model.safetensors").unlink()
+    for name in ("mine", "..mine", "other/mine"):
+        with pytest.raises(OSError, match="mine"):
+            load_encoder(name)

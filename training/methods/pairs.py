@@ -98,9 +98,14 @@ class PairSettings(TrainingSettings):
     objective: ObjectiveSettings = ObjectiveSettings()
     batch: PairBatch = PairBatch()
 
+    @property
+    def uses_terminology(self) -> bool:
+        """Whether the run needs the terminology of its pairs."""
+        return bool(self.batch.neighbours)
+
     @model_validator(mode="after")
     def _check_terminology(self) -> Self:
-        if self.paths.terminology and not self.batch.neighbours:
+        if self.paths.terminology and not self.uses_terminology:
             refuse("paths.terminology", self.paths.terminology, "empty without batch.neighbours")
         return self
 

@@ -119,12 +119,14 @@ class StaticSettings(PairSettings):
         return self
 
     @model_validator(mode="after")
-    def _check_terminology(self) -> Self:
-        if not self.table.pieces:
-            super()._check_terminology()
-        elif not self.paths.terminology:
+    def _check_pieces(self) -> Self:
+        if self.table.pieces and not self.paths.terminology:
             refuse("paths.terminology", "", "the folder of the pairs' terminology, which tells languages apart")
         return self
+
+    @property
+    def uses_terminology(self) -> bool:
+        return super().uses_terminology or bool(self.table.pieces)
 
 
 # Rows of pairs, and rows of strings to distil.
