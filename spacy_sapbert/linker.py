@@ -387,6 +387,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
                 self._index,
                 batch_size=self._settings.batch_size,
                 vectors_path=vectors_path,
+                lang=self.vocab.lang,
             )
             self._prepare_users(retriever)
             snapshot = present.replaced(encoder=loaded, retriever=retriever)

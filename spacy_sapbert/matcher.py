@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from .retrieval.filters import FilterTable
     from .terminology.table import Terminology
 
+INSIDE_TOKEN = (
+    "The matcher leaves out names that begin or end inside a token. For languages without spaces, use a tokenizer that "
+    'parts their words or characters, such as that of `spacy.blank("zh")`, for Japanese, too.'
+)
 # Documents that are read as one text: more take more memory, and are no faster.
 MOST_DOCS = 32
 # Labels that are remembered.
@@ -394,10 +398,14 @@ class FixedMatcher:
         self, doc: Doc, text: str, hits: list[Hit], defined: Abbreviations, whole: dict[str, Hit | None]
     ) -> list[tuple[Span, Hit]]:
         """Find the tokens of plausible hits, and what short forms stand for."""
+        from .lexicon.names import ALONE
+
         first, last = _read_bounds(doc, text)
         found: dict[tuple[int, int], Hit] = {}
         for hit in hits:
             is_whole = hit.start in first and hit.end in last
+            if not is_whole and ALONE.search(text, hit.start, hit.end):
+                warnings.warn(INSIDE_TOKEN, stacklevel=2)
             if is_whole and self._is_plausible(doc, text[hit.start : hit.end]) and not _is_other(text, hit):
                 found.setdefault((first[hit.start], last[hit.end] + 1), hit)
         for start, (end, long_form) in defined.items():

@@ -184,16 +184,20 @@ _ACCENTS = re.compile("(?<=[a-z])(?!(?<=n)\u0303)[\u0300-\u036f]+")
 _MAYBE_BRITISH = re.compile("ae|oe|our|re|is[aei]|leuc|lyse|sulph|alumin")
 _NUMERAL = re.compile("(x{0,3})(ix|iv|v?i{0,3})([a-c]?)")
 # A single letter is a numeral only after one of these.
-_NUMBERED = frozenset("class degree factor grade group level phase stage type".split())
+_NUMBERED = frozenset(
+    "class degree factor grade group level phase stage type clase estadio fase grado grupo tipo classe degré facteur "
+    "groupe stade grau gruppo stadio faktor grad gruppe klasse phase stadium typ graad groep stupeň evre tip".split()
+)
 NUMERALS_AFTER_WORDS = frozenset(numeral + letter for numeral in "ivx" for letter in ("", *"abc"))
 
 
-def normal_words(text: str, before: str = "") -> tuple[str, ...]:
+def normal_words(text: str, before: str = "", *, is_english: bool = True) -> tuple[str, ...]:
     """Return the normal forms of a string's words: small letters, no accents on Latin ones, no possessive, singular,
-    American, Arabic numerals.
+    American, Arabic numerals, simplified Chinese.
 
     text (str): A name or a mention.
     before (str): The word before it, by which "i", "v" and "x" are numerals or not.
+    is_english (bool): Whether words become singular and American.
     RETURNS (tuple[str, ...]): The words, in their order; without punctuation.
     """
     if not text.isascii():
@@ -201,7 +205,7 @@ def normal_words(text: str, before: str = "") -> tuple[str, ...]:
         text = normalize_writing(normalize_name(text))
     # Most texts are a word, whose search would take as long as the rest.
     words = [text.lower()] if text.isascii() and text.isalpha() else _get_word().findall(text.casefold())
-    normal = map(_normalize, words)
+    normal = map(_normalize if is_english else _normalize_other, words)
     if NUMERALS_AFTER_WORDS.isdisjoint(words):
         return tuple(normal)
     return tuple(to_arabic(word, last) for word, last in zip(normal, [before.lower(), *words], strict=False))
@@ -209,10 +213,27 @@ def normal_words(text: str, before: str = "") -> tuple[str, ...]:
 
 @lru_cache(CACHED)
 def _normalize(word: str) -> str:
-    if not word.isascii():
-        word = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
-    word = to_singular(to_american(word.removesuffix("'s")))
-    return to_arabic(word)
+    return to_arabic(to_singular(to_american(strip_accents(word).removesuffix("'s"))))
+
+
+@lru_cache(CACHED)
+def _normalize_other(word: str) -> str:
+    return to_arabic(strip_accents(word).removesuffix("'s"))
+
+
+def strip_accents(word: str) -> str:
+    """Take the accents from Latin letters, and simplify Chinese ones."""
+    if word.isascii():
+        return word
+    word = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
+    return word.translate(_read_simplified())
+
+
+@cache
+def _read_simplified() -> dict[int, int]:
+    lines = Path(__file__).with_name("simplified_chinese.txt").read_text(encoding="utf8").splitlines()
+    traditional, simplified = (line for line in lines if line[0] != "#")
+    return str.maketrans(traditional, simplified)
 
 
 def to_singular(word: str) -> str:

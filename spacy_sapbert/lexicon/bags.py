@@ -19,7 +19,7 @@ from ..ragged import find_places, list_owners, make_offsets
 from ..text import normal_words
 from .classes import learn_classes
 from .derived import list_adjectives, read_list
-from .languages import ENGLISH, Language, find_language, get_reader
+from .languages import ENGLISH, Language, get_reader
 from .names import arrange_by_key
 from .reading import Reading, read, read_many
 from .trust import INSIDE, WAYS, compute_trust, find_acronyms
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 BAGS_FILE = "bags.json"
 # Raise it when the shipped lists change, too: tables that were saved with other lists are then made again.
 FORMAT_VERSION = 1
-# Content words of the longest names that are found.
-MOST_WORDS = 12
+# Content words of the longest names that are found, where words have spaces between them or are single characters.
+MOST_WORDS, MOST_CHARACTERS = 12, 24
 # Names that are read at once.
 CHUNK = 8192
 # Words that say nothing by themselves, such as "congenital", stand in the names of at least this share of the concepts,
@@ -83,10 +83,9 @@ class BagTable(NamedTuple):
     acronyms: np.ndarray  # rows of names that count only in capitals, sorted
 
     @classmethod
-    def of(cls, terminology: Terminology) -> BagTable:
-        """Make the table of a terminology, with the lists that come with the package for its language."""
+    def of(cls, terminology: Terminology, language: Language = ENGLISH) -> BagTable:
+        """Make the table of a terminology, with the lists that come with the package for a language."""
         names, kept = terminology.names, list_canonical_words(terminology)
-        language = find_language(names["language"])
         lists, of_names = read_lists(language), read_names(names["name"], language)
         trust = compute_trust(terminology, *of_names.first, is_english=language.is_english)
         acronyms = find_acronyms(terminology, *of_names.first) if language.is_english else np.empty(0, dtype=np.uint32)
@@ -129,11 +128,15 @@ class BagTable(NamedTuple):
         table = cls(language, none, none, none, *of_words, trust, acronyms)
         return table._with_keys(of_names.extended(words, list_owners(offsets), rows))
 
+    @property
+    def _most_words(self) -> int:
+        return MOST_WORDS if self.language.is_spaced else MOST_CHARACTERS
+
     def _with_keys(self, readings: NameReadings) -> BagTable:
         """Make the table with the keys of readings. One with a word for an abnormality has a second, loose key."""
         classes = self.classify(readings.hashes)
         keys, n_words = readings.add_up(classes), readings.n_words
-        is_kept = (n_words > 0) & (n_words <= MOST_WORDS)
+        is_kept = (n_words > 0) & (n_words <= self._most_words)
         is_any = find_places(self.language.abnormal, readings.hashes) >= 0
         has_one = np.bincount(readings.reading[is_any], minlength=len(keys)) == 1
         place = np.flatnonzero(is_any & (has_one & is_kept & (n_words > 1))[readings.reading])
@@ -194,7 +197,7 @@ class BagTable(NamedTuple):
     def find(self, reading: Reading, may_be: KeyFilter) -> Found:
         """Find the bags of names in a text: in one piece, or in two beside "and" and "or"; and with idle words inside,
         which are left out."""
-        whole = [_list_windows(reading), *_list_joined(reading, np.arange(len(reading.hashes)))]
+        whole = [_list_windows(reading, self._most_words), *_list_joined(reading, np.arange(len(reading.hashes)))]
         classes, is_any = self.classify(reading.hashes), find_places(self.language.abnormal, reading.hashes) >= 0
         found = self._look_up(classes, is_any, np.concatenate(whole, axis=1), may_be)
         kept = np.flatnonzero(find_places(self.language.idle_hashes, reading.hashes) < 0)
@@ -232,10 +235,10 @@ def make_key_filter(keys: np.ndarray) -> KeyFilter:
     return lambda wanted: known[wanted >> shift]
 
 
-def _list_windows(reading: Reading) -> tuple[np.ndarray, ...]:
+def _list_windows(reading: Reading, most: int) -> tuple[np.ndarray, ...]:
     n = len(reading.hashes)
-    starts = np.tile(np.arange(n), MOST_WORDS)
-    ends = starts + np.repeat(np.arange(1, MOST_WORDS + 1), n)
+    starts = np.tile(np.arange(n), most)
+    ends = starts + np.repeat(np.arange(1, most + 1), n)
     starts, ends = starts[ends <= n], ends[ends <= n]
     is_whole = reading.segment[starts] == reading.segment[ends - 1]
     starts, ends = starts[is_whole], ends[is_whole]
@@ -391,12 +394,13 @@ def _hash_words(name: str, language: Language) -> tuple[int, ...]:
 
 def make_speller(names: pl.Series, of_names: NameReadings) -> Callable[[int], str]:
     """Make a function that spells the hash of a word of names, which `read_names` has read."""
+    language = of_names.language
     words, first = np.unique(of_names.hashes, return_index=True)
     example = dict(zip(words.tolist(), of_names.name[of_names.reading[first]].tolist(), strict=True))
 
     def spell(word: int) -> str:
-        text = of_names.language.to_singular(names[example[word]])
-        parts = normal_words(text) + normal_words(text.replace("-", ""))
+        text, is_english = language.to_singular(names[example[word]]), language.is_english
+        parts = (part for way in (text, text.replace("-", "")) for part in normal_words(way, is_english=is_english))
         return next((part for part in parts if hash_string(part) == word), "")
 
     return spell
@@ -440,7 +444,7 @@ def _find_generic(of_names: NameReadings, concept: np.ndarray, canonical_names: 
 
 def _say_dropped(generic: np.ndarray, of_names: NameReadings, spell: Callable[[int], str]) -> None:
     alone = of_names.hashes[of_names.n_words[of_names.reading] == 1]
-    if dropped := sorted(map(spell, np.intersect1d(generic, alone).tolist())):
+    if dropped := sorted(filter(None, map(spell, np.intersect1d(generic, alone).tolist()))):
         because = "many concepts have them in their names"
         say(f"The matcher does not look for these words alone, because {because}: {', '.join(dropped)}")
 

@@ -24,7 +24,7 @@ from .bags import ANY_ABNORMALITY
 from .classes import GIVEN, join_classes
 from .contradictions import contradicts, list_words
 from .derived import read_list
-from .languages import ENGLISH, find_language
+from .languages import ENGLISH
 from .reading import read_many
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class BridgedTerminology:
     """The concepts of a terminology in the bridge. The keys of their names are made once, as candidates come, or all
     before they are saved."""
 
-    def __init__(self, terminology: Terminology, *made: np.ndarray) -> None:
+    def __init__(self, terminology: Terminology, *made: np.ndarray, is_english: bool = True) -> None:
         self._terminology, n = terminology, len(terminology)
         columns = terminology.names["name"], *(terminology.concepts[key] for key in ("canonical_name", "types"))
         self._names, self._canonical_names, self._types = map(ColumnReader, columns)
@@ -160,7 +160,7 @@ class BridgedTerminology:
         shapes = (terminology.n_names,), (n, 2)
         self._keys, self._concepts = made or tuple(np.zeros(shape, dtype=np.uint64) for shape in shapes)
         self._is_read = np.full(n, bool(made))
-        self.is_english = find_language(terminology.names["language"]).is_english
+        self.is_english = is_english
 
     @kept_property
     def bridge(self) -> Bridge:

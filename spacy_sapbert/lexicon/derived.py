@@ -49,4 +49,4 @@ def _read_bases(language: Language) -> dict[tuple[str, ...], list[str]]:
 
 
 def _read_words(text: str, language: Language) -> tuple[str, ...]:
-    return normal_words(language.to_singular(text))
+    return normal_words(language.to_singular(text), is_english=language.is_english)

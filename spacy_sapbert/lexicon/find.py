@@ -105,6 +105,7 @@ class _ReadText:
 
     def __init__(self, text: str, reading: Reading, language: Language, misspelt: frozenset[int]) -> None:
         self.text, self.reading, self.misspelt, self._head_first = text, reading, misspelt, language.head_first
+        self._is_spaced = language.is_spaced
         self.idle, self._opening = (
             frozenset(words.tolist()) for words in (language.idle_hashes, language.opening_hashes)
         )
@@ -182,7 +183,8 @@ class _ReadText:
         else:  # what ends a name says nothing about what comes later
             is_whole = self.ends[part.end - 1] in self.ended
             is_whole |= self.ends_with_predicate(part) and self.goes_on_behind(part)
-        return last >= 0 and not is_whole and self.ended.isdisjoint(ends) and self._opening.isdisjoint(words)
+        is_open = last >= 0 and not is_whole and self.ended.isdisjoint(ends) and self._opening.isdisjoint(words)
+        return self._is_spaced and is_open
 
 
 class NameFinder:
@@ -320,13 +322,17 @@ class NameFinder:
         start, end = place
         n_misspelt = text.count_misspelt(part)
         is_spelling = n_misspelt > 0 and not part.is_joined
-        how = "spelling" if is_spelling else self._name_way(choice, n_words, part, text.text[start:end])
+        written = text.text[start:end].lower()
+        how = "spelling" if is_spelling else self._name_way(choice, n_words, part, written)
         # Of another kind are only words that are a name as they stand.
         if (self._is_exact or not choice.rows) and (how not in ("exact", "form") or not choice.in_order):
             return None
         score = LEAST_SCORE + (1 - LEAST_SCORE) * max(choice.n_same - n_misspelt, 0) / n_words
         pieces = ((start, text.ends[part.end - 1]), (text.starts[part.then], end)) if part.is_joined else (place,)
-        return Hit(start, end, how, choice.rows, score, pieces, text.is_inside(part))
+        rows = choice.rows
+        if how == "exact":  # "Bar" is not "Bär"
+            rows = tuple(sorted(rows, key=lambda row: self._name_column[row].lower() != written))
+        return Hit(start, end, how, rows, score, pieces, text.is_inside(part))
 
     @staticmethod
     def _name_way(choice: Choice, n_words: int, part: Proposal, text: str) -> str:
@@ -334,7 +340,7 @@ class NameFinder:
             return "coordination" if part.is_joined else "gap"
         if choice.n_same < n_words:
             return "derived" if choice.is_derived else "classes"
-        return "exact" if text.lower() in choice.texts else "form"
+        return "exact" if text in choice.texts else "form"
 
     def _drop_joined(self, hits: list[Hit]) -> list[Hit]:
         """Drop a mention in two pieces if a name of its concept stands inside it."""
@@ -355,7 +361,7 @@ class NameFinder:
 
     def _choose_names_of(self, entry: int, demands: Demands) -> Choice | None:
         """Choose the names of an entry with the most words as they are written, and of these those in their order."""
-        words, fixed, crossed, head, short = demands
+        (words, fixed, crossed, head, short), is_spaced = demands, self._table.language.is_spaced
         if len(words) == 1 and words[0] in self._generic:
             return None
         best, is_derived = (0 if len(words) == 1 else -1, True, False), False
@@ -369,7 +375,7 @@ class NameFinder:
                     continue
                 fit = n_same, name.words == words, name.is_own
                 # Over commas and "and", a name has to go on as the text does.
-                if fit < best or (crossed[0] and (name.words != words or name.crossed != crossed)):
+                if fit < best or ((crossed[0] or not is_spaced) and (name.words != words or name.crossed != crossed)):
                     continue
                 if head is not None and not self._stand_for(head, name.head):
                     continue

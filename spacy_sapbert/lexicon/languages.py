@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..forking import kept_property
-from ..text import CACHED, normal_words, normalize_name, normalize_writing
+from ..text import CACHED, normal_words, normalize_name, normalize_writing, strip_accents
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,9 +48,13 @@ class Language:
     # Words that may stand inside a mention whose name lacks them: "the spleen is enlarged", "pain in his left knee".
     idle: str = ""
     opening: str = ""  # words that other phrases begin with
-    # Endings of plurals, and of singulars that are compared with them; the first that fits counts.
+    # Endings of plurals and other forms, without accents, and of what they are compared as; the first that fits counts.
     endings: dict[str, str] = field(default_factory=dict)
     kept: str = ""  # words that only seem to have one of these
+    spellings: dict[str, str] = field(default_factory=dict)  # letters that are also written in other ways
+    dotted_ordinals: bool = False  # whether "2." is "second"
+    # Whether spaces stand between words. Elsewhere, each character is one, and their order counts.
+    is_spaced: bool = True
     # Endings of names of one word, and of adjectives that say how somebody is ("hypertensive", "anemic"). Others say
     # what tissue is like ("hyperplastic"), or mean something else too often ("ophthalmic"), as do some with an ending.
     adjectives: dict[str, str] = field(default_factory=dict)
@@ -65,7 +70,7 @@ class Language:
     def word_kinds(self) -> dict[str, int]:
         """What the words are that names are not made of."""
         lists = (self.function, FUNCTION), (self.links, LINKING), (self.joins, JOINING)
-        return {word: kind for words, kind in lists for word in words.split()}
+        return {strip_accents(word): kind for words, kind in lists for word in words.split()}
 
     # The hashes of some of these words, sorted.
     abnormal = kept_property[np.ndarray](lambda self: self._hash(self.abnormalities))
@@ -77,7 +82,9 @@ class Language:
 
     def to_singular(self, text: str) -> str:
         """Replace plurals, but for English ones, which `normal_words` knows."""
-        return _LETTERS.sub(lambda found: _to_singular(self, found[0]), text) if self.endings else text
+        if not self.endings:
+            return text
+        return _LETTERS.sub(lambda found: _to_singular(self, found[0]), unicodedata.normalize("NFC", text))
 
     def __reduce__(self) -> tuple[Callable[[str], Language], tuple[str]]:
         # There is one of each language: what reads its words is remembered for it.
@@ -86,10 +93,13 @@ class Language:
 
 @lru_cache(CACHED)
 def _to_singular(language: Language, word: str) -> str:
-    small = word.lower()
-    if len(small) < LEAST_LETTERS or small in language.kept.split():
-        return word
-    return next((small[: -len(end)] + other for end, other in language.endings.items() if small.endswith(end)), word)
+    plain = small = strip_accents(normalize_writing(word).lower())
+    for written, letter in language.spellings.items():
+        small = small.replace(written, letter)
+    if len(small) >= LEAST_LETTERS and small not in language.kept.split():
+        forms = (small[: -len(end)] + other for end, other in language.endings.items() if small.endswith(end))
+        small = next(forms, small)
+    return word if small == plain else small
 
 
 @cache
@@ -99,10 +109,11 @@ def get_reader(language: Language) -> Callable[[str], Word]:
 
 
 def _read_word(language: Language, word: str) -> Word:
-    kind = language.word_kinds.get((word if word.isascii() else normalize_writing(normalize_name(word))).lower())
+    plain = word if word.isascii() else normalize_writing(normalize_name(word))
+    kind = language.word_kinds.get(strip_accents(plain.lower()))
     if kind is not None:
         return (), kind
-    words = normal_words(language.to_singular(word)) or (normalize_writing(word),)
+    words = normal_words(language.to_singular(plain), is_english=language.is_english) or (plain,)
     return tuple(hash_string(_NOUNS.get(part, part)) for part in words), CONTENT
 
 
@@ -117,7 +128,10 @@ def get_language(code: str) -> Language:
     return LANGUAGES.get(code, UNKNOWN)
 
 
-def find_language(codes: pl.Series) -> Language:
-    """Find the language that most names have, by their codes. Of many names, some are counted."""
+def find_language(codes: pl.Series, lang: str = "") -> Language:
+    """Find the language that texts and names are read in: that of the pipeline, or else, as for "xx", the one that most
+    names have, by their codes. Of many names, some are counted."""
+    if lang not in ("", "xx"):
+        return get_language(lang)
     counts = Counter(codes.gather_every(1 + len(codes) // MOST_COUNTED).to_list())
     return get_language(max(counts, key=lambda code: counts[code], default="ENG"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,13 +27,20 @@ if TYPE_CHECKING:
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 # Invisible format characters belong to the word around them, as marks do.
 _INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
-_WORD = rf"[^\W_]+(?:[{list_marks()}{_INVISIBLE}]+[^\W_]*)*(?:['’´′＇][sSｓＳ](?![^\W_]))?"
+# Each Han character and each hiragana is a word: no spaces say where words end.
+_ALONE = "\u3005-\u3007\u3041-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_LETTER = rf"[^\W_{_ALONE}]"
+_WORD = (
+    rf"(?:[{_ALONE}]|{_LETTER}+)(?:[{list_marks()}{_INVISIBLE}]+{_LETTER}*)*"
+    r"(?:['’´′＇][sSｓＳ](?![^\W_]))?"
+)
 # Signs that make another name: "ER+" and "ER-", "(+)-catechin", "<140", "-5", and the prime of "4'-hydroxy". A dash is
 # one before a digit, in brackets, and behind a capital or a digit where no word goes on, also in the next line.
 _SIGN = (
     r"[+<>≤≥±]|[-−–](?:(?<=[A-Z0-9].)(?!\w|[^\S\n]*\n[^\S\n]*[A-Z]{2})|(?<!\w.)(?=\d)|(?<=[(\[].)(?=[)\]]))|"
     r"['’′](?<=\d.)"
 )
+ALONE = re.compile(f"[{_ALONE}]")
 # Splits a text into gaps, and words or signs.
 PART = re.compile(f"({_WORD}|{_SIGN})")
 # Where spaCy finds no punctuation behind such characters, it is in the word's token.
@@ -99,7 +106,8 @@ def _combine(hashes: Iterable[int]) -> int:
 def _list_whole_keys(texts: Iterable[str], language: Language) -> np.ndarray:
     if language.endings:
         texts = map(language.to_singular, texts)
-    return np.array([_combine(read_hashes(text)) for text in texts], dtype=np.uint64)
+    is_english = language.is_english
+    return np.array([_combine(read_hashes(text, is_english=is_english)) for text in texts], dtype=np.uint64)
 
 
 def _list_keys(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH) -> tuple[np.ndarray, np.ndarray]:
@@ -109,7 +117,8 @@ def _list_keys(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH)
     parts, numbers = number_parts(spaced.str.split(" "))
     texts = chain.from_iterable(read_chunks(parts))
     shown = show_progress(texts, total=len(parts), description="Reading the writing of names", unit="words")
-    read = map(_read_part, map(language.to_singular, shown) if language.endings else shown)
+    singular = map(language.to_singular, shown) if language.endings else shown
+    read = map(partial(_read_part, is_english=language.is_english), singular)
     of_parts = np.fromiter(read, dtype=_PART_READ, count=len(parts))
     keys, is_whole = np.empty(len(names), dtype=np.uint64), np.empty(len(names), dtype=bool)
     for start, block in zip(range(0, len(names), CHUNK), numbers.split(CHUNK), strict=True):
@@ -119,12 +128,13 @@ def _list_keys(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH)
     return keys[keys > 0], rows[keys > 0]
 
 
-def _read_part(part: str) -> tuple[int, int, bool, bool]:
+def _read_part(part: str, *, is_english: bool) -> tuple[int, int, bool, bool]:
     # Most have nothing but letters, and are no numerals.
     if len(part) > 2 and part.isascii() and part.isalpha():
-        hashes = _hash_word(part, "")
+        hashes = _hash_word(part, "", is_english)
         return _combine(hashes), len(hashes), True, False
-    alone, between, pieces = read_hashes(part), read_hashes(f"type {part} type")[1:-1], PART.split(part)
+    alone, between = (read_hashes(text, is_english=is_english) for text in (part, f"type {part} type"))
+    between, pieces = between[1:-1], PART.split(part)
     # Numerals are read otherwise behind this word, and punctuation and white space go on in the next part.
     depends = part.split() != [part] or alone and (alone != between or pieces[0] or pieces[-1])
     return _combine(between), len(between), bool(alone), bool(depends)
@@ -154,14 +164,16 @@ def arrange_by_key(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.n
     return keys[starts], np.append(starts, len(keys)).astype(np.uint32), rows[order].astype(np.uint32)
 
 
-def read_hashes(text: str) -> list[int]:
+def read_hashes(text: str, *, is_english: bool = True) -> list[int]:
     """Split a text into words and hash their normal forms. Case, number, possessive and British spelling make no
     difference, nor do hyphens between words, decomposed letters and invisible characters. Other punctuation counts, and
-    so do signs: "asthma, bronchitis" is not "asthma bronchitis", and "ER+" is not "ER"."""
+    so do signs: "asthma, bronchitis" is not "asthma bronchitis", and "ER+" is not "ER". Where words are not English,
+    number and spelling count."""
     # Most names have nothing but words, which are quicker to read.
     if text.isascii() and text.replace(" ", "").isalpha():
         words = text.split()
-        return [part for before, word in zip(["", *words], words, strict=False) for part in _hash_plain(word, before)]
+        pairs = zip(["", *words], words, strict=False)
+        return [part for before, word in pairs for part in _hash_plain(word, before, is_english)]
     pieces = PART.split(text)
     hashes: list[int] = []
     before = ""
@@ -169,22 +181,23 @@ def read_hashes(text: str) -> list[int]:
         # Nearly all gaps are single spaces.
         if hashes and gap != " " and (punctuation := _hash_gap(gap)):
             hashes.append(punctuation)
-        hashes += _hash_plain(word, before) if word[0].isalnum() else (hash_string(normalize_writing(word)),)
+        is_word = word[0].isalnum()
+        hashes += _hash_plain(word, before, is_english) if is_word else (hash_string(normalize_writing(word)),)
         before = word
     return hashes
 
 
-def _hash_plain(word: str, before: str) -> tuple[int, ...]:
+def _hash_plain(word: str, before: str, is_english: bool) -> tuple[int, ...]:
     # The word before decides about a few numerals only.
     if len(word) > 2:
-        return _hash_word(word, "")
+        return _hash_word(word, "", is_english)
     plain = word if word.isascii() else normalize_writing(word)
-    return _hash_word(word, before if plain.lower() in NUMERALS_AFTER_WORDS else "")
+    return _hash_word(word, before if plain.lower() in NUMERALS_AFTER_WORDS else "", is_english)
 
 
 @lru_cache(CACHED)
-def _hash_word(word: str, before: str) -> tuple[int, ...]:
-    return tuple(hash_string(part) for part in normal_words(word, before))
+def _hash_word(word: str, before: str, is_english: bool) -> tuple[int, ...]:
+    return tuple(hash_string(part) for part in normal_words(word, before, is_english=is_english))
 
 
 @lru_cache(CACHED)

@@ -10,7 +10,15 @@ from typing import NamedTuple
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words, normalize_name, normalize_writing, write_plainly
+from ..text import (
+    CACHED,
+    NUMERALS_AFTER_WORDS,
+    normal_words,
+    normalize_name,
+    normalize_writing,
+    strip_accents,
+    write_plainly,
+)
 from .languages import CONTENT, ENGLISH, JOINING, LINKING, Language, Word, get_reader
 from .names import PART
 
@@ -21,7 +29,8 @@ _LETTERED = frozenset(
 )
 # What stands between two words: the end of what a name may cover, what the name has as well, and what joins.
 END, LINK, HYPHEN, JOIN = 1, 2, 4, 8
-_END = re.compile(r"[.:;!?]\s|[()\[\]{}\t]|\n\s*\n|\n\s*[-*•–]")
+_END = re.compile(r"[.:;!?]\s|[。！？；：؟۔।]|[()\[\]{}\t]|\n\s*\n|\n\s*[-*•–]")
+_ORDINAL = re.compile(r"\d{1,2}")
 _WEAK = re.compile(r"[\s'’\-‐‑–]*")
 # A word may be cut at the end of a line.
 _HYPHEN = re.compile(r"[-‐‑](?:[^\S\n]*\n\s*)?")
@@ -54,6 +63,10 @@ def read(text: str, vocabulary: np.ndarray | None = None, language: Language = E
     _read_letters(words, gaps, parts, language)
     gap = np.fromiter(map(_read_gap, gaps), np.int64, len(gaps))
     gap[_find_new_lines(text, words, gaps, starts)] |= END
+    if language.dotted_ordinals:
+        # The full stop of "2. Zehe" ends nothing.
+        dotted = (place for place, between in enumerate(gaps) if between == ". ")
+        gap[[place for place in dotted if _ORDINAL.fullmatch(words[place - 1])]] = 0
     if vocabulary is not None and len(vocabulary):
         _join_hyphens(words, parts, gap, ends, vocabulary, language)
     place = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
@@ -100,12 +113,16 @@ def _read_letters(words: list[str], gaps: list[str], parts: list[Word], language
     for place in [place for place, word in enumerate(words) if len(word) < 3]:
         # Not across a blank line, because many texts are read as one.
         is_first = place == 0 or "\n\n" in gaps[place]
-        small, before = _plain(words[place]).lower(), "" if is_first else words[place - 1].lower()
+        before = "" if is_first else words[place - 1]
+        # In a text in capitals, other languages have more words of one letter than names have letters.
+        is_capitals = not language.is_english and len(before) > 1 and before.isupper()
+        small, before = strip_accents(_plain(words[place]).lower()), before.lower()
         normal = normal_words(words[place], before) if small in NUMERALS_AFTER_WORDS else (small,)
         if small not in language.word_kinds:
             is_name = small in NUMERALS_AFTER_WORDS
         else:
-            is_name = normal != (small,) or (len(small) == 1 and (before in _LETTERED or words[place].isupper()))
+            is_letter = before in _LETTERED or (words[place].isupper() and not is_capitals)
+            is_name = normal != (small,) or (len(small) == 1 and is_letter)
         if is_name:
             parts[place] = tuple(map(hash_string, normal)), CONTENT
 

@@ -63,7 +63,8 @@ def with_configured_index(retriever: Retriever, configured: Index, encoder: Enco
         present.vectors, fingerprint=present.fingerprint, make_altered=make_altered if encoder.is_loaded else None
     )
     rows = retriever.offsets, retriever.name_rows, retriever.keys
-    return Retriever(retriever.terminology, index, *rows, retriever.table, retriever.made_bags, retriever.bridged.made)
+    made = retriever.made_bags, retriever.bridged.made, retriever.lang
+    return Retriever(retriever.terminology, index, *rows, retriever.table, *made)
 
 
 def _carry_over(retriever: Retriever, edit: Edit) -> np.ndarray:
@@ -91,7 +92,8 @@ def _make_retriever(
     if index.is_worn(len(index) - len(used)):
         index, keys = index.rearranged(used, make_altered), keys[used]
         row_of_name = np.where(row_of_name < 0, -1, (np.cumsum(is_used) - 1)[row_of_name])
-    names, table, language = edit.terminology.names, present.table, find_language(edit.terminology.names["language"])
+    names, table = edit.terminology.names, present.table
+    language = find_language(names["language"], present.lang)
     is_same = language == table.language
     table = table.edited(names["name"], edit.name_rows) if is_same else NameTable.build(names["name"], language)
-    return Retriever(edit.terminology, index, *make_row_table(row_of_name, len(index)), keys, table)
+    return Retriever(edit.terminology, index, *make_row_table(row_of_name, len(index)), keys, table, lang=present.lang)

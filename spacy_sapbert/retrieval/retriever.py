@@ -80,13 +80,15 @@ class Retriever:
         table: NameTable,
         bags: BagTable | None = None,
         bridged: Sequence[np.ndarray] = (),
+        # The language of the pipeline, in which texts and names are read.
+        lang: str = "",
     ) -> None:
-        self.terminology, self.index, self.table = terminology, index, table
+        self.terminology, self.index, self.table, self.lang = terminology, index, table, lang
         # Plain views: single items of a memmap are slow to get.
         self.offsets, self.name_rows, self.keys = (np.asarray(array) for array in (offsets, name_rows, keys))
         if bags is not None:
             self.bags = bags
-        self.bridged = BridgedTerminology(terminology, *bridged)
+        self.bridged = BridgedTerminology(terminology, *bridged, is_english=table.language.is_english)
         self.names = terminology.names["name"]
         self.filters = FilterTable(terminology)
         # Apply a filter, which may hold nothing that the terminology lacks.
@@ -117,16 +119,17 @@ class Retriever:
         *,
         batch_size: int = 256,
         vectors_path: str | Path | None = None,
+        lang: str = "",
     ) -> Retriever:
         """Encode all names and build an index like the given one, which may be empty. Names with a vector in the folder
-        `vectors_path` are not encoded."""
+        `vectors_path` are not encoded. `lang` is the language of the pipeline."""
         # Before tokenising, which takes minutes, so that a wrong path is refused at once.
         store = None if vectors_path is None else VectorStore(vectors_path, encoder)
         names = terminology.names["name"]
         groups = group_by_tokens(names, encoder)
         if not groups.tokens:
             raise ValueError(explain_unsayable(terminology))
-        table = NameTable.build(names, find_language(terminology.names["language"]))
+        table = NameTable.build(names, find_language(terminology.names["language"], lang))
         warn_of_unsayable(groups)
         warn_of_memory(len(groups.tokens), encoder.width)
         dtype = choose_dtype(len(groups.tokens))
@@ -137,12 +140,12 @@ class Retriever:
         del groups
         index = fit_kind(index, len(vectors))
         index.build(vectors, fingerprint=encoder.fingerprint, make_altered=make_altered)
-        return cls(terminology, index, *rows, keys, table)
+        return cls(terminology, index, *rows, keys, table, lang=lang)
 
     @kept_property
     def bags(self) -> BagTable:
         """The names as matchers look for them, which takes seconds to make of large terminologies."""
-        return BagTable.of(self.terminology)
+        return BagTable.of(self.terminology, self.table.language)
 
     @property
     def made_bags(self) -> BagTable | None:
@@ -438,6 +441,7 @@ class Retriever:
                 "index": hash_file(folder / "index" / INDEX_FILE),
                 "bags": self.made_bags is not None,
                 "bridged": LISTS_VERSION if self.bridged.made else None,
+                "lang": self.lang,
             }
             write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data, below=False)
 
@@ -460,17 +464,19 @@ class Retriever:
         if hash_file(path / "index" / INDEX_FILE) != data["index"]:
             raise ValueError(_explain_mixed(path / "index", "this pipeline"))
         offsets, name_rows, keys, *table = arrays
-        bags, language = None, find_language(terminology.names["language"])
+        bags, lang = None, data.get("lang", "")
+        language = find_language(terminology.names["language"], lang)
         # A folder that was copied over an older one may have the bags of that one beside it.
         if data["bags"] and (path / "bags").is_dir():
             with suppress(OtherFormatError):
                 bags = BagTable.from_disk(path / "bags", terminology.fingerprint, language, memory_map=memory_map)
-        return cls(terminology, index, offsets, name_rows, keys, NameTable(language, *table), bags, bridged)
+        return cls(terminology, index, offsets, name_rows, keys, NameTable(language, *table), bags, bridged, lang)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy can apply its filters itself.
         rows = self.offsets, self.name_rows, self.keys
-        return Retriever, (self.terminology, self.index, *rows, self.table, self.made_bags, self.bridged.made)
+        made = self.table, self.made_bags, self.bridged.made, self.lang
+        return Retriever, (self.terminology, self.index, *rows, *made)
 
 
 def make_empty(texts: Sequence[str]) -> Candidates:

@@ -10,9 +10,10 @@ from spacy_sapbert import TerminologyBuilder
 from spacy_sapbert.lexicon.bags import BagTable
 from spacy_sapbert.lexicon.derived import read_list
 from spacy_sapbert.lexicon.find import NameFinder
-from spacy_sapbert.lexicon.languages import ENGLISH, LANGUAGES, UNKNOWN, find_language, get_reader
+from spacy_sapbert.lexicon.languages import ENGLISH, LANGUAGES, UNKNOWN, find_language, get_language, get_reader
 from spacy_sapbert.lexicon.names import NameTable
 from spacy_sapbert.lexicon.reading import read
+from spacy_sapbert.text import strip_accents
 
 
 def build_in(language, names):
@@ -27,7 +28,8 @@ def find(language, names, text):
     """Find names in a text: what is found, and the name."""
     terminology = build_in(language, names)
     allowed = np.ones(len(names), dtype=bool)
-    table, rules = BagTable.of(terminology), {"is_exact": False, "own_case_length": 5, "skip_names": ()}
+    table = BagTable.of(terminology, get_language(language))
+    rules = {"is_exact": False, "own_case_length": 5, "skip_names": ()}
     found = NameFinder(table, terminology, allowed, (), **rules).find([text])[0]
     return {(text[hit.start : hit.end], terminology.names["name"][hit.rows[0]]) for hit in found}
 
@@ -58,6 +60,61 @@ FOUND = [
     ("GER", "akuter Schmerz", "akute Schmerzen"),
     ("de", "Störung der Niere", "Störungen von Nieren"),
     ("DUT", "afwijking van de nier", "afwijkingen van nieren"),
+    ("DUT", "droog oog", "droge ogen"),
+    ("nl", "pijn in het been", "pijn in de benen"),
+    ("nl", "bot", "botten"),
+    ("GER", "schwere Niereninsuffizienz", "schwerer Niereninsuffizienz"),
+    ("GER", "schwer verlaufend", "schweren verlaufenden"),
+    ("GER", "Ekzem der Hand", "Ekzeme der Hände"),
+    ("CZE", "svalová slabost", "svalovou slabostí"),
+    ("cs", "Abnormalita kyčelní kosti", "abnormality kyčelních kostí"),
+    ("CZE", "bolest a porucha", "bolesti a poruchy"),
+    ("TUR", "Geniş ayak", "geniş ayaklar"),
+    ("tr", "hücre anormalliği", "hücreler anormalliği"),
+    # Ordinal numbers with a full stop.
+    ("CZE", "Kamptodaktylie 4. prstu", "kamptodaktylie 4. prstu"),
+    ("TUR", "2. ayak parmağı", "2. Ayak Parmağı"),
+    ("GER", "Brachydaktylie der 2. Zehe", "Brachydaktylie der 2. Zehen"),
+    # Numerals behind the words of a language.
+    ("SPA", "diabetes tipo I", "diabetes tipo 1"),
+    ("FRE", "obésité de classe V", "obésité de classe 5"),
+    ("GER", "Diabetes Typ I", "Diabetes Typ 1"),
+    ("DUT", "diabetes graad V", "diabetes graad 5"),
+    ("ITA", "tumore stadio I", "tumori stadio 1"),
+    ("CZE", "nádor stupeň I", "nádor stupeň 1"),
+]
+# Each with and without accents, in pieces, in other widths, and in capitals, where one letter may be "and".
+FOUND += [
+    ("SPA", "lesión muscular y ósea", "LESION MUSCULAR Y OSEA"),
+    ("SPA", "lesión muscular", "lesio\u0301nes musculares"),
+    ("SPA", "raíz nerviosa", "rai\u0301ces nerviosas"),
+    ("SPA", "raíz nerviosa", "ｒａíｃｅｓ ｎｅｒｖｉｏｓａｓ"),
+    ("FRE", "Myélodysplasie à lignée multiple", "MYELODYSPLASIE A LIGNEE MULTIPLE"),
+    ("FRE", "Myélodysplasie à lignée multiple", "myelodysplasie a lignees multiples"),
+    ("POR", "lesão renal", "lesoes renais"),
+    ("POR", "lesão do olho", "LESO\u0303ES DO OLHO"),
+    ("ITA", "tosse né febbre", "tosse ne febbre"),
+    ("CZE", "Cysta v podpaží", "CYSTA V PODPAZI"),
+    ("CZE", "Vysoká hladina argininu v moči", "VYSOKA HLADINA ARGININU V MOCI"),
+    ("TUR", "İshal ve kusma", "ISHAL VE KUSMA"),
+    ("TUR", "ışık hassasiyeti", "isik hassasiyeti"),
+    ("TUR", "göğüs ağrısı", "GOGUS AGRISI"),
+    ("DUT", "intracraniële bloeding", "intracraniele bloedingen"),
+    ("GER", "Störung der Niere", "STOERUNGEN DER NIEREN"),
+    ("GER", "Fußödem", "Fussoedeme"),
+    ("GER", "Fussoedem", "Fußödem"),
+    ("GER", "Übelkeit", "Uebelkeit"),
+]
+# Without spaces, a name begins and ends at any character but inside a word of katakana or Latin letters.
+FOUND += [
+    ("CHI", "肝癌", "肝癌"),
+    ("zh", "2型糖尿病", "Ⅱ型糖尿病"),
+    ("CHI", "2型糖尿病", "２型糖尿病"),
+    ("CHI", "肝肿瘤", "肝腫瘤"),
+    ("CHI", "母体循环绒毛膜促性腺激素水平高", "母體循環絨毛膜促性腺激素水平高"),
+    ("JPN", "クローン病", "ｸﾛｰﾝ病"),
+    ("ja", "めまい", "めまい"),
+    ("JPN", "ビタミンB12欠乏症", "ヒ\u3099タミンＢ１２欠乏症"),
 ]
 
 
@@ -79,6 +136,12 @@ def test_names_in_other_numbers_and_with_other_function_words(language, name, te
     assert (text, name) in find(language, [name], text)
 
 
+@pytest.mark.parametrize("language, name, text", [case for case in FOUND if not get_language(case[0]).is_spaced])
+def test_names_of_languages_without_spaces_are_found_inside_sentences(language, name, text):
+    for before, behind in [("患者有", "，没有发热。"), ("再", "と診断された"), ("ＣＴ：", "\n")]:
+        assert find(language, [name], before + text + behind) == {(text, name)}
+
+
 # Other words, or an order, articles or letters that say something else.
 NOT_FOUND = [
     ("SPA", "lesión renal", "lesión con renal"),
@@ -88,7 +151,34 @@ NOT_FOUND = [
     ("ITA", "tipo I", "i tipi"),
     ("GER", "Leber", "leben"),
     ("CZE", "bolest of hlavy", "bolest hlavy"),
+    # Another letter than "n".
+    ("SPA", "años", "anos"),
+    # In full: another order, and a part of a word; what a full stop parts; items of a list.
+    ("CHI", "心病", "病心"),
+    ("CHI", "肝癌", "肝。癌"),
+    ("CHI", "肝癌", "肝、肺癌"),
+    ("CHI", "肝癌", "肝/肺癌"),
+    ("JPN", "ガン", "オルガン"),
+    ("JPN", "ガ", "オルガン"),
+    # A sentence ends in front of a capital but behind an ordinal number.
+    ("SPA", "tipo 2 grave", "tipo 2. Grave"),
+    ("GER", "Diabetes Störung", "Diabetes. Störung"),
 ]
+# English plurals, spellings, articles, possessives and joins are none elsewhere. ("Oe" and "ae" are German.)
+ENGLISH_FORMS = [
+    ("disease at the kidney", "disease kidney"),
+    ("women", "woman"),
+    ("axes of bone", "axis bone"),
+    ("haemorrhage", "hemorrhage"),
+    ("oesophagus", "esophagus"),
+    ("tumour", "tumor"),
+    ("hospitalisation", "hospitalization"),
+    ("bone and lung mass", "bone mass"),
+    ("calculi", "calculus"),
+    ("pain of foot", "foot pain"),
+    ("vaginoses", "vaginosis"),
+]
+OTHERS = [code for code, language in LANGUAGES.items() if len(code) == 2 and language is not ENGLISH]
 
 
 @pytest.mark.parametrize("language, name, text", NOT_FOUND)
@@ -103,7 +193,9 @@ def test_what_is_no_other_form_of_a_name(language, name, text):
         ("FRE", "Métrorragie", "métrorragies"),
         ("ITA", "visione doppia", "Visioni doppie"),
         ("ENG", "kidney lesion", "kidney lesions"),
-        ("CZE", "kidney lesion", "kidney lesions"),
+        ("CZE", "poranění kosti", "poranění kostí"),
+        ("GER", "Ödem", "Oedeme"),
+        ("CHI", "腫瘤", "肿瘤"),
     ],
 )
 def test_a_mention_in_another_number_is_the_name(language, name, text):
@@ -132,22 +224,33 @@ def test_the_lists_of_words_that_stand_for_others_have_several_on_a_line(code):
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_the_lists_of_a_language_contradict_neither_each_other_nor_themselves(code):
     language = LANGUAGES[code]
-    words = " ".join([language.function, language.links, language.joins]).split()
+    words = [*map(strip_accents, " ".join([language.function, language.links, language.joins]).split())]
     assert sorted(words) == sorted(language.word_kinds) == sorted(map(str.lower, words))
     assert all(get_reader(language)(word) == ((), kind) for word, kind in language.word_kinds.items())
-    assert len(language.abnormal) == len(set(language.abnormal.tolist())) > 0 < len(language.kinds)
+    assert len(language.abnormal) == len(set(language.abnormal.tolist()))
+    assert bool(len(language.abnormal)) == bool(language.kinds) == language.is_spaced
     # A singular stays as it is, or becomes what its plural becomes.
     for ending, other in language.endings.items():
         assert language.to_singular(f"metamorf{ending}") == language.to_singular(f"metamorf{other}")
 
 
-def test_the_language_of_a_terminology_is_that_of_most_names():
+@pytest.mark.parametrize("code", [*OTHERS, "pl"])
+@pytest.mark.parametrize("text, name", ENGLISH_FORMS)
+def test_no_english_form_is_one_in_another_language(code, text, name):
+    assert (text, name) in find("ENG", [name], text)
+    assert (text, name) not in find(code, [name], text)
+    names = build_in(code, [name]).names["name"]
+    assert NameTable.build(names, get_language(code)).find_whole([text]).tolist() == [-1]
+
+
+def test_the_language_is_that_of_the_pipeline_or_of_most_names():
     names = build_in("SPA", ["uno", "dos"]).names["language"]
     assert find_language(names) is LANGUAGES["SPA"] is LANGUAGES["es"]
     assert find_language(names[:0]) is ENGLISH is LANGUAGES["en"]
     assert find_language(build_in("", ["one"]).names["language"]) is UNKNOWN
     mixed = names.append(build_in("ENG", ["one", "two", "three"]).names["language"])
-    assert find_language(mixed) is ENGLISH
+    assert find_language(mixed) is find_language(mixed, "xx") is find_language(names, "en") is ENGLISH
+    assert find_language(mixed, "es") is LANGUAGES["SPA"] and find_language(mixed, "pl") is UNKNOWN
 
 
 def test_no_english_list_is_for_names_in_another_language():

@@ -28,8 +28,8 @@ from spacy_sapbert.terminology import TerminologyBuilder, read_obo
 from spacy_sapbert.text import normal_words
 
 
-def make_pipeline(terminology, **settings):
-    nlp = spacy.blank("en")
+def make_pipeline(terminology, lang="en", **settings):
+    nlp = spacy.blank(lang)
     nlp.add_pipe("sapbert_linker").initialize(terminology=terminology)
     return nlp, add_reranker(nlp, **settings)
 
@@ -242,7 +242,7 @@ def test_words_that_are_no_names_are_less_probable(language):
     for concept_id, names in NAMES.items():
         for name in names:
             builder.add_name(concept_id, name, language=language)
-    nlp, reranker = make_pipeline(builder.build())
+    nlp, reranker = make_pipeline(builder.build(), "en" if language == "ENG" else "es")
     # Of each mention its first candidate, and in English whether it is one word and how common; in any language whether
     # that candidate's name is an acronym. Names, here and in other ontologies, are none of these.
     expected = {
