@@ -660,3 +660,120 @@ def test_a_table_that_an_older_folder_had_is_ignored(make_matching, tmp_path):
     assert loaded.get_pipe("sapbert_linker").find(["insomnia"]) == linker.find(["insomnia"])
     loaded.add_pipe("terminology_matcher", before="sapbert_linker")
     assert [text for text, _ in read_ents(loaded(TEXT))] == [text for text, _ in read_ents(make_matching()(TEXT))]
+
+
+# The matcher finds names that the encoder can't encode.
+UNKNOWN_SCRIPT = "ignore:.*the encoder's vocabulary knows none"
+
+
+def make_in(lang, names, **settings):
+    """Make a pipeline of a language, with names and their languages, of a concept each."""
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("terminology_matcher", config={"min_trust": 0, **settings})
+    builder = TerminologyBuilder()
+    for number, (name, language) in enumerate(names):
+        builder.add_name(f"C{number}", name, language=language)
+    linker = nlp.add_pipe("sapbert_linker")
+    linker.initialize(terminology=builder.build())
+    return nlp
+
+
+# German words that a name's English forms are, that are left out of English or of German names, and nearly a name.
+GERMAN = "Er hat Akne in der Hals, was Pneunonia und Axen ist; Tumour."
+
+
+@pytest.mark.parametrize("language", ["ENG", "GER", ""])
+def test_the_pipeline_says_in_which_language_texts_are_read(language, tmp_path):
+    names = [(name, language) for name in ("Akne Hals", "Axis", "Pneumonia", "tumor")]
+    found = {}
+    for lang in ("en", "de", "xx"):
+        nlp = make_in(lang, names)
+        found[lang] = [ent.text for ent in nlp(GERMAN).ents]
+        nlp.to_disk(tmp_path / lang)
+        loaded = spacy.load(tmp_path / lang)
+        linker = loaded.get_pipe("sapbert_linker")
+        linker.add_names([("C9", "Husten")])
+        for copied in (loaded, pickle.loads(pickle.dumps(loaded))):
+            assert [ent.text for ent in copied(f"Husten. {GERMAN}").ents] == ["Husten", *found[lang]]
+        # A pipeline of another language that loads the linker reads as it does.
+        other = spacy.blank("es")
+        other.add_pipe("terminology_matcher", config={"min_trust": 0})
+        other.add_pipe("sapbert_linker").from_disk(tmp_path / lang / "sapbert_linker")
+        assert [ent.text for ent in other(GERMAN).ents] == found[lang]
+    assert found["en"] == ["Pneunonia", "Tumour"] and found["de"] == ["Akne in der Hals"]
+    assert found["xx"] == found[{"ENG": "en", "GER": "de"}.get(language, "xx")]
+
+
+MIXED = [
+    ("肝癌", "CHI"),
+    ("hepatitis", "ENG"),
+    ("داء السكري", "ARA"),
+    ("סוכרת", "HEB"),
+    ("Störung", "GER"),
+    ("диабет", "RUS"),
+]
+# Scripts that no name is in, right-to-left texts with marks of direction, letters of several scripts in a word,
+# characters outside of the basic plane, broken pieces, and nothing.
+STRANGE = [
+    "ผู้ป่วยเป็นโรคเบาหวาน ၁၂၃ မြန်မာ བོད་ཡིག",
+    "रोगी को मधुमेह है। ক্ষয়রোগ யக்ஷமா",
+    "مريض؟ \u202bمصاب\u202c بالسعال\u200f، \u2067abc\u2069",
+    "חולה עם שיעול\u200e (12)",
+    "диaбeт сахарный; hеpatitis",
+    "ηπατίτιδα και ქართული հայերեն",
+    "\U00020000\U0002a6d6 𝒽𝑒𝓅 👩‍⚕️ e\u0301\u0301\u0323 \u0301\u0308",
+    "간염 환자 ㄱㅏ",
+    "｡、。〇々ー・゛",
+    "",
+    " \n\n\t\u3000",
+]
+
+
+@pytest.mark.filterwarnings(UNKNOWN_SCRIPT)
+@pytest.mark.parametrize("lang", ["xx", "en", "de", "es", "tr", "cs", "zh", "ar", "he", "ru", "hi"])
+def test_no_script_breaks_the_matcher_or_moves_what_it_finds(lang):
+    nlp = make_in(lang, MIXED)
+    for text in STRANGE:
+        assert [ent.text for ent in nlp(text).ents] == [], text
+    for (name, _), before, behind in product(MIXED, STRANGE, STRANGE[:4]):
+        doc = nlp(f"{before}\n\n{name}\n\n{behind}")
+        assert [(ent.text, ent.start_char) for ent in doc.ents] == [(name, len(before) + 2)], (before, name)
+
+
+@pytest.mark.filterwarnings(UNKNOWN_SCRIPT)
+def test_names_without_spaces_around_them_are_found_where_tokens_end():
+    names = [("肝癌", "CHI"), ("糖尿病", "CHI"), ("hepatitis", "ENG")]
+    text = "患者有肝癌和糖尿病。"
+    assert [ent.text for ent in make_in("zh", names)(text).ents] == ["肝癌", "糖尿病"]
+    for nlp in (make_in("xx", names), make_in("de", names)):
+        with pytest.warns(UserWarning, match="inside a token"):
+            assert nlp(text).ents == ()
+        assert [ent.text for ent in nlp("肝癌; 糖尿病").ents] == ["肝癌", "糖尿病"]
+
+
+# Names in another language than the pipeline's are found as they stand, in any case and with or without accents.
+@pytest.mark.parametrize("lang", ["xx", "de", "es", "fr", "it", "pt", "nl", "cs", "tr", "zh", "pl", "fi"])
+def test_names_in_other_languages_are_found_as_they_stand(lang):
+    names = ["Sjögren's disease", "Asthma", "chronic kidney disease", "Diabetes Typ 2", "haemorrhage"]
+    nlp = make_in(lang, [(name, "ENG") for name in names])
+    for name, write in product(names, [str, str.lower, str.upper, lambda text: text.replace("ö", "o")]):
+        doc = nlp(f"– {write(name)}, 2")
+        assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [(write(name), f"C{names.index(name)}")]
+
+
+@pytest.mark.parametrize(
+    "lang, language, names, text",
+    [
+        ("de", "GER", ["Bär", "Bar"], "Bar, Bär"),
+        ("tr", "TUR", ["sınır", "sinir"], "sınır, sinir"),
+        ("es", "SPA", ["papá", "papa"], "papa, papá"),
+        ("fr", "FRE", ["mûr", "mur"], "mur, mûr"),
+        ("en", "ENG", ["Lipoma", "Lipomas"], "lipoma, lipomas"),
+        ("zh", "CHI", ["腫瘤hepatitis", "肿瘤hepatitis"], "肿瘤hepatitis"),
+    ],
+)
+def test_of_names_that_are_written_nearly_alike_the_one_in_the_text_counts(lang, language, names, text):
+    nlp = make_in(lang, [(name, language) for name in names], own_case_length=0)
+    terminology = nlp.get_pipe("sapbert_linker").terminology
+    found = [(ent.text, terminology[ent.kb_id_].names[0].lower()) for ent in nlp(text).ents]
+    assert found == [(word, word.lower()) for word in text.split(", ")]

@@ -19,7 +19,7 @@ from ..ragged import find_places, list_owners, make_offsets
 from ..text import normal_words
 from .classes import learn_classes
 from .derived import list_adjectives, read_list
-from .languages import ENGLISH, Language, get_reader
+from .languages import ENGLISH, ENGLISH_CODES, Language, get_reader
 from .names import arrange_by_key
 from .reading import Reading, read, read_many
 from .trust import INSIDE, WAYS, compute_trust, find_acronyms
@@ -87,8 +87,8 @@ class BagTable(NamedTuple):
         """Make the table of a terminology, with the lists that come with the package for a language."""
         names, kept = terminology.names, list_canonical_words(terminology)
         lists, of_names = read_lists(language), read_names(names["name"], language)
-        trust = compute_trust(terminology, *of_names.first, is_english=language.is_english)
-        acronyms = find_acronyms(terminology, *of_names.first) if language.is_english else np.empty(0, dtype=np.uint32)
+        words = _read_english(names, of_names)
+        trust, acronyms = compute_trust(terminology, *words), find_acronyms(terminology, *words)
         # What is rather an ordinary word than a name may be derived from one: "wheezes".
         is_name = trust > 0
         is_name[acronyms] = True
@@ -335,6 +335,19 @@ def read_names(names: pl.Series, language: Language = ENGLISH) -> NameReadings:
     is_other = np.bincount(place, minlength=len(hyphened)) < first.n_words[hyphened]
     kept = is_other[place]
     return first.extended(hashes[kept], (np.cumsum(is_other) - 1)[place[kept]], hyphened[is_other])
+
+
+def _read_english(names: pl.DataFrame, of_names: NameReadings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the words of the first reading of each name, the row of each one's name, and which names are English. In a
+    pipeline of another language, these are read again."""
+    words, name = of_names.first
+    if of_names.language.is_english:
+        return words, name, np.ones(len(names), dtype=bool)
+    is_english = names["language"].is_in(ENGLISH_CODES).to_numpy()
+    again, place = read_names(names["name"].filter(is_english)).first
+    is_other = ~is_english[name]
+    name = np.concatenate([name[is_other], np.flatnonzero(is_english)[place]])
+    return np.concatenate([words[is_other], again]), name, is_english
 
 
 def _index_bags(of_names: NameReadings, concept: np.ndarray) -> Callable[[tuple[int, ...]], list[int]]:

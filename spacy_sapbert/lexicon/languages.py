@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
+from spacy.util import get_lang_class
 
 from ..forking import kept_property
 from ..text import CACHED, normal_words, normalize_name, normalize_writing, strip_accents
@@ -40,6 +41,7 @@ Word = tuple[tuple[int, ...], int]
 class Language:
     """The words of a language, in lists that spaces separate."""
 
+    code: str = ""  # in spaCy
     function: str = ""
     links: str = ""
     joins: str = ""
@@ -75,10 +77,16 @@ class Language:
     # The hashes of some of these words, sorted.
     abnormal = kept_property[np.ndarray](lambda self: self._hash(self.abnormalities))
     idle_hashes = kept_property[np.ndarray](lambda self: self._hash(self.idle))
-    opening_hashes = kept_property[np.ndarray](lambda self: self._hash(self.opening))
+    opening_hashes = kept_property[np.ndarray](lambda self: self._hash(self.opening or self._stop_words))
+
+    @property
+    def _stop_words(self) -> str:
+        """The stop words that spaCy has."""
+        return " ".join(get_lang_class(self.code).Defaults.stop_words) if self.code else ""
 
     def _hash(self, words: str) -> np.ndarray:
-        return np.unique(np.array([_read_word(self, word)[0][0] for word in words.split()], dtype=np.uint64))
+        readings = (_read_word(self, word)[0] for word in words.split())
+        return np.unique(np.array([hashes[0] for hashes in readings if hashes], dtype=np.uint64))
 
     def to_singular(self, text: str) -> str:
         """Replace plurals, but for English ones, which `normal_words` knows."""
@@ -88,7 +96,7 @@ class Language:
 
     def __reduce__(self) -> tuple[Callable[[str], Language], tuple[str]]:
         # There is one of each language: what reads its words is remembered for it.
-        return get_language, (next((code for code, other in LANGUAGES.items() if other is self), ""),)
+        return get_language, (self.code,)
 
 
 @lru_cache(CACHED)
@@ -118,9 +126,10 @@ def _read_word(language: Language, word: str) -> Word:
 
 
 _ENTRIES = json.loads(Path(__file__).with_name("languages.json").read_text(encoding="utf8"))
-_LANGUAGES = {codes: Language(**entry) for codes, entry in _ENTRIES.items()}
+_LANGUAGES = {codes: Language(codes.split()[1], **entry) for codes, entry in _ENTRIES.items()}
 LANGUAGES = {code: language for codes, language in _LANGUAGES.items() for code in codes.split()}
 ENGLISH, UNKNOWN = LANGUAGES["ENG"], Language()
+ENGLISH_CODES = [code for code, language in LANGUAGES.items() if language is ENGLISH]
 
 
 def get_language(code: str) -> Language:

@@ -163,6 +163,9 @@ NOT_FOUND = [
     # A sentence ends in front of a capital but behind an ordinal number.
     ("SPA", "tipo 2 grave", "tipo 2. Grave"),
     ("GER", "Diabetes Störung", "Diabetes. Störung"),
+    # Stop words are no items of a list.
+    ("GER", "Schmerz am Handgelenk", "das Handgelenk und können nicht nur Schmerz"),
+    ("FRE", "douleur du genou", "genou et peuvent aussi douleur"),
 ]
 # English plurals, spellings, articles, possessives and joins are none elsewhere. ("Oe" and "ae" are German.)
 ENGLISH_FORMS = [
@@ -251,6 +254,22 @@ def test_the_language_is_that_of_the_pipeline_or_of_most_names():
     mixed = names.append(build_in("ENG", ["one", "two", "three"]).names["language"])
     assert find_language(mixed) is find_language(mixed, "xx") is find_language(names, "en") is ENGLISH
     assert find_language(mixed, "es") is LANGUAGES["SPA"] and find_language(mixed, "pl") is UNKNOWN
+
+
+# A name that is an English word, and a common one or not: what a text in another language says is that, too.
+def test_english_names_beside_others_are_as_probable_as_in_english():
+    builder = TerminologyBuilder()
+    words = ["hat", "person", "seizure", "men", "multiple endocrine neoplasia"]
+    for number, word in enumerate(words):
+        builder.add_name(f"C{min(number, 3)}", word, language="ENG")
+        builder.add_name(f"D{number}", f"{word}o", language="SPA")
+    terminology = builder.build()
+    english, spanish = (BagTable.of(terminology, get_language(code)) for code in ("en", "es"))
+    for row, name in enumerate(terminology.names["name"]):
+        assert name not in words or spanish.trust[row] == english.trust[row]
+    named = terminology.names["name"].to_list()
+    assert spanish.trust[named.index("hat")] < spanish.trust[named.index("hato")]
+    assert [named[row] for row in spanish.acronyms] == ["men"]
 
 
 def test_no_english_list_is_for_names_in_another_language():

@@ -32,7 +32,8 @@ def make(rows):
 def test_signals_are_those_of_a_naive_count(rows):
     terminology = make(rows)
     names = terminology.names["name"].to_list()
-    signals = compute_signals(terminology, *read_names(terminology.names["name"]).first, is_english=True)
+    first, is_english = read_names(terminology.names["name"]).first, np.ones(len(names), dtype=bool)
+    signals = compute_signals(terminology, *first, is_english)
     of_name = [sorted(set(normal_words(name)) - {"the"}) for name in names]
     ids = [terminology.concepts["id"][int(row)] for row in terminology.name_concept]
     canonical = dict(zip(*(terminology.concepts[key] for key in ("id", "canonical_name")), strict=True))
