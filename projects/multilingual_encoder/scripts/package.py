@@ -1,0 +1,70 @@
+"""Make a Python package of an encoder folder, which the linker finds by its name.
+
+    python package.py ENCODER NAME VERSION OUTPUT
+
+It needs the library `build`, and setuptools in this environment: nothing is downloaded.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from importlib.metadata import version as find_version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from spacy_sapbert.encoder.folder import read_encoder
+
+CODE = '"""An encoder of names for spacy-sapbert, which finds it as "{name}"."""\n'
+PROJECT = """\
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "spacy-sapbert-{name}"
+version = "{version}"
+description = "An encoder of biomedical names for spacy-sapbert"
+readme = "README.md"
+dependencies = ["spacy-sapbert>={needed}"]
+classifiers = ["Topic :: Scientific/Engineering :: Bio-Informatics"]
+
+[tool.setuptools]
+packages = ["spacy_sapbert_{name}"]
+
+[tool.setuptools.package-data]
+spacy_sapbert_{name} = ["encoder/**"]
+"""
+
+
+def write_package(encoder: Path, name: str, version: str, output: Path) -> Path:
+    """Write the sources of the package and build its wheel.
+
+    encoder (Path): The encoder folder. Its card, which says the licence, becomes the description.
+    name (str): What pipelines call it: a word of small letters.
+    output (Path): The folder to put the wheel into.
+    RETURNS (Path): The wheel.
+    """
+    if not (name.isidentifier() and name.islower()):
+        sys.exit(f"The package can't be called {name!r}: give a word of small letters, digits and underscores.")
+    source = read_encoder(encoder)
+    if source.card is None:
+        sys.exit(f"{encoder} has no card (README.md), and a package has to say who made it of what: run `store` first.")
+    with TemporaryDirectory() as folder:
+        package = Path(folder) / f"spacy_sapbert_{name}"
+        shutil.copytree(encoder, package / "encoder")
+        (package / "__init__.py").write_text(CODE.format(name=name), encoding="utf8")
+        (package.parent / "README.md").write_bytes(source.card)
+        project = PROJECT.format(name=name, version=version, needed=find_version("spacy-sapbert"))
+        (package.parent / "pyproject.toml").write_text(project, encoding="utf8")
+        build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(output), folder]
+        subprocess.run(build, check=True)
+    return next(output.glob(f"spacy_sapbert_{name}-*.whl"))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for argument in ("encoder", "name", "version", "output"):
+        parser.add_argument(argument)
+    given = parser.parse_args()
+    print(write_package(Path(given.encoder), given.name, given.version, Path(given.output)))
