@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
         config.to_disk(tmp_path / name)
     # In place of MiniLM-L6.
     base = make_encoder_folder(tmp_path / "base")
-    monkeypatch.setattr("training.encoders.bases._find_in_package", lambda package: str(base))
+    monkeypatch.setattr("training.encoders.bases._find_in_package", lambda package, place: base)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

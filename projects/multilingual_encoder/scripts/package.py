@@ -30,10 +30,10 @@ dependencies = ["spacy-sapbert>={needed}"]
 classifiers = ["Topic :: Scientific/Engineering :: Bio-Informatics"]
 
 [tool.setuptools]
-packages = ["spacy_sapbert_{name}"]
+packages = ["spacy_sapbert_{name}", "spacy_sapbert_{name}.encoder"]
 
 [tool.setuptools.package-data]
-spacy_sapbert_{name} = ["encoder/**"]
+"*" = ["*", "*/*"]
 """
 
 

@@ -28,9 +28,9 @@ def table(encoder_folder, monkeypatch):
 def test_the_bases_of_the_papers_are_there():
     found = read_bases()
     seven = {"bert", "biobert", "bluebert", "clinicalbert", "scibert", "umlsbert", "pubmedbert"}
-    assert set(found) == {*seven, "mbert", "xlmr", "xlmr_large", "minilm", "e5"}
-    assert all(base.shape is not None and len(base.shape) == 3 for base in found.values())
-    assert all(base.pooling == "cls" for name, base in found.items() if name not in ("minilm", "e5"))
+    assert set(found) == {*seven, "mbert", "xlmr", "xlmr_large", "minilm", "e5", "bundled"}
+    assert all(len(base.shape or ()) == 3 for name, base in found.items() if name != "bundled")
+    assert all(base.pooling == "cls" for name, base in found.items() if name not in ("minilm", "e5", "bundled"))
     # Vocabularies with capitals, which lower-cased pairs never use.
     cased = {name for name, base in found.items() if base.lower_case}
     assert cased == {"biobert", "clinicalbert", "umlsbert", "mbert", "xlmr", "xlmr_large", "e5"}
@@ -45,7 +45,7 @@ def test_folders_go_before_short_names_and_these_before_hub_names(tmp_path, monk
     assert find_base("pubmedbert").name == "microsoft/BiomedNLP-PubMedBERT-base-uncased-abstract-fulltext"
     # Settings are known by the name on the hub as well.
     for name, base in read_bases().items():
-        if base.name and not base.packed:
+        if base.name and not base.package:
             assert find_base(base.name) == find_base(name) == base
     assert find_base("owner/biobert-v1.1") == Base("owner/biobert-v1.1")
     (tmp_path / "biobert").mkdir()

