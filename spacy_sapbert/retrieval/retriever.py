@@ -464,7 +464,7 @@ class Retriever:
         if hash_file(path / "index" / INDEX_FILE) != data["index"]:
             raise ValueError(_explain_mixed(path / "index", "this pipeline"))
         offsets, name_rows, keys, *table = arrays
-        bags, lang = None, data.get("lang", "")
+        bags, lang = None, str(data["lang"])
         language = find_language(terminology.names["language"], lang)
         # A folder that was copied over an older one may have the bags of that one beside it.
         if data["bags"] and (path / "bags").is_dir():
