@@ -143,6 +143,9 @@ def export(
     licence: Annotated[str, of_card(help="A licence, such as apache-2.0")] = "",
     made_by: Annotated[str, of_card("--command", help="The command that made the encoder")] = "",
     notes: Annotated[str, of_card(help="A Markdown file, such as the data's licences")] = "",
+    threshold: Annotated[
+        float, typer.Option(min=-1, max=1, help="The score that candidates need in linkers without one")
+    ] = 0.0,
 ) -> None:
     """Write an encoder folder from a run, or average several.
 
@@ -150,7 +153,7 @@ def export(
     """
     from ..data.run_folder import RunFolder
     from ..encoders.card import CardNotes
-    from ..encoders.export import average_encoders, check_shares
+    from ..encoders.export import average_encoders, check_shares, set_threshold
     from ..engine.run import export_run
     from ..methods import registry  # noqa: F401  # knows the methods
 
@@ -162,6 +165,7 @@ def export(
         encoders = [str(folder) if (folder := RunFolder(name).encoder).is_dir() else name for name in runs]
         given = parse_numbers(shares, "--shares", float) or None
         mean = average_encoders(encoders, output, shares=given, dtype=dtype or "fp32", results=results, notes=facts)
+        set_threshold(output, threshold)
         parts = zip(check_shares(given, len(encoders)), encoders, strict=True)
         listed = ", ".join(f"{part:g} of {name}" for part, name in parts)
         typer.echo(f"{listed}, {dtype or 'fp32'}: written to {output}. Fingerprint: {mean.fingerprint}.")
@@ -169,6 +173,7 @@ def export(
     share = next(iter(parse_numbers(base_share, "--base-share", float)), None)
     given_here = {"dtype": dtype, "step": step, "held_out": held_out, "results": results}
     report = export_run(runs[0], output, base_share=share, notes=facts, **given_here)  # type: ignore[arg-type]
+    set_threshold(output, threshold)
     made = report.export
     typer.echo(
         f"Step {report.training['steps']:,}, share of the base {made['base_share']:g}, {made['dtype']}: written to "

@@ -221,6 +221,12 @@ def _quantise(tokenizer: Tokenizer, table: np.ndarray, max_length: int) -> Stati
     return make_source(Tokenizer.from_str(tokenizer.to_str()), rows, scales, settings, None)
 
 
+def set_threshold(folder: str | Path, threshold: float) -> None:
+    """Store the score with an encoder that a mention's best candidate needs in linkers that set none; 0 for none."""
+    if threshold:
+        write_encoder(replace(read_encoder(folder), threshold=threshold), folder)
+
+
 def write_static_encoder(
     folder: str | Path, tokenizer: Tokenizer, table: np.ndarray, *, max_length: int = 25
 ) -> StaticSource:

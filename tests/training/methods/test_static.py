@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 import torch
 from accelerate import Accelerator
+from command_line import run_command
 from conftest import load_encoder
 from safetensors.numpy import load_file
 from small_runs import TEXTS, final_weights, make_any, terminology, world
@@ -215,3 +216,10 @@ def test_strings_are_encoded_as_the_encoder_does(encoder, tmp_path):
     np.testing.assert_allclose(vectors[:3], encoder.encode(strings[:3]), atol=1e-6)
     assert not vectors[3].any()
     np.testing.assert_allclose(teacher.encode_pieces(["a", "heart"]), encoder.encode(["a", "heart"]), atol=1e-6)
+
+
+def test_an_exported_encoder_brings_its_threshold(make, tmp_path):
+    train(make())
+    for given, found in ((), 0.0), (("--threshold", "0.7"), 0.7):
+        run_command("export", tmp_path / "run", tmp_path / "made", *given)
+        assert read_encoder(tmp_path / "made").threshold == found
