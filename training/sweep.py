@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 
 from spacy_sapbert.encoder.folder import FORMAT_VERSION as ENCODER_VERSION
 from spacy_sapbert.encoder.folder import PARTS
-from spacy_sapbert.encoder.settings import ENCODER_FILE, TRANSFORMER
+from spacy_sapbert.encoder.settings import ENCODER_FILE
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import read_manifest
 from spacy_sapbert.progress import show_progress
@@ -204,10 +204,7 @@ def _load_bases(sweep: Sweep) -> dict[tuple[str, EncoderChoice], tuple[str, Enco
     for name, runs in sweep.variants.items():
         run = next(iter(runs.values()))
         names.setdefault((run.paths.encoder, run.encoder), name)
-    return {
-        key: (BASE if len(names) == 1 else f"{BASE}: {name}", load_base(*key, TRANSFORMER))
-        for key, name in names.items()
-    }
+    return {key: (BASE if len(names) == 1 else f"{BASE}: {name}", load_base(*key)) for key, name in names.items()}
 
 
 def check_data(settings: TrainingSettings, data: TrainingData, tasks: Mapping[str, Task]) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 BAGS_FILE = "bags.json"
 # Raise it when the shipped lists change, too: tables that were saved with other lists are then made again.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 # Content words of the longest names that are found, where words have spaces between them or are single characters.
 MOST_WORDS, MOST_CHARACTERS = 12, 24
 # Names that are read at once.

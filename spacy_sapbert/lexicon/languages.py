@@ -53,7 +53,8 @@ class Language:
     # Endings of plurals and other forms, without accents, and of what they are compared as; the first that fits counts.
     endings: dict[str, str] = field(default_factory=dict)
     kept: str = ""  # words that only seem to have one of these
-    spellings: dict[str, str] = field(default_factory=dict)  # letters that are also written in other ways
+    least_stem: int = 2  # letters that an ending leaves at least
+    spellings: dict[str, str] = field(default_factory=dict)  # patterns of letters that are also written in other ways
     dotted_ordinals: bool = False  # whether "2." is "second"
     # Whether spaces stand between words. Elsewhere, each character is one, and their order counts.
     is_spaced: bool = True
@@ -103,10 +104,10 @@ class Language:
 def _to_singular(language: Language, word: str) -> str:
     plain = small = strip_accents(normalize_writing(word).lower())
     for written, letter in language.spellings.items():
-        small = small.replace(written, letter)
+        small = re.sub(written, letter, small)
     if len(small) >= LEAST_LETTERS and small not in language.kept.split():
-        forms = (small[: -len(end)] + other for end, other in language.endings.items() if small.endswith(end))
-        small = next(forms, small)
+        stems = ((small.removesuffix(end), other) for end, other in language.endings.items() if small.endswith(end))
+        small = next((stem + other for stem, other in stems if len(stem) >= language.least_stem), small)
     return word if small == plain else small
 
 

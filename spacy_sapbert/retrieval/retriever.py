@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..terminology.table import Terminology
 
 RETRIEVER_FILE = "retriever.json"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 ARRAYS = ("offsets", "name_rows", "keys")
 TABLE_ARRAYS = tuple(f"writing_{name}" for name in NameTable._fields[1:])
 # What rerankers need of all names, if it has been made.

@@ -66,6 +66,9 @@ FOUND = [
     ("GER", "schwere Niereninsuffizienz", "schwerer Niereninsuffizienz"),
     ("GER", "schwer verlaufend", "schweren verlaufenden"),
     ("GER", "Ekzem der Hand", "Ekzeme der Hände"),
+    ("GER", "Grauer Star", "grauen Star"),
+    ("GER", "Blaue Skleren", "blauen Skleren"),
+    ("GER", "Niere", "Nieren"),
     ("CZE", "svalová slabost", "svalovou slabostí"),
     ("cs", "Abnormalita kyčelní kosti", "abnormality kyčelních kostí"),
     ("CZE", "bolest a porucha", "bolesti a poruchy"),
@@ -150,6 +153,8 @@ NOT_FOUND = [
     ("FRE", "douleur sans fièvre", "douleur fièvre"),
     ("ITA", "tipo I", "i tipi"),
     ("GER", "Leber", "leben"),
+    ("GER", "Ni", "Nieren"),
+    ("GER", "Vergiftung durch Ti", "Vergiftung durch Tiere"),
     ("CZE", "bolest of hlavy", "bolest hlavy"),
     # Another letter than "n".
     ("SPA", "años", "anos"),

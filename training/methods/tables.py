@@ -236,12 +236,19 @@ def find_languages(names: pl.Series, terminology: Terminology, taught: str, bala
         .agg(is_taught=(pl.col("language") == taught).any(), count=pl.col("count").min())
         .sort("row")
     )
+    if n := found["count"].null_count():
+        raise ValueError(
+            f"{n} of the {len(names)} names of the pairs are not in the terminology, so their languages are not known. "
+            "Give the terminology that the pairs were made of in paths.terminology."
+        )
     is_taught = found["is_taught"].to_numpy()
     if not is_taught.any():
-        raise refuse_static(f"none of the {len(names)} names is in {taught!r}, the language of languages.taught")
-    others = counts.filter(pl.col("language") != taught)["count"]
-    relative = (others.max() or 1) / found["count"].fill_null(1).to_numpy()
-    return NameLanguages(is_taught, np.where(is_taught, 1.0, relative**balance))
+        there = ", ".join(counts["language"].sort())
+        raise ValueError(
+            f"languages.taught is {taught!r}, but the names are in {there}. Choose one of these languages."
+        )
+    largest = counts.filter(pl.col("language") != taught)["count"].max() or 1
+    return NameLanguages(is_taught, np.where(is_taught, 1.0, (largest / found["count"].to_numpy()) ** balance))
 
 
 def start_from_concepts(
@@ -284,6 +291,9 @@ def learn_tokenizer(names: pl.Series, weights: np.ndarray, pieces: int) -> Token
         written = tokenizer.normalizer.normalize_str(name)
         for part, _ in tokenizer.pre_tokenizer.pre_tokenize_str(written):
             counts[part] += times
+    characters = len(set().union(*counts))
+    if pieces <= characters:
+        refuse("table.pieces", pieces, f"more than {characters}, the number of different characters of the names")
     learned = io.BytesIO()
     with TemporaryDirectory() as folder:
         path = Path(folder) / "words.tsv"

@@ -59,7 +59,7 @@ def write_package(encoder: Path, name: str, version: str, output: Path) -> Path:
         (package.parent / "pyproject.toml").write_text(project, encoding="utf8")
         build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(output), folder]
         subprocess.run(build, check=True)
-    return next(output.glob(f"spacy_sapbert_{name}-*.whl"))
+    return next(output.glob(f"spacy_sapbert_{name}-{version}-*.whl"))
 
 
 if __name__ == "__main__":
