@@ -30,7 +30,7 @@ COPIED_BYTES = 64 * 2**20
 # The products of a block, 16 MB, stay near the processor while the best of them are picked.
 QUERY_BLOCK = 128
 ROW_BLOCK = 32_768
-# Scores of which the best one is found first. Few others are as high as the best ones of the best groups.
+# Scores in a group, whose best one is found first. Few others are as high as the best ones of the best groups.
 GROUP = 32
 # Rows of candidates that are collected at once: few enough to stay near the processor.
 COLLECTED = 1024

@@ -122,6 +122,8 @@ class StaticSettings(PairSettings):
     def _check_pieces(self) -> Self:
         if self.table.pieces and not self.paths.terminology:
             refuse("paths.terminology", "", "the folder of the pairs' terminology, which tells languages apart")
+        if not self.table.pieces and self.languages != LanguageSettings():
+            refuse("languages", self.languages.to_dict(), "as it is by default without table.pieces")
         return self
 
     @property

@@ -142,6 +142,8 @@ def test_settings_that_contradict_each_other_are_refused(make):
     ):
         with pytest.raises(ValueError, match=message):
             make(**{section: {key: value}})
+    with pytest.raises(ValueError, match="setting languages is .*'balance': 1.0.*by default without table.pieces"):
+        make(table={"pieces": 0}, paths={"terminology": ""}, languages={"balance": 1.0})
 
 
 def test_learned_pieces_do_not_cross_marks_and_depend_on_the_names_only(three):
