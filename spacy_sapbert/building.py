@@ -38,12 +38,8 @@ def resolve_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
         encoder(model)
         loaded = get_encoder(model)
     elif encoder is not None:
-        raise _refuse(
-            present,
-            "encoder",
-            encoder,
-            "a folder, a name (installed or on the hub), or a function that loads weights",
-        )
+        allowed = "a folder, a name (installed or on the hub), or a function that loads weights"
+        raise _refuse(present, "encoder", encoder, allowed)
     if not loaded.is_loaded:
         raise _ask_for(present, "encoder", "spacy-sapbert.HuggingFaceEncoder.v1")
     return loaded

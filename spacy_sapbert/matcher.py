@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 INSIDE_TOKEN = (
     "The matcher leaves out names that begin or end inside a token. For languages without spaces, use a tokenizer that "
-    'splits text into words or characters, such as that of `spacy.blank("zh")`, for Japanese as well.'
+    'splits text into words or characters. `spacy.blank("zh")` has one, which suits Japanese too.'
 )
 # Documents that are read as one text: more take more memory, and are no faster.
 MOST_DOCS = 32

@@ -139,8 +139,8 @@ def get_language(code: str) -> Language:
 
 
 def find_language(codes: pl.Series, lang: str = "") -> Language:
-    """Find the language that texts and names are read in: that of the pipeline, or else, as for "xx", the one that most
-    names have, by their codes. Of many names, some are counted."""
+    """Find the language in which texts and names are read: the pipeline's, or for "xx" the language of most names. Only
+    some of many names are counted."""
     if lang not in ("", "xx"):
         return get_language(lang)
     counts = Counter(codes.gather_every(1 + len(codes) // MOST_COUNTED).to_list())
