@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import spacy
 from conftest import build_terminology
-from linked import make_doc
+from linked import ids, make_doc
 from spacy.tokens import Doc, Span
 from thinc.api import Relu
 
@@ -189,8 +189,25 @@ def test_initializing_without_terminology_or_encoder_says_what_is_missing(
         empty.initialize()
 
 
-def test_a_terminology_whose_names_say_nothing_to_the_encoder_is_refused(empty, encoder_folder):
-    linker, names = empty.get_pipe("sapbert_linker"), build_terminology([("C1", "高血压")])
-    with pytest.raises(ValueError, match="names can be encoded"):
-        linker.initialize(terminology=names, encoder=encoder_folder)
-    assert not linker.is_ready
+@pytest.mark.parametrize("index", ["ExactIndex", "AutoIndex", "FaissIndex"])
+def test_names_that_say_nothing_to_the_encoder_are_found_by_their_words(index, encoder_folder, tmp_path):
+    nlp = spacy.blank("zh")
+    nlp.add_pipe("terminology_matcher")
+    linker = nlp.add_pipe("sapbert_linker", config={"index": {"@misc": f"spacy-sapbert.{index}.v1"}})
+    nlp.add_pipe("sapbert_reranker")
+    with pytest.warns(UserWarning, match="2 of 2 names have no vector"):
+        names = [("C1", "高血压"), ("C2", "感冒")]
+        linker.initialize(terminology=build_terminology(names), encoder=encoder_folder)
+    nlp.to_disk(tmp_path)
+
+    def find(nlp):
+        doc, linker = nlp("患者有高血壓，没有cold。"), nlp.get_pipe("sapbert_linker")
+        best = [ids(of_text)[:1] for of_text in linker.find(["感冒", "感", "cold", "colds"])]
+        return [(ent.text, ent.kb_id_) for ent in doc.ents], best
+
+    written = [("高血壓", "C1")], [["C2"], [], [], []]
+    assert find(nlp) == find(spacy.load(tmp_path)) == written
+    linker.add_names([("C3", "cold")])
+    assert find(nlp) == ([*written[0], ("cold", "C3")], [["C2"], [], ["C3"], ["C3"]])
+    linker.remove_concepts(["C3"])
+    assert find(nlp) == written

@@ -200,11 +200,11 @@ class Index:
         fingerprint (str): That of the encoder which made the vectors.
         make_altered (Callable[[], ndarray] | None): Encodes altered names, shape (n, width), with which an approximate
             index measures its recall as well.
-        RAISES (ValueError): If there are no vectors, or some are not finite.
+        RAISES (ValueError): If vectors have no numbers, or some are not finite.
         """
         vectors = check_vectors(vectors, np.shape(vectors)[-1], choose_dtype(len(vectors)))
-        if 0 in vectors.shape:
-            raise ValueError(f"an index needs at least one vector, but these have the shape {vectors.shape}")
+        if not vectors.shape[1]:
+            raise ValueError(f"an index needs vectors of at least one number, but these have the shape {vectors.shape}")
         self._vectors = vectors
         self._added = None
         self.fingerprint = fingerprint

@@ -15,7 +15,7 @@ from ..lexicon.names import NameTable
 from ..progress import say
 from ..terminology.edits import Edit, add_terminology
 from .encoding import encode_altered_names, encode_groups, find_keys, group_by_tokens, make_row_table, warn_of_unsayable
-from .retriever import Retriever, explain_unsayable
+from .retriever import Retriever
 
 if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
@@ -86,8 +86,6 @@ def _make_retriever(
     """Make the retriever. If many rows have no names, drop these rows."""
     is_used = np.zeros(len(index), dtype=bool)
     is_used[row_of_name[row_of_name >= 0]] = True
-    if not is_used.any():
-        raise ValueError(explain_unsayable(edit.terminology))
     used = np.flatnonzero(is_used)
     if index.is_worn(len(index) - len(used)):
         index, keys = index.rearranged(used, make_altered), keys[used]

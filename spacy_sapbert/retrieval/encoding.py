@@ -66,12 +66,13 @@ def group_by_tokens(names: pl.Series, encoder: EncoderShim) -> TokenGroups:
 
 
 def warn_of_unsayable(groups: TokenGroups) -> None:
-    """Warn of names whose tokens the encoder does not know."""
+    """Warn of names whose tokens the encoder does not know, which only their words find."""
     missing = int((groups.row_of_name < 0).sum())
     if missing:
         warnings.warn(
-            f"{missing} of {len(groups.row_of_name)} names can't be found: the encoder's vocabulary knows none of "
-            "their tokens. Use an encoder for their language or script, or leave them out of the terminology.",
+            f"{missing} of {len(groups.row_of_name)} names have no vector: the encoder's vocabulary has none of their "
+            "tokens. A mention finds them by their words, but not if it only resembles them. For that, use an encoder "
+            "for their language or script.",
             stacklevel=3,
         )
 

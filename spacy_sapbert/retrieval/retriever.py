@@ -127,8 +127,6 @@ class Retriever:
         store = None if vectors_path is None else VectorStore(vectors_path, encoder)
         names = terminology.names["name"]
         groups = group_by_tokens(names, encoder)
-        if not groups.tokens:
-            raise ValueError(explain_unsayable(terminology))
         table = NameTable.build(names, find_language(terminology.names["language"], lang))
         warn_of_unsayable(groups)
         warn_of_memory(len(groups.tokens), encoder.width)
@@ -154,7 +152,7 @@ class Retriever:
 
     @property
     def row_of_name(self) -> np.ndarray:
-        """Return the index row of each name; -1 for names that cannot be found."""
+        """Return the index row of each name; -1 for names without a vector."""
         rows = np.full(len(self.names), -1, dtype=np.int64)
         rows[self.name_rows] = list_owners(self.offsets)
         return rows
@@ -289,7 +287,7 @@ class Retriever:
         is_open = allowed is None or allowed.is_open
         names = None if is_open else self.allow(allowed)
         k = k if names is None else min(k, names.n_concepts)
-        is_known = vectors.any(axis=1) if k else np.zeros(len(texts), dtype=bool)
+        is_known = vectors.any(axis=1) if k and len(self.index) else np.zeros(len(texts), dtype=bool)
         unknown, pending = np.flatnonzero(~is_known), np.flatnonzero(is_known)
         parts, numbers, rest = [make_empty([texts[place] for place in unknown.tolist()])], [unknown], make_empty([])
         for search, fetch in self._plan(k, names) if len(pending) else ():
@@ -491,14 +489,6 @@ def grow_to(n_rows: int, fetch: int) -> Iterator[int]:
         yield fetch
         fetch *= 2
     yield n_rows
-
-
-def explain_unsayable(terminology: Terminology) -> str:
-    """Say that there is nothing to find."""
-    return (
-        f"None of the {terminology.n_names} names can be encoded: the encoder's vocabulary knows no token of them. The "
-        "encoder is for another language or script than the terminology."
-    )
 
 
 def _explain_mixed(path: Path, saved_with: str) -> str:

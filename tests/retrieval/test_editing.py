@@ -11,6 +11,7 @@ from conftest import CONCEPTS, build_terminology
 from found_rows import ExactEncoder, list_hits
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from linked import ids
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.candidates import ConceptFilter
@@ -242,11 +243,12 @@ def test_empty_duplicate_and_unsayable_names_are_counted(make_nlp):
     assert linker.add_names([]) == 0
     assert linker.add_names([("C1", " "), ("C1", "")]) == 0
     assert linker.add_names([("C0009443", "cold"), ("C1", "new"), ("C1", "new"), ("C1", "")]) == 1
-    with pytest.warns(UserWarning, match="1 of 2 names can't be found"):
+    with pytest.warns(UserWarning, match="1 of 2 names have no vector"):
         assert linker.add_names([("C0009443", "感冒"), ("C0009443", "chill")]) == 2
     counts = {"concepts_added": 1, "names_added": 3, "duplicate_names": 2, "empty_names": 3, "normalized_names": 0}
     assert linker.terminology.report["edits"] == counts
     assert "感冒" in linker.terminology["C0009443"].names
     linker.remove_names([("C0009443", name) for name in linker.terminology["C0009443"].names if name != "感冒"])
     found = [id_ for id_ in linker.terminology.concepts["id"] if id_ != "C0009443"]
-    assert_refused(linker, lambda: linker.remove_concepts(found), ValueError, "names can be encoded")
+    linker.remove_concepts(found)
+    assert len(linker.index) == 0 and [ids(of_text) for of_text in linker.find(["感冒", "cold"])] == [["C0009443"], []]

@@ -255,16 +255,17 @@ def test_many_synonyms_do_not_crowd_out_other_concepts_and_cost_only_their_menti
     assert asked[0] == (2, 28) and asked[1:] and all(n == 1 for n, _ in asked[1:])
 
 
-def test_names_in_an_unknown_script_are_counted_and_never_found(encoder):
+def test_names_in_an_unknown_script_are_counted_and_near_to_nothing(encoder):
     names = [("C1", "感冒", False), ("C2", "心筋梗塞", False)]
     terminology = make_terminology([*names, ("C1", "cold", False)])
-    with pytest.warns(UserWarning, match="2 of 3 names can't be found"):
+    with pytest.warns(UserWarning, match="2 of 3 names have no vector"):
         retriever = Retriever.build(terminology, encoder, Index())
     assert len(retriever.index) == 1
     (hits,) = search(retriever, ["感冒"], encoder.encode(["感冒"]), 5)
     assert [terminology.names["name"][hit.name] for hit in hits] == ["cold"]
-    with pytest.raises(ValueError, match=r"None of the 2 names can be encoded"):
-        Retriever.build(make_terminology(names), encoder, Index())
+    with pytest.warns(UserWarning, match="2 of 2 names have no vector"):
+        retriever = Retriever.build(make_terminology(names), encoder, Index())
+    assert len(retriever.index) == 0 and search(retriever, ["cold"], encoder.encode(["cold"]), 5) == [[]]
 
 
 @pytest.fixture(scope="module")
