@@ -43,8 +43,10 @@ INSIDE_TOKEN = (
 MOST_DOCS = 32
 # Labels that are remembered.
 KEPT = 1 << 16
-# Before a name, and behind it, these stand for something else: "non-Hodgkin lymphoma", "seizure-free".
-_OPPOSITE = re.compile(r"\b(?:(?:non|anti)[\s\-‐‑–]*|pre[\-‐‑–])$", re.IGNORECASE)
+# Before a name, this stands for something else in all languages: "non-Hodgkin lymphoma".
+_PREFIX = re.compile(r"\b(?:non|anti|pre)[\-‐‑–]$", re.IGNORECASE)
+# Before an English name, and behind it: "non insulin dependent", "seizure-free".
+_OPPOSITE = re.compile(r"\b(?:non|anti)[\s\-‐‑–]*$", re.IGNORECASE)
 _FREE = re.compile(r"[\-‐‑–]free\b", re.IGNORECASE)
 # Behind an adjective: "oral hypoglycemic agents" are no hypoglycemia, and "hypertonic saline" is no hypertonia.
 _REMEDY = re.compile(r"\s+(?:agent|drug|medication|saline|solution|fluid)s?\b", re.IGNORECASE)
@@ -348,8 +350,8 @@ class FixedMatcher:
         # All values, so that a misspelled type does not mean a label that no name gets.
         filters.check_settings(own, settings.label_types)
         self._label_types = {label: filters.find_types(types) for label, types in settings.label_types.items()}
-        # The headings are English, as are the lists of words.
-        self._hides_headings = bags.language.is_english
+        # The headings are English, as are the lists of words around a mention.
+        self._is_english = bags.language.is_english
         allowed = filters.match(own) & filters.match(linker_filter)
         outside = filters.find_outside(own, linker_filter) if settings.skip_outside else None
         self._finder = NameFinder(
@@ -368,7 +370,7 @@ class FixedMatcher:
         """Find the mentions of several documents, those of each in the order of its text."""
         # As `doc.text`, in half the time.
         written = (doc.text_with_ws for doc in docs)
-        texts = [hide_headings(text) if self._hides_headings else text for text in written]
+        texts = [hide_headings(text) if self._is_english else text for text in written]
         brackets = [(n, *found.span()) for n, text in enumerate(texts) for found in _BRACKET.finditer(text)]
         around = [(n, max(start - REACH, 0), start, end) for n, start, end in brackets]
         defined = [abbreviations_by_start(doc) if self.settings.abbreviations else {} for doc in docs]
@@ -376,13 +378,14 @@ class FixedMatcher:
         parts = [
             texts[n][first:start] + " " * (end - start) + texts[n][end : end + REACH] for n, first, start, end in around
         ]
-        names = [(one, one + head, covered) for one in long_forms for head, covered in _list_heads(one)]
+        heads = {one: _list_heads(one) if self._is_english else HEADS[:1] for one in long_forms}
+        names = [(one, one + head, covered) for one in long_forms for head, covered in heads[one]]
         hits = self._finder.find([*texts, *parts, *(name for _, name, _ in names)])
         for (n, first, start, end), found in zip(around, hits[len(texts) :], strict=False):
             hits[n] += [hit.moved(first) for hit in found if hit.start < start - first and hit.end > end - first]
         whole: dict[str, Hit | None] = {}
         for (long_form, name, covered), found in zip(names, hits[len(texts) + len(parts) :], strict=True):
-            whole[long_form] = whole.get(long_form) or _find_at_end(name, found, covered)
+            whole[long_form] = whole.get(long_form) or self._find_at_end(name, found, covered)
         of_docs = zip(docs, texts, hits[: len(docs)], defined, strict=True)
         return [self._choose(self._place(doc, text, found, known, whole)) for doc, text, found, known in of_docs]
 
@@ -406,7 +409,7 @@ class FixedMatcher:
             is_whole = hit.start in first and hit.end in last
             if not is_whole and ALONE.search(text, hit.start, hit.end):
                 warnings.warn(INSIDE_TOKEN, stacklevel=2)
-            if is_whole and self._is_plausible(doc, text[hit.start : hit.end]) and not _is_other(text, hit):
+            if is_whole and self._is_plausible(doc, text[hit.start : hit.end]) and not self._is_other(text, hit):
                 found.setdefault((first[hit.start], last[hit.end] + 1), hit)
         for start, (end, long_form) in defined.items():
             named = whole[long_form]
@@ -435,6 +438,26 @@ class FixedMatcher:
             "trust": self._bags.judge(hit.rows[0], hit.how, is_inside=hit.is_inside),
         }
 
+    def _is_other(self, text: str, hit: Hit) -> bool:
+        """Check if the words around a mention change its meaning."""
+        before = text, max(hit.start - 6, 0), hit.start
+        if not self._is_english:
+            return _PREFIX.search(*before) is not None
+        return bool(
+            _PREFIX.search(*before)
+            or _OPPOSITE.search(*before)
+            or _FREE.match(text, hit.end)
+            or _ABOUT.match(text, hit.end)
+            or _RECORD.search(text, hit.start, hit.end)
+            or (hit.how in ("classes", "derived") and _REMEDY.match(text, hit.end))
+        )
+
+    def _find_at_end(self, text: str, hits: Iterable[Hit], covered: float) -> Hit | None:
+        """Find the longest name that a text ends with, if that covers so much of it."""
+        at_end = (hit for hit in hits if hit.end == len(text) and not self._is_other(text, hit))
+        longest = min(at_end, key=lambda hit: hit.start, default=None)
+        return longest if longest and longest.rows and longest.end - longest.start >= covered * len(text) else None
+
     def _is_plausible(self, doc: Doc, text: str) -> bool:
         """Return False for what is probably an ordinary word, a number, or a short form of something else."""
         if len(text) < self.settings.min_length or self._is_short_form(text) or not any(map(str.isalpha, text)):
@@ -453,29 +476,11 @@ class FixedMatcher:
         return next(fitting, self.settings.label)
 
 
-def _is_other(text: str, hit: Hit) -> bool:
-    """Check if the words around a mention change its meaning."""
-    is_opposite = _OPPOSITE.search(text, max(hit.start - 6, 0), hit.start) or _FREE.match(text, hit.end)
-    return bool(
-        is_opposite
-        or _ABOUT.match(text, hit.end)
-        or _RECORD.search(text, hit.start, hit.end)
-        or (hit.how in ("classes", "derived") and _REMEDY.match(text, hit.end))
-    )
-
-
 def _list_heads(long_form: str) -> tuple[tuple[str, float], ...]:
     """List what may be missing behind a long form: "von Hippel-Lindau (VHL) gene" is about von Hippel-Lindau disease.
     A single name is left alone, because it may be a place."""
     is_eponym = " ".join(long_form.split()[-1:]).istitle() and not long_form.isalpha()
     return HEADS if is_eponym else HEADS[:1]
-
-
-def _find_at_end(text: str, hits: Iterable[Hit], covered: float) -> Hit | None:
-    """Find the longest name that a text ends with, if that covers so much of it."""
-    at_end = (hit for hit in hits if hit.end == len(text) and not _is_other(text, hit))
-    longest = min(at_end, key=lambda hit: hit.start, default=None)
-    return longest if longest and longest.rows and longest.end - longest.start >= covered * len(text) else None
 
 
 def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:

@@ -459,6 +459,18 @@ def test_headings_are_no_mentions_of_english_names(make_matching):
 
 
 @pytest.mark.parametrize(
+    ("lang", "expected"),
+    [("en", [[]] * 6 + [["VHL"]]), ("fr", [["hernie"]] * 4 + [["medical history"], ["hernie"], []])],
+)
+def test_english_words_around_a_mention_change_its_meaning_in_english_only(lang, expected):
+    nlp = make_in(lang, [(name, "FRE") for name in ("hernie", "medical history", "von Hippel-Lindau disease")])
+    nlp.add_pipe("schwartz_hearst", first=True)
+    texts = ["hernie clinic", "hernie-free", "hernie score 3", "non hernie", "medical history", "hernie markers"]
+    found = [[ent.text for ent in nlp(text).ents] for text in [*texts, "von Hippel-Lindau (VHL)."]]
+    assert found == expected and not nlp("non-hernie, une anti-hernie").ents
+
+
+@pytest.mark.parametrize(
     "text, expected",
     [
         ("hemetemesis, hematemsis, hematemessis, HEMATEEMSIS", ["Hematemesis"] * 4),

@@ -24,7 +24,7 @@ from .bags import ANY_ABNORMALITY
 from .classes import GIVEN, join_classes
 from .contradictions import contradicts, list_words
 from .derived import read_list
-from .languages import ENGLISH
+from .languages import ENGLISH, Language
 from .reading import read_many
 
 if TYPE_CHECKING:
@@ -67,13 +67,15 @@ class Bridge:
         places = np.arange(offsets[-1]) + (first - offsets[:-1])[list_owners(offsets)]
         return self.clusters[places], offsets
 
-    def contradicts(self, mention: str, name: str) -> bool:
-        """Check if a mention contradicts a name, also by one other word that ontologies use to tell siblings apart."""
-        if contradicts(mention, name):
+    def contradicts(self, mention: str, name: str, language: Language = ENGLISH) -> bool:
+        """Check if a mention contradicts a name, in English also by one other word that ontologies use to tell siblings
+        apart."""
+        if contradicts(mention, name, language):
             return True
         words, others = list_words(mention), list_words(name)
         ours, theirs = words - others, others - words
-        return len(ours) == len(theirs) == 1 < len(words) and self.tells_apart(*ours, *theirs)
+        is_one = language.is_english and len(ours) == len(theirs) == 1 < len(words)
+        return is_one and self.tells_apart(*ours, *theirs)
 
     def tells_apart(self, first: str, second: str) -> bool:
         """Check if a name means another concept once the first word is replaced by the second."""
@@ -152,7 +154,7 @@ class BridgedTerminology:
     """The concepts of a terminology in the bridge. The keys of their names are made once, as candidates come, or all
     before they are saved."""
 
-    def __init__(self, terminology: Terminology, *made: np.ndarray, is_english: bool = True) -> None:
+    def __init__(self, terminology: Terminology, *made: np.ndarray, language: Language = ENGLISH) -> None:
         self._terminology, n = terminology, len(terminology)
         columns = terminology.names["name"], *(terminology.concepts[key] for key in ("canonical_name", "types"))
         self._names, self._canonical_names, self._types = map(ColumnReader, columns)
@@ -160,7 +162,7 @@ class BridgedTerminology:
         shapes = (terminology.n_names,), (n, 2)
         self._keys, self._concepts = made or tuple(np.zeros(shape, dtype=np.uint64) for shape in shapes)
         self._is_read = np.full(n, bool(made))
-        self.is_english = is_english
+        self.language = language
 
     @kept_property
     def bridge(self) -> Bridge:

@@ -1,4 +1,5 @@
-"""Contradictions: "slow heart rate" is not "fast heart rate", nor "factor VI" "factor V", nor "no pain" "pain"."""
+"""Contradictions: "slow heart rate" is not "fast heart rate", nor "factor VI" "factor V", nor "no pain" "pain". In
+other languages than English, they are numbers, letters, Greek and Latin prefixes, and one word that denies."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 from ..abbreviations.component import SMALL_WORDS
 from ..text import CACHED, normal_words, normalize_writing, to_arabic
+from .languages import ENGLISH, Language
 
 FILE = Path(__file__).with_name("opposites.txt")
 # How much a name that contradicts the mention takes off a candidate's score.
@@ -29,8 +31,7 @@ def _read_phrases(phrases: str) -> tuple[tuple[str, ...], ...]:
     return tuple(map(normal_words, phrases.split("/")))
 
 
-# Words that deny what a name says, and those that do so together with other words: "impaired tolerance" is intolerance.
-DENIALS = _read("no not without non anti")
+# Words that deny what a name says together with other words: "impaired tolerance" is intolerance.
 _WEAKENING = _read("impaired absent absence reduced decreased lack loss poor")
 LACKING = _WEAKENING | _read(
     "no not without decrease diminished low lost deficiency inability unable impairment missing agenesis aplasia"
@@ -49,20 +50,32 @@ _LONGEST_PHRASE = max(map(len, _DENYING_STARTS.union(DENIED_ENDS)))
 # What opposites start and end with. In `opposites.txt`, words between two slashes are the opposites of all others.
 _PREFIXES = (
     "hypo/hyper hypo/poly oligo/poly oligo/hyper mono/poly normo/hyper normo/hypo eu/hyper eu/hypo brady/tachy "
-    "micro/macro intra/extra pre/post sub/supra infra/supra endo/exo ante/retro homo/hetero over/under uni/bi ab/ad"
+    "micro/macro intra/extra pre/post sub/supra infra/supra endo/exo ante/retro homo/hetero uni/bi ab/ad"
 )
-PREFIXES = [tuple(pair.split("/")) for pair in _PREFIXES.split()]
 _DENYING = ("un", "in", "im", "ir", "il", "non", "dis", "anti", "a", "an")
 _LACKING_PREFIXES = ("a", "in", "im", "un", "dis", "hypo", "oligo")
 _LACK, _EXCESS = ("penia",), ("cytosis", "philia", "osis")
 DENIED = "denied"
 # What words may be opposites in: what kind of opposites, and what they have in common.
 Axis = tuple[str, str]
-# What starts of words make: the kind of opposites, and the side.
-_STARTS: dict[str, list[tuple[str, int]]] = {prefix: [(DENIED, 1)] for prefix in _DENYING}
-for _pair in PREFIXES:
-    for _side, _start in enumerate(_pair):
-        _STARTS.setdefault(_start, []).append(("/".join(_pair), _side))
+
+
+def _list_starts(prefixes: str) -> dict[str, list[tuple[str, int]]]:
+    """List what each start of a word makes: the kind of opposites, and the side."""
+    starts: dict[str, list[tuple[str, int]]] = {}
+    for pair in prefixes.split():
+        for side, start in enumerate(pair.split("/")):
+            starts.setdefault(start, []).append((pair, side))
+    return starts
+
+
+def _unify_spelling(text: str) -> str:
+    """Spell the prefixes of "Hyperkalzämie" and "ipercalcemia", of "tachycardie" and "taquicardia", in one way."""
+    return text.replace("qu", "c").translate(str.maketrans("yk", "ic", "h"))
+
+
+_STARTS = _list_starts(f"{_PREFIXES} over/under") | {prefix: [(DENIED, 1)] for prefix in _DENYING}
+_OTHER_STARTS = _list_starts(_unify_spelling(_PREFIXES))
 _LONGEST_START = max(map(len, _STARTS))
 # A prefix makes an opposite only before at least this many letters: "anemia" is not the opposite of "emia".
 STEM = 4
@@ -73,6 +86,7 @@ _MARK = re.compile(r"[0-9]+|(?<![^\W\d_])[^\W\d_](?![^\W\d_])")
 
 # "ER+" is not "ER-": a sign behind a word. A dash is one behind a capital or a digit only.
 _SIGN = re.compile(r"\+(?<=\w.)(?!\w)|-(?<=[A-Z0-9].)(?!\w)")
+_CAPITAL = re.compile(r"\b[A-Z]\b")
 _TYPES = _read("type subtype group complementation form") | {""}
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
@@ -89,12 +103,16 @@ def _read_opposites() -> dict[str, list[tuple[str, int]]]:
 
 
 @lru_cache(CACHED)
-def _list_poles(word: str) -> dict[Axis, int]:
+def _list_poles(word: str, is_english: bool = True) -> dict[Axis, int]:
     """List what a word may be the opposite of another word in, and on which sides it is: the bits of a number."""
-    poles = [(DENIED, 0, word), *((line, side, "") for line, side in _read_opposites().get(word, ()))]
+    poles, starts = [], _STARTS if is_english else _OTHER_STARTS
+    if is_english:
+        poles = [(DENIED, 0, word), *((line, side, "") for line, side in _read_opposites().get(word, ()))]
+        poles += [("lack", side, word[:STEM]) for side, ends in enumerate((_LACK, _EXCESS)) if word.endswith(ends)]
+    else:
+        word = _unify_spelling(word)
     for end in range(1, _LONGEST_START + 1):
-        poles += [(kind, side, word[end:]) for kind, side in _STARTS.get(word[:end], ())]
-    poles += [("lack", side, word[:STEM]) for side, ends in enumerate((_LACK, _EXCESS)) if word.endswith(ends)]
+        poles += [(kind, side, word[end:]) for kind, side in starts.get(word[:end], ())]
     sides: dict[Axis, int] = {}
     for kind, side, stem in poles:
         if not stem or len(stem) >= STEM:
@@ -102,11 +120,12 @@ def _list_poles(word: str) -> dict[Axis, int]:
     return sides
 
 
-def _find_opposites(words: Iterable[str], others: Iterable[str]) -> list[str]:
+def _find_opposites(words: Iterable[str], others: Iterable[str], is_english: bool) -> list[str]:
     """Find the kinds of opposites that words and others are: each has a side that the other lacks."""
-    axes, kinds = set(chain.from_iterable(map(_list_poles, words))), []
-    for axis in axes.intersection(chain.from_iterable(map(_list_poles, others))):
-        sides, other_sides = (reduce(or_, (_list_poles(word).get(axis, 0) for word in of)) for of in (words, others))
+    poles, other_poles = ([_list_poles(word, is_english) for word in of] for of in (words, others))
+    axes, kinds = set(chain.from_iterable(poles)), []
+    for axis in axes.intersection(chain.from_iterable(other_poles)):
+        sides, other_sides = (reduce(or_, (of_word.get(axis, 0) for of_word in of)) for of in (poles, other_poles))
         # "Renal and hepatic failure" does not contradict "liver failure".
         if sides & ~other_sides and other_sides & ~sides:
             kinds.append(axis[0])
@@ -114,9 +133,9 @@ def _find_opposites(words: Iterable[str], others: Iterable[str]) -> list[str]:
 
 
 @lru_cache(CACHED)
-def list_words(text: str) -> frozenset[str]:
+def list_words(text: str, language: Language = ENGLISH) -> frozenset[str]:
     """List the normal forms of a text's words."""
-    return frozenset(normal_words(text))
+    return frozenset(language.list_words(text))
 
 
 class Marked(NamedTuple):
@@ -127,13 +146,23 @@ class Marked(NamedTuple):
 
 
 @lru_cache(CACHED)
-def read_marks(text: str) -> Marked:
+def read_marks(text: str, language: Language = ENGLISH) -> Marked:
     """Read the numbers, single letters and signs of a text: 2 and b of "type IIb" and of "CMT2B", + of "ER+". If there
     are any, "type" and "group" say nothing."""
-    words = list_words(_THOUSANDS.sub("", text))
+    words = list_words(_THOUSANDS.sub("", text), language) - _list_small_words(text, language)
     split = [*map(_split_marks, words)]
     marks = [*_SIGN.findall(normalize_writing(text)), *chain.from_iterable(of_word for of_word, _ in split)]
-    return Marked(frozenset(marks), frozenset(rest for _, rest in split) - _TYPES if marks else words)
+    types = _TYPES if language.is_english else {""}
+    return Marked(frozenset(marks), frozenset(rest for _, rest in split) - types if marks else words)
+
+
+def _list_small_words(text: str, language: Language) -> set[str]:
+    """List the words of one letter that say nothing in a language other than English, such as "y" and "l'", but for
+    those that a text has as a capital: "hepatitis E"."""
+    if language.is_english:
+        return set()
+    capitals = set() if text.isupper() else {*_CAPITAL.findall(text)}
+    return {word for word in language.word_kinds if len(word) == 1 and word.upper() not in capitals}
 
 
 @lru_cache(CACHED)
@@ -153,9 +182,9 @@ class Denial(NamedTuple):
 
 
 @lru_cache(CACHED)
-def list_denials(mention: str) -> tuple[Denial, ...]:
-    """List what a mention denies, by its first and its last words."""
-    words = normal_words(mention)
+def list_denials(mention: str, language: Language = ENGLISH) -> tuple[Denial, ...]:
+    """List what an English mention denies, by its first and its last words."""
+    words = normal_words(mention) if language.is_english else ()
     lengths = range(1, _LONGEST_PHRASE + 1)
     starts = (
         Denial(words[:n], words[n:], words[:n] in LACKING_STARTS) for n in lengths if words[:n] in _DENYING_STARTS
@@ -195,22 +224,22 @@ def _list_content(words: Iterable[str]) -> frozenset[str]:
     return frozenset(ORDINALS.get(word, word) for word in words if word not in SMALL_WORDS)
 
 
-def contradicts(mention: str, name: str) -> bool:
+def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
     """Check if a mention contradicts a name: by a denial, by opposites, or by numbers, single letters and signs,
     where each has one that the other lacks."""
     # Few mentions deny anything.
-    if (denials := list_denials(mention)) and any(_is_denied(name, denial) for denial in denials):
+    if (denials := list_denials(mention, language)) and any(_is_denied(name, denial) for denial in denials):
         return True
-    marks, other_marks = read_marks(mention).marks, read_marks(name).marks
+    marks, other_marks = read_marks(mention, language).marks, read_marks(name, language).marks
     if marks - other_marks and other_marks - marks:
         return True
-    words, others = list_words(mention), list_words(name)
+    words, others = list_words(mention, language), list_words(name, language)
     ours, theirs = words - others, others - words
     if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:
         return False
-    if ours | theirs <= DENIALS:
+    if ours | theirs <= language.denying:
         return True
-    opposites = _find_opposites(ours, theirs)
+    opposites = _find_opposites(ours, theirs, language.is_english)
     return any(kind != DENIED for kind in opposites) or (
-        bool(opposites) and (ours | theirs).isdisjoint(DENIALS | _WEAKENING)
+        bool(opposites) and (ours | theirs).isdisjoint(language.denying | _WEAKENING)
     )

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from ..text import normal_words
 from .languages import ENGLISH, Language
 
 FOLDER = Path(__file__).parent
@@ -28,7 +27,7 @@ def list_adjectives(noun: str, language: Language = ENGLISH) -> list[str]:
 
 def list_bases(text: str, language: Language = ENGLISH) -> list[str]:
     """List the names that a text may stand for, because it is derived from them."""
-    words = _read_words(text, language)
+    words = language.list_words(text)
     listed = [*_read_bases(language).get(words, ())]
     if len(words) != 1 or words[0] in language.other_meanings.split():
         return listed
@@ -44,9 +43,5 @@ def _read_bases(language: Language) -> dict[tuple[str, ...], list[str]]:
     bases: dict[tuple[str, ...], list[str]] = {}
     for name, *others in read_list("derived_words", language):
         for other in others:
-            bases.setdefault(_read_words(other, language), []).append(name)
+            bases.setdefault(language.list_words(other), []).append(name)
     return bases
-
-
-def _read_words(text: str, language: Language) -> tuple[str, ...]:
-    return normal_words(language.to_singular(text), is_english=language.is_english)

@@ -47,6 +47,7 @@ class Language:
     joins: str = ""
     abnormalities: str = ""  # what any abnormality is called
     kinds: str = ""  # what kind of thing a concept is
+    denials: str = ""  # words that deny the rest of a name
     # Words that may stand inside a mention whose name lacks them: "the spleen is enlarged", "pain in his left knee".
     idle: str = ""
     opening: str = ""  # words that other phrases begin with
@@ -78,6 +79,7 @@ class Language:
     # The hashes of some of these words, sorted.
     abnormal = kept_property[np.ndarray](lambda self: self._hash(self.abnormalities))
     idle_hashes = kept_property[np.ndarray](lambda self: self._hash(self.idle))
+    denying = kept_property[frozenset[str]](lambda self: frozenset(self.list_words(self.denials)))
     opening_hashes = kept_property[np.ndarray](lambda self: self._hash(self.opening or self._stop_words))
 
     @property
@@ -94,6 +96,10 @@ class Language:
         if not self.endings:
             return text
         return _LETTERS.sub(lambda found: _to_singular(self, found[0]), unicodedata.normalize("NFC", text))
+
+    def list_words(self, text: str) -> tuple[str, ...]:
+        """List the normal forms of a text's words."""
+        return normal_words(self.to_singular(text), is_english=self.is_english)
 
     def __reduce__(self) -> tuple[Callable[[str], Language], tuple[str]]:
         # There is one of each language: what reads its words is remembered for it.

@@ -79,7 +79,7 @@ def compute_prior(
     from ..lexicon.names import find_other_case
     from ..lexicon.reading import read_many
 
-    lists, cosine = Lists(found.lengths), scores.astype(np.float64)
+    lists, cosine, language = Lists(found.lengths), scores.astype(np.float64), known.language
     names = np.where(found.name >= 0, found.name, ~found.concept)
 
     def read_names(rows: np.ndarray) -> list[str]:
@@ -87,7 +87,7 @@ def compute_prior(
 
     denies, has_marks = (
         np.array([bool(forms and read(forms[0])) for forms in found.forms], dtype=bool)[lists.mention]
-        for read in (list_denials, lambda form: read_marks(form).marks)
+        for read in (lambda form: list_denials(form, language), lambda form: read_marks(form, language).marks)
     )
     is_near = (cosine >= lists.best(cosine)[lists.mention] - WINDOW) | denies
     words = *read_many([forms[0] if forms else "" for forms in found.forms]), len(found)
@@ -102,12 +102,12 @@ def compute_prior(
     named, is_unnamed = read_names(rows), bridge[rows] == 0
     acronym[rows] = is_unnamed * np.array([is_short_form(name) for name in named], dtype=bool)
     # What is fitted in English says nothing of other languages.
-    if known.is_english:
+    if language.is_english:
         single[rows], common[rows] = (is_unnamed * of[lists.mention[rows]] for of in _describe_words(*words))
     # What open ontologies say comes before single words.
     is_asked = is_open[rows] & (is_unnamed | denies[rows])
     pairs = zip(forms, found.form[rows].tolist(), named, is_asked.tolist(), strict=True)
-    opposite[rows] = [asked and known.bridge.contradicts(of[form], name) for of, form, name, asked in pairs]
+    opposite[rows] = [asked and known.bridge.contradicts(of[form], name, language) for of, form, name, asked in pairs]
     # A score of 1 comes from a matcher that has been told to find acronyms in another case.
     is_other = find_other_case(found, read_names) & (lists.first(cosine) < 1)
     opposite[is_other[lists.mention]] = 1
@@ -159,7 +159,10 @@ def _consult(
     # Names with the words of the mention have its key, unless another form of it has found them, or they have "type".
     rows = np.flatnonzero(is_near & ((is_named > 0) | (found.form > 0) | has_marks))
     pairs = zip(lists.mention[rows].tolist(), found.form[rows].tolist(), list_names(rows), strict=True)
-    read = [(read_marks(found.forms[mention][form]), read_marks(name)) for mention, form, name in pairs]
+    read = [
+        (read_marks(found.forms[mention][form], known.language), read_marks(name, known.language))
+        for mention, form, name in pairs
+    ]
     is_same = np.zeros(lists.n_candidates, dtype=bool)
     is_same[rows] = [of_mention == of_name for of_mention, of_name in read]
     has_same = lists.best(is_same, empty=False)[lists.mention]

@@ -88,7 +88,7 @@ class Retriever:
         self.offsets, self.name_rows, self.keys = (np.asarray(array) for array in (offsets, name_rows, keys))
         if bags is not None:
             self.bags = bags
-        self.bridged = BridgedTerminology(terminology, *bridged, is_english=table.language.is_english)
+        self.bridged = BridgedTerminology(terminology, *bridged, language=table.language)
         self.names = terminology.names["name"]
         self.filters = FilterTable(terminology)
         # Apply a filter, which may hold nothing that the terminology lacks.
@@ -222,11 +222,12 @@ class Retriever:
         """Lower the scores of a mention's first candidates as long as their names contradict it. Where the first has
         the words of the mention, it stays."""
         lowered: list[int] = []
+        language = self.table.language
         for forms, start, end in zip(found.forms, found.offsets.tolist(), found.offsets[1:].tolist(), strict=False):
             for row in range(start, end):
                 form, name = forms[found.form[row]], self._texts.get(int(found.name[row]))
-                is_same = row == start and (form == name or read_marks(form) == read_marks(name))
-                if is_same or not contradicts(form, name):
+                is_same = row == start and (form == name or read_marks(form, language) == read_marks(name, language))
+                if is_same or not contradicts(form, name, language):
                     break
                 lowered.append(row)
         if not lowered:

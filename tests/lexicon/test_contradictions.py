@@ -14,8 +14,9 @@ from spacy.tokens import Span
 from spacy_sapbert.abbreviations import short_forms
 from spacy_sapbert.abbreviations.component import SMALL_WORDS
 from spacy_sapbert.lexicon import contradictions, derived
-from spacy_sapbert.lexicon.contradictions import contradicts, read_marks
-from spacy_sapbert.lexicon.languages import ENGLISH
+from spacy_sapbert.lexicon.bridge import get_bridge
+from spacy_sapbert.lexicon.contradictions import PENALTY, contradicts, read_marks
+from spacy_sapbert.lexicon.languages import ENGLISH, LANGUAGES, get_language
 from spacy_sapbert.terminology import read_obo
 from spacy_sapbert.text import normal_words
 
@@ -28,7 +29,7 @@ def list_phrase_words(phrases):
 
 # All words that are compared with normal forms.
 LISTS = {
-    "denials": contradictions.DENIALS,
+    "denials": ENGLISH.denying,
     "lacking": contradictions.LACKING,
     "starts": list_phrase_words(contradictions.LACKING_STARTS + contradictions.DENIED_STARTS),
     "ends": list_phrase_words(contradictions.DENIED_ENDS),
@@ -124,9 +125,63 @@ def test_contradictions(mention, name, expected):
     assert contradicts(mention, name) is expected
 
 
-@given(st.text(max_size=30), st.text(max_size=30))
-def test_nothing_contradicts_itself(text, other):
-    assert not contradicts(text, text) and contradicts(text, other) in (True, False)
+@pytest.mark.parametrize(
+    ("lang", "mention", "name", "expected"),
+    [
+        # Letters that are words, elided or not, and those that are also numerals.
+        ("fr", "anomalie de l'oreille", "anomalie d'oreille", False),
+        ("fr", "ANOMALIE DE L'OREILLE", "anomalie d'oreille", False),
+        ("it", "dolore e febbre", "dolore o febbre", False),
+        ("cs", "cysta v podpaží", "cysta 4. prstu", False),
+        ("it", "epatite E", "epatite A", True),
+        ("cs", "hepatitida typ V", "hepatitida typ 4", True),
+        ("de", "Diabetes Typ I", "Diabetes Typ 2", True),
+        ("zh", "2型糖尿病", "1型糖尿病", True),
+        # Greek and Latin prefixes, before the same rest.
+        ("de", "Hyperkalzämie", "Hypokalzämie", True),
+        ("es", "hipotensiones", "hipertensión", True),
+        ("es", "taquicardia", "bradicardia", True),
+        ("fr", "tachycardies", "Bradycardie", True),
+        ("it", "ipocalcemia", "Ipercalcemia", True),
+        ("tr", "Mikrosefali", "Makrosefali", True),
+        ("pl", "hipoglikemia", "hiperglikemia", True),
+        ("de", "Hyperkalzämie", "Hypokaliämie", False),
+        # A word that denies, and no others.
+        ("es", "sin fiebre", "Fiebre", True),
+        ("fr", "hydrocéphalie non communicante", "hydrocéphalie communicante", True),
+        ("de", "keine Schmerzen", "Schmerz", True),
+        ("es", "sin fiebre", "dolor sin fiebre", False),
+        # What says the opposite in English.
+        ("fr", "rein absent", "rein", False),
+        ("de", "no fever", "fever", False),
+        ("de", "left kidney", "right kidney", False),
+        ("es", "underweight", "overweight", False),
+        ("it", "febbre negative", "febbre", False),
+    ],
+)
+def test_contradictions_in_other_languages(lang, mention, name, expected):
+    language = get_language(lang)
+    for first, second in ((mention, name), (name, mention)):
+        assert contradicts(first, second, language) is get_bridge().contradicts(first, second, language) is expected
+
+
+# The same mention, in two languages.
+@pytest.mark.parametrize(("lang", "mention"), [("en", "no fever"), ("de", "kein fever"), ("es", "sin fever")])
+def test_contradictions_of_the_language_of_a_pipeline_lower_scores(lang, mention):
+    scores, chances = {}, {}
+    for code in (lang, "pl"):
+        nlp = spacy.blank(code)
+        linker = nlp.add_pipe("sapbert_linker")
+        linker.initialize(terminology=build_terminology([("C1", "fever"), ("C2", "cold")]))
+        scores[code] = {candidate["id"]: candidate["score"] for candidate in linker.find([mention])[0]}
+        chances[code] = {of["id"]: of["probability"] for of in add_reranker(nlp).find([mention])[0]}
+    assert scores[lang]["C1"] == pytest.approx(scores["pl"]["C1"] - PENALTY)
+    assert chances[lang]["C1"] < 0.1 < 0.2 < chances["pl"]["C1"]
+
+
+@given(st.text(max_size=30), st.text(max_size=30), st.sampled_from([*LANGUAGES.values()]))
+def test_nothing_contradicts_itself(text, other, language):
+    assert not contradicts(text, text, language) and contradicts(text, other, language) in (True, False)
 
 
 def test_types_of_one_kind_are_read_alike():
