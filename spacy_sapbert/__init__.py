@@ -12,10 +12,19 @@ if TYPE_CHECKING:
     from .annotations import get_candidates
     from .encoder.shim import make_huggingface_loader as load_encoder
     from .linker import SapbertLinker
-    from .terminology import Terminology, TerminologyBuilder, merge, read_jsonl, read_obo, read_rrf, read_table
+    from .terminology import (
+        Terminology,
+        TerminologyBuilder,
+        merge,
+        read_jsonl,
+        read_obo,
+        read_rf2,
+        read_rrf,
+        read_table,
+    )
 
     __all__ = ["SapbertLinker", "Terminology", "TerminologyBuilder", "get_candidates", "load_encoder", "merge"]
-    __all__ += ["read_jsonl", "read_obo", "read_rrf", "read_table"]
+    __all__ += ["read_jsonl", "read_obo", "read_rf2", "read_rrf", "read_table"]
 
 __version__ = metadata.version("spacy-sapbert")
 # Each name with the place of its definition.

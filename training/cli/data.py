@@ -37,7 +37,9 @@ PUBLISHED = "For comparison, UMLS 2020AA, English, as published: 9,712,959 names
 @command(DATA, "preprocess umls/META output/terminology")
 def preprocess(
     context: typer.Context,
-    source: Annotated[Path, typer.Argument(help="The folder of a release, or a dictionary: id, tab, name on a line")],
+    source: Annotated[
+        Path, typer.Argument(help="The folder of a release, RRF or SNOMED CT; or a dictionary: id, tab, name on a line")
+    ],
     output: Annotated[Path, typer.Argument(help="The folder for the terminology")],
     languages: Annotated[str, typer.Option(help="Languages of names (LAT), such as ENG,GER; or all")] = "ENG",
     sources: Annotated[
@@ -61,7 +63,7 @@ def preprocess(
     remove: Annotated[float, of_dictionary(help="The share of concepts to take out")] = 0.0,
     seed: Annotated[int, of_dictionary(help="The seed of that choice")] = 0,
 ) -> None:
-    """Read a release (RRF) or a dictionary into a terminology.
+    """Read a release or a dictionary into a terminology.
 
     Lists have commas between their parts.
     """
@@ -71,9 +73,15 @@ def preprocess(
         known = open_terminology(described_by) if described_by else None
         _read_dictionary(source, output, known, parse_list(sources) or [], remove, seed)
         return
-    refuse_options(context, "a release", set(context.params) - own)
     if not re.search(r"[^\s,]", languages):
         raise ValueError("--languages is empty, which could mean none or all. Give languages, such as ENG,GER, or all.")
+    if output.resolve().is_relative_to(source.resolve()):
+        raise ValueError(f"The output {output} lies in the folder of the release. Give a folder outside of {source}.")
+    if any(source.rglob("sct2_*.txt*")):
+        refuse_options(context, "SNOMED CT", {"languages", "errors"})
+        _read_snomed(source, output, languages=parse_list(languages), errors=errors)
+        return
+    refuse_options(context, "a release", set(context.params) - own)
     _read_release(
         source,
         output,
@@ -98,8 +106,6 @@ def _read_release(source: Path, output: Path, **settings: Any) -> None:
 
     from ..release.rrf import DESCRIPTIONS
 
-    if output.resolve().is_relative_to(source.resolve()):
-        raise ValueError(f"The output {output} lies in the folder of the release. Give a folder outside of {source}.")
     # The MRSAT of `write-rrf` is small, and all of it is wanted.
     described = RrfFolder(source, errors="skip").table("MRFILES", ("FIL", "DES")).rows()
     terminology = read_rrf(source, xrefs=("MRSAT.RRF", DESCRIPTIONS["MRSAT"]) in described, **settings)
@@ -113,6 +119,15 @@ def _read_release(source: Path, output: Path, **settings: Any) -> None:
     if report["verified"]:
         typer.echo(f"{report['verified']} of {len(report['files'])} files agree with the list of checksums.")
     typer.echo(f"{len(terminology):,} concepts with {terminology.n_names:,} names are written to {output}.")
+
+
+def _read_snomed(source: Path, output: Path, **settings: Any) -> None:
+    from spacy_sapbert.terminology.readers.rf2 import read_rf2
+    from spacy_sapbert.terminology.table import summarize
+
+    terminology = read_rf2(source, **settings)
+    terminology.to_disk(output)
+    typer.echo(f"{summarize(terminology)}. Written to {output}.")
 
 
 def _read_dictionary(

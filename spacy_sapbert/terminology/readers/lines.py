@@ -8,7 +8,7 @@ import hashlib
 import io
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar, cast
@@ -186,6 +186,19 @@ def finish(
         )
         warnings.warn(message, UserWarning, stacklevel=4)
     return terminology
+
+
+def check_values(
+    place: Path, what: str, wanted: Iterable[str], known: Iterable[str], titles: Mapping[str, str] | None = None
+) -> None:
+    """Refuse the first value of a setting that a release lacks, probably because it is misspelt."""
+    listed = list(dict.fromkeys(known))
+    for value in sorted(set(wanted).difference(listed)):
+        shown = [f"{one} ({titles[one]})" if titles and one in titles else one for one in listed[:30]]
+        found = ", ".join(shown) + (", ..." if len(listed) > 30 else "") or "none at all"
+        raise ValueError(
+            f"{place} names no {what} {value!r}. Those it has are: {found}. Values are matched exactly, case included."
+        )
 
 
 def verify(files: Sequence[dict[str, Any]], folder: str | Path) -> int:

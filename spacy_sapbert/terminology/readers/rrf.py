@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from ..builder import NOT_IN_ID
 from ..licences import STRICTEST, Source
 from ..names import find_repeated, find_rows, keep_first, list_values, normalize_names, sort_by_concept, unite_names
 from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, Terminology
-from .lines import make_factory, takes_settings, verify
+from .lines import check_values, make_factory, takes_settings, verify
 from .rrf_lines import GIVES, RXNORM, RrfFolder, follow_merges, list_retired, remap
 
 # A larger share of rows about unknown concepts suggests that the files are of different releases.
@@ -252,7 +252,7 @@ def read_atoms(
         raise ValueError(CUT_SHORT.format(file=folder.place("MRCONSO"), found="is empty"))
     wanted = {"LAT": settings.languages, "SAB": settings.sources, "TTY": settings.term_types}
     for column, values in wanted.items():
-        _check_values(folder, "MRCONSO", column, values, list(counts.by(column)))
+        check_values(folder.place("MRCONSO"), column, values or (), list(counts.by(column)))
     atoms = _check_any(folder, counts, pl.concat(kept))
     # The first run of each block.
     firsts = make_offsets([len(part.ids) for part in parts])[:-1]
@@ -294,7 +294,7 @@ def _keep_semantic_types(
     if wanted is None:
         return atoms
     known = types["TUI"].value_counts(sort=True)["TUI"].to_list()
-    _check_values(folder, "MRSTY", "semantic type", wanted, known)
+    check_values(folder.place("MRSTY"), "semantic type", wanted, known)
     allowed = types.filter(pl.col("TUI").is_in(sorted(wanted)))["CUI"].unique()
     left = atoms.filter(pl.col("concept").is_in(allowed.cast(pl.UInt32()).implode()))
     counts.dropped["semantic_type"] = atoms.height - left.height
@@ -381,17 +381,6 @@ def _as_atoms(block: pl.DataFrame, lower_case: bool) -> tuple[pl.DataFrame, int]
         rank=rank.cast(pl.UInt8()),
     )
     return atoms.filter(pl.col("name") != ""), int(is_changed.sum())
-
-
-def _check_values(
-    folder: RrfFolder, file: str, what: str, wanted: Collection[str] | None, known: Sequence[str]
-) -> None:
-    for value in sorted(set(wanted or ()) - set(known)):
-        found = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "") or "none at all"
-        raise ValueError(
-            f"{folder.place(file)} names no {what} {value!r}. Those it has are: {found}. Values are matched "
-            "exactly, case included."
-        )
 
 
 def _check_any(folder: RrfFolder, counts: AtomCounts, atoms: pl.DataFrame) -> pl.DataFrame:

@@ -50,7 +50,7 @@ _PART = re.compile(r"\.RRF(?P<part>\.(?!gz$)[a-z]{2})?(?P<packed>\.gz)?$")
 BLOCK_SIZE = 8 << 20
 # Blocks that are read ahead.
 AHEAD = 3
-PIPE, NEWLINE = 0x7C, 0x0A
+NEWLINE = 0x0A
 T = TypeVar("T")
 
 
@@ -114,7 +114,7 @@ class RrfFolder:
         malformed = MalformedLog(parts[0], self.errors)
         lines = RrfLines(parts, len(header), malformed)
         is_empty = True
-        for done in lines.map(lambda data: work(_parse_block(data, header, columns))):
+        for done in lines.map(lambda data: work(lines.parse(data, header, columns))):
             is_empty = False
             yield done
         if is_empty and malformed.count:
@@ -181,17 +181,13 @@ def find_parts(folder: Path, name: str) -> list[Path]:
     return list(found)
 
 
-def _parse_block(data: bytes, header: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
-    wanted = sorted(header.index(column) for column in columns)
-    frame = pl.read_csv(data, separator="|", has_header=False, quote_char=None, columns=wanted, infer_schema=False)
-    frame.columns = [header[position] for position in wanted]
-    return frame.select(pl.col(column).fill_null("") for column in columns)
-
-
 class RrfLines:
     """The lines of one RRF file, which may be in parts and gzipped. Only a newline ends a line: names may contain
     U+0085 or U+2028. After reading, `rows` is the number of lines, and `repaired` counts the repaired lines by kind of
     fault."""
+
+    # Stands behind each field, the last one too.
+    separator = b"|"
 
     def __init__(self, paths: Sequence[Path], n_columns: int, malformed: MalformedLog) -> None:
         self.paths = paths
@@ -205,7 +201,7 @@ class RrfLines:
         """Check blocks of lines, about 8 MiB each, and do some work on the good lines of each, in two threads ahead."""
 
         def check(data: bytes) -> tuple[int, T | None]:
-            n = count_clean(data, self.n_columns)
+            n = count_clean(data, self.n_columns, self.separator)
             return n, work(data) if n else None
 
         blocks = self._whole_lines()
@@ -222,6 +218,16 @@ class RrfLines:
                 self.rows += n
                 if done is not None:
                     yield done
+
+    def parse(self, data: bytes, header: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
+        """Make a table of good lines. All columns are strings without nulls."""
+        wanted = sorted(header.index(column) for column in columns)
+        separator = self.separator.decode()
+        frame = pl.read_csv(
+            data, separator=separator, has_header=False, quote_char=None, columns=wanted, infer_schema=False
+        )
+        frame.columns = [header[position] for position in wanted]
+        return frame.select(pl.col(column).fill_null("") for column in columns)
 
     def _whole_lines(self) -> Iterator[bytes]:
         """Read blocks of whole lines. A line may continue in the next part of the file."""
@@ -253,11 +259,11 @@ class RrfLines:
             if line.endswith(b"\r"):
                 line = line[:-1]
                 self.repaired["carriage return"] += 1
-            if not line:
+            if line in (b"", self.separator):
                 self.repaired["empty line"] += 1
                 continue
-            has_end = line.endswith(b"|")
-            found = line.count(b"|") + (not has_end)
+            has_end = line.endswith(self.separator)
+            found = line.count(self.separator) + (not has_end)
             reason = invalid_utf8(line.decode("utf8", errors="surrogateescape"))
             if reason or found != self.n_columns:
                 wrong = f"{found} fields were found, but there are {self.n_columns} columns"
@@ -265,14 +271,15 @@ class RrfLines:
                 continue
             # Editors often drop the pipe after the last field; the line stays unambiguous.
             if not has_end:
-                line += b"|"
+                line += self.separator
                 self.repaired["missing trailing pipe"] += 1
             kept.append(line)
         return b"\n".join([*kept, b""])
 
 
-def count_clean(data: bytes, n_columns: int) -> int:
-    """Count lines if all are UTF-8 with the right number of fields, a trailing pipe and no carriage return, else 0."""
+def count_clean(data: bytes, n_columns: int, separator: bytes = RrfLines.separator) -> int:
+    """Count lines if all are UTF-8 with the right number of fields, a separator behind the last and no carriage
+    return, else 0."""
     if b"\r" in data or data.startswith(BOM):
         return 0
     try:
@@ -281,13 +288,13 @@ def count_clean(data: bytes, n_columns: int) -> int:
     except pl.exceptions.PolarsError:
         return 0
     characters = np.frombuffer(data, dtype=np.uint8)
-    is_pipe = characters == PIPE
+    is_end = characters == ord(separator)
     ends = np.flatnonzero(characters == NEWLINE)
-    if not is_pipe[ends - 1].all() or np.count_nonzero(is_pipe) != n_columns * len(ends):
+    if not is_end[ends - 1].all() or np.count_nonzero(is_end) != n_columns * len(ends):
         return 0
-    # In bytes, 256 pipes too many would not be seen, but then the sum is too large.
-    n_pipes = np.add.reduceat(is_pipe.view(np.uint8), np.append(0, ends[:-1] + 1), dtype=np.uint8)
-    return len(ends) if (n_pipes == n_columns).all() else 0
+    # In bytes, 256 fields too many would not be seen, but then the sum is too large.
+    n_fields = np.add.reduceat(is_end.view(np.uint8), np.append(0, ends[:-1] + 1), dtype=np.uint8)
+    return len(ends) if (n_fields == n_columns).all() else 0
 
 
 def read_changes(folder: RrfFolder) -> pl.DataFrame:

@@ -286,6 +286,39 @@ def test_ids_that_became_dates_or_decimal_numbers_are_told(tmp_path, recwarn, id
         assert f"{path}: 1 ids look like dates or decimal numbers, such as {id_!r}" in text
 
 
+# Lines in the form of the files that CMS and Regenstrief hand out.
+ICD_10_CM = [
+    "00001 A00     0 Cholera                                                      Cholera",
+    "00002 A000    1 Cholera due to Vibrio cholerae 01, biovar cholerae           Cholera due to Vibrio cholerae 01, "
+    "biovar cholerae",
+    "10862 I219    1 Acute myocardial infarction, unspecified                     Acute myocardial infarction, "
+    "unspecified",
+]
+LOINC = """"LOINC_NUM","COMPONENT","PROPERTY","SYSTEM","CLASS","STATUS","SHORTNAME","LONG_COMMON_NAME","DisplayName"
+"2345-7","Glucose","MCnc","Ser/Plas","CHEM","ACTIVE","Glucose SerPl-mCnc","Glucose [Mass/volume] in Serum","Glucose"
+"8310-5","Body temperature","Temp","^Patient","BDYTMP.MOLEC","ACTIVE","Body temperature","Body temperature",""
+"1-8","Acyclovir","Susc","Isolate","ABXBACT","DEPRECATED","Acyclovir Susc","Acyclovir ""old"" [Susceptibility]",""
+"""
+
+
+def test_icd_10_cm_and_loinc_are_read_in_two_lines(tmp_path):
+    order, table = tmp_path / "icd10cm_order_2026.txt", tmp_path / "icd10cm.tsv"
+    order.write_bytes("".join(f"{line}\r\n" for line in ICD_10_CM).encode())
+    (tmp_path / "Loinc.csv").write_text(LOINC)
+
+    # Columns of fixed width: the code, and the long description.
+    rows = [f"{line[6:13].strip()}\t{line[77:]}\n" for line in order.read_text().splitlines()]
+    table.write_text("".join(["id\tname\n", *rows]))
+    icd = read_table(table)
+    assert icd["I219"].names == ("Acute myocardial infarction, unspecified",)
+    assert icd["A000"].names == ("Cholera due to Vibrio cholerae 01, biovar cholerae",)
+
+    columns = {"id_column": "LOINC_NUM", "name_column": "LONG_COMMON_NAME", "synonyms_column": "DisplayName"}
+    loinc = read_table(tmp_path / "Loinc.csv", types_column="CLASS", **columns)
+    assert loinc["2345-7"].names == ("Glucose [Mass/volume] in Serum", "Glucose")
+    assert loinc["1-8"].names == ('Acyclovir "old" [Susceptibility]',) and loinc["2345-7"].types == ("CHEM",)
+
+
 GOOD = {"concept_id": "C1", "canonical_name": "Asthma", "aliases": ["asthma", "Asthma"], "types": ["T047"]}
 ROWS = [
     (b"C2", "1 fields were found, but there are 2 columns"),

@@ -9,6 +9,7 @@ import pytest
 import srsly
 from command_line import run_command as run
 from pair_rows import build, make_names, read_triple_rows
+from rf2_files import Release
 from rrf_files import atom, rrf_line, write_release
 
 from spacy_sapbert.terminology import Terminology
@@ -60,6 +61,19 @@ def test_options_of_preprocess(release, tmp_path):
     terminology = Terminology.from_disk(tmp_path / "names")
     assert terminology.concepts["id"].to_list() == ["C1"]
     assert terminology["C1"].names == ("fever", "pyrexia", "fieber")
+
+
+def test_preprocess_reads_snomed_with_the_variables_of_the_project(tmp_path):
+    snomed = Release()
+    snomed.concept("195967001", "Asthma (disorder)", "Asthma", "Bronchial asthma")
+    snomed.write(tmp_path / "snomed")
+    output = run("preprocess", tmp_path / "snomed", tmp_path / "names", "--languages", "ENG", "--tradenames", "union")
+    assert "1 concepts with 2 names" in output
+    assert Terminology.from_disk(tmp_path / "names")["195967001"].names == ("Asthma", "Bronchial asthma")
+    with pytest.raises(ValueError, match="--sources is no option for SNOMED CT"):
+        run("preprocess", tmp_path / "snomed", tmp_path / "names", "--sources", "MSH")
+    with pytest.raises(ValueError, match="the folder of the release. Give a folder"):
+        run("preprocess", tmp_path / "snomed", tmp_path / "snomed" / "names")
 
 
 def test_codes_of_our_own_releases_are_read(release, tmp_path):
