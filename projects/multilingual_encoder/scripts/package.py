@@ -6,6 +6,7 @@ It needs the library `build`, and setuptools in this environment: nothing is dow
 """
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from spacy_sapbert.encoder.folder import read_encoder
 CODE = '"""An encoder of names for spacy-sapbert, which finds it as "{name}"."""\n'
 PROJECT = """\
 [build-system]
-requires = ["setuptools"]
+requires = ["setuptools>=77"]
 build-backend = "setuptools.build_meta"
 
 [project]
@@ -26,6 +27,7 @@ name = "spacy-sapbert-{name}"
 version = "{version}"
 description = "An encoder of biomedical names for spacy-sapbert"
 readme = "README.md"
+license = "{licence}"
 dependencies = ["spacy-sapbert>={needed}"]
 classifiers = ["Topic :: Scientific/Engineering :: Bio-Informatics"]
 
@@ -40,7 +42,7 @@ packages = ["spacy_sapbert_{name}", "spacy_sapbert_{name}.encoder"]
 def write_package(encoder: Path, name: str, version: str, output: Path) -> Path:
     """Write the sources of the package and build its wheel.
 
-    encoder (Path): The encoder folder. Its card, which says the licence, becomes the description.
+    encoder (Path): The encoder folder. Its card becomes the description, and has the licence, such as apache-2.0.
     name (str): What pipelines call it: a word of small letters.
     output (Path): The folder to put the wheel into.
     RETURNS (Path): The wheel.
@@ -50,12 +52,16 @@ def write_package(encoder: Path, name: str, version: str, output: Path) -> Path:
     source = read_encoder(encoder)
     if source.card is None:
         sys.exit(f"{encoder} has no card (README.md), and a package has to say who made it of what: run `store` first.")
+    licence = re.search(rb"^license: ([\w.+-]+)$", source.card, re.MULTILINE)
+    if licence is None:
+        sys.exit(f"The card of {encoder} names no licence: store it again, with --licence.")
     with TemporaryDirectory() as folder:
         package = Path(folder) / f"spacy_sapbert_{name}"
         shutil.copytree(encoder, package / "encoder")
         (package / "__init__.py").write_text(CODE.format(name=name), encoding="utf8")
         (package.parent / "README.md").write_bytes(source.card)
-        project = PROJECT.format(name=name, version=version, needed=find_version("spacy-sapbert"))
+        needed = find_version("spacy-sapbert")
+        project = PROJECT.format(name=name, version=version, licence=licence[1].decode(), needed=needed)
         (package.parent / "pyproject.toml").write_text(project, encoding="utf8")
         build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(output), folder]
         subprocess.run(build, check=True)
