@@ -211,15 +211,15 @@ class Static(PairMethod[StaticSettings]):
         if weights.names or self.languages is not None:
             self.name_targets[taught] = make_targets(names.gather(taught))
         self.text_targets = make_targets(self.texts if weights.texts else self.texts.clear())
-        # Checkpoints belong to the start that is there: a run with other settings will be refused.
-        if list_checkpoints(self.folder.checkpoints):
+        # Checkpoints belong to the start that is there: a run with other settings will be refused. Other processes of a
+        # launch take the one that the main process has saved.
+        if list_checkpoints(self.folder.checkpoints) or not self.accelerator.is_main_process:
             return load_start(self.folder.path)
         if self.languages is None:
             table = make_start(names, teacher, components, settings.table)
         else:
             table = start_from_concepts(self.data, self.languages, self.name_targets, settings.table)
-        if self.accelerator.is_main_process:
-            save_start(self.folder.path, table)
+        save_start(self.folder.path, table)
         return table
 
     def make_optimizer(self) -> RowAdagrad:

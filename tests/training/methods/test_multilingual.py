@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from conftest import load_encoder
 from pair_rows import build
-from small_runs import make_any, terminology, world
+from small_runs import make_any, start, terminology, world, write_config
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from training.data.pairs import load_pairs, write_pairs
@@ -82,6 +82,17 @@ def test_names_of_other_languages_are_found_by_their_words(make, three, tmp_path
         for form in (str.upper, lambda text: text.replace("ä", "a\u0308"), lambda text: text.replace("a", "\uff41")):
             np.testing.assert_allclose(encoder.encode(list(map(form, asked))), encoder.encode(asked), atol=1e-6)
     assert not encoder.encode(["\u05dc\u05d1"]).any()
+
+
+def test_two_processes_make_the_encoder_of_one(make, tmp_path):
+    one, two = make(output="one"), make(output="two")
+    config = write_config(two, tmp_path / "two.cfg")
+    process = start("-m", "torch.distributed.run", "--nproc_per_node", 2, "-m", "training", "train", config)
+    train(one)
+    output, _ = process.communicate(timeout=240)
+    assert not process.returncode, output.decode()
+    first, second = (load_encoder(tmp_path / run / "encoder").fingerprint for run in ("one", "two"))
+    assert first == second
 
 
 def test_the_start_is_that_of_a_plain_loop(make, three, tmp_path):
