@@ -215,4 +215,4 @@ def test_systems_are_seen_from_their_project():
         text = config.read_text(encoding="utf8")
         places = re.findall(r'^(?:encoder|model) = "(.*/.*)"$', text, flags=re.MULTILINE)
         assert places
-        assert all(re.match(r"(output/|\.\./[a-z_]+/(output|model))", place) for place in places), places
+        assert all(re.match(r"(output/|\.\./[a-z_]+/(output|model|encoder))", place) for place in places), places

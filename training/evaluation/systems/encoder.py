@@ -81,12 +81,19 @@ class EncoderSystem(System, EncoderChoice):
         embeddings.add([*names, *queries])
         # Names are read in blocks: their vectors may not fit into memory.
         left, right = embeddings.take(queries, normalised=normalised), embeddings.view(names, normalised)
-        return search_on_device(right, left, k, resolve_device("auto"))
+        rows, scores = search_on_device(right, left, k, resolve_device("auto"))
+        # Without a known token all names are equally near: as in the linker, there is no candidate.
+        is_unknown = ~self._find_known(queries)
+        rows[is_unknown], scores[is_unknown] = -1, -np.inf
+        return rows, scores
+
+    def _find_known(self, strings: Sequence[str]) -> np.ndarray:
+        return self.shim.find_informative(TokenLists.make(self.shim.tokenize(list(strings))))
 
     def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Encode strings. A string of unknown tokens only is not known."""
         row_of = {string: row for row, string in enumerate(dict.fromkeys(strings))}
-        is_known = self.shim.find_informative(TokenLists.make(self.shim.tokenize(list(row_of))))
+        is_known = self._find_known(list(row_of))
         vectors = np.zeros((len(row_of), self.shim.width), dtype=np.float32)
         known = [string for string, row in row_of.items() if is_known[row]]
         if known:

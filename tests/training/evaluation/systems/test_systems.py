@@ -53,6 +53,15 @@ def test_the_encoder_compares_by_cosine_or_inner_product(encoder, similarity):
     np.testing.assert_allclose(scores, -np.sort(-products, axis=1)[:, :3], rtol=1e-5)
 
 
+@pytest.mark.parametrize("folder", ["encoder_folder", "static_folder"])
+def test_strings_without_a_known_token_find_nothing(folder, request):
+    names, queries = ["heart attack", "cold", "心臓"], ["心臓", "cold", "рак", "cold рак", ""]
+    rows, scores = EncoderSystem(encoder=str(request.getfixturevalue(folder))).search(names, queries, 2)
+    assert (rows >= 0).all(axis=1).tolist() == [False, True, False, True, False]
+    assert (rows[[0, 2, 4]] == -1).all() and (scores[[0, 2, 4]] == -np.inf).all()
+    assert rows[[1, 3], 0].tolist() == [1, 1]
+
+
 class First:
     def search(self, names, queries, k):
         rows = np.zeros((len(queries), k), dtype=np.int64)
