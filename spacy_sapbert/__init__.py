@@ -10,6 +10,7 @@ from . import terminology
 
 if TYPE_CHECKING:
     from .annotations import get_candidates
+    from .checking import check_labels
     from .encoder.shim import make_huggingface_loader as load_encoder
     from .linker import SapbertLinker
     from .terminology import (
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
     )
 
     __all__ = ["SapbertLinker", "Terminology", "TerminologyBuilder", "get_candidates", "load_encoder", "merge"]
-    __all__ += ["read_jsonl", "read_obo", "read_rf2", "read_rrf", "read_table"]
+    __all__ += ["check_labels", "read_jsonl", "read_obo", "read_rf2", "read_rrf", "read_table"]
 
 __version__ = metadata.version("spacy-sapbert")
 # Each name with the place of its definition.
 _PLACES = {
     "SapbertLinker": "linker:SapbertLinker",
+    "check_labels": "checking:check_labels",
     "get_candidates": "annotations:get_candidates",
     "load_encoder": "encoder.shim:make_huggingface_loader",
     **{name: f"terminology:{name}" for name in terminology.__all__},

@@ -22,8 +22,8 @@ def show_example(command: str) -> str:
     return f"Example:\n\npython -m {command}"
 
 
-def run_app(app: Callable[[], object], install: str) -> None:
-    """Run a command line. `install` says how to install what it needs."""
+def run_app(app: Callable[[], object], install: str, status: int = 1) -> None:
+    """Run a command line. `install` says how to install what it needs, `status` is how a user's mistake ends it."""
     try:
         app()
     except Exception as error:
@@ -32,7 +32,7 @@ def run_app(app: Callable[[], object], install: str) -> None:
             raise
         lines = (line.strip() for line in message.splitlines())
         sys.stderr.write(f"Error: {' '.join(filter(None, lines))}\n")
-        raise SystemExit(1) from error
+        raise SystemExit(status) from error
 
 
 def _explain(error: Exception, install: str) -> str | None:

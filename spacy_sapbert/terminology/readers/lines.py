@@ -28,9 +28,10 @@ BOM = b"\xef\xbb\xbf"
 # What a message says of a file.
 DAMAGED_GZIP = "holds gzip data that end early or are damaged"
 # Dates and decimal numbers, which spreadsheets and data frames make of ids. Codes of ICD-9 such as "250.0" are ids.
+_MONTH = "(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 NOT_AN_ID = (
     r"^(\d{1,2}/\d{1,2}/(\d\d){1,2}|\d{4}(-\d\d-\d\d|/\d{1,2}/\d{1,2})|\d\d\.\d\d\.\d{4}|\d{4,}\.0+|\d(\.\d+)?E\+\d+"
-    r"|\d{1,2}-(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)(-(\d\d){1,2})?)$"
+    rf"|\d{{1,2}}-{_MONTH}(-(\d\d){{1,2}})?|{_MONTH}-\d\d)( 00:00:00(\.0+)?)?$"
 )
 # Examples of each kind in a report.
 MAX_EXAMPLES = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -126,9 +126,7 @@ class _Release:
         if not path.is_dir():
             raise FileNotFoundError(f"There is no folder {path} (seen from {Path.cwd()}). {UNPACK}")
         self.path, self.errors = path, errors
-        self.read: dict[str, int] = {}
-        self.malformed: list[MalformedLog] = []
-        self.hashes: dict[str, str] = {}
+        self.lines: list[_Rf2Lines] = []
         names = {file: FILE_NAME.fullmatch(file.name) for file in sorted(path.rglob("*2_*.txt*"))}
         found = [(file, name) for file, name in names.items() if name]
         snapshot = [(file, name) for file, name in found if name["type"] == "Snapshot"]
@@ -137,7 +135,7 @@ class _Release:
                 f"{path} holds a Full or Delta release ({found[0][0].name}), with all versions of each row or with "
                 "changes only. Give the folder of the Snapshot, which has each row as it is now."
             )
-        self.version = _read_dates(path, snapshot)
+        self.version = _read_version(path, snapshot)
         self.files: dict[str, list[Path]] = {kind: [] for kind in COLUMNS}
         for file, name in snapshot:
             self.files[name["component"] or name["refset"]].append(file)
@@ -161,14 +159,11 @@ class _Release:
         header = next((text for _, text in SourceFile(path).lines()), "").split("\t")
         if missing := [column for column in columns if column not in header]:
             raise ValueError(f"{path} has no column {missing[0]!r}, but {', '.join(header)!r:.200}. {AS_RELEASED}")
-        malformed = MalformedLog(path, self.errors)
-        lines = _Rf2Lines([path], len(header), malformed)
+        lines = _Rf2Lines([path], len(header), MalformedLog(path, self.errors))
+        self.lines.append(lines)
         blocks = lines.map(lambda data: _check_rows(lines.parse(data, header, columns), path).filter(where))
         rows = pl.concat(blocks)
-        malformed.warn(stacklevel=5)
-        self.malformed.append(malformed)
-        self.hashes |= lines.hashes
-        self.read[path.name] = lines.rows - 1
+        lines.malformed.warn(stacklevel=5)
         if (repeated := rows["id"].filter(rows["id"].is_duplicated())).len():
             raise ValueError(
                 f"{path} has several rows with the id {repeated[0]}, as a Full release has. Give the folder of the "
@@ -207,31 +202,29 @@ class _Release:
 
     def describe(self, dropped: Counter[str]) -> dict[str, Any]:
         """Report what was read and dropped."""
-        files = [{"name": name, "sha256": digest} for name, digest in sorted(self.hashes.items())]
         licence = Source("SNOMED CT", self.version, "https://www.snomed.org/get-snomed", "", STRICTEST)
         return {
-            "files": files,
+            "files": [
+                {"name": name, "sha256": digest} for lines in self.lines for name, digest in lines.hashes.items()
+            ],
             "source_version": self.version,
-            "read": self.read,
-            "dropped": {**dropped, "malformed": sum(log.count for log in self.malformed)},
-            "malformed_examples": [example for log in self.malformed for example in log.examples],
+            "read": {lines.paths[0].name: lines.rows - 1 for lines in self.lines},
+            "dropped": {**dropped, "malformed": sum(lines.malformed.count for lines in self.lines)},
+            "malformed_examples": [example for lines in self.lines for example in lines.malformed.examples],
             "sources": {SOURCE: licence._asdict()},
         }
 
 
-def _read_dates(path: Path, files: Sequence[tuple[Path, re.Match[str]]]) -> str:
-    """Return the owners and dates of files, or refuse files of two releases. An extension has a date of its own."""
-    dates: dict[str, set[str]] = defaultdict(set)
-    for _, name in files:
-        dates[name["owner"]].add(name["date"])
-    counts = Counter(file.name for file, _ in files)
-    odd = [file for file, name in files if len(dates[name["owner"]]) > 1 or counts[file.name] > 1]
-    if odd:
+def _read_version(path: Path, files: Sequence[tuple[Path, re.Match[str]]]) -> str:
+    """Return the date of each owner's files, or refuse files of two releases. An extension has a date of its own."""
+    versions = sorted({f"{name['owner']} {name['date']}" for _, name in files})
+    n_owners, n_names = len({name["owner"] for _, name in files}), len({file.name for file, _ in files})
+    if len(versions) > n_owners or n_names < len(files):
         raise ValueError(
-            f"{path} holds files of two releases: {', '.join(str(file.relative_to(path)) for file in odd)}. Leave one "
+            f"{path} holds files of two releases, or of two dates, or a file twice: {', '.join(versions)}. Leave one "
             "release there, with all files of one date."
         )
-    return ", ".join(f"{owner} {date}" for owner, of in sorted(dates.items()) for date in of)
+    return ", ".join(versions)
 
 
 class _Rf2Lines(RrfLines):

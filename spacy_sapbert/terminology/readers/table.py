@@ -80,7 +80,7 @@ def read_table(path: Path, settings: TableSettings) -> Terminology:
     """
     file = SourceFile(path)
     malformed = MalformedLog(file.path, settings.errors)
-    delimiter = settings.delimiter or _find_delimiter(file.path, settings)
+    delimiter = settings.delimiter or find_delimiter(file.path, settings)
     builder = TerminologyBuilder()
     n_rows = n_invalid = 0
     sample: list[list[str]] = []
@@ -164,7 +164,7 @@ def _rows(file: SourceFile, delimiter: str, malformed: MalformedLog) -> Iterator
             yield start, fields
 
 
-def _find_delimiter(path: Path, settings: TableSettings) -> str:
+def find_delimiter(path: Path, settings: TableSettings) -> str:
     """Find the delimiter that gives the first line the wanted columns, or as many as the header of the settings has."""
     line = next((text for _, text in SourceFile(path).lines() if text), "")
     wanted = {settings.id_column, settings.name_column, ATHENA["id"], ATHENA["name"]}

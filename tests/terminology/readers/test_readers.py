@@ -268,9 +268,21 @@ def test_athenas_concepts_are_read_as_downloaded(tmp_path, capsys):
 
 
 ODD_IDS = ["7/1/1751", "01/07/51", "1751-07-01", "1751/7/1", "01.07.1751", "1-Jul", "1-Jul-51", "168537006.0"]
-ODD_IDS += ["1.68537E+08", "2E+05"]
+ODD_IDS += ["1.68537E+08", "2E+05", "Mar-01"]
 # CUIs, codes of ICD-9 and ICD-O, CAS numbers, LOINC, EC numbers, genes.
-IDS = ["C0018681", "250.0", "37.0", "8140/3", "50-02-2", "7440-44-0", "8310-5", "1.14.13.39", "MARCH1", "168537006"]
+IDS = [
+    "C0018681",
+    "250.0",
+    "37.0",
+    "8140/3",
+    "50-02-2",
+    "7440-44-0",
+    "8310-5",
+    "1.14.13.39",
+    "MARCH1",
+    "MAR-10",
+    "168537006",
+]
 
 
 @pytest.mark.parametrize("id_", [*ODD_IDS, *IDS])

@@ -219,9 +219,9 @@ FAULTS = [
     (remove("sct2_Desc*"), "There is no file sct2_Description_Snapshot_.* Unpack a release"),
     (only("Full"), r"holds a Full or Delta release \(der2_cRefset.*Give the folder of the Snapshot"),
     (only("Delta"), r"holds a Full or Delta release \(der2_cRefset.*Give the folder of the Snapshot"),
-    (redate, "files of two releases: .*sct2_Concept_Snapshot_INT_20260101.txt.*sct2_Description.*_20250701.txt"),
-    (write_again(date="20250701"), "files of two releases: .*20260101.txt.* Leave one release there"),
-    (repeat_file, "files of two releases: Snapshot.*copy.*Leave one release there"),
+    (redate, "files of two releases, or of two dates.*: INT 20250701, INT 20260101. Leave one release there"),
+    (write_again(date="20250701"), "files of two releases.*: INT 20250701, INT 20260101. Leave one release there"),
+    (repeat_file, "or a file twice: INT 20260101. Leave one release there"),
     (change("sct2_Concept*", b"active", b"aktiv"), "Concept.*has no column 'active'.*as it was released"),
     (change("sct2_Concept*", b"\t", b","), "Concept.*has no column 'id', but.*as it was released"),
     (

@@ -1,0 +1,167 @@
+"""Check ids and their labels, from a curator's table or a language model, against a terminology."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+import spacy
+
+from .files import check_is_file
+from .linker import SapbertLinker
+from .terminology.edits import check_pairs
+from .terminology.readers.lines import NOT_AN_ID
+from .terminology.readers.table import TableSettings, find_delimiter
+from .terminology.table import Terminology
+from .text import normalize_name
+
+# The concepts that are listed for a label that is no name.
+NEAREST = 3
+# The letters before an id's number, and the number without leading zeros: "HP:0001250", "hp_0001250", ".../HP_1250".
+_PARTS = re.compile(r"([A-Za-z]*)[^0-9A-Za-z]*0*([0-9]+)$")
+# What is wrong with cells: the column, their number, and the first row.
+EMPTY = "Rows with nothing in the column {!r}: {:,}, the first is row {}. Fill them in."
+CHANGED = (
+    "Rows with a date or a decimal number in the column {!r}, as spreadsheets make of text: {:,}, the first is row {}. "
+    "Import the column as text."
+)
+# What each status means, in words.
+OF_IDS = {
+    "current": "",
+    "retired": "retired, {concept_id} took its place; ",
+    "misspelt": "the id is written {concept_id}; ",
+    "unknown": "unknown id; ",
+}
+OF_LABELS = {
+    "preferred name": "the label is its preferred name",
+    "name": "the label is a name of it, {name!r}",
+    "name of others": "the label is a name of {others}",
+    "no name": "the label is no name; {others} may be meant",
+}
+
+
+class CheckedPair(NamedTuple):
+    """What a terminology says of an id and a label."""
+
+    id: str
+    label: str
+    id_status: str  # One of `OF_IDS`.
+    concept_id: str | None  # The id to use, if one is known.
+    label_status: str  # One of `OF_LABELS`.
+    name: str  # The name that is written like the label, but for case and forms of words; empty if there is none.
+    term_type: str  # What kind of name it is in its source, such as RELATED.
+    # Ids and names of concepts that the label names; if it names none, of those that the source of a retired id says to
+    # consider, or of the nearest ones.
+    others: tuple[tuple[str, str], ...]
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the id is in use, and the label one of its names."""
+        return self.id_status == "current" and self.label_status in ("preferred name", "name")
+
+    def explain(self) -> str:
+        """Say in words what was found."""
+        others = ", ".join(f"{id_} ({name})" for id_, name in self.others) or "nothing"
+        said = {**self._asdict(), "concept_id": self.concept_id or "nothing", "others": others}
+        return f"{OF_IDS[self.id_status]}{OF_LABELS[self.label_status]}".format(**said)
+
+
+def check_labels(terminology: Terminology | SapbertLinker, pairs: Iterable[tuple[str, str]]) -> list[CheckedPair]:
+    """Check if ids are in use, and labels are their names. Labels are compared as the matcher compares them.
+
+    terminology (Terminology | SapbertLinker): A terminology; or a linker, to use its encoder and its index.
+    pairs (Iterable[tuple[str, str]]): Ids and labels.
+    RETURNS (list[CheckedPair]): What was found of each pair.
+    """
+    pairs = list(check_pairs(pairs))
+    linker = terminology if isinstance(terminology, SapbertLinker) else _make_linker(terminology)
+    table, labels = linker.terminology, list(dict.fromkeys(normalize_name(label) for _, label in pairs))
+    # The name that is written like a label, by the row of each concept that has it.
+    named: dict[str, dict[int | None, int]] = {label: {} for label in labels}
+    found = linker.retriever.find_named(labels)
+    for mention, concept, name in zip(found.mention.tolist(), found.concept.tolist(), found.name.tolist(), strict=True):
+        named[labels[mention]].setdefault(concept, name)
+    unnamed = [label for label, rows in named.items() if not rows]
+    nearest = dict(zip(unnamed, linker.find(unnamed, k=NEAREST), strict=True))
+    known = pl.Series([id_ for id_, _ in pairs], dtype=pl.String()).implode()
+    retired = dict(table.retired.filter(pl.col("id").is_in(known)).select("id", "consider").iter_rows())
+    spellings = _group_spellings(table.concepts["id"]) if any(id_ not in table for id_, _ in pairs) else {}
+    names = table.names.select("name", "term_type", "preferred")
+    concepts = table.concepts.select("id", "canonical_name")
+    checked = []
+    for id_, label in pairs:
+        row, rows = table.find_row(id_), named[form := normalize_name(label)]
+        id_status = "retired" if id_ in retired else "unknown" if row is None else "current"
+        if id_status == "unknown" and len(like := spellings.get(_read_parts(id_), [])) == 1:
+            row, id_status = table.row(like[0]), "misspelt"
+        label_status, others = "name of others" if rows else "no name", [other for other in rows if other != row]
+        if not rows:
+            ids = retired.get(id_) or [one["concept_id"] for one in nearest[form][:NEAREST]]
+            others = [other for other in map(table.find_row, ids) if other is not None]
+        now, canonical = (None, "") if row is None else concepts.row(row)
+        name_row = rows.get(row, next(iter(rows.values()), None))
+        name, kind, is_preferred = ("", "", False) if name_row is None else names.row(name_row)
+        if row in rows:
+            label_status = "preferred name" if is_preferred or name == canonical else "name"
+        listed = tuple(map(concepts.row, others))
+        checked.append(CheckedPair(id_, label, id_status, now, label_status, name, kind, listed))
+    return checked
+
+
+def _make_linker(terminology: Terminology) -> SapbertLinker:
+    # Few labels are looked up, so an approximate index is not worth its time.
+    index = {"@misc": "spacy-sapbert.ExactIndex.v1"}
+    linker: SapbertLinker = spacy.blank("xx").add_pipe("sapbert_linker", config={"index": index})  # type: ignore[assignment]
+    linker.initialize(terminology=terminology)
+    return linker
+
+
+def _read_parts(id_: str) -> tuple[str, str]:
+    found = _PARTS.search(id_)
+    return (found[1].casefold(), found[2]) if found else ("", id_.casefold())
+
+
+def _group_spellings(ids: pl.Series) -> dict[tuple[str, str], list[str]]:
+    """Group ids by their letters and numbers, and by their numbers alone."""
+    groups = defaultdict(list)
+    for id_ in ids.to_list():
+        letters, number = _read_parts(id_)
+        for key in {(letters, number), ("", number)}:
+            groups[key].append(id_)
+    return groups
+
+
+def read_labels(path: Path, id_column: str, label_column: str) -> tuple[list[tuple[int, str, str]], list[str]]:
+    """Read a table with ids and labels, .csv, .tsv, .jsonl or .parquet: the number, the id and the label of each row,
+    and what is wrong with rows that are left out."""
+    check_is_file(path)
+    columns, first_row = (id_column, label_column), 1
+    try:
+        if path.suffix == ".parquet":
+            table = pl.read_parquet(path)
+        elif path.suffix == ".jsonl":
+            table = pl.read_ndjson(path, infer_schema_length=None)
+        else:
+            delimiter, first_row = find_delimiter(path, TableSettings(id_column=id_column, name_column=label_column)), 2
+            quote = None if delimiter == "\t" else '"'
+            table = pl.read_csv(path, separator=delimiter, quote_char=quote, infer_schema=False)
+        if missing := [column for column in columns if column not in table.columns]:
+            raise ValueError(
+                f"{path} has no column {missing[0]!r}, but {', '.join(table.columns)}. Name the columns of ids and "
+                "labels with --id-column and --label-column."
+            )
+        cells = table.select(pl.col(columns).cast(pl.String).fill_null("").str.strip_chars())
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{path} can't be read as a table: {reason}. Correct it, or save it as CSV again.") from error
+    cells, is_bad, faults = cells.with_row_index("row", first_row), pl.lit(False), []
+    for column in columns:
+        for fault, holds in ((EMPTY, pl.col(column) == ""), (CHANGED, pl.col(column).str.contains(NOT_AN_ID))):
+            if rows := cells.filter(holds)["row"].to_list():
+                faults.append(fault.format(column, len(rows), rows[0]))
+            is_bad |= holds
+    return cells.filter(~is_bad).rows(), faults

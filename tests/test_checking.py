@@ -1,0 +1,234 @@
+"""Pairs of an id and a label, checked against a terminology, in Python and from the command line."""
+
+import json
+
+import polars as pl
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from rf2_files import Release
+from rrf_files import atom, write_release
+from typer.testing import CliRunner
+
+from spacy_sapbert import TerminologyBuilder, check_labels, read_obo
+from spacy_sapbert.checking import CHANGED, EMPTY, read_labels
+from spacy_sapbert.lexicon.names import read_hashes
+from spacy_sapbert.terminology.__main__ import app
+
+OBO = """format-version: 1.2
+
+[Term]
+id: HP:0001250
+name: Seizure
+synonym: "Epileptic seizure" EXACT []
+synonym: "Fits" RELATED []
+
+[Term]
+id: HP:0001251
+name: Ataxia
+synonym: "Fits" RELATED []
+alt_id: HP:0007050
+
+[Term]
+id: HP:0100022
+name: Abnormality of movement
+
+[Term]
+id: MONDO:0100022
+name: Movement disorder
+
+[Term]
+id: HP:0000001
+name: Old seizure
+is_obsolete: true
+replaced_by: HP:0001250
+
+[Term]
+id: HP:0000002
+name: Old movement
+is_obsolete: true
+consider: HP:0100022
+consider: HP:0001251
+"""
+SEIZURE, ATAXIA, MOVEMENT = (
+    ("HP:0001250", "Seizure"),
+    ("HP:0001251", "Ataxia"),
+    ("HP:0100022", "Abnormality of movement"),
+)
+DISORDER = ("MONDO:0100022", "Movement disorder")
+# The id and the label; what is found of both; the name that is written like the label, and other concepts.
+CASES = [
+    (*SEIZURE, "current", SEIZURE[0], "preferred name", "Seizure", []),
+    (SEIZURE[0], "  SEIZURES ", "current", SEIZURE[0], "preferred name", "Seizure", []),
+    (SEIZURE[0], "epileptic-seizures", "current", SEIZURE[0], "name", "Epileptic seizure", []),
+    (SEIZURE[0], "fits", "current", SEIZURE[0], "name", "Fits", [ATAXIA]),
+    (SEIZURE[0], "ataxia", "current", SEIZURE[0], "name of others", "Ataxia", [ATAXIA]),
+    (DISORDER[0], "fits", "current", DISORDER[0], "name of others", "Fits", [SEIZURE, ATAXIA]),
+    ("HP:0000001", "seizure", "retired", SEIZURE[0], "preferred name", "Seizure", []),
+    ("HP:0007050", "ataxia", "retired", ATAXIA[0], "preferred name", "Ataxia", []),
+    ("HP:0000002", "old movement", "retired", None, "no name", "", [MOVEMENT, ATAXIA]),
+    ("HP:0000002", "seizure", "retired", None, "name of others", "Seizure", [SEIZURE]),
+    ("hp_0001250", "seizure", "misspelt", SEIZURE[0], "preferred name", "Seizure", []),
+    ("HP:1250", "seizure", "misspelt", SEIZURE[0], "preferred name", "Seizure", []),
+    ("http://purl.obolibrary.org/obo/HP_0001250", "fits", "misspelt", SEIZURE[0], "name", "Fits", [ATAXIA]),
+    ("0001250", "seizure", "misspelt", SEIZURE[0], "preferred name", "Seizure", []),
+    ("1250", "seizure", "misspelt", SEIZURE[0], "preferred name", "Seizure", []),
+    # Two ids have this number, and this prefix is another one.
+    ("0100022", "movement disorder", "unknown", None, "name of others", "Movement disorder", [DISORDER]),
+    ("OMIM:0001250", "seizure", "unknown", None, "name of others", "Seizure", [SEIZURE]),
+    ("nothing", "seizure", "unknown", None, "name of others", "Seizure", [SEIZURE]),
+]
+
+
+@pytest.fixture(scope="module")
+def obo(tmp_path_factory):
+    path = tmp_path_factory.mktemp("ontology") / "hp.obo"
+    path.write_text(OBO)
+    return path
+
+
+@pytest.fixture(scope="module")
+def terminology(obo):
+    return read_obo(obo)
+
+
+def test_ids_and_labels_are_found_or_explained(terminology):
+    checked = check_labels(terminology, [case[:2] for case in CASES])
+    found = [(*pair[:6], list(pair.others)) for pair in checked]
+    assert found == CASES
+    assert [pair.is_right for pair in checked] == [True] * 4 + [False] * (len(CASES) - 4)
+    assert checked[3].term_type == "RELATED"
+
+
+WORDS = [
+    ("HP:0000001", "seizure", "retired, HP:0001250 took its place; the label is its preferred name"),
+    ("HP:0000002", "seizure", "retired, nothing took its place; the label is a name of HP:0001250 (Seizure)"),
+    ("HP_1251", "fits", "the id is written HP:0001251; the label is a name of it, 'Fits'"),
+    ("X:1", "{rush}", "unknown id; the label is no name; "),
+]
+
+
+@pytest.mark.parametrize("id_, label, text", WORDS)
+def test_what_was_found_is_said_in_words(terminology, id_, label, text):
+    [checked] = check_labels(terminology, [(id_, label)])
+    assert checked.explain().startswith(text)
+
+
+def test_labels_that_are_no_names_get_the_three_nearest_concepts_of_a_linkers_own_encoder(terminology, static_folder):
+    linker = spacy.blank("en").add_pipe("sapbert_linker")
+    linker.initialize(terminology=terminology, encoder=static_folder)
+    [checked] = check_labels(linker, [(SEIZURE[0], "abnormal movement of seizures")])
+    nearest = [(one["id"], one["canonical_name"]) for one in linker.find(["abnormal movement of seizures"], k=3)[0]]
+    assert checked.label_status == "no name" and list(checked.others) == nearest and len(nearest) == 3
+    with pytest.raises(TypeError, match="Item 0 is .'a'"):
+        check_labels(linker, [("a",)])
+
+
+texts = st.lists(st.sampled_from("cough Coughs fever of lung-disease disease".split()), min_size=1, max_size=3).map(
+    " ".join
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ABC"), texts, st.booleans()), min_size=1),
+    st.lists(st.tuples(st.sampled_from("ABCD"), texts)),
+)
+def test_what_a_loop_over_all_names_finds(rows, pairs):
+    builder = TerminologyBuilder()
+    for id_, name, is_preferred in rows:
+        builder.add_name(id_, name, preferred=is_preferred)
+    for (id_, label), checked in zip(pairs, check_labels(terminology := builder.build(), pairs), strict=True):
+        having = {other for other, name, _ in rows if read_hashes(name) == read_hashes(label)}
+        expected = {"no name"} if not having else {"name", "preferred name"} if id_ in having else {"name of others"}
+        assert checked.label_status in expected and checked.id_status == (
+            "current" if id_ in terminology else "unknown"
+        )
+        assert not having or {other for other, _ in checked.others} == having - {id_}
+
+
+ROWS = [("HP:0001250", "Seizure"), ("", "Seizure"), ("1.18682E+14", "Seizure"), ("HP:0001250", "1-Mar")]
+ROWS += [("2026-03-01 00:00:00", "2026-03-01"), ("HP:0001251", " "), ("HP:0001251", 'say "ataxia", 3 E+1')]
+# What is wrong, the column, the number of rows, and the first of them.
+FAULTS = [(EMPTY, "id", 1, 3), (CHANGED, "id", 2, 4), (EMPTY, "label", 1, 7), (CHANGED, "label", 2, 5)]
+
+
+def write_rows(path, rows=ROWS):
+    frame = pl.DataFrame([(*row, "x") for row in rows], ["id", "label", "more"], orient="row").select(
+        "more", "label", "id"
+    )
+    if path.suffix == ".tsv":
+        path.write_text("".join("\t".join(row) + "\r\n" for row in [frame.columns, *frame.rows()]))
+    elif path.suffix == ".csv":
+        frame.write_csv(path, separator=";", include_bom=True)
+    else:
+        (frame.write_ndjson if path.suffix == ".jsonl" else frame.write_parquet)(path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
+def test_damaged_cells_are_counted_in_each_format(tmp_path, suffix):
+    rows, faults = read_labels(write_rows(tmp_path / f"pairs.{suffix}"), "id", "label")
+    shift = suffix in ("jsonl", "parquet")
+    assert rows == [(2 - shift, *ROWS[0]), (8 - shift, *ROWS[-1])]
+    assert faults == [fault.format(column, n, first - shift) for fault, column, n, first in FAULTS]
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.csv", "ident,label\nA,b\n", "has no column 'id', but ident, label. .*--id-column"),
+        ("a.csv", "id,label\nA,b,c\n", "can't be read as a table: .*Correct it, or save it as CSV again"),
+        ("a.tsv", "", "can't be read as a table"),
+        ("a.jsonl", '{"id": "A"', "can't be read as a table"),
+        ("a.parquet", "id,label\n", "can't be read as a table"),
+    ],
+)
+def test_files_that_are_no_such_table_are_refused(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        read_labels(tmp_path / name, "id", "label")
+
+
+def run(*words):
+    result = CliRunner().invoke(app, ["check", *map(str, words)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def test_the_command_ends_like_a_linter(tmp_path, obo):
+    right = write_rows(tmp_path / "right.csv", ROWS[:1])
+    wrong = write_rows(tmp_path / "wrong.csv", [*ROWS[:1], ("HP:0000001", "Ataxia")])
+    code, text = run(right, "--terminology", obo)
+    assert code == 0 and "1: current id, preferred name" in text and "found" not in text
+    code, text = run(wrong, "--terminology", obo)
+    assert code == 1 and "retired, HP:0001250 took its place; the label is a name of HP:0001251 (Ataxia)" in text
+    code, text = run(write_rows(tmp_path / "bad.csv"), "--terminology", obo, "--json")
+    data = json.loads(text[text.index("{") :])
+    assert code == 2 and len(data["faults"]) == 4 and [pair["row"] for pair in data["pairs"]] == [2, 8]
+    assert data["pairs"][0]["is_right"] and data["counts"]["current id, preferred name"] == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*so the terminology is without")
+@pytest.mark.parametrize("kind", ["table", "jsonl", "saved", "pipeline", "rrf", "rf2"])
+def test_the_command_reads_any_terminology(tmp_path, terminology, kind):
+    path, id_ = tmp_path / "source", "C0036572"
+    if kind == "table":
+        (path := tmp_path / "names.tsv").write_text(f"id\tname\n{id_}\tSeizure\n")
+    elif kind == "jsonl":
+        record = {"concept_id": id_, "canonical_name": "Seizure", "aliases": []}
+        (path := tmp_path / "names.jsonl").write_text(json.dumps(record))
+    elif kind == "rrf":
+        write_release(path, MRCONSO=[atom(id_, "Seizure")])
+    elif kind == "rf2":
+        release, id_ = Release(), "91175000"
+        release.concept(id_, "Seizure (finding)", "Seizure")
+        release.write(path)
+    elif kind == "saved":
+        terminology.to_disk(path)
+        id_ = "HP:0001250"
+    else:
+        nlp, id_ = spacy.blank("en"), "HP:0001250"
+        nlp.add_pipe("sapbert_linker").initialize(terminology=terminology)
+        nlp.to_disk(path)
+    assert run(write_rows(tmp_path / "pairs.csv", [(id_, "seizures")]), "--terminology", path)[0] == 0
