@@ -206,6 +206,9 @@ def test_the_command_ends_like_a_linter(tmp_path, obo):
     code, text = run(write_rows(tmp_path / "bad.csv"), "--terminology", obo, "--json")
     data = json.loads(text[text.index("{") :])
     assert code == 2 and len(data["faults"]) == 4 and [pair["row"] for pair in data["pairs"]] == [2, 8]
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with pytest.raises(ValueError, match="The pipeline .*blank has no sapbert_linker"):
+        CliRunner().invoke(app, ["check", str(right), "--terminology", str(tmp_path / "blank")], catch_exceptions=False)
     assert data["pairs"][0]["is_right"] and data["counts"]["current id, preferred name"] == 1
 
 

@@ -58,10 +58,14 @@ def _open(path: Path) -> Any:
     import spacy
 
     from .. import terminology
+    from ..linker import SapbertLinker
     from .storage import MANIFEST
 
     if (path / "config.cfg").is_file():
-        return spacy.load(path).get_pipe("sapbert_linker")
+        linkers = [part for _, part in spacy.load(path).pipeline if isinstance(part, SapbertLinker)]
+        if not linkers:
+            raise ValueError(f"The pipeline {path} has no sapbert_linker. Give one that has, or a terminology.")
+        return linkers[0]
     if (path / MANIFEST).is_file():
         return terminology.Terminology.from_disk(path)
     if path.is_dir():
