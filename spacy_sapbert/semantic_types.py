@@ -8,8 +8,10 @@ from pathlib import Path
 _LINES = Path(__file__).with_name("semantic_types.txt").read_text(encoding="utf8").splitlines()
 NAMES: dict[str, str] = dict(line.split("\t") for line in _LINES)
 IDS = {name: id_ for id_, name in NAMES.items()}
-# The types of the semantic group Disorders. Sources differ in which of them a concept has.
+# The types of the semantic group Disorders, and the semantic tags of SNOMED CT for the same. Sources differ in which of
+# them a concept has.
 _DISORDERS = frozenset("T019 T020 T033 T037 T046 T047 T048 T049 T050 T184 T190 T191".split())
+_DISORDERS |= {"disorder", "finding", "morphologic abnormality"}
 
 
 def name_type(type_: str) -> str:

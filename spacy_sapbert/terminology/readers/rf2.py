@@ -40,8 +40,8 @@ GIVES = {"Relationship": "parents", "Language": "preferred names", "Association"
 ANY, IS_ACTIVE = pl.lit(True), pl.col("active") == "1"
 FULLY_SPECIFIED, DEFINITION = "900000000000003001", "900000000000550004"
 IS_A, PREFERRED = "116680003", "900000000000548007"
-# "Asthma (disorder)"
-TAGGED = r"^(.*\S)\s*\(([^()]+)\)\s*$"
+# "Asthma (disorder)"; East Asian brackets are wider.
+TAGGED = r"^(.*\S)\s*[(\uff08]([^()\uff08\uff09]+)[)\uff09]\s*$"
 SCTID = r"^[1-9][0-9]{5,17}$"
 # Historical associations. A concept that is the SAME AS another, or was REPLACED BY it, is answered by it.
 REPLACING = ("900000000000527005", "900000000000526001")
