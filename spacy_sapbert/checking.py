@@ -157,7 +157,11 @@ def read_labels(path: Path, id_column: str, label_column: str) -> tuple[list[tup
         cells = table.select(pl.col(columns).cast(pl.String).fill_null("").str.strip_chars())
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n")[0]
-        raise ValueError(f"{path} can't be read as a table: {reason}. Correct it, or save it as CSV again.") from error
+        raise ValueError(
+            f"{path} can't be read as a table: {reason}. Correct it, or save it as CSV in UTF-8."
+        ) from error
+    if not cells.height:
+        raise ValueError(f"{path} has no row below its header. Give a table with ids and labels.")
     cells, is_bad, faults = cells.with_row_index("row", first_row), pl.lit(False), []
     for column in columns:
         for fault, holds in ((EMPTY, pl.col(column) == ""), (CHANGED, pl.col(column).str.contains(NOT_AN_ID))):

@@ -178,7 +178,8 @@ def test_damaged_cells_are_counted_in_each_format(tmp_path, suffix):
     "name, content, message",
     [
         ("a.csv", "ident,label\nA,b\n", "has no column 'id', but ident, label. .*--id-column"),
-        ("a.csv", "id,label\nA,b,c\n", "can't be read as a table: .*Correct it, or save it as CSV again"),
+        ("a.csv", "id,label\nA,b,c\n", "can't be read as a table: .*Correct it, or save it as CSV in UTF-8"),
+        ("a.csv", "id,label\n", "has no row below its header"),
         ("a.tsv", "", "can't be read as a table"),
         ("a.jsonl", '{"id": "A"', "can't be read as a table"),
         ("a.parquet", "id,label\n", "can't be read as a table"),
