@@ -26,6 +26,8 @@ MAKE = {
 }
 # Copies, and what replaces a parameter's tensor.
 MIXED = {"copy_", "_has_compatible_shallow_copy_type", "__set__"}
+# What takes no number from elsewhere.
+JOIN = {torch.stack, torch.cat}
 READ = {torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.tolist}
 
 
@@ -67,8 +69,9 @@ class FakeDevice(TorchFunctionMode):
         if function in MAKE and kwargs.get("device") is not None and torch.device(kwargs["device"]) == self.device:
             self.moved += 1
             return self._mark(function(*args, **{**kwargs, "device": "cpu"}))
-        # As in PyTorch, a number in a tensor may be anywhere.
-        sized = [is_here for tensor, is_here in zip(tensors, here, strict=True) if len(tensor.shape)]
+        # As in PyTorch, a number in a tensor may be anywhere, unless tensors are joined.
+        is_joined = function in JOIN
+        sized = [is_here for tensor, is_here in zip(tensors, here, strict=True) if is_joined or len(tensor.shape)]
         if any(sized) and not all(sized) and function.__name__ not in MIXED:
             raise RuntimeError(f"Expected all tensors to be on the same device ({function.__name__})")
         kwargs.update({"device": "cpu"} if any(here) and "device" in kwargs else {})

@@ -33,8 +33,10 @@ def check_finite(what: str, tensors: Iterable[torch.Tensor]) -> None:
     highest = [
         tensor.detach().abs().amax().float() for tensor in dense if tensor.is_floating_point() and tensor.numel()
     ]
-    if highest and not torch.isfinite(torch.stack(highest)).all():
-        raise NotFiniteError(what)
+    # An optimizer counts its steps on the CPU.
+    for device in {value.device for value in highest}:
+        if not torch.isfinite(torch.stack([value for value in highest if value.device == device])).all():
+            raise NotFiniteError(what)
 
 
 @dataclass
