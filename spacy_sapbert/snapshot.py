@@ -31,7 +31,7 @@ from .candidates import (
 )
 from .ragged import TokenLists, list_owners, make_offsets, pack_lists, unpack_lists
 from .settings import Settings, Strings
-from .text import normalize_name
+from .text import normalize_name, simplify_chinese
 
 if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
@@ -207,7 +207,10 @@ class Snapshot:
                 vectors[place] = vector
         if not missing:
             return vectors
-        tokens = TokenLists.make(self.encoder.tokenize([texts[place] for place in missing]))
+        asked = [texts[place] for place in missing]
+        if self.retriever.table.language.is_simplified:
+            asked = [*map(simplify_chinese, asked)]
+        tokens = TokenLists.make(self.encoder.tokenize(asked))
         informative = np.flatnonzero(self.encoder.find_informative(tokens))
         made = self.encoder.encode_tokens(tokens.take(informative), batch_size=batch_size)
         places = np.array(missing, dtype=np.int64)[informative]

@@ -226,7 +226,12 @@ def strip_accents(word: str) -> str:
     if word.isascii():
         return word
     word = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
-    return word.translate(_read_simplified())
+    return simplify_chinese(word)
+
+
+def simplify_chinese(text: str) -> str:
+    """Replace traditional Chinese characters by simplified ones."""
+    return text.translate(_read_simplified())
 
 
 @cache

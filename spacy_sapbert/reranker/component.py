@@ -257,7 +257,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
                 "of the annotated entities. Change its `link_labels` or `skip_labels`, or annotate other entities."
             )
         if settings.priors:
-            learned = replace(learned, memory=found.remember(snapshot.encoder))
+            learned = replace(learned, memory=found.remember(snapshot.encode))
             fixed = self._fix(linker, learned)
         batch = AnnotatedMentions.read(documents, linker, fixed.gold, MEASURED).look_up(fixed.table)
         start_network(self.model, batch.given, batch.is_right)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,6 @@ from .network import ListInput, Lists
 from .table import CandidateTable
 
 if TYPE_CHECKING:
-    from ..encoder.shim import EncoderShim
     from ..snapshot import FixedLinker
     from ..terminology.table import Terminology
 
@@ -136,7 +135,7 @@ class AnnotatedMentions(NamedTuple):
         spans, *others = map(list, zip(*found, strict=True)) if found else ([], [], [], [])
         return cls(linker.list_spans(spans), *others)
 
-    def remember(self, encoder: EncoderShim) -> AnnotationMemory:
+    def remember(self, encode: Callable[[list[str]], np.ndarray]) -> AnnotationMemory:
         """Collect the mentions, each by its more telling form."""
         found = (
             (mention.forms[0], concept, key)
@@ -144,7 +143,7 @@ class AnnotatedMentions(NamedTuple):
             for concept in ids
             if mention.forms
         )
-        return AnnotationMemory.collect(found, encoder)
+        return AnnotationMemory.collect(found, encode)
 
     def look_up(self, table: CandidateTable) -> GoldBatch:
         """Look up the candidates, without what the annotations of their own documents say."""

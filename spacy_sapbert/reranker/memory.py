@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
@@ -16,9 +16,6 @@ from ..files import fill_folder, read_manifest, write_manifest
 from ..forking import kept_property
 from .network import Features, NetworkModel
 from .prior import MIN_CHANCE, MIN_FOUND
-
-if TYPE_CHECKING:
-    from ..encoder.shim import EncoderShim
 
 CANT_DECIDE = "The reranker '{name}' can't decide here: {reason}. Use what it was trained with, or train it again."
 
@@ -125,7 +122,9 @@ class AnnotationMemory:
         return own
 
     @classmethod
-    def collect(cls, annotations: Iterable[tuple[Any, ...]], encoder: EncoderShim) -> AnnotationMemory:
+    def collect(
+        cls, annotations: Iterable[tuple[Any, ...]], encode: Callable[[list[str]], np.ndarray]
+    ) -> AnnotationMemory:
         """Collect mentions with the id of a concept and the key of the document. Their order makes no difference."""
         counts = Counter(annotations)
         mentions, concepts, documents = (
@@ -133,7 +132,7 @@ class AnnotationMemory:
             for column in range(3)
         )
         rows = sorted((mentions[text], concepts[id_], documents[key], n) for (text, id_, key), n in counts.items())
-        vectors = encoder.encode([*mentions]) if mentions else np.zeros((0, encoder.width))
+        vectors = encode([*mentions])
         table = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
         return cls([*mentions], vectors, [*concepts], table, np.array([*documents], dtype=np.uint64))
 

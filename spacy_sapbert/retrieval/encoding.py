@@ -17,8 +17,10 @@ import numpy as np
 from thinc.api import NumpyOps
 
 from ..files import fill_folder, hash_file, save_array
+from ..lexicon.languages import UNKNOWN, Language
 from ..progress import show_progress
 from ..ragged import TokenLists, count_offsets, sum_lists
+from ..text import simplify_chinese
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,8 +54,10 @@ class TokenGroups(NamedTuple):
         return TokenGroups(self.tokens.take(rows), self.keys[rows], np.empty(0, dtype=np.int64))
 
 
-def group_by_tokens(names: pl.Series, encoder: EncoderShim) -> TokenGroups:
+def group_by_tokens(names: pl.Series, encoder: EncoderShim, language: Language = UNKNOWN) -> TokenGroups:
     """Tokenise names, and group those with the same tokens."""
+    if language.is_simplified:
+        names = names.map_elements(simplify_chinese)
     tokens = encoder.tokenize_names(names)
     known = np.flatnonzero(encoder.find_informative(tokens))
     if len(known) < len(tokens):

@@ -125,9 +125,9 @@ class Retriever:
         `vectors_path` are not encoded. `lang` is the language of the pipeline."""
         # Before tokenising, which takes minutes, so that a wrong path is refused at once.
         store = None if vectors_path is None else VectorStore(vectors_path, encoder)
-        names = terminology.names["name"]
-        groups = group_by_tokens(names, encoder)
-        table = NameTable.build(names, find_language(terminology.names["language"], lang))
+        names, language = terminology.names["name"], find_language(terminology.names["language"], lang)
+        groups = group_by_tokens(names, encoder, language)
+        table = NameTable.build(names, language)
         warn_of_unsayable(groups)
         warn_of_memory(len(groups.tokens), encoder.width)
         dtype = choose_dtype(len(groups.tokens))

@@ -1,15 +1,20 @@
-"""The project multilingual_encoder: its wheel is found by its name, and pipelines with it load anywhere, offline."""
+"""The project multilingual_encoder: its wheel is found by its name, pipelines with it load anywhere, offline, and what
+the stored encoder makes of scripts and forms of writing."""
 
 import subprocess
 import sys
+import unicodedata
 import zipfile
+from pathlib import Path
 
 import pytest
+import spacy
 from conftest import load_encoder
 from core.test_without_torch import run
 from project_scripts import import_scripts
 from spacy.cli.package import package
 
+from spacy_sapbert import TerminologyBuilder
 from spacy_sapbert.encoder.folder import read_encoder, write_encoder
 
 with import_scripts("multilingual_encoder"):
@@ -90,3 +95,79 @@ def test_a_german_pipeline_with_an_encoder_by_name_is_packaged_and_loads_elsewhe
     assert fingerprint == load_encoder(encoder).fingerprint
     expected = [("Kopfschmerzen", "C2"), ("Herzinfarkte", "C0"), ("chronischer Niereninsuffizienz", "C1")]
     assert linked == " ".join(map(str, expected))
+
+
+STORED = Path(project.__file__).parents[1] / "encoder"
+FIRST = [("ENG", "Myocardial infarction"), ("ENG", "Kidney failure"), ("ENG", "Arterial hypertension"), ("ENG", "Cold")]
+
+
+def make_with_stored(lang, names):
+    """Make the linker of a pipeline of a language, with names of a concept each."""
+    builder = TerminologyBuilder()
+    for number, (language, name) in enumerate(names):
+        builder.add_name(f"C{number}", name, language=language)
+    linker = spacy.blank(lang).add_pipe("sapbert_linker")
+    linker.initialize(terminology=builder.build(), encoder=str(STORED))
+    return linker
+
+
+def find_best(linker, texts):
+    """Find the best name of each text, and its score."""
+    return [(of_text[0]["name"], of_text[0]["score"]) if of_text else None for of_text in linker.find(texts)]
+
+
+# None of the texts is a name, so the encoder decides: a terminology without names of the pipeline's language as well.
+@pytest.mark.parametrize(
+    ("lang", "text"),
+    [
+        ("de", "Schwere arterielle Hypertonie"),
+        ("es", "Hipertensión arterial crónica"),
+        ("fr", "Hypertension artérielle sévère"),
+        ("it", "Ipertensione arteriosa cronica"),
+        ("pt", "Hipertensão arterial crônica"),
+        ("nl", "ernstige arteriële hypertensie"),
+        ("cs", "těžká arteriální hypertenze"),
+        ("tr", "kronik arteriyel hipertansiyon"),
+        ("zh", "慢性高血压"),
+        ("xx", "慢性高血圧症"),
+        ("xx", "Ａｒｔｅｒｉａｌ hypertension of диабет"),
+    ],
+)
+def test_forms_of_writing_give_the_same_link(lang, text):
+    forms = [
+        text.upper(),
+        unicodedata.normalize("NFD", text),
+        "".join(chr(ord(sign) + 0xFEE0) if "!" <= sign <= "~" else sign for sign in text),
+        f"\u202b{text}\u202c",
+        f"{text[:3]}\u00ad{text[3:]}\u200f",
+    ]
+    best, *others = find_best(make_with_stored(lang, FIRST), [text, *forms])
+    assert best[0] == "Arterial hypertension"
+    assert others == [(best[0], pytest.approx(best[1], abs=1e-6))] * len(forms)
+
+
+TRADITIONAL, SIMPLIFIED = ["慢性高血壓", "肝臟腫瘤", "雙側腎臟發育不全"], ["慢性高血压", "肝脏肿瘤", "双侧肾脏发育不全"]
+
+
+@pytest.mark.parametrize("written", [TRADITIONAL, SIMPLIFIED])
+def test_traditional_and_simplified_chinese_are_alike_in_a_chinese_pipeline(written):
+    texts = [f"{text}患者" for text in TRADITIONAL + SIMPLIFIED]
+    linker = make_with_stored("zh", [("CHI", name) for name in written[:2]])
+    linker.add_names([("C2", written[2])])
+    found = find_best(linker, texts)
+    assert [name for name, _ in found] == written * 2
+    assert found[:3] == [(name, pytest.approx(score, abs=1e-6)) for name, score in found[3:]]
+
+
+def test_characters_of_japanese_stay_as_they_are():
+    (name, score), (_, other) = find_best(make_with_stored("xx", [("JPN", "肝腫瘍")]), ["肝腫瘍あり", "肝肿瘍あり"])
+    assert name == "肝腫瘍" and score > other + 0.1
+
+
+@pytest.mark.parametrize("text", ["סוכרת", "диабет", "간염", "โรคเบาหวาน", "🤒", "\u200f"])
+def test_scripts_that_the_table_lacks_have_no_vector_and_names_in_them_are_counted(text):
+    assert find_best(make_with_stored("xx", FIRST), [text, "cold"]) == [None, ("Cold", 1.0)]
+    if text.isalpha():
+        with pytest.warns(UserWarning, match="1 of 5 names have no vector"):
+            linker = make_with_stored("xx", [*FIRST, ("", text)])
+        assert find_best(linker, [text, f"{text} {text}"]) == [(text, 1.0), None]
