@@ -54,8 +54,8 @@ class CheckedPair(NamedTuple):
     label_status: str  # One of `OF_LABELS`.
     name: str  # The name that is written like the label, but for case and forms of words; empty if there is none.
     term_type: str  # What kind of name it is in its source, such as RELATED.
-    # Ids and names of concepts that the label names; if it names none, of those that the source of a retired id says to
-    # consider, or of the nearest ones.
+    # Ids and names of other concepts: all with this name; if there is none, those to consider in place of a retired
+    # id, or the nearest.
     others: tuple[tuple[str, str], ...]
 
     @property
@@ -136,8 +136,8 @@ def _group_spellings(ids: pl.Series) -> dict[tuple[str, str], list[str]]:
 
 
 def read_labels(path: Path, id_column: str, label_column: str) -> tuple[list[tuple[int, str, str]], list[str]]:
-    """Read a table with ids and labels, .csv, .tsv, .jsonl or .parquet: the number, the id and the label of each row,
-    and what is wrong with rows that are left out."""
+    """Read a table with ids and labels, .csv, .tsv, .jsonl or .parquet: the number, the id and the label of each good
+    row, and what is wrong with others."""
     check_is_file(path)
     columns, first_row = (id_column, label_column), 1
     try:

@@ -146,8 +146,8 @@ class _Release:
             warnings.warn(message, stacklevel=4)
 
     def table(self, kind: str, where: pl.Expr = ANY) -> pl.DataFrame:
-        """Read the files of a kind, those rows that meet a condition. Of a row that several files have, as those of an
-        extension and its edition, the newest version counts."""
+        """Read the rows of a kind of file that meet a condition. An extension may have a newer version of a row of its
+        edition, and the newest counts."""
         columns = ("id", "effectiveTime", "active", *COLUMNS[kind])
         tables = [self._read(file, columns, where) for file in self.files[kind]]
         rows = pl.concat([pl.DataFrame(schema=dict.fromkeys(columns, pl.String())), *tables])
