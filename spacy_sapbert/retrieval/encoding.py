@@ -75,8 +75,8 @@ def warn_of_unsayable(groups: TokenGroups) -> None:
     if missing:
         warnings.warn(
             f"{missing} of {len(groups.row_of_name)} names have no vector: the encoder's vocabulary has none of their "
-            "tokens. A mention finds them by their words, but not if it only resembles them. For that, use an encoder "
-            "for their language or script.",
+            "tokens. They are found by their words, not by similarity. Use an encoder for their language or "
+            "script to find them by both.",
             stacklevel=3,
         )
 

@@ -51,7 +51,7 @@ def write_package(encoder: Path, name: str, version: str, output: Path) -> Path:
         sys.exit(f"The package can't be called {name!r}: give a word of small letters, digits and underscores.")
     source = read_encoder(encoder)
     if source.card is None:
-        sys.exit(f"{encoder} has no card (README.md), and a package has to say who made it of what: run `store` first.")
+        sys.exit(f"{encoder} has no card (README.md), and a package has to say how it was made: run `store` first.")
     licence = re.search(rb"^license: ([\w.+-]+)$", source.card, re.MULTILINE)
     if licence is None:
         sys.exit(f"The card of {encoder} names no licence: store it again, with --licence.")
