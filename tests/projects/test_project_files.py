@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import srsly
 import typer
 from project_scripts import import_scripts
 from weasel.util import load_project_config
@@ -62,6 +63,17 @@ def test_the_root_only_runs_projects():
         assert name in list_names(project)
         given = [word.removeprefix("--vars.") for word in words[7:] if word.startswith("--vars.")]
         assert set(given) <= set(load_config(project)["vars"])
+
+
+def test_the_help_of_the_roots_commands_names_their_variables():
+    config = srsly.read_yaml(ROOT / "project.yml")
+    for command in config["commands"]:
+        used = dict.fromkeys(re.findall(r"\$\{vars\.(\w+)\}", " ".join(command["script"])))
+        named = re.search(r" \[([\w, ]+)\]$", command["help"])
+        assert (named[1].split(", ") if named else []) == list(used), command["name"]
+    # One of two names that differ in a sign only is taken for the other.
+    names = [*config["workflows"], *(command["name"] for command in config["commands"])]
+    assert len({name.replace("_", "-") for name in names}) == len(names)
 
 
 @by_project
