@@ -208,7 +208,7 @@ class Snapshot:
         if not missing:
             return vectors
         asked = [texts[place] for place in missing]
-        if self.retriever.table.language.is_simplified:
+        if self.retriever.is_simplified:
             asked = [*map(simplify_chinese, asked)]
         tokens = TokenLists.make(self.encoder.tokenize(asked))
         informative = np.flatnonzero(self.encoder.find_informative(tokens))

@@ -59,8 +59,6 @@ class Language:
     dotted_ordinals: bool = False  # whether "2." is "second"
     # Whether spaces stand between words. Elsewhere, each character is one, and their order counts.
     is_spaced: bool = True
-    # Whether encoders get simplified Chinese characters for traditional ones, which small vocabularies lack.
-    is_simplified: bool = False
     # Endings of names of one word, and of adjectives that say how somebody is ("hypertensive", "anemic"). Others say
     # what tissue is like ("hyperplastic"), or mean something else too often ("ophthalmic"), as do some with an ending.
     adjectives: dict[str, str] = field(default_factory=dict)

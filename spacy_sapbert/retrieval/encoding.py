@@ -17,7 +17,6 @@ import numpy as np
 from thinc.api import NumpyOps
 
 from ..files import fill_folder, hash_file, save_array
-from ..lexicon.languages import UNKNOWN, Language
 from ..progress import show_progress
 from ..ragged import TokenLists, count_offsets, sum_lists
 from ..text import simplify_chinese
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from ..encoder.shim import EncoderShim
+    from ..lexicon.languages import Language
 
 # Names encoded between two steps of the progress bar.
 CHUNK = 8192
@@ -36,6 +36,8 @@ KEY_DTYPE = np.dtype("V16")
 SAMPLE = 2000
 # Shorter words are hardly misspelt in a way that leaves them recognisable.
 SHORTEST_MISSPELT = 4
+# Where at least this share of names has kana, the language is Japanese.
+KANA_SHARE = 0.05
 # Strict, because matching files are deleted if they are damaged. The groups are the hashes of encoder and content.
 FILE_NAME = re.compile(r"vectors-([0-9a-f]{16})-([0-9a-f]{16})\.npy")
 
@@ -54,9 +56,15 @@ class TokenGroups(NamedTuple):
         return TokenGroups(self.tokens.take(rows), self.keys[rows], np.empty(0, dtype=np.int64))
 
 
-def group_by_tokens(names: pl.Series, encoder: EncoderShim, language: Language = UNKNOWN) -> TokenGroups:
+def reads_simplified(names: pl.Series, language: Language) -> bool:
+    """Tell whether an encoder gets simplified Chinese characters in the place of traditional ones, which vocabularies
+    may lack. Japanese, which is also read in pipelines for Chinese, has both."""
+    return language.code == "zh" and names.str.contains("[\u3041-\u30ff]").sum() < KANA_SHARE * len(names)
+
+
+def group_by_tokens(names: pl.Series, encoder: EncoderShim, *, simplified: bool = False) -> TokenGroups:
     """Tokenise names, and group those with the same tokens."""
-    if language.is_simplified:
+    if simplified:
         names = names.map_elements(simplify_chinese)
     tokens = encoder.tokenize_names(names)
     known = np.flatnonzero(encoder.find_informative(tokens))

@@ -31,6 +31,7 @@ from .encoding import (
     encode_groups,
     group_by_tokens,
     make_row_table,
+    reads_simplified,
     warn_of_unsayable,
 )
 from .filters import Allowed, FilterTable, grow_while_cheap
@@ -126,7 +127,7 @@ class Retriever:
         # Before tokenising, which takes minutes, so that a wrong path is refused at once.
         store = None if vectors_path is None else VectorStore(vectors_path, encoder)
         names, language = terminology.names["name"], find_language(terminology.names["language"], lang)
-        groups = group_by_tokens(names, encoder, language)
+        groups = group_by_tokens(names, encoder, simplified=reads_simplified(names, language))
         table = NameTable.build(names, language)
         warn_of_unsayable(groups)
         warn_of_memory(len(groups.tokens), encoder.width)
@@ -144,6 +145,11 @@ class Retriever:
     def bags(self) -> BagTable:
         """The names as matchers look for them, which takes seconds to make of large terminologies."""
         return BagTable.of(self.terminology, self.table.language)
+
+    @kept_property
+    def is_simplified(self) -> bool:
+        """Whether the encoder gets simplified Chinese characters."""
+        return reads_simplified(self.names, self.table.language)
 
     @property
     def made_bags(self) -> BagTable | None:

@@ -159,8 +159,11 @@ def test_traditional_and_simplified_chinese_are_alike_in_a_chinese_pipeline(writ
     assert found[:3] == [(name, pytest.approx(score, abs=1e-6)) for name, score in found[3:]]
 
 
-def test_characters_of_japanese_stay_as_they_are():
-    (name, score), (_, other) = find_best(make_with_stored("xx", [("JPN", "肝腫瘍")]), ["肝腫瘍あり", "肝肿瘍あり"])
+# Pipelines for Chinese also split Japanese into characters.
+@pytest.mark.parametrize(("lang", "language"), [("zh", "JPN"), ("zh", ""), ("xx", "JPN")])
+def test_characters_of_japanese_stay_as_they_are(lang, language):
+    linker = make_with_stored(lang, [(language, "肝腫瘍"), (language, "クローン病")])
+    (name, score), (_, other) = find_best(linker, ["肝腫瘍あり", "肝肿瘍あり"])
     assert name == "肝腫瘍" and score > other + 0.1
 
 
