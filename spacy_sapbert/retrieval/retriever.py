@@ -91,6 +91,7 @@ class Retriever:
             self.bags = bags
         self.bridged = BridgedTerminology(terminology, *bridged, language=table.language)
         self.names = terminology.names["name"]
+        self.is_simplified = reads_simplified(self.names, table.language)
         self.filters = FilterTable(terminology)
         # Apply a filter, which may hold nothing that the terminology lacks.
         apply = partial(self.filters.apply, offsets=self.offsets, name_rows=self.name_rows)
@@ -145,11 +146,6 @@ class Retriever:
     def bags(self) -> BagTable:
         """The names as matchers look for them, which takes seconds to make of large terminologies."""
         return BagTable.of(self.terminology, self.table.language)
-
-    @kept_property
-    def is_simplified(self) -> bool:
-        """Whether the encoder gets simplified Chinese characters."""
-        return reads_simplified(self.names, self.table.language)
 
     @property
     def made_bags(self) -> BagTable | None:
