@@ -44,9 +44,9 @@ MOST_DOCS = 32
 # Labels that are remembered.
 KEPT = 1 << 16
 # Before a name, this stands for something else in all languages: "non-Hodgkin lymphoma".
-_PREFIX = re.compile(r"\b(?:non|anti|pre)[\-‐‑–]$", re.IGNORECASE)
+_PREFIX = re.compile(r"\b(?:anti[\s\-‐‑–]*|(?:non|pre)[\-‐‑–])$", re.IGNORECASE)
 # Before an English name, and behind it: "non insulin dependent", "seizure-free".
-_OPPOSITE = re.compile(r"\b(?:non|anti)[\s\-‐‑–]*$", re.IGNORECASE)
+_OPPOSITE = re.compile(r"\bnon[\s\-‐‑–]*$", re.IGNORECASE)
 _FREE = re.compile(r"[\-‐‑–]free\b", re.IGNORECASE)
 # Behind an adjective: "oral hypoglycemic agents" are no hypoglycemia, and "hypertonic saline" is no hypertonia.
 _REMEDY = re.compile(r"\s+(?:agent|drug|medication|saline|solution|fluid)s?\b", re.IGNORECASE)

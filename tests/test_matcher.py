@@ -467,7 +467,7 @@ def test_english_words_around_a_mention_change_its_meaning_in_english_only(lang,
     nlp.add_pipe("schwartz_hearst", first=True)
     texts = ["hernie clinic", "hernie-free", "hernie score 3", "non hernie", "medical history", "hernie markers"]
     found = [[ent.text for ent in nlp(text).ents] for text in [*texts, "von Hippel-Lindau (VHL)."]]
-    assert found == expected and not nlp("non-hernie, une anti-hernie").ents
+    assert found == expected and not nlp("non-hernie, une anti-hernie, anti hernie").ents
 
 
 @pytest.mark.parametrize(
