@@ -97,8 +97,11 @@ def parse_spans(record: dict[str, Any], id_key: str, place: str, report: Exchang
         if type(start) is not int or type(end) is not int or not text[max(start, 0) : end].strip() or end > len(text):
             report.refuse(place, f"a span without a place in the text: {span!r:.80}", PRODIGY_FORM)
             continue
-        written = fields.join_ids(ids, place, report, PRODIGY_FORM)
-        yield Annotation(start, end, str(values.get("label") or ""), written, place)
+        written, words = fields.join_ids(ids, place, report, PRODIGY_FORM), values.get("context")
+        context = None
+        if isinstance(words, list) and all(word in FLAGS for word in words):
+            context = MentionContext(*(word in words for word in FLAGS))
+        yield Annotation(start, end, str(values.get("label") or ""), written, place, context=context)
 
 
 def read_prodigy(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Span
 
 from spacy_sapbert.annotations import register_extensions
+from spacy_sapbert.context import MentionContext
 from spacy_sapbert.exchange import fields
 from spacy_sapbert.exchange.documents import (
     DISCONTINUOUS,
@@ -99,6 +100,25 @@ def test_examples_of_prodigy_are_read_as_they_are(tmp_path_factory, document):
         assert count_refused(report) == len(document.annotations) - len(kept)
     else:
         assert not found and count_refused(report) == 1
+
+
+@pytest.mark.parametrize(
+    "written, expected",
+    [
+        ('["negated", "family"]', MentionContext(negated=True, family=True)),
+        ("[]", MentionContext()),
+        # Nobody has said, or it is something else of this name.
+        ("null", None),
+        ('"negated"', None),
+        ('["no", "fever"]', None),
+        ("[[]]", None),
+    ],
+)
+def test_spans_of_prodigy_may_have_a_context(tmp_path, written, expected):
+    spans = f'[{{"start": 3, "end": 8, "label": "A", "kb_id": "C1", "context": {written}}}]'
+    (tmp_path / "a.jsonl").write_text(f'{{"text": "no fever", "spans": {spans}}}')
+    (document,) = read_prodigy(tmp_path / "a.jsonl", ExchangeReport())
+    assert [found.context for found in document.annotations] == [expected]
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.data())
