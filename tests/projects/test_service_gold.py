@@ -1,5 +1,6 @@
 """Corrections of the service's page: what is kept, merged and refused."""
 
+import csv
 import json
 import multiprocessing
 import os
@@ -53,6 +54,7 @@ def test_corrections_are_kept_as_lines_of_prodigy(serve, tmp_path):
         b"no JSON \xff",
         json.dumps({"text": TEXT, "spans": [], "answer": "accept", "_input_hash": 1}).encode(),
         json.dumps({"text": TEXT, "spans": [], "answer": "reject"}).encode(),
+        json.dumps({"text": TEXT, "spans": [make_span(4, 16)], "answer": "reject"}).encode(),
         # Without an id, nobody has said which concept a span is.
         json.dumps({"text": TEXT, "spans": [{"start": 23, "end": 31, "label": "A"}], "answer": "accept"}).encode(),
     ]
@@ -69,7 +71,7 @@ def test_corrections_are_kept_as_lines_of_prodigy(serve, tmp_path):
     ]
     for row in ({"text": "a", "spans": spans}, {"text": "a", "withdrawn": [{"start": 1, "end": 1}]}):
         outside = own.post("/gold", json=row)
-        assert outside.status_code == 422 and path.read_bytes().count(b"\n") == 7
+        assert outside.status_code == 422 and path.read_bytes().count(b"\n") == 8
     nowhere = serve().post("/gold", json={"text": TEXT, "spans": spans})
     assert nowhere.status_code == 409 and "--gold" in nowhere.json()["error"]
     assert sorted(file.name for file in tmp_path.iterdir()) == ["gold.jsonl"]
@@ -95,6 +97,7 @@ def test_corrections_of_one_text_are_merged_and_come_back(serve, tmp_path):
 
 
 ATTACK, COLD = make_span(4, 16, "C0027051"), make_span(4, 16, "C0009443")
+NEGATED, REJECTED = {**ATTACK, "context": ["negated"]}, {**make_span(4, 16), "rejected": True}
 INSOMNIA, WIDER = make_span(23, 31, "C0917801"), make_span(10, 31)
 
 
@@ -116,6 +119,15 @@ INSOMNIA, WIDER = make_span(23, 31, "C0917801"), make_span(10, 31)
         # They have been elsewhere in the text.
         ([INSOMNIA], {"spans": [COLD]}, [COLD, INSOMNIA]),
         ([WIDER], {"withdrawn": [{"start": 4, "end": 16}], "seen": [ATTACK]}, [WIDER]),
+        # The context counts as well, and that there is no mention.
+        ([ATTACK], {"spans": [NEGATED]}, "4 to 16, C0027051 is kept"),
+        ([NEGATED], {"spans": [{**ATTACK, "context": []}], "seen": [NEGATED]}, [{**ATTACK, "context": []}]),
+        ([REJECTED, INSOMNIA], {"spans": [make_span(4, 16)]}, "4 to 16, no mention is kept"),
+        ([ATTACK, INSOMNIA], {"spans": [REJECTED], "seen": [ATTACK]}, [REJECTED, INSOMNIA]),
+        ([REJECTED, INSOMNIA], {"withdrawn": [{"start": 4, "end": 16}], "seen": [REJECTED]}, [INSOMNIA]),
+        # Who decides does not: the last one is named.
+        ([{**ATTACK, "annotator": "A"}], {"spans": [{**ATTACK, "annotator": "B"}]}, [{**ATTACK, "annotator": "B"}]),
+        ([{**ATTACK, "annotator": "A"}], {"spans": [COLD], "seen": [ATTACK]}, [COLD]),
         # They agree, or the same request comes again because its answer was lost.
         ([ATTACK], {"spans": [ATTACK]}, [ATTACK]),
         ([COLD], {"spans": [COLD], "seen": [ATTACK]}, [COLD]),
@@ -134,6 +146,8 @@ def test_nobody_overwrites_unseen_what_another_has_kept(serve, tmp_path, kept, c
         assert answer.json() == {"kept": len(expected)}
     (found,) = client.post("/link", json={"texts": [TEXT], "gold": True}).json()["results"]
     assert [{key: value for key, value in span.items() if key != "name"} for span in found["gold"]] == expected
+    # It comes without the pipeline as well.
+    assert client.post("/gold/find", json={"texts": [TEXT]}).json() == {"results": [{"gold": found["gold"]}]}
 
 
 def test_a_text_may_have_as_many_corrections_as_a_request_holds(serve, tmp_path):
@@ -153,6 +167,9 @@ def test_a_text_may_have_as_many_corrections_as_a_request_holds(serve, tmp_path)
     [
         ([make_span(4, 16, "C9999999")], "No concept of the terminology has the id 'C9999999'"),
         ([ATTACK, make_span(23, 31, "c0917801")], "'c0917801'"),
+        ([{**ATTACK, "context": ["denied"]}], "spans.0.context.0: Input should be 'negated', 'uncertain', 'family'"),
+        ([{**ATTACK, "rejected": False}], "spans.0.rejected: Input should be True"),
+        ([{**ATTACK, "annotator": "x" * 101}], "spans.0.annotator: Value should have at most 100"),
         ([make_span(4, 16, "x" * 900)], "the id '" + "x" * 100 + "'"),
         ([make_span(4, 16, "x" * 1_000_000)], "spans.0.kb_id: String should have at most 1000 characters"),
         ([{**ATTACK, "label": "x" * 1_000_000}], "spans.0.label: String should have at most 1000 characters"),
@@ -161,12 +178,82 @@ def test_a_text_may_have_as_many_corrections_as_a_request_holds(serve, tmp_path)
         ([INSOMNIA, ATTACK, WIDER], "spans 4 to 16 and 10 to 31 overlap"),
         ([ATTACK, ATTACK], "spans 4 to 16 and 4 to 16 overlap"),
     ],
-    ids=range(9),
+    ids=range(12),
 )
 def test_corrections_that_could_not_be_kept_as_they_are_are_refused(serve, tmp_path, spans, reason):
     client = serve(gold=str(tmp_path / "gold.jsonl"))
     refused = client.post("/gold", json={"text": TEXT, "spans": spans})
     assert refused.status_code == 422 and reason in refused.json()["error"] and not [*tmp_path.iterdir()]
+
+
+def test_what_is_not_a_mention_is_a_line_of_its_own(serve, tmp_path):
+    path = tmp_path / "gold.jsonl"
+    client = serve(gold=str(path))
+    said = {"annotator": "Anna"}
+    assert client.post("/gold", json={"text": TEXT, "spans": [INSOMNIA, REJECTED | said]}).json() == {"kept": 2}
+    place = {"start": 4, "end": 16, "label": "DISORDER", **said}
+    assert read_gold(path) == [
+        {"text": TEXT, "spans": [INSOMNIA], "answer": "accept"},
+        {"text": TEXT, "spans": [place], "answer": "reject"},
+    ]
+
+
+def test_corrections_are_found_without_the_pipeline_within_the_limits_of_texts(serve, tmp_path):
+    nowhere = serve().post("/gold/find", json={"texts": [TEXT]})
+    assert nowhere.status_code == 409 and "--gold" in nowhere.json()["error"]
+    client = serve(gold=str(tmp_path / "gold.jsonl"), max_characters=40)
+    assert client.post("/gold/find", json={"texts": ["a " * 21]}).status_code == 422
+    client.post("/gold", json={"text": TEXT, "spans": [ATTACK]})
+    found = client.post("/gold/find", json={"texts": ["a cold", TEXT], "utf16": True}).json()["results"]
+    named = {**ATTACK, "name": "Myocardial Infarction", "start": 5, "end": 17}
+    assert found == [{"gold": []}, {"gold": [named]}]
+
+
+def export(client, text, spans, kind):
+    answer = client.post("/export", json={"text": text, "spans": spans, "format": kind})
+    return answer, answer.json()
+
+
+@pytest.mark.parametrize("kind", ["csv", "fhir"])
+def test_mentions_are_exported_as_the_plugin_does(serve, kind):
+    spans = [NEGATED, {**make_span(23, 26, "C0917801"), "label": "=A"}, {**make_span(18, 22), "rejected": True}]
+    answer, data = export(serve(), TEXT, spans, kind)
+    answer.raise_for_status()
+    # Half a word stands for the whole one, and the answer says so.
+    assert data["odd"]["mentions extended to whole tokens"] == 1
+    if kind == "csv":
+        attack, insomnia = csv.DictReader(data["content"].splitlines())
+        assert [insomnia[column] for column in ("start", "mention", "label")] == ["23", "insomnia", "'=A"]
+        # Of the candidates that the pipeline proposes.
+        assert attack["canonical_name"] == "Myocardial Infarction" and float(attack["score"]) == 1
+        assert [row["negated"] for row in (attack, insomnia)] == ["true", ""]
+    else:
+        attack, insomnia = map(json.loads, data["content"].splitlines())
+        assert [row["context"] for row in (attack, insomnia)] == [["negated"], None]
+        coding = insomnia["codeableConcept"]["coding"][0]
+        assert (coding["code"], coding["display"].casefold()) == ("C0917801", "sleeplessness")
+    none, counted = export(serve(), TEXT, [make_span(4, 16)], kind)
+    assert none.status_code == 200 and counted["odd"] == ({} if kind == "csv" else {"mentions without a concept": 1})
+
+
+@pytest.mark.parametrize(
+    "text, spans, kind, reason",
+    [
+        (TEXT, [ATTACK], "omop", "format: Input should be 'csv' or 'fhir'"),
+        (TEXT, [make_span(4, 16, "C9999999")], "csv", "No concept of the terminology has the id 'C9999999'"),
+        (TEXT, [make_span(4, 99)], "csv", "a span lies outside of the text"),
+        (TEXT, [ATTACK, WIDER], "fhir", "overlap"),
+        ("a " * 21, [], "csv", "40 characters"),
+    ],
+)
+def test_mentions_that_can_not_be_exported_are_refused(serve, text, spans, kind, reason):
+    refused, data = export(serve(max_characters=40), text, spans, kind)
+    assert refused.status_code == 422 and reason in data["error"]
+
+
+def test_a_mention_of_white_space_is_left_out(serve):
+    _, data = export(serve(), "a  cold", [make_span(1, 2)], "fhir")
+    assert data["content"] == "" and data["left_out"] == {"mentions of white space": 1}
 
 
 def test_ids_may_be_those_of_any_linker_and_of_its_output_source(serve, make_nlp, tmp_path):

@@ -1,5 +1,6 @@
 """The page of the project `service` in a browser: what a reader sees, the keyboard, phones, and long notes."""
 
+import csv
 import json
 import shutil
 import threading
@@ -10,6 +11,8 @@ import uvicorn
 from project_scripts import import_scripts
 
 from spacy_sapbert.context import MentionContext, write_context
+from spacy_sapbert.exchange.documents import ExchangeReport
+from spacy_sapbert.exchange.formats import read_prodigy
 
 with import_scripts("service"):
     import limits
@@ -80,7 +83,7 @@ def open_page(nlp, browser, tmp_path):
     """Return a function that opens the page of a service and links a text. Its method `read` reads the kept lines."""
     opened, path = [], tmp_path / "gold.jsonl"
 
-    def open_page(text=TEXT, *, keeps=True, **options):
+    def open_page(text=TEXT, *, keeps=True, name="", **options):
         settings = limits.ServiceSettings(gold=str(path) if keeps else None)
         server = uvicorn.Server(uvicorn.Config(service.make_app(nlp, settings), port=0, log_level="error"))
         thread = threading.Thread(target=server.run)
@@ -95,7 +98,7 @@ def open_page(nlp, browser, tmp_path):
         page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
         host = f"127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         opened.append((context, server, thread, errors, hosts, host))
-        page.goto(f"http://{host}/")
+        page.goto(f"http://{host}/#name={name}")
         expect(page.locator("#message")).to_contain_text("mention")
         page.fill("#text", text)
         page.keyboard.press("Control+Enter")
@@ -126,6 +129,11 @@ def confirm(page, words, told="Saved."):
     get_mention(page, words).click()
     page.click(".chosen .main")
     expect(page.locator("#message")).to_contain_text(told)
+
+
+def listen(page):
+    """Come back to a page, as to another tab of the browser."""
+    page.evaluate("window.dispatchEvent(new Event('focus'))")
 
 
 def get_focus(page):
@@ -251,31 +259,28 @@ def test_what_the_service_could_not_keep_is_sent_again(open_page):
 def test_what_somebody_else_has_corrected_is_shown_before_it_is_replaced(open_page):
     one, other = open_page(), open_page()
     mine, theirs = (get_mention(page, "heart attack") for page in (one, other))
+    one.evaluate("state.isLooking = true")  # it is slower than the decisions
     confirm(other, "heart attack")
     mine.click()
     one.click("#nil")
-    expect(one.locator("#message")).to_contain_text("Not saved: somebody else has corrected the same words")
-    (span,) = one.read()[0]["spans"]
-    assert span["kb_id"] == "C0027051"
-    # The page shows it when it is asked to, and then a second decision counts.
-    confirm(one, "insomnia", "Not saved: somebody else")
-    one.click("#link")
+    # Had the page not heard of it, it shows it now, and a second decision counts.
     expect(one.locator("#message")).to_contain_text("Somebody else has corrected the same words")
     expect(mine).to_contain_text("✓ Myocardial InfarctionC0027051", ignore_case=True)
-    assert one.locator("#undo").is_disabled()
+    (span,) = one.read()[0]["spans"]
+    assert span["kb_id"] == "C0027051" and one.locator("#undo").is_disabled()
+    confirm(one, "insomnia")
     mine.click()
     one.click("#nil")
     expect(one.locator("#message")).to_have_text("Saved.")
     assert [span["kb_id"] for span in one.read()[0]["spans"]] == ["NIL", "C0917801"]
     # What somebody else has withdrawn is not withdrawn from a third.
-    other.click("#link")
+    listen(other)
     expect(theirs).to_contain_text("no concept")
     theirs.click()
     other.click("#withdraw")
     expect(other.locator("#message")).to_have_text("Withdrawn.")
-    mine.click()
     one.click(".candidate >> nth=0 >> button >> nth=0")
-    expect(one.locator("#message")).to_contain_text("Not saved")
+    expect(one.locator("#message")).to_contain_text("has corrected the same words")
 
 
 def test_without_a_file_the_page_holds_corrections_for_download(open_page):
@@ -294,14 +299,235 @@ def test_without_a_file_the_page_holds_corrections_for_download(open_page):
     assert asked == ["beforeunload"]
 
 
+def test_the_context_of_a_mention_is_corrected_with_the_keyboard(open_page, tmp_path):
+    page = open_page()
+    cold = get_mention(page, "cold")
+    cold.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#context input:checked")).to_have_attribute("id", "negated")
+    page.keyboard.press("Shift+Tab")
+    for word in ("hypothetical", "historical", "family"):
+        assert page.evaluate("document.activeElement.id") == word
+        page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    expect(page.locator("#family")).to_be_focused()
+    expect(cold.locator("small")).to_contain_text("✓ Cold Temperature · negated · family", ignore_case=True)
+    assert [span["context"] for span in page.read()[0]["spans"]] == [["negated", "family"]]
+    page.uncheck("#negated")
+    page.uncheck("#family")
+    expect(cold).to_have_class("mention corrected")
+    # Nothing of it, which is a decision as well, and comes back.
+    (span,) = page.read()[0]["spans"]
+    assert span["context"] == [] and span["kb_id"] == "C0009264"
+    page.reload()
+    page.fill("#text", TEXT)
+    page.click("#link")
+    expect(cold.locator("small")).not_to_contain_text("negated")
+    # Who confirms a concept confirms the context that the page shows.
+    page.read()
+    cold.click()
+    page.click("#withdraw")
+    confirm(page, "cold")
+    assert [span["context"] for span in page.read()[0]["spans"]] == [["negated"]]
+    # It reaches documents.
+    (document,) = read_prodigy(tmp_path / "gold.jsonl", ExchangeReport())
+    assert [found.context for found in document.annotations] == [MentionContext(negated=True)]
+
+
+def test_what_is_not_a_mention_is_in_the_gold_as_rejected(open_page, tmp_path):
+    page = open_page(name="Anna")
+    confirm(page, "heart attack")
+    insomnia = get_mention(page, "insomnia")
+    insomnia.focus()
+    page.keyboard.press("Enter")
+    page.locator("#reject").focus()
+    page.keyboard.press("Enter")
+    expect(insomnia).to_have_class("mention rejected")
+    expect(insomnia.locator("small")).to_have_text("✓ not a mention")
+    expect(insomnia).to_be_focused()
+    expect(page.locator("#concept-list li")).to_have_count(2)
+    page.click("#undo")
+    get_mention(page, "cold").click()
+    page.click("#reject")
+    # Nor is it a negated one.
+    expect(get_mention(page, "cold").locator("small")).to_have_text("✓ not a mention")
+    page.click("#undo")
+    insomnia.click()
+    page.click("#reject")
+    accepted, rejected = page.read()
+    start = TEXT.index("insomnia")
+    place = {"start": start, "end": start + 8, "label": "DISORDER", "annotator": "Anna"}
+    assert rejected == {"text": TEXT, "spans": [place], "answer": "reject"} and accepted["answer"] == "accept"
+    report = ExchangeReport()
+    (document,) = read_prodigy(tmp_path / "gold.jsonl", report)
+    assert [document.cut(found) for found in document.annotations] == ["heart attack"]
+    assert report.left_out["examples that were rejected or ignored"]["count"] == 1
+    # It comes back, and a concept takes its place.
+    page.reload()
+    page.fill("#text", TEXT)
+    page.click("#link")
+    expect(insomnia).to_have_class("mention rejected")
+    insomnia.click()
+    expect(page.locator("#about")).to_have_text("DISORDER · not a mention · by Anna")
+    expect(page.locator("#context")).to_be_hidden()
+    page.click(".candidate >> nth=0 >> button >> nth=0")
+    expect(page.locator("#message")).to_have_text("Saved.")
+    assert [row["answer"] for row in page.read()] == ["accept"]
+
+
+@pytest.mark.parametrize("width", [390, 1120])
+def test_concepts_are_listed_the_doubtful_first_and_lead_to_their_mentions(open_page, width):
+    text = "A heart attack, insomnia, a second heart attack, and she feels a cold."
+    page = open_page(text, viewport={"width": width, "height": 844})
+
+    def estimate(route):
+        response = route.fetch()
+        data = response.json()
+        for entity, probability in zip(data["results"][0]["entities"], (0.95, 0.7, 0.4, 0.8), strict=True):
+            entity["probability"] = probability
+        route.fulfill(response=response, json=data)
+
+    page.route("**/link", estimate)
+    page.click("#link")
+    if width == 390:
+        page.click("#concept-count")
+    rows = page.locator("#concept-list button")
+    shown = [["C0027051", "probability from 40%"], ["C0917801", "probability 70%"], ["C0009264", "probability 80%"]]
+    expect(rows.first).to_contain_text("40%")
+    assert [row.locator("small").all_inner_texts() for row in rows.all()] == shown
+    expect(rows.first.locator(".mention")).to_have_text("2")
+    # With the keyboard, to one after the other, and then to the first.
+    visited = []
+    for _ in range(3):
+        rows.first.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#mention")).to_have_text("heart attack")
+        visited.append(page.evaluate("Number(document.activeElement.dataset.start)"))
+        page.keyboard.press("Escape")
+    assert visited == [text.index("heart"), text.rindex("heart"), text.index("heart")]
+    # What is decided comes last.
+    confirm(page, "insomnia")
+    page.keyboard.press("Escape")
+    ids = [row.locator("small").first.inner_text() for row in rows.all()]
+    assert ids == ["C0027051", "C0009264", "C0917801"]
+
+
+@pytest.mark.parametrize("format", ["csv", "fhir"])
+def test_what_the_page_shows_is_downloaded_for_other_programs(open_page, format):
+    page = open_page()
+    confirm(page, "heart attack")
+    page.check("#uncertain")
+    get_mention(page, "insomnia").click()
+    page.click("#reject")
+    page.select_option("#format", format)
+    expect(page.locator("#download")).to_have_text("Download (2)")
+    with page.expect_download() as download:
+        page.click("#download")
+    content = download.value.path().read_text(encoding="utf8")
+    expect(page.locator("#message")).to_contain_text("Downloaded.")
+    if format == "csv":
+        assert content.startswith("\ufeff")
+        attack, cold = csv.DictReader(content[1:].splitlines())
+        found = [attack[column] for column in ("mention", "id", "score", "negated", "uncertain")]
+        assert found == ["heart attack", "C0027051", "1.0", "false", "true"] and cold["negated"] == "true"
+    else:
+        attack, cold = map(json.loads, content.splitlines())
+        assert TEXT[attack["start"] : attack["end"]] == attack["codeableConcept"]["text"] == "heart attack"
+        assert attack["codeableConcept"]["coding"][0]["code"] == "C0027051"
+        assert [row["verificationStatus"]["coding"][0]["code"] for row in (attack, cold)] == ["unconfirmed", "refuted"]
+
+
+def test_a_compact_view_is_short_and_one_of_fixed_width_keeps_columns(open_page):
+    page = open_page(
+        "a cold, insomnia and a heart attack; " * 30 + "\ncold      1  x\ninsomnia  2  y\n",
+        viewport={"width": 390, "height": 844},
+    )
+    measure = "document.querySelector('#linked').offsetHeight"
+    # A phone begins with the compact one.
+    assert page.locator("#view").input_value() == "compact"
+    compact = page.evaluate(measure)
+    expect(page.locator("#linked small:visible")).to_have_count(0)
+    expect(get_mention(page, "cold")).to_have_attribute("title", "Cold Temperature · C0009264")
+    page.focus("#view")
+    page.keyboard.press("Home")
+    assert page.evaluate(measure) > 2 * compact
+    page.keyboard.press("End")
+    edges = page.evaluate("""[...document.querySelectorAll("#linked .row")].map((row) => {
+        const range = document.createRange();
+        const text = row.lastElementChild.firstChild;
+        range.setStart(text, text.data.search(/[12]/));
+        return range.getBoundingClientRect().left;
+    })""")
+    assert len(edges) == 2 and edges[0] == pytest.approx(edges[1], abs=0.5)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+@pytest.mark.parametrize("reloads", [False, True])
+def test_the_panel_shows_what_was_chosen_by_search(open_page, reloads):
+    page = open_page()
+    get_mention(page, "heart attack").click()
+    page.fill("#query", "insomnia")
+    page.keyboard.press("Enter")
+    expect(page.locator("#message")).to_contain_text("for “insomnia”")
+    page.keyboard.press("Enter")
+    expect(page.locator("#message")).to_have_text("Saved.")
+    if reloads:
+        page.click("#link")
+        expect(page.locator("#choice")).to_be_hidden()
+        get_mention(page, "heart attack").click()
+    chosen = page.locator("#candidates .chosen")
+    expect(chosen).to_contain_text("C0917801")
+    assert "undefined" not in chosen.inner_text() and "NaN" not in chosen.inner_text()
+    chosen.get_by_text("Details").click()
+    expect(chosen.locator("dd").first).to_contain_text("insomnia", ignore_case=True)
+    page.click("#nil")
+    expect(page.locator("#nil")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#candidates .chosen")).to_have_count(0)
+
+
+def test_two_annotators_see_whose_corrections_come(open_page):
+    anna, ben = open_page(name="Anna"), open_page(name="Ben")
+    theirs = get_mention(ben, "heart attack")
+    get_mention(ben, "insomnia").click()
+    ben.fill("#query", "half a que")
+    confirm(anna, "heart attack")
+    # Without any act of Ben's, and without disturbing one.
+    expect(ben.locator("#message")).to_have_text("Anna has corrected “heart attack”.", timeout=20_000)
+    expect(theirs).to_have_class("mention corrected")
+    expect(ben.locator("#query")).to_be_focused()
+    assert ben.locator("#query").input_value() == "half a que"
+    theirs.click()
+    expect(ben.locator("#about")).to_contain_text("by Anna")
+    # Ben replaces it, and Anna can't take that back unseen.
+    ben.click("#nil")
+    expect(ben.locator("#message")).to_have_text("Saved.")
+    listen(anna)
+    expect(anna.locator("#message")).to_have_text("Ben has corrected “heart attack”.")
+    expect(anna.locator("#about")).to_contain_text("by Ben")
+    assert anna.locator("#undo").is_disabled()
+    ben.click("#withdraw")
+    expect(ben.locator("#message")).to_have_text("Withdrawn.")
+    listen(anna)
+    expect(anna.locator("#message")).to_have_text("Somebody else has withdrawn “heart attack”.")
+    expect(get_mention(anna, "heart attack")).to_have_class("mention high")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_has_contrast_and_a_phone_needs_no_scrolling_sideways(open_page, scheme):
     phone = {"width": 390, "height": 844}
     page = open_page(TEXT + " xyzzy " + "w" * 300, color_scheme=scheme, viewport=phone, reduced_motion="reduce")
-    page.click("summary >> nth=0")
-    page.click("summary >> nth=1")
+    for summary in page.locator("summary").all():
+        summary.click()
     confirm(page, "heart attack")
+    get_mention(page, "cold").click()
+    page.click("#reject")
+    page.select_option("#view", "")
+    page.keyboard.press("Escape")
+    expect(page.locator("#concept-list")).to_be_visible()
+    assert page.evaluate(FIND_FAINT) == []
     get_mention(page, "insomnia").click()
+    page.check("#family")
     page.click("text=Details >> nth=0")
     expect(page.locator("dd").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
@@ -312,7 +538,7 @@ def test_all_text_has_contrast_and_a_phone_needs_no_scrolling_sideways(open_page
     assert mention["y"] + mention["height"] <= sheet["y"]
     assert page.evaluate("getComputedStyle(document.querySelector('#panel')).animationName") == "none"
     assert page.evaluate("""[...document.querySelectorAll("input, select, textarea")]
-        .every((one) => one.labels.length)""")
+        .every((one) => one.labels.length || one.ariaLabel)""")
 
 
 def test_a_long_note_keeps_the_panel_in_view_and_what_it_has_drawn(open_page):

@@ -8,10 +8,12 @@ const state = {
   mentions: [], // all that is shown, in order, and the elements that show it
   elements: [],
   chosen: -1,
+  led: -1, // the last mention that the list of concepts led to
   gold: new Map(), // of each text, confirmed spans, withdrawn places that the service has yet to forget, and what it keeps
   undo: [], // what takes the last corrections of this text back
   lookUps: new Map(), // candidates by their words
   keeps: false, // whether the service keeps corrections
+  isLooking: false, // whether the page asks for the corrections of others
   saving: Promise.resolve(), // ends when the service has answered to the last correction
   turn: 0,
 };
@@ -20,7 +22,9 @@ const LEVELS = {
   probability: [[0.9, "high", "likely right (90% or more)"], [0.5, "medium", "check (50 to 90%)"], [0, "low", "doubtful (below 50%)"]],
   similarity: [[0.95, "high", "same wording, or nearly"], [0.8, "medium", "similar wording"], [0, "low", "less similar: check"]],
 };
-const OTHERS = [["unlinked", "no concept"], ["corrected", "confirmed or corrected"], ["no-finding", "negated, or not of this patient now"]];
+const OTHERS = [["unlinked", "no concept"], ["corrected", "confirmed or corrected"], ["rejected", "not a mention"], ["no-finding", "negated, or not of this patient now"]];
+const CONTEXTS = ["negated", "uncertain", "family", "historical", "hypothetical"];
+const SECONDS = 5; // between two looks for the corrections of others
 
 const nameOf = (span) => `${span.start}-${span.end}`;
 const overlap = (one, other) => one.start < other.end && other.start < one.end;
@@ -68,14 +72,14 @@ async function link() {
     if (turn !== state.turn) return; // a later request is on its way
     const [{ entities, gold }] = results;
     state.keeps = Boolean(gold);
-    const isReplaced = gold ? takeKept(text, gold) : false;
-    if (text !== state.text || isReplaced) state.undo = [];
+    const isReplaced = gold ? takeKept(text, gold).isReplaced : false;
+    if (text !== state.text) state.undo = [];
     state.lookUps.clear();
     Object.assign(state, { text, found: entities, draft: null });
     close();
     showText();
     const figure = state.mentions.length === 1 ? "1 mention." : `${state.mentions.length} mentions.`;
-    if (isReplaced) say("Somebody else has corrected the same words. The page shows their decision: choose yours again if it is right.", true);
+    if (isReplaced) say(REPLACED.replace("WHO", "Somebody else"), true);
     else say(state.mentions.length ? figure : "No mention was found. Select words to add one.");
   } catch (error) {
     if (turn === state.turn) say(error.message, true);
@@ -93,6 +97,9 @@ async function lookUp(words) {
 }
 
 // Corrections
+
+const REPLACED = "WHO has corrected the same words. The page shows their decision: choose yours again if it is right.";
+const isSame = (one, other) => Boolean(one && other) && ["kb_id", "label", "rejected", "context"].every((key) => String(one[key]) === String(other[key]));
 
 function goldOf(text) {
   if (!state.gold.has(text)) state.gold.set(text, { spans: new Map(), withdrawn: new Map(), seen: new Map() });
@@ -114,8 +121,7 @@ function takeKept(text, kept) {
   // What the service keeps counts, and what it could not keep or forget yet, except where somebody else has been.
   const { spans, withdrawn, seen } = goldOf(text);
   const now = new Map(kept.map((span) => [nameOf(span), span]));
-  const isSame = (one, other) => one && other && one.kb_id === other.kb_id && one.label === other.label;
-  const changed = [...kept, ...seen.values()].filter((span) => !isSame(now.get(nameOf(span)), seen.get(nameOf(span))));
+  const changed = [...new Map([...seen, ...now]).values()].filter((span) => !isSame(now.get(nameOf(span)), seen.get(nameOf(span))));
   const isOurs = (place) => !changed.some((span) => overlap(span, place));
   const unsaved = [...spans.values()].filter((span) => !span.isKept);
   const held = unsaved.filter((span) => isOurs(span) || isSame(now.get(nameOf(span)), span));
@@ -126,10 +132,36 @@ function takeKept(text, kept) {
   }
   seen.clear();
   for (const [name, span] of now) seen.set(name, span);
+  const news = changed.filter((span) => !isSame(now.get(nameOf(span)), spans.get(nameOf(span))));
   spans.clear();
   for (const span of kept) if (!withdrawn.has(nameOf(span))) spans.set(nameOf(span), { ...span, isKept: true });
   for (const span of held) put(spans, span);
-  return isReplaced;
+  // What somebody else has changed since is not taken back.
+  state.undo = state.undo.filter(({ spans, withdrawn }) => ![...spans, ...withdrawn].some((place) => !isOurs(place)));
+  return { isReplaced, news };
+}
+
+async function refresh(text) {
+  const { results } = await ask("gold/find", { texts: [text], utf16: true });
+  const { isReplaced, news } = takeKept(text, results[0].gold);
+  if (text !== state.text || !news.length) return;
+  const chosen = state.mentions[state.chosen];
+  const focused = state.mentions[state.elements.indexOf(document.activeElement)];
+  const find = (wanted) => state.mentions.findIndex((mention) => wanted && nameOf(mention) === nameOf(wanted));
+  showText();
+  if (chosen) choose(find(chosen), news.some((span) => overlap(span, chosen)));
+  if (focused) focusMention(find(focused));
+  const words = `“${text.slice(news[0].start, news[0].end)}”${news.length > 1 ? ` and ${news.length - 1} more` : ""}`;
+  const isKept = results[0].gold.includes(news[0]);
+  const who = (isKept && news[0].annotator) || "Somebody else";
+  say(isReplaced ? REPLACED.replace("WHO", who) : `${who} has ${isKept ? "corrected" : "withdrawn"} ${words}.`, isReplaced);
+}
+
+function look() {
+  if (!state.keeps || state.isLooking || document.hidden) return;
+  state.isLooking = true;
+  // If the service does not answer, the next correction says so.
+  state.saving = state.saving.then(() => refresh(state.text)).catch(() => null).then(() => (state.isLooking = false));
 }
 
 function change({ spans, withdrawn }, message) {
@@ -144,17 +176,26 @@ function change({ spans, withdrawn }, message) {
   state.draft = null;
   showText();
   choose(state.mentions.findIndex((mention) => mention.start === start && mention.end === end));
-  if (inPanel) focusMention();
+  if (inPanel && document.activeElement.type !== "checkbox") focusMention();
   save(state.text, message);
 }
 
-function correct(candidate) {
-  const { start, end, label } = state.mentions[state.chosen];
-  const chosen = candidate ? { kb_id: candidate.id, name: candidate.canonical_name } : { kb_id: "NIL" };
-  const span = { start, end, label: label || state.found[0]?.label || "CONCEPT", ...chosen };
+function correct(changes) {
+  const { start, end, label, id, name, context, candidate } = state.mentions[state.chosen];
+  const annotator = byId("annotator").value.trim() || undefined;
+  const before = { kb_id: id || "NIL", name, context, candidate };
+  const span = { start, end, label: label || state.found[0]?.label || "CONCEPT", ...before, ...changes, annotator };
   const replaced = [...goldOf(state.text).spans.values()].filter((other) => overlap(other, span));
   state.undo.push({ spans: replaced, withdrawn: [span] });
   change({ spans: [span], withdrawn: [] }, "Saved.");
+}
+
+function decide(candidate) {
+  correct({ kb_id: candidate.id, name: candidate.canonical_name, candidate });
+}
+
+function correctContext() {
+  correct({ context: CONTEXTS.filter((word) => byId(word).checked) });
 }
 
 function withdraw() {
@@ -193,8 +234,9 @@ function save(text, message) {
       }
       say(message);
     } catch (error) {
-      const isChanged = error.status === 412; // the service keeps other corrections of these words than we have seen
-      say(isChanged ? "Not saved: somebody else has corrected the same words. “Find concepts” shows their decision." : `Not saved yet. Your next correction tries again. ${error.message}`, true);
+      // 412: the service keeps other corrections of these words than we have seen.
+      const problem = error.status === 412 ? await refresh(text).catch((other) => other) : error;
+      if (problem) say(`Not saved yet. Your next correction tries again. ${problem.message}`, true);
     }
   });
 }
@@ -202,21 +244,52 @@ function save(text, message) {
 function countPoints(text, spans) {
   // The service and Prodigy count code points, and the browser UTF-16 units.
   const points = (unit) => unit - (text.slice(0, unit).match(/[\ud800-\udbff][\udc00-\udfff]/g) || []).length;
-  return spans.map(({ isKept, name, ...span }) => ({ ...span, start: points(span.start), end: points(span.end) }));
+  return spans.map(({ isKept, name, candidate, ...span }) => ({ ...span, start: points(span.start), end: points(span.end) }));
 }
 
 function showCount() {
-  const count = [...state.gold.values()].reduce((sum, { spans }) => sum + spans.size, 0);
+  const isGold = byId("format").value === "gold";
+  const count = isGold ? [...state.gold.values()].reduce((sum, { spans }) => sum + spans.size, 0) : listShown().length;
   byId("download").disabled = !count;
   byId("download").textContent = count ? `Download (${count})` : "Download";
   byId("undo").disabled = !state.undo.length;
 }
 
-function download() {
-  const texts = [...state.gold].filter(([, { spans }]) => spans.size);
-  const lines = texts.map(([text, { spans }]) => JSON.stringify({ text, spans: countPoints(text, [...spans.values()]), answer: "accept" }));
-  const address = URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "application/jsonl" }));
-  make("a", { href: address, download: "gold.jsonl" }).click();
+function listShown() {
+  return state.mentions.filter((mention) => !mention.isDraft && !mention.rejected);
+}
+
+async function download() {
+  const format = byId("format").value;
+  try {
+    if (format === "gold") store("gold.jsonl", dumpGold());
+    else {
+      const spans = listShown().map(({ start, end, label, id, context }) => ({ start, end, label, kb_id: id || "NIL", context }));
+      const { content, left_out, odd } = await ask("export", { text: state.text, format, spans: countPoints(state.text, spans) });
+      // Spreadsheets take it for UTF-8 with a mark at its start.
+      store(...(format === "csv" ? ["mentions.csv", `\ufeff${content}`] : ["mentions.fhir.jsonl", content]));
+      const notes = Object.entries({ ...left_out, ...odd }).map(([kind, count]) => `${count} ${kind}`);
+      say(["Downloaded.", notes.length ? `Note: ${notes.join("; ")}.` : ""].join(" ").trim());
+    }
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+function dumpGold() {
+  // The lines that the service keeps.
+  const lines = [...state.gold].flatMap(([text, { spans }]) => {
+    const all = countPoints(text, [...spans.values()]);
+    const rejected = all.filter((span) => span.rejected).map(({ rejected, kb_id, ...span }) => span);
+    const rows = [[all.filter((span) => !span.rejected), "accept"], [rejected, "reject"]];
+    return rows.filter(([spans]) => spans.length).map(([spans, answer]) => JSON.stringify({ text, spans, answer }) + "\n");
+  });
+  return lines.join("");
+}
+
+function store(name, content) {
+  const address = URL.createObjectURL(new Blob([content]));
+  make("a", { href: address, download: name }).click();
   URL.revokeObjectURL(address);
 }
 
@@ -229,33 +302,45 @@ function listMentions() {
   const found = new Map(state.found.map((entity) => [nameOf(entity), entity]));
   const fixed = confirmed.map((span) => {
     const base = found.get(nameOf(span)) || { text: text.slice(span.start, span.end) };
-    const id = span.kb_id === "NIL" ? null : span.kb_id;
-    return { ...base, start: span.start, end: span.end, label: span.label, id, name: span.name, isConfirmed: true };
+    const { kb_id, context = span.rejected ? undefined : base.context, ...rest } = span;
+    return { ...base, ...rest, context, id: kb_id === "NIL" ? null : kb_id, isConfirmed: true };
   });
   if (draft) fixed.push(draft);
   const free = state.found.filter((entity) => !fixed.some((span) => overlap(span, entity)));
   return [...fixed, ...free].sort((one, other) => one.start - other.start);
 }
 
+function findName(mention) {
+  return mention.name || findCandidate(mention)?.canonical_name || mention.id;
+}
+
 function findCandidate(mention) {
   return (mention.candidates || []).find((candidate) => candidate.id === mention.id);
 }
 
+function rate(mention, kind) {
+  return (kind === "probability" ? mention.probability : findCandidate(mention)?.score) ?? null;
+}
+
+function findLevel(share, kind) {
+  return share === null ? "" : LEVELS[kind].find(([least]) => Math.max(0, share) >= least)[1];
+}
+
 function classify(mention, kind) {
   if (mention.isDraft) return "draft unlinked";
+  if (mention.rejected) return "rejected";
   if (mention.isConfirmed) return "corrected";
-  if (mention.context) return "no-finding";
-  if (!mention.id) return "unlinked";
-  const share = kind === "probability" ? mention.probability : findCandidate(mention)?.score;
-  return share === undefined || share === null ? "" : LEVELS[kind].find(([least]) => Math.max(0, share) >= least)[1];
+  if (mention.context?.length) return "no-finding";
+  return mention.id ? findLevel(rate(mention, kind), kind) : "unlinked";
 }
 
 function makeMention(mention, className) {
-  const name = mention.id ? mention.name || findCandidate(mention)?.canonical_name : mention.isDraft ? "new" : "no concept";
-  const words = [name, ...(mention.context || [])].filter(Boolean).join(" · ");
+  const none = mention.isDraft ? "new" : mention.rejected ? "not a mention" : "no concept";
+  const words = [mention.id ? findName(mention) : none, ...(mention.context || [])].filter(Boolean).join(" · ");
   const chip = make("small", {}, `${mention.isConfirmed ? "✓ " : ""}${words}`, mention.id ? make("i", { textContent: mention.id }) : null);
-  const element = make("span", { className: `mention ${className}`, tabIndex: -1 }, mention.text, chip);
-  if (mention.context) element.classList.add("no-finding");
+  // The compact view has no room for the chip.
+  const element = make("span", { className: `mention ${className}`, tabIndex: -1, title: [words, mention.id].filter(Boolean).join(" · ") }, mention.text, chip);
+  if (mention.context?.length) element.classList.add("no-finding");
   element.setAttribute("role", "button");
   element.setAttribute("aria-pressed", "false");
   element.dataset.start = mention.start;
@@ -285,6 +370,7 @@ function showText() {
   Object.assign(state, { mentions, elements, chosen: -1 });
   if (elements.length) elements[0].tabIndex = 0;
   showLegend(kind, classes);
+  showConcepts(kind);
   showCount();
 }
 
@@ -307,6 +393,7 @@ function makeLines(mentions, elements) {
     end = mention.end;
   });
   addText(state.text.length);
+  for (const line of lines) line.classList.toggle("row", /\S(?: {2,}|\t)\S/.test(line.textContent));
   return lines;
 }
 
@@ -315,6 +402,33 @@ function showLegend(kind, classes) {
   byId("legend").replaceChildren(...rows.map(([level, words]) => {
     const count = classes.filter((one) => one === level).length;
     return make("li", { hidden: !count }, make("span", { className: `mention ${level}`, textContent: count }), words);
+  }));
+}
+
+function showConcepts(kind) {
+  // The doubtful first, and last what is decided.
+  const rows = new Map();
+  state.mentions.forEach((mention, place) => {
+    if (!mention.id) return;
+    if (!rows.has(mention.id)) rows.set(mention.id, { id: mention.id, name: findName(mention), places: [], share: null });
+    const row = rows.get(mention.id);
+    row.places.push(place);
+    const share = mention.isConfirmed ? null : rate(mention, kind);
+    if (share !== null) row.share = Math.min(share, row.share ?? 1);
+  });
+  const sorted = [...rows.values()].sort((one, other) => (one.share ?? 2) - (other.share ?? 2) || one.name.localeCompare(other.name));
+  byId("concepts").hidden = !sorted.length;
+  byId("concept-count").textContent = sorted.length === 1 ? "1 concept" : `${sorted.length} concepts, the doubtful first`;
+  byId("concept-list").replaceChildren(...sorted.map(({ id, name, places, share }) => {
+    const level = state.mentions[places[0]].isConfirmed && share === null ? "corrected" : findLevel(share, kind);
+    const count = make("span", { className: `mention ${level}`, textContent: places.length, title: `mentions: ${places.length}` });
+    const figure = share === null ? "" : make("small", { textContent: `${kind} ${places.length > 1 ? "from " : ""}${percent(share)}` });
+    const lead = () => {
+      state.led = places.find((place) => place > state.led && places.includes(state.led)) ?? places[0];
+      choose(state.led);
+      focusMention();
+    };
+    return make("li", {}, make("button", { type: "button", onclick: lead }, count, `${name} `, make("small", { textContent: id }), " ", figure));
   }));
 }
 
@@ -365,7 +479,7 @@ function add() {
 
 // The panel
 
-function choose(place) {
+function choose(place, isNew = true) {
   if (state.draft && !state.mentions[place]?.isDraft) {
     const wanted = state.mentions[place];
     state.draft = null;
@@ -378,6 +492,7 @@ function choose(place) {
   const element = state.elements[place] || state.elements[0];
   if (element) element.tabIndex = 0;
   state.elements[place]?.setAttribute("aria-pressed", "true");
+  if (!isNew) return; // the panel shows it already
   showPanel();
   state.elements[place]?.scrollIntoView({ block: "nearest" });
 }
@@ -400,22 +515,32 @@ async function showPanel() {
   byId("mention").textContent = mention.text;
   byId("query").value = "";
   byId("nil").textContent = !mention.id && !mention.isDraft && !mention.isConfirmed ? "Confirm that no concept is right" : "No concept is right";
+  byId("nil").setAttribute("aria-pressed", Boolean(mention.isConfirmed && !mention.id && !mention.rejected));
+  byId("reject").setAttribute("aria-pressed", Boolean(mention.rejected));
+  byId("reject").hidden = Boolean(mention.isDraft);
+  byId("context").hidden = Boolean(mention.isDraft || mention.rejected);
+  for (const word of CONTEXTS) byId(word).checked = Boolean(mention.context?.includes(word));
   byId("withdraw").hidden = !mention.isConfirmed;
   const facts = [mention.label, ...(mention.context || [])];
-  if (mention.isConfirmed) facts.push("confirmed or corrected");
+  if (mention.isConfirmed) facts.push(mention.rejected ? "not a mention" : "confirmed or corrected");
+  if (mention.annotator) facts.push(`by ${mention.annotator}`);
   if (mention.isDraft) facts.push("not added until you choose a concept");
   const isListed = Boolean(findCandidate(mention)); // with its probability
   if (mention.probability !== undefined && !mention.isConfirmed && !isListed) facts.push(`probability of this choice ${percent(mention.probability)}`);
   byId("about").textContent = facts.filter(Boolean).join(" · ");
-  await showCandidates(mention.text, mention.candidates, "No candidate. Search for a concept below.");
+  // What was chosen by search is none of the candidates.
+  const chosen = mention.isConfirmed && mention.id ? mention.candidate || { id: mention.id, concept_id: mention.id, canonical_name: findName(mention) } : null;
+  await showCandidates(mention.text, mention.candidates, "No candidate. Search for a concept below.", chosen);
 }
 
-async function showCandidates(words, known, none) {
+async function showCandidates(words, known, none, chosen = null) {
   const mention = state.mentions[state.chosen];
   const list = byId("candidates");
   try {
     if (!known) list.replaceChildren(make("li", { className: "hint", textContent: "Looking up …" }));
-    const candidates = known || (await lookUp(words));
+    const found = known || (await lookUp(words));
+    const isMissing = chosen && !found.some((candidate) => candidate.id === chosen.id);
+    const candidates = isMissing ? [chosen, ...found] : found;
     if (mention !== state.mentions[state.chosen]) return false; // another one was chosen meanwhile
     const rows = candidates.map((candidate) => makeCandidate(candidate, candidate.id === mention.id, words));
     list.replaceChildren(...(rows.length ? rows : [make("li", { className: "hint", textContent: none })]));
@@ -439,19 +564,19 @@ async function search(event) {
 
 function makeCandidate(candidate, isChosen, words) {
   const { score, probability } = candidate;
-  const figures = [`similarity ${percent(score)}`];
+  const figures = score === undefined ? [] : [`similarity ${percent(score)}`];
   if (probability !== undefined) figures.unshift(`probability ${percent(probability)}`);
   const facts = make("dl");
   const more = make("button", { type: "button", textContent: "Details", onclick: () => showConcept(candidate.concept_id, facts, more) });
-  const take = make("button", { type: "button", textContent: isChosen ? "Confirm" : "This one", className: isChosen ? "main" : "", onclick: () => correct(candidate) });
+  const take = make("button", { type: "button", textContent: isChosen ? "Confirm" : "This one", className: isChosen ? "main" : "", onclick: () => decide(candidate) });
   for (const button of [take, more]) button.setAttribute("aria-label", `${button.textContent}: ${candidate.canonical_name}`);
-  const name = candidate.name === candidate.canonical_name ? candidate.id : `${candidate.id} · “${candidate.name}”`;
+  const name = [undefined, candidate.canonical_name].includes(candidate.name) ? candidate.id : `${candidate.id} · “${candidate.name}”`;
   return make(
     "li", { className: isChosen ? "candidate chosen" : "candidate" },
     make("strong", { textContent: candidate.canonical_name }),
     make("span", { className: "actions" }, take, more),
     make("small", { textContent: figures.join(" · ") }),
-    make("small", { textContent: name + (candidate.mention === words ? "" : ` · looked up as “${candidate.mention}”`) }),
+    make("small", { textContent: name + ([undefined, words].includes(candidate.mention) ? "" : ` · looked up as “${candidate.mention}”`) }),
     candidate.reason ? make("p", { className: "hint", textContent: candidate.reason }) : null,
     facts,
   );
@@ -519,8 +644,22 @@ for (const id of ["k", "threshold"]) {
   byId(id).oninput = () => (byId(`${id}-value`).textContent = id === "k" ? byId(id).value : percent(byId(id).value));
 }
 for (const id of ["k", "threshold", "types"]) byId(id).onchange = link;
-const clicks = { link, download, undo, add, withdraw, nil: () => correct(null), close: () => onKey({ key: "Escape", target: byId("close") }) };
+const withoutConcept = { kb_id: "NIL", name: undefined, candidate: undefined };
+const clicks = { link, download, undo, add, withdraw, nil: () => correct(withoutConcept), reject: () => correct({ ...withoutConcept, context: undefined, rejected: true }), close: () => onKey({ key: "Escape", target: byId("close") }) };
 for (const [id, act] of Object.entries(clicks)) byId(id).onclick = act;
+byId("context").append(...CONTEXTS.map((word) => make("label", {}, make("input", { type: "checkbox", id: word, onchange: correctContext }), word)));
+byId("format").onchange = showCount;
+byId("view").onchange = () => (byId("linked").className = byId("view").value);
+if (matchMedia("(max-width: 50rem)").matches) {
+  byId("view").value = "compact";
+  byId("concepts").open = false;
+}
+byId("view").onchange();
+// The address remembers who corrects, and nothing else does.
+byId("annotator").value = new URLSearchParams(location.hash.slice(1)).get("name") || "";
+byId("annotator").onchange = () => history.replaceState(null, "", `#${new URLSearchParams({ name: byId("annotator").value.trim() })}`);
+window.onfocus = look;
+setInterval(look, 1000 * SECONDS);
 byId("add").onpointerdown = (event) => event.preventDefault(); // the selection stays
 byId("search").onsubmit = search;
 byId("text").onkeydown = (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) link(); };

@@ -6,13 +6,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from limits import StrictRequest, Text
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from spacy_sapbert.annotations import NIL
+from spacy_sapbert.context import MentionContext
 from spacy_sapbert.files import lock_folder, write_whole
 
 Span = dict[str, Any]
@@ -30,30 +31,50 @@ class Place(StrictRequest):
 
 
 class Correction(Place):
-    """A mention with its label and the id of its concept, or "NIL"."""
+    """A mention with its label, the id of its concept or "NIL", and its context if somebody has said what it is; or
+    what is rejected, because it is not a mention."""
 
     label: Text = Field(min_length=1, max_length=1000)
     kb_id: Text = Field(default=NIL, min_length=1, max_length=1000)
+    context: list[Literal[MentionContext._fields]] | None = None  # type: ignore[valid-type]
+    rejected: Literal[True] | None = None
+    annotator: Annotated[Text, Field(min_length=1, max_length=100)] | None = None  # who has decided
+
+    def list_values(self) -> Span:
+        """List what is given."""
+        return self.model_dump(exclude_none=True)
 
 
-class GoldRequest(StrictRequest):
-    """A text with mentions to keep, in the form of Prodigy; the places of mentions to delete; and
-    the corrections of these places that the client has seen."""
+class AnnotatedRequest(StrictRequest):
+    """A text with mentions, in the form of Prodigy."""
 
     text: Text
     spans: list[Correction] = []
-    withdrawn: list[Place] = []
-    seen: list[Correction] = []
 
     @model_validator(mode="after")
     def _check_places(self) -> Self:
-        if any(not place.start < place.end <= len(self.text) for place in (*self.spans, *self.withdrawn)):
-            raise ValueError("a span lies outside of the text")
+        self._check_inside(self.spans)
         ordered = sorted(self.spans, key=lambda span: span.start)
         for one, other in zip(ordered, ordered[1:], strict=False):
             if other.start < one.end:
                 places = f"{one.start} to {one.end} and {other.start} to {other.end}"
                 raise ValueError(f"the spans {places} overlap, and only one of them could be kept")
+        return self
+
+    def _check_inside(self, places: Sequence[Place]) -> None:
+        if any(not place.start < place.end <= len(self.text) for place in places):
+            raise ValueError("a span lies outside of the text")
+
+
+class GoldRequest(AnnotatedRequest):
+    """Mentions of a text to keep, places of mentions to forget, and the corrections there that the client has seen."""
+
+    withdrawn: list[Place] = []
+    seen: list[Correction] = []
+
+    @model_validator(mode="after")
+    def _check_withdrawn(self) -> Self:
+        self._check_inside(self.withdrawn)
         return self
 
 
@@ -69,10 +90,14 @@ def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
         spans = find_gold(path, [request.text])[0]
         _check_seen(spans, request)
         spans = [span for span in spans if (span["start"], span["end"]) not in withdrawn]
-        spans = _merge(spans, [span.model_dump() for span in request.spans])
-        if spans:
-            row = {"text": request.text, "spans": spans, "answer": "accept"}
-            kept.append(json.dumps(row, ensure_ascii=False).encode())
+        spans = _merge(spans, [span.list_values() for span in request.spans])
+        accepted = [span for span in spans if "rejected" not in span]
+        # With "reject", Prodigy says that spans are wrong, and no reader takes them for mentions.
+        rejected = [_leave_out(span, "kb_id", "rejected") for span in spans if "rejected" in span]
+        for answer, written in (("accept", accepted), ("reject", rejected)):
+            if written:
+                row = {"text": request.text, "spans": written, "answer": answer}
+                kept.append(json.dumps(row, ensure_ascii=False).encode())
         with write_whole(path) as temporary:
             if path.exists():
                 shutil.copymode(path, temporary)
@@ -91,15 +116,24 @@ def find_gold(path: Path, texts: Sequence[str]) -> list[list[Span]]:
 
 def _check_seen(kept: list[Span], request: GoldRequest) -> None:
     """Refuse to replace or withdraw what another client has kept or withdrawn meanwhile."""
-    seen = sorted((span.model_dump() for span in request.seen), key=lambda span: span["start"])
+    # Two who decide alike do not contradict each other.
+    kept = [_leave_out(span, "annotator") for span in kept]
+    spans, seen = (
+        [_leave_out(span.list_values(), "annotator") for span in sorted(given, key=lambda span: span.start)]
+        for given in (request.spans, request.seen)
+    )
     withdrawn = [{"start": place.start, "end": place.end} for place in request.withdrawn]
     # Whoever sends a request again, because no answer came, finds it done already.
-    for place in (*map(Correction.model_dump, request.spans), *withdrawn):
+    for place in (*spans, *withdrawn):
         now, before = _find_overlapping(kept, place), _find_overlapping(seen, place)
         is_done = now == [place] or ("kb_id" not in place and not any(place.items() <= span.items() for span in now))
         if not is_done and now != before:
-            ids = " and ".join(span["kb_id"] for span in now)
+            ids = " and ".join("no mention" if "rejected" in span else span["kb_id"] for span in now)
             raise Unseen(f"at {place['start']} to {place['end']}, {ids or 'nothing'} is kept now")
+
+
+def _leave_out(span: Span, *names: str) -> Span:
+    return {name: value for name, value in span.items() if name not in names}
 
 
 def _find_overlapping(spans: Sequence[Span], place: Span) -> Sequence[Span]:
@@ -123,10 +157,14 @@ def _read_row(line: bytes) -> dict[str, Any]:
     """Read a line that this service has written; empty for other lines, such as Prodigy's, which have more keys."""
     try:
         row = json.loads(line)
-        is_own = set(row) == {"text", "spans", "answer"} and row["answer"] == "accept"
+        is_own = set(row) == {"text", "spans", "answer"} and row["answer"] in ("accept", "reject")
+        is_rejected = is_own and row["answer"] == "reject"
+        is_own = is_own and (bool(row["spans"]) or not is_rejected)
         # Without an id, nobody has said which concept a span is.
-        if is_own and all("kb_id" in span for span in row["spans"]):
-            return GoldRequest.model_validate({"text": row["text"], "spans": row["spans"]}).model_dump()
+        if is_own and all(("kb_id" in span) != is_rejected for span in row["spans"]):
+            spans = [{**span, "rejected": True} if is_rejected else span for span in row["spans"]]
+            request = AnnotatedRequest.model_validate({"text": row["text"], "spans": spans})
+            return {"text": request.text, "spans": [span.list_values() for span in request.spans]}
     except (ValueError, TypeError, RecursionError):
         pass
     return {}

@@ -47,8 +47,9 @@ try:
 except ModuleNotFoundError as error:
     sys.exit(f"Error: The package {error.name} is missing. In projects/service: pip install -r requirements.txt.")
 
+from export import ExportRequest, export_doc
 from filelock import Timeout
-from gold import GoldRequest, Unseen, find_gold, keep_gold
+from gold import Correction, GoldRequest, Unseen, find_gold, keep_gold
 from inception import InceptionRequest, predict
 from limits import LOOPBACK, Gate, ServiceSettings, StrictRequest, Text, check_texts
 
@@ -76,7 +77,25 @@ class Bar(NamedTuple):
         return candidate.get("probability", 0.0) >= least
 
 
-class LinkRequest(StrictRequest):
+class OffsetRequest(StrictRequest):
+    """Base of requests whose answers have offsets."""
+
+    utf16: bool = False  # offsets in UTF-16 units, as Java and JavaScript count, and not in code points
+
+    def list_offsets(self, text: str) -> Sequence[int]:
+        """List the offset of each place in a text. In UTF-16, characters of other planes have two units."""
+        if not self.utf16:
+            return range(len(text) + 1)
+        return [0, *accumulate(2 if character > "\uffff" else 1 for character in text)]
+
+
+class FindRequest(OffsetRequest):
+    """Texts whose corrections to find."""
+
+    texts: list[Text]
+
+
+class LinkRequest(OffsetRequest):
     """Texts whose mentions to find and link, or mentions to look up without a document; one of both."""
 
     texts: list[Text] | None = None
@@ -84,7 +103,6 @@ class LinkRequest(StrictRequest):
     k: Annotated[int, Field(ge=1, le=1000)] | None = None  # candidates of a mention, if the linker proposes so many
     threshold: Annotated[float, Field(ge=-1, le=1)] | None = None  # cosine that a candidate needs
     types: list[Text] | None = None  # semantic types by identifier or name; a candidate needs one of them
-    utf16: bool = False  # offsets in UTF-16 units, as Java and JavaScript count, and not in code points
     gold: bool = False  # give the corrections that are kept of each text as well
 
     @model_validator(mode="after")
@@ -101,12 +119,6 @@ class LinkRequest(StrictRequest):
         """Describe the entities of a document."""
         offsets = self.list_offsets(doc.text)
         return {"entities": [self._describe_ent(ent, bar, offsets) for ent in doc.ents]}
-
-    def list_offsets(self, text: str) -> Sequence[int]:
-        """List the offset of each place in a text. In UTF-16, characters of other planes have two units."""
-        if not self.utf16:
-            return range(len(text) + 1)
-        return [0, *accumulate(2 if character > "\uffff" else 1 for character in text)]
 
     def _describe_ent(self, ent: Span, bar: Bar, offsets: Sequence[int]) -> dict[str, Any]:
         id_, probability = self._decide(ent, bar)
@@ -151,6 +163,20 @@ def describe_concept(linker: SapbertLinker, concept_id: str) -> dict[str, Any] |
         "parents": [{"id": id_, "canonical_name": parent.canonical_name if parent else id_} for id_, parent in parents],
         "page": None if page == NO_PAGE else page,
     }
+
+
+def list_gold(
+    request: OffsetRequest, texts: Sequence[str], path: Path, linker: SapbertLinker
+) -> list[list[dict[str, Any]]]:
+    """List the corrections that are kept of each text, with the names of their concepts."""
+
+    def describe(span: dict[str, Any], at: Sequence[int]) -> dict[str, Any]:
+        concept = linker.terminology.get(span["kb_id"])
+        name = {"name": concept.canonical_name} if concept else {}
+        return {**span, **name, "start": at[span["start"]], "end": at[span["end"]]}
+
+    kept = zip(texts, find_gold(path, texts), strict=True)
+    return [[describe(span, at) for span in spans] for text, spans in kept for at in [request.list_offsets(text)]]
 
 
 def find_unknown_id(linkers: Sequence[SapbertLinker], ids: Iterable[str]) -> str | None:
@@ -299,19 +325,12 @@ def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
         rows = zip(mentions, found, strict=True)
         return [{"mention": mention, "candidates": request.choose(candidates)} for mention, candidates in rows]
 
-    def name(span: dict[str, Any]) -> dict[str, str]:
-        concept = linker.terminology.get(span["kb_id"])
-        return {"name": concept.canonical_name} if concept else {}
-
     async def link_texts(request: LinkRequest, texts: list[str]) -> list[dict[str, Any]]:
         results = await _ask(worker, texts, lambda docs: [request.describe(doc, bar) for doc in docs])
         if request.gold and worker.settings.gold is not None:
-            kept = await asyncio.to_thread(find_gold, Path(worker.settings.gold), texts)
-            for result, text, spans in zip(results, texts, kept, strict=True):
-                at = request.list_offsets(text)
-                result["gold"] = [
-                    {**span, **name(span), "start": at[span["start"]], "end": at[span["end"]]} for span in spans
-                ]
+            kept = await asyncio.to_thread(list_gold, request, texts, Path(worker.settings.gold), linker)
+            for result, spans in zip(results, kept, strict=True):
+                result["gold"] = spans
         return results
 
     @app.post("/inception/predict")
@@ -325,22 +344,45 @@ def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
 
 
 def _add_gold(app: FastAPI, worker: Worker, linkers: Sequence[SapbertLinker]) -> None:
-    @app.post("/gold")
-    def keep(request: GoldRequest) -> dict[str, Any]:
-        settings = worker.settings
-        if settings.gold is None:
-            raise HTTPException(409, "Corrections are not kept here: start the service with `--gold FILE`.")
-        check_texts([request.text], settings)
-        unknown = find_unknown_id(linkers, (span.kb_id for span in request.spans))
+    settings = worker.settings
+
+    def check(texts: Sequence[str], spans: Sequence[Correction] = ()) -> None:
+        check_texts(texts, settings)
+        unknown = find_unknown_id(linkers, (span.kb_id for span in spans))
         if unknown is not None:
             raise HTTPException(422, UNKNOWN_ID.format(unknown))
+
+    def find_file() -> Path:
+        if settings.gold is None:
+            raise HTTPException(409, "Corrections are not kept here: start the service with `--gold FILE`.")
+        return Path(settings.gold)
+
+    @app.post("/gold/find")
+    def find(request: FindRequest) -> dict[str, Any]:
+        path = find_file()
+        check(request.texts)
+        kept = list_gold(request, request.texts, path, linkers[0])
+        return {"results": [{"gold": spans} for spans in kept]}
+
+    @app.post("/gold")
+    def keep(request: GoldRequest) -> dict[str, Any]:
+        path = find_file()
+        check([request.text], request.spans)
         try:
-            return {"kept": keep_gold(Path(settings.gold), request, timeout=settings.max_seconds)}
+            return {"kept": keep_gold(path, request, timeout=settings.max_seconds)}
         except Unseen as error:
             hint = "Link the text with `gold` to see it, and send it back as `seen`."
             raise HTTPException(412, f"The corrections of this text have changed: {error}. {hint}") from None
         except Timeout:
             raise _too_late(settings.max_seconds) from None
+
+    @app.post("/export")
+    async def export(request: ExportRequest) -> dict[str, Any]:
+        check([request.text], request.spans)
+        exported: dict[str, Any] = await _ask(
+            worker, [request.text], lambda docs: export_doc(docs[0], request, linkers[0])
+        )
+        return exported
 
 
 def _add_concepts(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:

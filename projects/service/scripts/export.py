@@ -1,0 +1,54 @@
+"""The mentions of a text as a file for other programs, written by the plugin's exchange."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from gold import AnnotatedRequest, Correction
+from spacy.tokens import Doc
+
+from spacy_sapbert.context import MentionContext, has_context
+from spacy_sapbert.exchange.documents import AnnotatedText, Annotation, ExchangeReport
+from spacy_sapbert.exchange.fhir import CodeableConcepts, CodeFinder
+from spacy_sapbert.exchange.formats import dump_table
+from spacy_sapbert.linker import SapbertLinker
+
+
+class ExportRequest(AnnotatedRequest):
+    """A text with the mentions to write: a table, or a CodeableConcept for each as lines of JSON."""
+
+    format: Literal["csv", "fhir"]
+
+
+def export_doc(doc: Doc, request: ExportRequest, linker: SapbertLinker) -> dict[str, Any]:
+    """Write the mentions of a request; the document has the candidates that the pipeline proposes for them."""
+    report = ExchangeReport("skip")
+    texts = [AnnotatedText("text", doc.text, _annotate(doc, request.spans, report))]
+    if request.format == "csv":
+        # Somebody opens it in a spreadsheet, which would run what looks like a formula.
+        content = dict(dump_table(texts, report, ending="csv", escape_formulas=True))["mentions.csv"]
+    else:
+        concepts = CodeableConcepts(CodeFinder(linker.terminology, attribute=linker.attribute), report)
+        content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in concepts.list_rows(texts))
+    found = {"left_out": report.left_out, "odd": report.odd}
+    counts = {kind: {name: entry["count"] for name, entry in entries.items()} for kind, entries in found.items()}
+    return {"content": content, **counts}
+
+
+def _annotate(doc: Doc, spans: Sequence[Correction], report: ExchangeReport) -> list[Annotation]:
+    """Make mentions of spans that are not rejected, of whole tokens."""
+    # Whoever is told that one mention is negated may take the others for findings.
+    unsaid = MentionContext() if has_context([doc]) else None
+    made = []
+    for span in spans:
+        if span.rejected:
+            continue
+        found = doc.char_span(span.start, span.end, span.label, span.kb_id, alignment_mode="expand")
+        if not found:
+            report.leave_out("mentions of white space", "")
+            continue
+        if (found.start_char, found.end_char) != (span.start, span.end):
+            report.note_odd("mentions extended to whole tokens", found.text)
+        said = unsaid if span.context is None else MentionContext(**dict.fromkeys(span.context, True))
+        made.append(Annotation(found.start_char, found.end_char, found.label_, found.kb_id_, "", found, said))
+    return made
