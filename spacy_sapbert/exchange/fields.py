@@ -83,6 +83,11 @@ def read_pieces(written: str) -> list[tuple[int, int]]:
     return [(int(start), int(end)) for start, end in (piece.split(" ") for piece in written.split(";"))]
 
 
+def is_in_pieces(written: str, start: int | str, end: int | str) -> bool:
+    """Return whether a field has the form of `PIECES`, from the start of a mention to its end."""
+    return re.fullmatch(rf"(?={start} ){PIECES}(?<= {end})", written) is not None
+
+
 def plain_text(text: str) -> str:
     """Replace each tab and line end by a space, so that offsets stay as they are."""
     return BREAK.sub(" ", text)

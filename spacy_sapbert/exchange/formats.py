@@ -19,7 +19,6 @@ from xml.etree.ElementTree import Element
 import spacy
 
 from ..annotations import NIL
-from ..context import MentionContext
 from ..errors import BAD_SETTING, NO_FILE
 from ..files import fill_folder, write_whole
 from . import brat, fields, pubtator
@@ -31,13 +30,22 @@ from .documents import (
     find_candidate,
     list_mentions,
     make_doc,
-    number_name,
     tidy_pieces,
     write_docs,
 )
+from .records import (
+    FLAGS,
+    OF_CANDIDATE,
+    PARQUET_FORM,
+    PIECES,
+    PRODIGY_FORM,
+    dump_choices,
+    dump_parquet,
+    dump_prodigy,
+    read_parquet,
+    read_prodigy,
+)
 
-ID_KEY = "kb_id"
-PRODIGY_FORM = '{"text": "a head cold", "spans": [{"start": 2, "end": 11, "label": "DISEASE", "kb_id": "C0009443"}]}'
 BIOC_FORM = (
     '{"documents": [{"id": "1", "passages": [{"offset": 0, "text": "a cold", "annotations": [{"text": "cold", '
     '"infons": {"type": "Disease", "identifier": "MESH:D003139"}, "locations": [{"offset": 2, "length": 4}]}]}]}]}'
@@ -59,55 +67,13 @@ _FEATURES = {name: {"%NAME": name, "%RANGE": "uima.cas.String"} for name in ("va
 TYPES = {NAMED_ENTITY: {"%NAME": NAMED_ENTITY, "%SUPER_TYPE": "uima.tcas.Annotation", **_FEATURES}}
 TEXTS, DELIMITERS = "texts.jsonl", {"csv": ",", "tsv": "\t"}
 READ = ("document", "start", "end", "label", "id", "mention")
-PIECES = "pieces"
-OF_CANDIDATE = ("name", "canonical_name", "score", "probability")
-FLAGS = MentionContext._fields
 # Programs for tables take a cell that begins with one of these for a formula. With the mark before it, it is text.
 FORMULA, MARK = tuple("=+-@\t\r'"), "'"
 # A column that says that cells have the mark: it is in each row.
 MARKED = "escaped"
+# Tasks for choices, and mentions that are not only white space.
+CHOICES, VISIBLE = "prodigy-choice", r".*\S.*"
 TABLE_FORM, TEXTS_FORM = f"a table with the columns {', '.join(READ)}", '{"document": "1", "text": "a cold"}'
-
-
-def parse_prodigy(
-    lines: Iterable[tuple[int, str]], label: str, part: str, report: ExchangeReport
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Read the names, the places for messages and the records of examples that are neither rejected nor ignored. `part`
-    names documents that have no name, with their number behind it. Texts of one document are numbered as well."""
-    taken: set[str] = set()
-    for number, place, record in fields.parse_records(lines, label, report, PRODIGY_FORM):
-        if not record["text"].strip():
-            report.refuse(place, "'text' is empty", PRODIGY_FORM)
-        elif not isinstance(record.get("spans") or [], list):
-            report.refuse(place, "'spans' has to be a list", PRODIGY_FORM)
-        elif record.get("answer") in ("reject", "ignore"):
-            report.leave_out("examples that were rejected or ignored", place)
-        else:
-            meta = record.get("meta")
-            name = record.get("doc_id") or (meta.get("doc_id") if isinstance(meta, dict) else None)
-            yield number_name(str(name or f"{part}-{number}"), taken, number), place, record
-
-
-def parse_spans(record: dict[str, Any], id_key: str, place: str, report: ExchangeReport) -> Iterator[Annotation]:
-    """Read the spans of an example, with their ids as written."""
-    text = record["text"]
-    for span in record.get("spans") or []:
-        values = span if isinstance(span, dict) else {}
-        start, end, ids = values.get("start"), values.get("end"), values.get(id_key)
-        if type(start) is not int or type(end) is not int or not text[max(start, 0) : end].strip() or end > len(text):
-            report.refuse(place, f"a span without a place in the text: {span!r:.80}", PRODIGY_FORM)
-            continue
-        written, words = fields.join_ids(ids, place, report, PRODIGY_FORM), values.get("context")
-        context = None
-        if isinstance(words, list) and all(word in FLAGS for word in words):
-            context = MentionContext(*(word in words for word in FLAGS))
-        yield Annotation(start, end, str(values.get("label") or ""), written, place, context=context)
-
-
-def read_prodigy(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
-    """Read documents with all their mentions, those without an id too. Offsets count code points."""
-    for name, place, record in parse_prodigy(fields.read_lines(path, report), path.name, path.stem, report):
-        yield AnnotatedText(name, record["text"], [*parse_spans(record, ID_KEY, place, report)])
 
 
 def read_bioc(path: Path, report: ExchangeReport, *, id_infons: Sequence[str] = ()) -> Iterator[AnnotatedText]:
@@ -340,7 +306,7 @@ def read_mention_table(folder: Path, report: ExchangeReport, *, ending: str) -> 
             report.refuse(place, fault, TABLE_FORM)
         elif not {"", "true", "false"}.issuperset(flags):
             report.refuse(place, f"{', '.join(FLAGS)} are {flags!r:.80}, not all true or false", TABLE_FORM)
-        elif pieces and not re.fullmatch(rf"(?={start} ){fields.PIECES}(?<= {end})", pieces):
+        elif pieces and not fields.is_in_pieces(pieces, start, end):
             fault = f"the pieces {pieces!r:.80} are not '{start} END;...;START {end}'"
             report.refuse(place, fault, TABLE_FORM)
         else:
@@ -384,7 +350,7 @@ class ExchangeFormat(NamedTuple):
 
     form: str
     read: Callable[..., Iterator[AnnotatedText]]
-    dump: Callable[..., Iterator[tuple[str, str]]] | None = None
+    dump: Callable[..., Iterator[tuple[str, str | bytes]]]
     # What labels, mentions and names of documents it can hold.
     label: str = ".*"
     mention: str = ".*"
@@ -410,7 +376,9 @@ FORMATS = {
     "inception": ExchangeFormat(
         INCEPTION_FORM, read_inception, dump_inception, ".+", is_folder=True, has_context=False, has_pieces=False
     ),
-    "prodigy": ExchangeFormat(PRODIGY_FORM, read_prodigy),
+    "parquet": ExchangeFormat(PARQUET_FORM, read_parquet, dump_parquet, mention=VISIBLE, has_any_id=True),
+    "prodigy": ExchangeFormat(PRODIGY_FORM, read_prodigy, dump_prodigy, mention=VISIBLE),
+    CHOICES: ExchangeFormat(PRODIGY_FORM, read_prodigy, dump_choices, mention=VISIBLE),
     "pubtator": ExchangeFormat(
         *(pubtator.FORM, pubtator.read_pubtator, pubtator.dump_pubtator, *pubtator.HOLDS),
         has_context=False,
@@ -439,12 +407,12 @@ def write_texts(
     name: str, documents: Iterable[AnnotatedText], output: Path, report: ExchangeReport, prefix: str = "", **how: Any
 ) -> None:
     """Write texts in a format, as a file or a folder. What the format cannot hold is refused."""
-    dump = FORMATS[name].dump
-    assert dump is not None
     writable = _list_writable(name, documents, report, prefix)
+    # Options have ids of their own.
+    how |= {"prefix": prefix} if name == CHOICES else {}
     with fill_folder(output) if FORMATS[name].is_folder else write_whole(output) as place:
-        for file, content in dump(writable, report, **how):
-            (place / file).write_bytes(content.encode("utf8"))
+        for file, content in FORMATS[name].dump(writable, report, **how):
+            (place / file).write_bytes(content.encode("utf8") if isinstance(content, str) else content)
 
 
 def _list_writable(
@@ -505,7 +473,7 @@ def export_docs(
     """
     if escape_formulas:
         _check_format(name, "write with formulas escaped", DELIMITERS)
-    _check_format(name, "write", [known for known, format_ in FORMATS.items() if format_.dump])
+    _check_format(name, "write", FORMATS)
     _check_place(name, output)
     if FORMATS[name].is_folder and output.is_dir() and any(output.iterdir()):
         raise FileExistsError(f"{output} is there already, and not empty. Choose another folder, or clear it.")

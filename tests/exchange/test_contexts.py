@@ -130,7 +130,7 @@ def test_documents_that_say_nothing_are_named_once_and_attributes_of_ones_own_on
         export(tmp_path, command, doc, options=["--negated", "assertion"])
 
 
-@pytest.mark.parametrize("name", [name for name, format_ in FORMATS.items() if format_.dump])
+@pytest.mark.parametrize("name", FORMATS)
 def test_contexts_come_back_or_are_counted(tmp_path, name):
     printed = run("to", name, save(tmp_path / "docs.spacy", make_note(CONTEXTS)), tmp_path / "out")
     run("from", name, tmp_path / "out", tmp_path / "back.spacy")

@@ -1,10 +1,12 @@
 """Formats: documents come back as they went out, and what a format or a file cannot hold is refused or counted."""
 
 import csv
+import io
 import json
 from dataclasses import replace
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+import polars as pl
 import pytest
 import spacy
 from annotated_texts import (
@@ -45,16 +47,22 @@ read_pubtator, _ = ways("pubtator")
 OF_TABLES = annotated_texts(
     "=+-@'\t\r ab\n😀", labels=("a,b", 'x\t"', "=D", "'-D"), ids=("", "NIL", "C1|C2", "a b;c", "''@C")
 )
+# Prodigy has no task for an empty text, and no choice without a mention.
+WITH_TEXT = annotated_texts().filter(lambda document: document.text.strip())
 TEXTS = {
     "bioc": annotated_texts(labels=("D x", "\t")),
     "brat": annotated_texts(),
     "csv": OF_TABLES,
     "tsv": OF_TABLES,
     "inception": annotated_texts(labels=("D", "x y"), ids=("", "NIL", "http://x.org/D1", "C1|C2")),
+    "parquet": annotated_texts("\0" + CHARACTERS, labels=("D", "x\t"), ids=("", "NIL", "a b;c", "C1|C2")),
+    "prodigy": WITH_TEXT,
+    "prodigy-choice": WITH_TEXT.filter(lambda document: any(document.cut(a).strip() for a in document.annotations)),
     "pubtator": annotated_texts("ab. é?\n\t\r\u2028\ufeff😀|"),
 }
 # The mentions that a format may refuse.
-REFUSED = {"brat": lambda mention: mention != mention.strip(), "pubtator": lambda mention: not mention.strip()}
+REFUSED = dict.fromkeys(("parquet", "prodigy", "prodigy-choice", "pubtator"), lambda mention: not mention.strip())
+REFUSED["brat"] = lambda mention: mention != mention.strip()
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -256,13 +264,20 @@ def make_table(*rows, texts='{"document": "a", "text": "ab"}\n'):
     return {"texts.jsonl": texts, "mentions.csv": "".join(f"{row}\n" for row in (header, *rows))}
 
 
+def make_parquet(**columns):
+    file = io.BytesIO()
+    pl.DataFrame(columns).write_parquet(file)
+    return file.getvalue()
+
+
+COLD = {"start": 2, "end": 6, "label": "D", "kb_id": "C1"}
 IN_PIECES = "document,start,end,label,id,mention,pieces\na,0,2,D,C1,ab,0 1;1 3\n"
 
 
 def write_files(folder, files):
     """Write the files of a folder, or a single file; return the path to read."""
     for file, text in (files if isinstance(files, dict) else {"file": files}).items():
-        (folder / file).write_bytes(text.encode("utf8", "surrogateescape"))
+        (folder / file).write_bytes(text if isinstance(text, bytes) else text.encode("utf8", "surrogateescape"))
     return folder if isinstance(files, dict) else folder / "file"
 
 
@@ -304,6 +319,15 @@ def write_files(folder, files):
         ("prodigy", '{"text": 1}', "line 1"),
         ("prodigy", '{"text": " "}', "'text' is empty"),
         ("prodigy", '{"text": "a", "spans": {"start": 0}}', "'spans' has to be a list"),
+        *(
+            ("prodigy", json.dumps({"text": "a cold", "spans": spans, "options": []}), "'options' are for one span")
+            for spans in ([], [COLD, COLD], ["cold"])
+        ),
+        ("prodigy", json.dumps({"text": "a cold", "spans": [COLD | {"pieces": "2 3;5 7"}]}), "are not '2 END"),
+        ("parquet", b"PAR1", "no Parquet"),
+        ("parquet", make_parquet(text=[None]), "row 1.*no text"),
+        ("parquet", make_parquet(text=["a"], entities=["a"]), "row 1.*that are no list"),
+        ("parquet", make_parquet(text=["a"], entities=[[{"start": 0, "end": 9}]]), "row 1: a span without a place"),
         ("brat", {"a.txt": "Sore ", "a.ann": "T1\tSign 4 5\t \n"}, "an empty mention"),
         ("prodigy", '{"text": "a", "spans": [{"start": 0, "end": 9}]}', "line 1"),
         ("pubtator", "1|t|😀 Sore\n1|a|\n1\t3\t7\tSore\tSign\n1\t0\t4\ttoes\tPart\n", "the text from 0 to 4"),
@@ -379,6 +403,15 @@ IN_UTF_16 = "documents with offsets in units of UTF-16, which are converted"
 MINE = [
     {"text": "cold", "spans": [{"start": 0, "end": 4, "kb_id": ["X:1", "X:2"]}], "meta": {"doc_id": 7}},
     {"text": "b", "answer": "reject"},
+]
+CHOSEN = [
+    {"text": "a cold", "spans": [span], "options": [], **answer}
+    for span, answer in (
+        (COLD, {"accept": ["NIL"]}),
+        ({**COLD, "start": 0}, {"accept": ["X:1", 2], "answer": "accept"}),
+        ({**COLD, "start": 1}, {"accept": ["X:1"], "answer": "reject"}),
+        ({**COLD, "start": 0, "end": 1, "kb_id": "X:C3"}, {}),
+    )
 ]
 LAYERS = [
     {"%TYPE": NAMED_ENTITY, "begin": 3, "end": 7, "value": "Sign", IDENTIFIER: "X:1"},
@@ -498,6 +531,20 @@ BY_NUMBER = {
             {"examples that were rejected or ignored": 1},
         ),
         ("prodigy", '\n{"text": "c"}\n', annotated("file-2", "c"), {}),
+        (
+            "prodigy",
+            "\n".join(map(json.dumps, CHOSEN)),
+            annotated("file-1", "a cold", (2, 6, "D", "NIL"), (0, 6, "D", "1|2"), (0, 1, "D", "C3")),
+            {"examples that were rejected or ignored": 1},
+        ),
+        # Neither an id nor a label, as a recogniser may leave it.
+        (
+            "parquet",
+            make_parquet(text=["a cold"], entities=[[{"start": 2, "end": 6}]], other=[1]),
+            annotated("file-1", "a cold", (2, 6)),
+            {},
+        ),
+        ("parquet", make_parquet(id=[7], text=["a"], entities=[None]), annotated("7", "a"), {}),
     ],
 )
 def test_files_of_others_are_read_without_the_prefix_of_ids(tmp_path, name, files, expected, counts):
@@ -516,7 +563,7 @@ APIECE = [
 ]
 
 
-@pytest.mark.parametrize("name", ["brat", "bioc", "csv", "tsv"])
+@pytest.mark.parametrize("name", ["brat", "bioc", "csv", "tsv", "parquet", "prodigy", "prodigy-choice"])
 def test_pieces_of_mentions_go_out_and_come_back(tmp_path, name):
     (read, write), report = ways(name), ExchangeReport()
     document = AnnotatedText("a", HANDS, APIECE)
@@ -612,15 +659,52 @@ def test_the_view_of_inception_has_all_structures(tmp_path):
     assert data["%VIEWS"]["_InitialView"]["%MEMBERS"] == members
 
 
-def test_tables_have_candidates_and_long_mentions(tmp_path):
+def make_linked(kb_id):
+    """Make a document whose mention has one candidate."""
     register_extensions()
     doc = spacy.blank("en").make_doc("a cold")
-    doc.ents = [Span(doc, 1, 2, "D", kb_id="C1")]
+    doc.ents = [Span(doc, 1, 2, "D", kb_id=kb_id)]
     candidate = {"id": "C1", "concept_id": "C1", "name": "cold, common", "canonical_name": "Common Cold", "types": []}
     doc.ents[0]._.kb_candidates = [{**candidate, "score": 0.5, "mention": "cold", "probability": 0.25}]
+    return take(doc, "n")
+
+
+def test_rows_of_parquet_have_candidates_and_become_rows_of_mentions(tmp_path):
+    ways("parquet")[1]([make_linked("C1"), annotated("b", "x")], tmp_path / "a.parquet", ExchangeReport(), "UMLS:")
+    frame = pl.read_parquet(tmp_path / "a.parquet")
+    assert frame["id"].to_list() == ["n", "b"] and frame["entities"].list.len().to_list() == [1, 0]
+    # A document without mentions has a row without any, or none, as polars decides.
+    row, *_ = frame.explode("entities").unnest("entities").rows(named=True)
+    expected = {"id": "n", "text": "a cold", "start": 2, "end": 6, "label": "D", "kb_id": "UMLS:C1", "mention": "cold"}
+    expected |= {"name": "cold, common", "canonical_name": "Common Cold", "score": 0.5, "probability": 0.25}
+    assert {key: value for key, value in row.items() if value is not None} == expected
+
+
+@pytest.mark.parametrize(
+    ("kb_id", "accepted", "added"),
+    [("", [], []), ("C1", ["X:C1"], []), ("NIL", ["NIL"], []), ("C1|C2", ["X:C1", "X:C2"], ["X:C2"])],
+)
+def test_choices_of_prodigy_are_the_candidates_and_what_was_chosen(tmp_path, kb_id, accepted, added):
+    report, (read, write) = ExchangeReport(), ways("prodigy-choice")
+    write([make_linked(kb_id), annotated("b", "x")], tmp_path / "a.jsonl", report, "X:")
+    assert count_kinds(report) == {"documents without mentions, which have no task": 1}
+    [task] = map(json.loads, (tmp_path / "a.jsonl").read_text(encoding="utf8").splitlines())
+    span = {"start": 2, "end": 6, "label": "D", "kb_id": "|".join(accepted)}
+    offered = {"X:C1": "Common Cold (X:C1)", "NIL": "No concept", **dict(zip(added, added, strict=True))}
+    options = [{"id": id_, "text": text} for id_, text in offered.items()]
+    meta = {"doc_id": "n"}
+    assert task == {"text": "a cold", "meta": meta, "spans": [span], "options": options, "accept": accepted}
+    # What an annotator does.
+    for answer, found_id in (({}, kb_id), ({"accept": ["NIL"], "answer": "accept"}, "NIL"), ({"accept": []}, "")):
+        (tmp_path / "b.jsonl").write_text(json.dumps(task | answer), encoding="utf8")
+        [found] = read(tmp_path / "b.jsonl", ExchangeReport(), "X:")
+        assert found == annotated("n", "a cold", (2, 6, "D", found_id))
+
+
+def test_tables_have_candidates_and_long_mentions(tmp_path):
     long = annotated("long", "x" * 200_000, (0, 200_000, "D", "C1"))
     limit = csv.field_size_limit()
-    write_csv([take(doc, "n"), long], tmp_path, ExchangeReport(), "UMLS:")
+    write_csv([make_linked("C1"), long], tmp_path, ExchangeReport(), "UMLS:")
     found = list(read_csv(tmp_path, ExchangeReport(), "UMLS:"))
     assert found == [annotated("n", "a cold", (2, 6, "D", "C1")), long]
     assert csv.field_size_limit() == limit

@@ -16,7 +16,7 @@ import spacy_sapbert
 from spacy_sapbert.annotations import NIL
 from spacy_sapbert.exchange.documents import ExchangeReport, write_docs
 from spacy_sapbert.exchange.fields import split_ids
-from spacy_sapbert.exchange.formats import ID_KEY
+from spacy_sapbert.exchange.records import ID_KEY
 from spacy_sapbert.files import fill_folder, hash_file
 from spacy_sapbert.settings import OnMalformed, Settings, Strings
 from spacy_sapbert.terminology import Terminology

@@ -17,8 +17,8 @@ from spacy_sapbert.exchange.brat import FORM as BRAT_FORM
 from spacy_sapbert.exchange.brat import parse_brat
 from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING, Annotation, ExchangeReport, parse_docs, tidy_pieces
 from spacy_sapbert.exchange.fields import ANY_ID_SEPARATOR, ID_SEPARATOR, find_misfit, is_offset, plain_text, split_ids
-from spacy_sapbert.exchange.formats import ID_KEY, parse_prodigy, parse_spans
 from spacy_sapbert.exchange.pubtator import FORM, RELATION_FIELDS, PubTatorDocument, list_mention_lines, parse_pubtator
+from spacy_sapbert.exchange.records import ID_KEY, parse_prodigy, parse_spans
 
 from ..data.mentions import FORM as UNIFORM_FORM
 from ..data.mentions import TEXT_FORM, Mention, parse_mention, parse_text

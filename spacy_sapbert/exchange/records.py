@@ -1,0 +1,182 @@
+"""Texts with their mentions as records: tasks of Prodigy, in lines of JSON, and rows of Parquet. A mention has the same
+keys in both. Prodigy keeps those that it doesn't know."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..annotations import NIL, read_attribute
+from ..context import MentionContext
+from ..files import check_is_file
+from . import fields
+from .documents import AnnotatedText, Annotation, ExchangeReport, find_candidate, number_name, tidy_pieces
+
+ID_KEY, CONTEXT, PIECES, ENTITIES, ACCEPTED = "kb_id", "context", "pieces", "entities", "accept"
+OF_CANDIDATE = ("name", "canonical_name", "score", "probability")
+FLAGS = MentionContext._fields
+PRODIGY_FORM = '{"text": "a head cold", "spans": [{"start": 2, "end": 11, "label": "DISEASE", "kb_id": "C0009443"}]}'
+PARQUET_FORM = "rows with a text, and if you like an id and entities: a list of start, end, label and kb_id"
+ENTITY = pl.Struct(
+    {
+        **{"start": pl.Int64, "end": pl.Int64, "label": pl.String, ID_KEY: pl.String, "mention": pl.String},
+        **{key: pl.String if "name" in key else pl.Float64 for key in OF_CANDIDATE},
+        CONTEXT: pl.List(pl.String),
+        PIECES: pl.String,
+    }
+)
+
+
+def _make_span(annotation: Annotation) -> dict[str, Any]:
+    span = {"start": annotation.start, "end": annotation.end, "label": annotation.label}
+    context = {} if annotation.context is None else {CONTEXT: annotation.context.words}
+    pieces = {PIECES: fields.write_pieces(annotation.pieces)} if annotation.pieces else {}
+    return span | {ID_KEY: annotation.kb_id} | context | pieces
+
+
+def parse_spans(
+    record: Mapping[str, Any], id_key: str, place: str, report: ExchangeReport, form: str = PRODIGY_FORM
+) -> Iterator[Annotation]:
+    """Read the spans of a record, with their ids as written."""
+    text = record["text"]
+    for span in record.get("spans") or []:
+        values = span if isinstance(span, dict) else {}
+        start, end = values.get("start"), values.get("end")
+        if type(start) is not int or type(end) is not int or not text[max(start, 0) : end].strip() or end > len(text):
+            report.refuse(place, f"a span without a place in the text: {span!r:.80}", form)
+            continue
+        pieces, words = values.get(PIECES), values.get(CONTEXT)
+        if pieces and not fields.is_in_pieces(str(pieces), start, end):
+            report.refuse(place, f"the pieces {pieces!r:.80} are not '{start} END;...;START {end}'", form)
+            continue
+        ids = fields.join_ids(values.get(ACCEPTED, values.get(id_key)), place, report, form)
+        places = tuple(fields.read_pieces(pieces)) if pieces else ()
+        # Others may have something else of this name.
+        context = None
+        if isinstance(words, list) and all(word in FLAGS for word in words):
+            context = MentionContext(*(word in words for word in FLAGS))
+        found = Annotation(start, end, str(values.get("label") or ""), ids, place, context=context, pieces=places)
+        yield tidy_pieces(text, found)
+
+
+def parse_prodigy(
+    lines: Iterable[tuple[int, str]], label: str, part: str, report: ExchangeReport
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Read the names, the places for messages and the records of examples that are neither rejected nor ignored. `part`
+    names documents that have no name, with their number behind it. Texts of one document are numbered as well; choices
+    for the mentions of one text are joined."""
+    taken: set[str] = set()
+    choices: dict[tuple[str, str], tuple[str, str, dict[str, Any]]] = {}
+    for number, place, record in fields.parse_records(lines, label, report, PRODIGY_FORM):
+        spans = record.get("spans") or []
+        if not record["text"].strip():
+            report.refuse(place, "'text' is empty", PRODIGY_FORM)
+        elif not isinstance(spans, list):
+            report.refuse(place, "'spans' has to be a list", PRODIGY_FORM)
+        elif "options" in record and not (len(spans) == 1 and isinstance(spans[0], dict)):
+            report.refuse(place, "'options' are for one span", PRODIGY_FORM)
+        elif record.get("answer") in ("reject", "ignore"):
+            report.leave_out("examples that were rejected or ignored", place)
+        else:
+            meta = record.get("meta")
+            given = record.get("doc_id") or (meta.get("doc_id") if isinstance(meta, dict) else None)
+            name = str(given or f"{part}-{number}")
+            if "options" not in record:
+                yield number_name(name, taken, number), place, record
+                continue
+            chosen = {ACCEPTED: record[ACCEPTED]} if ACCEPTED in record else {}
+            first = (name, place, {"text": record["text"], "spans": []})
+            of_text = choices.setdefault((str(given or ""), record["text"]), first)[-1]
+            of_text["spans"].append({**spans[0], **chosen})
+    for name, place, record in choices.values():
+        yield number_name(name, taken), place, record
+
+
+def read_prodigy(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
+    """Read documents with all their mentions, those without an id too. Offsets count code points."""
+    for name, place, record in parse_prodigy(fields.read_lines(path, report), path.name, path.stem, report):
+        yield AnnotatedText(name, record["text"], [*parse_spans(record, ID_KEY, place, report)])
+
+
+def dump_prodigy(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, str]]:
+    """Make a task of each document, for recipes such as `ner.manual` and `spans.manual`."""
+    yield "", _write_tasks(documents, report, lambda document: [{"spans": [*map(_make_span, document.annotations)]}])
+
+
+def dump_choices(
+    documents: Iterable[AnnotatedText], report: ExchangeReport, *, prefix: str = ""
+) -> Iterator[tuple[str, str]]:
+    """Make a task of each mention, for the interface `choice`: its candidates, with the chosen ones accepted."""
+
+    def make_tasks(document: AnnotatedText) -> Iterator[dict[str, Any]]:
+        if not document.annotations:
+            report.leave_out("documents without mentions, which have no task", f"document {document.doc_id}")
+        for annotation in document.annotations:
+            candidates = read_attribute(annotation.span) if annotation.span else []
+            names = {f"{prefix}{found['id']}": found["canonical_name"] for found in candidates}
+            accepted = [id_ for id_ in annotation.kb_id.split("|") if id_]
+            texts = {id_: f"{name} ({id_})" for id_, name in names.items()}
+            options = {**texts, NIL: "No concept"} | {id_: id_ for id_ in accepted if id_ not in (*texts, NIL)}
+            choice = [{"id": id_, "text": text} for id_, text in options.items()]
+            yield {"spans": [_make_span(annotation)], "options": choice, ACCEPTED: accepted}
+
+    yield "", _write_tasks(documents, report, make_tasks)
+
+
+def _write_tasks(
+    documents: Iterable[AnnotatedText],
+    report: ExchangeReport,
+    make_tasks: Callable[[AnnotatedText], Iterable[dict[str, Any]]],
+) -> str:
+    lines = []
+    for document in documents:
+        if not document.text.strip():
+            report.refuse(f"document {document.doc_id}", "'text' is empty", PRODIGY_FORM)
+            continue
+        whole = {"text": document.text, "meta": {"doc_id": document.doc_id}}
+        lines += [json.dumps(whole | task, ensure_ascii=False) + "\n" for task in make_tasks(document)]
+    return "".join(lines)
+
+
+def read_parquet(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
+    """Read a document from each row. Other columns are not read."""
+    check_is_file(path)
+    try:
+        frame = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        report.refuse(str(path), f"no Parquet ({error!s:.120})", PARQUET_FORM)
+        return
+    if "text" not in frame.columns:
+        found = ", ".join(frame.columns)
+        raise ValueError(f"{path} has no column 'text'. Its columns are: {found:.200}. Rename that of the texts.")
+    taken: set[str] = set()
+    wanted = [column for column in ("id", "text", ENTITIES) if column in frame.columns]
+    for number, row in enumerate(frame.select(wanted).iter_rows(named=True), 1):
+        place, spans = f"{path.name}, row {number}", row.get(ENTITIES)
+        if not isinstance(row["text"], str) or not isinstance(spans, list | None):
+            report.refuse(place, f"{row!r:.80} has no text, or {ENTITIES} that are no list", PARQUET_FORM)
+            continue
+        name = f"{path.stem}-{number}" if row.get("id") is None else str(row["id"])
+        record = {"text": row["text"], "spans": spans}
+        annotations = [*parse_spans(record, ID_KEY, place, report, PARQUET_FORM)]
+        yield AnnotatedText(number_name(name, taken, number), row["text"], annotations)
+
+
+def dump_parquet(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, bytes]]:
+    """Make a row of each document."""
+    rows = []
+    for document in documents:
+        entities = []
+        for annotation in document.annotations:
+            candidate: Mapping[str, Any] = (annotation.span and find_candidate(annotation.span)) or {}
+            of_candidate = {key: candidate.get(key) for key in OF_CANDIDATE}
+            entities.append(_make_span(annotation) | {"mention": document.cut(annotation), **of_candidate})
+        rows.append({"id": document.doc_id, "text": document.text, ENTITIES: entities})
+    written = io.BytesIO()
+    pl.DataFrame(rows, {"id": pl.String, "text": pl.String, ENTITIES: pl.List(ENTITY)}).write_parquet(written)
+    yield "", written.getvalue()
