@@ -7,8 +7,10 @@ import html
 import json
 import re
 import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from functools import cache, lru_cache
-from itertools import filterfalse
+from itertools import chain, filterfalse
 from pathlib import Path
 
 # The id of a mention that names no concept.
@@ -86,8 +88,36 @@ _EXPONENT = re.compile("(?<=[0-9])([⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+)")
 _MICRO = re.compile(r"μ(?=(?:g|l|L|m|M|s|mol|kat|Ci|Gy|Sv|V|A)\b)")
 # German has an eszett only after small letters.
 _BETA = re.compile("(?<![a-zà-öø-ÿ])ß")
+# Letters, and marks upon them, of all scripts except Latin.
+_OTHER_LETTER = re.compile("[\u0370-\u1dff\u1f00-\u1fff\u2c00-\U0010ffff]")
+_LATIN = "LATIN"
+# Scripts whose characters are words, and what other scripts' names of letters do not begin with.
+_WHOLE = ("CJK", "IDEOGRAPHIC", _LATIN, "")
+# Of a vocabulary's tokens of several letters, in a script whose words it knows. Bases for many languages have more.
+_LEAST_SHARE = 1 / 500
 _GREEK_WORD = re.compile("[\u0370-\u03ff\u1f00-\u1fff]{3}")
 _GREEK_LETTER = re.compile(f"[{''.join(_GREEK)}]")
+
+
+def list_letters(tokens: Mapping[str, int]) -> frozenset[int]:
+    """List tokens of scripts in which a vocabulary spells words letter by letter. Letters say nothing of a word's
+    meaning, except in Chinese. Vocabularies learn them from symbols, and from a few names in other languages.
+
+    tokens (Mapping[str, int]): The vocabulary's tokens and their ids.
+    RETURNS (frozenset[int]): The ids of the tokens in these scripts.
+    """
+    by_script: dict[str, list[int]] = defaultdict(list)
+    longer: Counter[str] = Counter()
+    for token, id_ in tokens.items():
+        letter = _OTHER_LETTER.search(token)
+        # A letter's name begins with its script: "GREEK SMALL LETTER ALPHA".
+        script = re.split("[ -]", unicodedata.name(letter[0], ""))[0] if letter else _LATIN
+        by_script[script].append(id_)
+        # Words may begin with a mark.
+        longer[script] += len(token.strip("▁#")) > 1
+    least = _LEAST_SHARE * longer.total()
+    spelt = (ids for script, ids in by_script.items() if script not in _WHOLE and longer[script] < least)
+    return frozenset(chain.from_iterable(spelt))
 
 
 def normalize_writing(text: str) -> str:

@@ -1,6 +1,7 @@
 """Names and mentions in one form, words in one form for all of their spellings; runs that a tokenizer is slow for."""
 
 import itertools
+import re
 import unicodedata
 from collections import Counter
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from spacy_sapbert.terminology.names import normalize_names
 from spacy_sapbert.text import (
     MAX_RUN,
+    list_letters,
     measure_run,
     normal_words,
     normalize_name,
@@ -241,3 +243,23 @@ def test_what_takes_long_is_measured_and_ordinary_texts_pass_at_any_length():
         "-" * 132 + "\n" + "_" * 200 + "\u3000" + "=" * 200 + "\n",
     ):
         assert measure_run((text * 20_000)[:20_000]) <= MAX_RUN
+
+
+@pytest.mark.parametrize(
+    "tokens, letters",
+    [
+        ("a b asthma ä µ ##α β", "##α β"),
+        ("a asthma 喘 息 、 α", "α"),
+        ("asthma 喘息 ぜ ぜん ー ージ", ""),
+        ("asthma α άσθμα", ""),
+        ("▁asthma ▁α ▁β ی ▁ \u064b 1 -", "▁α ▁β ی \u064b"),
+        ("α β", ""),
+    ],
+)
+def test_letters_of_scripts_whose_words_a_vocabulary_lacks(tokens, letters):
+    ids = {token: id_ for id_, token in enumerate(tokens.split())}
+    assert {ids[token] for token in letters.split()} == list_letters(ids)
+    # A few words among many do not make a script known.
+    many = {f"word{number}": len(ids) + number for number in range(2000)}
+    found = list_letters({**ids, **many}) - set(many.values())
+    assert found == {ids[token] for token in tokens.split() if re.search("[α-ωά\u0600-\u06ffぁ-ー]", token)}

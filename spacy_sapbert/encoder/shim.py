@@ -231,10 +231,11 @@ class EncoderShim(Shim):
     def find_informative(self, tokens: TokenLists) -> np.ndarray:
         """Tell which strings have a token that the vocabulary knows.
 
-        All strings in an unknown script become the unknown token, so they share one vector.
+        All strings in an unknown script become the unknown token, so they share one vector. Where the vocabulary has
+        the letters of a script, but not its words, vectors say nothing of the meaning.
 
         tokens (TokenLists): Token ids of each string.
-        RETURNS (ndarray): Shape (n,), bool; False if all are special, padding or unknown tokens.
+        RETURNS (ndarray): Shape (n,), bool; False if all are special, padding or unknown tokens, or such letters.
         """
         is_known = ~np.isin(tokens.ids, list(self._in_memory.ignored))
         informative: np.ndarray = sum_lists(is_known, tokens.offsets) > 0

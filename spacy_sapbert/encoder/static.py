@@ -21,6 +21,7 @@ from typing_extensions import Self
 
 from ..errors import BAD_SETTING, MISSING
 from ..ragged import TokenIds, TokenLists
+from ..text import list_letters
 from .settings import STATIC, EncoderSettings, Precision
 
 TABLE_FILE = "model.safetensors"
@@ -45,8 +46,8 @@ class StaticSource:
     scales (ndarray): The scale of each row, float32. A learned weight of a token is part of it.
     settings (EncoderSettings): The settings in force.
     fingerprint (str): SHA-256 over table, vocabulary and settings: equal fingerprints, equal vectors.
-    ignored (frozenset[int]): Tokens that add nothing to a vector: special ones, the unknown one, and all others with a
-        row of zeros.
+    ignored (frozenset[int]): Tokens that tell nothing of a string: special ones, the unknown one and all others with a
+        row of zeros, and the letters of scripts whose words the vocabulary does not know.
     card (bytes | None): The folder's README.md, which is saved with the encoder.
     threshold (float): The score that a mention's best candidate needs, if the linker's settings don't say.
     """
@@ -171,7 +172,8 @@ def make_source(
     if len(ignored) == len(rows):
         raise ValueError("all rows of its table are zero")
     fingerprint = fingerprint or _compute_fingerprint(tokenizer, rows, scales, settings)
-    return StaticSource(tokenizer, rows, scales, settings, fingerprint, frozenset(ignored.tolist()))
+    letters = list_letters(tokenizer.get_vocab())
+    return StaticSource(tokenizer, rows, scales, settings, fingerprint, letters.union(ignored.tolist()))
 
 
 def _compute_fingerprint(tokenizer: Tokenizer, rows: np.ndarray, scales: np.ndarray, settings: EncoderSettings) -> str:

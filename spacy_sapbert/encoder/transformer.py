@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 
 from ..errors import BAD_SETTING
 from ..ragged import TokenIds
+from ..text import list_letters
 from .settings import ADAPTED, AUTO, TRANSFORMER, EncoderSettings, Pooling, Precision, check_device
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ class EncoderSource:
         tokenizer = Tokenizer.from_str(self.tokenizer.backend_tokenizer.to_str())
         tokenizer.no_padding()
         tokenizer.enable_truncation(self.settings.max_length)
-        ignored = frozenset(self.tokenizer.all_special_ids)  # the unknown token is one of them
+        # The unknown token is a special one.
+        ignored = list_letters(tokenizer.get_vocab()).union(self.tokenizer.all_special_ids)
         return TransformerEncoder(self, inference.eval(), tokenizer, ignored, dtype, place)
 
 
@@ -174,7 +176,7 @@ class TransformerEncoder(NamedTuple):
     source: EncoderSource
     inference: torch.nn.Module  # the weights in the precision and on the device of the forward pass
     tokenizer: Tokenizer  # truncates, without padding
-    ignored: frozenset[int]  # special, padding and unknown tokens
+    ignored: frozenset[int]  # special, padding and unknown tokens, and letters of scripts whose words it does not know
     dtype: torch.dtype
     device: torch.device
 
