@@ -2,6 +2,8 @@
 
 import math
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,8 +69,8 @@ def add_ontologies(folder, **ontologies):
         (folder / "open" / "assets" / f"{name}.obo").write_text(text, encoding="utf8")
 
 
-def build(folder, name, documents="", rrf=""):
-    project.main(name, "1.2.3", folder / "open", folder / "output", documents, str(rrf))
+def build(folder, name, documents="", rrf="", negation="no"):
+    project.main(name, "1.2.3", folder / "open", folder / "output", documents, str(rrf), negation)
     return srsly.read_json(folder / "output" / name / "meta.json")
 
 
@@ -120,7 +122,9 @@ def test_a_package_loads_and_says_what_it_holds_and_how_good_it_is(folder):
     assert any(wanted.startswith("spacy-sapbert") for wanted in shipped["requirements"])
     hpo, encoder = meta["sources"]
     assert "Human Phenotype Ontology releases/2025-01-16" in hpo["name"] and hpo["url"] == "https://hpo.jax.org"
-    assert all(source["license"] in meta["license"] for source in (hpo, encoder))
+    assert meta["license"] == "other", "a licence that the hub knows"
+    assert all(f"- {source['name']}: {source['license']}" in meta["notes"] for source in (hpo, encoder))
+    assert "has 4 concepts with 8 names; the linker may find 3 of them" in meta["notes"]
     licences = (made / "LICENSES_SOURCES").read_text(encoding="utf8")
     assert all(source[key] in licences for source in (hpo, encoder) for key in ("name", "url", "license"))
     readme = (made / "README.md").read_text(encoding="utf8")
@@ -135,6 +139,25 @@ def test_a_second_package_does_not_keep_the_scores_of_the_first(folder):
         package(folder / "output" / "hpo_linker", packages, create_sdist=False, force=True)
     readme = (packages / "en_hpo_linker-1.2.3" / "README.md").read_text(encoding="utf8")
     assert "LEFT_OUT_NAMES_ACC" in readme and "MINE" not in readme
+
+
+def test_negation_goes_along_in_a_package(folder):
+    # Tests before this one may have registered its factory.
+    packages = folder / "packages"
+    packages.mkdir()
+    meta = build(folder, "hpo_linker", negation="yes")
+    assert "`_.negex`" in meta["notes"]
+    code_file = folder / "output" / "hpo_linker" / "components.py"
+    package(folder / "output" / "hpo_linker", packages, code_paths=[code_file], create_sdist=False)
+    made = packages / "en_hpo_linker-1.2.3"
+    assert "negspacy>=1.1" in srsly.read_json(made / "meta.json")["requirements"]
+    assert "from . import components" in (made / "en_hpo_linker" / "__init__.py").read_text(encoding="utf8")
+    # In a process in which nothing else has imported negspacy.
+    code = "import components, spacy; ents = spacy.load(PATH)('No racing heart. Probable belly pain.').ents; print"
+    code += "(*((ent.kb_id_, ent._.negex, ent._.is_uncertain) for ent in ents))"
+    command = [sys.executable, "-c", f"PATH = {made.name!r}; {code}"]
+    done = subprocess.run(command, cwd=made / "en_hpo_linker", capture_output=True, text=True, check=True)
+    assert done.stdout == "('HP:0001649', True, False) ('HP:0002027', False, True)\n"
 
 
 def test_terms_of_other_ontologies_are_not_linked(folder):
@@ -178,7 +201,7 @@ def test_a_release_in_rrf_takes_the_place_of_the_merged_ontologies(folder):
     documents = write_gold(folder, (2, 14, "HP:0001649"))
     meta = build(folder, "disorder_linker", documents, release)
     assert {source.get("abbreviation") for source in meta["sources"]}.isdisjoint(["UNII"])
-    assert "HPO licence" in meta["license"] and meta["performance"]["mine_id_r"] == 1.0
+    assert ": HPO licence\n" in meta["notes"] and meta["performance"]["mine_id_r"] == 1.0
     nlp = spacy.load(folder / "output" / "disorder_linker")
     doc = nlp("Skin, aspirin and a racing heart; skin diseases.")
     assert [(ent.text, ent.label_, ent.kb_id_) for ent in doc.ents] == [

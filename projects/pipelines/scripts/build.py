@@ -5,7 +5,7 @@ from functools import partial
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import spacy
@@ -34,6 +34,17 @@ ENCODER = {
     "author": "The spacy-sapbert authors; the sentence-transformers authors",
     "license": "Apache-2.0",
 }
+# The hub knows no single licence for several sources; the meta has one for each.
+LICENCE = "other"
+# What registers the factories of others, for `spacy package --code`.
+CODE_FILE = "components.py"
+NEGATION_CODE = "import negspacy.negation  # noqa: F401, registers 'negex'\n"
+NOTE_ON_USE = (
+    'After `nlp = spacy.load("en_{name}")`, `nlp(text).ents` have `kb_id_`, `_.kb_candidates` and `_.kb_probability`'
+    "{context}."
+)
+NOTE_ON_CONTEXT = "; `_.negex` and `_.is_uncertain` say which of them the text denies or doubts"
+NOTE_ON_SIZE = "The terminology has {n:,} concepts with {n_names:,} names; the linker may find {n_allowed:,} of them."
 NOTE_ON_NAMES = (
     "`{key}`: {n:,} names of the ontology were removed one by one, each with other spellings of the same words, and "
     "looked up among the remaining names by the linker alone; the share for which the nearest name belongs to the same "
@@ -59,6 +70,9 @@ def main(
     output: Path,
     documents: Annotated[str, typer.Option(help="Documents with gold ids, NAME=FILE with commas between them")] = "",
     rrf: Annotated[str, typer.Option(help="A release in RRF, in place of the merged ontologies")] = "",
+    negation: Annotated[
+        Literal["yes", "no"], typer.Option(help="Whether negspacy says which mentions are denied, and which uncertain")
+    ] = "no",
 ) -> None:
     """Build a pipeline of configs/pipelines.json."""
     plans = srsly.read_json(PIPELINES)
@@ -69,14 +83,18 @@ def main(
     terminology = read(plan, open_terminology, rrf)
     nlp = build(terminology, plan)
     linker: Any = nlp.get_pipe("sapbert_linker")
+    if negation == "yes":
+        add_negation(nlp)
     scores, notes = measure_names(linker)
     for label, file in measured.items():
         of_documents, note = measure_documents(nlp, label, file, linker.below or ())
         scores |= of_documents
         notes.append(note)
-    describe(nlp, terminology, scores, [nlp.meta["notes"], *notes, NOTE_ON_SCORES if measured else ""])
+    use = NOTE_ON_USE.format(name=name, context=NOTE_ON_CONTEXT if negation == "yes" else "")
+    describe(nlp, scores, [use, nlp.meta["notes"], *notes, NOTE_ON_SCORES if measured else ""])
     nlp.meta |= {"name": name, "version": version, "description": f"{plan['description']} Not for clinical use."}
     save(nlp, output / name)
+    (output / name / CODE_FILE).write_text(NEGATION_CODE if negation == "yes" else "", encoding="utf8")
     msg.good(f"{len(terminology):,} concepts with {terminology.n_names:,} names: {output / name}")
     for key, score in scores.items():
         print(f"{key:20} {score:.3f}")
@@ -138,7 +156,19 @@ def build(terminology: Terminology, plan: dict[str, Any]) -> Language:
     linker: Any = nlp.add_pipe("sapbert_linker", config=filters)
     linker.initialize(terminology=terminology, nlp=nlp)
     nlp.add_pipe("sapbert_reranker")
+    nlp.add_pipe("note_sentencizer")
     return nlp
+
+
+def add_negation(nlp: Language) -> None:
+    """Add what tells from the words of a sentence which mentions are denied or uncertain."""
+    import negspacy.negation  # noqa: F401
+
+    terms = {"@misc": "spacy-sapbert.NoteTerms.v1"}
+    uncertain = {"extension_name": "is_uncertain", "neg_termset": {**terms, "context": "uncertain"}}
+    nlp.add_pipe("negex", config={"neg_termset": terms})
+    nlp.add_pipe("negex", name="uncertain", config=uncertain)
+    nlp.meta["requirements"] = ["negspacy>=1.1"]
 
 
 def find_roots(terminology: Terminology, wanted: list[str]) -> list[str]:
@@ -149,13 +179,15 @@ def find_roots(terminology: Terminology, wanted: list[str]) -> list[str]:
 
 
 def measure_names(linker: SapbertLinker) -> tuple[dict[str, float], list[str]]:
-    """Leave out the names of the concepts that the linker may find, and look them up."""
+    """Count the concepts that the linker may find, leave out their names, and look them up."""
     retriever = linker.retriever
     is_allowed = retriever.filters.match(linker.settings.make_filter())
     found = expect(linker)
     allowed = [found[row] for row in np.unique(retriever.terminology.name_concept[is_allowed])]
+    n_concepts, n_names = len(retriever.terminology), retriever.terminology.n_names
+    size = NOTE_ON_SIZE.format(n=n_concepts, n_names=n_names, n_allowed=len(allowed))
     n, n_right = (sum(getattr(concept, key) for concept in allowed) for key in ("n_left_out", "n_right"))
-    return ({LEFT_OUT: n_right / n}, [NOTE_ON_NAMES.format(key=LEFT_OUT, n=n)]) if n else ({}, [])
+    return ({LEFT_OUT: n_right / n}, [size, NOTE_ON_NAMES.format(key=LEFT_OUT, n=n)]) if n else ({}, [size])
 
 
 def measure_documents(nlp: Language, label: str, file: Path, below: Sequence[str]) -> tuple[dict[str, float], str]:
@@ -174,17 +206,19 @@ def measure_documents(nlp: Language, label: str, file: Path, below: Sequence[str
     return scores, NOTE_ON_DOCUMENTS.format(key=key, name=label, documents=documents, mentions=n_mentions)
 
 
-def describe(nlp: Language, terminology: Terminology, scores: dict[str, float], notes: list[str]) -> None:
+def describe(nlp: Language, scores: dict[str, float], notes: list[str]) -> None:
     """Complete the meta. The linker has put the sources of its terminology there."""
-    pages = {key: source.get("homepage", "") for key, source in terminology.report["sources"].items()}
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    pages = {key: source.get("homepage", "") for key, source in linker.terminology.report["sources"].items()}
     sources = [{**source, "url": pages[source["abbreviation"]]} for source in nlp.meta["sources"]]
     sources.append(ENCODER)
+    licences = "\n".join("- {name}: {license}".format(**source) for source in sources)
     nlp.meta |= {
         "author": "The spacy-sapbert authors",
-        "license": "; ".join(dict.fromkeys(source["license"] for source in sources)),
+        "license": LICENCE,
         "sources": sources,
         "performance": scores,
-        "notes": "\n\n".join(filter(None, notes)),
+        "notes": "\n\n".join(filter(None, [*notes, f"Licences:\n\n{licences}"])),
     }
 
 
