@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .annotations import get_candidates
     from .checking import check_labels
     from .encoder.shim import make_huggingface_loader as load_encoder
+    from .link import link_table
     from .linker import SapbertLinker
     from .terminology import (
         Terminology,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     )
 
     __all__ = ["SapbertLinker", "Terminology", "TerminologyBuilder", "get_candidates", "load_encoder", "merge"]
-    __all__ += ["check_labels", "read_jsonl", "read_obo", "read_rf2", "read_rrf", "read_table"]
+    __all__ += ["check_labels", "link_table", "read_jsonl", "read_obo", "read_rf2", "read_rrf", "read_table"]
 
 __version__ = metadata.version("spacy-sapbert")
 # Each name with the place of its definition.
@@ -33,6 +34,7 @@ _PLACES = {
     "SapbertLinker": "linker:SapbertLinker",
     "check_labels": "checking:check_labels",
     "get_candidates": "annotations:get_candidates",
+    "link_table": "link:link_table",
     "load_encoder": "encoder.shim:make_huggingface_loader",
     **{name: f"terminology:{name}" for name in terminology.__all__},
 }

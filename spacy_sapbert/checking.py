@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import polars as pl
 import spacy
+from spacy.language import Language
 
 from .files import check_is_file
 from .linker import SapbertLinker
@@ -112,6 +113,14 @@ def check_labels(terminology: Terminology | SapbertLinker, pairs: Iterable[tuple
     return checked
 
 
+def get_linker(nlp: Language, path: Path | str) -> SapbertLinker:
+    """Get the linker of a loaded pipeline."""
+    linkers = [part for _, part in nlp.pipeline if isinstance(part, SapbertLinker)]
+    if not linkers:
+        raise ValueError(f"The pipeline {path} has no sapbert_linker. Give one that has, or a terminology.")
+    return linkers[0]
+
+
 def _make_linker(terminology: Terminology) -> SapbertLinker:
     # Few labels are looked up, so an approximate index is not worth its time.
     index = {"@misc": "spacy-sapbert.ExactIndex.v1"}
@@ -135,33 +144,44 @@ def _group_spellings(ids: pl.Series) -> dict[tuple[str, str], list[str]]:
     return groups
 
 
-def read_labels(path: Path, id_column: str, label_column: str) -> tuple[list[tuple[int, str, str]], list[str]]:
-    """Read a table with ids and labels, .csv, .tsv, .jsonl or .parquet: the number, the id and the label of each good
-    row, and what is wrong with others."""
+def read_rows(path: Path, columns: tuple[str, ...], advice: str) -> tuple[pl.DataFrame, int]:
+    """Read a table, .csv, .tsv, .jsonl or .parquet, that has the given columns, and the number of its first row. The
+    advice says how to name the columns."""
     check_is_file(path)
-    columns, first_row = (id_column, label_column), 1
+    first_row = 1
     try:
         if path.suffix == ".parquet":
             table = pl.read_parquet(path)
         elif path.suffix == ".jsonl":
             table = pl.read_ndjson(path, infer_schema_length=None)
         else:
-            delimiter, first_row = find_delimiter(path, TableSettings(id_column=id_column, name_column=label_column)), 2
+            settings = TableSettings(id_column=columns[0], name_column=columns[-1])
+            delimiter, first_row = find_delimiter(path, settings), 2
             quote = None if delimiter == "\t" else '"'
             table = pl.read_csv(path, separator=delimiter, quote_char=quote, infer_schema=False)
-        if missing := [column for column in columns if column not in table.columns]:
-            raise ValueError(
-                f"{path} has no column {missing[0]!r}, but {', '.join(table.columns)}. Name the columns of ids and "
-                "labels with --id-column and --label-column."
-            )
-        cells = table.select(pl.col(columns).cast(pl.String).fill_null("").str.strip_chars())
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(
             f"{path} can't be read as a table: {reason}. Correct it, or save it as CSV in UTF-8."
         ) from error
-    if not cells.height:
-        raise ValueError(f"{path} has no row below its header. Give a table with ids and labels.")
+    if missing := [column for column in columns if column not in table.columns]:
+        raise ValueError(f"{path} has no column {missing[0]!r}, but {', '.join(table.columns)}. {advice}")
+    if nested := [column for column in columns if table[column].dtype.is_nested()]:
+        raise ValueError(f"{path} has lists or objects in the column {nested[0]!r}. Write them as text.")
+    if not table.height:
+        raise ValueError(f"{path} has no row below its header. Give a table with {' and '.join(columns)}.")
+    return table, first_row
+
+
+def read_labels(path: Path, id_column: str, label_column: str) -> tuple[list[tuple[int, str, str]], list[str]]:
+    """Read a table with ids and labels: the number, the id and the label of each good row, and what is wrong with
+    others."""
+    columns, advice = (
+        (id_column, label_column),
+        "Name the columns of ids and labels with --id-column and --label-column.",
+    )
+    table, first_row = read_rows(path, columns, advice)
+    cells = table.select(pl.col(columns).cast(pl.String).fill_null("").str.strip_chars())
     cells, is_bad, faults = cells.with_row_index("row", first_row), pl.lit(False), []
     for column in columns:
         for fault, holds in ((EMPTY, pl.col(column) == ""), (CHANGED, pl.col(column).str.contains(NOT_AN_ID))):

@@ -230,9 +230,6 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         list_rivals: Callable[[], Collection[str]] = tuple,
     ) -> None:
         mentions, candidates = links
-        # Rounded, because the cosine of equal vectors can be a little less than 1.
-        threshold, nil = round(self.min_score, 6), NIL if settings.set_nil else ""
-        kb_ids = [found[0]["id"] if found and round(found[0]["score"], 6) >= threshold else nil for found in candidates]
         writer = Writer(
             self.name,
             settings.attribute,
@@ -241,7 +238,22 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
             overwrite=settings.overwrite,
             list_rivals=list_rivals,
         )
-        writer.write(docs, Decisions(mentions, candidates, kb_ids))
+        writer.write(docs, self._decide(mentions, candidates, NIL if settings.set_nil else ""))
+
+    def _decide(self, mentions: list[MentionToLink], candidates: list[list[Candidate]], nil: str = "") -> Decisions:
+        # Rounded, because the cosine of equal vectors can be a little less than 1.
+        threshold = round(self.min_score, 6)
+        kb_ids = [found[0]["id"] if found and round(found[0]["score"], 6) >= threshold else nil for found in candidates]
+        return Decisions(mentions, candidates, kb_ids)
+
+    def decide(self, texts: Iterable[str]) -> Decisions:
+        """Find candidates and ids of strings, as those of mentions in documents.
+
+        texts (Iterable[str]): The strings.
+        RETURNS (Decisions): The candidates and the id of each; the id is empty if no candidate is good enough.
+        RAISES (ValueError): If the linker has not been initialized.
+        """
+        return self._decide([], self.find(texts))
 
     @pause_collection()
     def find(

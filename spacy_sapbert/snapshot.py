@@ -339,6 +339,11 @@ class FixedLinker:
         """Find the candidates of mentions, as plain data, which nothing else shares."""
         return [copy_candidates(found) for found in self.describe(self.look_up(mentions))]
 
+    def find_named(self, texts: Iterable[str]) -> list[list[Candidate]]:
+        """Find the concepts that have each string as a name, in any form that the matcher accepts, as plain data."""
+        names = [*map(normalize_name, texts)]
+        return self.describe(self.snapshot.retriever.find_named(names, self._filter))
+
     def describe(self, candidates: Candidates) -> list[list[Candidate]]:
         """Make plain data of candidates, at the very end, of those that are kept."""
         return self.snapshot.retriever.describe(candidates, self.settings.output_source)

@@ -323,11 +323,20 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         """
         if not isinstance(threshold, Real) or not 0 <= threshold <= 1:
             raise ValueError(f"The threshold of `find` is {threshold!r}, but has to be a probability from 0 to 1.")
-        texts, fixed = check_texts(texts), self._find_fixed(find_pipeline(self))
-        found = self._decide(fixed, fixed.linker.list_texts(texts), range(len(texts)))
         return [
-            [one for one in copy_candidates(of_text) if one["probability"] >= threshold] for of_text in found.candidates
+            [one for one in copy_candidates(of_text) if one["probability"] >= threshold]
+            for of_text in self.decide(texts).candidates
         ]
+
+    def decide(self, texts: Iterable[str]) -> Decisions:
+        """Decide on strings, as on mentions in documents.
+
+        texts (Iterable[str]): The strings.
+        RETURNS (Decisions): The candidates, the id and the probability of each.
+        RAISES (ValueError): If the linker is missing.
+        """
+        texts, fixed = check_texts(texts), self._find_fixed(find_pipeline(self))
+        return self._decide(fixed, fixed.linker.list_texts(texts), range(len(texts)))
 
     def update(
         self,

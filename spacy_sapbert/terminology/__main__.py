@@ -58,14 +58,11 @@ def _open(path: Path) -> Any:
     import spacy
 
     from .. import terminology
-    from ..linker import SapbertLinker
+    from ..checking import get_linker
     from .storage import MANIFEST
 
     if (path / "config.cfg").is_file():
-        linkers = [part for _, part in spacy.load(path).pipeline if isinstance(part, SapbertLinker)]
-        if not linkers:
-            raise ValueError(f"The pipeline {path} has no sapbert_linker. Give one that has, or a terminology.")
-        return linkers[0]
+        return get_linker(spacy.load(path), path)
     if (path / MANIFEST).is_file():
         return terminology.Terminology.from_disk(path)
     if path.is_dir():

@@ -1,0 +1,275 @@
+"""Link labels, such as a column of a table: `python -m spacy_sapbert.link --help`. Labels have habits that mentions in
+texts do not have, such as codes, "NOS" and "Other ..."."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import spacy
+import typer
+from spacy.language import Language
+from spacy.util import minibatch
+from wasabi import msg
+
+from .abbreviations.component import is_initialism
+from .candidates import MAX_LENGTH, Candidate
+from .checking import get_linker, read_rows
+from .command_line import HINT, run_app, show_example
+from .files import write_whole
+from .linker import SapbertLinker
+from .progress import show_progress
+from .terminology.codes import LESSER_SCOPES
+from .terminology.table import Terminology
+from .text import NIL, normalize_name, write_plainly
+
+# Labels that are linked together.
+AT_ONCE = 2048
+COLUMNS = ("linked_id", "linked_name", "linked_match", "linked_score", "linked_how", "linked_note", "linked_others")
+REPAIRED = "characters repaired"
+# How to write a table. In files with tabs, quotes belong to the text.
+WRITERS: dict[str, Callable[..., Any]] = {
+    ".csv": pl.DataFrame.write_csv,
+    ".tsv": partial(pl.DataFrame.write_csv, separator="\t", quote_style="never"),
+    ".jsonl": pl.DataFrame.write_ndjson,
+    ".parquet": pl.DataFrame.write_parquet,
+}
+
+# UTF-8 that was read as Latin-1 or Windows-1252 gives letters of European languages, and such signs. Anything else is
+# chance: "CAFÉ’S" could also be UTF-8.
+_REPAIRED_TO = re.compile("[\0-\u017f\u0391-\u03c9\u2010-\u2044\u2122]*")
+# Codes that are known by their form: CURIEs, CUIs, those of MeSH, ATC, ICD with a full stop or a range, long numbers.
+_CODE = (
+    r"[A-Za-z][\w.-]*[:_]\w*\d[\w.-]*|[CD]\d{6,9}|[A-Z]\d\d[A-Z]{2}\d\d|\d{6,18}|\d{3}\.\d{1,2}|"
+    r"[A-Z]\d[0-9A-Z](?:\.\w{1,4}|(?:\.\w{1,4})?[-–][A-Z]\d[0-9A-Z](?:\.\w{1,4})?)"
+)
+# Those of ICD without either look like "B12", and are codes only if brackets or a dash set them off.
+_SHORT = r"[A-Z]\d[0-9AB]"
+_TAG = (
+    "disorder|disease|finding|procedure|situation|event|substance|product|medicinal product|clinical drug|organism|"
+    "morphologic abnormality|body structure|observable entity|qualifier value|physical object|regime/therapy"
+)
+# What may be left out, because a label names the same without it.
+_LEFT_OUT = [
+    re.compile(pattern)
+    for pattern in (
+        "[\"'“‘„«](?P<rest>.+)[\"'”’“»]",
+        rf"[(\[]?(?P<code>{_CODE}|{_SHORT}(?=[)\]|:]|\s+[|–-]))(?:[\s)\]|:–-]+(?P<rest>.*?)\|?)?",
+        rf"(?P<rest>.*?)[\s,;:–-]*(?:\s(?P<code>{_CODE})|[(\[|](?P<marked>{_CODE}|{_SHORT})[)\]|]?)",
+        # Of Read codes: "[D]", "[X]".
+        r"(?:\[[A-Z]{1,4}\]\s*|(?i:unspecified)\s+)(?P<rest>.+)",
+        r"(?P<rest>.*?)[\s,;:(\[–-]+(?i:NOS|N\.O\.S\.|unspecified|not otherwise specified)[)\]]?",
+        # Semantic tags of SNOMED CT and MONDO.
+        rf"(?P<rest>.*\S)\s*\((?:{_TAG})\)",
+    )
+]
+_BRACKETED = re.compile(r"(.*\S)\s*[(\[]([^()\[\]]+)[)\]]")
+# What is left of a class when its kinds have been named, also in other languages of ICD.
+_RESIDUAL = re.compile(
+    r"(?i:(?:others?|sonstiger?|andere|autres?|otr[ao]s?|outr[ao]s?|altr[eio]|overige)(?!\w| than\b).*|"
+    r".*\bother specified\b.*|.*[,;:(–-]\s*others?\W*|.*\bnot elsewhere classified\W*|"
+    r"miscellaneous|unspecified|NOS|not otherwise specified)|.*\bNEC\W*"
+)
+
+
+def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool = False, n_candidates: int = 0) -> Any:
+    """Link a column of labels, each distinct one once. The pipeline's reranker decides, if it has one, else the linker.
+
+    A label "Other ..." is linked only to a concept with such a name. Codes, "NOS" and what else adds nothing to a
+    label are left out if no name has them, which `linked_note` says.
+
+    nlp (Language): The pipeline, with a linker.
+    table (pl.DataFrame | pd.DataFrame | list[str]): A data frame of polars or pandas, or labels.
+    column (str): The column of labels.
+    exact (bool): Link only labels that are a name, as the matcher compares names, of one concept.
+    n_candidates (int): How many of the first candidates to list in `linked_others`, which always has all concepts of a
+        name; at most the `k` of the component that decides.
+    RETURNS (pl.DataFrame | pd.DataFrame | list[dict[str, Any]]): The frame with the columns of `COLUMNS` added; for
+        labels, a dict for each.
+    RAISES (ValueError): If there is no such column, it does not hold text, or the frame has the new columns already.
+    """
+    is_list = isinstance(table, (list, tuple))
+    labels = _list_labels({column: table} if is_list else table, column)
+    if taken := set(COLUMNS).intersection(() if is_list else table.columns):
+        raise ValueError(f"The table has a column {min(taken)!r} already. Rename it, or leave it out.")
+    linker = get_linker(nlp, nlp.meta["name"])
+    behind: list[Any] = [part for _, part in nlp.pipeline if getattr(part, "linker", None) == linker.name]
+    decider: Any = next((part for part in behind if hasattr(part, "n_candidates")), linker)
+    rows: dict[str, tuple[Any, ...]] = {}
+    distinct = show_progress(list(dict.fromkeys(labels)), description="Linking labels", unit="labels")
+    for part in minibatch(distinct, AT_ONCE):  # type: ignore[no-untyped-call]
+        rows |= zip(part, _link(linker, decider, part, exact, n_candidates), strict=True)
+    if is_list:
+        return [{column: label, **dict(zip(COLUMNS, rows[label], strict=True))} for label in labels]
+    schema = {name: pl.Float64 if name == "linked_score" else pl.String for name in COLUMNS}
+    added = pl.DataFrame([rows[label] for label in labels], schema, orient="row")
+    return table.hstack(added) if isinstance(table, pl.DataFrame) else table.assign(**added.to_dict(as_series=False))
+
+
+def _list_labels(table: Any, column: str) -> list[str]:
+    """List the labels of a table; empty strings where it has none."""
+    cells = table[column]
+    if hasattr(cells, "notna"):
+        # pandas has several values for nothing.
+        cells = cells.astype(object).where(cells.notna(), None)
+    labels = ["" if cell is None else cell for cell in cells]
+    for row, label in enumerate(labels, start=1):
+        if not isinstance(label, str):
+            raise ValueError(f"Row {row} of {column!r} is {label!r:.80}, but labels are text. Give a column of text.")
+    return labels
+
+
+def _link(
+    linker: SapbertLinker, decider: Any, labels: list[str], exact: bool, n_candidates: int
+) -> list[tuple[Any, ...]]:
+    """Make the new cells of distinct labels."""
+    terminology = linker.terminology
+    read = [_read_label(label, terminology) for label in labels]
+    forms = list(dict.fromkeys(chain.from_iterable(forms for forms, *_ in read)))
+    named = dict(zip(forms, linker.fixed().find_named(forms), strict=True))
+    # If the label is a name with all that it has, nothing is left out.
+    asked = [next((form for form in forms if named[form]), forms[-1]) for forms, *_ in read]
+    decided: dict[str, tuple[list[Candidate], str]] = dict.fromkeys(asked, ([], ""))
+    if n_candidates or not exact:
+        found = decider.decide(list(decided))
+        decided = dict(zip(decided, zip(found.candidates, found.kb_ids, strict=True), strict=True))
+    rows = []
+    for (forms, code, code_id, is_repaired), form in zip(read, asked, strict=True):
+        candidates, kb_id = decided[form]
+        best = None if exact or kb_id in ("", NIL) else candidates[0]
+        chosen, how, same = _choose(form, code_id, named[form], best, exact)
+        cells: tuple[Any, ...] = (None,) * 4
+        if chosen:
+            score = round(chosen.get("probability", chosen["score"]), 4)
+            cells = chosen["id"], chosen["canonical_name"], chosen["name"], score
+        notes = [REPAIRED] if is_repaired else []
+        if form != forms[0]:
+            notes.append(f"looked up as {form!r}")
+        if code:
+            known = f"the id of {terminology[code_id].canonical_name}" if code_id else "no id here"
+            notes.append(f"{code} is {'its id' if chosen and chosen['concept_id'] == code_id else known}")
+        if chosen and how != "vectors" and not _is_proper(chosen):
+            notes.append(f"a {chosen['term_type']} synonym")
+        others = {one["id"]: one["canonical_name"] for one in (*same, *candidates[:n_candidates])}
+        listed = "; ".join(f"{id_} {name}" for id_, name in others.items() if id_ != cells[0])
+        rows.append((*cells, how, "; ".join(notes) or None, listed or None))
+    return rows
+
+
+def _choose(
+    form: str, code_id: str | None, named: list[Candidate], best: Candidate | None, exact: bool
+) -> tuple[Candidate | None, str, list[Candidate]]:
+    """Choose the concept of a label: the one with its code, the only one that has it as a name, or the best candidate.
+    Also return how it was found, and the concepts that have the label as a name."""
+    coded = [candidate for candidate in named if candidate["concept_id"] == code_id]
+    # A name in the proper sense comes before a RELATED synonym of another concept.
+    proper = list(filter(_is_proper, named)) or named
+    same = coded or proper
+    if exact and len(same) > 1:
+        return None, "several concepts", same
+    chosen = same[0] if coded or (exact and same) else best
+    is_residual = _RESIDUAL.fullmatch(form) is not None
+    if chosen is None:
+        return None, "residual class" if is_residual else "no name" if form else "empty", same
+    if any(chosen["id"] == one["id"] for one in named):
+        return chosen, "name" if chosen["name"].casefold() == form.casefold() else "form of a name", same
+    if is_residual != (_RESIDUAL.fullmatch(chosen["name"]) is not None):
+        return None, "residual class", same
+    return chosen, "vectors", same
+
+
+def _is_proper(candidate: Candidate) -> bool:
+    return candidate["term_type"].partition(" ")[0] not in LESSER_SCOPES
+
+
+def _read_label(label: str, terminology: Terminology) -> tuple[list[str], str, str | None, bool]:
+    """Read what to look up, from the label to what is left of it without code and qualifiers; its code, and the id of
+    that; and whether characters were repaired."""
+    repaired, code = _repair(label), ""
+    forms = [normalize_name(write_plainly(repaired))]
+    # What is longer can't be a name.
+    while len(forms[0]) <= MAX_LENGTH and (shorter := _shorten(forms[-1])) is not None:
+        forms.append(shorter[0])
+        code = shorter[1] or code
+    code_id = terminology.find_id(code) or terminology.find_id(code.replace("_", ":"))
+    if code_id and not forms[-1]:
+        forms[-1] = terminology[code_id].canonical_name
+    return forms if any(map(str.isalnum, forms[0])) else [""], code, code_id, repaired != label
+
+
+def _repair(text: str) -> str:
+    """Repair UTF-8 that was read as Latin-1 or Windows-1252, where nothing else is likely: "MÃ©niÃ¨re"."""
+    try:
+        # Windows has signs where Latin-1 has control characters, but not for all.
+        repaired = b"".join(sign.encode("latin-1" if sign < "\u0100" else "cp1252") for sign in text).decode("utf8")
+    except UnicodeError:
+        return text
+    return text if repaired == text or not _REPAIRED_TO.fullmatch(repaired) else _repair(repaired)
+
+
+def _shorten(form: str) -> tuple[str, str] | None:
+    """Leave out of a label one thing that does not change what it names. Return the rest, and a code that is out."""
+    for pattern in _LEFT_OUT:
+        if found := pattern.fullmatch(form):
+            groups = found.groupdict("")
+            return groups["rest"].strip(), groups.get("code", "") or groups.get("marked", "")
+    if found := _BRACKETED.fullmatch(form):
+        before, inside = found.groups()
+        words = before.split()
+        if any(is_initialism(inside, " ".join(words[start:])) for start in range(len(words))):
+            return before, ""
+        if is_initialism(before, inside):
+            return inside, ""
+    return None
+
+
+app = typer.Typer(epilog=HINT, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.command(epilog=show_example("spacy_sapbert.link diagnoses.csv --column diagnosis --pipeline output/pipeline"))
+def link_command(
+    file: Annotated[Path, typer.Argument(help="A table with labels: .csv, .tsv, .jsonl or .parquet")],
+    pipeline: Annotated[Path, typer.Option(help="A saved pipeline with a linker")],
+    output: Annotated[
+        Path | None, typer.Argument(help="The table to write, in the same format; unset: FILE, as NAME_linked")
+    ] = None,
+    column: Annotated[str, typer.Option(help="The column of labels")] = "label",
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Link only labels that are a name, in any form, of one concept")
+    ] = False,
+    candidates: Annotated[
+        int, typer.Option(min=0, help="How many of the first candidates to list in linked_others")
+    ] = 0,
+) -> None:
+    """Link a column of labels, such as diagnoses, to concepts.
+
+    The output has the columns of the table, and for each label the id, the concept's name, the name that matched, a
+    score or a probability, how it was found, and notes.
+    """
+    table, _ = read_rows(file, (column,), "Name the column of labels with --column.")
+    output = output or file.with_name(f"{file.stem}_linked{file.suffix}")
+    if file.suffix not in WRITERS or output.suffix != file.suffix or output.resolve() == file.resolve():
+        wanted = f"another file than the table, of the same format, one of {', '.join(WRITERS)}"
+        raise ValueError(f"The output of {file} is {output}, but has to be {wanted}.")
+    linked = link_table(spacy.load(pipeline), table, column, exact=exact, n_candidates=candidates)
+    with write_whole(output) as temporary:
+        WRITERS[output.suffix](linked, temporary)
+    msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
+    for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
+        msg.text(f"{n:,} {how}")
+    if n := linked["linked_note"].str.contains(REPAIRED).sum():
+        msg.warn(f"{n:,} labels with damaged characters (as in 'MÃ©niÃ¨re'), which were repaired")
+
+
+def main() -> None:
+    """Run the command."""
+    run_app(app, "Install the plugin with all that it needs: pip install spacy-sapbert.")
+
+
+if __name__ == "__main__":
+    main()
