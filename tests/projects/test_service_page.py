@@ -286,11 +286,21 @@ def test_what_somebody_else_has_corrected_is_shown_before_it_is_replaced(open_pa
 def test_without_a_file_the_page_holds_corrections_for_download(open_page):
     page = open_page(keeps=False)
     confirm(page, "heart attack", "on this page only")
+    page.check("#uncertain")
+    get_mention(page, "insomnia").click()
+    page.click("#reject")
+    get_mention(page, "cold").click()
+    page.click("#nil")
     with page.expect_download() as download:
         page.click("#download")
-    row = json.loads(download.value.path().read_text(encoding="utf8"))
-    (span,) = row["spans"]
-    assert row["text"][span["start"] : span["end"]] == "heart attack" and [*span] == ["start", "end", "label", "kb_id"]
+    # The service writes the same lines.
+    kept = open_page()
+    for words, button in (("heart attack", "#uncertain"), ("insomnia", "#reject"), ("cold", "#nil")):
+        get_mention(kept, words).click()
+        kept.click(button)
+    expect(kept.locator("#message")).to_have_text("Saved.")
+    rows = [json.loads(line) for line in download.value.path().read_text(encoding="utf8").splitlines()]
+    assert rows == kept.read() and [len(row["spans"]) for row in rows] == [2, 1]
     # The page asks before it forgets them.
     asked = []
     page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
