@@ -3,11 +3,12 @@
 PYTHON ?= python3
 VENV ?= .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 BIN = $(VENV)/bin
-# One process for each core; the tests of one file stay together, because they share fixtures.
-PYTEST = -m pytest --numprocesses logical --dist loadfile
+# One process for each core; the tests of one file stay together, because they share fixtures. At the end, it lists why tests
+# are skipped.
+PYTEST = -m pytest --numprocesses logical --dist loadfile -rs
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: environment demo test corpus-test papers-test wheel wheel-test installed-test lint docs platforms performance gpu clean
+.PHONY: environment demo test slow-test corpus-test papers-test wheel wheel-test installed-test lint docs platforms performance gpu clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m spacy project run demo
@@ -19,6 +20,10 @@ test: $(VENV)/.training $(VENV)/.test
 # behind `test`: with Ray comes pandas, which scikit-learn then imports in every process.
 corpus-test: $(VENV)/.training $(VENV)/.test $(VENV)/.corpus
 	$(BIN)/python -m pytest tests/projects/test_corpus_project.py --slow
+
+# What `test` skips because it takes long, without the papers' commands. What needs Ray is left to `corpus-test`.
+slow-test: $(VENV)/.training $(VENV)/.test $(VENV)/.demo
+	$(BIN)/python $(PYTEST) --slow -m slow --ignore tests/papers
 
 # Every command of the papers' tables, on stand-ins: a quarter of an hour.
 papers-test: $(VENV)/.training $(VENV)/.test $(VENV)/.demo

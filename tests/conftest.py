@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--slow"):
         for item in items:
             if "slow" in item.keywords:
-                item.add_marker(pytest.mark.skip(reason="needs --slow"))
+                item.add_marker(pytest.mark.skip(reason="slow: `make slow-test` and `make papers-test` run it"))
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:

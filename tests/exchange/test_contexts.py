@@ -207,7 +207,7 @@ def test_what_no_file_can_hold_is_left_out_and_counted(tmp_path, kind, name):
 
 
 def test_documents_of_the_real_medspacy_are_saved(tmp_path):
-    pytest.importorskip("medspacy.context")
+    pytest.importorskip("medspacy.context", reason="needs medspaCy, which asks for an older spaCy")
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")
     pipeline.add_pipe("entity_ruler").add_patterns([{"label": "D", "pattern": name} for name in ("fever", "asthma")])

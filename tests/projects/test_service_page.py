@@ -18,10 +18,10 @@ with import_scripts("service"):
     import limits
     import serve as service
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
 expect = playwright.expect
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 
 TEXT = "😀 A heart attack, then insomnia.\n\nNo cold, but she sleeps badly."
 # Text whose contrast with what is behind it is less than AA asks for: 4.5, or 3 for large letters.

