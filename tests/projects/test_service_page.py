@@ -20,6 +20,7 @@ with import_scripts("service"):
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
 expect = playwright.expect
+expect.set_options(timeout=20_000)  # for a busy machine
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 
@@ -503,7 +504,7 @@ def test_two_annotators_see_whose_corrections_come(open_page):
     ben.fill("#query", "half a que")
     confirm(anna, "heart attack")
     # Without any act of Ben's, and without disturbing one.
-    expect(ben.locator("#message")).to_have_text("Anna has corrected “heart attack”.", timeout=20_000)
+    expect(ben.locator("#message")).to_have_text("Anna has corrected “heart attack”.")
     expect(theirs).to_have_class("mention corrected")
     expect(ben.locator("#query")).to_be_focused()
     assert ben.locator("#query").input_value() == "half a que"
