@@ -18,7 +18,7 @@ from spacy_sapbert.settings import list_settings
 from training.methods.registry import find_method
 
 # Commands of the system and of other packages, which are taken as they are.
-SYSTEM = {"cd", "mkdir", "git", "pre-commit", "unzip", "mkdocs", "pytest"}
+SYSTEM = {"cd", "mkdir", "git", "hf", "pre-commit", "unzip", "mkdocs", "pytest"}
 # Folders that git ignores; commands make what is in them.
 MADE = ("output/", "corpus/", "assets/", "site/")
 
@@ -51,6 +51,8 @@ def check_command(words: list[str]) -> None:
         assert wanted and set(wanted) <= set(targets), f"no target of the Makefile: {words}"
     elif "pip" in words[:3]:
         check_extras(words)
+    elif words[:4] == ["python", "-m", "spacy", "huggingface-hub"]:
+        assert words[4] == "push" and words[5].endswith(".whl"), f"no such command: {words}"
     elif words[:4] == ["python", "-m", "spacy", "project"]:
         check_project(words[4:])
     elif words[:2] == ["python", "-m"]:
