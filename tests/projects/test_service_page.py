@@ -257,6 +257,21 @@ def test_what_the_service_could_not_keep_is_sent_again(open_page):
     assert len(page.read()[0]["spans"]) == 2
 
 
+def test_what_could_not_be_kept_does_not_replace_a_decision_unseen(open_page):
+    one, other = open_page(), open_page(name="Anna")
+    one.evaluate("state.isLooking = true")
+    one.route("**/gold", lambda route: route.abort())
+    get_mention(one, "heart attack").click()
+    one.click("#nil")
+    expect(one.locator("#message")).to_contain_text("Not saved yet")
+    confirm(other, "heart attack")
+    one.unroute("**/gold")
+    one.click("#link")
+    expect(one.locator("#message")).to_contain_text("Anna has corrected the same words")
+    expect(get_mention(one, "heart attack")).to_contain_text("C0027051")
+    assert [span["kb_id"] for span in one.read()[0]["spans"]] == ["C0027051"]
+
+
 def test_what_somebody_else_has_corrected_is_shown_before_it_is_replaced(open_page):
     one, other = open_page(), open_page()
     mine, theirs = (get_mention(page, "heart attack") for page in (one, other))

@@ -63,9 +63,8 @@ async function link() {
   const turn = ++state.turn;
   say("Finding concepts …");
   byId("link").disabled = true;
-  if (hasUnsaved(text)) save(text, "Saved.");
   try {
-    await state.saving;
+    const who = await (hasUnsaved(text) ? save(text, "Saved.") : state.saving.then(() => null));
     const threshold = Number(byId("threshold").value);
     const limits = { ...readOptions(), ...(threshold ? { threshold } : {}) };
     const { results } = await ask("link", { texts: [text], ...limits, utf16: true, gold: true });
@@ -79,7 +78,7 @@ async function link() {
     close();
     showText();
     const figure = state.mentions.length === 1 ? "1 mention." : `${state.mentions.length} mentions.`;
-    if (isReplaced) say(REPLACED.replace("WHO", "Somebody else"), true);
+    if (isReplaced || who) say(REPLACED.replace("WHO", who || "Somebody else"), true);
     else say(state.mentions.length ? figure : "No mention was found. Select words to add one.");
   } catch (error) {
     if (turn === state.turn) say(error.message, true);
@@ -137,24 +136,28 @@ function takeKept(text, kept) {
   for (const span of kept) if (!withdrawn.has(nameOf(span))) spans.set(nameOf(span), { ...span, isKept: true });
   for (const span of held) put(spans, span);
   // What somebody else has changed since is not taken back.
-  state.undo = state.undo.filter(({ spans, withdrawn }) => ![...spans, ...withdrawn].some((place) => !isOurs(place)));
+  if (text === state.text) state.undo = state.undo.filter(({ spans, withdrawn }) => [...spans, ...withdrawn].every(isOurs));
   return { isReplaced, news };
 }
 
 async function refresh(text) {
+  // Show what others have decided meanwhile, and return who has replaced a decision of ours.
   const { results } = await ask("gold/find", { texts: [text], utf16: true });
   const { isReplaced, news } = takeKept(text, results[0].gold);
-  if (text !== state.text || !news.length) return;
-  const chosen = state.mentions[state.chosen];
-  const focused = state.mentions[state.elements.indexOf(document.activeElement)];
-  const find = (wanted) => state.mentions.findIndex((mention) => wanted && nameOf(mention) === nameOf(wanted));
-  showText();
-  if (chosen) choose(find(chosen), news.some((span) => overlap(span, chosen)));
-  if (focused) focusMention(find(focused));
-  const words = `“${text.slice(news[0].start, news[0].end)}”${news.length > 1 ? ` and ${news.length - 1} more` : ""}`;
+  if (!news.length) return null;
   const isKept = results[0].gold.includes(news[0]);
   const who = (isKept && news[0].annotator) || "Somebody else";
-  say(isReplaced ? REPLACED.replace("WHO", who) : `${who} has ${isKept ? "corrected" : "withdrawn"} ${words}.`, isReplaced);
+  if (text === state.text) {
+    const chosen = state.mentions[state.chosen];
+    const focused = state.mentions[state.elements.indexOf(document.activeElement)];
+    const find = (wanted) => state.mentions.findIndex((mention) => wanted && nameOf(mention) === nameOf(wanted));
+    showText();
+    if (chosen) choose(find(chosen), news.some((span) => overlap(span, chosen)));
+    if (focused) focusMention(find(focused));
+    const words = `“${text.slice(news[0].start, news[0].end)}”${news.length > 1 ? ` and ${news.length - 1} more` : ""}`;
+    say(isReplaced ? REPLACED.replace("WHO", who) : `${who} has ${isKept ? "corrected" : "withdrawn"} ${words}.`, isReplaced);
+  }
+  return isReplaced ? who : null;
 }
 
 function look() {
@@ -234,11 +237,14 @@ function save(text, message) {
       }
       say(message);
     } catch (error) {
-      // 412: the service keeps other corrections of these words than we have seen.
-      const problem = error.status === 412 ? await refresh(text).catch((other) => other) : error;
-      if (problem) say(`Not saved yet. Your next correction tries again. ${problem.message}`, true);
+      try {
+        // The service keeps other corrections of these words than we have seen.
+        if (error.status === 412) return await refresh(text);
+      } catch {} // the first error says enough
+      say(`Not saved yet. Your next correction tries again. ${error.message}`, true);
     }
   });
+  return state.saving;
 }
 
 function countPoints(text, spans) {

@@ -4,6 +4,7 @@ import json
 import shutil
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -153,6 +154,8 @@ def _read_rows(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
     return [(line, _read_row(line)) for line in content.split(b"\n") if line]
 
 
+# Each page that is open asks every few seconds.
+@lru_cache(maxsize=10_000)
 def _read_row(line: bytes) -> dict[str, Any]:
     """Read a line that this service has written; empty for other lines, such as Prodigy's, which have more keys."""
     try:
