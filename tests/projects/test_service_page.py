@@ -418,6 +418,7 @@ def test_concepts_are_listed_the_doubtful_first_and_lead_to_their_mentions(open_
     page.click("#link")
     if width == 390:
         page.click("#concept-count")
+        assert page.locator("#concepts").bounding_box()["y"] < page.locator("#linked").bounding_box()["y"]
     rows = page.locator("#concept-list button")
     shown = [["C0027051", "probability from 40%"], ["C0917801", "probability 70%"], ["C0009264", "probability 80%"]]
     expect(rows.first).to_contain_text("40%")
@@ -449,7 +450,8 @@ def test_what_the_page_shows_is_downloaded_for_other_programs(open_page, format)
     page.select_option("#format", format)
     expect(page.locator("#download")).to_have_text("Download (2)")
     with page.expect_download() as download:
-        page.click("#download")
+        page.focus("#download")
+        page.keyboard.press("Enter")
     content = download.value.path().read_text(encoding="utf8")
     expect(page.locator("#message")).to_contain_text("Downloaded.")
     if format == "csv":
@@ -509,6 +511,7 @@ def test_the_panel_shows_what_was_chosen_by_search(open_page, reloads):
     expect(chosen.locator("dd").first).to_contain_text("insomnia", ignore_case=True)
     page.click("#nil")
     expect(page.locator("#nil")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#about")).to_contain_text("no concept is right")
     expect(page.locator("#candidates .chosen")).to_have_count(0)
 
 
