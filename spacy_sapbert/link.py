@@ -81,7 +81,8 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
     """Link a column of labels, each distinct one once. The pipeline's reranker decides, if it has one, else the linker.
 
     A label "Other ..." is linked only to a concept with such a name. Codes, "NOS" and what else adds nothing to a
-    label are left out if no name has them, which `linked_note` says.
+    label are left out if no name has them, which `linked_note` says. `linked_how` is "name", "form of a name" or
+    "vectors"; where nothing is linked "no name", "residual class", "empty", or in the exact mode "several concepts".
 
     nlp (Language): The pipeline, with a linker.
     table (pl.DataFrame | pd.DataFrame | list[str]): A data frame of polars or pandas, or labels.
@@ -231,7 +232,7 @@ def _shorten(form: str) -> tuple[str, str] | None:
 app = typer.Typer(epilog=HINT, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
-@app.command(epilog=show_example("spacy_sapbert.link diagnoses.csv --column diagnosis --pipeline output/pipeline"))
+@app.command(epilog=show_example("spacy_sapbert.link diagnoses.csv --pipeline output/pipeline"))
 def link_command(
     file: Annotated[Path, typer.Argument(help="A table with labels: .csv, .tsv, .jsonl or .parquet")],
     pipeline: Annotated[Path, typer.Option(help="A saved pipeline with a linker")],

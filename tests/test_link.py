@@ -52,12 +52,12 @@ MONDO:0858950 | traumatic brain injury
 MONDO:1010000 | septic shock, non-human animal
 """
 SEIZURE, ASTHMA = "HP:0001250", "MONDO:0004979"
-# A label; its id, and how it is linked; how it is linked in the exact mode, with the same id unless it is not linked;
-# and the notes.
 FORM, REST, NONE, SEVERAL = "form of a name", "residual class", "no name", "several concepts"
 UNKNOWN = "Septic shock, Androgen excess, Drug Resistant Epilepsy, Post-Operative Pain, Chron's disease, IgM, Hb, LSD"
 RESTS = "Other insomnia | Other endocarditis | Sonstige Ataxia | other specified seizures | NOS | Unspecified | "
 RESTS += "seizure, not elsewhere classified | Seizure, other | Seizure (other) | Seizure NEC | Seizure, NEC"
+# A label; its id, and how it is linked; how it is linked in the exact mode, with the same id unless it is not linked;
+# and the notes.
 NAMES = [
     ("Open-angle glaucoma", "MONDO:0005338", "name", "name", ""),
     ("Traumatic brain injury", "MONDO:0858950", "name", "name", ""),

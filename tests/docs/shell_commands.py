@@ -141,7 +141,9 @@ def get_application(module: str) -> Any:
         from training.cli import app
     else:
         assert module.startswith("spacy_sapbert."), f"tests can't check this command: {module}"
-        app = import_module(f"{module}.__main__").app
+        program = import_module(module)
+        # A package has its command line in a module of its own.
+        app = getattr(program, "app", None) or import_module(f"{module}.__main__").app
     return typer.main.get_command(app)
 
 
