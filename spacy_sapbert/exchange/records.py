@@ -50,7 +50,10 @@ def parse_spans(
         if type(start) is not int or type(end) is not int or not text[max(start, 0) : end].strip() or end > len(text):
             report.refuse(place, f"a span without a place in the text: {span!r:.80}", form)
             continue
-        pieces, words = values.get(PIECES), values.get(CONTEXT)
+        pieces, words, mention = values.get(PIECES), values.get(CONTEXT), values.get("mention")
+        if isinstance(mention, str) and (fault := fields.find_misfit(text, start, end, mention)):
+            report.refuse(place, fault, form)
+            continue
         if pieces and not fields.is_in_pieces(str(pieces), start, end):
             report.refuse(place, f"the pieces {pieces!r:.80} are not '{start} END;...;START {end}'", form)
             continue

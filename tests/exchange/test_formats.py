@@ -325,6 +325,7 @@ def write_files(folder, files):
         ),
         ("prodigy", json.dumps({"text": "a cold", "spans": [COLD | {"pieces": "2 3;5 7"}]}), "are not '2 END"),
         ("parquet", b"PAR1", "no Parquet"),
+        ("parquet", make_parquet(text=["a cold"], entities=[[COLD | {"mention": "old"}]]), "row 1.*mention is 'old'"),
         ("parquet", make_parquet(text=[None]), "row 1.*no text"),
         ("parquet", make_parquet(text=["a"], entities=["a"]), "row 1.*that are no list"),
         ("parquet", make_parquet(text=["a"], entities=[[{"start": 0, "end": 9}]]), "row 1: a span without a place"),
