@@ -258,7 +258,7 @@ def test_what_the_service_could_not_keep_is_sent_again(open_page):
 
 
 def test_what_could_not_be_kept_does_not_replace_a_decision_unseen(open_page):
-    one, other = open_page(), open_page(name="Anna")
+    one, other = open_page(), open_page(name="$%26" + "n" * 150)
     one.evaluate("state.isLooking = true")
     one.route("**/gold", lambda route: route.abort())
     get_mention(one, "heart attack").click()
@@ -267,7 +267,7 @@ def test_what_could_not_be_kept_does_not_replace_a_decision_unseen(open_page):
     confirm(other, "heart attack")
     one.unroute("**/gold")
     one.click("#link")
-    expect(one.locator("#message")).to_contain_text("Anna has corrected the same words")
+    expect(one.locator("#message")).to_contain_text("$&" + "n" * 98 + " has corrected the same words")
     expect(get_mention(one, "heart attack")).to_contain_text("C0027051")
     assert [span["kb_id"] for span in one.read()[0]["spans"]] == ["C0027051"]
 

@@ -1,7 +1,7 @@
 "use strict";
 // What somebody decides about mentions: kept on the page and by the service, taken back, sent, merged and downloaded.
 
-const REPLACED = "WHO has corrected the same words. The page shows their decision: choose yours again if it is right.";
+const tellReplaced = (who) => say(`${who} has corrected the same words. The page shows their decision: choose yours again if it is right.`, true);
 const isSame = (one, other) => Boolean(one && other) && ["kb_id", "label", "rejected", "context"].every((key) => String(one[key]) === String(other[key]));
 
 function goldOf(text) {
@@ -59,7 +59,8 @@ async function refresh(text) {
     if (chosen) choose(find(chosen), news.some((span) => overlap(span, chosen)));
     if (focused) focusMention(find(focused));
     const words = `“${text.slice(news[0].start, news[0].end)}”${news.length > 1 ? ` and ${news.length - 1} more` : ""}`;
-    say(isReplaced ? REPLACED.replace("WHO", who) : `${who} has ${isKept ? "corrected" : "withdrawn"} ${words}.`, isReplaced);
+    if (isReplaced) tellReplaced(who);
+    else say(`${who} has ${isKept ? "corrected" : "withdrawn"} ${words}.`);
   }
   return isReplaced ? who : null;
 }
@@ -89,7 +90,7 @@ function change({ spans, withdrawn }, message) {
 
 function correct(changes) {
   const { start, end, label, id, name, context, candidate } = state.mentions[state.chosen];
-  const annotator = byId("annotator").value.trim() || undefined;
+  const annotator = byId("annotator").value.trim().slice(0, 100) || undefined;
   const before = { kb_id: id || "NIL", name, context, candidate };
   const span = { start, end, label: label || state.found[0]?.label || "CONCEPT", ...before, ...changes, annotator };
   const replaced = [...goldOf(state.text).spans.values()].filter((other) => overlap(other, span));

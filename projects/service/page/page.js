@@ -79,7 +79,7 @@ async function link() {
     close();
     showText();
     const figure = state.mentions.length === 1 ? "1 mention." : `${state.mentions.length} mentions.`;
-    if (isReplaced || who) say(REPLACED.replace("WHO", who || "Somebody else"), true);
+    if (isReplaced || who) tellReplaced(who || "Somebody else");
     else say(state.mentions.length ? figure : "No mention was found. Select words to add one.");
   } catch (error) {
     if (turn === state.turn) say(error.message, true);

@@ -160,9 +160,9 @@ def _read_row(line: bytes) -> dict[str, Any]:
     """Read a line that this service has written; empty for other lines, such as Prodigy's, which have more keys."""
     try:
         row = json.loads(line)
-        is_own = set(row) == {"text", "spans", "answer"} and row["answer"] in ("accept", "reject")
-        is_rejected = is_own and row["answer"] == "reject"
-        is_own = is_own and (bool(row["spans"]) or not is_rejected)
+        answer = row["answer"] if set(row) == {"text", "spans", "answer"} else None
+        is_rejected = answer == "reject"
+        is_own = answer == "accept" or (is_rejected and row["spans"])
         # Without an id, nobody has said which concept a span is.
         if is_own and all(("kb_id" in span) != is_rejected for span in row["spans"]):
             spans = [{**span, "rejected": True} if is_rejected else span for span in row["spans"]]

@@ -378,7 +378,7 @@ def _add_gold(app: FastAPI, worker: Worker, linkers: Sequence[SapbertLinker]) ->
 
     @app.post("/export")
     async def export(request: ExportRequest) -> dict[str, Any]:
-        check([request.text], request.spans)
+        await asyncio.to_thread(check, [request.text], request.spans)
         exported: dict[str, Any] = await _ask(
             worker, [request.text], lambda docs: export_doc(docs[0], request, linkers[0])
         )
