@@ -41,7 +41,7 @@ OF_LABELS = {
     "preferred name": "the label is its preferred name",
     "name": "the label is a name of it, {name!r}",
     "name of others": "the label is a name of {others}",
-    "no name": "the label is no name; {others} may be meant",
+    "no name": "no concept has this name; {others} may be meant",
 }
 
 

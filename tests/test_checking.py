@@ -105,7 +105,7 @@ WORDS = [
     ("HP:0000001", "seizure", "retired, HP:0001250 took its place; the label is its preferred name"),
     ("HP:0000002", "seizure", "retired, nothing took its place; the label is a name of HP:0001250 (Seizure)"),
     ("HP_1251", "fits", "the id is written HP:0001251; the label is a name of it, 'Fits'"),
-    ("X:1", "{rush}", "unknown id; the label is no name; "),
+    ("X:1", "{rush}", "unknown id; no concept has this name; "),
 ]
 
 
@@ -183,6 +183,7 @@ def test_damaged_cells_are_counted_in_each_format(tmp_path, suffix):
         ("a.tsv", "", "can't be read as a table"),
         ("a.jsonl", '{"id": "A"', "can't be read as a table"),
         ("a.parquet", "id,label\n", "can't be read as a table"),
+        ("a.xlsx", "PK", "a.xlsx is a workbook. Save its sheet as CSV"),
     ],
 )
 def test_files_that_are_no_such_table_are_refused(tmp_path, name, content, message):
@@ -236,3 +237,10 @@ def test_the_command_reads_any_terminology(tmp_path, terminology, kind):
         nlp.add_pipe("sapbert_linker").initialize(terminology=terminology)
         nlp.to_disk(path)
     assert run(write_rows(tmp_path / "pairs.csv", [(id_, "seizures")]), "--terminology", path)[0] == 0
+
+
+def test_the_command_refuses_ontologies_in_owl(tmp_path):
+    (path := tmp_path / "hp.owl").write_text("<rdf:RDF/>")
+    with pytest.raises(ValueError, match="hp.owl: the command reads ontologies in OBO"):
+        pairs = write_rows(tmp_path / "pairs.csv")
+        CliRunner().invoke(app, ["check", str(pairs), "--terminology", str(path)], catch_exceptions=False)

@@ -107,8 +107,7 @@ def _read_manifest(name: str | Path, revision: str | None) -> dict[str, Any]:
         # Before its files are looked for, which would otherwise be missing or old.
         finish_replacing(folder, PARTS)
     else:
-        package = f" and no package spacy-sapbert-{name}" if str(name).isidentifier() else ""
-        require_transformers(f"The encoder '{name}', which is not a folder here{package},")
+        require_transformers(f"The encoder '{name}', which is not a folder here,")
         from .transformer_folder import find_file
 
         path = find_file(name, ENCODER_FILE, revision)

@@ -98,4 +98,10 @@ def find_installed(name: str | Path) -> Path | None:
     `spacy_sapbert_multilingual`. Its code does not run."""
     spec = find_spec(f"spacy_sapbert_{name}") if str(name).isidentifier() else None
     folders = (Path(place) / "encoder" for place in (spec.submodule_search_locations if spec else None) or ())
-    return next((folder for folder in folders if (folder / ENCODER_FILE).is_file()), None)
+    found = next((folder for folder in folders if (folder / ENCODER_FILE).is_file()), None)
+    if found is None and name == "multilingual":  # No model of the hub has this name.
+        raise ModuleNotFoundError(
+            "The encoder 'multilingual' needs the package spacy-sapbert-multilingual. In a checkout, `python -m spacy "
+            "project run package projects/multilingual_encoder` builds its wheel; install that."
+        )
+    return found

@@ -54,8 +54,7 @@ def find_file(name: str | Path, filename: str, revision: str | None) -> Path | N
             _raise_exceptions_for_connection_errors=False,
         )
     except (OSError, ValueError) as error:  # ValueError: a folder that is not there is not a valid hub name either
-        package = f", or install the package spacy-sapbert-{name}" if str(name).isidentifier() else ""
-        hint = f"Check the path or the name on the hub, the revision and the network{package}"
+        hint = "Check the path or the name on the hub, the revision and the network"
         raise OSError(f"can't read an encoder from '{name}': {error}\n{hint}") from error
     return None if path is None else Path(path)
 

@@ -69,6 +69,8 @@ def _open(path: Path) -> Any:
         return terminology.read_rf2(path) if any(path.rglob("sct2_*")) else terminology.read_rrf(path)
     if path.suffix == ".obo":
         return terminology.read_obo(path)
+    if path.suffix in (".owl", ".json"):
+        raise ValueError(f"{path}: the command reads ontologies in OBO. Give the .obo file.")
     return (terminology.read_jsonl if path.suffix == ".jsonl" else terminology.read_table)(path)
 
 

@@ -75,7 +75,7 @@ def test_a_german_pipeline_with_an_encoder_by_name_is_packaged_and_loads_elsewhe
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     (wheels / "kept.txt").touch()
-    wheel = project.write_package(encoder, "tiny", "1.2.3", wheels)
+    wheel = project.write_package(encoder, "tiny", "1.2.3", wheels, isolated=False)
     assert wheel.name == "spacy_sapbert_tiny-1.2.3-py3-none-any.whl" and (wheels / "kept.txt").exists()
     metadata = unpack(wheel, tmp_path / "site")
     assert "License-Expression: Apache-2.0" in metadata
@@ -95,6 +95,12 @@ def test_a_german_pipeline_with_an_encoder_by_name_is_packaged_and_loads_elsewhe
     assert fingerprint == load_encoder(encoder).fingerprint
     expected = [("Kopfschmerzen", "C2"), ("Herzinfarkte", "C0"), ("chronischer Niereninsuffizienz", "C1")]
     assert linked == " ".join(map(str, expected))
+
+
+def test_who_lacks_the_package_is_told_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("spacy_sapbert.encoder.settings.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="needs the package spacy-sapbert-multilingual.*projects/multi"):
+        read_encoder("multilingual")
 
 
 STORED = Path(project.__file__).parents[1] / "encoder"

@@ -2,7 +2,7 @@
 
     python package.py ENCODER NAME VERSION OUTPUT
 
-It needs the library `build`, and setuptools in this environment: nothing is downloaded.
+It needs the library `build` (extra `demo`), which fetches setuptools into an environment of its own.
 """
 
 import argparse
@@ -39,12 +39,13 @@ packages = ["spacy_sapbert_{name}", "spacy_sapbert_{name}.encoder"]
 """
 
 
-def write_package(encoder: Path, name: str, version: str, output: Path) -> Path:
+def write_package(encoder: Path, name: str, version: str, output: Path, *, isolated: bool = True) -> Path:
     """Write the sources of the package and build its wheel.
 
     encoder (Path): The encoder folder. Its card becomes the description, and has the licence, such as apache-2.0.
     name (str): What pipelines call it: a word of small letters.
     output (Path): The folder to put the wheel into.
+    isolated (bool): Whether to fetch setuptools, or use that of this environment.
     RETURNS (Path): The wheel.
     """
     if not (name.isidentifier() and name.islower()):
@@ -63,8 +64,8 @@ def write_package(encoder: Path, name: str, version: str, output: Path) -> Path:
         needed = find_version("spacy-sapbert")
         project = PROJECT.format(name=name, version=version, licence=licence[1].decode(), needed=needed)
         (package.parent / "pyproject.toml").write_text(project, encoding="utf8")
-        build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(output), folder]
-        subprocess.run(build, check=True)
+        options = ["--wheel", "--outdir", str(output)] + ["--no-isolation"] * (not isolated)
+        subprocess.run([sys.executable, "-m", "build", *options, folder], check=True)
     return next(output.glob(f"spacy_sapbert_{name}-{version}-*.whl"))
 
 

@@ -278,7 +278,9 @@ def _rank_names(release: _Release, names: pl.DataFrame, wanted: Strings | None, 
     if wanted is not None:
         order = [DIALECTS.get(dialect, dialect) for dialect in wanted]
         titles = dict(terms.filter(_is_in("conceptId", found)).select("conceptId", "name").iter_rows())
-        check_values(release.path, "language reference set", order, found, titles)
+        dialects = {number: dialect for dialect, number in DIALECTS.items()}
+        given, has = ([dialects.get(number, number) for number in numbers] for numbers in (order, found))
+        check_values(release.path, "language reference set", given, has, titles)
     rank = pl.col("refsetId").replace_strict(order, range(len(order)), default=None, return_dtype=pl.UInt32)
     ranks = members.filter(pl.col("acceptabilityId") == PREFERRED).select(id="referencedComponentId", rank=rank)
     names = names.join(ranks.group_by("id").agg(pl.min("rank")), on="id", how="left", maintain_order="left")

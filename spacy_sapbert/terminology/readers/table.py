@@ -166,6 +166,8 @@ def _rows(file: SourceFile, delimiter: str, malformed: MalformedLog) -> Iterator
 
 def find_delimiter(path: Path, settings: TableSettings) -> str:
     """Find the delimiter that gives the first line the wanted columns, or as many as the header of the settings has."""
+    if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
+        raise ValueError(f"{path} is a workbook. Save its sheet as CSV in UTF-8.")
     line = next((text for _, text in SourceFile(path).lines() if text), "")
     wanted = {settings.id_column, settings.name_column, ATHENA["id"], ATHENA["name"]}
 

@@ -109,6 +109,9 @@ def test_preferred_terms_follow_the_dialect_and_languages_the_setting(tmp_path):
         read(languages=["spa"])
     with pytest.raises(ValueError, match=rf"no language reference set 'es'. .*{SPANISH} \(Spanish language reference"):
         read(dialects=["es"])
+    (american := Release()).concept(EDEMA, "Edema (finding)", "Edema")
+    with pytest.raises(ValueError, match=r"no language reference set 'en-GB'\. Those it has are: en-US\."):
+        read_rf2(american.write(tmp_path / "american"), dialects=["en-GB"])
 
 
 def test_only_safe_associations_replace_a_retired_concept(tmp_path):
