@@ -71,9 +71,8 @@ _LEFT_OUT = [
 _BRACKETED = re.compile(r"(.*\S)\s*[(\[]([^()\[\]]+)[)\]]")
 # What is left of a class when its kinds have been named, also in other languages of ICD.
 _RESIDUAL = re.compile(
-    r"(?i:(?:others?|sonstiger?|andere|autres?|otr[ao]s?|outr[ao]s?|altr[eio]|overige)(?!\w| than\b).*|"
-    r".*\bother specified\b.*|.*[,;:(–-]\s*others?\W*|.*\bnot elsewhere classified\W*|"
-    r"miscellaneous|unspecified|NOS|not otherwise specified)|.*\bNEC\W*"
+    r"(?i:.*\bothers?\b(?! than\b).*|(?:sonstiger?|andere|autres?|otr[ao]s?|outr[ao]s?|altr[eio]|overige)\b.*|"
+    r".*\bnot elsewhere classified\b.*|miscellaneous|unspecified|NOS|not otherwise specified)|.*\bNEC\W*"
 )
 
 
@@ -194,7 +193,7 @@ def _read_label(label: str, terminology: Terminology) -> tuple[list[str], str, s
     repaired, code = _repair(label), ""
     forms = [normalize_name(write_plainly(repaired))]
     # What is longer can't be a name.
-    while len(forms[0]) <= MAX_LENGTH and (shorter := _shorten(forms[-1])) is not None:
+    while len(forms[0]) <= MAX_LENGTH and (shorter := _shorten(forms[-1], terminology)) is not None:
         forms.append(shorter[0])
         code = shorter[1] or code
     code_id = terminology.find_id(code) or terminology.find_id(code.replace("_", ":"))
@@ -213,7 +212,7 @@ def _repair(text: str) -> str:
     return text if repaired == text or not _REPAIRED_TO.fullmatch(repaired) else _repair(repaired)
 
 
-def _shorten(form: str) -> tuple[str, str] | None:
+def _shorten(form: str, terminology: Terminology) -> tuple[str, str] | None:
     """Leave out of a label one thing that does not change what it names. Return the rest, and a code that is out."""
     for pattern in _LEFT_OUT:
         if found := pattern.fullmatch(form):
@@ -226,6 +225,12 @@ def _shorten(form: str) -> tuple[str, str] | None:
             return before, ""
         if is_initialism(before, inside):
             return inside, ""
+    # Ids in forms of their own, at either end.
+    for code, rest in (form.partition(" ")[::2], form.rpartition(" ")[::-2]):
+        code = code.strip("()[]|:,;")
+        is_like_one = len(code) > 2 and not code.isdigit() and any(map(str.isdigit, code))
+        if rest and is_like_one and terminology.find_id(code) is not None:
+            return rest.strip(" |:,;–-"), code
     return None
 
 

@@ -23,6 +23,7 @@ CHEBI:26708 | sodium | NA EXACT
 GO:0004672 | protein kinase activity
 HGNC:1 | CD40LG | IGM EXACT
 HGNC:2 | HBB gene | H-B EXACT | kidney disease RELATED
+J30 | allergic rhinitis
 HP:0001250 | Seizure | Fits RELATED
 HP:0001251 | Ataxia | Fits EXACT
 HP:0002094 | Dyspnea | Breathlessness RELATED
@@ -55,7 +56,8 @@ SEIZURE, ASTHMA = "HP:0001250", "MONDO:0004979"
 FORM, REST, NONE, SEVERAL = "form of a name", "residual class", "no name", "several concepts"
 UNKNOWN = "Septic shock, Androgen excess, Drug Resistant Epilepsy, Post-Operative Pain, Chron's disease, IgM, Hb, LSD"
 RESTS = "Other insomnia | Other endocarditis | Sonstige Ataxia | other specified seizures | NOS | Unspecified | "
-RESTS += "seizure, not elsewhere classified | Seizure, other | Seizure (other) | Seizure NEC | Seizure, NEC"
+RESTS += "seizure, not elsewhere classified | Seizure, other | Seizure (other) | Seizure NEC | Seizure, NEC | "
+RESTS += "asthma and other lung diseases | insomnia due to other causes"
 # A label; its id, and how it is linked; how it is linked in the exact mode, with the same id unless it is not linked;
 # and the notes.
 NAMES = [
@@ -106,6 +108,7 @@ HABITS = [
     ],
     ("HP:0001251: Seizure", SEIZURE, "name", "name", "HP:0001251 is the id of Ataxia"),
     ("A:2 cold", "A:2", "name", "name", "A:2 is its id"),
+    *[(label, "J30", "name", "name", "J30 is its id") for label in ("J30 Allergic rhinitis", "Allergic rhinitis: J30")],
     ("J45.9", None, "empty", "empty", "J45.9 is no id here"),
     ("Vitamin B12 deficiency", "HP:0100502", "name", "name", ""),
     ("B12 deficiency", "HP:0100502", "vectors", NONE, ""),
