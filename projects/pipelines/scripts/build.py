@@ -79,6 +79,9 @@ def main(
     if name not in plans:
         msg.fail(f"There is no pipeline {name} in {PIPELINES}", f"There are: {', '.join(plans)}", exits=1)
     measured = list_documents(documents)
+    if negation == "yes":
+        # Here, so that it is not missed after minutes only.
+        import negspacy.negation  # noqa: F401, registers "negex"
     plan = plans[name]
     terminology = read(plan, open_terminology, rrf)
     nlp = build(terminology, plan)
@@ -162,8 +165,6 @@ def build(terminology: Terminology, plan: dict[str, Any]) -> Language:
 
 def add_negation(nlp: Language) -> None:
     """Add what tells from the words of a sentence which mentions are denied or uncertain."""
-    import negspacy.negation  # noqa: F401
-
     terms = {"@misc": "spacy-sapbert.NoteTerms.v1"}
     uncertain = {"extension_name": "is_uncertain", "neg_termset": {**terms, "context": "uncertain"}}
     nlp.add_pipe("negex", config={"neg_termset": terms})
@@ -234,4 +235,4 @@ def save(nlp: Language, output: Path) -> None:
 
 
 if __name__ == "__main__":
-    run_app(partial(typer.run, main), "Install the extra: pip install -c constraints.txt -e '.[demo]'.")
+    run_app(partial(typer.run, main), "Install the extras: pip install -c constraints.txt -e '.[demo,context]'.")
