@@ -418,6 +418,29 @@ def test_words_that_a_name_lacks_and_both_of_two_coordinated_names(make_matching
     assert [(text, "hand pain" if name == "pain, hand" else name) for text, name in found] == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("He has leprosy [Hansen's disease]: old", ["leprosy [Hansen's disease]"]),
+        ("Leprosy (Hansen's disease)", ["Leprosy (Hansen's disease)"]),
+        ("(131)I-albumin, then [(131)I-albumin].", ["(131)I-albumin", "(131)I-albumin"]),
+        ("(pain (chest) [acute])", ["pain (chest) [acute]"]),
+        ("Renal cysts, cysts (renal)", ["Renal cysts", "cysts (renal)"]),
+        # Without a bracket of the name, or with one of the text alone.
+        ("leprosy, Hansen's disease, pain, chest, acute", []),
+        ("pain (chest acute), pain chest [acute]", []),
+        ("heart (failure), heart) failure; heart [failure", []),
+        ("failure (heart) is failure (of heart)", []),
+        ("hand (and foot) pain, hand and (foot) pain, pain (in hand)", []),
+        ("pain in hand (foot) and foot", ["pain in hand"]),
+    ],
+)
+def test_a_name_with_brackets_is_found_with_them_and_others_end_at_brackets(make_matching, text, expected):
+    names = ["Leprosy [Hansen's disease]", "(131)I-albumin", "Pain (chest) [acute]", "cyst (renal)", "heart failure"]
+    nlp = use_names(make_matching(), [*names, "hand pain", "foot pain"])
+    assert [ent.text for ent in nlp(text).ents] == expected
+
+
 def test_each_of_two_coordinated_names_has_its_own_words_and_is_looked_up_with_those_of_its_pieces(make_matching):
     nlp = use_names(make_matching(matches="separate"), ["knee pain", "lower back pain", "pain, hand"])
     doc = nlp("He has knee and lower back pain. Pain of the knee and hand.")

@@ -88,6 +88,9 @@ _MARK = re.compile(r"[0-9]+|(?<![^\W\d_])[^\W\d_](?![^\W\d_])")
 _SIGN = re.compile(r"\+(?<=\w.)(?!\w)|-(?<=[A-Z0-9].)(?!\w)")
 _CAPITAL = re.compile(r"\b[A-Z]\b")
 _TYPES = _read("type subtype group complementation form") | {""}
+# What MONDO and MeSH end the names of diseases of animals with: "septic shock, non-human animal", "achromatopsia, dog".
+# Without rodents: texts say "interleukin 2" for "interleukin 2, mouse".
+_ANIMALS = _read("animal cat cattle chicken cow dog ferret goat horse monkey pig rabbit sheep")
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
 
@@ -224,9 +227,15 @@ def _list_content(words: Iterable[str]) -> frozenset[str]:
     return frozenset(ORDINALS.get(word, word) for word in words if word not in SMALL_WORDS)
 
 
+def _is_of_animals(name: str, words: frozenset[str]) -> bool:
+    """Check if one of these words of a name says after its last comma that it is about animals."""
+    before, _, last = name.rpartition(",")
+    return bool(before) and not list_words(last).isdisjoint(words & _ANIMALS)
+
+
 def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
-    """Check if a mention contradicts a name: by a denial, by opposites, or by numbers, single letters and signs,
-    where each has one that the other lacks."""
+    """Check if a mention contradicts a name: by a denial, by opposites, by numbers, single letters and signs, where
+    each has one that the other lacks, or because only the name says that it is about animals."""
     # Few mentions deny anything.
     if (denials := list_denials(mention, language)) and any(_is_denied(name, denial) for denial in denials):
         return True
@@ -235,6 +244,8 @@ def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
         return True
     words, others = list_words(mention, language), list_words(name, language)
     ours, theirs = words - others, others - words
+    if language.is_english and not theirs.isdisjoint(_ANIMALS) and _is_of_animals(name, theirs):
+        return True
     if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:
         return False
     if ours | theirs <= language.denying:

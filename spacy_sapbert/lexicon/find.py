@@ -21,7 +21,7 @@ from ..text import write_plainly
 from .bags import BagTable, make_key_filter
 from .languages import Language
 from .names import own_case_forms
-from .reading import Reading, read
+from .reading import BRACKETED, Reading, read
 from .spelling import Speller
 
 if TYPE_CHECKING:
@@ -128,7 +128,15 @@ class _ReadText:
         return sum(word in self.misspelt for word in words)
 
     def find_place(self, part: Proposal) -> tuple[int, int]:
-        return self.starts[part.start], self.ends[part.last]
+        start, end = self.starts[part.start], self.ends[part.last]
+        if self.links[part.last] - self.links[part.start] < BRACKETED:
+            return start, end
+        # With the other one of a pair of brackets: "Leprosy [Hansen's disease]", "(131)I-albumin".
+        for opening, closing in ("()", "[]"):
+            n_open = self.text.count(opening, start, end) - self.text.count(closing, start, end)
+            end += n_open == 1 and self.text[end : end + 1] == closing
+            start -= n_open == -1 and self.text[start - 1 : start] == opening
+        return start, end
 
     def add(self, part: Proposal, hit: Hit) -> None:
         self.found[hit.start, hit.end] = (part.way, part.is_loose), hit

@@ -28,8 +28,11 @@ _LETTERED = frozenset(
     "classe hépatite hémophilie vitamine gruppo epatite emofilia hepatite typ gruppe klasse groep".split()
 )
 # What stands between two words: the end of what a name may cover, what the name has as well, and what joins.
-END, LINK, HYPHEN, JOIN = 1, 2, 4, 8
-_END = re.compile(r"[.:;!?]\s|[。！？；：؟۔।]|[()\[\]{}\t]|\n\s*\n|\n\s*[-*•–]")
+END, LINK, HYPHEN, JOIN, BRACKET = 1, 2, 4, 8, 16
+_END = re.compile(r"[.:;!?]\s|[。！？；：؟۔।]|[{}\t]|\n\s*\n|\n\s*[-*•–]")
+_BRACKET = re.compile(r"[()\[\]]")
+# A bracket counts for more links than a text has commas, so that only a name with a bracket goes on behind one.
+BRACKETED = 1 << 32
 _ORDINAL = re.compile(r"\d{1,2}")
 _WEAK = re.compile(r"[\s'’\-‐‑–]*")
 # A word may be cut at the end of a line.
@@ -46,8 +49,8 @@ class Reading(NamedTuple):
     hashes: np.ndarray  # of normal forms; uint64
     starts: np.ndarray  # in characters
     ends: np.ndarray
-    segment: np.ndarray  # brackets and ends of sentences
-    links: np.ndarray  # commas, "with", and joins
+    segment: np.ndarray  # ends of sentences
+    links: np.ndarray  # commas, "with", joins, and brackets, each of which counts as `BRACKETED`
     joins: np.ndarray  # "and", "or", slashes
     skipped: np.ndarray  # words without content
 
@@ -73,7 +76,7 @@ def read(text: str, vocabulary: np.ndarray | None = None, language: Language = E
     hashes = np.array([one for part in parts for one in part[0]], dtype=np.uint64)
     kind = np.array([part[1] for part in parts], dtype=np.int64)
     joins = np.cumsum(((gap & JOIN) > 0) | (kind == JOINING))
-    links = np.cumsum(((gap & LINK) > 0) | (kind == LINKING)) + joins
+    links = np.cumsum(((gap & LINK) > 0) | (kind == LINKING)) + joins + BRACKETED * np.cumsum((gap & BRACKET) > 0)
     columns = starts, ends, np.cumsum(gap & END), links, joins, np.cumsum(kind != CONTENT)
     place = place[kind[place] == CONTENT] if len(place) else place
     return Reading(hashes, *(column[place] for column in columns))
@@ -135,6 +138,8 @@ def _read_gap(gap: str) -> int:
         gap = _plain(gap)
     if _END.search(gap):
         return END
+    if _BRACKET.search(gap):
+        return BRACKET
     if _HYPHEN.fullmatch(gap):
         return HYPHEN
     if _JOINING.fullmatch(gap):

@@ -41,6 +41,7 @@ LISTS = {
     "word pairs": [word for pair in derived.read_list("word_pairs") for word in pair],
     "word groups": [word for group in derived.read_list("word_groups") for word in group],
     "other meanings": ENGLISH.other_meanings.split(),
+    "animals": contradictions._ANIMALS,
 }
 
 
@@ -250,3 +251,14 @@ def test_a_linker_gives_no_id_to_what_contradicts(name, mention):
     # The best candidate comes first, and scores fall.
     scores = [candidate["score"] for candidate in denied._.kb_candidates]
     assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("animal", ["non-human animal", "Animal", "Animals", "dog", "domestic cat", "Cattle"])
+def test_a_name_of_an_animals_disease_is_for_mentions_that_say_so(animal):
+    name = f"septic shock, {animal}"
+    assert contradicts("septic shock", name) and contradicts("severe septic shock", name)
+    assert not contradicts(f"septic shock of a {animal}", name) and not contradicts(name, name)
+    # The other way round, the mention only says more, and elsewhere in a name the animal is not the patient.
+    assert not contradicts(name, "septic shock")
+    assert not contradicts("scratch disease", f"{animal} scratch disease")
+    assert not contradicts("interleukin 2", "interleukin 2, human")

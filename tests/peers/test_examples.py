@@ -1,4 +1,5 @@
-"""What other linkers' own tests and examples expect, found with our pipeline and a terminology of the names in them.
+"""What other linkers' own tests and examples expect, and users' reports about linkers and ontologies (`threads.jsonl`),
+found with our pipeline and a terminology of the names in them.
 
 The facts are theirs (`source`), the sentences ours. Where our pipeline differs, `differs` says why.
 """
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 import spacy
 import srsly
+from spacy.tokens import Span
 
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -38,6 +40,10 @@ def nlp():
 def test_what_peers_find(nlp, case):
     if "text" in case:
         assert [[ent.text, ent.kb_id_] for ent in nlp(case["text"]).ents] == case["found"]
+    elif "linked" in case:
+        doc = nlp.make_doc(case["mention"])
+        doc.ents = [Span(doc, 0, len(doc), "MENTION")]
+        assert nlp.get_pipe("sapbert_linker")(doc).ents[0].kb_id_ == case["linked"]
     else:
         ((best, *_),) = nlp.get_pipe("sapbert_linker").find([case["mention"]])
         assert best["id"] == case["concept"]
