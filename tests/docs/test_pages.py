@@ -73,7 +73,7 @@ def workspace(tmp_path_factory):
     (package / "data").mkdir(parents=True)
     (package / "__init__.py").touch()
     write_excerpt(package / "data" / "hp.obo")
-    make_recogniser(folder / "en_ner_bc5cdr_md")
+    make_recogniser(folder / "my_recogniser")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
         forget_ontology()
