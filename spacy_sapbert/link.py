@@ -240,7 +240,7 @@ app = typer.Typer(epilog=HINT, add_completion=False, no_args_is_help=True, prett
 @app.command(epilog=show_example("spacy_sapbert.link diagnoses.csv --pipeline output/pipeline"))
 def link_command(
     file: Annotated[Path, typer.Argument(help="A table with labels: .csv, .tsv, .jsonl or .parquet")],
-    pipeline: Annotated[Path, typer.Option(help="A saved pipeline with a linker")],
+    pipeline: Annotated[Path, typer.Option(help="A saved pipeline with a linker", exists=True, file_okay=False)],
     output: Annotated[
         Path | None, typer.Argument(help="The table to write, in the same format; unset: FILE, as NAME_linked")
     ] = None,

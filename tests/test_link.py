@@ -295,3 +295,11 @@ def test_a_pipeline_without_a_linker_and_a_table_that_is_linked_already_are_refu
         run(write(tmp_path / "a.csv", ["Seizure"]), "--column", "diagnosis", "--pipeline", tmp_path / "blank")
     with pytest.raises(ValueError, match="has a column 'linked_how' already. Rename it"):
         link_table(nlp, pl.DataFrame({"label": ["Seizure"], "linked_how": [""]}))
+
+
+def test_an_ontology_is_no_pipeline(tmp_path):
+    (ontology := tmp_path / "hp.obo").write_text(CONCEPTS)
+    table = write(tmp_path / "a.csv", ["Seizure"])
+    for place, message in ((ontology, "is a file"), (tmp_path / "none", "does not exist")):
+        result = run(table, "--pipeline", place, "--column", "diagnosis")
+        assert result.exit_code == 2 and message in " ".join(result.output.replace("│", " ").split())
