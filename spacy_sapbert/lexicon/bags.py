@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 BAGS_FILE = "bags.json"
 # Raise it when the shipped lists change, too: tables that were saved with other lists are then made again.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 # Content words of the longest names that are found, where words have spaces between them or are single characters.
 MOST_WORDS, MOST_CHARACTERS = 12, 24
 # Names that are read at once.
@@ -46,6 +46,8 @@ MOST_JOINED, MOST_ITEMS = 3, 4
 _SIZES = np.indices((MOST_JOINED,) * 3).reshape(3, 1, -1) + 1
 # The most words of a name with idle words inside ("pain in his left knee"), and the most of these.
 MOST_AROUND, MOST_IDLE = 5, 4
+# Texts say "protein kinase" for what the Gene Ontology calls "protein kinase activity".
+ENZYME_ACTIVITY = r"(?i)\b(?!(?:dise|incre|decre|rele|ph|b|c)ase\b)[\w-]+ase activity$"
 
 
 # Tells for each key whether a table may have it.
@@ -382,8 +384,10 @@ def _find_others(
     endings = "|".join(language.adjectives)
     nouns = _find_matching(names, f"(?i)^[a-z]{{2,}}(?:{endings})$").tolist() if endings else []
     adjectives = ((names[row], *list_adjectives(names[row], language)) for row in nouns)
+    enzymes = _find_matching(names, ENZYME_ACTIVITY).tolist() if language.is_english else []
+    activities = ((names[row], names[row].rpartition(" ")[0]) for row in enzymes)
     from_names: dict[tuple[int, ...], list[int]] = {}
-    for name, *others in map(hash_all, chain(derived, adjectives)):
+    for name, *others in map(hash_all, chain(derived, adjectives, activities)):
         for words in others:
             from_names[words] = from_names.get(words) or list_rows(name)
     of_groups: dict[tuple[int, ...], set[int]] = defaultdict(set)

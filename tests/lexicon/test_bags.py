@@ -247,3 +247,21 @@ def test_an_ordinary_word_that_is_a_name_may_be_derived_from_one(is_name, expect
     names, derived = pl.Series(["wheezing", "wheeze"]), [["wheezing", "wheeze"]]
     table = BagTable.build(names, np.array([0, 1]), [], derived=derived, is_name=np.array([True, is_name]))
     assert [of for _, of, _ in table.list_others([0])] == [tuple(read(word).hashes.tolist()) for word in expected]
+
+
+@pytest.mark.parametrize(
+    "name, others",
+    [
+        ("protein kinase activity", ["protein kinase"]),
+        ("Histone H3-methyltransferase activity", ["histone h3-methyltransferase"]),
+        ("inflammatory disease activity", []),
+        ("Increase activity", []),
+        ("kinase activity of proteins", []),
+        ("enzyme activity", []),
+        # Here the enzyme is a concept of its own.
+        ("kinase activity", []),
+    ],
+)
+def test_an_enzyme_stands_for_its_activity_unless_it_is_a_name(name, others):
+    table = make_table([name, "kinase"])
+    assert [of for _, of, _ in table.list_others([0])] == [tuple(read(words).hashes.tolist()) for words in others]
