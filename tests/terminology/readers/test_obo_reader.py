@@ -260,6 +260,7 @@ RIGHT = [
     ('synonym: "foot finger" EXACT http://x.y/type []', ("foot finger",)),
     ("xref: http://x.y/a", ()),
     ("is_a: http://x.y/b", ()),
+    ("alt_id: http://x.y/c_1", ()),
 ]
 
 
@@ -288,6 +289,14 @@ def test_a_broken_clause_is_counted_and_nothing_else_is_lost(tmp_path, line, tag
 def test_what_is_valid_is_not_counted(tmp_path, line, names):
     terminology = read_obo(write_toes(tmp_path / "toe.obo", line))
     assert terminology["T:2"].names == ("toe", *names) and terminology.report["malformed_clauses"] == {}
+
+
+def test_ids_may_be_addresses(tmp_path):
+    terms = "http://x.y/a_1\nname: foot", "http://x.y/a_2\nname: toe\nis_a: http://x.y/a_1 ! foot"
+    terminology = read_obo(write_terms(tmp_path / "toe.obo", *terms))
+    assert terminology["http://x.y/a_2"].parents == ("http://x.y/a_1",) and terminology["http://x.y/a_1"].names == (
+        "foot",
+    )
 
 
 TAGS = "name def synonym xref is_a alt_id is_obsolete replaced_by consider comment created_by namespace x".split()

@@ -385,6 +385,14 @@ MALFORMED = [
     *((read_obo, "a.obo", HEAD + stanza + LAST, 9 + line, reason) for stanza, line, reason in TERMS),
     *((read_jsonl, "a.jsonl", [GOOD, b"", row, {**GOOD, "concept_id": "C3"}], 3, reason) for row, reason in RECORDS),
     *((read_rrf, "MRCONSO.RRF", b"%s\n%s\n%s\n" % (ATOM, line, OTHER), 2, reason) for line, reason in LINES),
+    # The last line is cut off.
+    (
+        read_rrf,
+        "MRCONSO.RRF",
+        b"%s\n%s\n%s" % (ATOM, OTHER, atom("C2", "b").encode().partition(b"|b|")[0]),
+        3,
+        "13 fields",
+    ),
 ]
 
 
