@@ -41,6 +41,7 @@ OF_LABELS = {
     "preferred name": "the label is its preferred name",
     "name": "the label is a name of it, {name!r}",
     "name of others": "the label is a name of {others}",
+    "missing": "no concept has this name; the nearest is the id's own, which may lack it",
     "no name": "no concept has this name; {others} may be meant",
 }
 
@@ -103,6 +104,7 @@ def check_labels(terminology: Terminology | SapbertLinker, pairs: Iterable[tuple
         if not rows:
             ids = retired.get(id_) or [one["concept_id"] for one in nearest[form][:NEAREST]]
             others = [other for other in map(table.find_row, ids) if other is not None]
+            label_status = "missing" if others[:1] == [row] else label_status
         now, canonical = (None, "") if row is None else concepts.row(row)
         name_row = rows.get(row, next(iter(rows.values()), None))
         name, kind, is_preferred = ("", "", False) if name_row is None else names.row(name_row)

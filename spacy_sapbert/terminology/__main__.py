@@ -46,6 +46,7 @@ def check_command(
         wrong = [(row, pair.id, pair.label, pair.explain()) for row, pair in pairs if not pair.is_right]
         if wrong:
             typer.echo(table(wrong, header=("row", "id", "label", "found"), divider=True, max_col=200))
+        msg.text(f"{len(pairs) - len(wrong):,} of {len(pairs):,} rows are right")
         for kind, n in counts.most_common():
             msg.text(f"{n:,}: {kind}")
         for fault in faults:
