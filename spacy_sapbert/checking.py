@@ -22,6 +22,8 @@ from .text import normalize_name
 
 # The concepts that are listed for a label that is no name.
 NEAREST = 3
+# Synonyms of these scopes do not mean the same.
+OTHER_SCOPES = ("BROAD", "NARROW")
 # The letters before an id's number, and the number without leading zeros: "HP:0001250", "hp_0001250", ".../HP_1250".
 _PARTS = re.compile(r"([A-Za-z]*)[^0-9A-Za-z]*0*([0-9]+)$")
 # What is wrong with cells: the column, their number, and the first row.
@@ -40,6 +42,7 @@ OF_IDS = {
 OF_LABELS = {
     "preferred name": "the label is its preferred name",
     "name": "the label is a name of it, {name!r}",
+    "wider or narrower": "the label is a {term_type} synonym of it, {name!r}",
     "name of others": "the label is a name of {others}",
     "missing": "no concept has this name; the nearest is the id's own, which may lack it",
     "no name": "no concept has this name; {others} may be meant",
@@ -110,6 +113,7 @@ def check_labels(terminology: Terminology | SapbertLinker, pairs: Iterable[tuple
         name, kind, is_preferred = ("", "", False) if name_row is None else names.row(name_row)
         if row in rows:
             label_status = "preferred name" if is_preferred or name == canonical else "name"
+            label_status = "wider or narrower" if kind.startswith(OTHER_SCOPES) else label_status
         listed = tuple(map(concepts.row, others))
         checked.append(CheckedPair(id_, label, id_status, now, label_status, name, kind, listed))
     return checked

@@ -23,6 +23,8 @@ id: HP:0001250
 name: Seizure
 synonym: "Epileptic seizure" EXACT []
 synonym: "Fits" RELATED []
+synonym: "Attack" BROAD []
+synonym: "Absence" NARROW []
 
 [Term]
 id: HP:0001251
@@ -63,6 +65,9 @@ CASES = [
     (SEIZURE[0], "  SEIZURES ", "current", SEIZURE[0], "preferred name", "Seizure", []),
     (SEIZURE[0], "epileptic-seizures", "current", SEIZURE[0], "name", "Epileptic seizure", []),
     (SEIZURE[0], "fits", "current", SEIZURE[0], "name", "Fits", [ATAXIA]),
+    (SEIZURE[0], "attacks", "current", SEIZURE[0], "wider or narrower", "Attack", []),
+    (SEIZURE[0], "absence", "current", SEIZURE[0], "wider or narrower", "Absence", []),
+    (ATAXIA[0], "attack", "current", ATAXIA[0], "name of others", "Attack", [SEIZURE]),
     (SEIZURE[0], "ataxia", "current", SEIZURE[0], "name of others", "Ataxia", [ATAXIA]),
     (DISORDER[0], "fits", "current", DISORDER[0], "name of others", "Fits", [SEIZURE, ATAXIA]),
     ("HP:0000001", "seizure", "retired", SEIZURE[0], "preferred name", "Seizure", []),
@@ -90,7 +95,7 @@ def obo(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def terminology(obo):
-    return read_obo(obo)
+    return read_obo(obo, synonym_scopes=["EXACT", "RELATED", "BROAD", "NARROW"])
 
 
 def test_ids_and_labels_are_found_or_explained(terminology):
@@ -105,6 +110,7 @@ WORDS = [
     ("HP:0000001", "seizure", "retired, HP:0001250 took its place; the label is its preferred name"),
     ("HP:0000002", "seizure", "retired, nothing took its place; the label is a name of HP:0001250 (Seizure)"),
     ("HP_1251", "fits", "the id is written HP:0001251; the label is a name of it, 'Fits'"),
+    ("HP:0001250", "Absences", "the label is a NARROW synonym of it, 'Absence'"),
     ("X:1", "{rush}", "unknown id; no concept has this name; "),
 ]
 

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from wasabi import msg, table
@@ -60,6 +60,7 @@ def _open(path: Path) -> Any:
 
     from .. import terminology
     from ..checking import get_linker
+    from .readers.obo import Scope
     from .storage import MANIFEST
 
     if (path / "config.cfg").is_file():
@@ -69,7 +70,7 @@ def _open(path: Path) -> Any:
     if path.is_dir():
         return terminology.read_rf2(path) if any(path.rglob("sct2_*")) else terminology.read_rrf(path)
     if path.suffix == ".obo":
-        return terminology.read_obo(path)
+        return terminology.read_obo(path, synonym_scopes=get_args(Scope))
     if path.suffix in (".owl", ".json"):
         raise ValueError(f"{path}: the command reads ontologies in OBO. Give the .obo file.")
     return (terminology.read_jsonl if path.suffix == ".jsonl" else terminology.read_table)(path)
