@@ -137,7 +137,9 @@ def _make_linker(terminology: Terminology) -> SapbertLinker:
 
 def _read_parts(id_: str) -> tuple[str, str]:
     found = _PARTS.search(id_)
-    return (found[1].casefold(), found[2]) if found else ("", id_.casefold())
+    # Codes with a number before a sign, such as E11.9 and 2345-7, are no prefix with a number.
+    has_several = found and re.search(r"\d", id_[: found.start()].rpartition("/")[2])
+    return (found[1].casefold(), found[2]) if found and not has_several else ("", id_.casefold())
 
 
 def _group_spellings(ids: pl.Series) -> dict[tuple[str, str], list[str]]:
@@ -163,7 +165,8 @@ def read_rows(path: Path, columns: tuple[str, ...], advice: str) -> tuple[pl.Dat
         else:
             settings = TableSettings(id_column=columns[0], name_column=columns[-1])
             delimiter, first_row = find_delimiter(path, settings), 2
-            quote = None if delimiter == "\t" else '"'
+            # A table with a single column has no delimiter.
+            quote = None if delimiter == "\t" and path.suffix == ".tsv" else '"'
             table = pl.read_csv(path, separator=delimiter, quote_char=quote, infer_schema=False)
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n")[0]
@@ -172,8 +175,8 @@ def read_rows(path: Path, columns: tuple[str, ...], advice: str) -> tuple[pl.Dat
         ) from error
     if missing := [column for column in columns if column not in table.columns]:
         raise ValueError(f"{path} has no column {missing[0]!r}, but {', '.join(table.columns)}. {advice}")
-    if nested := [column for column in columns if table[column].dtype.is_nested()]:
-        raise ValueError(f"{path} has lists or objects in the column {nested[0]!r}. Write them as text.")
+    if odd := [column for column in columns if table[column].dtype.is_nested() or table[column].dtype == pl.Binary]:
+        raise ValueError(f"{path} has lists, objects or bytes in the column {odd[0]!r}. Write them as text.")
     if not table.height:
         raise ValueError(f"{path} has no row below its header. Give a table with {' and '.join(columns)}.")
     return table, first_row
@@ -186,11 +189,17 @@ def read_labels(path: Path, id_column: str, label_column: str) -> tuple[list[tup
         (id_column, label_column),
         "Name the columns of ids and labels with --id-column and --label-column.",
     )
+    if id_column == label_column:
+        raise ValueError(f"The ids and the labels are both in the column {id_column!r}. {advice}")
     table, first_row = read_rows(path, columns, advice)
     cells = table.select(pl.col(columns).cast(pl.String).fill_null("").str.strip_chars())
-    cells, is_bad, faults = cells.with_row_index("row", first_row), pl.lit(False), []
-    for column in columns:
-        for fault, holds in ((EMPTY, pl.col(column) == ""), (CHANGED, pl.col(column).str.contains(NOT_AN_ID))):
+    cells.columns = ["id", "label"]
+    # Lines with nothing at all are no rows.
+    is_blank = table.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    cells = cells.with_row_index("row", first_row).filter(~is_blank)
+    is_bad, faults = pl.lit(False), []
+    for name, column in zip(cells.columns[1:], columns, strict=True):
+        for fault, holds in ((EMPTY, pl.col(name) == ""), (CHANGED, pl.col(name).str.contains(NOT_AN_ID))):
             if rows := cells.filter(holds)["row"].to_list():
                 faults.append(fault.format(column, len(rows), rows[0]))
             is_bad |= holds

@@ -114,6 +114,8 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
 def _list_labels(table: Any, column: str) -> list[str]:
     """List the labels of a table; empty strings where it has none."""
     cells = table[column]
+    if getattr(cells, "ndim", 1) > 1:
+        raise ValueError(f"The table has several columns {column!r}. Give the one with the labels a name of its own.")
     if hasattr(cells, "notna"):
         # pandas has several values for nothing.
         cells = cells.astype(object).where(cells.notna(), None)

@@ -12,7 +12,7 @@ from rrf_files import atom, write_release
 from typer.testing import CliRunner
 
 from spacy_sapbert import TerminologyBuilder, check_labels, read_obo
-from spacy_sapbert.checking import CHANGED, EMPTY, read_labels
+from spacy_sapbert.checking import CHANGED, EMPTY, read_labels, read_rows
 from spacy_sapbert.lexicon.names import read_hashes
 from spacy_sapbert.terminology.__main__ import app
 
@@ -67,6 +67,9 @@ CASES = [
     (SEIZURE[0], "fits", "current", SEIZURE[0], "name", "Fits", [ATAXIA]),
     (SEIZURE[0], "attacks", "current", SEIZURE[0], "wider or narrower", "Attack", []),
     (SEIZURE[0], "absence", "current", SEIZURE[0], "wider or narrower", "Absence", []),
+    # Other codes that end with the same number.
+    ("E11.1251", "ataxia", "unknown", None, "name of others", "Ataxia", [ATAXIA]),
+    ("1001-1251", "ataxia", "unknown", None, "name of others", "Ataxia", [ATAXIA]),
     (ATAXIA[0], "attack", "current", ATAXIA[0], "name of others", "Attack", [SEIZURE]),
     (SEIZURE[0], "ataxia", "current", SEIZURE[0], "name of others", "Ataxia", [ATAXIA]),
     (DISORDER[0], "fits", "current", DISORDER[0], "name of others", "Fits", [SEIZURE, ATAXIA]),
@@ -206,6 +209,17 @@ def test_files_that_are_no_such_table_are_refused(tmp_path, name, content, messa
     (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match=message):
         read_labels(tmp_path / name, "id", "label")
+
+
+def test_rows_have_the_numbers_of_their_lines_and_blank_lines_are_no_rows(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('row,label\nA,b\n\n"C","d, e"\n')
+    assert read_labels(path, "row", "label") == ([(2, "A", "b"), (4, "C", "d, e")], [])
+    with pytest.raises(ValueError, match="both in the column 'label'"):
+        read_labels(path, "label", "label")
+    # A single column has quotes, too.
+    path.write_text('"label"\nAsthma\n"Fracture, closed"\n"two\nlines"\n')
+    assert read_rows(path, ("label",), "")[0]["label"].to_list() == ["Asthma", "Fracture, closed", "two\nlines"]
 
 
 def run(*words):

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import polars as pl
 import pytest
 import spacy
@@ -237,6 +238,8 @@ def test_frames_keep_their_columns_and_each_label_is_linked_once(nlp, counted):
     cells = PandasSeries([float("nan") if label is None else label for label in labels])
     given = PandasFrame(n=list(range(5)), diagnosis=cells)
     assert link_table(nlp, given, "diagnosis")["linked_id"] == linked["linked_id"].to_list()
+    with pytest.raises(ValueError, match="several columns 'diagnosis'"):
+        link_table(nlp, PandasFrame(diagnosis=np.array([["Seizure", "x"]])), "diagnosis")
 
 
 def run(*words):
@@ -272,7 +275,7 @@ BAD = [
     ("a.csv", ["Seizure"], [], "has no column 'label', but n, diagnosis. Name the column of labels with --column"),
     ("a.csv", [], ["--column", "diagnosis"], "has no row below its header. Give a table with diagnosis"),
     ("a.jsonl", [1, 2], ["--column", "diagnosis"], "Row 1 of 'diagnosis' is 1, but labels are text"),
-    ("a.parquet", [["Seizure"]], ["--column", "diagnosis"], "lists or objects in the column 'diagnosis'. Write them"),
+    ("a.parquet", [["Seizure"]], ["--column", "diagnosis"], "lists, objects or bytes in the column 'diagnosis'"),
     ("a.csv", ["Seizure"], ["b.tsv", "--column", "diagnosis"], "is b.tsv, but has to be .* of the same format"),
     ("a.csv", ["Seizure"], ["a.csv", "--column", "diagnosis"], "is a.csv, but has to be another file than the table"),
     ("a.csv", ["Seizure"], ["folder.csv", "--column", "diagnosis"], "folder.csv is a folder"),

@@ -46,8 +46,8 @@ def parse_spans(
     text = record["text"]
     for span in record.get("spans") or []:
         values = span if isinstance(span, dict) else {}
-        start, end = values.get("start"), values.get("end")
-        if type(start) is not int or type(end) is not int or not text[max(start, 0) : end].strip() or end > len(text):
+        start, end = (place if type(place) is int else -1 for place in map(values.get, ("start", "end")))
+        if not 0 <= start < end <= len(text) or not text[start:end].strip():
             report.refuse(place, f"a span without a place in the text: {span!r:.80}", form)
             continue
         pieces, words, mention = values.get(PIECES), values.get(CONTEXT), values.get("mention")
@@ -87,14 +87,15 @@ def parse_prodigy(
             report.leave_out("examples that were rejected or ignored", place)
         else:
             meta = record.get("meta")
-            given = record.get("doc_id") or (meta.get("doc_id") if isinstance(meta, dict) else None)
-            name = str(given or f"{part}-{number}")
+            names = record.get("doc_id"), meta.get("doc_id") if isinstance(meta, dict) else None
+            given = next((str(one) for one in names if one not in (None, "")), "")
+            name = given or f"{part}-{number}"
             if "options" not in record:
                 yield number_name(name, taken, number), place, record
                 continue
             chosen = {ACCEPTED: record[ACCEPTED]} if ACCEPTED in record else {}
             first = (name, place, {"text": record["text"], "spans": []})
-            of_text = choices.setdefault((str(given or ""), record["text"]), first)[-1]
+            of_text = choices.setdefault((given, record["text"]), first)[-1]
             of_text["spans"].append({**spans[0], **chosen})
     for name, place, record in choices.values():
         yield number_name(name, taken), place, record

@@ -91,6 +91,11 @@ _TYPES = _read("type subtype group complementation form") | {""}
 # What MONDO and MeSH end the names of diseases of animals with: "septic shock, non-human animal", "achromatopsia, dog".
 # Without rodents: texts say "interleukin 2" for "interleukin 2, mouse".
 _ANIMALS = _read("animal cat cattle chicken cow dog ferret goat horse monkey pig rabbit sheep")
+# With one of these, a mention says so too.
+_OF_ANIMALS = _ANIMALS | _read(
+    "avian bird bovine calf canine caprine equine feline foal hen kitten lamb mammal mammalian mare ovine porcine "
+    "poultry primate puppy simian sow swine veterinary"
+)
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
 
@@ -244,8 +249,9 @@ def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
         return True
     words, others = list_words(mention, language), list_words(name, language)
     ours, theirs = words - others, others - words
-    if language.is_english and not theirs.isdisjoint(_ANIMALS) and _is_of_animals(name, theirs):
-        return True
+    if language.is_english and not theirs.isdisjoint(_ANIMALS) and ours.isdisjoint(_OF_ANIMALS):
+        if _is_of_animals(name, theirs):
+            return True
     if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:
         return False
     if ours | theirs <= language.denying:

@@ -129,6 +129,15 @@ def test_spans_of_prodigy_may_have_a_context(tmp_path, written, expected):
     assert [found.context for found in document.annotations] == [expected]
 
 
+@pytest.mark.parametrize("start, end", [(-3, 5), (3, -1), (-5, -1), (3, 3), (3, 9), (True, 3), (None, 3), (2.0, 3)])
+def test_spans_of_prodigy_are_within_their_text(tmp_path, start, end):
+    task = {"text": "no fever", "doc_id": 0, "spans": [{"start": start, "end": end}, {"start": 3, "end": 8}]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(task))
+    (document,) = read_prodigy(tmp_path / "a.jsonl", report := ExchangeReport("skip"))
+    assert document.doc_id == "0" and [document.cut(one) for one in document.annotations] == ["fever"]
+    assert count_refused(report) == 1
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.data())
 def test_units_of_utf_16_are_those_of_the_codec(text, data):
     units = count_utf16(text)

@@ -258,6 +258,7 @@ def test_a_name_of_an_animals_disease_is_for_mentions_that_say_so(animal):
     name = f"septic shock, {animal}"
     assert contradicts("septic shock", name) and contradicts("severe septic shock", name)
     assert not contradicts(f"septic shock of a {animal}", name) and not contradicts(name, name)
+    assert not contradicts("veterinary septic shock", name) and not contradicts("septic shock of dogs", name)
     # The other way round, the mention only says more, and elsewhere in a name the animal is not the patient.
     assert not contradicts(name, "septic shock")
     assert not contradicts("scratch disease", f"{animal} scratch disease")

@@ -233,7 +233,7 @@ class Worker:
     def _link(self, jobs: Sequence[Job]) -> None:
         try:
             docs = iter(list(self._pipe(jobs)))
-        except Exception:  # whatever a component raises concerns one of the texts: the others get their answers
+        except BaseException:  # whatever a component raises, also a panic of compiled code, concerns one of the texts: the others get their answers
             for job in jobs:
                 _settle(job, self._pipe([job]))
             return
@@ -255,7 +255,7 @@ def _settle(job: Job, docs: Iterable[Doc]) -> None:
         if job.is_over():
             raise Late
         job.future.set_result(job.answer(found))
-    except Exception as error:  # the request fails, and not the service
+    except BaseException as error:  # the request fails, and not the service
         job.future.set_exception(error)
 
 

@@ -23,7 +23,7 @@ from .rrf_lines import RrfLines
 # The names of files, as in section 3.3.2 of the specification of release files.
 FILE_NAME = re.compile(
     r"x?(?:sct2_(?P<component>Concept|Description|TextDefinition|Relationship)_"
-    r"|der2_cRefset_[^_]*?(?P<refset>Language|Association))[^_]*?(?P<type>Snapshot|Full|Delta)[^_]*"
+    r"|der2_cRefset_[^_]*?(?P<refset>Language|Association))(?P<part>[^_]*?)(?P<type>Snapshot|Full|Delta)[^_]*"
     r"_(?P<owner>[A-Z]*\d*)_(?P<date>\d{8})\.txt(?:\.gz)?"
 )
 # What is read of each kind of file, beside id, effectiveTime and active.
@@ -216,10 +216,12 @@ class _Release:
 
 
 def _read_version(path: Path, files: Sequence[tuple[Path, re.Match[str]]]) -> str:
-    """Return the date of each owner's files, or refuse files of two releases. An extension has a date of its own."""
-    versions = sorted({f"{name['owner']} {name['date']}" for _, name in files})
-    n_owners, n_names = len({name["owner"] for _, name in files}), len({file.name for file, _ in files})
-    if len(versions) > n_owners or n_names < len(files):
+    """Return the date of each owner's files, or refuse files of two releases. An extension has a date of its own, also
+    one that has no owner of its own ("SpanishExtension")."""
+    releases = {(name["owner"], name["part"] if "Extension" in name["part"] else "", name["date"]) for _, name in files}
+    versions = sorted({f"{owner} {date}" for owner, _, date in releases})
+    n_owners, n_names = len({release[:2] for release in releases}), len({file.name for file, _ in files})
+    if len(releases) > n_owners or n_names < len(files):
         raise ValueError(
             f"{path} holds files of two releases, or of two dates, or a file twice: {', '.join(versions)}. Leave one "
             "release there, with all files of one date."

@@ -244,6 +244,14 @@ def test_each_fault_of_a_folder_has_one_sentence(tmp_path, fault, message):
     assert "\n" not in str(raised.value)
 
 
+def test_an_extension_without_an_owner_of_its_own_has_its_own_date(tmp_path):
+    folder = make_release().write(tmp_path)
+    [path] = folder.rglob("sct2_Description*")
+    extension = folder / "sct2_Description_SpanishExtensionSnapshot-es_INT_20260131.txt"
+    extension.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    assert read_rf2(folder).report["source_version"] == "INT 20260101, INT 20260131"
+
+
 MALFORMED = [
     (b"Narrow", b"Nar\trow", "10 fields were found, but there are 9 columns"),
     (b"\tNarrow airways.", b"", "8 fields were found, but there are 9 columns"),
