@@ -233,7 +233,8 @@ class Worker:
     def _link(self, jobs: Sequence[Job]) -> None:
         try:
             docs = iter(list(self._pipe(jobs)))
-        except BaseException:  # whatever a component raises, also a panic of compiled code, concerns one of the texts: the others get their answers
+        # Whatever a component raises, also a panic of compiled code, concerns one of the texts: the others get answers.
+        except BaseException:
             for job in jobs:
                 _settle(job, self._pipe([job]))
             return
