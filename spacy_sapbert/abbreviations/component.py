@@ -240,8 +240,9 @@ def _find_occurrences(
     return rows
 
 
-def find_definitions(doc: Doc, text: str) -> Iterator[Definition]:
-    """Find where the text of a document defines abbreviations, as "long form (SF)" or "SF (long form)"."""
+def find_definitions(doc: Doc, text: str, *, in_any_order: bool = True) -> Iterator[Definition]:
+    """Find where the text of a document defines abbreviations, as "long form (SF)" or "SF (long form)"; also by
+    initials in any order, which the algorithm does not read."""
     brackets = list(_iter_brackets(text))
     if not brackets:
         return
@@ -249,7 +250,8 @@ def find_definitions(doc: Doc, text: str) -> Iterator[Definition]:
     sentences = _list_sentence_starts(doc)
     token_starts, token_ends = map(set, get_bounds(doc))
     for bracket in brackets:
-        definition = _define_before(text, bracket, words, sentences) or _define_inside(text, bracket, words)
+        definition = _define_before(text, bracket, words, sentences, in_any_order)
+        definition = definition or _define_inside(text, bracket, words)
         # The short form need not be a token: the definition holds for the rest even if "(SF)-like" is one.
         if definition and definition.long_start in token_starts and definition.long_end in token_ends:
             yield definition
@@ -298,7 +300,9 @@ def _iter_brackets(text: str) -> Iterator[Bracket]:
             floor = outer if is_joined else at + 1
 
 
-def _define_before(text: str, bracket: Bracket, words: list[int], sentences: list[int]) -> Definition | None:
+def _define_before(
+    text: str, bracket: Bracket, words: list[int], sentences: list[int], in_any_order: bool
+) -> Definition | None:
     """Read a bracket as "long form (SF)"."""
     short_start, short_end = _first_item(text, bracket)
     short = text[short_start:short_end]
@@ -308,7 +312,7 @@ def _define_before(text: str, bracket: Bracket, words: list[int], sentences: lis
     sentence = sentences[bisect_right(sentences, end - 1) - 1]
     floor = max(bracket.floor, sentence, _window_start(words, end, short), end - MAX_LONG_LENGTH)
     start = _match_start(text, short, floor, end)
-    if start is None:
+    if start is None and in_any_order:
         start = _match_initials(text, short, floor, end)
     if start is None:
         return None

@@ -157,7 +157,7 @@ def read_parquet(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
         return
     if "text" not in frame.columns:
         found = ", ".join(frame.columns)
-        raise ValueError(f"{path} has no column 'text'. Its columns are: {found:.200}. Rename that of the texts.")
+        raise ValueError(f"{path} has no column 'text'. Its columns are: {found:.200}. Rename the one with the texts.")
     taken: set[str] = set()
     wanted = [column for column in ("id", "text", ENTITIES) if column in frame.columns]
     for number, row in enumerate(frame.select(wanted).iter_rows(named=True), 1):

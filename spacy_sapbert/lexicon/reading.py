@@ -50,7 +50,7 @@ class Reading(NamedTuple):
     starts: np.ndarray  # in characters
     ends: np.ndarray
     segment: np.ndarray  # ends of sentences
-    links: np.ndarray  # commas, "with", joins, and brackets, each of which counts as `BRACKETED`
+    links: np.ndarray  # commas, "with", joins, and brackets, which count as `BRACKETED` each
     joins: np.ndarray  # "and", "or", slashes
     skipped: np.ndarray  # words without content
 

@@ -57,8 +57,8 @@ class TokenGroups(NamedTuple):
 
 
 def reads_simplified(names: pl.Series, language: Language) -> bool:
-    """Tell whether an encoder gets simplified Chinese characters in the place of traditional ones, which vocabularies
-    may lack. Japanese, which is also read in pipelines for Chinese, has both."""
+    """Tell whether traditional Chinese characters are simplified before an encoder gets them, because its vocabulary
+    may lack them. Japanese has both kinds, and is also read in pipelines for Chinese."""
     return language.code == "zh" and names.str.contains("[\u3041-\u30ff]").sum() < KANA_SHARE * len(names)
 
 

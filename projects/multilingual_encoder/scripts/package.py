@@ -45,7 +45,7 @@ def write_package(encoder: Path, name: str, version: str, output: Path, *, isola
     encoder (Path): The encoder folder. Its card becomes the description, and has the licence, such as apache-2.0.
     name (str): What pipelines call it: a word of small letters.
     output (Path): The folder to put the wheel into.
-    isolated (bool): Whether to fetch setuptools, or use that of this environment.
+    isolated (bool): Whether to fetch setuptools; otherwise the installed one is used.
     RETURNS (Path): The wheel.
     """
     if not (name.isidentifier() and name.islower()):

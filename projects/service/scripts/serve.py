@@ -233,7 +233,7 @@ class Worker:
     def _link(self, jobs: Sequence[Job]) -> None:
         try:
             docs = iter(list(self._pipe(jobs)))
-        # Whatever a component raises, also a panic of compiled code, concerns one of the texts: the others get answers.
+        # A component has failed on one of the texts; compiled code may also panic. The others get their answers.
         except BaseException:
             for job in jobs:
                 _settle(job, self._pipe([job]))

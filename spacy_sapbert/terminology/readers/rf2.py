@@ -54,7 +54,7 @@ DIALECTS = {"en-US": "900000000000509007", "en-GB": "900000000000508004"}
 LANGUAGES = {"cs": "CZE", "da": "DAN", "de": "GER", "en": "ENG", "es": "SPA", "et": "EST", "fi": "FIN", "fr": "FRE"}
 LANGUAGES |= {"it": "ITA", "ja": "JPN", "ko": "KOR", "nb": "NOR", "nl": "DUT", "nn": "NOR", "no": "NOR", "pt": "POR"}
 LANGUAGES |= {"sv": "SWE", "zh": "CHI"}
-# UMLS's name of the source, whatever the edition.
+# UMLS calls the source so. All editions get this name.
 SOURCE = "SNOMEDCT_US"
 UNPACK = "Unpack a release of SNOMED CT and give its folder, with its own names of files."
 AS_RELEASED = "Another program has probably changed the file. Take it as it was released."

@@ -301,7 +301,7 @@ descriptions = st.lists(
 @pytest.mark.filterwarnings("ignore:.*An extension needs")
 @given(descriptions, st.sets(st.integers(1, 4)), st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4))))
 def test_what_a_loop_over_rows_finds(tmp_path, descriptions, retired, relations):
-    """Whatever terms hold, quotes and brackets too, a plain loop finds the same names, types and parents."""
+    """A plain loop finds the same names, types and parents, also where terms have quotes and brackets."""
     release, names, types = Release(), {}, {}
     release.concept("999999", "Always there (top)")
     for number in range(1, 5):
