@@ -131,11 +131,14 @@ class _ReadText:
         start, end = self.starts[part.start], self.ends[part.last]
         if self.links[part.last] - self.links[part.start] < BRACKETED:
             return start, end
-        # With the other one of a pair of brackets: "Leprosy [Hansen's disease]", "(131)I-albumin".
+        # With the other one of a pair of brackets: "Leprosy [Hansen's disease]", "(131)I-albumin". There may be a space
+        # inside them, as in corpora that are split into words.
         for opening, closing in ("()", "[]"):
             n_open = self.text.count(opening, start, end) - self.text.count(closing, start, end)
-            end += n_open == 1 and self.text[end : end + 1] == closing
-            start -= n_open == -1 and self.text[start - 1 : start] == opening
+            if n_open == 1 and self.text[end : end + 2].lstrip().startswith(closing):
+                end = self.text.index(closing, end) + 1
+            elif n_open == -1 and self.text[max(start - 2, 0) : start].rstrip().endswith(opening):
+                start = self.text.rindex(opening, 0, start)
         return start, end
 
     def add(self, part: Proposal, hit: Hit) -> None:
