@@ -241,8 +241,8 @@ def _find_occurrences(
 
 
 def find_definitions(doc: Doc, text: str, *, in_any_order: bool = True) -> Iterator[Definition]:
-    """Find where the text of a document defines abbreviations, as "long form (SF)" or "SF (long form)"; also by
-    initials in any order, which the algorithm does not read."""
+    """Find where the text of a document defines abbreviations, as "long form (SF)" or "SF (long form)". With
+    `in_any_order`, initials of as many words count before what the algorithm finds, and behind it in any order."""
     brackets = list(_iter_brackets(text))
     if not brackets:
         return
@@ -311,7 +311,8 @@ def _define_before(
         return None
     sentence = sentences[bisect_right(sentences, end - 1) - 1]
     floor = max(bracket.floor, sentence, _window_start(words, end, short), end - MAX_LONG_LENGTH)
-    start = _match_start(text, short, floor, end)
+    start = _match_initials(text, short, floor, end, in_order=True) if in_any_order else None
+    start = _match_start(text, short, floor, end) if start is None else start
     if start is None and in_any_order:
         start = _match_initials(text, short, floor, end)
     if start is None:
@@ -362,12 +363,16 @@ def _match_start(text: str, short: str, start: int, end: int, *, within: int | N
     return next((place for place in places if _matches(text, place, first, initial=True)), None)
 
 
-def _match_initials(text: str, short: str, start: int, end: int) -> int | None:
-    """Match the letters of a short form with the initials of the words before it in any order, as those of "myotonic
-    dystrophy (DM)", one letter a word. Returns the offset of the first of these words."""
+def _match_initials(text: str, short: str, start: int, end: int, *, in_order: bool = False) -> int | None:
+    """Match the letters of a short form with the initials of the words before it, one letter a word: in their order, as
+    in "attenuated adenomatous polyposis coli (AAPC)", or in any, as in "myotonic dystrophy (DM)". Returns the offset of
+    the first of these words."""
+    if not short.isupper():
+        return None
     words = list(re.finditer(r"[^\W_]+", text[start:end]))[-len(short) :]
-    initials = sorted(word[0][0].lower() for word in words)
-    return start + words[0].start() if short.isupper() and initials == sorted(short.lower()) else None
+    initials, letters = [word[0][0].lower() for word in words], list(short.lower())
+    is_alike = initials == letters if in_order else sorted(initials) == sorted(letters)
+    return start + words[0].start() if is_alike else None
 
 
 def _matches(text: str, at: int, char: str, *, initial: bool) -> bool:

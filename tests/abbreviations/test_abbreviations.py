@@ -74,8 +74,11 @@ def expand(doc):
         ("the samples had permanent wave solution (WS)", "WS", "wave solution"),
         ("heat and heat shock protein (HSP)", "HSP", "heat shock protein"),
         ("рассеянный склероз (РС)", "РС", "рассеянный склероз"),
-        # Initials in another order, one of each word.
+        # Initials in another order, one of each word; in order, they come before a shorter form.
         ("a family with myotonic dystrophy (DM)", "DM", "myotonic dystrophy"),
+        ("attenuated adenomatous polyposis coli (AAPC)", "AAPC", "attenuated adenomatous polyposis coli"),
+        ("two superior sagittal sinus (SSS) thromboses", "SSS", "superior sagittal sinus"),
+        ("a mild hereditary hemochromatosis (HH)", "HH", "hereditary hemochromatosis"),
     ],
 )
 def test_definition(nlp, text, short, long_form):
