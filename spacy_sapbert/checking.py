@@ -15,7 +15,7 @@ from spacy.language import Language
 from .files import check_is_file
 from .linker import SapbertLinker
 from .terminology.edits import check_pairs
-from .terminology.readers.lines import NOT_AN_ID
+from .terminology.readers.lines import BOM, NOT_AN_ID
 from .terminology.readers.table import TableSettings, find_delimiter
 from .terminology.table import Terminology
 from .text import normalize_name
@@ -152,16 +152,16 @@ def _group_spellings(ids: pl.Series) -> dict[tuple[str, str], list[str]]:
     return groups
 
 
-def read_rows(path: Path, columns: tuple[str, ...], advice: str) -> tuple[pl.DataFrame, int]:
-    """Read a table, .csv, .tsv, .jsonl or .parquet, that has the given columns, and the number of its first row. The
-    advice says how to name the columns."""
+def read_rows(path: Path, columns: tuple[str, ...], advice: str) -> tuple[pl.DataFrame, int, str]:
+    """Read a table, .csv, .tsv, .jsonl or .parquet, that has the given columns, the number of its first row, and what
+    separates its cells. The advice says how to name the columns."""
     check_is_file(path)
-    first_row = 1
+    first_row, delimiter = 1, ""
     try:
         if path.suffix == ".parquet":
             table = pl.read_parquet(path)
         elif path.suffix == ".jsonl":
-            table = pl.read_ndjson(path, infer_schema_length=None)
+            table = pl.read_ndjson(path.read_bytes().removeprefix(BOM), infer_schema_length=None)
         else:
             settings = TableSettings(id_column=columns[0], name_column=columns[-1])
             delimiter, first_row = find_delimiter(path, settings), 2
@@ -179,7 +179,7 @@ def read_rows(path: Path, columns: tuple[str, ...], advice: str) -> tuple[pl.Dat
         raise ValueError(f"{path} has lists, objects or bytes in the column {odd[0]!r}. Write them as text.")
     if not table.height:
         raise ValueError(f"{path} has no row below its header. Give a table with {' and '.join(columns)}.")
-    return table, first_row
+    return table, first_row, delimiter
 
 
 def read_labels(path: Path, id_column: str, label_column: str) -> tuple[list[tuple[int, str, str]], list[str]]:
@@ -191,7 +191,7 @@ def read_labels(path: Path, id_column: str, label_column: str) -> tuple[list[tup
     )
     if id_column == label_column:
         raise ValueError(f"The ids and the labels are both in the column {id_column!r}. {advice}")
-    table, first_row = read_rows(path, columns, advice)
+    table, first_row, _ = read_rows(path, columns, advice)
     cells = table.select(pl.col(columns).cast(pl.String).fill_null("").str.strip_chars())
     cells.columns = ["id", "label"]
     # Lines with nothing at all are no rows.

@@ -4,8 +4,6 @@ texts do not have, such as codes, "NOS" and "Other ..."."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,13 +30,7 @@ from .text import NIL, normalize_name, write_plainly
 AT_ONCE = 2048
 COLUMNS = ("linked_id", "linked_name", "linked_match", "linked_score", "linked_how", "linked_note", "linked_others")
 REPAIRED = "characters repaired"
-# How to write a table. In files with tabs, quotes belong to the text.
-WRITERS: dict[str, Callable[..., Any]] = {
-    ".csv": pl.DataFrame.write_csv,
-    ".tsv": partial(pl.DataFrame.write_csv, separator="\t", quote_style="never"),
-    ".jsonl": pl.DataFrame.write_ndjson,
-    ".parquet": pl.DataFrame.write_parquet,
-}
+FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 # UTF-8 that was read as Latin-1 or Windows-1252 gives letters of European languages, and such signs. Anything else is
 # chance: "CAFÉ’S" could also be UTF-8.
@@ -259,14 +251,21 @@ def link_command(
     The output has the columns of the table, and for each label the id, the concept's name, the name that matched, a
     score or a probability, how it was found, and notes.
     """
-    table, _ = read_rows(file, (column,), "Name the column of labels with --column.")
+    table, _, delimiter = read_rows(file, (column,), "Name the column of labels with --column.")
     output = output or file.with_name(f"{file.stem}_linked{file.suffix}")
-    if file.suffix not in WRITERS or output.suffix != file.suffix or output.resolve() == file.resolve():
-        wanted = f"another file than the table, of the same format, one of {', '.join(WRITERS)}"
+    if file.suffix not in FORMATS or output.suffix != file.suffix or output.resolve() == file.resolve():
+        wanted = f"another file than the table, of the same format, one of {', '.join(FORMATS)}"
         raise ValueError(f"The output of {file} is {output}, but has to be {wanted}.")
     linked = link_table(spacy.load(pipeline), table, column, exact=exact, n_candidates=candidates)
     with write_whole(output) as temporary:
-        WRITERS[output.suffix](linked, temporary)
+        if output.suffix == ".jsonl":
+            linked.write_ndjson(temporary)
+        elif output.suffix == ".parquet":
+            linked.write_parquet(temporary)
+        else:
+            # As the table is written. In files with tabs, quotes belong to the text.
+            style = "never" if (delimiter, output.suffix) == ("\t", ".tsv") else "necessary"
+            linked.write_csv(temporary, separator=delimiter, quote_style=style)
     msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
     for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
         msg.text(f"{n:,} {how}")

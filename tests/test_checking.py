@@ -180,8 +180,10 @@ def write_rows(path, rows=ROWS):
         path.write_text("".join("\t".join(row) + "\r\n" for row in [frame.columns, *frame.rows()]))
     elif path.suffix == ".csv":
         frame.write_csv(path, separator=";", include_bom=True)
+    elif path.suffix == ".jsonl":
+        path.write_bytes(b"\xef\xbb\xbf" + frame.write_ndjson().encode())
     else:
-        (frame.write_ndjson if path.suffix == ".jsonl" else frame.write_parquet)(path)
+        frame.write_parquet(path)
     return path
 
 

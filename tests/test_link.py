@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from spacy_sapbert import link_table, read_obo
-from spacy_sapbert.link import COLUMNS, REPAIRED, WRITERS, app
+from spacy_sapbert.link import COLUMNS, FORMATS, REPAIRED, app
 
 # The id, the name and the synonyms of each concept.
 CONCEPTS = """
@@ -246,8 +246,16 @@ def run(*words):
     return CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False)
 
 
-def write(path, labels):
-    (WRITERS[path.suffix])(pl.DataFrame({"n": range(len(labels)), "diagnosis": labels}), path)
+def write(path, labels, delimiter=","):
+    frame = pl.DataFrame({"n": range(len(labels)), "diagnosis": labels})
+    if path.suffix == ".jsonl":
+        path.write_bytes(b"\xef\xbb\xbf" + frame.write_ndjson().encode())
+    elif path.suffix == ".parquet":
+        frame.write_parquet(path)
+    elif path.suffix == ".tsv":
+        frame.write_csv(path, separator="\t", quote_style="never")
+    else:
+        frame.write_csv(path, separator=delimiter)
     return path
 
 
@@ -255,7 +263,7 @@ READERS = {".csv": pl.read_csv, ".jsonl": pl.read_ndjson, ".parquet": pl.read_pa
 READERS[".tsv"] = lambda path: pl.read_csv(path, separator="\t", quote_char=None)
 
 
-@pytest.mark.parametrize("suffix", [*WRITERS])
+@pytest.mark.parametrize("suffix", FORMATS)
 def test_the_command_writes_the_table_again_with_what_was_found(tmp_path, folder, nlp, suffix):
     labels = ["Seizure", 'the "cold", 2', "MÃ©niÃ¨re disease", "Other seizure", "Seizure"]
     file = write(tmp_path / f"diagnoses{suffix}", labels)
@@ -269,6 +277,15 @@ def test_the_command_writes_the_table_again_with_what_was_found(tmp_path, folder
         assert text in said
     again = run(file, tmp_path / f"new/exact{suffix}", "--column", "diagnosis", "--pipeline", folder, "--exact")
     assert again.exit_code == 0 and READERS[suffix](tmp_path / f"new/exact{suffix}").height == 5
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_the_output_has_the_separator_of_the_table(tmp_path, folder, delimiter):
+    labels = ['the "cold", 2', "Seizure; ataxia"]
+    file = write(tmp_path / "a.csv", labels, delimiter)
+    assert run(file, "--column", "diagnosis", "--pipeline", folder).exit_code == 0
+    linked = pl.read_csv(tmp_path / "a_linked.csv", separator=delimiter)
+    assert linked.columns == ["n", "diagnosis", *COLUMNS] and linked["diagnosis"].to_list() == labels
 
 
 BAD = [
