@@ -175,6 +175,18 @@ def test_concepts_types_health_and_the_page_are_served(client):
     assert script.status_code == 200 and not unwanted.intersection(re.findall(r"\w+", script.text))
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_the_health_of_a_service_without_its_thread_is_an_error(serve, monkeypatch):
+    def stop(self, jobs):
+        raise SystemExit
+
+    monkeypatch.setattr(service.Worker, "_link", stop)
+    client = serve(max_seconds=0.2)
+    assert client.get("/health").status_code == 200
+    assert client.post("/link", json={"texts": ["x"]}).status_code == 504
+    assert client.get("/health").status_code == 503
+
+
 @pytest.mark.parametrize(
     "body, reason",
     [

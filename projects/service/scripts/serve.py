@@ -215,7 +215,8 @@ class Worker:
     def __init__(self, nlp: Language, settings: ServiceSettings) -> None:
         self.nlp, self.settings = nlp, settings
         self.jobs: queue.Queue[Job] = queue.Queue(settings.queue_size)
-        threading.Thread(target=self._run, name="pipeline", daemon=True).start()
+        self.thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
+        self.thread.start()
 
     def put(self, texts: list[str], answer: Callable[[Sequence[Doc]], Any]) -> Future[Any]:
         """Put texts, perhaps none, into the queue. The thread makes the answer of their documents."""
@@ -394,6 +395,8 @@ def _add_concepts(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
     @app.get("/health")
     async def health() -> dict[str, Any]:
         meta = worker.nlp.meta
+        if not worker.thread.is_alive():
+            raise HTTPException(503, "The thread of the pipeline has ended. Start the service again.")
         return {
             "status": "ok",
             "pipeline": f"{meta['lang']}_{meta['name']} {meta['version']}",
