@@ -46,9 +46,11 @@ def describe_sources(terminology: Terminology) -> list[dict[str, str]]:
     for abbreviation, source in strictest_first:
         level = "" if source.restriction_level is None else str(source.restriction_level)
         name = f"{source.name or abbreviation} {source.version}".strip()
+        # 0 is no restriction.
+        restriction = "" if level == "0" else f", restriction level {level or 'not given'}"
         entries.append(
             {
-                "name": f"{name} ({abbreviation}, restriction level {level or 'not given'})",
+                "name": f"{name} ({abbreviation}{restriction})",
                 "abbreviation": abbreviation,
                 "restriction_level": level,
                 "license": source.licence or "",

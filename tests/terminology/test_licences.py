@@ -44,7 +44,7 @@ def test_meta_and_packaged_readme_name_sources_and_levels(release, encoder_folde
     nlp = initialize(release, encoder_folder)
     assert [source["name"] for source in nlp.meta["sources"]] == [
         "SNOMED CT, US Edition (SNOMEDCT_US, restriction level 9)",
-        "Medical Subject Headings 2025 (MSH, restriction level 0)",
+        "Medical Subject Headings 2025 (MSH)",
     ]
     nlp.meta["name"] = "licences"
     nlp.to_disk(tmp_path / "pipeline")
