@@ -117,7 +117,7 @@ class TrainingSettings(Settings):
         """List the settings, without paths, that are not the defaults: "batch.pairs 8, run.seed 3"."""
         hidden: Any = {"paths": True, "run": {"method"}}
         changed = dict_to_dot(self.model_dump(mode="json", exclude_defaults=True, exclude=hidden))
-        return ", ".join(f"{name} {value}" for name, value in changed.items())
+        return ", ".join(f"{name} {value}" if value != "" else f"{name} empty" for name, value in changed.items())
 
     def decisive(self) -> dict[str, dict[str, Any]]:
         """Return the settings, without paths, that a checkpoint must have, too."""

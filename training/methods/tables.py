@@ -221,19 +221,21 @@ class NameLanguages(NamedTuple):
 
     # Whether the teacher encodes each name; shape (names,), bool.
     is_taught: np.ndarray
-    # How often each name is drawn, relative to a name that the teacher encodes; shape (names,), float64.
+    # How often each name is drawn, relative to a name of the first language; shape (names,), float64.
     weights: np.ndarray
 
 
 def find_languages(names: pl.Series, terminology: Terminology, taught: str, balance: float) -> NameLanguages:
-    """Find the languages of names. One that is written alike in several counts as the teacher's or as the rarest."""
+    """Find the languages of names. One that is written alike in several counts as the teacher's or as the rarest. If the
+    teacher knows all languages, names of the most frequent one are drawn as those of a teacher with one language."""
     known = terminology.names.select("language", name=pl.col("name").str.to_lowercase()).unique()
-    counts = known.group_by("language").len("count")
+    counts = known.group_by("language").len("count").sort("count", "language")
+    first = taught or counts["language"].last()
     asked = pl.DataFrame({"name": names.str.to_lowercase()}).with_row_index("row")
     found = (
         asked.join(known.join(counts, on="language"), on="name", how="left")
         .group_by("row")
-        .agg(is_taught=(pl.col("language") == taught).any(), count=pl.col("count").min())
+        .agg(is_first=(pl.col("language") == first).any(), count=pl.col("count").min())
         .sort("row")
     )
     if n := found["count"].null_count():
@@ -241,14 +243,15 @@ def find_languages(names: pl.Series, terminology: Terminology, taught: str, bala
             f"{n} of the {len(names)} names of the pairs are not in the terminology, so their languages are not known. "
             "Give the terminology that the pairs were made of in paths.terminology."
         )
-    is_taught = found["is_taught"].to_numpy()
-    if not is_taught.any():
+    is_first = found["is_first"].to_numpy()
+    if not is_first.any():
         there = ", ".join(counts["language"].sort())
         raise ValueError(
             f"languages.taught is {taught!r}, but the names are in {there}. Choose one of these languages."
         )
-    largest = counts.filter(pl.col("language") != taught)["count"].max() or 1
-    return NameLanguages(is_taught, np.where(is_taught, 1.0, (largest / found["count"].to_numpy()) ** balance))
+    largest = counts.filter(pl.col("language") != first)["count"].max() or 1
+    weights = np.where(is_first, 1.0, (largest / found["count"].to_numpy()) ** balance)
+    return NameLanguages(is_first if taught else np.ones(len(names), bool), weights)
 
 
 def start_from_concepts(

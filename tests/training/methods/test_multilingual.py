@@ -139,6 +139,9 @@ def test_rare_languages_are_drawn_more_often():
         assert found.is_taught.tolist() == [True, False, False, True]
         expected = [1, 1, (16 / 5) ** balance, 1]
         assert found.weights.tolist() == pytest.approx(expected)
+        # A teacher of all languages knows all names, which are drawn as often.
+        of_all = find_languages(names, terminology, "", balance)
+        assert of_all.is_taught.all() and of_all.weights.tolist() == found.weights.tolist()
     with pytest.raises(ValueError, match="languages.taught is 'DEU', but the names are in ENG, GER, ITA"):
         find_languages(names, terminology, "DEU", 0.5)
     with pytest.raises(ValueError, match="1 of the 2 names of the pairs are not in the terminology"):
