@@ -61,8 +61,8 @@ class LanguageSettings(Settings):
 
     taught: str = Field(
         default="ENG",
-        description="The language (LAT) of the names that the teacher encodes, empty for all. Names in others start from "
-        "those that their concepts have in this one.",
+        description="The language (LAT) of the names that the teacher encodes, empty for all. Names in others start "
+        "from those that their concepts have in this one.",
     )
     balance: float = Field(
         default=0.5,

@@ -226,8 +226,8 @@ class NameLanguages(NamedTuple):
 
 
 def find_languages(names: pl.Series, terminology: Terminology, taught: str, balance: float) -> NameLanguages:
-    """Find the languages of names. One that is written alike in several counts as the teacher's or as the rarest. If the
-    teacher knows all languages, names of the most frequent one are drawn as those of a teacher with one language."""
+    """Find the languages of names. One that is written alike in several counts as the teacher's or as the rarest. If
+    the teacher knows all, the language with most names takes the place of the teacher's."""
     known = terminology.names.select("language", name=pl.col("name").str.to_lowercase()).unique()
     counts = known.group_by("language").len("count").sort("count", "language")
     first = taught or counts["language"].last()
