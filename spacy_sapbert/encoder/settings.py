@@ -94,8 +94,10 @@ def find_bundled() -> Path | None:
 
 
 def find_installed(name: str | Path) -> Path | None:
-    """Find the encoder that a package of its own holds: `multilingual` is the folder `encoder` of the package
-    `spacy_sapbert_multilingual`. Its code does not run."""
+    """Find the encoder that a package holds: `bundled` is that of this one, and `multilingual` the folder `encoder` of
+    the package `spacy_sapbert_multilingual`. Its code does not run."""
+    if name == "bundled":
+        return find_bundled()
     spec = find_spec(f"spacy_sapbert_{name}") if str(name).isidentifier() else None
     folders = (Path(place) / "encoder" for place in (spec.submodule_search_locations if spec else None) or ())
     found = next((folder for folder in folders if (folder / ENCODER_FILE).is_file()), None)

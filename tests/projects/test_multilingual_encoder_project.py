@@ -16,6 +16,7 @@ from spacy.cli.package import package
 
 from spacy_sapbert import TerminologyBuilder
 from spacy_sapbert.encoder.folder import read_encoder, write_encoder
+from spacy_sapbert.encoder.settings import find_bundled
 
 with import_scripts("multilingual_encoder"):
     import package as project
@@ -101,6 +102,10 @@ def test_who_lacks_the_package_is_told_how_to_get_it(monkeypatch):
     monkeypatch.setattr("spacy_sapbert.encoder.settings.find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match="needs the package spacy-sapbert-multilingual.*projects/multi"):
         read_encoder("multilingual")
+
+
+def test_the_encoder_of_the_package_has_a_name_too():
+    assert read_encoder("bundled").fingerprint == read_encoder(find_bundled()).fingerprint
 
 
 STORED = Path(project.__file__).parents[1] / "encoder"
