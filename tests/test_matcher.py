@@ -426,8 +426,12 @@ def test_words_that_a_name_lacks_and_both_of_two_coordinated_names(make_matching
         ("(131)I-albumin, then [(131)I-albumin].", ["(131)I-albumin", "(131)I-albumin"]),
         ("(pain (chest) [acute])", ["pain (chest) [acute]"]),
         # As corpora have them that are split into words.
-        ("Leprosy [ Hansen's disease ] , pain ( chest )", ["Leprosy [ Hansen's disease ]"]),
+        ("Leprosy [ Hansen 's disease ] , pain ( chest )", ["Leprosy [ Hansen 's disease ]"]),
         ("cysts ( renal ) , ( 131 ) I-albumin ( old )", ["cysts ( renal )", "( 131 ) I-albumin"]),
+        (
+            "cysts (  renal\n), pain (chest [acute]), cysts \uff08renal\uff09",
+            ["cysts (  renal\n)", "pain (chest [acute])", "cysts \uff08renal\uff09"],
+        ),
         ("Renal cysts, cysts (renal)", ["Renal cysts", "cysts (renal)"]),
         # Without a bracket of the name, or with one of the text alone.
         ("leprosy, Hansen's disease, pain, chest, acute", []),

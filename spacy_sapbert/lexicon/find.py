@@ -35,6 +35,9 @@ BETWEEN = "\n" * NEAR
 # The score of a name none of whose words is in the text as it is. One with all words there has the score 1.
 LEAST_SCORE = 0.9
 _HYPHEN = re.compile("[-‐‑]")
+# Each bracket with the pair that it belongs to. What closes behind a mention, and opens before it.
+_PAIRS = {bracket: pair for pair in ("()", "[]", "（）", "［］") for bracket in pair}
+_CLOSING, _OPENING = re.compile(r"\s*([)\]）］])"), re.compile(r"([(\[（［])\s*\Z")
 # A mention that goes on as its name does, one with idle words or links inside, and one of two pieces.
 PLAIN, LOOSER, JOINED = range(3)
 
@@ -131,15 +134,19 @@ class _ReadText:
         start, end = self.starts[part.start], self.ends[part.last]
         if self.links[part.last] - self.links[part.start] < BRACKETED:
             return start, end
-        # With the other one of a pair of brackets: "Leprosy [Hansen's disease]", "(131)I-albumin". There may be a space
+        # With the others of pairs of brackets: "Leprosy [Hansen's disease]", "(131)I-albumin". There may be spaces
         # inside them, as in corpora that are split into words.
-        for opening, closing in ("()", "[]"):
-            n_open = self.text.count(opening, start, end) - self.text.count(closing, start, end)
-            if n_open == 1 and self.text[end : end + 2].lstrip().startswith(closing):
-                end = self.text.index(closing, end) + 1
-            elif n_open == -1 and self.text[max(start - 2, 0) : start].rstrip().endswith(opening):
-                start = self.text.rindex(opening, 0, start)
+        while (found := _CLOSING.match(self.text, end)) and self._count_open(found[1], start, end) > 0:
+            end = found.end()
+        # A bracket is not far away, and a search from the beginning would take long.
+        before = max(start - 9, 0)
+        while (found := _OPENING.search(self.text, before, start)) and self._count_open(found[1], start, end) < 0:
+            start = found.start()
         return start, end
+
+    def _count_open(self, bracket: str, start: int, end: int) -> int:
+        pair = _PAIRS[bracket]
+        return self.text.count(pair[0], start, end) - self.text.count(pair[1], start, end)
 
     def add(self, part: Proposal, hit: Hit) -> None:
         self.found[hit.start, hit.end] = (part.way, part.is_loose), hit

@@ -112,8 +112,12 @@ def _plain(text: str) -> str:
 
 
 def _read_letters(words: list[str], gaps: list[str], parts: list[Word], language: Language) -> None:
-    """Read short words again that are numerals or names of types behind others: "factor V", "type A"."""
+    """Read short words again that are numerals or names of types behind others: "factor V", "type A"; and leave out the
+    "s" of "Crohn 's", as texts have it that are split into words."""
     for place in [place for place, word in enumerate(words) if len(word) < 3]:
+        if language.is_english and words[place] == "s" and gaps[place] in (" '", " ’"):
+            parts[place] = (), CONTENT
+            continue
         # Not across a blank line, because many texts are read as one.
         is_first = place == 0 or "\n\n" in gaps[place]
         before = "" if is_first else words[place - 1]
