@@ -240,9 +240,10 @@ def _find_occurrences(
     return rows
 
 
-def find_definitions(doc: Doc, text: str, *, in_any_order: bool = True) -> Iterator[Definition]:
+def find_definitions(doc: Doc, text: str, *, by_initials: bool = True) -> Iterator[Definition]:
     """Find where the text of a document defines abbreviations, as "long form (SF)" or "SF (long form)". With
-    `in_any_order`, initials of as many words count before what the algorithm finds, and behind it in any order."""
+    `by_initials`, the initials of the words before the bracket are tried before the algorithm, and in any order after
+    it."""
     brackets = list(_iter_brackets(text))
     if not brackets:
         return
@@ -250,7 +251,7 @@ def find_definitions(doc: Doc, text: str, *, in_any_order: bool = True) -> Itera
     sentences = _list_sentence_starts(doc)
     token_starts, token_ends = map(set, get_bounds(doc))
     for bracket in brackets:
-        definition = _define_before(text, bracket, words, sentences, in_any_order)
+        definition = _define_before(text, bracket, words, sentences, by_initials)
         definition = definition or _define_inside(text, bracket, words)
         # The short form need not be a token: the definition holds for the rest even if "(SF)-like" is one.
         if definition and definition.long_start in token_starts and definition.long_end in token_ends:
@@ -301,7 +302,7 @@ def _iter_brackets(text: str) -> Iterator[Bracket]:
 
 
 def _define_before(
-    text: str, bracket: Bracket, words: list[int], sentences: list[int], in_any_order: bool
+    text: str, bracket: Bracket, words: list[int], sentences: list[int], by_initials: bool
 ) -> Definition | None:
     """Read a bracket as "long form (SF)"."""
     short_start, short_end = _first_item(text, bracket)
@@ -311,14 +312,13 @@ def _define_before(
         return None
     sentence = sentences[bisect_right(sentences, end - 1) - 1]
     floor = max(bracket.floor, sentence, _window_start(words, end, short), end - MAX_LONG_LENGTH)
-    start = _match_initials(text, short, floor, end, in_order=True) if in_any_order else None
-    start = _match_start(text, short, floor, end) if start is None else start
-    if start is None and in_any_order:
-        start = _match_initials(text, short, floor, end)
-    if start is None:
-        return None
-    start, _ = _trim(text, max(floor, words[bisect_right(words, start) - 1]), end)
-    return Definition(short_start, short_end, start, end) if _is_valid_long(text[start:end], short) else None
+    ways = [_match_start] if not by_initials else [_match_initials_in_order, _match_start, _match_initials]
+    for match in ways:
+        if (first := match(text, short, floor, end)) is not None:
+            start, _ = _trim(text, max(floor, words[bisect_right(words, first) - 1]), end)
+            if _is_valid_long(text[start:end], short):
+                return Definition(short_start, short_end, start, end)
+    return None
 
 
 def _define_inside(text: str, bracket: Bracket, words: list[int]) -> Definition | None:
@@ -363,16 +363,23 @@ def _match_start(text: str, short: str, start: int, end: int, *, within: int | N
     return next((place for place in places if _matches(text, place, first, initial=True)), None)
 
 
-def _match_initials(text: str, short: str, start: int, end: int, *, in_order: bool = False) -> int | None:
-    """Match the letters of a short form with the initials of the words before it, one letter a word: in their order, as
-    in "attenuated adenomatous polyposis coli (AAPC)", or in any, as in "myotonic dystrophy (DM)". Returns the offset of
-    the first of these words."""
-    if not short.isupper():
-        return None
+def _match_initials(text: str, short: str, start: int, end: int) -> int | None:
+    """Match the letters of a short form with the initials of the words before it in any order, as those of "myotonic
+    dystrophy (DM)", one letter a word. Returns the offset of the first of these words."""
     words = list(re.finditer(r"[^\W_]+", text[start:end]))[-len(short) :]
-    initials, letters = [word[0][0].lower() for word in words], list(short.lower())
-    is_alike = initials == letters if in_order else sorted(initials) == sorted(letters)
-    return start + words[0].start() if is_alike else None
+    initials = sorted(word[0][0].lower() for word in words)
+    return start + words[0].start() if short.isupper() and initials == sorted(short.lower()) else None
+
+
+def _match_initials_in_order(text: str, short: str, start: int, end: int) -> int | None:
+    """Match them in their order, as in "attenuated adenomatous polyposis coli (AAPC)", whose last three words have the
+    letters too. The first word has a meaning of its own."""
+    first = _match_initials(text, short, start, end)
+    if first is None:
+        return None
+    words = re.findall(r"[^\W_]+", text[first:end].lower())
+    is_in_order = [word[0] for word in words] == [*short.lower()] and words[0] not in SMALL_WORDS
+    return first if is_in_order else None
 
 
 def _matches(text: str, at: int, char: str, *, initial: bool) -> bool:

@@ -79,6 +79,8 @@ def expand(doc):
         ("attenuated adenomatous polyposis coli (AAPC)", "AAPC", "attenuated adenomatous polyposis coli"),
         ("two superior sagittal sinus (SSS) thromboses", "SSS", "superior sagittal sinus"),
         ("a mild hereditary hemochromatosis (HH)", "HH", "hereditary hemochromatosis"),
+        ("the thrombocytopenia (TT)", "TT", "thrombocytopenia"),
+        ("injected in insulin (II)", "II", "insulin"),
     ],
 )
 def test_definition(nlp, text, short, long_form):

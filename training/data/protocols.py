@@ -259,7 +259,7 @@ def find_long_forms(mentions: Iterable[Mention]) -> dict[str, dict[str, str]]:
     for doc_id, text in dict.fromkeys((mention.doc_id, mention.window) for mention in mentions if mention.doc_id):
         forms = found.setdefault(doc_id, {})
         # As the published processing reads them.
-        for place in find_definitions(make_doc(text), text, in_any_order=False) if text else ():
+        for place in find_definitions(make_doc(text), text, by_initials=False) if text else ():
             short = text[place.short_start : place.short_end]
             forms.setdefault(short, " ".join(text[place.long_start : place.long_end].split()))
     return found
