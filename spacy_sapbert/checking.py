@@ -168,6 +168,7 @@ def read_rows(path: Path, columns: tuple[str, ...], advice: str) -> tuple[pl.Dat
             # A table with a single column has no delimiter.
             quote = None if delimiter == "\t" and path.suffix == ".tsv" else '"'
             table = pl.read_csv(path, separator=delimiter, quote_char=quote, infer_schema=False)
+            delimiter = "," if table.width == 1 and quote else delimiter
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(

@@ -23,6 +23,7 @@ from .files import write_whole
 from .linker import SapbertLinker
 from .progress import show_progress
 from .terminology.codes import LESSER_SCOPES
+from .terminology.readers.lines import BOM
 from .terminology.table import Terminology
 from .text import NIL, normalize_name, write_plainly
 
@@ -265,7 +266,8 @@ def link_command(
         else:
             # As the table is written. In files with tabs, quotes belong to the text.
             style = "never" if (delimiter, output.suffix) == ("\t", ".tsv") else "necessary"
-            linked.write_csv(temporary, separator=delimiter, quote_style=style)
+            has_bom = file.read_bytes().startswith(BOM)
+            linked.write_csv(temporary, separator=delimiter, quote_style=style, include_bom=has_bom)
     msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
     for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
         msg.text(f"{n:,} {how}")

@@ -288,6 +288,14 @@ def test_the_output_has_the_separator_of_the_table(tmp_path, folder, delimiter):
     assert linked.columns == ["n", "diagnosis", *COLUMNS] and linked["diagnosis"].to_list() == labels
 
 
+def test_a_table_of_one_column_becomes_one_with_commas_and_keeps_its_byte_order_mark(tmp_path, folder):
+    (tmp_path / "a.csv").write_text("label\nSeizure\nCold, common\n", encoding="utf-8-sig")
+    assert run(tmp_path / "a.csv", "--pipeline", folder).exit_code == 0
+    assert (tmp_path / "a_linked.csv").read_bytes().startswith(b"\xef\xbb\xbflabel,linked_id,")
+    linked = pl.read_csv(tmp_path / "a_linked.csv")
+    assert linked.columns == ["label", *COLUMNS] and linked["label"].to_list() == ["Seizure", "Cold, common"]
+
+
 BAD = [
     ("a.csv", ["Seizure"], [], "has no column 'label', but n, diagnosis. Name the column of labels with --column"),
     ("a.csv", [], ["--column", "diagnosis"], "has no row below its header. Give a table with diagnosis"),
