@@ -395,8 +395,7 @@ def _add_concepts(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
     @app.get("/health")
     async def health() -> dict[str, Any]:
         meta = worker.nlp.meta
-        if not worker.thread.is_alive():
-            raise HTTPException(503, "The thread of the pipeline has ended. Start the service again.")
+        _check_alive(worker)
         return {
             "status": "ok",
             "pipeline": f"{meta['lang']}_{meta['name']} {meta['version']}",
@@ -419,8 +418,14 @@ def _add_concepts(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
         return [{"id": type_, "name": name_type(type_)} for type_ in known]
 
 
+def _check_alive(worker: Worker) -> None:
+    if not worker.thread.is_alive():
+        raise HTTPException(503, "The thread of the pipeline has ended. Start the service again.")
+
+
 async def _ask(worker: Worker, texts: list[str], answer: Callable[[Sequence[Doc]], Any]) -> Any:
     seconds = worker.settings.max_seconds
+    _check_alive(worker)
     try:
         future = asyncio.wrap_future(worker.put(texts, answer))
     except queue.Full:
