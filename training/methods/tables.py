@@ -229,12 +229,12 @@ def find_languages(names: pl.Series, terminology: Terminology, taught: str, bala
     """Find the languages of names. One that is written alike in several counts as the teacher's or as the rarest. If
     the teacher knows all, the language with most names takes the place of the teacher's."""
     known = terminology.names.select("language", name=pl.col("name").str.to_lowercase()).unique()
-    counts = known.group_by("language").len("count").sort("count", "language")
-    first = taught or counts["language"].last()
+    counts = known.group_by("language").len("count")
     asked = pl.DataFrame({"name": names.str.to_lowercase()}).with_row_index("row")
+    joined = asked.join(known.join(counts, on="language"), on="name", how="left")
+    first = taught or joined.drop_nulls().sort("count", "language")["language"].last()
     found = (
-        asked.join(known.join(counts, on="language"), on="name", how="left")
-        .group_by("row")
+        joined.group_by("row")
         .agg(is_first=(pl.col("language") == first).any(), count=pl.col("count").min())
         .sort("row")
     )
