@@ -46,7 +46,7 @@ def describe_sources(terminology: Terminology) -> list[dict[str, str]]:
     for abbreviation, source in strictest_first:
         level = "" if source.restriction_level is None else str(source.restriction_level)
         name = f"{source.name or abbreviation} {source.version}".strip()
-        # 0 is no restriction.
+        # 0 is no restriction but the licence of UMLS.
         restriction = "" if level == "0" else f", restriction level {level or 'not given'}"
         entries.append(
             {
