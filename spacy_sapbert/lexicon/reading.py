@@ -115,7 +115,7 @@ def _read_letters(words: list[str], gaps: list[str], parts: list[Word], language
     """Read short words again that are numerals or names of types behind others: "factor V", "type A"; and leave out the
     "s" of "Crohn 's", as texts have it that are split into words."""
     for place in [place for place, word in enumerate(words) if len(word) < 3]:
-        if language.is_english and words[place] == "s" and gaps[place] in (" '", " ’"):
+        if language.is_english and words[place] in ("s", "S") and gaps[place] in (" '", " ’"):
             parts[place] = (), CONTENT
             continue
         # Not across a blank line, because many texts are read as one.
