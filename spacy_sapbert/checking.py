@@ -186,10 +186,7 @@ def read_rows(path: Path, columns: tuple[str, ...], advice: str) -> tuple[pl.Dat
 def read_labels(path: Path, id_column: str, label_column: str) -> tuple[list[tuple[int, str, str]], list[str]]:
     """Read a table with ids and labels: the number, the id and the label of each good row, and what is wrong with
     others."""
-    columns, advice = (
-        (id_column, label_column),
-        "Name the columns of ids and labels with --id-column and --label-column.",
-    )
+    columns, advice = (id_column, label_column), "Name these columns with --id-column and --label-column."
     if id_column == label_column:
         raise ValueError(f"The ids and the labels are both in the column {id_column!r}. {advice}")
     table, first_row, _ = read_rows(path, columns, advice)

@@ -94,8 +94,8 @@ def find_bundled() -> Path | None:
 
 
 def find_installed(name: str | Path) -> Path | None:
-    """Find the encoder that a package holds: `bundled` is that of this one, and `multilingual` the folder `encoder` of
-    the package `spacy_sapbert_multilingual`. Its code does not run."""
+    """Find an encoder in an installed package: `bundled` is in this one, and `multilingual` in the folder `encoder` of
+    the package `spacy_sapbert_multilingual`, whose code does not run."""
     if name == "bundled":
         return find_bundled()
     spec = find_spec(f"spacy_sapbert_{name}") if str(name).isidentifier() else None

@@ -57,8 +57,8 @@ class TokenGroups(NamedTuple):
 
 
 def reads_simplified(names: pl.Series, language: Language) -> bool:
-    """Tell whether traditional Chinese characters are simplified before an encoder gets them, because its vocabulary
-    may lack them. Japanese has both kinds, and is also read in pipelines for Chinese."""
+    """Return whether to simplify traditional Chinese characters before encoding, because a vocabulary may lack them.
+    Japanese needs both kinds, and is also read in pipelines for Chinese."""
     return language.code == "zh" and names.str.contains("[\u3041-\u30ff]").sum() < KANA_SHARE * len(names)
 
 
