@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from .encoder.folder import read_encoder, write_encoder
 from .encoder.settings import ENCODER_FILE, find_bundled
 from .encoder.shim import EncoderShim, get_encoder, make_model
@@ -23,6 +25,12 @@ from .terminology.table import Terminology, summarize
 LINKER_FILE = "linker.json"
 FORMAT_VERSION = 1
 PARTS = ("encoder", "terminology", "retriever")
+
+
+class Manifest(TypedDict):
+    """What the manifest says of the folder."""
+
+    parts: list[str]
 
 
 def resolve_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
@@ -102,7 +110,7 @@ def load(present: Snapshot, path: Path, exclude: Iterable[str], configured: Inde
     built again from its vectors."""
     excluded = check_exclude(exclude)
     finish_replacing(path, (LINKER_FILE, *PARTS))
-    names = set(read_manifest(find_part(path, LINKER_FILE), FORMAT_VERSION)["parts"]) - excluded
+    names = set(read_manifest(find_part(path, LINKER_FILE), FORMAT_VERSION, Manifest)["parts"]) - excluded
     encoder = present.encoder
     if "encoder" in names:
         folder = find_part(path, "encoder")

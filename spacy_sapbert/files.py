@@ -18,15 +18,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path, PureWindowsPath
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
-import numpy as np
 import srsly
 import xxhash
+from pydantic import TypeAdapter, ValidationError
 
 from .errors import DAMAGED, IS_FOLDER, MISSING, NO_FILE, NOT_BYTES
 
@@ -92,11 +92,17 @@ class OtherFormatError(OSError):
 
 
 def read_manifest(
-    path: Path, version: int, *, parts: Iterable[str] = (), used: Iterable[str] = (), check_files: bool = True
-) -> dict[str, Any]:
-    """Read a manifest and check the files that it lists, or raise an OSError that says what is wrong. It has to list
-    the files that the caller uses: names, and patterns ("*.npy") for those that need not be there. A killed save of the
-    folder is finished before; beside the manifest it may have left `parts`."""
+    path: Path,
+    version: int,
+    kind: type[T] = dict[str, Any],  # type: ignore[assignment]  # the kind of those that nobody has described
+    *,
+    parts: Iterable[str] = (),
+    used: Iterable[str] = (),
+    check_files: bool = True,
+) -> T:
+    """Read a manifest and check the files that it lists, or raise an OSError that says what is wrong. It has to be of a
+    kind, a TypedDict, and to list the files that the caller uses: names, and patterns ("*.npy") for those that need not
+    be there. A killed save of the folder is finished before; beside the manifest it may have left `parts`."""
     finish_replacing(path.parent, [path.name, *parts])
     if not path.is_file():
         raise FileNotFoundError(MISSING.format(path=path))
@@ -118,9 +124,20 @@ def read_manifest(
         raise OSError(DAMAGED.format(path=path, reason="it has no list of files"))
     for name in itertools.filterfalse(is_inside, files):
         raise OSError(DAMAGED.format(path=path, reason=f"it lists {name!r}, which is not a path in its folder"))
+    try:
+        _make_checker(cast(Any, kind)).validate_python(manifest, strict=True)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        raise OSError(DAMAGED.format(path=path, reason=f"{where}: {problem['msg']}")) from error
     if check_files:
         _check_files(path, files, used)
-    return manifest
+    return cast(T, manifest)
+
+
+@cache
+def _make_checker(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def is_inside(name: object) -> bool:
@@ -152,13 +169,6 @@ def _check_files(path: Path, checksums: dict[str, str], used: Iterable[str]) -> 
 
 def _checksum(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def save_array(path: Path, array: np.ndarray) -> None:
-    """Save an array in NumPy's format, or raise an OSError. Given a file of the system, `np.save` writes with C's
-    buffers, and does not notice that the last few kilobytes of an array cannot be written because the disk is full."""
-    with path.open("wb") as file:
-        np.save(cast(Any, SimpleNamespace(write=file.write)), array)
 
 
 def unpack_folder(data: bytes, folder: Path) -> None:

@@ -11,6 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Span
 from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
+from typing_extensions import TypedDict
 
 from .candidates import Candidate as LinkerCandidate
 from .files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
@@ -34,6 +35,12 @@ class KnowledgeBaseSettings(Settings):
         gt=0,
         description="Priors are the softmax of cosines over it: the smaller, the surer.",
     )
+
+
+class Manifest(TypedDict):
+    """What the manifest says of the folder."""
+
+    settings: KnowledgeBaseSettings
 
 
 class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class is compiled, without types
@@ -87,11 +94,11 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
 
     def from_disk(self, path: str | Path, exclude: Iterable[str] = SimpleFrozenList()) -> None:
         """Load what `to_disk` has saved. `exclude` is not used."""
-        data = read_manifest(Path(path) / KB_FILE, FORMAT_VERSION, parts=["linker"])
+        data = read_manifest(Path(path) / KB_FILE, FORMAT_VERSION, Manifest, parts=["linker"])
         linker = make_empty_linker().from_disk(Path(path) / "linker")
         # spaCy's class sets the width of vectors at construction only.
         super().__init__(self.vocab, linker.index.width if linker.is_ready else 1)
-        self._hold(linker, KnowledgeBaseSettings.read(data["settings"], f"'{path}'"))
+        self._hold(linker, KnowledgeBaseSettings(**dict(data["settings"])))
 
     def to_bytes(self, **kwargs: Any) -> bytes:
         """Serialise the linker and the settings."""

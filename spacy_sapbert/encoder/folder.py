@@ -11,10 +11,21 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic import Field
+from typing_extensions import NotRequired, TypedDict
 
 from ..errors import DAMAGED
-from ..files import fill_folder, finish_replacing, pack_with, read_manifest, unpack_with, write_manifest
+from ..files import (
+    OtherFormatError,
+    fill_folder,
+    finish_replacing,
+    pack_with,
+    read_manifest,
+    unpack_with,
+    write_manifest,
+)
 from .settings import (
     ADAPTED,
     ENCODER_FILE,
@@ -44,6 +55,17 @@ PARTS = (
     *("tokenizer.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model", "*.jinja"),
     *(ENCODER_FILE, CARD_FILE),
 )
+
+
+class Manifest(TypedDict):
+    """What the manifest says of an encoder."""
+
+    settings: dict[str, Any]
+    kind: NotRequired[str]
+    fingerprint: NotRequired[str]
+    threshold: NotRequired[Annotated[float, Field(ge=-1, le=1)]]
+
+
 AnySource: TypeAlias = "EncoderSource | StaticSource"
 
 
@@ -65,7 +87,7 @@ def read_encoder(
     saved = _read_manifest(name, revision)
     if saved:
         found_kind = _check_kind(name, saved.get("kind", TRANSFORMER), kind)
-        base = _read_settings(saved["settings"])
+        base = _read_settings(name, saved["settings"], found_kind)
     else:
         if is_local and not any((Path(name) / file).is_file() for file in ("config.json", "modules.json")):
             raise OSError(
@@ -81,7 +103,7 @@ def read_encoder(
         base = EncoderSettings().changed(where, **found)
     given = {key: value for key, value in (requested or {}).items() if value is not None}
     settings = base.changed(where, **given)
-    fingerprint = saved.get("fingerprint") if is_local and settings == base else None
+    fingerprint = saved.get("fingerprint") if saved and is_local and settings == base else None
     source: AnySource
     if found_kind == STATIC:
         source = _read_static(name, revision, settings, fingerprint, memory_map=memory_map)
@@ -96,10 +118,11 @@ def read_encoder(
             source = read_transformer(name, revision, subfolder, settings, fingerprint)
     card = Path(name) / CARD_FILE
     content = card.read_bytes() if is_local and card.is_file() else None
-    return replace(source, card=content, threshold=saved.get("threshold", 0.0))
+    threshold = saved.get("threshold", 0.0) if saved else 0.0
+    return replace(source, card=content, threshold=threshold)
 
 
-def _read_manifest(name: str | Path, revision: str | None) -> dict[str, Any]:
+def _read_manifest(name: str | Path, revision: str | None) -> Manifest | None:
     """Read what an encoder's folder says of itself. Folders of transformers may have no manifest."""
     folder = Path(name)
     path: Path | None = folder / ENCODER_FILE
@@ -112,15 +135,9 @@ def _read_manifest(name: str | Path, revision: str | None) -> dict[str, Any]:
 
         path = find_file(name, ENCODER_FILE, revision)
     if path is None or not path.is_file():
-        return {}
+        return None
     # Only the manifest is downloaded from the hub, so its other files cannot be checked there.
-    saved = read_manifest(path, FORMAT_VERSION, used=USED, check_files=is_local)
-    if not isinstance(saved.get("settings"), dict):
-        raise OSError(DAMAGED.format(path=path, reason="it has no settings"))
-    threshold = saved.get("threshold", 0.0)
-    if not isinstance(threshold, int | float) or not -1 <= threshold <= 1:
-        raise OSError(DAMAGED.format(path=path, reason=f"its threshold is {threshold!r}, not a number from -1 to 1"))
-    return saved
+    return read_manifest(path, FORMAT_VERSION, Manifest, used=USED, check_files=is_local)
 
 
 def _check_kind(name: str | Path, found: Any, wanted: str | None) -> str:
@@ -133,14 +150,20 @@ def _check_kind(name: str | Path, found: Any, wanted: str | None) -> str:
     return str(found)
 
 
-def _read_settings(values: dict[str, Any]) -> EncoderSettings:
+def _read_settings(name: str | Path, values: dict[str, Any], kind: str) -> EncoderSettings:
     unknown = sorted(set(values) - set(EncoderSettings.model_fields))
     if unknown:
-        raise ValueError(
-            f"the encoder's settings have {', '.join(unknown)}, which this version does not know. A newer one made "
-            "it: `pip install -U spacy-sapbert`"
+        raise OtherFormatError(
+            f"the settings of the encoder '{name}' have {', '.join(unknown)}, which this version does not know. "
+            "A newer one made it: `pip install -U spacy-sapbert`"
         )
-    return EncoderSettings.read(values, "the encoder")
+    try:
+        settings = EncoderSettings.read(values, "the encoder")
+        if kind == STATIC:
+            check_settings(settings)
+        return settings
+    except ValueError as error:
+        raise OSError(DAMAGED.format(path=Path(name) / ENCODER_FILE, reason=error)) from error
 
 
 def _read_static(

@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from ..errors import DAMAGED
 from ..progress import say, show_phase, show_progress
 from ..settings import Settings
-from .base import STRUCTURE_FOLDER, Index, exact_search, score_rows, take_best
+from .base import EXACT, INDEX_FILE, STRUCTURE_FOLDER, Index, Manifest, exact_search, score_rows, take_best
 
 # Below this, an index is searched exactly, because encoding a mention takes much longer than comparing it with every
 # row: with a small encoder (MiniLM-L6) 7 times as long at 50,000 rows, and 3 times at 100,000.
@@ -33,6 +34,8 @@ EXACT_UNTIL, EXACT_SAMPLE, DEAR_EFFORT = 500_000, 300, 128
 ENOUGH = 500
 # What brings the package of a kind.
 REQUIREMENTS = {"scann": "scann", "usearch": "spacy-sapbert[usearch]", "faiss": "spacy-sapbert[faiss]"}
+# What tuning changes in a configuration.
+EFFORT = frozenset({"leaves_to_search", "reorder", "expansion"})
 # Scores of one pair of vectors differ by this much between two orders of summation.
 TOLERANCE = 1e-5
 # A query whose best found cosine is below the first number is searched again with the second number as effort, or
@@ -90,13 +93,22 @@ class ApproximateIndex(Index):
         added = 0 if self._added is None else len(self._added)
         return super().is_worn(unused) or (added > ADDED_LIMIT and self.is_installed())
 
-    def read(self, folder: Path, memory_map: bool = True) -> dict[str, Any]:
+    def read(self, folder: Path, memory_map: bool = True) -> Manifest:
         """Load a folder. Without a structure that can be read, one is built."""
         data = super().read(folder, memory_map)
-        self.settings = IndexSettings.read(data["settings"], f"the {self.kind} index")
-        has_structure = data["configuration"]["scoring"] != "exact"
+        path = folder / INDEX_FILE
+        try:
+            self.settings = IndexSettings.read(data["settings"], f"the {self.kind} index")
+        except ValueError as error:
+            raise OSError(DAMAGED.format(path=path, reason=error)) from error
+        has_structure = data["configuration"] != EXACT
         if has_structure and data["kind"] == self.kind and self.is_installed():
-            self.configuration, self.recall = data["configuration"], data["recall"]
+            configuration = data["configuration"]
+            if not self._is_configuration(configuration):
+                reason = f"{configuration} is no search of {len(self._built):,} rows by {self.kind}"
+                raise OSError(DAMAGED.format(path=path, reason=reason))
+            self.configuration = configuration
+            self.recall = data["recall"]
             prefix = f"{STRUCTURE_FOLDER}/"
             listed = {name.removeprefix(prefix) for name in data["files"] if name.startswith(prefix)}
             self._structure = self._read_structure(folder / STRUCTURE_FOLDER, listed, memory_map)
@@ -108,6 +120,13 @@ class ApproximateIndex(Index):
             say(f"The index of {rows} is built again with {self.kind}: save the pipeline to keep it")
         self._arrange()
         return data
+
+    def _is_configuration(self, configuration: dict[str, Any]) -> bool:
+        """Return whether it is one of this index but for its effort."""
+        own = next(iter(self._configurations()))
+        effort = {key: configuration.get(key) for key in EFFORT & own.keys()}
+        is_own = configuration == {**own, **effort}
+        return is_own and all(type(value) is int and value > 0 for value in effort.values())
 
     def _take_blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Take the rows block by block in full precision, and the number of the first one of each block."""
@@ -126,7 +145,7 @@ class ApproximateIndex(Index):
 
     def _arrange(self) -> None:
         self._structure = None
-        self.configuration, self.recall = {"scoring": "exact"}, {}
+        self.configuration, self.recall = EXACT, {}
         if self._is_approximate():
             self._structure = self._build_structure()
             with show_phase(f"Tuning the index of {len(self._built):,} rows"):

@@ -8,18 +8,23 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from typing_extensions import TypedDict
 
+from ..arrays import ArrayFolder, save_array
 from ..errors import MISSING
-from ..files import fill_folder, pack_with, read_manifest, save_array, unpack_with, write_manifest
+from ..files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
 from ..ragged import count_offsets
 
 INDEX_FILE = "index.json"
 # Vectors that the index was built from, that were added, and of altered names.
-ARRAY_FILES = VECTORS_FILE, _, _ = "dataset.npy", "added.npy", "altered.npy"
+ARRAYS = VECTORS, ADDED, ALTERED = "dataset", "added", "altered"
+ARRAY_FILES = tuple(f"{name}.npy" for name in ARRAYS)
 # The files that the package of an approximate index writes.
 STRUCTURE_FOLDER = "structure"
 PARTS = (*ARRAY_FILES, STRUCTURE_FOLDER)
 FORMAT_VERSION = 1
+# The configuration of a search that compares a query with all rows.
+EXACT = {"scoring": "exact"}
 # From this number of rows on, vectors are stored in half precision: 10 million vectors of 256 numbers take 5 GB instead
 # of 10. A cosine changes by 3e-5 at most.
 HALF_PRECISION_FROM = 2_000_000
@@ -39,6 +44,18 @@ COLLECTED = 1024
 def choose_dtype(rows: int) -> np.dtype[Any]:
     """Choose the precision of an index's vectors: float32, or float16 for large indexes."""
     return np.dtype(np.float32 if rows < HALF_PRECISION_FROM else np.float16)
+
+
+class Manifest(TypedDict):
+    """What the manifest says of an index."""
+
+    kind: str
+    rows: int
+    fingerprint: str  # of the encoder
+    settings: dict[str, Any]
+    configuration: dict[str, Any]
+    recall: dict[str, Any]
+    files: dict[str, str]
 
 
 class Rows(Protocol):
@@ -158,7 +175,7 @@ class Index:
         # Rows added later, separate from the built rows, which may be memory-mapped and arranged for search.
         self._added: np.ndarray | None = None
         self.fingerprint = ""
-        self.configuration: dict[str, Any] = {"scoring": "exact"}
+        self.configuration: dict[str, Any] = EXACT
         self.recall: dict[str, Any] = {}
         # What a package has arranged for an approximate search.
         self._structure: Any = None
@@ -286,15 +303,20 @@ class Index:
                 self._write_structure(folder / STRUCTURE_FOLDER)
             write_manifest(folder / INDEX_FILE, FORMAT_VERSION, data)
 
-    def read(self, folder: Path, memory_map: bool = True) -> dict[str, Any]:
+    def read(self, folder: Path, memory_map: bool = True) -> Manifest:
         """Load a folder that an index of any kind has written, and return its manifest. See `read_index`."""
-        data = read_manifest(folder / INDEX_FILE, FORMAT_VERSION, parts=PARTS, used=["*.npy"])
-        files = data["files"]
-        if VECTORS_FILE not in files:
-            raise FileNotFoundError(MISSING.format(path=folder / VECTORS_FILE))
-        load = partial(np.load, mmap_mode="r" if memory_map else None)
-        arrays = (load(folder / name) if name in files else None for name in ARRAY_FILES)
-        self._vectors, self._added, self._altered = arrays
+        data = read_manifest(folder / INDEX_FILE, FORMAT_VERSION, Manifest, parts=PARTS, used=["*.npy"])
+        if f"{VECTORS}.npy" not in data["files"]:
+            raise FileNotFoundError(MISSING.format(path=folder / f"{VECTORS}.npy"))
+        arrays = ArrayFolder(folder, memory_map=memory_map)
+        self._vectors = arrays.read(VECTORS, np.float32, np.float16, shape=(None, None))
+        others = [f"{name}.npy" in data["files"] for name in (ADDED, ALTERED)]
+        width, has_added, has_altered = self.width, *others
+        self._added = arrays.read(ADDED, self._vectors.dtype, shape=(None, width)) if has_added else None
+        self._altered = arrays.read(ALTERED, np.float32, shape=(None, width)) if has_altered else None
+        if not width or data["rows"] != len(self):
+            reason = f"it has {len(self):,} vectors of {width} numbers, where {data['rows']:,} were saved"
+            raise arrays.refuse(VECTORS, reason)
         self.fingerprint = data["fingerprint"]
         return data
 

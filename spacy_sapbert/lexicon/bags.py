@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
+from typing_extensions import TypedDict
 
-from ..files import CHANGED, fill_folder, read_manifest, save_array, write_manifest
+from ..arrays import ArrayFolder, save_array
+from ..files import CHANGED, fill_folder, read_manifest, write_manifest
 from ..forking import read_chunks
 from ..progress import say, show_progress
 from ..ragged import find_places, list_owners, make_offsets
@@ -52,6 +54,12 @@ ENZYME_ACTIVITY = r"(?i)\b(?!(?:dise|incre|decre|rele|ph|b|c)ase\b)[\w-]+ase act
 
 # Tells for each key whether a table may have it.
 KeyFilter = Callable[[np.ndarray], np.ndarray]
+
+
+class Manifest(TypedDict):
+    """What the manifest says of the arrays."""
+
+    terminology: str  # its fingerprint
 
 
 class Found(NamedTuple):
@@ -156,13 +164,33 @@ class BagTable(NamedTuple):
             write_manifest(folder / BAGS_FILE, FORMAT_VERSION, {"terminology": terminology})
 
     @classmethod
-    def from_disk(cls, path: Path, terminology: str, language: Language, *, memory_map: bool = True) -> BagTable:
+    def from_disk(
+        cls, path: Path, terminology: Terminology, language: Language, *, memory_map: bool = True
+    ) -> BagTable:
         """Load what `to_disk` saved; OSError if a file is missing, damaged or made of another terminology."""
         used = [f"{name}.npy" for name in cls._fields[1:]]
-        if read_manifest(path / BAGS_FILE, FORMAT_VERSION, parts=used, used=used)["terminology"] != terminology:
+        manifest = read_manifest(path / BAGS_FILE, FORMAT_VERSION, Manifest, parts=used, used=used)
+        if manifest["terminology"] != terminology.fingerprint:
             raise OSError(CHANGED.format(path=path / BAGS_FILE))
+        arrays, n_names = ArrayFolder(path, memory_map=memory_map), terminology.n_names
+        keys, rows = arrays.read_sorted("keys", np.uint64), arrays.read_rows("rows", n_names)
+        members, other_words = arrays.read_sorted("members", np.uint64), arrays.read("other_words", np.uint64)
+        other_rows = arrays.read_rows("other_rows", n_names, np.uint32)
         return cls(
-            language, *(np.asarray(np.load(path / name, mmap_mode="r" if memory_map else None)) for name in used)
+            language,
+            keys=keys,
+            offsets=arrays.read_offsets("offsets", len(keys), len(rows)),
+            rows=rows,
+            members=members,
+            classes=arrays.read("classes", np.uint64, shape=members.shape),
+            vocabulary=arrays.read_sorted("vocabulary", np.uint64),
+            generic=arrays.read_sorted("generic", np.uint64),
+            other_rows=other_rows,
+            other_offsets=arrays.read_offsets("other_offsets", len(other_rows), len(other_words)),
+            other_words=other_words,
+            other_is_derived=arrays.read("other_is_derived", np.bool_, shape=other_rows.shape),
+            trust=arrays.read("trust", np.float32, shape=(n_names,)),
+            acronyms=arrays.read_rows("acronyms", n_names, np.uint32),
         )
 
     def read(self, text: str) -> Reading:

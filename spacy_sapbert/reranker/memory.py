@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
+from typing_extensions import TypedDict
 
+from ..arrays import ArrayFile
+from ..errors import DAMAGED
 from ..files import fill_folder, read_manifest, write_manifest
 from ..forking import kept_property
 from .network import Features, NetworkModel
@@ -254,6 +257,23 @@ class Learned:
         return chosen
 
 
+class Texts(TypedDict):
+    """The mentions and concepts that have been annotated."""
+
+    mentions: list[str]
+    concepts: list[str]
+
+
+class Manifest(TypedDict):
+    """What the manifest says beside the arrays."""
+
+    features: list[str]
+    encoder: str
+    terminology: str
+    threshold: float | None
+    memory: Texts | None
+
+
 def save_learned(path: Path, model: NetworkModel, learned: Learned) -> None:
     """Save a reranker to a folder, completely or not at all; before training, without a network."""
     (concept_x, concept_y), (nil_x, nil_y) = learned.concept, learned.nil
@@ -281,26 +301,50 @@ def load_learned(path: Path, model: NetworkModel, name: str, computed: Sequence[
     Features other than the computed ones are refused.
     """
     used: tuple[str, ...] = (MODEL_FILE, ARRAYS_FILE)
-    features = tuple(read_manifest(path / RERANKER_FILE, FORMAT_VERSION, parts=used)["features"])
-    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION, used=used if features else (ARRAYS_FILE,))
+    features = tuple(read_manifest(path / RERANKER_FILE, FORMAT_VERSION, Manifest, parts=used)["features"])
+    used = used if features else (ARRAYS_FILE,)
+    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION, Manifest, used=used)
     if features and features != tuple(computed):
         reason = (
             f"it was trained with {len(features)} features, this version of spacy-sapbert computes {len(computed)}, or "
             "others"
         )
         raise ValueError(CANT_DECIDE.format(name=name, reason=reason))
-    arrays, memory = load_file(path / ARRAYS_FILE), None
-    if (texts := manifest["memory"]) is not None:
-        parts = arrays["vectors"], texts["concepts"], arrays["rows"], arrays["documents"]
-        memory = AnnotationMemory(texts["mentions"], *parts)
+    arrays, texts = ArrayFile(path / ARRAYS_FILE), manifest["memory"]
+    memory = None if texts is None else _read_memory(arrays, texts)
+    concept, nil = _read_curve(arrays, "concept"), _read_curve(arrays, "nil")
     if features:
-        model.from_bytes((path / MODEL_FILE).read_bytes())
+        try:
+            model.from_bytes((path / MODEL_FILE).read_bytes())
+        except Exception as error:  # damaged bytes make msgpack raise nearly anything
+            raise OSError(DAMAGED.format(path=path / MODEL_FILE, reason=repr(error))) from error
     return Learned(
         manifest["encoder"],
         manifest["terminology"],
         features,
         memory,
-        Curve(arrays["concept_x"], arrays["concept_y"]),
-        Curve(arrays["nil_x"], arrays["nil_y"]),
+        concept,
+        nil,
         manifest["threshold"],
     )
+
+
+def _read_curve(arrays: ArrayFile, name: str) -> Curve:
+    x = arrays.read(f"{name}_x", np.float64)
+    y = arrays.read(f"{name}_y", np.float64, shape=x.shape)
+    # A comparison with what is not a number is false.
+    is_curve = len(x) and (np.diff(x) >= 0).all() and ((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)).all()
+    if not is_curve:
+        raise arrays.refuse(f"{name}_x", "it is no curve from probabilities to probabilities")
+    return Curve(x, y)
+
+
+def _read_memory(arrays: ArrayFile, texts: Texts) -> AnnotationMemory:
+    mentions, concepts = texts["mentions"], texts["concepts"]
+    documents = arrays.read("documents", np.uint64)
+    rows = arrays.read("rows", np.int64, shape=(None, 4))
+    limits = len(mentions), len(concepts), len(documents), np.iinfo(np.int32).max
+    if (rows < 0).any() or (rows >= limits).any():
+        raise arrays.refuse("rows", "it has places of mentions, concepts or documents that are not there")
+    vectors = arrays.read("vectors", np.float16, shape=(len(mentions), None))
+    return AnnotationMemory(mentions, vectors, concepts, rows, documents)

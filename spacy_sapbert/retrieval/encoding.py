@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from thinc.api import NumpyOps
 
-from ..files import fill_folder, hash_file, save_array
+from ..arrays import save_array
+from ..files import fill_folder, hash_file
 from ..progress import show_progress
 from ..ragged import TokenLists, count_offsets, sum_lists
 from ..text import simplify_chinese

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from typing_extensions import TypedDict
 
+from ..arrays import ArrayFolder, save_array
 from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter
-from ..files import OtherFormatError, fill_folder, hash_file, read_manifest, save_array, write_manifest
+from ..files import OtherFormatError, fill_folder, hash_file, read_manifest, write_manifest
 from ..forking import KEPT_STRINGS, ColumnReader, kept_property
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, fit_kind, read_index, warn_of_memory
 from ..lexicon.bags import FORMAT_VERSION as LISTS_VERSION
@@ -26,6 +28,7 @@ from ..lexicon.names import OWN_CASE_LENGTH, NameTable, find_other_case, own_cas
 from ..ragged import group_values, list_owners, take_lists
 from ..terminology.codes import rank_name
 from .encoding import (
+    KEY_DTYPE,
     VectorStore,
     encode_altered_names,
     encode_groups,
@@ -45,7 +48,8 @@ FORMAT_VERSION = 2
 ARRAYS = ("offsets", "name_rows", "keys")
 TABLE_ARRAYS = tuple(f"writing_{name}" for name in NameTable._fields[1:])
 # What rerankers need of all names, if it has been made.
-BRIDGED_FILES = ("bridged_keys.npy", "bridged_concepts.npy")
+BRIDGED = ("bridged_keys", "bridged_concepts")
+BRIDGED_FILES = tuple(f"{name}.npy" for name in BRIDGED)
 # Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
@@ -59,6 +63,17 @@ ROWS_AT_ONCE = 1 << 17
 UNKNOWN = float("inf")
 # Takes vectors and the number of rows to fetch for each; gives rows and scores.
 RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+
+
+class Manifest(TypedDict):
+    """What the manifest says beside the files: fingerprints, and what else there is."""
+
+    terminology: str
+    encoder: str
+    index: str  # the hash of its manifest
+    bags: bool
+    bridged: int | None  # the version of the lists that it was made with
+    lang: str
 
 
 class Retriever:
@@ -451,27 +466,36 @@ class Retriever:
         """Load what `to_disk` saved, with the terminology that it was saved with."""
         used = [f"{name}.npy" for name in (*ARRAYS, *TABLE_ARRAYS)]
         parts = [*used, *BRIDGED_FILES, "index", "bags"]
-        data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, parts=parts, used=used)
+        data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, Manifest, parts=parts, used=used)
         if data["terminology"] != terminology.fingerprint:
             raise ValueError(_explain_mixed(path, "the terminology beside it"))
-        # What was made with other lists of words is made again when it is asked for.
-        made = BRIDGED_FILES if data.get("bridged") == LISTS_VERSION else ()
-        arrays, bridged = (
-            [np.asarray(np.load(path / name, mmap_mode="r" if memory_map else None)) for name in names]
-            for names in (used, made)
-        )
         index = read_index(path / "index", memory_map=memory_map)
         # The index has its own manifest, so an undamaged index copied from another pipeline passes that check.
         if hash_file(path / "index" / INDEX_FILE) != data["index"]:
             raise ValueError(_explain_mixed(path / "index", "this pipeline"))
-        offsets, name_rows, keys, *table = arrays
-        bags, lang = None, str(data["lang"])
+        arrays, n_names = ArrayFolder(path, memory_map=memory_map), terminology.n_names
+        name_rows = arrays.read_rows("name_rows", n_names, np.int64)
+        offsets = arrays.read_offsets("offsets", len(index), len(name_rows))
+        keys = arrays.read("keys", KEY_DTYPE, shape=(len(index),))
+        written = arrays.read_sorted("writing_keys", np.uint64)
+        written_rows = arrays.read_rows("writing_name_rows", n_names)
+        written_offsets = arrays.read_offsets("writing_offsets", len(written), len(written_rows))
+        bridged: tuple[np.ndarray, ...] = ()
+        # What was made with other lists of words is made again when it is asked for.
+        if data["bridged"] == LISTS_VERSION:
+            of_names, of_concepts = BRIDGED
+            bridged = (
+                arrays.read(of_names, np.uint64, shape=(n_names,)),
+                arrays.read(of_concepts, np.uint64, shape=(len(terminology), 2)),
+            )
+        bags, lang = None, data["lang"]
         language = find_language(terminology.names["language"], lang)
+        table = NameTable(language, written, written_offsets, written_rows)
         # A folder that was copied over an older one may have the bags of that one beside it.
         if data["bags"] and (path / "bags").is_dir():
             with suppress(OtherFormatError):
-                bags = BagTable.from_disk(path / "bags", terminology.fingerprint, language, memory_map=memory_map)
-        return cls(terminology, index, offsets, name_rows, keys, NameTable(language, *table), bags, bridged, lang)
+                bags = BagTable.from_disk(path / "bags", terminology, language, memory_map=memory_map)
+        return cls(terminology, index, offsets, name_rows, keys, table, bags, bridged, lang)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy can apply its filters itself.

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import polars as pl
+from pydantic import NonNegativeInt
+from typing_extensions import TypedDict
 
+from ..errors import DAMAGED
 from ..files import fill_folder, read_manifest, write_manifest
 from ..ragged import make_offsets
 
@@ -32,8 +37,14 @@ LONGEST = (1 << 31) - 1
 # Texts of at most this many bytes stand in the views themselves, behind their lengths.
 INLINE = 12
 VIEW = np.dtype((np.void, 4 + INLINE))
-# Rows of a column that are written at a time.
-PIECE = 1 << 16
+# Of the view of a text of each length, the bytes behind it; none of a longer text.
+BEHIND = np.array([[0xFF * (4 + length <= byte) for byte in range(VIEW.itemsize)] for length in range(INLINE + 2)])
+BEHIND = BEHIND.astype(np.uint8).view(np.uint64)
+BEHIND[-1] = 0
+# The bits that letters beyond ASCII have in a view.
+BEYOND_ASCII = np.array([0x8080808000000000, 0x8080808080808080], dtype=np.uint64)
+# Rows of a column that are written at a time, and bytes of one that are checked.
+PIECE, CHECKED = 1 << 16, 1 << 20
 # Arrow's names of types, its names of columns (none), and its flag of columns with missing values.
 TYPES = {pl.String(): b"vu", pl.UInt32(): b"I", pl.Boolean(): b"b", pl.List(pl.String()): b"+L"}
 FORMATS = {kind: ctypes.create_string_buffer(name) for kind, name in TYPES.items()}
@@ -66,26 +77,117 @@ def _combine(digests: Iterable[str]) -> str:
     return hashlib.sha256("".join(digests).encode("ascii")).hexdigest()
 
 
+class Report(TypedDict, total=False):
+    """What is read of a report. Its reader may have written more."""
+
+    dropped: dict[str, int]
+    ids: dict[str, int]
+    id_prefix: str
+    normalized_names: int
+    sources: dict[str, dict[str, Any]]
+
+
+class Manifest(TypedDict):
+    """What the manifest says of the tables."""
+
+    counts: dict[str, NonNegativeInt]
+    fingerprint: str
+    report: Report
+    sizes: dict[str, list[NonNegativeInt]]
+
+
 def load_folder(
     folder: Path, schemas: Mapping[str, pl.Schema], *, memory_map: bool = True
-) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """Load the tables of a folder after checking their hashes, and the manifest."""
-    manifest = read_manifest(folder / MANIFEST, FORMAT_VERSION, parts=schemas, used=schemas)
+) -> tuple[dict[str, pl.DataFrame], Manifest]:
+    """Load the tables of a folder, and the manifest. Hashes are checked, and whatever polars relies on: a folder from
+    elsewhere may have been made to let it read outside of the files."""
+    manifest = read_manifest(folder / MANIFEST, FORMAT_VERSION, Manifest, parts=schemas, used=schemas)
     tables = {}
     for name, schema in schemas.items():
-        path, sizes, rows = folder / name, manifest["sizes"][name], manifest["counts"][Path(name).stem]
-        data = np.memmap(path, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
-        ends = np.cumsum([-(-size // ALIGNMENT) * ALIGNMENT for size in [len(HEADER), *sizes]])
-        buffers = (data[end : end + size] for end, size in zip(ends.tolist(), sizes, strict=False))
-        tables[name] = pl.DataFrame({of: pl.Series(_read_column(kind, rows, buffers)) for of, kind in schema.items()})
+        path = folder / name
+        try:
+            sizes = manifest["sizes"][name]
+            rows = manifest["counts"][path.stem]
+            buffers = _Buffers(path, sizes, memory_map=memory_map)
+            columns = {column: _read_column(kind, rows, buffers) for column, kind in schema.items()}
+            buffers.check()
+        except KeyError as error:
+            raise OSError(DAMAGED.format(path=folder / MANIFEST, reason=f"it says nothing of {error}")) from error
+        except ValueError as error:
+            raise OSError(DAMAGED.format(path=path, reason=error)) from error
+        # Not before all have been checked: polars calls back to Python when it drops a column, and must not while an
+        # exception is raised.
+        tables[name] = pl.DataFrame({column: pl.Series(values) for column, values in columns.items()})
     return tables, manifest
+
+
+class _Buffers:
+    """The buffers of a file, one behind another, which are taken in their order."""
+
+    def __init__(self, path: Path, sizes: Sequence[int], *, memory_map: bool) -> None:
+        self._path = path if memory_map else None
+        self._data = np.memmap(path, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
+        self._sizes = iter(sizes)
+        self._start = _align(len(HEADER))
+        # The views and the bytes of each column of texts.
+        self.texts: list[tuple[_Buffer, _Buffer]] = []
+
+    def take(self, dtype: Any, length: int) -> _Buffer:
+        """Take a buffer of as many values as the manifest has to say."""
+        buffer = self.take_any(dtype)
+        if len(buffer.values) != length:
+            raise ValueError(f"a column has {len(buffer.values):,} values where {length:,} are needed")
+        return buffer
+
+    def take_any(self, dtype: Any) -> _Buffer:
+        """Take a buffer of any length."""
+        size = next(self._sizes, None)
+        if size is None:
+            raise ValueError("the manifest lists fewer buffers than its columns have")
+        start, self._start = self._start, self._start + _align(size)
+        if self._start > len(self._data) or size % np.dtype(dtype).itemsize:
+            raise ValueError(f"a buffer of {size:,} bytes can't begin at {start:,} of {len(self._data):,}")
+        return _Buffer(np.asarray(self._data[start : start + size]).view(dtype), self._path, start)
+
+    def check(self) -> None:
+        """Check the texts that have been taken, and that they are all that the file has."""
+        if self._start != len(self._data) or next(self._sizes, None) is not None:
+            raise ValueError(f"its columns end at {self._start:,} of {len(self._data):,} bytes")
+        # Nearly all of that is done without the interpreter's lock.
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            for _ in pool.map(_check_texts, *zip(*self.texts, strict=True)):
+                pass
+
+
+class _Buffer(NamedTuple):
+    """The values of a buffer, and where they are in their file if they are mapped from there."""
+
+    values: np.ndarray
+    path: Path | None
+    start: int
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Read some values. What is read through a map stays in the memory of the process, and takes several times as
+        long."""
+        if self.path is None:
+            return self.values[start:stop]
+        dtype = self.values.dtype
+        return np.fromfile(self.path, dtype, stop - start, offset=self.start + start * dtype.itemsize)
+
+
+def _align(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _count_bytes(n_bits: int) -> int:
+    return -(-n_bits // 8)
 
 
 def make_lists(values: pl.Series, lengths: np.ndarray) -> pl.Series:
     """Make a column of lists: the first `lengths[0]` values, and so on."""
-    offsets = make_offsets(lengths)
-    buffers = iter([offsets, *_list_buffers(values)])
-    return pl.Series(_read_column(pl.List(pl.String()), len(lengths), buffers)).alias(values.name)
+    is_there, views, text = _list_text_buffers(values)
+    child = _take_texts(is_there, views, text, len(values))
+    return pl.Series(_make_lists(make_offsets(lengths), child)).alias(values.name)
 
 
 def _write_table(frame: pl.DataFrame, file: BinaryIO | None) -> tuple[str, list[int]]:
@@ -139,18 +241,75 @@ def _list_text_buffers(column: pl.Series) -> list[np.ndarray]:
     return [bits, views, np.concatenate(long_texts)]
 
 
-def _read_column(kind: pl.DataType, rows: int, buffers: Iterator[np.ndarray]) -> _ArrowColumn:
-    """Take the next buffers for a column. They stay where they are."""
+def _read_column(kind: pl.DataType, rows: int, buffers: _Buffers) -> _ArrowColumn:
+    """Take the next buffers for a column. They stay where they are. Texts are checked later."""
+    if isinstance(kind, pl.Boolean):
+        return _ArrowColumn(kind, rows, [None, buffers.take(np.uint8, _count_bytes(rows)).values])
+    if isinstance(kind, pl.UInt32):
+        return _ArrowColumn(kind, rows, [None, buffers.take(np.uint32, rows).values])
     if isinstance(kind, pl.List):
-        offsets = next(buffers)
-        n_values = int(offsets.view(np.int64)[-1])
-        return _ArrowColumn(kind, rows, [None, offsets], _read_column(pl.String(), n_values, buffers))
-    if not isinstance(kind, pl.String):
-        return _ArrowColumn(kind, rows, [None, next(buffers)])
-    is_there, views, text = next(buffers), next(buffers), next(buffers)
+        offsets = buffers.take(np.int64, rows + 1).values
+        if offsets[0] or (offsets[1:] < offsets[:-1]).any():
+            raise ValueError("the places of its lists do not ascend from 0")
+        return _make_lists(offsets, _read_column(pl.String(), int(offsets[-1]), buffers))
+    is_there = buffers.take_any(np.uint8).values
+    if len(is_there) not in (0, _count_bytes(rows)):
+        raise ValueError(f"{len(is_there):,} bytes can't say which of {rows:,} texts are there")
+    views, text = buffers.take(VIEW, rows), buffers.take_any(np.uint8)
+    buffers.texts.append((views, text))
+    return _take_texts(is_there, views.values, text.values, rows)
+
+
+def _take_texts(is_there: np.ndarray, views: np.ndarray, text: np.ndarray, rows: int) -> _ArrowColumn:
     texts = [text[start : start + LONGEST] for start in range(0, len(text), STEP)]
     lengths = np.array([len(part) for part in texts], dtype=np.int64)
-    return _ArrowColumn(kind, rows, [is_there if len(is_there) else None, views, *texts, lengths])
+    return _ArrowColumn(pl.String(), rows, [is_there if len(is_there) else None, views, *texts, lengths])
+
+
+def _make_lists(offsets: np.ndarray, child: _ArrowColumn) -> _ArrowColumn:
+    return _ArrowColumn(pl.List(pl.String()), len(offsets) - 1, [None, offsets], child)
+
+
+def _check_texts(views: _Buffer, text: _Buffer) -> None:
+    """Refuse views that `_list_text_buffers` would not make of these texts, and texts that are not UTF-8."""
+    place, rows, size = 0, len(views.values), len(text.values)
+    step = CHECKED // (VIEW.itemsize + size // max(rows, 1)) + 1
+    for start in range(0, rows, step):
+        piece = views.read(start, min(start + step, rows))
+        lengths, first_bytes, buffer, in_buffer = np.ascontiguousarray(piece.view(np.uint32).reshape(-1, 4).T)
+        _check_short(piece.view(np.uint64).reshape(-1, 2), np.minimum(lengths, INLINE + 1))
+        is_long = np.flatnonzero(lengths > INLINE)
+        if not len(is_long):
+            continue
+        places = place + make_offsets(lengths[is_long])
+        if places[-1] > size:
+            raise ValueError(f"its texts have {places[-1]:,} bytes or more where there are {size:,}")
+        if (buffer[is_long] != places[:-1] // STEP).any() or (in_buffer[is_long] != places[:-1] % STEP).any():
+            raise ValueError("its texts do not lie one behind another")
+        _check_long(text.read(place, places[-1]), places[:-1] - place, first_bytes[is_long])
+        place = int(places[-1])
+    if place != size:
+        raise ValueError(f"its texts have {place:,} bytes where there are {size:,}")
+
+
+def _check_long(texts: np.ndarray, places: np.ndarray, first_bytes: np.ndarray) -> None:
+    """Refuse texts that are not UTF-8, or do not begin at their places with these bytes."""
+    str(texts.tobytes(), "utf8")
+    if (texts[places] & 0xC0 == 0x80).any():
+        raise ValueError("a text begins inside of a character")
+    beginnings = np.ndarray(max(len(texts) - 3, 0), np.uint32, texts, strides=1)
+    if (beginnings[places] != first_bytes).any():
+        raise ValueError("the first bytes of a text are others")
+
+
+def _check_short(views: np.ndarray, lengths: np.ndarray) -> None:
+    """Refuse texts in the views themselves that are not UTF-8, and anything behind them."""
+    if (views & BEHIND[lengths]).any():
+        raise ValueError("there is something behind a short text")
+    first, second = (views & BEYOND_ASCII).T
+    other = views[((first | second) > 0) & (lengths <= INLINE)]
+    # Their lengths are below a space, so no character begins in one text and ends in the next.
+    str(other.tobytes(), "utf8")
 
 
 class _ArrowColumn:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
+from ..errors import DAMAGED
 from ..files import pack_with, unpack_with
 from ..forking import kept_property, read_chunks
 from ..text import NIL
@@ -324,7 +325,14 @@ class Terminology:
         RETURNS (Terminology): The terminology.
         RAISES (OSError): If a file is missing, damaged or of another format version.
         """
-        return cls._from_saved(*load_folder(Path(path), FILES, memory_map=memory_map))
+        tables, manifest = load_folder(Path(path), FILES, memory_map=memory_map)
+        concepts, names, retired = (tables[name] for name in FILES)
+        try:
+            terminology = cls(concepts, names, retired=retired, report=manifest["report"])
+        except ValueError as error:
+            raise OSError(DAMAGED.format(path=path, reason=error)) from error
+        terminology.__dict__["fingerprint"] = manifest["fingerprint"]
+        return terminology
 
     def to_bytes(self) -> bytes:
         """Serialise to bytes.
@@ -343,13 +351,6 @@ class Terminology:
         RAISES (OSError): If a packed file is damaged or of another format version.
         """
         return unpack_with(partial(cls.from_disk, memory_map=False), data)
-
-    @classmethod
-    def _from_saved(cls, tables: dict[str, pl.DataFrame], manifest: dict[str, Any]) -> "Terminology":
-        concepts, names, retired = (tables[name] for name in FILES)
-        terminology = cls(concepts, names, retired=retired, report=manifest["report"])
-        terminology.__dict__["fingerprint"] = manifest["fingerprint"]
-        return terminology
 
     def _tables(self) -> dict[str, pl.DataFrame]:
         return {CONCEPTS_FILE: self._concepts, NAMES_FILE: self._names, RETIRED_FILE: self._retired}

@@ -235,13 +235,13 @@ def test_files_that_are_missing_cut_or_of_another_kind_are_refused(folder, name)
         ({"kind": "recurrent"}, OSError, "can't read .*'recurrent'"),
         (
             {"settings": {"pooling": "mean", "max_length": 10**30}},
-            ValueError,
-            "max_length.*equal to 100000",
+            OSError,
+            "Can't read.*name_encoder.json.*max_length.*equal to 100000",
         ),
-        ({"settings": []}, OSError, "Can't read.*name_encoder.json.*no settings"),
-        ({"settings": None}, OSError, "Can't read.*name_encoder.json.*no settings"),
-        ({"threshold": "high"}, OSError, "Can't read.*name_encoder.json.*threshold is 'high', not a number"),
-        ({"threshold": 1.5}, OSError, "Can't read.*name_encoder.json.*threshold is 1.5, not a number"),
+        ({"settings": []}, OSError, "Can't read.*name_encoder.json.*settings: Input should be a valid dict"),
+        ({"settings": None}, OSError, "Can't read.*name_encoder.json.*settings: Input should be a valid dict"),
+        ({"threshold": "high"}, OSError, "Can't read.*name_encoder.json.*threshold: Input should be a valid number"),
+        ({"threshold": 1.5}, OSError, "Can't read.*name_encoder.json.*threshold: Input should be less than or equal to 1"),
     ],
 )
 def test_impossible_manifests_and_settings_are_refused(static_folder, folder, changes, error, message):

@@ -65,7 +65,7 @@ def test_threads_are_those_of_the_environment_or_the_cores_of_the_process(monkey
 def test_the_graph_is_mapped_as_the_vectors_are_and_is_small(usearch_index, tmp_path, memory_map):
     usearch_index.to_disk(tmp_path)
     loaded = read_index(tmp_path, memory_map=memory_map)
-    assert isinstance(loaded._structure.data, np.memmap) == isinstance(loaded.vectors, np.memmap) == memory_map
+    assert isinstance(loaded._structure.data, np.memmap) == isinstance(loaded.vectors.base, np.memmap) == memory_map
     assert list_files(tmp_path) == ["dataset.npy", "index.json", "structure/graph.usearch"]
     # One byte for each number of a vector, and the links.
     assert (tmp_path / "structure" / "graph.usearch").stat().st_size < ROWS * (WIDTH + 200)

@@ -140,7 +140,7 @@ def test_a_small_edit_copies_no_mapped_vectors_and_rows_without_names_are_droppe
     retriever = Retriever.build(build_terminology([(f"C{i}", f"a {i}") for i in range(9)]), encoder, Index())
     loaded = copy_retriever(retriever, "disk", tmp_path)
     edited = without_concepts(with_names(loaded, encoder, collect_names([("C1", "b")])), ["C0"])
-    assert isinstance(loaded.index.vectors, np.memmap) and edited.index._built is loaded.index.vectors
+    assert isinstance(loaded.index.vectors.base, np.memmap) and edited.index._built is loaded.index.vectors
     retriever = without_concepts(retriever, ["C0", "C1"])
     assert len(retriever.index) == 9
     retriever = without_concepts(retriever, ["C2"])

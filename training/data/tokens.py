@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from spacy_sapbert.arrays import save_array
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.files import save_array, write_whole
+from spacy_sapbert.files import write_whole
 from spacy_sapbert.ragged import TokenLists
 from spacy_sapbert.retrieval.encoding import misspell
 from spacy_sapbert.text import normal_words

@@ -11,8 +11,9 @@ from uuid import uuid4
 import numpy as np
 import srsly
 
+from spacy_sapbert.arrays import save_array
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.files import save_array, write_whole
+from spacy_sapbert.files import write_whole
 from spacy_sapbert.progress import show_progress
 
 # Strings encoded between two writes: an interruption loses at most about half a minute of work on two cores.

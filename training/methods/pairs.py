@@ -14,8 +14,9 @@ import torch
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
+from spacy_sapbert.arrays import save_array
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.files import save_array, write_whole
+from spacy_sapbert.files import write_whole
 from spacy_sapbert.ragged import TokenLists
 from spacy_sapbert.settings import Settings
 from spacy_sapbert.terminology import Terminology
