@@ -77,14 +77,24 @@ def _combine(digests: Iterable[str]) -> str:
     return hashlib.sha256("".join(digests).encode("ascii")).hexdigest()
 
 
+class SourceReport(TypedDict, total=False):
+    """What is read of one source in a report."""
+
+    name: str | None
+    version: str | None
+    licence: str | None
+    language: str | None
+    restriction_level: int | None
+
+
 class Report(TypedDict, total=False):
     """What is read of a report. Its reader may have written more."""
 
     dropped: dict[str, int]
     ids: dict[str, int]
-    id_prefix: str
+    id_prefix: str | None
     normalized_names: int
-    sources: dict[str, dict[str, Any]]
+    sources: dict[str, SourceReport]
 
 
 class Manifest(TypedDict):
