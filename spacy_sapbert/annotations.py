@@ -8,7 +8,6 @@ what spaCy's attributes survive, with offsets moved: `Span.as_doc`, `Doc.from_do
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -19,7 +18,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from typing_extensions import NotRequired
 
 from .candidates import Candidate, MentionToLink, copy_candidates
-from .errors import TAKEN_ATTRIBUTE
+from .errors import TAKEN_ATTRIBUTE, warn
 from .text import NIL as NIL
 
 ATTRIBUTE = "kb_candidates"
@@ -88,7 +87,7 @@ def register_extensions(attribute: str = ATTRIBUTE) -> None:
     elif getattr(Span.get_extension(attribute)[2], "func", None) is not read_attribute:
         instead = "`linker.get_candidates(span)`"
         message = TAKEN_ATTRIBUTE.format(attr=f"Span._.{attribute}", what="the linker finds", instead=instead)
-        warnings.warn(message, stacklevel=3)
+        warn(message)
     if not Doc.has_extension(attribute):
         Doc.set_extension(attribute, getter=partial(_list_links, attribute=attribute), setter=_restore_links)
     # Computed on access: stored tuples would come back from a saved Doc as lists.

@@ -8,7 +8,6 @@ import os
 import random
 import re
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from thinc.api import NumpyOps
 
+from ..errors import warn
 from ..files import fill_folder, hash_file, save_array
 from ..progress import show_progress
 from ..ragged import TokenLists, count_offsets, sum_lists
@@ -81,11 +81,10 @@ def warn_of_unsayable(groups: TokenGroups) -> None:
     """Warn of names whose tokens the encoder does not know, which only their words find."""
     missing = int((groups.row_of_name < 0).sum())
     if missing:
-        warnings.warn(
+        warn(
             f"{missing} of {len(groups.row_of_name)} names have no vector: the encoder's vocabulary has none of their "
             "tokens. They are found by their words, not by similarity. Use an encoder for their language or "
             "script to find them by both.",
-            stacklevel=3,
         )
 
 
@@ -218,10 +217,9 @@ class VectorStore:
             vectors[found[is_wanted]] = chunk["vector"][is_wanted]
             is_known[found[is_wanted]] = True
         if damaged:
-            warnings.warn(
+            warn(
                 f"{len(damaged)} files of vectors in '{self.path}' are damaged, the first is {damaged[0].name}. They "
                 "are deleted, and their names are encoded again. The disk was probably full, or the machine went down.",
-                stacklevel=2,
             )
         for path in damaged:
             path.unlink()
