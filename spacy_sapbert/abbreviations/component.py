@@ -196,7 +196,8 @@ def _get_text(long_form: object) -> str:
 def _are_own(doc: Doc) -> bool:
     """Return whether a document's attributes say the same as its offsets, because no other component has set them."""
     getters = Doc.get_extension("abbreviations")[2], Span.get_extension("long_form")[2]
-    assigned = {key[1] for key in doc.user_data if len(key) == 4 and key[0] == "._."}
+    # Other keys may be anything.
+    assigned = {key[1] for key in doc.user_data if isinstance(key, tuple) and len(key) == 4 and key[0] == "._."}
     return getters == (get_abbreviations, get_long_form) and assigned.isdisjoint({"abbreviations", "long_form"})
 
 
