@@ -1,6 +1,8 @@
 import copy
 import inspect
+import os
 import pickle
+import subprocess
 import sys
 from typing import Annotated, Literal, get_type_hints
 
@@ -9,7 +11,7 @@ import spacy
 from pydantic import AfterValidator, Field, model_validator
 
 from spacy_sapbert.linker import SapbertLinker
-from spacy_sapbert.matcher import TerminologyMatcher
+from spacy_sapbert.matcher import MatcherSettings, TerminologyMatcher
 from spacy_sapbert.reranker.component import SapbertReranker
 from spacy_sapbert.settings import Settings, Strings, list_settings
 
@@ -143,3 +145,17 @@ def test_settings_are_properties_of_the_class_and_of_subclasses():
         with pytest.raises(AttributeError, match=r"dept of the linker 'sapbert_linker': .*Did you mean depth\?"):
             twin.dept = 2
     assert OwnLinker.depth.__doc__ == "How deep." and plain.k == 5
+
+
+def test_a_set_has_the_same_order_in_every_process():
+    show = "print(MatcherSettings(sources={'MSH', 'CHV', 'HPO', 'MDR'}).sources)"
+    code = f"from spacy_sapbert.matcher import MatcherSettings; {show}"
+    orders = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in "123"
+    }
+    assert len(orders) == 1
+    with pytest.raises(ValueError, match="ids"):
+        MatcherSettings.read({"ids": {"C1", 2}})
