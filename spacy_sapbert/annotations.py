@@ -323,21 +323,24 @@ class Writer:
         # Mentions of a document come one after another.
         get_ents = lru_cache(1)(lambda number: docs[number].ents)
         groups: dict[int, list[Span]] = {}
-        # Mentions with the same candidates share all that is stored: fewer objects, which the garbage collector visits.
-        # With it what was stored before, because the next list may get the identity of one that is gone.
-        made: dict[tuple[object, ...], tuple[Sequence[Link], list[Link], bool]] = {}
-        for row, (*_, number, is_ent, place) in enumerate(decisions.mentions):
+        # Equal mentions share one list of links: fewer objects, which the garbage collector visits. They are equal if
+        # the same lists, by identity, were stored before and are written now. The list that was stored before is kept
+        # here, or else another one could get its identity.
+        shared: dict[tuple[object, ...], tuple[Sequence[Link], list[Link], bool]] = {}
+        for row, mention in enumerate(decisions.mentions):
+            number, is_ent, place = mention.document, mention.is_ent, mention.place
             if not is_ent and number not in groups:
                 groups[number] = [*docs[number].spans[key]]
             span: Span = (get_ents(number) if is_ent else groups[number])[place]
-            candidates, kb_id, present = decisions.candidates[row], decisions.kb_ids[row], get_links(span)
+            candidates, kb_id = decisions.candidates[row], decisions.kb_ids[row]
+            present = get_links(span)
             probability = None if decisions.probabilities is None else decisions.probabilities[row]
             of_mention = id(present), id(candidates), span.label, span.kb_id, kb_id, probability
-            if of_mention not in made:
+            if of_mention not in shared:
                 is_set = self._may_set(span)
                 link = self._make_link(span.label_, candidates, kb_id if is_set else "", probability)
-                made[of_mention] = present, _join(present, link), is_set
-            _, links, is_set = made[of_mention]
+                shared[of_mention] = present, _join(present, link), is_set
+            _, links, is_set = shared[of_mention]
             get_user_data(span)[make_attribute_key(span, LINKS)] = links
             if is_set and not is_ent:
                 # The id of a span in a group can only be set when it is made.
