@@ -328,11 +328,13 @@ class Writer:
         # here, or else another one could get its identity.
         shared: dict[tuple[object, ...], tuple[Sequence[Link], list[Link], bool]] = {}
         for row, mention in enumerate(decisions.mentions):
-            number, is_ent, place = mention.document, mention.is_ent, mention.place
+            number = mention.document
+            is_ent = mention.is_ent
             if not is_ent and number not in groups:
                 groups[number] = [*docs[number].spans[key]]
-            span: Span = (get_ents(number) if is_ent else groups[number])[place]
-            candidates, kb_id = decisions.candidates[row], decisions.kb_ids[row]
+            span: Span = (get_ents(number) if is_ent else groups[number])[mention.place]
+            candidates = decisions.candidates[row]
+            kb_id = decisions.kb_ids[row]
             present = get_links(span)
             probability = None if decisions.probabilities is None else decisions.probabilities[row]
             of_mention = id(present), id(candidates), span.label, span.kb_id, kb_id, probability
@@ -345,7 +347,7 @@ class Writer:
             if is_set and not is_ent:
                 # The id of a span in a group can only be set when it is made.
                 new = Span(span.doc, span.start, span.end, label=span.label, kb_id=kb_id, span_id=span.id)
-                groups[number][place] = new
+                groups[number][mention.place] = new
             for token in span if is_set and is_ent else ():
                 token.ent_kb_id_ = kb_id
         for number, spans in groups.items():

@@ -141,7 +141,8 @@ def start_network(model: NetworkModel, given: ListInput, is_right: np.ndarray) -
     `Lists.with_nil`."""
     features = given.features
     n_features = features.shape[1]
-    mean, deviation = np.zeros(n_features), np.ones(n_features)
+    mean = np.zeros(n_features)
+    deviation = np.ones(n_features)
     if len(features):
         # In float64: a sum of many equal float32 numbers is off by so much that they seem to vary.
         mean = features.mean(axis=0, dtype=np.float64)
