@@ -8,7 +8,6 @@ what spaCy's attributes survive, with offsets moved: `Span.as_doc`, `Doc.from_do
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -19,7 +18,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from typing_extensions import NotRequired
 
 from .candidates import Candidate, MentionToLink, copy_candidates
-from .errors import TAKEN_ATTRIBUTE
+from .errors import TAKEN_ATTRIBUTE, warn
 from .text import NIL as NIL
 
 ATTRIBUTE = "kb_candidates"
@@ -88,7 +87,7 @@ def register_extensions(attribute: str = ATTRIBUTE) -> None:
     elif getattr(Span.get_extension(attribute)[2], "func", None) is not read_attribute:
         instead = "`linker.get_candidates(span)`"
         message = TAKEN_ATTRIBUTE.format(attr=f"Span._.{attribute}", what="the linker finds", instead=instead)
-        warnings.warn(message, stacklevel=3)
+        warn(message)
     if not Doc.has_extension(attribute):
         Doc.set_extension(attribute, getter=partial(_list_links, attribute=attribute), setter=_restore_links)
     # Computed on access: stored tuples would come back from a saved Doc as lists.
@@ -324,26 +323,31 @@ class Writer:
         # Mentions of a document come one after another.
         get_ents = lru_cache(1)(lambda number: docs[number].ents)
         groups: dict[int, list[Span]] = {}
-        # Mentions with the same candidates share all that is stored: fewer objects, which the garbage collector visits.
-        # With it what was stored before, because the next list may get the identity of one that is gone.
-        made: dict[tuple[object, ...], tuple[Sequence[Link], list[Link], bool]] = {}
-        for row, (*_, number, is_ent, place) in enumerate(decisions.mentions):
+        # Equal mentions share one list of links: fewer objects, which the garbage collector visits. They are equal if
+        # the same lists, by identity, were stored before and are written now. The list that was stored before is kept
+        # here, or else another one could get its identity.
+        shared: dict[tuple[object, ...], tuple[Sequence[Link], list[Link], bool]] = {}
+        for row, mention in enumerate(decisions.mentions):
+            number = mention.document
+            is_ent = mention.is_ent
             if not is_ent and number not in groups:
                 groups[number] = [*docs[number].spans[key]]
-            span: Span = (get_ents(number) if is_ent else groups[number])[place]
-            candidates, kb_id, present = decisions.candidates[row], decisions.kb_ids[row], get_links(span)
+            span: Span = (get_ents(number) if is_ent else groups[number])[mention.place]
+            candidates = decisions.candidates[row]
+            kb_id = decisions.kb_ids[row]
+            present = get_links(span)
             probability = None if decisions.probabilities is None else decisions.probabilities[row]
             of_mention = id(present), id(candidates), span.label, span.kb_id, kb_id, probability
-            if of_mention not in made:
+            if of_mention not in shared:
                 is_set = self._may_set(span)
                 link = self._make_link(span.label_, candidates, kb_id if is_set else "", probability)
-                made[of_mention] = present, _join(present, link), is_set
-            _, links, is_set = made[of_mention]
+                shared[of_mention] = present, _join(present, link), is_set
+            _, links, is_set = shared[of_mention]
             get_user_data(span)[make_attribute_key(span, LINKS)] = links
             if is_set and not is_ent:
                 # The id of a span in a group can only be set when it is made.
                 new = Span(span.doc, span.start, span.end, label=span.label, kb_id=kb_id, span_id=span.id)
-                groups[number][place] = new
+                groups[number][mention.place] = new
             for token in span if is_set and is_ent else ():
                 token.ent_kb_id_ = kb_id
         for number, spans in groups.items():

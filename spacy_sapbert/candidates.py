@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, TypedDict
@@ -12,7 +11,7 @@ from spacy.tokens import Span
 from typing_extensions import NotRequired
 
 from .abbreviations.component import Abbreviations, expand_abbreviations
-from .errors import BAD_SETTING
+from .errors import BAD_SETTING, warn
 from .forking import kept_property
 from .ragged import count_offsets, group_values, list_owners, make_offsets, take_lists
 from .text import normalize_name
@@ -283,10 +282,9 @@ def mention_forms(span: Span, words: str, abbreviations: Abbreviations, wanted: 
 def is_linkable(text: str) -> bool:
     """Return whether a string can be a name: it has a letter or a digit, and is not too long."""
     if len(text) > MAX_LENGTH:
-        warnings.warn(
+        warn(
             f"A mention of {len(text)} characters is too long to be a name and gets no candidates. The entity "
             "recogniser in front of the linker probably joined several entities, or a whole text.",
-            stacklevel=2,
         )
         return False
     return any(character.isalnum() for character in text)

@@ -1,4 +1,12 @@
-"""Messages that are raised in several places: what happened, and what to do."""
+"""Messages that are raised in several places: what happened, and what to do; and the way that all warnings go."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+
+# Whose lines stand between the user's line and a warning: a pipeline calls components, a config is resolved.
+_INNER = frozenset(("spacy_sapbert", "spacy", "thinc", "confection", "catalogue", "contextlib", "functools"))
 
 NO_FILE = "Can't find the file {file}. Check the path: a relative one starts from the folder you run in ({cwd})."
 IS_FOLDER = "{path} is a folder. Give the path of a file."
@@ -18,3 +26,13 @@ TAKEN_ATTRIBUTE = (
     "`{attr}` is already registered by another library (scispaCy, for one), so it does not show what {what}. Read"
     " that from {instead}, or use one of the two components only."
 )
+
+
+def warn(message: str) -> None:
+    """Warn at the user's line, which is the first one outside of this package and of what calls it for the user."""
+    frame = inspect.currentframe()
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INNER:
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, stacklevel=level)

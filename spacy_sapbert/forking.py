@@ -19,11 +19,15 @@ if TYPE_CHECKING:
     import numpy as np
     import polars as pl
 
-# Values of a column that are read at once. Of lists fewer than those at which Python's garbage collector starts: it
-# would look through all that a pipeline has, again and again.
-CHUNK, LISTS_AT_ONCE = 1 << 16, 256
-# So few values are read one by one, and so many are remembered.
-FEW, KEPT_STRINGS = 64, 1 << 16
+# Values of a column that are read at once.
+CHUNK = 1 << 16
+# Lists of a column that are read at once: so few that Python's garbage collector does not start. It would look through
+# all that a pipeline has, again and again.
+LISTS_AT_ONCE = 256
+# Fewer rows of a column are read one by one: for them, polars takes longer.
+FEW = 64
+# Values of a column that are remembered when they are read one by one.
+KEPT_STRINGS = 1 << 16
 AnyLock = TypeVar("AnyLock")
 Value = TypeVar("Value")
 _locks: WeakSet[Any] = WeakSet()

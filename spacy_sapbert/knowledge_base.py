@@ -1,8 +1,9 @@
 """A knowledge base for spaCy's `entity_linker`, whose candidates are those of a saved linker."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
@@ -15,9 +16,11 @@ from typing_extensions import TypedDict
 
 from .candidates import Candidate as LinkerCandidate
 from .files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
-from .forking import kept_property
 from .linker import SapbertLinker
 from .settings import Settings, with_settings
+
+if TYPE_CHECKING:
+    from .retrieval.retriever import Retriever
 
 KB_FILE = "knowledge_base.json"
 FORMAT_VERSION = 1
@@ -60,7 +63,6 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
     def _hold(self, linker: SapbertLinker, settings: KnowledgeBaseSettings) -> None:
         self.linker, self.settings = linker, settings
         linker.k = settings.k
-        self.__dict__.pop("_preferred_rows", None)
 
     def is_empty(self) -> bool:
         """Return whether there are no concepts, in which case `entity_linker` refuses to work."""
@@ -84,7 +86,7 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
         entity (str): Its id.
         RETURNS (list[float]): The vector of its preferred name; zeros for an unknown id, as spaCy's own bases give.
         """
-        return self._take_vectors([self.linker.terminology.find_row(entity)])[0].tolist()  # type: ignore[no-any-return]
+        return self._take_vectors([entity])[0].tolist()  # type: ignore[no-any-return]
 
     def to_disk(self, path: str | Path, exclude: Iterable[str] = SimpleFrozenList()) -> None:
         """Save the linker and the settings, completely or not at all. `exclude` is not used."""
@@ -115,28 +117,33 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
         scores = np.array([candidate["score"] for candidate in found]) / self.settings.temperature
         weights = np.exp(scores - scores.max())
         priors = (weights / weights.sum()).tolist()
-        vectors = self._take_vectors([self.linker.terminology.row(candidate["concept_id"]) for candidate in found])
+        vectors = self._take_vectors([candidate["concept_id"] for candidate in found])
         add = self.vocab.strings.add
         return [
             Candidate(self, add(candidate["id"]), 1.0, vector, add(candidate["mention"]), prior)
             for candidate, vector, prior in zip(found, vectors.tolist(), priors, strict=True)
         ]
 
-    def _take_vectors(self, concepts: list[int | None]) -> np.ndarray:
-        vectors = np.zeros((len(concepts), self.entity_vector_length), dtype=np.float32)
-        rows = np.array([-1 if row is None else self._preferred_rows[row] for row in concepts], dtype=np.int64)
-        vectors[rows >= 0] = self.linker.index.take(rows[rows >= 0])
+    def _take_vectors(self, ids: Sequence[str]) -> np.ndarray:
+        snapshot = self.linker.get_snapshot()
+        retriever = snapshot.retriever
+        # The linker may be edited, which moves rows.
+        preferred = snapshot.derived.get("knowledge base", None, partial(_list_preferred_rows, retriever))
+        concepts = retriever.terminology.find_rows(ids)
+        rows = np.where(concepts >= 0, preferred[concepts], -1)
+        vectors = np.zeros((len(ids), self.entity_vector_length), dtype=np.float32)
+        vectors[rows >= 0] = retriever.index.take(rows[rows >= 0])
         return vectors
 
-    @kept_property
-    def _preferred_rows(self) -> np.ndarray:
-        """The index row of each concept's preferred name, or else of its first one; -1 if it has none there."""
-        terminology = self.linker.terminology
-        order = np.lexsort((~terminology.names["preferred"].to_numpy(), terminology.name_concept))
-        rows = np.full(len(terminology), -1, dtype=np.int64)
-        has_names = np.diff(terminology.name_offsets) > 0
-        rows[has_names] = self.linker.retriever.row_of_name[order[terminology.name_offsets[:-1][has_names]]]
-        return rows
+
+def _list_preferred_rows(retriever: "Retriever") -> np.ndarray:
+    """List the index row of each concept's preferred name, or else of its first one; -1 if it has none there."""
+    terminology = retriever.terminology
+    order = np.lexsort((~terminology.names["preferred"].to_numpy(), terminology.name_concept))
+    rows = np.full(len(terminology), -1, dtype=np.int64)
+    has_names = np.diff(terminology.name_offsets) > 0
+    rows[has_names] = retriever.row_of_name[order[terminology.name_offsets[:-1][has_names]]]
+    return rows
 
 
 def make_empty_linker() -> SapbertLinker:

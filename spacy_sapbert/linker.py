@@ -1,5 +1,5 @@
-"""The pipeline component `sapbert_linker`: factory, settings and component. spaCy imports this module in every process
-that makes a pipeline: nothing heavy may be imported at its top."""
+"""The pipeline component `sapbert_linker`: factory and component; its settings are in `snapshot.py`, which searches by
+them. spaCy imports this module in every process that makes a pipeline: nothing heavy may be imported at its top."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from .snapshot import FixedLinker, LinkerSettings, Snapshot, UrlTemplate
 if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
     from .index.base import Index
+    from .retrieval.filters import FilterTable
     from .retrieval.retriever import Retriever
     from .terminology.edits import Edit
     from .terminology.knowledge_base import KnowledgeBase
@@ -418,14 +419,19 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         """Refuse a terminology that lacks what settings name before names are encoded, which takes long."""
         from .retrieval.filters import FilterTable
 
-        filters = FilterTable(terminology)
+        if misfit := self._find_misfit(FilterTable(terminology)):
+            part, error = misfit
+            what = f"A setting of the {part.kind} '{part.name}'"
+            raise ValueError(f"{what} does not fit the terminology. {error}") from error
+
+    def _find_misfit(self, filters: FilterTable) -> tuple[Any, ValueError] | None:
+        """Find a component whose settings name what a terminology lacks: the linker or one of its matchers."""
         for part in (self, *(part for part in list_users(self) if hasattr(part, "label_types"))):
             try:
                 filters.check_settings(part.settings.make_filter(), part.settings.label_types)
             except ValueError as error:
-                raise ValueError(
-                    f"A setting of the {part.kind} '{part.name}' does not fit the terminology. {error}"
-                ) from error
+                return part, error
+        return None
 
     def add_names(
         self,
@@ -472,7 +478,8 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         ids (Iterable[str]): The concepts' ids.
         RETURNS (int): How many names were removed with them.
         RAISES (KeyError): If there is no concept with one of the ids.
-        RAISES (ValueError): If no concept would be left, or none of what a setting of the linker names.
+        RAISES (ValueError): If no concept would be left, or a setting of the linker or of a matcher would name what the
+            terminology lacks.
         """
         from .terminology.edits import remove_concepts
 
@@ -484,7 +491,8 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         names (Iterable[tuple[str, str]]): Pairs of a concept's id and a name, written as in the terminology.
         RETURNS (int): How many names were removed: one in several languages counts for each.
         RAISES (KeyError): If there is no such concept, or it has no such name.
-        RAISES (ValueError): If a concept would be left without names, or nothing of what a setting of the linker names.
+        RAISES (ValueError): If a concept would be left without names, or a setting of the linker or of a matcher would
+            name what the terminology lacks.
         RAISES (TypeError): If something is not a pair of strings.
         """
         from .terminology.edits import remove_names
@@ -503,15 +511,12 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
     def _check_settings(self, present: Retriever, edited: Retriever) -> None:
         """Refuse an edit after which a setting would name what the terminology lacks, and the next call would fail."""
-        try:
-            FixedLinker(self._settings, Snapshot.create(self.name, self.encoder, present, 0))
-        except ValueError:
+        if self._find_misfit(present.filters):
             return  # a setting is wrong already, which the next call says
-        try:
-            FixedLinker(self._settings, Snapshot.create(self.name, self.encoder, edited, 0))
-        except ValueError as error:
+        if misfit := self._find_misfit(edited.filters):
+            part, error = misfit
             n = len(present.terminology) - len(edited.terminology)
-            reason = f"a setting of the linker '{self.name}' names them. Change the setting first. {error}"
+            reason = f"a setting of the {part.kind} '{part.name}' names them. Change the setting first. {error}"
             raise ValueError(f"Can't remove these {f'{n} concepts' if n else 'names'}: {reason}") from error
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:

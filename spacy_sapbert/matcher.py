@@ -4,7 +4,6 @@ process that makes a pipeline: nothing heavy may be imported at its top."""
 from __future__ import annotations
 
 import re
-import warnings
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +21,7 @@ from typing_extensions import Self
 from .abbreviations.component import Abbreviations, abbreviations_by_start, get_bounds
 from .annotations import Match, register_match, write_match
 from .candidates import ConceptFilter
+from .errors import warn
 from .forking import pause_collection
 from .linker import SapbertLinker
 from .notes import hide_headings
@@ -309,11 +309,10 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
 
         def make() -> FixedMatcher:
             if any(part is self for _, part in nlp.components[names.index(self._settings.linker) :]):
-                warnings.warn(
+                warn(
                     f"The matcher '{self.name}' stands behind the linker '{self._settings.linker}', which "
                     "therefore does not link what it finds. Put it before the linker: "
                     f'`nlp.add_pipe("terminology_matcher", before="{self._settings.linker}")`.',
-                    stacklevel=5,
                 )
             try:
                 of, linked = snapshot.retriever, linker_settings.make_filter()
@@ -408,7 +407,7 @@ class FixedMatcher:
         for hit in hits:
             is_whole = hit.start in first and hit.end in last
             if not is_whole and ALONE.search(text, hit.start, hit.end):
-                warnings.warn(INSIDE_TOKEN, stacklevel=2)
+                warn(INSIDE_TOKEN)
             if is_whole and self._is_plausible(doc, text[hit.start : hit.end]) and not self._is_other(text, hit):
                 found.setdefault((first[hit.start], last[hit.end] + 1), hit)
         for start, (end, long_form) in defined.items():

@@ -1,4 +1,5 @@
-"""Sentences of clinical notes, and the phrases by which negspacy tells from them what is denied and what is uncertain.
+"""Sentences of clinical notes, and the phrases by which negspacy tells from them what is denied and what is uncertain;
+and whether spaCy's tokenizer can read a text in time.
 
 negspacy's cues reach from one end of a sentence to the other, so what a note puts in one line, or behind one heading,
 has to be one sentence.
@@ -29,6 +30,16 @@ _ENDS = frozenset((",", ";", ".", "|", "/", "and", "but", *OPEN, *CLOSED))
 _OPEN_ENDS = frozenset("a an and any at but by for from has her his in nor of on or the to was with without".split())
 # Shorter lines are items of a list, and not a text that has been wrapped.
 MIN_WIDTH = 40
+# The longest run of characters that passes by default. spaCy's tokenizer splits what stands between white space piece
+# by piece, and looks at the whole rest after each piece: 100,000 opening brackets take many minutes. Text of 100,000
+# characters in runs of this length takes seconds.
+MAX_RUN = 500
+# White space, and letters of scripts without spaces: Han, kana, Thai, Lao, Tibetan, Burmese, Khmer.
+_RUN_END = (
+    r"[\s々〇\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    r"\U00020000-\U0003ffff\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecd\u0f40-\u0fbc\u1000-\u103f\u1050-\u109f"
+    r"\u1780-\u17d3]+"
+)
 
 
 @cache
@@ -209,3 +220,10 @@ def _find_answer(words: Sequence[str], start: int) -> tuple[tuple[bool, bool], i
         if end <= len(words) and (how := _list_answers().get(tuple(words[start:end]))):
             return how, end
     return None
+
+
+def measure_run(text: str) -> int:
+    """Measure the longest run of characters without white space or a letter of a script without spaces."""
+    # Colons count up to the next white space, because the search for addresses (user:password@host) starts at each.
+    colons = max((stretch.count(":") for stretch in text.split()), default=0)
+    return max(colons, *map(len, re.split(_RUN_END, text)))

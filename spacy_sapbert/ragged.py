@@ -19,8 +19,7 @@ TokenIds = Sequence[int] | np.ndarray
 
 
 def make_offsets(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
-    """Make the offsets of lists: 0, the first length, the sum of the first two and so on. Of conditions instead of
-    lengths, they are places in what these select."""
+    """Make the offsets of lists from their lengths: 0, the first length, the sum of the first two and so on."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
     return offsets
@@ -48,13 +47,15 @@ def take_lists(offsets: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np
 def sum_lists(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Sum the values of each list, which are whole numbers or conditions: int64. NumPy's `reduceat` is wrong for empty
     lists."""
-    return np.diff(make_offsets(values)[offsets])
+    # Read as lengths, the values before each list add up to its offset.
+    running_sums = make_offsets(values)
+    return np.diff(running_sums[offsets])
 
 
 def group_values(values: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Group the equal values of each list, several times faster than NumPy's `unique` does. Values are from 0 to 2^31,
-    and the numbers of their lists ascend. Returns the places of the values, those of a group together and ascending,
-    and where each group starts among them."""
+    """Group the equal values of each list, several times faster than NumPy's `unique` does. Values are int64, at least
+    0 and less than 2^31, and the numbers of their lists ascend. Returns the places of the values, those of a group
+    together and ascending, and where each group starts among them."""
     order = np.sort(values << 32 | np.arange(len(values))) & 0xFFFFFFFF
     is_new = (np.diff(values[order], prepend=-1) != 0) | (np.diff(owners[order], prepend=-1) != 0)
     return order, np.flatnonzero(is_new)

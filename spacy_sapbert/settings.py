@@ -25,7 +25,8 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
     """Make a tuple of any collection but a string or a map, for fields that hold lists."""
     if not isinstance(value, Collection) or isinstance(value, str | bytes | Mapping):
         raise ValueError("a list")
-    return tuple(value)
+    # The order of a set differs from process to process.
+    return tuple(sorted(value, key=repr) if isinstance(value, set | frozenset) else value)
 
 
 if TYPE_CHECKING:

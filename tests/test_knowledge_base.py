@@ -93,3 +93,12 @@ def test_a_folder_without_the_linker_is_named(pipeline_path, tmp_path):
             make_knowledge_base_loader(str(path), linker=name)(Vocab())
     with pytest.raises(ValueError, match="temperature"):
         make_knowledge_base_loader(str(pipeline_path), temperature=0.0)
+
+
+def test_vectors_follow_the_edits_of_the_linker(pipeline_path):
+    kb = make_knowledge_base_loader(str(pipeline_path), k=3)(Vocab())
+    before = kb.get_vector("C0027051")
+    assert kb.linker.add_names([("C0000001", "high blood pressure")]) == 1
+    assert kb.get_vector("C0027051") == before
+    kb.linker.remove_concepts(["C0000001", "C0009264"])
+    assert kb.get_vector("C0027051") == before and not any(kb.get_vector("C0009264"))

@@ -1,10 +1,15 @@
 """The component with filters and with codes as ids, and its `find`."""
 
+import re
+
 import pytest
 import spacy
+from conftest import build_terminology
 from linked import ids, make_doc
 from spacy.tokens import Span
 
+from spacy_sapbert.candidates import ConceptFilter
+from spacy_sapbert.retrieval.filters import FilterTable
 from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -154,7 +159,7 @@ def test_find_refuses_arguments_without_meaning(make_linker):
         ({"texts": ["cold"], "ids": [None]}, r"ids"),
         ({"texts": ["cold"], "k": 0}, r"k of `find`: .*, not 0"),
         ({"texts": ["cold"], "types": "T047"}, r"types"),
-        ({"texts": ["cold"], "ids": ["C9"]}, r"The filter.*ids"),
+        ({"texts": ["cold"], "ids": ["C9"]}, r"The filter.*ids.*There are 6 ids: .*'C0917801'[.]"),
     ):
         with pytest.raises(ValueError, match=message):
             linker.find(**arguments)
@@ -252,3 +257,10 @@ def test_of_equal_names_scope_and_declared_source_decide_and_are_shown(text, sou
     given = {concept_id: {"name": name, "term_type": kind, "source": of} for concept_id, name, kind, of in EQUAL_NAMES}
     keys = ("concept_id", "name", "term_type", "source")
     assert [{key: one[key] for key in keys} for one in found] == [{"concept_id": id_, **given[id_]} for id_ in expected]
+
+
+def test_a_message_says_that_there_are_more_ids_than_it_lists():
+    for n, ends in ((10, "'C09'."), (11, "'C09', ...")):
+        filters = FilterTable(build_terminology((f"C{number:02d}", "cold") for number in range(n)))
+        with pytest.raises(ValueError, match=re.escape(f"There are {n} ids: 'C00', ") + f".*{re.escape(ends)}"):
+            filters.match(ConceptFilter(ids=["C99"]))

@@ -77,9 +77,9 @@ def test_settings_and_pipelines_that_cannot_work_are_refused(make_matching):
     with pytest.raises(ValueError, match="With matches = 'all', names may overlap, which"):
         make_matching(matches="all")
     nlp = make_matching(ids=["C0027051"])
-    nlp.get_pipe("sapbert_linker").remove_concepts(["C0027051"])
-    with pytest.raises(ValueError, match=r"The matcher.*'terminology_matcher'.*The filter.*C0027051"):
-        nlp("a cold")
+    with pytest.raises(ValueError, match=r"^Can't remove these 1 concepts.* the matcher '.*C0027051"):
+        nlp.get_pipe("sapbert_linker").remove_concepts(["C0027051"])
+    assert read_ents(nlp("a heart attack"))
     nlp = make_matching()
     nlp.add_pipe("terminology_matcher", name="late", last=True)
     with pytest.warns(UserWarning, match=r"The matcher.*'late' stands behind the linker 'sapbert_linker'.*before="):

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.context import read_context
 from spacy_sapbert.exchange.fhir import describe_context
-from spacy_sapbert.notes import hide_headings, make_note_terms, split_note
+from spacy_sapbert.notes import MAX_RUN, hide_headings, make_note_terms, measure_run, split_note
 
 pytest.importorskip("negspacy.negation")
 FINDINGS = (
@@ -291,3 +291,18 @@ def test_hiding_headings_moves_nothing(text):
     assert all(
         after == before or (after == " " and before.isalnum()) for before, after in zip(text, hidden, strict=True)
     )
+
+
+def test_what_takes_long_is_measured_and_ordinary_texts_pass_at_any_length():
+    for unit in ("(", "$", "😀", "'s", "（", "a:", "http:中", "\u200b"):
+        assert measure_run(f"a {unit * 100_000} b") > MAX_RUN
+    assert measure_run("ab (((( abc\t((\n") == 4
+    for text in (
+        "",
+        "患者发热，咳嗽三天，体温38.5℃，血压120/80mmHg。",
+        "患者は三日前からの発熱とカレーのような咳を訴える。",
+        "ผู้ป่วยมีไข้และไอมาสามวัน",
+        "She has a racing heart (120/min), headaches and a low platelet count.\n",
+        "-" * 132 + "\n" + "_" * 200 + "\u3000" + "=" * 200 + "\n",
+    ):
+        assert measure_run((text * 20_000)[:20_000]) <= MAX_RUN

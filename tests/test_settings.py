@@ -9,7 +9,7 @@ import spacy
 from pydantic import AfterValidator, Field, model_validator
 
 from spacy_sapbert.linker import SapbertLinker
-from spacy_sapbert.matcher import TerminologyMatcher
+from spacy_sapbert.matcher import MatcherSettings, TerminologyMatcher
 from spacy_sapbert.reranker.component import SapbertReranker
 from spacy_sapbert.settings import Settings, Strings, list_settings
 
@@ -143,3 +143,12 @@ def test_settings_are_properties_of_the_class_and_of_subclasses():
         with pytest.raises(AttributeError, match=r"dept of the linker 'sapbert_linker': .*Did you mean depth\?"):
             twin.dept = 2
     assert OwnLinker.depth.__doc__ == "How deep." and plain.k == 5
+
+
+def test_a_set_has_the_same_order_in_every_process():
+    sources = [f"S{number}" for number in range(10, 40)]
+    for given in (set(sources), frozenset(sources), dict.fromkeys(sources).keys()):
+        assert MatcherSettings(sources=given).sources == tuple(sources)
+    assert MatcherSettings(sources=sources[::-1]).sources == tuple(sources[::-1])
+    with pytest.raises(ValueError, match="ids"):
+        MatcherSettings.read({"ids": {"C1", 2}})

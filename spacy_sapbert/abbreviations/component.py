@@ -1,7 +1,6 @@
 """The component `schwartz_hearst`: the abbreviations that a document defines, after Schwartz & Hearst (PSB 2003)."""
 
 import re
-import warnings
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from spacy.attrs import IDX, LENGTH, ORTH, SENT_START
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..errors import TAKEN_ATTRIBUTE
+from ..errors import TAKEN_ATTRIBUTE, warn
 from .short_forms import CLINICAL, ShortForms
 
 # Start token of a short form -> (end token, text of the long form).
@@ -112,7 +111,7 @@ def register_abbreviations() -> None:
             what = "the component 'schwartz_hearst' finds, though the linker uses it all the same"
             instead = "`doc._.abbreviation_offsets`"
             name = f"{owner.__name__}._.{attr}"
-            warnings.warn(TAKEN_ATTRIBUTE.format(attr=name, what=what, instead=instead), stacklevel=2)
+            warn(TAKEN_ATTRIBUTE.format(attr=name, what=what, instead=instead))
 
 
 def get_abbreviations(doc: Doc) -> list[Span]:
@@ -197,7 +196,8 @@ def _get_text(long_form: object) -> str:
 def _are_own(doc: Doc) -> bool:
     """Return whether a document's attributes say the same as its offsets, because no other component has set them."""
     getters = Doc.get_extension("abbreviations")[2], Span.get_extension("long_form")[2]
-    assigned = {key[1] for key in doc.user_data if len(key) == 4 and key[0] == "._."}
+    # Other keys may be anything.
+    assigned = {key[1] for key in doc.user_data if isinstance(key, tuple) and len(key) == 4 and key[0] == "._."}
     return getters == (get_abbreviations, get_long_form) and assigned.isdisjoint({"abbreviations", "long_form"})
 
 

@@ -4,7 +4,6 @@ Offsets are counted in code points, as Python and spaCy do. Formats that count o
 from __future__ import annotations
 
 import json
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -29,7 +28,7 @@ from ..context import (
     read_context,
     write_context,
 )
-from ..errors import BAD_SETTING
+from ..errors import BAD_SETTING, warn
 from ..files import check_is_file, write_whole
 from ..settings import OnMalformed
 
@@ -196,7 +195,7 @@ def write_docs(path: str | Path, docs: Iterable[Doc]) -> None:
     write_file(Path(path), found.to_bytes())
     if left_out:
         counts = ", ".join(f"{n:,} of {name}" for name, n in sorted(left_out.items()))
-        warnings.warn(f"{path} lacks values of `user_data` that no file can hold: {counts}.", stacklevel=2)
+        warn(f"{path} lacks values of `user_data` that no file can hold: {counts}.")
 
 
 def _dump_user_data(doc: Doc, left_out: Counter[str]) -> bytes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 
+from ..errors import warn
 from ..files import read_manifest
 from ..settings import with_settings
 from .approximate import ApproximateIndex, IndexSettings
@@ -91,9 +91,8 @@ def warn_of_memory(rows: int, width: int) -> None:
     copied = min(rows, BLOCK) * 4 * 2
     needed, available = (rows * size + copied) * width, find_available()
     if available is not None and needed > available:
-        warnings.warn(
+        warn(
             f"an index of {rows:,} rows needs about {needed / GB:.1f} GB of memory while it is built, and "
             f"{available / GB:.1f} GB are available. The system may end the process. Use a machine with more "
             "memory, fewer names, or an encoder of narrower vectors; `vectors_path` keeps what has been encoded",
-            stacklevel=3,
         )

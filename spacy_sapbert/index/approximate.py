@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -15,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from ..errors import DAMAGED
+from ..errors import DAMAGED, warn
 from ..progress import say, show_phase, show_progress
 from ..settings import Settings
 from .base import EXACT, INDEX_FILE, STRUCTURE_FOLDER, Index, Manifest, exact_search, score_rows, take_best
@@ -151,11 +150,10 @@ class ApproximateIndex(Index):
             with show_phase(f"Tuning the index of {len(self._built):,} rows"):
                 tune(self, self._configurations(), self.settings.recall_target, self._altered)
         elif len(self._built) >= EXACT_BELOW:
-            warnings.warn(
+            warn(
                 f"{self.kind} is not installed, so all {len(self)} names are compared with every mention, slowly. "
                 f"Install it (pip install '{REQUIREMENTS[self.kind]}') or another package, and use the index "
                 "'spacy-sapbert.AutoIndex.v1'",
-                stacklevel=2,
             )
 
     def _search(
@@ -286,10 +284,9 @@ def tune(
         if index.recall["at_1"] - index.recall["standard_error"] >= target:
             return
     if index.recall["at_1"] < target:
-        warnings.warn(
+        warn(
             f"the index finds {index.recall['at_1']:.4f} of the nearest names at its largest budget, less than "
             f"recall_target = {target}. Use the index 'spacy-sapbert.ExactIndex.v1' if that is too little",
-            stacklevel=2,
         )
 
 

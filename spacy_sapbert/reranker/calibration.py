@@ -63,7 +63,8 @@ def fit_curve(probabilities: np.ndarray, is_right: np.ndarray) -> Curve:
 
 def _fit_isotonic(probabilities: np.ndarray, right: np.ndarray) -> Curve:
     """Pool adjacent violators, and put a point in the middle of each pool."""
-    order = np.argsort(probabilities, kind="stable")
+    # Of equal probabilities the right ones come first, so that all of them get into one pool.
+    order = np.lexsort((-right, probabilities))
     # Each pool: sum of probabilities, of right ones, and their number. One of each in front and behind keeps the
     # outermost pools away from 0 and 1.
     pools: list[tuple[float, float, int]] = [(0.0, 0.5, 1)]

@@ -5,7 +5,6 @@ spaCy imports this module in every process that makes a pipeline: nothing heavy 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -25,6 +24,7 @@ from typing_extensions import Self
 
 from ..annotations import ATTRIBUTE, AttributeName, Decisions, Writer, register_extensions
 from ..candidates import Candidate, MentionToLink, check_texts, copy_candidates
+from ..errors import warn
 from ..files import pack_with, unpack_with
 from ..forking import pause_collection
 from ..linker import SCORES, SapbertLinker
@@ -434,17 +434,15 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         before = calibration_error(self.learned.concept.apply(best), is_right)
         if is_right.min() == is_right.max():
             what = "right" if is_right[0] else "wrong"
-            warnings.warn(
+            warn(
                 f"All {len(best)} decisions of the reranker '{self.name}' on these documents are {what}, so "
                 "nothing tells its probabilities apart, and they stay as they are. Calibrate on more documents, "
                 "which it was not trained with.",
-                stacklevel=2,
             )
         elif len(best) < FEW:
-            warnings.warn(
+            warn(
                 f"The reranker '{self.name}' was calibrated on only {len(best)} annotated mentions, so its "
                 "probabilities can't be trusted. Calibrate on a few hundred.",
-                stacklevel=2,
             )
         concept = fit_curve(best, is_right)
         self._learned = replace(self.learned, concept=concept, nil=fit_curve(nil, is_nil), threshold=None)
@@ -472,11 +470,10 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
     def _set_threshold(self, probabilities: np.ndarray, is_right: np.ndarray, precision: float) -> Threshold:
         chosen = choose_threshold(probabilities, is_right, precision)
         if chosen.precision < precision:
-            warnings.warn(
+            warn(
                 f"No threshold of the reranker '{self.name}' gives a precision of {precision} on these documents. "
                 f"The one with the highest precision, {chosen.precision:.3f}, was chosen. More annotated "
                 "documents help.",
-                stacklevel=3,
             )
         self._learned = replace(self.learned, threshold=chosen.threshold)
         return chosen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -12,6 +11,7 @@ import numpy as np
 
 from ..annotations import NIL, Decisions
 from ..candidates import Candidate, MentionToLink
+from ..errors import warn
 from .features import FEATURES
 from .gold import GoldIds
 from .memory import CANT_DECIDE, Learned
@@ -174,10 +174,9 @@ def check_learned(name: str, linker: FixedLinker, learned: Learned) -> None:
     if 2 * n_missing > n:
         reason = f"{n_missing} of the {n} concepts of its annotations are not in the terminology"
         raise ValueError(CANT_DECIDE.format(name=name, reason=reason))
-    warnings.warn(
+    warn(
         f"The reranker '{name}' was trained with another terminology; this one lacks {n_missing} of the {n} "
         "annotated concepts. Train it again for the best decisions.",
-        stacklevel=7,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +15,7 @@ from spacy.training import Example
 from ..abbreviations.component import SchwartzHearst
 from ..annotations import NIL
 from ..candidates import MentionToLink
+from ..errors import warn
 from ..forking import kept_property
 from ..ragged import take_lists
 from ..text import ID_SEPARATOR
@@ -171,7 +171,7 @@ def warn_of_missing(documents: Iterable[Iterable[GoldMention]], gold: GoldIds) -
             f"{missing.total()} of {len(kb_ids)} annotated mentions have gold ids that the terminology lacks, and "
             f"count as NIL: {examples}. If these ids should be there, gold ids and terminology do not fit."
         )
-        warnings.warn(message, stacklevel=3)
+        warn(message)
 
 
 def with_abbreviations(examples: Iterable[Example], nlp: Language) -> Iterator[Example]:

@@ -13,6 +13,8 @@ from ..ragged import list_owners, make_offsets
 # Starts that are tried: the weight of the score, and the score at which NIL is as probable as a candidate.
 SCALES = (5.0, 10.0, 20.0, 40.0, 80.0)
 NIL_SCORES = np.linspace(0.0, 1.0, 21)
+# A feature that deviates by less is the same for all candidates.
+SAME = 1e-6
 # thinc's own types of arrays are not NumPy's.
 NetworkModel = Model[Any, Any]
 Item = TypeVar("Item")
@@ -139,16 +141,21 @@ def start_network(model: NetworkModel, given: ListInput, is_right: np.ndarray) -
     `Lists.with_nil`."""
     features = given.features
     n_features = features.shape[1]
-    mean = features.mean(axis=0) if len(features) else np.zeros(n_features)
-    deviation = features.std(axis=0) if len(features) else np.ones(n_features)
+    mean = np.zeros(n_features)
+    deviation = np.ones(n_features)
+    if len(features):
+        # In float64: a sum of many equal float32 numbers is off by so much that they seem to vary.
+        mean = features.mean(axis=0, dtype=np.float64)
+        deviation = features.std(axis=0, dtype=np.float64)
     # Trained before, it can have had other features: a size changes only without parameters.
     for node in model.walk():
         for name in node.param_names:
             node.set_param(name, None)
     model.set_dim("nI", n_features, force=True)
     _set_param(model, "mean", mean)
-    # What is the same for all training candidates says nothing of others.
-    _set_param(model, "deviation", np.where(deviation > 1e-6, deviation, np.inf))
+    # A feature that is the same for all training candidates is divided by infinity: whatever it is for others, the
+    # network has learned nothing of it.
+    _set_param(model, "deviation", np.where(deviation > SAME, deviation, np.inf))
     scale, nil = _fit_start(given, is_right)
     _set_param(model, "scale", [scale])
     _set_param(model, "weight", [scale])

@@ -8,7 +8,6 @@ import os
 import random
 import re
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +16,7 @@ import numpy as np
 from thinc.api import NumpyOps
 
 from ..arrays import save_array
+from ..errors import warn
 from ..files import fill_folder, hash_file
 from ..progress import show_progress
 from ..ragged import TokenLists, count_offsets, sum_lists
@@ -82,11 +82,10 @@ def warn_of_unsayable(groups: TokenGroups) -> None:
     """Warn of names whose tokens the encoder does not know, which only their words find."""
     missing = int((groups.row_of_name < 0).sum())
     if missing:
-        warnings.warn(
+        warn(
             f"{missing} of {len(groups.row_of_name)} names have no vector: the encoder's vocabulary has none of their "
             "tokens. They are found by their words, not by similarity. Use an encoder for their language or "
             "script to find them by both.",
-            stacklevel=3,
         )
 
 
@@ -167,21 +166,7 @@ class VectorStore:
     with its precision, and of the content, so vectors of other encoders and damaged vectors are never used."""
 
     def __init__(self, path: str | Path, encoder: EncoderShim) -> None:
-        try:
-            if not isinstance(path, str | Path) or not str(path):
-                raise ValueError("which is not a path")
-            self.path = Path(path)
-            if self.path.exists() and not self.path.is_dir():
-                raise ValueError("which is a file")
-            self.path.mkdir(parents=True, exist_ok=True)
-            # Not to find out after hours of encoding that nothing can be kept.
-            with tempfile.TemporaryFile(dir=self.path):
-                pass
-        except (OSError, ValueError) as error:
-            reason = f"which cannot be made or written to ({error})" if isinstance(error, OSError) else error
-            shown = str(path) if isinstance(path, Path) else path
-            advice = "Give the path of a folder, which is made if it is missing."
-            raise ValueError(f"The vectors_path is {shown!r}, {reason}. {advice}") from error
+        self.path = _make_folder(path)
         # The fingerprint leaves out the precision, but an index should not mix precisions.
         identity = f"{encoder.fingerprint} {encoder.dtype} {encoder.width}"
         self._encoder = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -219,14 +204,35 @@ class VectorStore:
             vectors[found[is_wanted]] = chunk["vector"][is_wanted]
             is_known[found[is_wanted]] = True
         if damaged:
-            warnings.warn(
+            warn(
                 f"{len(damaged)} files of vectors in '{self.path}' are damaged, the first is {damaged[0].name}. They "
                 "are deleted, and their names are encoded again. The disk was probably full, or the machine went down.",
-                stacklevel=2,
             )
         for path in damaged:
             path.unlink()
         return is_known
+
+
+def _make_folder(path: str | Path) -> Path:
+    """Make the folder of a vector store, and write to it: nobody should find out after hours of encoding that nothing
+    could be kept."""
+    if not isinstance(path, str | Path) or not str(path):
+        raise _refuse_path(path, "which is not a path")
+    if os.path.isfile(path):
+        raise _refuse_path(path, "which is a file")
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except (OSError, ValueError) as error:  # a ValueError where the path has a NUL
+        raise _refuse_path(path, f"which cannot be made or written to ({error})") from error
+
+
+def _refuse_path(path: object, reason: str) -> ValueError:
+    shown = str(path) if isinstance(path, Path) else path
+    advice = "Give the path of a folder, which is made if it is missing."
+    return ValueError(f"The vectors_path is {shown!r}, {reason}. {advice}")
 
 
 def shorten(name: str, rng: random.Random, other: str = "") -> str:

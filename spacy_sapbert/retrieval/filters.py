@@ -97,7 +97,7 @@ class FilterTable:
         return find_types(wanted, self._columns("types").known)
 
     def match(self, allowed: ConceptFilter) -> np.ndarray:
-        """Tell for each name whether a filter, which may hold nothing that the terminology lacks, allows it."""
+        """Tell for each name whether a filter allows it; ValueError if the filter names what the terminology lacks."""
         self.check(allowed)
         concepts = np.ones(len(self._terminology), dtype=bool)
         for wanted in (allowed.types, allowed.label_types):
@@ -133,7 +133,8 @@ class FilterTable:
         ids, listed = self._terminology.concepts["id"], list(wanted)
         rows = self._terminology.find_rows(listed)
         if (rows < 0).any():
-            known = [ids[row] for row in range(min(EXAMPLES, len(ids)))]
+            # One more than a message lists, so that it says that there are others.
+            known = [ids[row] for row in range(min(EXAMPLES + 1, len(ids)))]
             _check_known(key, "ids", {listed[place] for place in np.flatnonzero(rows < 0)}, known, len(ids))
         matched = np.zeros(len(ids), dtype=bool)
         matched[rows] = True

@@ -108,7 +108,7 @@ class Retriever:
         self.names = terminology.names["name"]
         self.is_simplified = reads_simplified(self.names, table.language)
         self.filters = FilterTable(terminology)
-        # Apply a filter, which may hold nothing that the terminology lacks.
+        # Apply a filter; ValueError if it names what the terminology lacks.
         apply = partial(self.filters.apply, offsets=self.offsets, name_rows=self.name_rows)
         self.allow = allow = lru_cache(KEPT_FILTERS)(apply)
         self._take_allowed = lru_cache(KEPT_SUBSETS)(lambda given: Subset(index, np.flatnonzero(allow(given).rows)))

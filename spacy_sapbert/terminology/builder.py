@@ -93,6 +93,11 @@ class TerminologyBuilder:
         texts = {"name": name, "language": language, "source": source, "term_type": term_type}
         for what, text in texts.items():
             check_text(concept_id, what, text)
+        if not isinstance(preferred, bool | np.bool_):
+            raise ValueError(
+                f"Can't use {preferred!r:.80} as `preferred` of a name of the concept '{concept_id}': it has to be "
+                "true or false."
+            )
         row = self._row(concept_id)
         normal = normalize_name(name)
         self._n_normalized += normal != name.strip()

@@ -76,7 +76,7 @@ def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
         "empty_names": dropped.get("empty_names", 0),
         "normalized_names": added.report.get("normalized_names", 0),
     }
-    retired = unite_retired([terminology.retired, added.retired])
+    retired = unite_retired([terminology.retired, added.retired], concepts["id"])
     sources = added.report.get("sources", {})
     return _make_edit(terminology, concepts, names, name_rows, counts, retired=retired, sources=sources)
 

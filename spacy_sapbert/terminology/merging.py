@@ -64,7 +64,7 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
         "sources": _union(inputs, "sources"),
         "semantic_types": _union(inputs, "semantic_types"),
     }
-    retired = unite_retired(terminology.retired for terminology in inputs).with_columns(
+    retired = unite_retired((terminology.retired for terminology in inputs), merged["id"]).with_columns(
         _owner(pl.col("replaced_by"), owners), pl.col("consider").list.eval(_owner(pl.element(), owners))
     )
     return Terminology(merged, merged_names, retired=retired, report=report)

@@ -72,8 +72,9 @@ def list_values(values: pl.DataFrame, n_concepts: int) -> pl.Series:
     return make_lists(values.drop("concept").to_series(), n_values)
 
 
-def unite_retired(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Unite tables of retired ids. Of several concepts that took an id's place, the first counts."""
+def unite_retired(tables: Iterable[pl.DataFrame], living: pl.Series) -> pl.DataFrame:
+    """Unite tables of retired ids. Of several concepts that took an id's place, the first counts. An id that a concept
+    has again is not retired."""
     rows = (
         pl.concat(tables)
         .group_by("id")
@@ -82,7 +83,8 @@ def unite_retired(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
             pl.col("consider").explode().drop_nulls().unique(maintain_order=True),
         )
     )
-    return rows.sort("id")
+    rows = rows.sort("id")
+    return rows.filter(find_rows(rows["id"], living) < 0)
 
 
 def unite_names(names: pl.DataFrame, key: Sequence[str] = NAME_KEY) -> pl.DataFrame:

@@ -349,3 +349,11 @@ def count_steps(text):
 def test_four_times_the_text_takes_four_times_the_steps(make):
     small, large = (count_steps(make(n)) for n in (40, 160))
     assert 0 < large < 4.2 * small
+
+
+@pytest.mark.parametrize("key", [7, None, b"id", ("._.", "abbreviations"), frozenset("abcd")])
+def test_other_data_of_a_document_may_have_any_key(nlp, key):
+    doc = nlp("Duchenne muscular dystrophy (DMD)")
+    expected = abbreviations_by_start(doc)
+    doc.user_data[key] = "mine"
+    assert expected and abbreviations_by_start(doc) == expected

@@ -49,6 +49,14 @@ def test_curves_of_probabilities_that_say_little():
     assert fit_curve(np.zeros(0), np.zeros(0, dtype=bool)) is IDENTITY
 
 
+@pytest.mark.parametrize("n", [200, ENOUGH_FOR_STEPS])
+def test_equal_probabilities_become_one_in_any_order_of_the_decisions(n):
+    probabilities = np.repeat([0.3, 0.9], n // 2)
+    is_right = np.arange(n) % (n // 2) < n // 4
+    first, last = (fit_curve(probabilities, right).apply(np.array([0.3, 0.9])) for right in (is_right, is_right[::-1]))
+    assert first == pytest.approx(last) and last == pytest.approx([0.5, 0.5], abs=0.02)
+
+
 def test_calibration_error_is_the_weighted_gap_of_the_bins():
     # Two bins: .9 with half of them right, .1 with none right.
     probabilities = np.array([0.9, 0.9, 0.1, 0.1])

@@ -107,3 +107,15 @@ def test_the_network_starts_as_the_linker_and_its_gradients_are_right(lists):
     changed[:, 2] = 100
     model.layers[0].layers[-1].set_param("W", np.ones((1, 7), dtype=np.float32))
     assert np.array_equal(model.predict(given), model.predict(given._replace(features=changed)))
+
+
+def test_a_feature_that_is_the_same_for_many_candidates_is_taken_for_constant():
+    # float32 numbers that are added up one by one miss their sum by more, the more there are.
+    lists = Lists([30] * 5000)
+    features = np.full((lists.n_candidates, 2), 0.1, dtype=np.float32)
+    features[:, 1] = np.linspace(0, 1, lists.n_candidates)
+    scores = features[:, 1].copy()
+    given = ListInput(features, scores, lists, np.zeros((lists.n_candidates, 2), dtype=np.int64))
+    model = build_decision_network_v1(width=2)
+    start_network(model, given, make_right(lists, 0))
+    assert model.get_param("deviation") == pytest.approx([np.inf, np.sqrt(1 / 12)], rel=1e-4)

@@ -247,3 +247,13 @@ def test_a_linker_can_be_seen_as_scispacys_and_names_its_own_settings(make_nlp, 
     assert set(aliases) == set(terminology.names["name"]) and len(aliases) == len(set(aliases))
     with pytest.raises(KeyError):
         aliases["no such name"]
+
+
+@pytest.mark.parametrize("preferred", ["N", "", 1, None])
+def test_preferred_is_true_or_false(preferred):
+    builder = TerminologyBuilder()
+    with pytest.raises(ValueError, match=f"Can't use {preferred!r} as `preferred` of a name of the concept 'C1'"):
+        builder.add_name("C1", "cold", preferred=preferred)
+    assert "C1" not in builder
+    builder.add_name("C1", "cold", preferred=np.bool_(True))
+    assert builder.build().names["preferred"].to_list() == [True]

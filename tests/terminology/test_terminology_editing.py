@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_sapbert.checking import check_labels
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from spacy_sapbert.terminology.edits import add_terminology, collect_names, remove_concepts
+from spacy_sapbert.terminology.merging import merge
 
 TEXTS = st.sampled_from(["a", "b", "ä", "x y", "long enough for a buffer of its own", "😷"])
 IDS = st.sampled_from(["C1", "C2", "C3", "D1", "Ä1", "😷1"])
@@ -90,3 +92,15 @@ def test_edits_add_up_in_the_report():
     terminology = remove_concepts(Terminology.from_bytes(terminology.to_bytes()), ["C2"]).terminology
     added = {"concepts_added": 1, "names_added": 3, "duplicate_names": 1, "empty_names": 1, "normalized_names": 0}
     assert terminology.report["edits"] == {**added, "concepts_removed": 2, "names_removed": 4}
+
+
+def test_an_id_that_a_concept_has_again_is_no_longer_retired():
+    first, second = TerminologyBuilder(), TerminologyBuilder()
+    first.add_name("C1", "a")
+    first.add_retired("C2", consider=["C1"])
+    first.add_retired("C3", replaced_by=["C1"])
+    second.add_name("C2", "b")
+    both = add_terminology(first.build(), second.build()).terminology
+    for terminology in (both, merge([first.build(), second.build()])):
+        assert terminology.retired["id"].to_list() == ["C3"]
+        assert [row.id_status for row in check_labels(terminology, [("C2", "b")])] == ["current"]

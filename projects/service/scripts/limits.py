@@ -15,8 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from spacy_sapbert.notes import MAX_RUN, measure_run
 from spacy_sapbert.settings import Settings
-from spacy_sapbert.text import MAX_RUN, measure_run
 
 HOST = re.compile(r"([\w.-]+|\[[\w:.]+\])(:\d+)?")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})

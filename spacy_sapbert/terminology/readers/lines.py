@@ -6,7 +6,6 @@ import functools
 import gzip
 import hashlib
 import io
-import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ...errors import CUT_SHORT
+from ...errors import CUT_SHORT, warn
 from ...files import check_is_file
 from ...settings import OnMalformed, Settings, with_settings
 
@@ -148,14 +147,14 @@ class MalformedLog:
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(f"{self.path.name}:{line}: {text}")
 
-    def warn(self, stacklevel: int) -> None:
+    def warn(self) -> None:
         """Warn if records were skipped. Call this after reading the whole file."""
         if self.count:
             message = (
                 f"{self.path}: {self.count} malformed records were skipped because errors = 'skip', the first at "
                 f"{self.examples[0]}. The first {MAX_EXAMPLES} are in `terminology.report`."
             )
-            warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)
+            warn(message)
 
 
 def finish(
@@ -177,7 +176,7 @@ def finish(
         "malformed_examples": malformed.examples,
         **more,
     }
-    malformed.warn(stacklevel=4)
+    malformed.warn()
     terminology = builder.build(report)
     ids = terminology.concepts["id"]
     if len(odd := ids.filter(ids.str.contains(NOT_AN_ID))):
@@ -185,7 +184,7 @@ def finish(
             f"{source.path}: {len(odd):,} ids look like dates or decimal numbers, such as {odd[0]!r}. A spreadsheet or "
             "a data frame has probably changed them. Make the file again, with ids as text."
         )
-        warnings.warn(message, UserWarning, stacklevel=4)
+        warn(message)
     return terminology
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
+from ...errors import warn
 from ...progress import say
 from ...settings import OnMalformed, Settings, Strings, as_tuple
 from ..builder import TerminologyBuilder, check_id
@@ -111,7 +111,7 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
     for term in ontology.obsolete:
         replaced_by, consider = ([_concept_id(id_, xrefs) for id_ in ids] for ids in (term.replaced_by, term.consider))
         builder.add_retired(term.id, replaced_by=replaced_by, consider=consider)
-    ontology.warn(stacklevel=3)
+    ontology.warn()
     if scopes:
         found = " and ".join(f"{n:,} of the scope {scope}" for scope, n in sorted(scopes.items()))
         wanted = json.dumps([*settings.synonym_scopes, *sorted(scopes)])
@@ -235,7 +235,7 @@ class _Ontology:
         except ValueError as error:
             self.malformed.add(start, error)
 
-    def warn(self, stacklevel: int) -> None:
+    def warn(self) -> None:
         """Warn of what the file says that is not read."""
         path = self.file.path
         if self.imports:
@@ -243,7 +243,7 @@ class _Ontology:
                 f"{path} imports {', '.join(self.imports)}, which is not read. Join the files first, for example with "
                 "ROBOT: `robot merge --input hp.obo --output whole.obo`."
             )
-            warnings.warn(message, stacklevel=stacklevel + 1)
+            warn(message)
         if self.bad_clauses:
             counts = ", ".join(f"{tag} ({n:,})" for tag, n in self.bad_clauses.most_common(10))
             message = (
@@ -251,7 +251,7 @@ class _Ontology:
                 f"their references: {counts}. The first is at {self.examples[0]}. The first {MAX_EXAMPLES} are in "
                 "`terminology.report`."
             )
-            warnings.warn(message, stacklevel=stacklevel + 1)
+            warn(message)
 
 
 def _concept_id(term_id: str, xrefs: dict[str, str]) -> str:

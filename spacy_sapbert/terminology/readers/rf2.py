@@ -4,7 +4,6 @@ beside the edition that it extends."""
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import polars as pl
 from pydantic import Field
 
+from ...errors import warn
 from ...settings import OnMalformed, Settings, Strings
 from ..builder import TerminologyBuilder
 from ..licences import STRICTEST, Source
@@ -143,7 +143,7 @@ class _Release:
             if kind not in GIVES:
                 raise FileNotFoundError(f"There is no file sct2_{kind}_Snapshot_... in {path}. {UNPACK}")
             message = f"{path} has no {kind} file, so the terminology is without {GIVES[kind]}. Copy the file there."
-            warnings.warn(message, stacklevel=4)
+            warn(message)
 
     def table(self, kind: str, where: pl.Expr = ANY) -> pl.DataFrame:
         """Read the rows of a kind of file that meet a condition. An extension may have a newer version of a row of its
@@ -163,7 +163,7 @@ class _Release:
         self.lines.append(lines)
         blocks = lines.map(lambda data: _check_rows(lines.parse(data, header, columns), path).filter(where))
         rows = pl.concat(blocks)
-        lines.malformed.warn(stacklevel=5)
+        lines.malformed.warn()
         if (repeated := rows["id"].filter(rows["id"].is_duplicated())).len():
             raise ValueError(
                 f"{path} has several rows with the id {repeated[0]}, as a Full release has. Give the folder of the "
@@ -187,7 +187,7 @@ class _Release:
                 f"{unknown:,} of {rows.height:,} parents are not among the concepts of {self.path}. An extension needs "
                 "the edition that it extends: unpack both below one folder."
             )
-            warnings.warn(message, stacklevel=4)
+            warn(message)
         return rows.group_by(conceptId="sourceId", maintain_order=True).agg("destinationId")
 
     def list_retired(self, retired: pl.Series) -> pl.DataFrame:

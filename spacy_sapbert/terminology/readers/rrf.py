@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from ...errors import CUT_SHORT
+from ...errors import CUT_SHORT, warn
 from ...progress import say
 from ...ragged import count_offsets, list_owners, make_offsets, take_lists
 from ...settings import OnMalformed, Settings, Strings, Suppressed, TradenameDirection, Tradenames
@@ -434,10 +433,9 @@ def _read_relations(
     if "MRREL" in folder:
         rows += folder.map_tables(lambda block: block.filter(wanted).select(columns), "MRREL", (*columns, "SUPPRESS"))
     else:
-        warnings.warn(
+        warn(
             f"{folder.path} has no {folder.place('MRREL').name}, so the terminology is without {GIVES['MRREL']}. Copy "
             "the file there if the release has it; a subset made with MetamorphoSys may have left it out.",
-            stacklevel=4,
         )
     relations = pl.concat(rows)
     if owners is not None:
@@ -542,7 +540,7 @@ def _count_unknown(folder: RrfFolder, **tables: pl.DataFrame) -> dict[str, int]:
                 f"{n} of {table.height} rows of {file} are about concepts that {atoms} does not have, and were left "
                 "out. The folder probably mixes the files of two releases."
             )
-            warnings.warn(message, stacklevel=4)
+            warn(message)
     return counts
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from ...errors import CUT_SHORT
+from ...errors import CUT_SHORT, warn
 from ...progress import show_progress
 from ...settings import OnMalformed
 from ..names import find_rows
@@ -124,7 +123,7 @@ class RrfFolder:
             message = (
                 f"{parts[0]} is empty, so the terminology is without {GIVES[name]}. Copy the file again, or remove it."
             )
-            warnings.warn(message, UserWarning, stacklevel=3)
+            warn(message)
         if is_empty:
             yield work(pl.DataFrame(schema={column: pl.String() for column in columns}))
         self.read[file] = lines.rows
@@ -132,7 +131,7 @@ class RrfFolder:
         self.malformed_count += malformed.count
         self.malformed_examples += malformed.examples
         self._hashes |= lines.hashes
-        malformed.warn(stacklevel=3)
+        malformed.warn()
         if expected not in (None, lines.rows):
             fault = (
                 f"{parts[0]} has {lines.rows} lines, but MRFILES says {expected}. The copy is incomplete, the file was "
@@ -153,7 +152,7 @@ class RrfFolder:
     def _refuse(self, fault: str, advice: str) -> None:
         if self.errors == "raise":
             raise ValueError(f"{fault} {advice}")
-        warnings.warn(fault, UserWarning, stacklevel=3)
+        warn(fault)
 
 
 def find_parts(folder: Path, name: str) -> list[Path]:

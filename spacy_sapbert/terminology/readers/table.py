@@ -2,12 +2,12 @@
 
 import csv
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import Field, field_validator
 
+from ...errors import warn
 from ...progress import say
 from ...settings import OnMalformed, Settings, Strings
 from ...text import normalize_name
@@ -220,15 +220,13 @@ def _warn_of_lists(
     odd = sorted(at for at in filled if SYNONYMS.search(header[at]) or has_lists(at, separator))
     if odd:
         columns = ", ".join(repr(header[position]) for position in odd)
-        warnings.warn(
+        warn(
             f"{path} has columns that look like lists of names or types, but are not read: {columns}. Set "
             f"synonyms_column (or types_column) to read one, and list_separator if it is not {separator!r}.",
-            stacklevel=4,
         )
     own = positions.get("synonyms")
     if own is not None and has_lists(own, "|", ";") and not any(separator in row[own] for row in sample):
-        warnings.warn(
+        warn(
             f"{path}: the synonyms in {header[own]!r} do not have {separator!r} between them, but another character, "
             f"as in {next(row[own] for row in sample if re.search('[|;]', row[own]))!r:.80}. Set list_separator to it.",
-            stacklevel=4,
         )
