@@ -347,7 +347,6 @@ TERMS = [
     (b"[Term]\nname: b\n", 0, "one line 'id:', not 0"),
     (b"[Term]\nid: X:2\nid: X:3\nname: b\n", 0, "one line 'id:', not 2"),
     (b"[Trem]\nid: X:2\nname: b\n", 0, "not a kind of stanza"),
-    (b"[Term]\nid: X:2\n", 0, "has no name"),
     (b'[Term]\nid: X:2\nsynonym: "b" EXACT []\nname:\n', 3, "not valid OBO"),
     (b"[Term]\nid: X:2\nname: gr\xfcn\n", 2, "0xfc"),
     (b"[Term]\nid: C1\nname: b\n", 0, "on line 5 already"),
