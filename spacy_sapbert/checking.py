@@ -15,8 +15,9 @@ from spacy.language import Language
 from .files import check_is_file
 from .linker import SapbertLinker
 from .terminology.edits import check_pairs
-from .terminology.readers.lines import BOM, NOT_AN_ID
-from .terminology.readers.table import TableSettings, find_delimiter
+from .terminology.readers.lines import BOM, NOT_AN_ID, UTF16_BOMS, SourceFile, invalid_utf8
+from .terminology.readers.table import TableSettings
+from .terminology.readers.text_table import WRONG_ENCODING, TextTable
 from .terminology.table import Terminology
 from .text import normalize_name
 
@@ -32,6 +33,7 @@ CHANGED = (
     "Rows with a date or a decimal number in the column {!r}, as spreadsheets make of text: {:,}, the first is row {}. "
     "Import the column as text."
 )
+NO_COLUMN = "{} has no column {!r}, but {}. {}"
 # What each status means, in words.
 OF_IDS = {
     "current": "",
@@ -152,44 +154,92 @@ def _group_spellings(ids: pl.Series) -> dict[tuple[str, str], list[str]]:
     return groups
 
 
-def read_rows(path: Path, columns: tuple[str, ...], advice: str) -> tuple[pl.DataFrame, int, str]:
-    """Read a table, .csv, .tsv, .jsonl or .parquet, that has the given columns, the number of its first row, and what
-    separates its cells. The advice says how to name the columns."""
+class LabelTable(NamedTuple):
+    """A table of labels, and the form in which it was written."""
+
+    frame: pl.DataFrame
+    first_row: int  # the number of its first row, which is that of the line in a text file
+    delimiter: str  # what separates its cells in a text file
+    has_bom: bool  # whether the text file begins with a byte order mark
+
+
+def read_rows(
+    path: Path, columns: tuple[str, ...], advice: str, *, skip_lines: int = 0, encoding: str | None = None
+) -> LabelTable:
+    """Read a table, .csv, .tsv, .jsonl or .parquet, that has the given columns. The advice says how to name these. Text
+    is read as `read_table` reads it."""
     check_is_file(path)
-    first_row, delimiter = 1, ""
+    kind = path.suffix.lower()
     try:
-        if path.suffix == ".parquet":
-            table = pl.read_parquet(path)
-        elif path.suffix == ".jsonl":
-            table = pl.read_ndjson(path.read_bytes().removeprefix(BOM), infer_schema_length=None)
+        if kind == ".parquet":
+            table = LabelTable(pl.read_parquet(path), 1, "", False)
+        elif kind == ".jsonl":
+            frame = pl.read_ndjson(path.read_bytes().removeprefix(BOM), infer_schema_length=None)
+            table = LabelTable(frame, 1, "", False)
         else:
-            settings = TableSettings(id_column=columns[0], name_column=columns[-1])
-            delimiter, first_row = find_delimiter(path, settings), 2
-            # A table with a single column has no delimiter.
-            quote = None if delimiter == "\t" and path.suffix == ".tsv" else '"'
-            table = pl.read_csv(path, separator=delimiter, quote_char=quote, infer_schema=False)
-            delimiter = "," if table.width == 1 and quote else delimiter
+            settings = TableSettings.read({"skip_lines": skip_lines, "encoding": encoding}, "of a table")
+            table = _read_text(path, columns, advice, settings)
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(
             f"{path} can't be read as a table: {reason}. Correct it, or save it as CSV in UTF-8."
         ) from error
-    if missing := [column for column in columns if column not in table.columns]:
-        raise ValueError(f"{path} has no column {missing[0]!r}, but {', '.join(table.columns)}. {advice}")
-    if odd := [column for column in columns if table[column].dtype.is_nested() or table[column].dtype == pl.Binary]:
+    frame = table.frame
+    if missing := [column for column in columns if column not in frame.columns]:
+        raise ValueError(NO_COLUMN.format(path, missing[0], ", ".join(frame.columns), advice))
+    if odd := [column for column in columns if frame[column].dtype.is_nested() or frame[column].dtype == pl.Binary]:
         raise ValueError(f"{path} has lists, objects or bytes in the column {odd[0]!r}. Write them as text.")
-    if not table.height:
+    if not frame.height:
         raise ValueError(f"{path} has no row below its header. Give a table with {' and '.join(columns)}.")
-    return table, first_row, delimiter
+    return table
 
 
-def read_labels(path: Path, id_column: str, label_column: str) -> tuple[list[tuple[int, str, str]], list[str]]:
+def _read_text(path: Path, columns: tuple[str, ...], advice: str, settings: TableSettings) -> LabelTable:
+    def open_table() -> TextTable:
+        return TextTable(SourceFile(path, settings.encoding), columns, skip_lines=settings.skip_lines)
+
+    table = open_table()
+    if table.advice:
+        raise ValueError(NO_COLUMN.format(path, columns[0], ", ".join(table.columns), advice + table.advice))
+    # A table with a single column has no delimiter, but quotes.
+    has_quotes = (table.delimiter, path.suffix.lower()) != ("\t", ".tsv")
+    quote = '"' if has_quotes else None
+    data = table.read()
+    try:
+        frame = pl.read_csv(data, separator=table.delimiter, quote_char=quote, infer_schema=False)
+    except pl.exceptions.PolarsError:
+        _find_fault(open_table(), has_quotes)
+        raise
+    delimiter = "," if frame.width == 1 and has_quotes else table.delimiter
+    with path.open("rb") as file:
+        has_bom = file.read(3).startswith((BOM, *UTF16_BOMS))
+    return LabelTable(frame, table.first_line + 1, delimiter, has_bom)
+
+
+def _find_fault(table: TextTable, has_quotes: bool) -> None:
+    """Raise a ValueError with the first line that is at fault."""
+
+    def refuse(line: int, reason: str) -> None:
+        raise ValueError(f"{table.path}, line {line}: {reason}. Correct it, or save the table as CSV in UTF-8.")
+
+    n_columns = 0
+    for line, fields in table.rows(refuse, has_quotes=has_quotes):
+        n_columns = n_columns or len(fields)
+        if reason := invalid_utf8(" ".join(fields)):
+            refuse(line, f"{reason}, so {WRONG_ENCODING}")
+        if len(fields) > n_columns:
+            refuse(line, f"{len(fields)} fields were found, but there are {n_columns} columns")
+
+
+def read_labels(
+    path: Path, id_column: str, label_column: str, *, skip_lines: int = 0, encoding: str | None = None
+) -> tuple[list[tuple[int, str, str]], list[str]]:
     """Read a table with ids and labels: the number, the id and the label of each good row, and what is wrong with
     others."""
     columns, advice = (id_column, label_column), "Name these columns with --id-column and --label-column."
     if id_column == label_column:
         raise ValueError(f"The ids and the labels are both in the column {id_column!r}. {advice}")
-    table, first_row, _ = read_rows(path, columns, advice)
+    table, first_row, *_ = read_rows(path, columns, advice, skip_lines=skip_lines, encoding=encoding)
     cells = table.select(pl.col(columns).cast(pl.String).fill_null("").str.strip_chars())
     cells.columns = ["id", "label"]
     # Lines with nothing at all are no rows.

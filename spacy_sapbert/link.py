@@ -23,7 +23,6 @@ from .files import write_whole
 from .linker import SapbertLinker
 from .progress import show_progress
 from .terminology.codes import LESSER_SCOPES
-from .terminology.readers.lines import BOM
 from .terminology.table import Terminology
 from .text import NIL, normalize_name, write_plainly
 
@@ -61,6 +60,8 @@ _LEFT_OUT = [
         rf"(?P<rest>.*\S)\s*\((?:{_TAG})\)",
     )
 ]
+# What stands between several names in a cell.
+_BETWEEN = re.compile(r"\s*[;|]\s*")
 _BRACKETED = re.compile(r"(.*\S)\s*[(\[]([^()\[\]]+)[)\]]")
 # What is left of a class when its kinds have been named, also in other languages of ICD.
 _RESIDUAL = re.compile(
@@ -74,7 +75,8 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
 
     A label "Other ..." is linked only to a concept with such a name. Codes, "NOS" and what else adds nothing to a
     label are left out if no name has them, which `linked_note` says. `linked_how` is "name", "form of a name" or
-    "vectors"; where nothing is linked "no name", "residual class", "empty", or in the exact mode "several concepts".
+    "vectors"; where nothing is linked "no name", "residual class", "empty", or "several concepts": of names with ";" or
+    "|" between them, or in the exact mode of one name.
 
     nlp (Language): The pipeline, with a linker.
     table (pl.DataFrame | pd.DataFrame | list[str]): A data frame of polars or pandas, or labels.
@@ -133,11 +135,14 @@ def _link(
     if n_candidates or not exact:
         found = decider.decide(list(decided))
         decided = dict(zip(decided, zip(found.candidates, found.kb_ids, strict=True), strict=True))
+    several = _find_several(linker, [form for form in decided if not named[form]])
     rows = []
     for (forms, code, code_id, is_repaired), form in zip(read, asked, strict=True):
         candidates, kb_id = decided[form]
         best = None if exact or kb_id in ("", NIL) else candidates[0]
         chosen, how, same = _choose(form, code_id, named[form], best, exact)
+        if form in several:
+            chosen, how, same = None, "several concepts", several[form]
         cells: tuple[Any, ...] = (None,) * 4
         if chosen:
             score = round(chosen.get("probability", chosen["score"]), 4)
@@ -154,6 +159,20 @@ def _link(
         listed = "; ".join(f"{id_} {name}" for id_, name in others.items() if id_ != cells[0])
         rows.append((*cells, how, "; ".join(notes) or None, listed or None))
     return rows
+
+
+def _find_several(linker: SapbertLinker, labels: list[str]) -> dict[str, list[Candidate]]:
+    """Find the labels with several names in them, and the concepts of these names."""
+    split = {label: [*filter(None, _BETWEEN.split(label))] for label in labels if _BETWEEN.search(label)}
+    parts = list(dict.fromkeys(chain.from_iterable(split.values())))
+    named = dict(zip(parts, linker.fixed().find_named(parts), strict=True))
+    several = {}
+    for label, names in split.items():
+        same = [list(filter(_is_proper, named[name])) or named[name] for name in names if named[name]]
+        listed = [*chain.from_iterable(same)]
+        if len(same) > 1 and len({one["id"] for one in listed}) > 1:
+            several[label] = listed
+    return several
 
 
 def _choose(
@@ -246,28 +265,31 @@ def link_command(
     candidates: Annotated[
         int, typer.Option(min=0, help="How many of the first candidates to list in linked_others")
     ] = 0,
+    skip_lines: Annotated[int, typer.Option(min=0, help="How many lines above the header to leave out")] = 0,
+    encoding: Annotated[str | None, typer.Option(help="Unset: UTF-8, or UTF-16; or such as cp1252")] = None,
 ) -> None:
     """Link a column of labels, such as diagnoses, to concepts.
 
     The output has the columns of the table, and for each label the id, the concept's name, the name that matched, a
     score or a probability, how it was found, and notes.
     """
-    table, _, delimiter = read_rows(file, (column,), "Name the column of labels with --column.")
+    advice = "Name the column of labels with --column."
+    table = read_rows(file, (column,), advice, skip_lines=skip_lines, encoding=encoding)
     output = output or file.with_name(f"{file.stem}_linked{file.suffix}")
-    if file.suffix not in FORMATS or output.suffix != file.suffix or output.resolve() == file.resolve():
+    kind = file.suffix.lower()
+    if kind not in FORMATS or output.suffix.lower() != kind or output.resolve() == file.resolve():
         wanted = f"another file than the table, of the same format, one of {', '.join(FORMATS)}"
         raise ValueError(f"The output of {file} is {output}, but has to be {wanted}.")
-    linked = link_table(spacy.load(pipeline), table, column, exact=exact, n_candidates=candidates)
+    linked = link_table(spacy.load(pipeline), table.frame, column, exact=exact, n_candidates=candidates)
     with write_whole(output) as temporary:
-        if output.suffix == ".jsonl":
+        if kind == ".jsonl":
             linked.write_ndjson(temporary)
-        elif output.suffix == ".parquet":
+        elif kind == ".parquet":
             linked.write_parquet(temporary)
         else:
             # As the table is written. In files with tabs, quotes belong to the text.
-            style = "never" if (delimiter, output.suffix) == ("\t", ".tsv") else "necessary"
-            has_bom = file.read_bytes().startswith(BOM)
-            linked.write_csv(temporary, separator=delimiter, quote_style=style, include_bom=has_bom)
+            style = "never" if (table.delimiter, kind) == ("\t", ".tsv") else "necessary"
+            linked.write_csv(temporary, separator=table.delimiter, quote_style=style, include_bom=table.has_bom)
     msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
     for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
         msg.text(f"{n:,} {how}")

@@ -222,8 +222,8 @@ class Snapshot:
 
 
 def _make_filters(settings: LinkerSettings, retriever: Retriever) -> tuple[ConceptFilter, dict[str, ConceptFilter]]:
-    """Make the filter for all labels and one for each label of `label_types`; ValueError if the terminology lacks a
-    value of one."""
+    """Make the filter for all labels and one for each label of `label_types`; ValueError if the terminology has nothing
+    of what one names."""
     allowed = settings.make_filter()
     if not allowed.is_open:
         retriever.allow(allowed)
@@ -236,7 +236,7 @@ def _make_filters(settings: LinkerSettings, retriever: Retriever) -> tuple[Conce
 
 class FixedLinker:
     """A linker at one moment: what a search works with from its first line to its last. It searches at least `depth`
-    deep, because a component behind the linker asks for as many candidates. A filter value that occurs nowhere in the
+    deep, because a component behind the linker asks for as many candidates. A filter none of whose values occurs in the
     terminology is an error."""
 
     def __init__(self, settings: LinkerSettings, snapshot: Snapshot, depth: int = 0) -> None:

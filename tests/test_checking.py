@@ -199,7 +199,15 @@ def test_damaged_cells_are_counted_in_each_format(tmp_path, suffix):
     "name, content, message",
     [
         ("a.csv", "ident,label\nA,b\n", "has no column 'id', but ident, label. .*--id-column"),
-        ("a.csv", "id,label\nA,b,c\n", "can't be read as a table: .*Correct it, or save it as CSV in UTF-8"),
+        ("a.csv", "id,label\nA,b\nA,b,c\n", "line 3: 3 fields were found, but there are 2 columns. Correct it"),
+        ("a.csv", b"id,label\nA,gr\xfcn\n", "line 2: the byte 0xfc .* is not UTF-8, so set `encoding` .--encoding"),
+        (
+            "a.csv",
+            "Report\n\nid,label\nA,b\n",
+            "'id', but Report. Name these .*If line 3 is .*--skip-lines 2",
+        ),
+        ("a.csv", "Report\nident,label\nA,b\nC,d\n", "'id', but Report. Name these .*If line 2 is the header"),
+        ("a.csv", b"PK\x03\x04\x14\0", "a.csv is a workbook. Save its sheet as CSV"),
         ("a.csv", "id,label\n", "has no row below its header"),
         ("a.tsv", "", "can't be read as a table"),
         ("a.jsonl", '{"id": "A"', "can't be read as a table"),
@@ -208,7 +216,7 @@ def test_damaged_cells_are_counted_in_each_format(tmp_path, suffix):
     ],
 )
 def test_files_that_are_no_such_table_are_refused(tmp_path, name, content, message):
-    (tmp_path / name).write_text(content)
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ValueError, match=message):
         read_labels(tmp_path / name, "id", "label")
 
@@ -222,6 +230,26 @@ def test_rows_have_the_numbers_of_their_lines_and_blank_lines_are_no_rows(tmp_pa
     # A single column has quotes, too.
     path.write_text('"label"\nAsthma\n"Fracture, closed"\n"two\nlines"\n')
     assert read_rows(path, ("label",), "")[0]["label"].to_list() == ["Asthma", "Fracture, closed", "two\nlines"]
+
+
+# Tables as programs write them: the name of the file, its bytes, what is needed to read it, and the first row's number.
+TEXT = "id,label\nA,Fièvre\nB,d e\n"
+WRITTEN = [
+    ("a.csv", TEXT.encode("utf-16"), {}, 2),
+    ("a.CSV", TEXT.encode("cp1252"), {"encoding": "cp1252"}, 2),
+    ("a.TSV", TEXT.replace(",", "\t").encode(), {}, 2),
+    ("a.csv", TEXT.replace("\n", "\r").encode(), {}, 2),
+    ("a.csv", TEXT.replace(",", "|").encode(), {}, 2),
+    ("a.csv", b"Patients, all of them\n\n" + TEXT.encode(), {"skip_lines": 2}, 4),
+    ("a.JSONL", b'{"id": "A", "label": "Fi\xc3\xa8vre"}\n{"id": "B", "label": "d e"}\n', {}, 1),
+]
+
+
+@pytest.mark.parametrize("name, data, how, first_row", WRITTEN)
+def test_tables_are_read_as_programs_write_them(tmp_path, name, data, how, first_row):
+    (tmp_path / name).write_bytes(data)
+    rows, faults = read_labels(tmp_path / name, "id", "label", **how)
+    assert rows == [(first_row, "A", "Fièvre"), (first_row + 1, "B", "d e")] and not faults
 
 
 def run(*words):

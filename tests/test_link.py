@@ -117,6 +117,13 @@ HABITS = [
     ("MM (multiple myeloma)", "MONDO:0009693", "name", "name", "looked up as 'multiple myeloma'"),
     ("Relapsed / Refractory Multiple Myeloma (MM)", None, NONE, NONE, "looked up as 'Relapsed"),
     ("early death (ED)", None, NONE, NONE, "looked up as 'early death'"),
+    *[
+        (label, None, SEVERAL, SEVERAL, "")
+        for label in ("Seizure; Ataxia", "Seizure|ataxia", "Fits;asthma; androgen excess")
+    ],
+    ("Seizure; Ataxia NOS", None, SEVERAL, SEVERAL, "looked up as 'Seizure; Ataxia'"),
+    # Parts that name one concept, or nothing.
+    ("asthma; Asthmas", ASTHMA, "vectors", NONE, ""),
     ("WaldenstrÃ¶m", "MONDO:0000432", "vectors", NONE, REPAIRED),
     ("MÃ©niÃ¨re disease", "MONDO:0007972", "name", "name", REPAIRED),
     ("MÃƒÂ©niÃƒÂ¨re disease", "MONDO:0007972", "name", "name", REPAIRED),
@@ -159,6 +166,17 @@ def test_labels_of_lists(nlp, exact):
         assert found["linked_how"] == expected and found["linked_id"] == (id_ if is_linked else None), found
         assert re.search(notes, found["linked_note"] or "") if notes else not found["linked_note"], found
         assert (found["linked_score"] is not None) is is_linked and found["label"] == label
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_all_concepts_of_a_cell_are_listed(nlp, exact):
+    labels = ["Seizure; Ataxia", "Hansen's disease|leprosy;asthma;septic shock", "MM; asthma"]
+    listed = [row["linked_others"] for row in link_table(nlp, labels, exact=exact)]
+    assert listed == [
+        "HP:0001250 Seizure; HP:0001251 Ataxia",
+        "MONDO:0005124 leprosy; MONDO:0004979 asthma",
+        "MONDO:0009685 Miyoshi myopathy; MONDO:0009693 plasma cell myeloma; MONDO:0004979 asthma",
+    ]
 
 
 def test_candidates_are_listed_if_asked_for_and_homonyms_always(nlp):
@@ -294,6 +312,21 @@ def test_a_table_of_one_column_becomes_one_with_commas_and_keeps_its_byte_order_
     assert (tmp_path / "a_linked.csv").read_bytes().startswith(b"\xef\xbb\xbflabel,linked_id,")
     linked = pl.read_csv(tmp_path / "a_linked.csv")
     assert linked.columns == ["label", *COLUMNS] and linked["label"].to_list() == ["Seizure", "Cold, common"]
+
+
+@pytest.mark.parametrize("name, encoding", [("a.CSV", "utf-16"), ("a.csv", "cp1252"), ("a.TSV", "utf-8-sig")])
+def test_tables_in_other_encodings_become_utf_8(tmp_path, folder, name, encoding):
+    table = "Visits of May\n\ndiagnosis,note\nMénière disease,x\nSeizure,y\n"
+    table = table.replace(",", "\t") if name == "a.TSV" else table
+    (tmp_path / name).write_bytes(table.encode(encoding))
+    words = ["--skip-lines", 2, *(["--encoding", encoding] if encoding == "cp1252" else [])]
+    assert run(tmp_path / name, "--column", "diagnosis", "--pipeline", folder, *words).exit_code == 0
+    data = (tmp_path / f"a_linked{name[1:]}").read_bytes()
+    # Programs for spreadsheets know UTF-8 by the mark.
+    assert data.startswith(b"\xef\xbb\xbf") is (encoding != "cp1252")
+    linked = pl.read_csv(data, separator="\t" if name == "a.TSV" else ",")
+    assert linked["diagnosis"].to_list() == ["Ménière disease", "Seizure"]
+    assert linked["linked_id"].to_list() == ["MONDO:0007972", SEIZURE]
 
 
 BAD = [

@@ -168,7 +168,7 @@ def test_find_refuses_arguments_without_meaning(make_linker):
 @pytest.mark.parametrize(
     ("name", "value", "removed"),
     [
-        ("types", ["T047", "T184"], ["C0917801"]),
+        ("types", ["T184"], ["C0917801"]),
         ("label_types", {"SYMPTOM": ["T184"]}, ["C0917801"]),
         ("ids", ["C0917801", "C0009443"], ["C0917801"]),
         ("output_source", "OMIM", ["C0020538", "C0013264", "C0917801"]),
@@ -219,6 +219,29 @@ def test_what_the_terminology_lacks_is_refused_before_names_are_encoded(
     with pytest.raises(ValueError, match=f"A setting of the {owner} '.*' does not fit the terminology. .*{told}"):
         linker.initialize(terminology=terminology, encoder=encoder_folder)
     assert not built and not linker.is_ready
+
+
+# Settings for a large release, and what is allowed of a small one.
+PARTLY_UNKNOWN = [
+    ({"types": ["T184", "T999", "T998"]}, "types allows 'T998', 'T999', .*goes on without them"),
+    ({"types": ["Sign or Symptom", "T999"]}, "types allows 'T999', .*goes on without them"),
+    ({"sources": ["MSH", "MESH"]}, "sources allows 'MESH', .*goes on without them"),
+    ({"languages": ["ENG", "en"]}, "languages allows 'en', .*goes on without them"),
+    ({"label_types": {"A": ["T184", "T999"]}}, "label_types allows 'T999', .*goes on without them"),
+]
+
+
+@pytest.mark.parametrize("owner", ["linker", "matcher"])
+@pytest.mark.parametrize("settings, told", PARTLY_UNKNOWN)
+def test_what_a_terminology_lacks_of_several_is_told(terminology, encoder_folder, owner, settings, told):
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("terminology_matcher", config=settings if owner == "matcher" else {})
+    linker = nlp.add_pipe("sapbert_linker", config=settings if owner == "linker" else {})
+    with pytest.warns(UserWarning, match=f"The filter {told}"):
+        linker.initialize(terminology=terminology, encoder=encoder_folder)
+    with pytest.warns(UserWarning, match=f"The filter {told}"):
+        doc = nlp("insomnia")
+    assert [ent.kb_id_ for ent in doc.ents] == ["C0917801"]
 
 
 # As ontologies have them: the same name is EXACT in one and RELATED in another; a gene's nickname is a disease's name.

@@ -395,7 +395,7 @@ def read_texts(
 
     def read_kb_id(written: str) -> str:
         if FORMATS[name].has_any_id:
-            return "|".join(id_.removeprefix(prefix) for id_ in written.split("|"))
+            return fields.ID_SEPARATOR.join(id_.removeprefix(prefix) for id_ in written.split(fields.ID_SEPARATOR))
         return fields.read_kb_id(written, prefix)
 
     for document in FORMATS[name].read(source, report, **how):
@@ -435,8 +435,8 @@ def _list_writable(
             if reason := _find_fault(format_, annotation, mention):
                 report.refuse(place, reason, format_.form)
                 continue
-            ids = (id_ if id_ == NIL else prefix + id_ for id_ in kb_id.split("|") if id_)
-            kept.append(replace(annotation, kb_id="|".join(ids)))
+            ids = (id_ if id_ == NIL else prefix + id_ for id_ in kb_id.split(fields.ID_SEPARATOR) if id_)
+            kept.append(replace(annotation, kb_id=fields.ID_SEPARATOR.join(ids)))
         yield replace(document, annotations=kept)
 
 

@@ -123,7 +123,7 @@ def dump_choices(
         for annotation in document.annotations:
             candidates = read_attribute(annotation.span) if annotation.span else []
             names = {f"{prefix}{found['id']}": found["canonical_name"] for found in candidates}
-            accepted = [id_ for id_ in annotation.kb_id.split("|") if id_]
+            accepted = [id_ for id_ in annotation.kb_id.split(fields.ID_SEPARATOR) if id_]
             texts = {id_: f"{name} ({id_})" for id_, name in names.items()}
             options = {**texts, NIL: "No concept"} | {id_: id_ for id_ in accepted if id_ not in (*texts, NIL)}
             choice = [{"id": id_, "text": text} for id_, text in options.items()]

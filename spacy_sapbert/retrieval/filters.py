@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..candidates import ConceptFilter
+from ..errors import warn
 from ..forking import read_chunks
 from ..ragged import make_offsets, sum_lists
 from ..semantic_types import find_types
@@ -57,13 +58,21 @@ class FilterTable:
         self._match_codes = lru_cache(4)(lambda source: _match_codes(terminology.concepts["codes"], source))
 
     def check(self, allowed: ConceptFilter) -> None:
-        """Refuse types, sources and languages that the terminology lacks, because they are probably misspelled."""
+        """Refuse types, sources or languages if the terminology has none of them, and warn of those that it lacks: they
+        are misspelled, or the release is smaller than others."""
         for key, what in FIELDS.items():
             wanted = getattr(allowed, key)
-            if wanted is not None:
-                known = self._columns(what).known
-                wanted = self.find_types(wanted) if what == "types" else frozenset(wanted)
-                _check_known(key, what, wanted - known, known)
+            if wanted is None:
+                continue
+            known = self._columns(what).known
+            wanted = self.find_types(wanted) if what == "types" else frozenset(wanted)
+            unknown = wanted - known
+            if not unknown:
+                continue
+            message = _tell_unknown(key, what, unknown, known)
+            if unknown == wanted:
+                raise ValueError(message)
+            warn(f"{message} The search goes on without them.")
 
     def check_settings(self, allowed: ConceptFilter, label_types: Mapping[str, Collection[str]]) -> None:
         """Refuse settings of a component that hold what the terminology lacks, or ask for a hierarchy or codes that it
@@ -97,7 +106,7 @@ class FilterTable:
         return find_types(wanted, self._columns("types").known)
 
     def match(self, allowed: ConceptFilter) -> np.ndarray:
-        """Tell for each name whether a filter allows it; ValueError if the filter names what the terminology lacks."""
+        """Tell for each name whether a filter allows it."""
         self.check(allowed)
         concepts = np.ones(len(self._terminology), dtype=bool)
         for wanted in (allowed.types, allowed.label_types):
@@ -135,7 +144,8 @@ class FilterTable:
         if (rows < 0).any():
             # One more than a message lists, so that it says that there are others.
             known = [ids[row] for row in range(min(EXAMPLES + 1, len(ids)))]
-            _check_known(key, "ids", {listed[place] for place in np.flatnonzero(rows < 0)}, known, len(ids))
+            unknown = {listed[place] for place in np.flatnonzero(rows < 0)}
+            raise ValueError(_tell_unknown(key, "ids", unknown, known, len(ids)))
         matched = np.zeros(len(ids), dtype=bool)
         matched[rows] = True
         return matched
@@ -192,13 +202,12 @@ def _match_codes(column: pl.Series, source: str) -> np.ndarray:
     return matched
 
 
-def _check_known(key: str, what: str, unknown: Collection[str], known: Collection[str], total: int = 0) -> None:
-    if unknown:
-        does = "leaves out" if key == "not_below" else "allows"
-        raise ValueError(
-            f"The filter {key} {does} {_list_some(unknown)}, which no concept or name of the terminology has. Values "
-            f"are compared exactly, case included. There are {total or len(known)} {what}: {_list_some(known)}."
-        )
+def _tell_unknown(key: str, what: str, unknown: Collection[str], known: Collection[str], total: int = 0) -> str:
+    does = "leaves out" if key == "not_below" else "allows"
+    return (
+        f"The filter {key} {does} {_list_some(unknown)}, which no concept or name of the terminology has. Values "
+        f"are compared exactly, case included. There are {total or len(known)} {what}: {_list_some(known)}."
+    )
 
 
 def _list_some(values: Collection[str]) -> str:

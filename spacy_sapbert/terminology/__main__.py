@@ -27,6 +27,8 @@ def check_command(
     ],
     id_column: Annotated[str, typer.Option(help="The column of ids")] = "id",
     label_column: Annotated[str, typer.Option(help="The column of labels")] = "label",
+    skip_lines: Annotated[int, typer.Option(min=0, help="How many lines above the header to leave out")] = 0,
+    encoding: Annotated[str | None, typer.Option(help="Unset: UTF-8, or UTF-16; or such as cp1252")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write all that was found as JSON")] = False,
 ) -> None:
     """Check if ids are in use, and labels are their names.
@@ -35,7 +37,7 @@ def check_command(
     """
     from ..checking import check_labels, read_labels
 
-    rows, faults = read_labels(file, id_column, label_column)
+    rows, faults = read_labels(file, id_column, label_column, skip_lines=skip_lines, encoding=encoding)
     checked = check_labels(_open(terminology), [row[1:] for row in rows])
     pairs = [(row[0], pair) for row, pair in zip(rows, checked, strict=True)]
     counts = Counter(f"{pair.id_status} id, {pair.label_status}" for _, pair in pairs)
@@ -68,12 +70,13 @@ def _open(path: Path) -> Any:
     if (path / MANIFEST).is_file():
         return terminology.Terminology.from_disk(path)
     if path.is_dir():
-        return terminology.read_rf2(path) if any(path.rglob("sct2_*")) else terminology.read_rrf(path)
-    if path.suffix == ".obo":
+        return terminology.read_rf2(path) if any(path.rglob("*sct2_*")) else terminology.read_rrf(path)
+    kind = path.suffix.lower()
+    if kind == ".obo":
         return terminology.read_obo(path, synonym_scopes=get_args(Scope))
-    if path.suffix in (".owl", ".json"):
+    if kind in (".owl", ".json"):
         raise ValueError(f"{path}: the command reads ontologies in OBO. Give the .obo file.")
-    return (terminology.read_jsonl if path.suffix == ".jsonl" else terminology.read_table)(path)
+    return (terminology.read_jsonl if kind == ".jsonl" else terminology.read_table)(path)
 
 
 def main() -> None:

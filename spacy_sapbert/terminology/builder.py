@@ -148,10 +148,11 @@ class TerminologyBuilder:
         }
         if not kept:
             files = ", ".join(file["name"] for file in report.get("files", ())) or "the records given"
+            read, dropped = (_list_counts(report.get(key, {})) for key in ("read", "dropped"))
             raise ValueError(
-                f"The terminology is empty: {files} gave no concept with a name "
-                f"(read: {report.get('read', {})}; dropped: {report['dropped']}). The file is probably of another kind "
-                "than the reader expects, or its settings name the wrong columns."
+                f"The terminology is empty: {files} gave no concept with a name. The file is probably of another kind "
+                "than the reader expects, or its settings name the wrong columns. "
+                f"Read: {read}. Dropped: {dropped.replace('_', ' ')}."
             )
         new_rows = np.zeros(len(self._rows), dtype=np.uint32)
         new_rows[[row for _, row in kept]] = np.arange(len(kept), dtype=np.uint32)
@@ -194,6 +195,10 @@ class TerminologyBuilder:
             if id_ not in living
         ]
         return pl.DataFrame(rows, schema=RETIRED_SCHEMA, orient="row")
+
+
+def _list_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{n:,} {what}" for what, n in counts.items() if n) or "nothing"
 
 
 def check_id(concept_id: str) -> None:

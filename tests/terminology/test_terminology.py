@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 
 import numpy as np
 import polars as pl
@@ -79,8 +80,15 @@ def test_unusable_ids_are_refused(concept_id):
         with pytest.raises(ValueError, match="as the id of a concept"):
             add(concept_id)
     builder.add_concept("C1")
-    with pytest.raises(ValueError, match=r"The terminology is empty: wrong\.tsv.*'concepts_without_names': 1"):
-        builder.build({"files": [{"name": "wrong.tsv"}]})
+    report = {"files": [{"name": "wrong.tsv"}], "read": {"rows": 1, "others": 0}, "dropped": {"malformed": 0}}
+    said = (
+        "The terminology is empty: wrong.tsv gave no concept with a name. The file is probably of another kind than "
+        "the reader expects, or its settings name the wrong columns. Read: 1 rows. Dropped: 1 concepts without names."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+        builder.build(report)
+    with pytest.raises(ValueError, match="the records given gave no concept .* Read: nothing. Dropped: nothing.$"):
+        TerminologyBuilder().build()
 
 
 @pytest.mark.parametrize("wrong", [None, 5, 0.5, float("nan"), b"C1", ["C1"], "broken_\ud83d"])

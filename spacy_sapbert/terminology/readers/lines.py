@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import functools
 import gzip
 import hashlib
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
+# How files in UTF-16 begin, which programs for spreadsheets call Unicode.
+UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # What a message says of a file.
 DAMAGED_GZIP = "holds gzip data that end early or are damaged"
 # Dates and decimal numbers, which spreadsheets and data frames make of ids. Codes of ICD-9 such as "250.0" are ids.
@@ -41,10 +44,12 @@ RecordT = TypeVar("RecordT", bound=BaseModel)
 
 
 class SourceFile:
-    """An input file, gzipped or not, read once from beginning to end."""
+    """An input file, gzipped or not, read once from beginning to end. It is in UTF-8, in UTF-16 if it begins so, or in
+    the given encoding."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, encoding: str | None = None) -> None:
         self.path = Path(path)
+        self._encoding = encoding
         self._sha256 = hashlib.sha256()
         check_is_file(self.path)
 
@@ -55,12 +60,24 @@ class SourceFile:
         with self.path.open("rb", buffering=0) as raw:
             hashed = io.BufferedReader(HashingReader(raw, self._sha256), buffer_size=1 << 20)
             with unpacked(self.path, hashed) as content:
-                for number, data in enumerate(content, start=1):
+                for number, data in enumerate(self._as_utf8(content), start=1):
                     if number == 1:
                         data = data.removeprefix(BOM)
                     if not keep_ends:
                         data = data.removesuffix(b"\n").removesuffix(b"\r")
                     yield number, data.decode("utf8", errors="surrogateescape")
+
+    def _as_utf8(self, content: io.BufferedReader[Any]) -> BinaryIO:
+        encoding = self._encoding or ("utf-16" if content.peek(2)[:2] in UTF16_BOMS else None)
+        if encoding is None:
+            return content
+        data = content.read()
+        try:
+            return io.BytesIO(data.decode(encoding).encode("utf8"))
+        except UnicodeError as error:
+            raise ValueError(
+                f"{self.path} is not in {encoding}: {error}. Give the encoding in which it was saved."
+            ) from error
 
     def describe(self) -> dict[str, Any]:
         """Describe the file for a terminology's report, after reading all lines."""
@@ -89,7 +106,7 @@ class HashingReader(io.RawIOBase):
 
 
 @contextmanager
-def unpacked(path: Path, file: io.BufferedReader[Any]) -> Iterator[BinaryIO]:
+def unpacked(path: Path, file: io.BufferedReader[Any]) -> Iterator[io.BufferedReader[Any]]:
     """Decompress a file if its name or its first bytes are those of a gzipped one."""
     if path.suffix != ".gz" and file.peek(2)[:2] != GZIP_MAGIC:
         yield file
@@ -191,14 +208,22 @@ def finish(
 def check_values(
     place: Path, what: str, wanted: Iterable[str], known: Iterable[str], titles: Mapping[str, str] | None = None
 ) -> None:
-    """Refuse the first value of a setting that a release lacks, probably because it is misspelt."""
+    """Refuse the values of a setting if a release has none of them, and warn of those that it lacks: they are misspelt,
+    or it is smaller than others."""
     listed = list(dict.fromkeys(known))
-    for value in sorted(set(wanted).difference(listed)):
-        shown = [f"{one} ({titles[one]})" if titles and one in titles else one for one in listed[:30]]
-        found = ", ".join(shown) + (", ..." if len(listed) > 30 else "") or "none at all"
-        raise ValueError(
-            f"{place} names no {what} {value!r}. Those it has are: {found}. Values are matched exactly, case included."
-        )
+    named = set(wanted)
+    unknown = sorted(named.difference(listed))
+    if not unknown:
+        return
+    shown = [f"{one} ({titles[one]})" if titles and one in titles else one for one in listed[:30]]
+    found = ", ".join(shown) + (", ..." if len(listed) > 30 else "") or "none at all"
+    message = (
+        f"{place} names no {what} {', '.join(map(repr, unknown))}. Those it has are: {found}. Values are matched "
+        "exactly, case included."
+    )
+    if len(unknown) == len(named):
+        raise ValueError(message)
+    warn(f"{message} The rest is read without them.")
 
 
 def verify(files: Sequence[dict[str, Any]], folder: str | Path) -> int:

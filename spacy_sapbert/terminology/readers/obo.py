@@ -48,6 +48,11 @@ _FORMATS = (
 _COMMENT = re.compile(r"\n[^\S\n]*!.*")
 # The references of a synonym or a definition, at the end of its line.
 _REFERENCES = re.compile(r"\[[^\"\]]*\][^\"]*$")
+# Values without quotes, in which braces may stand that are not escaped; and what is before modifiers and a comment.
+_PLAIN_TEXTS = ("name", "comment")
+_MODIFIER = r'\s*[^\s{}"=,]+\s*=\s*"(?:[^"\\]|\\.)*"\s*'
+_VALUE = re.compile(rf".*?(?=(?:\{{{_MODIFIER}(?:,{_MODIFIER})*\}}\s*)?(?:!.*)?$)")
+_BRACE = re.compile(r"(?<!\\)[{}]")
 
 
 class OboSettings(Settings):
@@ -71,8 +76,8 @@ class OboSettings(Settings):
 
 @takes_settings(OboSettings)
 def read_obo(path: Path, settings: OboSettings) -> Terminology:
-    """Read the terms of an OBO file that are not obsolete. A clause that is not valid is left out and counted. By the
-    id of an obsolete term, or an alternative one, the term that took its place is found.
+    """Read the terms of an OBO file that have a name and are not obsolete. A clause that is not valid is left out and
+    counted. By the id of an obsolete term, or an alternative one, the term that took its place is found.
 
     path (str | Path): The file, gzipped or not.
     settings (OboSettings): Given as keyword arguments: `read_obo(path, id_prefix="UMLS")`.
@@ -84,6 +89,7 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
     ontology = _Ontology(path, settings.errors)
     builder, scopes = TerminologyBuilder(), Counter[str]()
     xrefs, report = _choose_ids(ontology, settings.id_prefix)
+    unnamed = ontology.unnamed.keys() - ontology.terms.keys()
     source = settings.source
     if source is None:
         source = ontology.header.get("ontology", "").removesuffix(".obo")
@@ -92,7 +98,7 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
             concept_id, xref = _concept_id(term.id, xrefs), xrefs.get(term.id)
             # The id that was not chosen is a code.
             codes = [*([term.id] if xref else []), *(code for code in (*term.alt_ids, *term.xrefs) if code != xref)]
-            parents = [_concept_id(parent, xrefs) for parent in term.parents]
+            parents = [_concept_id(parent, xrefs) for parent in term.parents if parent not in unnamed]
             builder.add_concept(
                 concept_id, canonical_name=term.name, definition=term.definition, codes=codes, parents=parents
             )
@@ -116,8 +122,12 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
         found = " and ".join(f"{n:,} of the scope {scope}" for scope, n in sorted(scopes.items()))
         wanted = json.dumps([*settings.synonym_scopes, *sorted(scopes)])
         say(f"{path.name}: dropped synonyms: {found}. synonym_scopes = {wanted} keeps them.")
-    dropped = {"obsolete_terms": len(ontology.obsolete), "synonyms_of_other_scopes": scopes.total()}
-    dropped["malformed_clauses"] = ontology.bad_clauses.total()
+    dropped = {
+        "obsolete_terms": len(ontology.obsolete),
+        "terms_without_a_name": ontology.unnamed.total(),
+        "synonyms_of_other_scopes": scopes.total(),
+        "malformed_clauses": ontology.bad_clauses.total(),
+    }
     report |= {"malformed_clauses": dict(ontology.bad_clauses), "clause_examples": ontology.examples}
     version = ontology.header.get("data-version")
     return finish(
@@ -181,6 +191,8 @@ class _Ontology:
         self.malformed = MalformedLog(path, errors)
         self.read = Counter(terms=0, other_stanzas=0)
         self.obsolete: list[OboTerm] = []
+        # Stanzas without a name, by the id of their term.
+        self.unnamed: Counter[str] = Counter()
         # Clauses that are not valid, by tag.
         self.bad_clauses: Counter[str] = Counter()
         self.examples: list[str] = []
@@ -222,6 +234,9 @@ class _Ontology:
                 self.bad_clauses[tag] += 1
                 if len(self.examples) < MAX_EXAMPLES:
                     self.examples.append(f"{self.file.path.name}:{start + place}: {tag}: {reason}")
+            if not (term.name or term.obsolete):
+                self.unnamed[term.id] += 1
+                return
             first = self.first_lines.setdefault(term.id, start)
             if first != start:
                 raise ValueError(f"the term '{term.id}' is defined on line {first} already")
@@ -317,7 +332,6 @@ def parse_term(lines: list[str]) -> tuple[OboTerm, list[BadClause]]:
     if not term.name and not term.obsolete:
         for clause in bad:
             clause.refuse("name")
-        raise ValueError(f"the term '{term.id}' has no name")
     return term, bad
 
 
@@ -339,6 +353,7 @@ def _parse_one_by_one(lines: list[str], bad: list[BadClause]) -> tuple[Any, list
             if tag == "id":
                 ids.append(_parse(f"[Term]\n{line}")[0])
             else:
+                line = _escape_braces(line) if tag in _PLAIN_TEXTS else line
                 clauses += _parse(f"[Term]\nid: x\n{line}")[1]
         except (SyntaxError, UnicodeEncodeError) as error:
             bad.append(BadClause(place, tag, invalid_utf8(line) or error.args[0]))
@@ -349,6 +364,11 @@ def _parse_one_by_one(lines: list[str], bad: list[BadClause]) -> tuple[Any, list
     if len(ids) != 1:
         raise ValueError(f"a term has one line 'id:', not {len(ids)}")
     return ids[0], clauses
+
+
+def _escape_braces(line: str) -> str:
+    """Escape braces in a value, as OBO wants it. Those of modifiers stand behind it."""
+    return _VALUE.sub(lambda value: _BRACE.sub(r"\\\g<0>", value[0]), line, count=1)
 
 
 def _read_tag(line: str) -> str:

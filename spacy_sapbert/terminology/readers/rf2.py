@@ -17,14 +17,15 @@ from ...settings import OnMalformed, Settings, Strings
 from ..builder import TerminologyBuilder
 from ..licences import STRICTEST, Source
 from ..table import Terminology
-from .lines import MalformedLog, SourceFile, check_values, make_factory, takes_settings
+from .lines import MAX_EXAMPLES, MalformedLog, SourceFile, check_values, make_factory, takes_settings
 from .rrf_lines import RrfLines
 
-# The names of files, as in section 3.3.2 of the specification of release files.
+# The names of files, as in section 3.3.2 of the specification of release files. In packages of extensions, the date may
+# stand before the owner or the type.
 FILE_NAME = re.compile(
-    r"x?(?:sct2_(?P<component>Concept|Description|TextDefinition|Relationship)_"
-    r"|der2_cRefset_[^_]*?(?P<refset>Language|Association))(?P<part>[^_]*?)(?P<type>Snapshot|Full|Delta)[^_]*"
-    r"_(?P<owner>[A-Z]*\d*)_(?P<date>\d{8})\.txt(?:\.gz)?"
+    r"(?=.*_(?P<date>\d{8})[_.])x?(?:sct2_(?P<component>Concept|Description|TextDefinition|Relationship)_"
+    r"|der2_cRefset_[^_]*?(?P<refset>Language|Association))(?:\d{8}_)?(?P<part>[^_]*?)(?P<type>Snapshot|Full|Delta)"
+    r"[^_.]*(?:_\d{8}|_(?P<owner>[^_.]*)){1,2}\.txt(?:\.gz)?"
 )
 # What is read of each kind of file, beside id, effectiveTime and active.
 COLUMNS = {
@@ -141,7 +142,11 @@ class _Release:
             self.files[name["component"] or name["refset"]].append(file)
         for kind in (kind for kind in COLUMNS if kind != "TextDefinition" and not self.files[kind]):
             if kind not in GIVES:
-                raise FileNotFoundError(f"There is no file sct2_{kind}_Snapshot_... in {path}. {UNPACK}")
+                similar = sorted(file.name for file in path.rglob(f"*{kind}*"))[:MAX_EXAMPLES]
+                others = ", ".join(similar) or "none like it"
+                raise FileNotFoundError(
+                    f"There is no file sct2_{kind}_Snapshot_OWNER_DATE.txt in {path}, but {others}. {UNPACK}"
+                )
             message = f"{path} has no {kind} file, so the terminology is without {GIVES[kind]}. Copy the file there."
             warn(message)
 
@@ -218,15 +223,22 @@ class _Release:
 def _read_version(path: Path, files: Sequence[tuple[Path, re.Match[str]]]) -> str:
     """Return the date of each owner's files, or refuse files of two releases. An extension has a date of its own, also
     one that has no owner of its own ("SpanishExtension")."""
-    releases = {(name["owner"], name["part"] if "Extension" in name["part"] else "", name["date"]) for _, name in files}
-    versions = sorted({f"{owner} {date}" for owner, _, date in releases})
-    n_owners, n_names = len({release[:2] for release in releases}), len({file.name for file, _ in files})
-    if len(releases) > n_owners or n_names < len(files):
+    releases: dict[tuple[str, str, str], Path] = {}
+    names: dict[str, list[Path]] = {}
+    for file, name in files:
+        extension = name["part"] if "Extension" in name["part"] else ""
+        releases.setdefault((name["owner"] or "", extension, name["date"]), file)
+        names.setdefault(file.name, []).append(file)
+    versions = ", ".join(sorted({f"{owner} {date}".strip() for owner, _, date in releases}))
+    n_owners = len({release[:2] for release in releases})
+    if len(releases) > n_owners or len(names) < len(files):
+        several = next((of for of in names.values() if len(of) > 1), [*releases.values()])
+        listed = ", ".join(str(file.relative_to(path)) for file in several)
         raise ValueError(
-            f"{path} holds files of two releases, or of two dates, or a file twice: {', '.join(versions)}. Leave one "
-            "release there, with all files of one date."
+            f"{path} holds files of two releases, or of two dates, or a file twice: {versions}. Leave one release "
+            f"there, with all files of one date. Such files are {listed}."
         )
-    return ", ".join(versions)
+    return versions
 
 
 class _Rf2Lines(RrfLines):

@@ -1,8 +1,8 @@
 """Read names from a table with one name per row, and synonyms in a column of their own if it has one."""
 
-import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import Field, field_validator
@@ -14,6 +14,7 @@ from ...text import normalize_name
 from ..builder import TerminologyBuilder
 from ..table import Terminology
 from .lines import MalformedLog, SourceFile, finish, invalid_utf8, make_factory, takes_settings
+from .text_table import WRONG_ENCODING, TextTable
 
 COLUMNS = tuple("id name synonyms canonical_name types definition language source term_type preferred".split())
 # The columns of Athena's CONCEPT.csv, which are read where the settings name no others.
@@ -21,8 +22,8 @@ ATHENA = {"id": "concept_id", "name": "concept_name", "types": "domain_id", "sou
 ATHENA |= {"term_type": "concept_class_id", "code": "concept_code", "invalid": "invalid_reason"}
 # What stands for no reason to be invalid, in Athena's files and in exports of databases.
 VALID = ("", "NULL", "\\N")
-# Spreadsheets write a semicolon where the comma is the decimal point.
-DELIMITERS = ("\t", ",", ";")
+# What joins several names in a cell, or several types.
+LIST_SEPARATOR = "|"
 # What columns of synonyms are called. The number of first rows to look at, and the share of lists in a column of lists.
 SYNONYMS = re.compile(r"synonym|alias|\baka\b|also.?known|\b(alt|other).*(name|label|term)", re.IGNORECASE)
 SAMPLE, LIST_SHARE = 1000, 0.1
@@ -49,9 +50,23 @@ class TableSettings(Settings):
     preferred_column: str | None = Field(
         default=None, description="The column of flags of preferred names: 1/0, yes/no."
     )
-    list_separator: str = Field(default="|", min_length=1, description="The separator of several synonyms or types.")
+    name_separator: str | None = Field(
+        default=LIST_SEPARATOR,
+        min_length=1,
+        description="The separator of several names in the column of names; null if all are single ones. A name is not "
+        'divided beside a space, in brackets, or where a part has no letter: "glucose | serum", "P(A|B)", "A*01|02".',
+    )
+    list_separator: str = Field(
+        default=LIST_SEPARATOR, min_length=1, description="The separator of several synonyms or types."
+    )
     delimiter: str | None = Field(
-        default=None, description="By default the tab, comma or semicolon that separates the columns of the header."
+        default=None,
+        description='By default the tab, comma, semicolon or "|" that separates the columns of the header.',
+    )
+    skip_lines: int = Field(default=0, ge=0, description="How many lines above the header are left out.")
+    encoding: str | None = Field(
+        default=None,
+        description='By default UTF-8, or UTF-16 with a byte order mark. Others by Python\'s names, such as "cp1252".',
     )
     header: Strings | None = Field(default=None, description="The names of the columns, if the file has no header.")
     errors: OnMalformed = Field(default="raise", description='"raise" at a malformed row, or "skip" and count it.')
@@ -62,6 +77,15 @@ class TableSettings(Settings):
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             raise ValueError("one character other than a double quote and a line end")
         return delimiter
+
+    @field_validator("encoding")
+    @classmethod
+    def _check_encoding(cls, encoding: str | None) -> str | None:
+        try:
+            "a".encode(encoding or "utf8")
+        except LookupError as error:
+            raise ValueError('the name of an encoding, such as "cp1252"') from error
+        return encoding
 
 
 @takes_settings(TableSettings)
@@ -78,48 +102,63 @@ def read_table(path: Path, settings: TableSettings) -> Terminology:
         file has no row.
     RAISES (FileNotFoundError): If the file does not exist.
     """
-    file = SourceFile(path)
+    file = SourceFile(path, settings.encoding)
     malformed = MalformedLog(file.path, settings.errors)
-    delimiter = settings.delimiter or find_delimiter(file.path, settings)
+    wanted = {settings.id_column, settings.name_column, ATHENA["id"], ATHENA["name"]}
+    table = TextTable(
+        file,
+        wanted,
+        delimiter=settings.delimiter,
+        n_columns=len(settings.header or ()),
+        skip_lines=settings.skip_lines,
+    )
     builder = TerminologyBuilder()
-    n_rows = n_invalid = 0
+    read = Counter(rows=0)
+    counts = Counter(invalid_concepts=0, divided_names=0)
     sample: list[list[str]] = []
-    rows = _rows(file, delimiter, malformed)
+    rows = table.rows(malformed.add, has_quotes=table.delimiter != "\t")
     header = list(settings.header or ())
     if not header and (first := next(rows, None)):
         header = [field.strip() for field in first[1]]
         if reason := invalid_utf8(" ".join(header)):
-            raise ValueError(f"{file.path}, line {first[0]}: {reason}. Save the file as text in UTF-8.")
-    positions = _find_columns(file.path, settings, header, delimiter) if header else {}
+            raise ValueError(f"{file.path}, line {first[0]}: {reason}, so {WRONG_ENCODING}.")
+    positions = _find_columns(table, settings, header) if header else {}
     for number, fields in rows:
-        n_rows += 1
+        read["rows"] += 1
         try:
-            n_invalid += not _add(builder, fields, positions, header, settings.list_separator)
+            _add(builder, fields, positions, header, settings, counts)
         except ValueError as error:
             malformed.add(number, error)
             continue
         if len(sample) < SAMPLE:
             sample.append(fields)
     _warn_of_lists(file.path, header, positions, settings.list_separator, sample)
-    if n_invalid:
+    if n_invalid := counts["invalid_concepts"]:
         say(f"{file.path.name}: dropped {n_invalid:,} concepts that are no longer valid (invalid_reason).")
-    return finish(builder, file, malformed, read={"rows": n_rows}, dropped={"invalid_concepts": n_invalid})
+    divided_names = counts.pop("divided_names")
+    return finish(builder, file, malformed, read=read, dropped=counts, divided_names=divided_names)
 
 
 make_table_reader = make_factory("make_table_reader", read_table, TableSettings)
 
 
 def _add(
-    builder: TerminologyBuilder, fields: list[str], positions: dict[str, int], header: list[str], separator: str
-) -> bool:
-    """Add one row, or raise a ValueError with the reason why it is malformed. Return whether its concept is valid."""
+    builder: TerminologyBuilder,
+    fields: list[str],
+    positions: dict[str, int],
+    header: list[str],
+    settings: TableSettings,
+    counts: Counter[str],
+) -> None:
+    """Add one row if its concept is valid, or raise a ValueError with the reason why the row is malformed."""
     if len(fields) != len(header):
         raise ValueError(f"{len(fields)} fields were found, but there are {len(header)} columns")
     if reason := next(filter(None, map(invalid_utf8, fields)), None):
-        raise ValueError(reason)
+        raise ValueError(f"{reason}, so {WRONG_ENCODING}")
     row = {what: fields[position].strip() for what, position in positions.items()}
     if not normalize_name(row["name"]):
         raise ValueError(f"the name of '{row['id']}' is empty")
+    separator = settings.list_separator
     synonyms = [part.strip() for part in row["synonyms"].split(separator)] if row.get("synonyms") else []
     if "\n" in row["name"] or "\n" in row["id"] or (synonyms and any("\n" in part for part in synonyms)):
         raise ValueError(f"the name of '{row['id']:.40}' runs over several lines, so a quote is probably not closed")
@@ -129,7 +168,8 @@ def _add(
     if flag not in _FALSE and flag not in _TRUE:
         raise ValueError(f"{row['preferred']!r} does not say whether the name is preferred (use 1 or 0)")
     if row.get("invalid", "") not in VALID:
-        return False
+        counts["invalid_concepts"] += 1
+        return
     builder.add_concept(
         row["id"],
         canonical_name=row.get("canonical_name"),
@@ -139,49 +179,24 @@ def _add(
     )
     language, source, term_type = row.get("language") or "ENG", row.get("source", ""), row.get("term_type", "")
     preferred = flag in _TRUE
-    builder.add_name(row["id"], row["name"], language=language, source=source, term_type=term_type, preferred=preferred)
-    for synonym in filter(None, synonyms):
+    name, *others = _split_names(row["name"], settings.name_separator)
+    builder.add_name(row["id"], name, language=language, source=source, term_type=term_type, preferred=preferred)
+    for synonym in filter(None, [*others, *synonyms]):
         builder.add_name(row["id"], synonym, language=language, source=source)
-    return True
+    counts["divided_names"] += bool(others)
 
 
-def _rows(file: SourceFile, delimiter: str, malformed: MalformedLog) -> Iterator[tuple[int, list[str]]]:
-    """Iterate over the rows with the numbers of their first lines, skipping empty lines."""
-    if delimiter == "\t":
-        yield from ((number, text.split("\t")) for number, text in file.lines() if text)
-        return
-    rows = csv.reader((text for _, text in file.lines(keep_ends=True)), delimiter=delimiter, strict=True)
-    while True:
-        start = rows.line_num + 1
-        try:
-            fields = next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            malformed.add(start, f"{error} (the row ends on line {rows.line_num})")
-            continue
-        if fields:
-            yield start, fields
+def _split_names(text: str, separator: str | None) -> list[str]:
+    """Split names that are joined in one cell, unless they are one name that has the separator."""
+    parts = text.split(separator) if separator else [text]
+    are_names = all(
+        part == part.strip() and any(map(str.isalpha, part)) and part.count("(") == part.count(")") for part in parts
+    )
+    return parts if are_names else [text]
 
 
-def find_delimiter(path: Path, settings: TableSettings) -> str:
-    """Find the delimiter that gives the first line the wanted columns, or as many as the header of the settings has."""
-    if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
-        raise ValueError(f"{path} is a workbook. Save its sheet as CSV in UTF-8.")
-    line = next((text for _, text in SourceFile(path).lines() if text), "")
-    wanted = {settings.id_column, settings.name_column, ATHENA["id"], ATHENA["name"]}
-
-    def fit(delimiter: str) -> tuple[int, int]:
-        found = [field.strip().strip('"') for field in line.split(delimiter)]
-        if settings.header:
-            return len(found) == len(settings.header), delimiter == "," and ".csv" in path.suffixes
-        return len(wanted.intersection(found)), len(found)
-
-    return max(DELIMITERS, key=fit)
-
-
-def _find_columns(path: Path, settings: TableSettings, found: Sequence[str], delimiter: str) -> dict[str, int]:
-    positions = {}
+def _find_columns(table: TextTable, settings: TableSettings, found: Sequence[str]) -> dict[str, int]:
+    positions, path = {}, table.path
     is_athena = set(ATHENA.values()) <= set(found)
     for what in (*COLUMNS, "code", "invalid"):
         field = TableSettings.model_fields.get(f"{what}_column")
@@ -194,8 +209,8 @@ def _find_columns(path: Path, settings: TableSettings, found: Sequence[str], del
         if column not in found:
             raise ValueError(
                 f"{path} has no column '{column}', which the setting {what}_column names. Its columns are: "
-                f"{', '.join(map(repr, found))}. Correct the setting, the delimiter ({delimiter!r}), or give `header` "
-                "if the file has none."
+                f"{', '.join(map(repr, found))}. Correct the setting, the delimiter ({table.delimiter!r}), or give "
+                f"`header` if the file has none.{table.advice}"
             )
         if found.count(column) > 1:
             raise ValueError(
@@ -225,7 +240,7 @@ def _warn_of_lists(
             f"synonyms_column (or types_column) to read one, and list_separator if it is not {separator!r}.",
         )
     own = positions.get("synonyms")
-    if own is not None and has_lists(own, "|", ";") and not any(separator in row[own] for row in sample):
+    if own is not None and has_lists(own, LIST_SEPARATOR, ";") and not any(separator in row[own] for row in sample):
         warn(
             f"{path}: the synonyms in {header[own]!r} do not have {separator!r} between them, but another character, "
             f"as in {next(row[own] for row in sample if re.search('[|;]', row[own]))!r:.80}. Set list_separator to it.",

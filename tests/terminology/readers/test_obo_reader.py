@@ -209,10 +209,11 @@ RELATIONS = split_terms(
     'T:1; name: toe; xref: UMLS:C0000001; relationship: part_of T:2 {source="x"} ! foot; relationship: RO:0002202 T:3; '
     "is_a: T:3",
     "T:2; name: foot; relationship: part_of U:9",
-    # No terms: an id again, one that is obsolete, one without a name.
+    # No terms: an id again, one that is obsolete, one without a name, which may have an id again.
     "T:2; name: again; relationship: part_of T:1",
     "T:4; name: gone; relationship: part_of T:2; is_obsolete: true",
     "T:5; relationship: part_of T:2",
+    "T:1; relationship: part_of T:5",
     "T:3; name: part",
 )
 
@@ -223,12 +224,56 @@ def test_relations_are_those_of_the_terms_that_a_terminology_has(tmp_path):
     for id_prefix, first in ((None, "T:1"), ("UMLS", "C0000001")):
         found = read_obo_relations(path, id_prefix=id_prefix)
         assert found == [(first if head == "T:1" else head, label, tail) for head, label, tail in expected]
-        with pytest.warns(UserWarning, match="2 malformed records were skipped"):
+        with pytest.warns(UserWarning, match="1 malformed records were skipped"):
             kept = read_obo(path, id_prefix=id_prefix, errors="skip").concepts["id"].to_list()
         assert {relation.head for relation in found} <= set(kept)
     path.write_text('<?xml version="1.0"?>\n<rdf:RDF>\n')
     with pytest.raises(ValueError, match="is not in OBO format"):
         read_obo_relations(path)
+
+
+UNNAMED = split_terms(
+    "T:1; is_a: T:9",
+    "T:2; name: foot; is_a: T:1; is_a: T:3; xref: UMLS:C0000002",
+    "T:3; name: limb; alt_id: T:7",
+    'T:4; synonym: "toe" EXACT []; alt_id: T:6',
+    "T:5; is_obsolete: true; replaced_by: T:1; consider: T:3",
+    # What another file says of a term.
+    "T:3; relationship: part_of T:2",
+)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("id_prefix, foot", [(None, "T:2"), ("UMLS", "C0000002")])
+def test_terms_without_a_name_are_left_out_and_counted_and_are_nobodys_parents(tmp_path, id_prefix, foot):
+    terminology = read_obo(write_terms(tmp_path / "toy.obo", *UNNAMED), id_prefix=id_prefix)
+    assert set(terminology.concepts["id"]) == {foot, "T:3"} and terminology[foot].parents == ("T:3",)
+    report = terminology.report
+    assert (report["dropped"]["terms_without_a_name"], report["dropped"]["malformed"]) == (3, 0)
+    assert report["dangling_parents"] == 0 and "1 obsolete terms, 3 terms without a name" in summarize(terminology)
+    assert terminology.find_id("T:5") is None and terminology.find_id("T:7") == "T:3"
+
+
+# The value of a name, and what it is.
+BRACES = [
+    ("poly{ethane}", "poly{ethane}"),
+    ("{ethane", "{ethane"),
+    ("ethane}", "ethane}"),
+    ("poly{ethane} {x}", "poly{ethane} {x}"),
+    (r"poly\{ethane\}", "poly{ethane}"),
+    ('poly{ethane} {source="x"}', "poly{ethane}"),
+    ('poly{ethane} {source="a \\" {b}", comment="c"} ! said', "poly{ethane}"),
+    ('ethane {source="x"}', "ethane"),
+    ("poly{ethane} ! a comment {source}", "poly{ethane}"),
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value, name", BRACES)
+def test_braces_are_modifiers_only_at_the_end_and_in_their_form(tmp_path, value, name):
+    terms = f"T:1\nname: {value}\ncomment: a {{b}}", "T:2\nname: toe"
+    terminology = read_obo(write_terms(tmp_path / "toy.obo", *terms))
+    assert terminology["T:1"].names == (name,) and terminology.report["malformed_clauses"] == {}
 
 
 # Clauses of published ontologies, and others of their kinds: the tag under which each is counted, and the names that

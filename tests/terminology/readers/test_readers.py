@@ -153,7 +153,7 @@ def test_tables_have_every_column(tmp_path):
     assert terminology["C1"].types == ("T1", "T2") and terminology.report["read"] == {"rows": 1}
 
 
-names = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00\t\n"), max_size=10)
+names = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00\t\n|"), max_size=10)
 pairs = st.lists(st.tuples(st.text("C012", min_size=1), names.filter(normalize_name)), min_size=1)
 
 
@@ -172,6 +172,64 @@ def write_pairs(path, pairs):
             "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), "utf8", newline=""
         )
     return read_jsonl if path.suffix == ".jsonl" else read_table
+
+
+# Tables as programs write them: the name of the file, its bytes, and settings that it needs.
+ROWS_OF_FEVER = "id,name\nA,Fièvre\nB,cough\n"
+WRITTEN = [
+    ("a.csv", ROWS_OF_FEVER.encode("utf-16"), {}),
+    ("a.csv", b"\xfe\xff" + ROWS_OF_FEVER.encode("utf-16-be"), {}),
+    ("a.tsv", ROWS_OF_FEVER.replace(",", "\t").replace("\n", "\r\n").encode("utf-16"), {}),
+    ("a.csv", ROWS_OF_FEVER.encode("utf-16-le"), {"encoding": "utf-16-le"}),
+    ("a.csv", ROWS_OF_FEVER.encode("cp1252"), {"encoding": "cp1252"}),
+    ("a.csv", gzip.compress(ROWS_OF_FEVER.encode("latin-1"), mtime=0), {"encoding": "latin-1"}),
+    ("a.csv", ROWS_OF_FEVER.encode("utf-8-sig"), {"encoding": "utf-8"}),
+    ("a.csv", ROWS_OF_FEVER.replace("\n", "\r").encode("mac-roman"), {"encoding": "mac-roman"}),
+    ("a.csv", ROWS_OF_FEVER.replace("\n", "\r").encode(), {}),
+    ("a.csv", b'id,name,note\rA,Fi\xc3\xa8vre,"two\nlines"\rB,cough,\r', {}),
+    ("a.txt", ROWS_OF_FEVER.replace("\n", "\r").replace(",", "\t").encode(), {}),
+    ("A.CSV", ROWS_OF_FEVER.encode(), {}),
+    ("A.TSV", ROWS_OF_FEVER.replace(",", "\t").encode(), {}),
+    ("a.csv", ROWS_OF_FEVER.replace(",", "|").encode(), {}),
+    ("a.txt", b"A|Fi\xc3\xa8vre\nB|cough\n", {"header": ["id", "name"]}),
+    ("a.csv", b"Export of May, 2020\n\n" + ROWS_OF_FEVER.encode(), {"skip_lines": 2}),
+    ("a.csv", b"\n\r\n" + ROWS_OF_FEVER.encode(), {}),
+]
+
+
+@pytest.mark.parametrize("name, data, settings", WRITTEN)
+def test_tables_are_read_as_programs_write_them(tmp_path, name, data, settings):
+    (tmp_path / name).write_bytes(data)
+    terminology = read_table(tmp_path / name, **settings)
+    assert (terminology["A"].names, terminology["B"].names) == (("Fièvre",), ("cough",))
+    assert terminology.report["files"][0]["sha256"] == hashlib.sha256(data).hexdigest()
+
+
+# Cells of names, and the names in them.
+JOINED = [
+    ("Failure of Kidneys|KF", ["Failure of Kidneys", "KF"]),
+    ("a (b)|c|d", ["a (b)", "c", "d"]),
+    ("glucose | serum", ["glucose | serum"]),
+    ("P(A|B)", ["P(A|B)"]),
+    ("A*02:01|02", ["A*02:01|02"]),
+    ("|Z| score", ["|Z| score"]),
+    ("a||b", ["a||b"]),
+    ("t(9;22)", ["t(9;22)"]),
+]
+
+
+@pytest.mark.parametrize("cell, names", JOINED)
+def test_names_that_are_joined_in_a_cell_are_divided(tmp_path, cell, names):
+    path = tmp_path / "a.csv"
+    path.write_text(f"cui,name,ontologies,name_status,type_ids\nA,{cell},SNO|ICD,P,T047|T046\n")
+    columns = {"id_column": "cui", "types_column": "type_ids", "source_column": "ontologies"}
+    terminology = read_table(path, **columns)
+    assert list(terminology["A"].names) == names and terminology["A"].types == ("T047", "T046")
+    assert terminology.report["divided_names"] == (len(names) > 1)
+    assert terminology["A"].canonical_name == names[0] and set(terminology.names["source"]) == {"SNO|ICD"}
+    assert read_table(path, **columns, name_separator=None)["A"].names == (cell,)
+    semicolons = read_table(path, **columns, name_separator=";")
+    assert semicolons["A"].names == (cell,)
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl"])
@@ -347,7 +405,6 @@ TERMS = [
     (b"[Term]\nname: b\n", 0, "one line 'id:', not 0"),
     (b"[Term]\nid: X:2\nid: X:3\nname: b\n", 0, "one line 'id:', not 2"),
     (b"[Trem]\nid: X:2\nname: b\n", 0, "not a kind of stanza"),
-    (b"[Term]\nid: X:2\n", 0, "has no name"),
     (b'[Term]\nid: X:2\nsynonym: "b" EXACT []\nname:\n', 3, "not valid OBO"),
     (b"[Term]\nid: X:2\nname: gr\xfcn\n", 2, "0xfc"),
     (b"[Term]\nid: C1\nname: b\n", 0, "on line 5 already"),
@@ -431,7 +488,27 @@ def test_csv_line_numbers_with_fields_over_lines(tmp_path):
     [
         ("a.tsv", "cui\tname\tname\nC1\ta\tb\n", {}, "has no column 'id'.*id_column.*'cui', 'name', 'name'"),
         ("a.tsv", "id\tname\tname\nC1\ta\tb\n", {}, "the header names the column 'name' 2 times"),
-        ("a.tsv", b"\xff\xfei\0d\0\t\0n\0\n\0", {}, "line 1: the byte 0xff .* is not UTF-8. Save the file"),
+        ("a.csv", b"\xfcd,name\nA,b\n", {}, "line 1: the byte 0xfc .* is not UTF-8, so set `encoding`.*cp1252"),
+        ("a.csv", b"id,name\nA,gr\xfcn\n", {}, "line 2: the byte 0xfc .* is not UTF-8, so set `encoding`.*cp1252"),
+        ("a.tsv", "id\tname\n".encode("utf-16-le"), {}, "holds zero bytes.*in UTF-16. Set `encoding` to utf-16-le"),
+        (
+            "a.tsv",
+            "id\tname\n".encode("utf-16")[:-1],
+            {},
+            "a.tsv is not in utf-16: .*truncated data. Give",
+        ),
+        ("a.csv", b"id,name\nA,\x81\n", {"encoding": "cp1252"}, "a.csv is not in cp1252: .*0x81.* Give the encoding"),
+        ("a.csv", "id,name\n", {"encoding": "windows"}, "encoding of .*the name of an encoding, .*not 'windows'"),
+        ("a.csv", "id,name\n", {"encoding": "rot13"}, "encoding of .*the name of an encoding, .*not 'rot13'"),
+        ("a.csv", b"PK\x03\x04\x14\0", {}, "a.csv is a workbook. Save its sheet as CSV in UTF-8"),
+        ("a.csv", b"\xd0\xcf\x11\xe0\xa1", {}, "a.csv is a workbook"),
+        (
+            "a.csv",
+            "Report of 2020\n\nid,name\nA,b\n",
+            {},
+            "no column 'id'.*If line 3 is the header.*--skip-lines 2",
+        ),
+        ("a.csv", "a, b\nx\ncui,label,x\nA,b,c\nB,d,e\n", {}, "has no column 'id'.*If line 3 is the header"),
         ("a.tsv", "id\tname\nC1\ta\n", {"delimiter": "||"}, "delimiter"),
         ("a.csv", "cui;name\nC1;a\n", {}, "has no column 'id'.*'cui', 'name'.*delimiter .';'"),
         ("a.csv", 'id,name,alias\nC1,a,"b\nC2,c,d"\n', {"synonyms_column": "alias"}, "line 2: .*several lines"),

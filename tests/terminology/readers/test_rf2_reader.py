@@ -107,6 +107,8 @@ def test_preferred_terms_follow_the_dialect_and_languages_the_setting(tmp_path):
     assert set(read_rf2(folder, languages=["SPA"])[EDEMA].names) == {"edema", "hinchazón", "tumefacción"}
     with pytest.raises(ValueError, match="names no language 'spa'. Those it has are: .*SPA"):
         read(languages=["spa"])
+    with pytest.warns(UserWarning, match="names no language 'GER', 'spa'. Those it has are: .*SPA.*read without them"):
+        assert read(languages=["GER", "spa", "SPA"])[0] == "hinchazón"
     with pytest.raises(ValueError, match=rf"no language reference set 'es'. .*{SPANISH} \(Spanish language reference"):
         read(dialects=["es"])
     (american := Release()).concept(EDEMA, "Edema (finding)", "Edema")
@@ -166,6 +168,17 @@ NAMES = {
     "der2_cRefset_LanguageSnapshot-en_US1000124_20260301.txt": ("Language", "Snapshot", "US1000124"),
     "der2_cRefset_UKCLLanguageSnapshot-en_GB1000000_20230802.txt": ("Language", "Snapshot", "GB1000000"),
     "der2_cRefset_AssociationReferenceSnapshot_INT_20170731.txt": ("Association", "Snapshot", "INT"),
+    # Of packages of extensions, with the date in other places.
+    "sct2_Concept_Snapshot_ExtensionA_20180931.txt": ("Concept", "Snapshot", "ExtensionA"),
+    "xsct2_Description_Snapshot-en_Extension-B2_20180930.txt.gz": ("Description", "Snapshot", "Extension-B2"),
+    "xder2_cRefset_LanguageSnapshot-en_ExtensionA_20180930.txt": ("Language", "Snapshot", "ExtensionA"),
+    "sct2_Concept_Snapshot_20180930_ExtensionA.txt": ("Concept", "Snapshot", "ExtensionA"),
+    "sct2_Concept_20180930_Snapshot_ExtensionA.txt": ("Concept", "Snapshot", "ExtensionA"),
+    "sct2_Concept_Snapshot_20180930.txt": ("Concept", "Snapshot", None),
+    "der2_cRefset_AssociationSnapshot_20180930_INT.txt": ("Association", "Snapshot", "INT"),
+    "sct2_StatedRelationship_Snapshot_20180131_INT.txt": None,
+    "sct2_Concept_Snapshot_INT_20260101_copy.txt": None,
+    "sct2_Concept_Snapshot_INT_202601.txt": None,
     "sct2_StatedRelationship_Snapshot_INT_20180131.txt": None,
     "sct2_RelationshipConcreteValues_Snapshot_INT_20260101.txt": None,
     "sct2_Identifier_Snapshot_INT_20260101.txt": None,
@@ -213,6 +226,14 @@ def repeat_file(folder):
     shutil.copytree(folder / "Snapshot", folder / "copy")
 
 
+def rename(pattern, old, new):
+    def make(folder):
+        for path in folder.rglob(pattern):
+            path.rename(path.with_name(path.name.replace(old, new)))
+
+    return make
+
+
 def redate(folder):
     [path] = folder.rglob("sct2_Description*")
     path.rename(path.with_name(path.name.replace("20260101", "20250701")))
@@ -226,7 +247,8 @@ FAULTS = [
     (only("Delta"), r"holds a Full or Delta release \(der2_cRefset.*Give the folder of the Snapshot"),
     (redate, "files of two releases, or of two dates.*: INT 20250701, INT 20260101. Leave one release there"),
     (write_again(date="20250701"), "files of two releases.*: INT 20250701, INT 20260101. Leave one release there"),
-    (repeat_file, "or a file twice: INT 20260101. Leave one release there"),
+    (repeat_file, "a file twice: INT 20260101. Leave one release there.* Such files are Snap.*txt, copy.*txt"),
+    (rename("sct2_Concept*", "_20260101", ""), "There is no file sct2_Concept_.*, but sct2_Concept_Snapshot_INT.txt"),
     (change("sct2_Concept*", b"active", b"aktiv"), "Concept.*has no column 'active'.*as it was released"),
     (change("sct2_Concept*", b"\t", b","), "Concept.*has no column 'id', but.*as it was released"),
     (change("sct2_Concept*", ASTHMA.encode(), b"1.96E+08"), "'1.96E[+]08'.*but ids have 6 to 18 digits"),
@@ -242,6 +264,17 @@ def test_each_fault_of_a_folder_has_one_sentence(tmp_path, fault, message):
     with pytest.raises((ValueError, FileNotFoundError), match=message) as raised:
         read_rf2(folder)
     assert "\n" not in str(raised.value)
+
+
+def test_an_extension_with_other_names_of_files_is_read_with_its_edition(tmp_path):
+    extension = Release(first_id=900_000)
+    extension.concept("1000001000124", "Local asthma (disorder)", "Local asthma", parents=[ASTHMA])
+    folder = extension.write(tmp_path / "a" / "b", owner="ExtensionA", date="20180931")
+    rename("*sct2_*", "Snapshot_ExtensionA_20180931", "Snapshot_20180931_ExtensionA")(folder)
+    make_release().write(tmp_path / "int")
+    terminology = read_rf2(tmp_path)
+    assert terminology["1000001000124"].parents == (ASTHMA,)
+    assert terminology.report["source_version"] == "ExtensionA 20180931, INT 20260101"
 
 
 def test_an_extension_without_an_owner_of_its_own_has_its_own_date(tmp_path):
