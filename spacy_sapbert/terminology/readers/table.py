@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from ...progress import say
 from ...settings import OnMalformed, Settings, Strings
 from ...text import normalize_name
 from ..builder import TerminologyBuilder
@@ -101,8 +100,6 @@ def read_table(path: Path, settings: TableSettings) -> Terminology:
         if len(sample) < SAMPLE:
             sample.append(fields)
     _warn_of_lists(file.path, header, positions, settings.list_separator, sample)
-    if n_invalid:
-        say(f"{file.path.name}: dropped {n_invalid:,} concepts that are no longer valid (invalid_reason).")
     return finish(builder, file, malformed, read={"rows": n_rows}, dropped={"invalid_concepts": n_invalid})
 
 
