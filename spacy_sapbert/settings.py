@@ -7,6 +7,7 @@ import difflib
 import inspect
 import json
 import re
+import reprlib
 from collections.abc import Callable, Collection, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_type_hints
@@ -199,6 +200,19 @@ class SettingsAttributes(Generic[AnySettings]):
             raise AttributeError(explain_unknown(self.settings_class, name, f"the {self.kind} '{self.name}'"))
         super().__setattr__(name, value)
 
+    def __repr__(self) -> str:
+        default = self.settings_class()
+        changed = [f"{key}={reprlib.repr(value)}" for key, value in self._settings if value != getattr(default, key)]
+        return f"{type(self).__name__}({', '.join([repr(self.name), *self._describe(), *changed])})"
+
+    def _describe(self) -> list[str]:
+        """List what `repr` tells beside settings that are not the default."""
+        return []
+
+    def _take_settings(self, settings: AnySettings) -> None:
+        """Replace the settings, after one was set."""
+        self._settings = settings
+
     @property
     def settings(self) -> AnySettings:
         """All settings. They are replaced as a whole when one is set."""
@@ -212,6 +226,6 @@ def _make_property(name: str, field: FieldInfo) -> property:
         where = f"the {component.kind} '{component.name}'"
         if field.frozen:
             raise AttributeError(f"spacy-sapbert: {name} of {where} can't be changed any more. Set it in the config.")
-        component._settings = component._settings.changed(where, **{name: value})
+        component._take_settings(component._settings.changed(where, **{name: value}))
 
     return property(attrgetter(f"_settings.{name}"), change, doc=field.description)

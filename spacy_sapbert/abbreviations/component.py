@@ -86,6 +86,9 @@ class SchwartzHearst:
         self._short_forms = ShortForms(short_forms)
         register_abbreviations()
 
+    def __repr__(self) -> str:
+        return f"SchwartzHearst({self.name!r}, {len(self._short_forms):,} short forms)"
+
     def __call__(self, doc: Doc) -> Doc:
         """Find the abbreviations of one document.
 

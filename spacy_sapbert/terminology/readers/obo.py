@@ -57,7 +57,10 @@ class OboSettings(Settings):
         "the only such cross-reference that no other term has as id. Terms with none or several of these keep their "
         "own id.",
     )
-    synonym_scopes: Scopes = Field(default=("EXACT", "RELATED"), description="The scopes of the synonyms to keep; the report counts those of others.")
+    synonym_scopes: Scopes = Field(
+        default=("EXACT", "RELATED"),
+        description="The scopes of the synonyms to keep; the report counts those of others.",
+    )
     language: str = Field(default="ENG", description="The language of the names, as in UMLS.")
     source: str | None = Field(
         default=None, description="The source of the names. By default the header's `ontology`, or the id's prefix."
