@@ -61,7 +61,7 @@ Links = tuple[list[MentionToLink], list[list[Candidate]]]
     # components while it trains, so that their share of the score would be 0.
     default_score_weights=dict.fromkeys(SCORES),
 )
-@with_settings(LinkerSettings)
+@with_settings(LinkerSettings, later=("terminology", "encoder", "vectors_path"))
 def make_linker(
     nlp: Language,
     name: str,

@@ -15,6 +15,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import TAKEN_ATTRIBUTE
+from ..settings import explained
 from .short_forms import CLINICAL, ShortForms
 
 # Start token of a short form -> (end token, text of the long form).
@@ -55,6 +56,7 @@ class Definition(NamedTuple):
     assigns=["doc._.abbreviations", "span._.long_form"],
     default_config={"short_forms": None},
 )
+@explained()
 def make_schwartz_hearst(nlp: Language, name: str, short_forms: Any) -> "SchwartzHearst":
     """Create the abbreviation detector for a pipeline. Without `short_forms`, an English one has those of notes."""
     if short_forms is None:
