@@ -14,7 +14,6 @@ from spacy.tokens import Doc
 from .sharing import find_pipelines
 
 if TYPE_CHECKING:
-    from .linker import SapbertLinker
     from .snapshot import Snapshot
 
 # Languages and labels that a message lists.
@@ -41,7 +40,7 @@ def read_bundled() -> str:
     return "" if folder is None else str(json.loads((folder / ENCODER_FILE).read_bytes())["fingerprint"])
 
 
-def warn_of_misfits(linker: SapbertLinker, components: Iterable[Any]) -> None:
+def warn_of_misfits(linker: Any, components: Iterable[Any]) -> None:
     """Warn of filters, the linker's or its matchers', that name what the terminology lacks: the next text would be
     refused."""
     if not linker.is_ready:
@@ -56,7 +55,7 @@ def warn_of_misfits(linker: SapbertLinker, components: Iterable[Any]) -> None:
             )
 
 
-def warn_of_silence(linker: SapbertLinker, docs: Sequence[Doc], tokens: int) -> None:
+def warn_of_silence(linker: Any, docs: Sequence[Doc], tokens: int) -> None:
     """Warn that a linker has met no mention, if its pipeline shows why. Texts may just be about something else."""
     nlp = next(iter(find_pipelines(linker, docs)), None)
     if nlp is None:
@@ -65,7 +64,7 @@ def warn_of_silence(linker: SapbertLinker, docs: Sequence[Doc], tokens: int) -> 
         warnings.warn(f"The linker '{linker.name}' met no mention in {tokens:,} tokens. {reason}", stacklevel=4)
 
 
-def _find_labels(linker: SapbertLinker, docs: Sequence[Doc]) -> str:
+def _find_labels(linker: Any, docs: Sequence[Doc]) -> str:
     labels = sorted({ent.label_ for doc in docs for ent in doc.ents})
     if not labels:
         return ""
@@ -75,7 +74,7 @@ def _find_labels(linker: SapbertLinker, docs: Sequence[Doc]) -> str:
     )
 
 
-def _find_missing(linker: SapbertLinker, nlp: Language) -> str:
+def _find_missing(linker: Any, nlp: Language) -> str:
     """Say that nothing in front of a linker finds mentions. What declares nothing may do so."""
     in_front = nlp.pipe_names[: [part for _, part in nlp.pipeline].index(linker)]
     assigned = [nlp.get_pipe_meta(name).assigns for name in in_front]
@@ -88,13 +87,13 @@ def _find_missing(linker: SapbertLinker, nlp: Language) -> str:
     )
 
 
-def _find_languages(linker: SapbertLinker, nlp: Language) -> str:
+def _find_languages(linker: Any, nlp: Language) -> str:
     """Say that no name is in the pipeline's language, so that a matcher finds none."""
     if all(getattr(part, "kind", "") != "matcher" for _, part in nlp.pipeline):
         return ""
     from .lexicon.languages import UNKNOWN, get_language
 
-    language = get_language(nlp.lang)
+    language = get_language(nlp.lang or "")
     codes = linker.retriever.filters.list_languages()
     if language is UNKNOWN or any(get_language(code) is language for code in codes):
         return ""
