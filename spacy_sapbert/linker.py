@@ -26,6 +26,7 @@ from .concept_pages import ConceptPages
 from .errors import BAD_SETTING
 from .files import pack_with, unpack_with
 from .forking import EditLock, pause_collection
+from .hints import describe_parts, warn_of_misfits, warn_of_silence
 from .scorer import with_gold_ents
 from .settings import SettingsAttributes, Strings, with_settings
 from .sharing import Shared, list_rivals, list_users
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from .terminology.table import Terminology
 
 SCORES = ("nel_micro_f", "nel_micro_p", "nel_micro_r", "nel_acc_at_1", "nel_acc_at_5", "nel_coverage")
+# Tokens without one mention, after which the linker says what its pipeline may lack.
+SILENT_TOKENS = 1000
 # What `predict` gives to `set_annotations`: the mentions, and the candidates of each, best first.
 Links = tuple[list[MentionToLink], list[list[Candidate]]]
 
@@ -59,7 +62,7 @@ Links = tuple[list[MentionToLink], list[list[Candidate]]]
     # components while it trains, so that their share of the score would be 0.
     default_score_weights=dict.fromkeys(SCORES),
 )
-@with_settings(LinkerSettings)
+@with_settings(LinkerSettings, later=("terminology", "encoder", "vectors_path"))
 def make_linker(
     nlp: Language,
     name: str,
@@ -115,6 +118,8 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
     use_gold_ents: bool
     kb_url: UrlTemplate | None
     model: Any
+    # Tokens before the first mention; None if nobody waits for one any more.
+    _silence: int | None = 0
 
     @with_settings(LinkerSettings)
     def __init__(
@@ -206,11 +211,20 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
             best first. Equal mentions share them.
         RAISES (ValueError): If the linker has not been initialized.
         """
-        now = self.fixed()
+        now, docs = self.fixed(), list(docs)
         mentions = now.list_mentions(docs)
+        if self._silence is not None:
+            self._wait_for_mentions(docs, mentions)
         found, places = now.look_up_distinct(mentions)
         candidates = now.describe(found)
         return mentions, [candidates[place] for place in places.tolist()]
+
+    def _wait_for_mentions(self, docs: Sequence[Doc], mentions: Sequence[MentionToLink]) -> None:
+        """Count tokens without a mention, and say once what the pipeline may lack."""
+        tokens = (self._silence or 0) + sum(map(len, docs))
+        self._silence = None if mentions or tokens >= SILENT_TOKENS else tokens
+        if not mentions and self._silence is None:
+            warn_of_silence(self, docs, tokens)
 
     @pause_collection()
     def set_annotations(self, docs: Iterable[Doc], links: Links) -> None:
@@ -299,6 +313,10 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         """
         now = self.fixed()
         return now.find(now.list_spans(spans))
+
+    def expect_no_mentions(self) -> None:
+        """Take it that entities come from elsewhere: gold ones, from which a reranker learns."""
+        self._silence = None
 
     def fixed(self) -> FixedLinker:
         """Return the linker as it is at this moment, for a search of several steps, as rerankers make it."""
@@ -572,7 +590,15 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
         with self._edits:
             self._publish(load(self._snapshot, path, exclude, self._index, memory_map))
+        warn_of_misfits(self, [self, *(part for part in list_users(self) if hasattr(part, "label_types"))])
         return self
+
+    def _take_settings(self, settings: LinkerSettings) -> None:
+        super()._take_settings(settings)
+        warn_of_misfits(self, [self])
+
+    def _describe(self) -> list[str]:
+        return describe_parts(self._snapshot)
 
     def set_retriever(self, retriever: Retriever) -> None:
         """Put a terminology and its index in place."""

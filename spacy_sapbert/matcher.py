@@ -23,10 +23,11 @@ from .annotations import Match, register_match, write_match
 from .candidates import ConceptFilter
 from .errors import warn
 from .forking import pause_collection
+from .hints import warn_of_misfits
 from .linker import SapbertLinker
 from .notes import hide_headings
 from .settings import Settings, SettingsAttributes, Strings, with_settings
-from .sharing import Home, Shared, find_pipeline
+from .sharing import Home, Shared, find_pipeline, find_pipelines
 from .text import HTML_ENTITY
 
 if TYPE_CHECKING:
@@ -218,6 +219,11 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
         self.scorer = scorer
         self._home = Home(nlp)
         register_match()
+
+    def _take_settings(self, settings: MatcherSettings) -> None:
+        super()._take_settings(settings)
+        for linker in filter(None, map(self._get_linker, find_pipelines(self))):
+            warn_of_misfits(linker, [self])
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -7,10 +7,14 @@ import difflib
 import inspect
 import json
 import re
+import reprlib
+import sys
 from collections.abc import Callable, Collection, Mapping
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_type_hints
 
+from confection import ConfigValidationError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -144,10 +148,58 @@ def explain_unknown(settings: type[Settings], key: str, where: str) -> str:
     return f"spacy-sapbert: {_explain_problem(settings, {'loc': [key], 'type': 'extra_forbidden'}, where)}"
 
 
-def with_settings(settings: type[Settings], *, optional: bool = False) -> Callable[[AnyFunction], AnyFunction]:
+class ExplainedSignature(inspect.Signature):
+    """A signature that explains what a config has beside it. confection refuses that before it calls a function, with
+    all other settings printed; all it does with the function before is to ask for its signature's parameters."""
+
+    # Arguments of the component's `initialize`.
+    later: Collection[str] = ()
+
+    @property
+    def parameters(self) -> MappingProxyType[str, inspect.Parameter]:
+        """The parameters; ConfigValidationError if confection asks for them, and the section has others."""
+        parameters = super().parameters
+        caller = sys._getframe(1).f_back
+        section = caller.f_locals.get("promise_dict") if caller is not None else None
+        if caller is not None and isinstance(section, dict):
+            unknown = [key for key in section if key not in parameters and not key.startswith(("@", "*"))]
+            where = caller.f_locals.get("parent", "")
+            errors = [{"loc": [where, key], "msg": self._explain(key, section.get("name", where))} for key in unknown]
+            if errors:
+                raise ConfigValidationError(title="Unknown settings", errors=errors)
+        return parameters
+
+    def _explain(self, key: str, component: str) -> str:
+        if key in self.later:
+            return (
+                f"This is not a setting, but given to `initialize`: nlp.get_pipe({component!r}).initialize({key}=...), "
+                f"or [initialize.components.{component}] in a config."
+            )
+        known = [name for name in super().parameters if name not in ("nlp", "name")]
+        if close := difflib.get_close_matches(key, [*known, *self.later], 1):
+            return f"There is no such setting. Did you mean {close[0]}?"
+        return f"There is no such setting. There are: {', '.join(known)}"
+
+
+def explained(later: Collection[str] = ()) -> Callable[[AnyFunction], AnyFunction]:
+    """Let a registered function explain what a config has beside its parameters. `later`: what goes to `initialize`."""
+
+    def decorate(function: AnyFunction) -> AnyFunction:
+        plain = inspect.signature(function)
+        signature = ExplainedSignature([*plain.parameters.values()], return_annotation=plain.return_annotation)
+        signature.later = later
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def with_settings(
+    settings: type[Settings], *, optional: bool = False, later: Collection[str] = ()
+) -> Callable[[AnyFunction], AnyFunction]:
     """Give a function that takes `**settings` a signature that names each of them: spaCy takes defaults from it, and
     refuses what a config has beside them. Optional settings, with None as default, are decided elsewhere. They are
-    checked by type when the config is read."""
+    checked by type when the config is read. `later` is as for `explained`."""
     # Defaults as plain data, because spaCy writes them to the config.
     defaults = {} if optional else settings.model_construct().to_dict()
     listed = []
@@ -162,7 +214,7 @@ def with_settings(settings: type[Settings], *, optional: bool = False) -> Callab
         variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         own = [item for item in signature.parameters.values() if item.kind not in variable]
         function.__signature__ = signature.replace(parameters=[*own, *listed])  # type: ignore[attr-defined]
-        return function
+        return explained(later)(function)
 
     return decorate
 
@@ -200,6 +252,19 @@ class SettingsAttributes(Generic[AnySettings]):
             raise AttributeError(explain_unknown(self.settings_class, name, f"the {self.kind} '{self.name}'"))
         super().__setattr__(name, value)
 
+    def __repr__(self) -> str:
+        default = self.settings_class()
+        changed = [f"{key}={reprlib.repr(value)}" for key, value in self._settings if value != getattr(default, key)]
+        return f"{type(self).__name__}({', '.join([repr(self.name), *self._describe(), *changed])})"
+
+    def _describe(self) -> list[str]:
+        """List what `repr` tells beside settings that are not the default."""
+        return []
+
+    def _take_settings(self, settings: AnySettings) -> None:
+        """Replace the settings, after one was set."""
+        self._settings = settings
+
     @property
     def settings(self) -> AnySettings:
         """All settings. They are replaced as a whole when one is set."""
@@ -213,6 +278,6 @@ def _make_property(name: str, field: FieldInfo) -> property:
         where = f"the {component.kind} '{component.name}'"
         if field.frozen:
             raise AttributeError(f"spacy-sapbert: {name} of {where} can't be changed any more. Set it in the config.")
-        component._settings = component._settings.changed(where, **{name: value})
+        component._take_settings(component._settings.changed(where, **{name: value}))
 
     return property(attrgetter(f"_settings.{name}"), change, doc=field.description)

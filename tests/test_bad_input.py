@@ -1,19 +1,32 @@
 """Documents and settings that are not as they should be."""
 
+import inspect
+import re
 import shutil
 
 import numpy as np
 import pytest
 import spacy
+from confection import ConfigValidationError
 from conftest import build_terminology
 from linked import ids, make_doc
+from spacy.cli import app as spacy_cli
 from spacy.tokens import Doc, Span
-from thinc.api import Relu
+from spacy.util import load_model_from_config
+from thinc.api import Config, Relu
+from typer.testing import CliRunner
 
 from spacy_sapbert.encoder import settings as encoder_settings
 from spacy_sapbert.encoder.shim import make_huggingface_loader
 from spacy_sapbert.index import Index
-from spacy_sapbert.linker import SapbertLinker
+from spacy_sapbert.linker import SapbertLinker, make_linker
+from spacy_sapbert.snapshot import LinkerSettings
+
+# What a setting of `initialize` is answered with in `add_pipe`.
+LATER = (
+    "This is not a setting, but given to `initialize`: nlp.get_pipe('{{component}}').initialize({name}=...), or "
+    "[initialize.components.{{component}}] in a config."
+)
 
 
 @pytest.fixture
@@ -134,6 +147,92 @@ def test_settings_without_meaning_or_of_the_wrong_type_are_refused_by_name_where
 def test_unknown_settings_and_indexes_are_refused_by_name(config, named):
     with pytest.raises(ValueError, match=named):
         spacy.blank("xx").add_pipe("sapbert_linker", config=config)
+
+
+@pytest.mark.parametrize(
+    "factory, config, where, told",
+    [
+        ("sapbert_linker", {"treshold": 0.8}, "sapbert_linker", "There is no such setting. Did you mean threshold?"),
+        ("sapbert_linker", {"encoder": "x"}, "sapbert_linker", LATER.format(name="encoder")),
+        ("sapbert_linker", {"terminology": "x"}, "sapbert_linker", LATER.format(name="terminology")),
+        ("sapbert_linker", {"vectors_path": "x"}, "sapbert_linker", LATER.format(name="vectors_path")),
+        ("sapbert_linker", {"encodr": "x"}, "sapbert_linker", "There is no such setting. Did you mean encoder?"),
+        ("sapbert_linker", {"scorers": None}, "sapbert_linker", "There is no such setting. Did you mean scorer?"),
+        (
+            "sapbert_linker",
+            {"index": {"@misc": "spacy-sapbert.ScannIndex.v1", "recall_targt": 0.9}},
+            "sapbert_linker.index",
+            "There is no such setting. Did you mean recall_target?",
+        ),
+        (
+            "sapbert_linker",
+            {"model": {"@architectures": "spacy-sapbert.NameEncoder.v1", "poling": "cls"}},
+            "sapbert_linker.model",
+            "There is no such setting. Did you mean pooling?",
+        ),
+        ("sapbert_reranker", {"n_candidate": 3}, "sapbert_reranker", "There is no such setting. Did you mean n_cand"),
+        (
+            "sapbert_reranker",
+            {"xyz": 3},
+            "sapbert_reranker",
+            "There is no such setting. There are: model, scorer, ",
+        ),
+        (
+            "terminology_matcher",
+            {"typs": ["T047"]},
+            "terminology_matcher",
+            "There is no such setting. Did you mean",
+        ),
+        (
+            "schwartz_hearst",
+            {"short_form": {}},
+            "schwartz_hearst",
+            "There is no such setting. Did you mean short",
+        ),
+    ],
+)
+def test_unknown_settings_are_explained_before_confection_prints_all_others(factory, config, where, told):
+    (key,) = config
+    line = f"{where} -> {next(reversed(config[key])) if '.' in where else key}\t{told}"
+    for name in (factory, "mine"):
+        with pytest.raises(ConfigValidationError) as caught:
+            spacy.blank("xx").add_pipe(factory, name, config=config)
+        message = str(caught.value).strip()
+        assert message.startswith(f"Unknown settings\n{line.replace('{component}', name)}")
+        assert message.count("\n") == 1 and len(message) < 500
+
+
+def test_unknown_settings_are_explained_wherever_a_config_is_read(tmp_path):
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("sapbert_linker", "mine")
+    nlp.to_disk(tmp_path / "saved")
+    wrong = nlp.config.copy()
+    wrong["components"]["mine"]["treshold"] = 0.8
+    wrong.to_disk(tmp_path / "wrong.cfg")
+    told = "treshold\tThere is no such setting. Did you mean threshold?"
+    with pytest.raises(ConfigValidationError, match=re.escape(told)):
+        spacy.load(tmp_path / "saved", config={"components.mine.treshold": 0.8})
+    with pytest.raises(ConfigValidationError, match=re.escape(told)):
+        load_model_from_config(wrong)
+    for words in ("init fill-config wrong.cfg filled.cfg", "debug config wrong.cfg", "assemble wrong.cfg assembled"):
+        command = [str(tmp_path / word) if "cfg" in word or word == "assembled" else word for word in words.split()]
+        done = CliRunner().invoke(spacy_cli, command)
+        assert done.exit_code == 1 and told in (done.output if command[0] != "assemble" else str(done.exception)), words
+
+
+def test_a_config_is_filled_with_all_settings_and_nothing_else(tmp_path):
+    component = '[components]\n[components.mine]\nfactory = "sapbert_linker"'
+    (tmp_path / "short.cfg").write_text(f'[nlp]\nlang = "xx"\npipeline = ["mine"]\n{component}')
+    done = CliRunner().invoke(
+        spacy_cli, ["init", "fill-config", str(tmp_path / "short.cfg"), str(tmp_path / "filled.cfg")]
+    )
+    assert done.exit_code == 0
+    parameters = inspect.signature(make_linker).parameters
+    filled = Config().from_disk(tmp_path / "filled.cfg")["components"]["mine"]
+    assert {*filled} - {"factory"} == {*parameters} - {"nlp", "name"}
+    assert all(filled[name] == parameters[name].default for name in LinkerSettings.model_fields)
+    initialized = {*inspect.signature(SapbertLinker.initialize).parameters} - {"self", "get_examples", "nlp"}
+    assert initialized == {*inspect.signature(make_linker).later}, "what the message sends there"
 
 
 def test_misspelled_and_fixed_attributes_are_refused(linker):

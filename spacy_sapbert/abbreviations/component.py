@@ -14,6 +14,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import TAKEN_ATTRIBUTE, warn
+from ..settings import explained
 from .short_forms import CLINICAL, ShortForms
 
 # Start token of a short form -> (end token, text of the long form).
@@ -54,6 +55,7 @@ class Definition(NamedTuple):
     assigns=["doc._.abbreviations", "span._.long_form"],
     default_config={"short_forms": None},
 )
+@explained()
 def make_schwartz_hearst(nlp: Language, name: str, short_forms: Any) -> "SchwartzHearst":
     """Create the abbreviation detector for a pipeline. Without `short_forms`, an English one has those of notes."""
     if short_forms is None:
@@ -84,6 +86,9 @@ class SchwartzHearst:
         self.name = name
         self._short_forms = ShortForms(short_forms)
         register_abbreviations()
+
+    def __repr__(self) -> str:
+        return f"SchwartzHearst({self.name!r}, {len(self._short_forms):,} short forms)"
 
     def __call__(self, doc: Doc) -> Doc:
         """Find the abbreviations of one document.

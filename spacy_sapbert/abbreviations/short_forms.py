@@ -82,6 +82,9 @@ class ShortForms:
         self.lengths = frozenset(map(len, self._readings))
         self.first_letters = frozenset(short[0] for short in self._readings)
 
+    def __len__(self) -> int:
+        return len(self._readings)
+
     def is_at(self, text: str, start: int, end: int) -> bool:
         """Check if one of them is in a place of a text, and no unit."""
         return text[start:end] in self._readings and not _NUMBER.search(text, max(start - 2, 0), start)

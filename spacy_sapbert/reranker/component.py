@@ -213,6 +213,9 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         self._home = Home(nlp)
         register_extensions(self.attribute)
 
+    def _describe(self) -> list[str]:
+        return ["trained" if self.is_trained else "untrained"]
+
     @property
     def is_trained(self) -> bool:
         """Whether it decides by a network that has learned from annotations; false before `initialize`."""
@@ -240,12 +243,14 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         RAISES (ValueError): If the linker links none of the annotated mentions, or is missing.
         """
         nlp = nlp or find_pipeline(self)
-        settings, linker = self._settings, self._find_linker(nlp).fixed()
+        settings, component = self._settings, self._find_linker(nlp)
+        linker = component.fixed()
         examples = () if get_examples is None else get_examples()
         copies = with_abbreviations(examples, nlp)
         documents = [gold for eg in copies if (gold := find_gold(eg, use_gold_ents=True))]
         if not documents:
             return
+        component.expect_no_mentions()
         snapshot = linker.snapshot
         learned = Learned(snapshot.encoder.fingerprint, snapshot.retriever.terminology.fingerprint, tuple(FEATURES))
         fixed = self._fix(linker, learned)

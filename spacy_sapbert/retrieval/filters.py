@@ -105,6 +105,10 @@ class FilterTable:
         """Find the types that are meant by identifiers ("T047") or names ("Disease or Syndrome")."""
         return find_types(wanted, self._columns("types").known)
 
+    def list_languages(self) -> list[str]:
+        """List the languages of the names, sorted."""
+        return sorted(self._columns("languages").known)
+
     def match(self, allowed: ConceptFilter) -> np.ndarray:
         """Tell for each name whether a filter allows it."""
         self.check(allowed)

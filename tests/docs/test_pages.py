@@ -1,5 +1,6 @@
 """The README and the site: code blocks run, commands are there, files that are named exist."""
 
+import configparser
 import importlib
 import importlib.util
 import re
@@ -214,6 +215,14 @@ def test_the_site_fetches_nothing_and_misses_no_heading(tmp_path):
         page.write("\nSee [nothing](linker.md#nothing).\n")
     done = build()
     assert done.returncode == 1 and "linker.md#nothing" in done.stdout + done.stderr
+
+
+def test_what_the_site_needs_is_installed_with_it():
+    extras = configparser.ConfigParser()
+    extras.read(ROOT / "setup.cfg", encoding="utf8")
+    names = {re.split(r"[^\w-]", line)[0] for line in extras["options.extras_require"]["docs"].split("\n")}
+    assert "separate_signature: true" in (ROOT / "mkdocs.yml").read_text(encoding="utf8")
+    assert names & {"ruff", "black"}, "mkdocstrings formats signatures with one of these"
 
 
 def load_script(name):

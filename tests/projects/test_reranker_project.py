@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import runpy
 import shutil
 import sys
 from pathlib import Path
@@ -37,8 +38,8 @@ TEXTS = {"He had a cold {}": ("cold", "D2"), "A fever {}": ("fever", "D4"), "A h
 
 def call(words):
     """Run a line of the project in this process."""
-    if words[:2] == ["python", "-c"]:
-        exec(words[2], {})
+    if words[1] == "scripts/needs.py":
+        runpy.run_path(words[1])["check"](*words[2:])
         return
     if words[:3] == ["python", "-m", "training"]:
         training_cli(words[3:], standalone_mode=False)
@@ -133,6 +134,20 @@ def test_one_command_learns_from_annotations(folder):
         spacy.load(best).get_pipe("sapbert_reranker").model.to_bytes()
         == nlp.get_pipe("sapbert_reranker").model.to_bytes()
     )
+
+
+@pytest.mark.parametrize(
+    "variables, told",
+    [
+        ({}, "annotated documents. Add --vars.annotations "),
+        ({"annotations": "mine.jsonl"}, "a saved pipeline .*/linker is none. Add --vars.linker "),
+        ({"annotations": "mine.jsonl", "linker": "scripts"}, "a saved pipeline .*/scripts is none. "),
+    ],
+)
+def test_learning_says_what_it_needs(variables, told):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit, match=f"^Error: Learning needs {told}"):
+        patch.chdir(PROJECT)
+        run("learn", **variables)
 
 
 def change_training(folder, **settings):

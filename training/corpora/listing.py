@@ -237,7 +237,8 @@ def _settle_release(name: str, corpus: Corpus, said: str) -> Corpus:
 
 def _find_in_terminology(folder: Path) -> tuple[str, str]:
     """Find the version in the report of the reader, and the settings by which it has left out or added names."""
-    report: dict[str, Any] = read_manifest(folder / MANIFEST, FORMAT_VERSION, parts=FILES, check_files=False).get("report") or {}
+    manifest: dict[str, Any] = read_manifest(folder / MANIFEST, FORMAT_VERSION, parts=FILES, check_files=False)
+    report = manifest.get("report") or {}
     version, settings = str(report.get("source_version") or ""), WHOLE | (report.get("settings") or {})
     changed = [f"{name} = {json.dumps(settings[name])}" for name in WHOLE if settings[name] != WHOLE[name]]
     name = f"UMLS {version}" if UMLS_VERSION.fullmatch(version) else version

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import BeforeValidator, Field
 
 from ...errors import warn
-from ...progress import say
 from ...settings import OnMalformed, Settings, Strings, as_tuple
 from ..builder import TerminologyBuilder, check_id
 from ..codes import equal_prefix, is_cui
@@ -64,7 +62,10 @@ class OboSettings(Settings):
         "the only such cross-reference that no other term has as id. Terms with none or several of these keep their "
         "own id.",
     )
-    synonym_scopes: Scopes = Field(default=("EXACT", "RELATED"), description="The scopes of the synonyms to keep.")
+    synonym_scopes: Scopes = Field(
+        default=("EXACT", "RELATED"),
+        description="The scopes of the synonyms to keep; the report counts those of others.",
+    )
     language: str = Field(default="ENG", description="The language of the names, as in UMLS.")
     source: str | None = Field(
         default=None, description="The source of the names. By default the header's `ontology`, or the id's prefix."
@@ -118,10 +119,6 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
         replaced_by, consider = ([_concept_id(id_, xrefs) for id_ in ids] for ids in (term.replaced_by, term.consider))
         builder.add_retired(term.id, replaced_by=replaced_by, consider=consider)
     ontology.warn()
-    if scopes:
-        found = " and ".join(f"{n:,} of the scope {scope}" for scope, n in sorted(scopes.items()))
-        wanted = json.dumps([*settings.synonym_scopes, *sorted(scopes)])
-        say(f"{path.name}: dropped synonyms: {found}. synonym_scopes = {wanted} keeps them.")
     dropped = {
         "obsolete_terms": len(ontology.obsolete),
         "terms_without_a_name": ontology.unnamed.total(),
@@ -129,6 +126,7 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
         "malformed_clauses": ontology.bad_clauses.total(),
     }
     report |= {"malformed_clauses": dict(ontology.bad_clauses), "clause_examples": ontology.examples}
+    report["synonyms_of_other_scopes"] = dict(sorted(scopes.items()))
     version = ontology.header.get("data-version")
     return finish(
         builder, ontology.file, ontology.malformed, read=ontology.read, dropped=dropped, version=version, **report

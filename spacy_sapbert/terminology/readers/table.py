@@ -8,7 +8,6 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from ...errors import warn
-from ...progress import say
 from ...settings import OnMalformed, Settings, Strings
 from ...text import normalize_name
 from ..builder import TerminologyBuilder
@@ -133,8 +132,6 @@ def read_table(path: Path, settings: TableSettings) -> Terminology:
         if len(sample) < SAMPLE:
             sample.append(fields)
     _warn_of_lists(file.path, header, positions, settings.list_separator, sample)
-    if n_invalid := counts["invalid_concepts"]:
-        say(f"{file.path.name}: dropped {n_invalid:,} concepts that are no longer valid (invalid_reason).")
     divided_names = counts.pop("divided_names")
     return finish(builder, file, malformed, read=read, dropped=counts, divided_names=divided_names)
 
