@@ -29,8 +29,8 @@ MODULE = "spacy_sapbert.exchange"
 OUT, IN = "Out of spaCy", "Into spaCy"
 MENTIONS, CODES = "Mentions and their context (repeat an option for more)", "Codes of concepts"
 Names = list[str] | None
-Written = Annotated[str, typer.Argument(help=" or ".join(WRITTEN))]
-Read = Annotated[str, typer.Argument(help=" or ".join((*WRITTEN, *READ_ONLY)))]
+Written = Annotated[str, typer.Argument(help=", ".join(WRITTEN))]
+Read = Annotated[str, typer.Argument(help=", ".join((*WRITTEN, *READ_ONLY)))]
 Docs = Annotated[Path, typer.Argument(help="The linked documents, .spacy")]
 OnErrors = Annotated[str, typer.Option(help="At malformed records: raise, or skip and count them")]
 Prefix = Annotated[str, typer.Option(help="What stands before each id in the other format, such as UMLS:")]

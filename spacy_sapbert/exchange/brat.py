@@ -78,7 +78,7 @@ def parse_brat(
             report.refuse(place, f"an unknown line, or a second {fields[0]}: {line!r:.60}", FORM)
         elif line.strip():
             report.leave_out("annotations that are neither mentions nor normalizations", place)
-    for name in ids.keys() & notes.keys():
+    for name in filter(ids.__contains__, notes):
         report.leave_out("codes in notes on mentions that have a normalization", f"{label}: {name}")
     ids = notes | ids
     for kind, of_mentions in (("normalizations", ids), ("attributes", words)):

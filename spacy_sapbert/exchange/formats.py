@@ -419,7 +419,8 @@ def write_texts(
     name: str, documents: Iterable[AnnotatedText], output: Path, report: ExchangeReport, prefix: str = "", **how: Any
 ) -> None:
     """Write texts in a format, as a file or a folder. What the format cannot hold is refused."""
-    dump, writable = FORMATS[name].dump, _list_writable(name, documents, report, prefix)
+    writable = _list_writable(name, documents, report, prefix)
+    dump = FORMATS[name].dump
     assert dump is not None  # `export_docs` takes only what is written.
     # Options have ids of their own.
     how |= {"prefix": prefix} if name == CHOICES else {}

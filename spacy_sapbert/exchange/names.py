@@ -24,6 +24,8 @@ UNREAD = {
     "WebAnno TSV": (rb"\A\s*#FORMAT=WebAnno TSV", FROM_INCEPTION),
     "a ZIP archive": (rb"\APK\x03\x04", "Unpack it, and give what is in it."),
 }
+# How the names of files end that a folder of a format has in any case. Others beside them are no sign.
+OWN_FILES = {"brat": ".ann", "csv": "mentions.csv", "tsv": "mentions.tsv"}
 N_BYTES, N_FILES = 1_000_000, 10
 
 
@@ -31,6 +33,8 @@ def find_other(name: str, source: Path) -> str:
     """Say what a file or a folder is, and what to do, if signs show that it is not of the format that was chosen; ""
     if nothing shows it."""
     paths = sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
+    if name in OWN_FILES and any(path.name.endswith(OWN_FILES[name]) for path in paths if path != source):
+        return ""
     for path in paths[:N_FILES]:
         with path.open("rb") as file:
             start = file.read(N_BYTES).removeprefix(b"\xef\xbb\xbf")

@@ -43,7 +43,8 @@ def parse_spans(
     record: Mapping[str, Any], id_key: str, place: str, report: ExchangeReport, form: str = PRODIGY_FORM
 ) -> list[Annotation]:
     """Read the spans of a record, with their ids as written."""
-    text, written = record["text"], []
+    text = record["text"]
+    written = []
     for span in record.get("spans") or []:
         values = span if isinstance(span, dict) else {}
         start, end = (place if type(place) is int else -1 for place in map(values.get, ("start", "end")))

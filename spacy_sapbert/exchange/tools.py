@@ -32,22 +32,30 @@ PUBANNOTATION_FORM = '{"text": "a cold", "denotations": [{"id": "T1", "span": {"
 FAULTS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 # The last is in doccano's older exports, whose labels may be numbers.
 DOCCANO_KEYS = ("label", "labels", "entities", "annotations")
+DOCCANO_SPAN = ("start_offset", "end_offset", "label")
 # Of an answer such as "Common Cold (C0009443)".
 WORD = re.compile(r"[^\s()\[\]|,;]+")
 # What PubAnnotation's attributes and modifications say of a mention.
 SAID = {"negation": "negated", "negated": "negated", "speculation": "uncertain", "uncertain": "uncertain"}
 # The field of a context for each value of MedCAT's meta annotations; none for what is not special.
 PRESENCE = {
-    **dict.fromkeys(("true", "present (true)", "affirmed", "no"), ""),
-    **dict.fromkeys(("false", "not present (false)", "negated", "yes"), "negated"),
+    **dict.fromkeys(("true", "yes", "affirmed", "present (true)"), ""),
+    **dict.fromkeys(("false", "no", "negated", "not present (false)"), "negated"),
     **dict.fromkeys(("hypothetical", "hypothetical (n/a)"), "hypothetical"),
+}
+NEGATION = {
+    **dict.fromkeys(("false", "no", "affirmed"), ""),
+    **dict.fromkeys(("true", "yes", "negated"), "negated"),
 }
 SUBJECT = {"patient": "", "family": "family"}
 TIME = {"recent": "", "past": "historical"}
 META = {
-    **{"presence": PRESENCE, "negation": PRESENCE},
-    **{"subject": SUBJECT, "experiencer": SUBJECT},
-    **{"time": TIME, "temporality": TIME},
+    "presence": PRESENCE,
+    "negation": NEGATION,
+    "subject": SUBJECT,
+    "experiencer": SUBJECT,
+    "time": TIME,
+    "temporality": TIME,
 }
 
 
@@ -91,7 +99,7 @@ def _read_labels(labels: Iterable[Any], place: str, report: ExchangeReport) -> R
     if ids:
         report.note_odd("mentions with an id for a label", f"{place}: {ids[0]}")
     if len(others) > 1:
-        report.note_odd("mentions with several labels, of which the first is read", f"{place}: {', '.join(others)}")
+        report.note_odd("mentions with several labels, of which the first is read", f"{place}: {', '.join(others):.60}")
     return {"label": "".join(others[:1]), ID_KEY: ids}
 
 
@@ -101,20 +109,27 @@ def _count_relations(relations: Any, place: str, report: ExchangeReport) -> None
 
 
 def _convert_doccano(document: Any, place: str, report: ExchangeReport) -> Record:
+    written: list[Any] = []
+    for key in DOCCANO_KEYS:
+        written += document.get(key) or ()
     spans = []
-    for one in (span for key in DOCCANO_KEYS for span in document.get(key) or ()):
-        start, end, label = map(one.get, ("start_offset", "end_offset", "label")) if isinstance(one, dict) else one
-        spans.append({"start": start, "end": end, **_read_labels([label], place, report)})
+    for span in written:
+        entity = span if isinstance(span, dict) else dict(zip(DOCCANO_SPAN, span, strict=True))
+        label = _read_labels([entity["label"]], place, report)
+        spans.append({"start": entity["start_offset"], "end": entity["end_offset"], **label})
     _count_relations(document.get("relations"), place, report)
+    # Some versions call the text `data`.
     text = document["text"] if "text" in document else document["data"]
     return {"name": document.get("id"), "text": text, "spans": spans}
 
 
 def _convert_pubannotation(document: Any, place: str, report: ExchangeReport) -> Record:
-    parts = [str(document[key]) for key in ("sourcedb", "sourceid", "divid") if document.get(key) not in (None, "")]
-    tracks = [document, *(document.get("tracks") or ())]
-    spans = [span for track in tracks for span in _list_denotations(track, place, report)]
-    return {"name": ":".join(parts), "text": document["text"], "spans": spans}
+    parts = [document.get(key) for key in ("sourcedb", "sourceid", "divid")]
+    name = ":".join(str(part) for part in parts if part not in (None, ""))
+    spans: list[Record] = []
+    for track in (document, *(document.get("tracks") or ())):
+        spans += _list_denotations(track, place, report)
+    return {"name": name, "text": document["text"], "spans": spans}
 
 
 def _list_denotations(track: Record, place: str, report: ExchangeReport) -> Iterator[Record]:
@@ -123,19 +138,24 @@ def _list_denotations(track: Record, place: str, report: ExchangeReport) -> Iter
     said = [(one["subj"], one["pred"], one["obj"]) for one in track.get("attributes") or ()]
     said += [(one["obj"], one["pred"], True) for one in track.get("modifications") or ()]
     for subject, predicate, value in said:
+        word = SAID.get(predicate.lower())
         if codes := fields.read_identifiers(str(value)):
             ids.setdefault(subject, []).append(codes)
-        elif type(value) is bool and predicate.lower() in SAID:
-            words.setdefault(subject, []).extend([SAID[predicate.lower()]] if value else [])
+        elif word and value is True:
+            words.setdefault(subject, []).append(word)
+        elif word and value is False:
+            words.setdefault(subject, [])
         else:
             report.leave_out("attributes without an id", f"{place}: {predicate} {value!r:.60}")
     for one in track.get("denotations") or ():
+        subject = one.get("id")
         spans = one["span"] if isinstance(one["span"], list) else [one["span"]]
         pieces = sorted((span["begin"], span["end"]) for span in spans)
-        record = {"start": pieces[0][0], "end": pieces[-1][1], **_read_labels([one["obj"]], place, report)}
+        record = _read_labels([one["obj"]], place, report)
+        record[ID_KEY] += ids.get(subject, [])
+        record[CONTEXT] = words.get(subject)
         record[PIECES] = fields.write_pieces(pieces) if len(pieces) > 1 else ""
-        record[ID_KEY] += ids.get(one.get("id"), [])
-        yield record | {CONTEXT: words.get(one.get("id"))}
+        yield {"start": pieces[0][0], "end": pieces[-1][1], **record}
     _count_relations(track.get("relations"), place, report)
 
 
@@ -146,11 +166,14 @@ def _list_tasks(values: Iterable[Any]) -> Iterable[Any]:
         if not isinstance(record, dict) or isinstance(record.get("data"), dict):
             tasks[number] = record
             continue
-        lists = (value for value in record.values() if isinstance(value, list))
-        regions = [one for value in lists for one in value if isinstance(one, dict) and "start" in one]
-        results = [{"id": f"{one['start']} {one.get('end')}", "value": one} for one in regions]
-        task = tasks.setdefault(f"{record.get('id', number)}", {"id": record.get("id"), "data": record})
-        task.setdefault("annotations", []).append({"result": results, "updated_at": record.get("updated_at")})
+        results = []
+        for value in record.values():
+            for one in value if isinstance(value, list) else ():
+                if isinstance(one, dict) and "start" in one:
+                    results.append({"id": f"{one['start']} {one.get('end')}", "value": one})
+        id_ = record.get("id")
+        task = tasks.setdefault(f"{number if id_ is None else id_}", {"id": id_, "data": record, "annotations": []})
+        task["annotations"].append({"result": results, "updated_at": record.get("updated_at")})
     return tasks.values()
 
 
@@ -175,33 +198,44 @@ def _find_text(data: Record, regions: Iterable[Record]) -> str:
     strings = [value for value in data.values() if isinstance(value, str)]
     mentions = [region["mention"] for region in regions if isinstance(region["mention"], str)]
     fitting = [value for value in strings if all(mention in value for mention in mentions)]
-    return data["text"] if "text" in data else max(fitting or strings, key=len)
+    return data["text"] if isinstance(data.get("text"), str) else max(fitting or strings, key=len)
 
 
 def _list_regions(results: Iterable[Record], place: str, report: ExchangeReport) -> list[Record]:
     regions: list[tuple[Any, Record]] = []
     answers: dict[Any, list[str]] = {}
-    for result in results:
+    for number, result in enumerate(results):
+        id_ = result.get("id", number)
         value = result.get("value") or {}
         labels = next((value[key] for key in value if key.endswith("labels")), None)
         if result.get("type") == "relation":
             report.leave_out("relations", place)
         elif labels is not None:
             region = {"start": value["start"], "end": value["end"], "mention": value.get("text")}
-            regions.append((result.get("id"), region | _read_labels(labels, place, report)))
+            regions.append((id_, region | _read_labels(labels, place, report)))
         else:
-            # Choices, the ends of paths in a taxonomy, and lines that somebody has typed.
-            typed = value.get("text") if isinstance(value.get("text"), list) else []
-            written = [*(value.get("choices") or ()), *(path[-1] for path in value.get("taxonomy") or ()), *typed]
-            codes = [word for word in WORD.findall(" ".join(written)) if fields.IDENTIFIER.fullmatch(word)]
-            answers.setdefault(result.get("id"), []).extend(codes)
-            if not codes:
-                report.leave_out("answers without an id", f"{place}: {' '.join(written):.60}")
+            written = " ".join(_list_answers(value))
+            codes = [word for word in WORD.findall(written) if fields.IDENTIFIER.fullmatch(word)]
+            if codes:
+                answers.setdefault(id_, []).extend(codes)
+            else:
+                report.leave_out("answers without an id", f"{place}: {written:.60}")
     for id_, region in regions:
         region[ID_KEY] = list(dict.fromkeys([*region[ID_KEY], *answers.get(id_, ())]))
-    for id_ in answers.keys() - {id_ for id_, _ in regions}:
-        report.leave_out("answers to no region", f"{place}: {' '.join(answers[id_]):.60}")
+    answered = {id_ for id_, _ in regions}
+    for id_, codes in answers.items():
+        if id_ not in answered:
+            report.leave_out("answers to no region", f"{place}: {' '.join(codes):.60}")
     return [region for _, region in regions]
+
+
+def _list_answers(value: Record) -> list[str]:
+    """List what somebody has chosen, also by a path in a taxonomy, or typed."""
+    answers = list(value.get("choices") or ())
+    answers += [path[-1] for path in value.get("taxonomy") or ()]
+    typed = value.get("text")
+    # Beside choices, it is the text of the region.
+    return answers + typed if isinstance(typed, list) else answers
 
 
 def _list_medcat(values: Iterable[Any]) -> Iterator[Any]:
@@ -216,21 +250,29 @@ def _open_list(value: Any, key: str) -> list[Any]:
 
 
 def _convert_medcat(document: Any, place: str, report: ExchangeReport) -> Record:
-    annotations, spans = document["annotations"], []
+    annotations = document["annotations"]
+    spans = []
     for one in annotations.values() if isinstance(annotations, dict) else annotations:
         where = f"{place}: {one.get('value')!r:.60}"
-        # Whoever chose another concept has marked the first one as not correct.
-        is_wrong = one.get("correct") is False and not (one.get("alternative") or one.get("manually_created"))
-        faults = [flag for flag in ("deleted", "killed", "irrelevant") if one.get(flag)]
-        faults += ["not validated"] if one.get("validated") is False else []
-        faults += ["not correct"] if is_wrong else []
-        if faults:
-            report.leave_out(f"annotations that are {faults[0]}", where)
+        if fault := _find_fault(one):
+            report.leave_out(f"annotations that are {fault}", where)
             continue
         span = {"start": one["start"], "end": one["end"], "mention": one.get("value"), ID_KEY: one["cui"]}
         spans.append(span | {CONTEXT: _read_meta(one.get("meta_anns") or (), where, report)})
     name = document.get("name") or document.get("id")
     return {"name": name, "text": document["text"], "spans": spans}
+
+
+def _find_fault(annotation: Record) -> str:
+    """Say why an annotation does not count; "" if it does."""
+    for flag in ("deleted", "killed", "irrelevant"):
+        if annotation.get(flag):
+            return flag
+    if annotation.get("validated") is False:
+        return "not validated"
+    # If somebody chose another concept, only the first one was not correct.
+    is_replaced = annotation.get("alternative") or annotation.get("manually_created")
+    return "not correct" if annotation.get("correct") is False and not is_replaced else ""
 
 
 def _read_meta(metas: Any, place: str, report: ExchangeReport) -> list[str] | None:
@@ -239,7 +281,7 @@ def _read_meta(metas: Any, place: str, report: ExchangeReport) -> list[str] | No
     for meta in metas.values() if isinstance(metas, dict) else metas:
         word = META.get(meta["name"].lower(), {}).get(str(meta["value"]).lower())
         if word is None:
-            report.leave_out(f"meta annotations {meta['name']}: {meta['value']}", place)
+            report.leave_out(f"meta annotations {meta['name']}: {meta['value']!s:.60}", place)
         else:
             words.append(word)
     return [word for word in words if word] if words else None

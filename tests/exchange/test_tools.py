@@ -213,6 +213,7 @@ MIN |= {"concept": [{"start": 2, "end": 6, "text": "Sore", "choices": ["C0234233
                 make_concept(2, 6),
                 make_concept(2, 6, correct=False, alternative=True, meta_anns=make_meta(Presence="True", Time="Past")),
                 make_concept(7, 10, meta_anns=[{"name": "Negation", "value": "Yes"}]),
+                make_concept(7, 14, meta_anns=make_meta(Presence="Yes", Negation="No")),
                 make_concept(11, 14, meta_anns=make_meta(Presence="False", Subject="Family", Status="Other")),
                 make_concept(15, 19, meta_anns=make_meta(Experiencer="Patient", Temporality="Future")),
                 *(make_concept(2, 6, **{flag: True}) for flag in ("deleted", "killed", "irrelevant")),
@@ -220,6 +221,7 @@ MIN |= {"concept": [{"start": 2, "end": 6, "text": "Sore", "choices": ["C0234233
             ),
             [
                 *((2, 6, "", "C1"), with_context(2, 6, "historical"), with_context(7, 10, "negated")),
+                with_context(7, 14),
                 *(with_context(11, 14, "negated", "family"), with_context(15, 19)),
             ],
             {
@@ -357,6 +359,8 @@ CAS = {"a.json": json.dumps({"%FEATURE_STRUCTURES": []})}
         *((name, XMI, "is UIMA XMI.*as UIMA CAS JSON") for name in ("bioc", "inception", "prodigy")),
         ("inception", {"TypeSystem.xml": "<a/>", "a.xmi": XMI}, "a.xmi is UIMA XMI"),
         ("doccano", b"PK\x03\x04\xff", "a ZIP archive.*Unpack it"),
+        # A fault of its own stays what it is, whatever lies beside it.
+        ("csv", {"a.json": DOCCANO, "mentions.csv": "document\n", "texts.jsonl": ""}, "no column start"),
         # Nothing shows what it is.
         (
             "prodigy",
