@@ -13,6 +13,7 @@ from wasabi import msg
 from ..command_line import HINT, run_app, show_example
 from ..context import ATTRIBUTES
 from ..errors import BAD_SETTING
+from .names import READ_ONLY, WRITTEN
 
 if TYPE_CHECKING:
     from .fhir import CodeFinder
@@ -28,9 +29,8 @@ MODULE = "spacy_sapbert.exchange"
 OUT, IN = "Out of spaCy", "Into spaCy"
 MENTIONS, CODES = "Mentions and their context (repeat an option for more)", "Codes of concepts"
 Names = list[str] | None
-FormatName = Annotated[
-    str, typer.Argument(help="bioc, brat, csv, inception, parquet, prodigy, prodigy-choice, pubtator or tsv")
-]
+Written = Annotated[str, typer.Argument(help=", ".join(WRITTEN))]
+Read = Annotated[str, typer.Argument(help=", ".join((*WRITTEN, *READ_ONLY)))]
 Docs = Annotated[Path, typer.Argument(help="The linked documents, .spacy")]
 OnErrors = Annotated[str, typer.Option(help="At malformed records: raise, or skip and count them")]
 Prefix = Annotated[str, typer.Option(help="What stands before each id in the other format, such as UMLS:")]
@@ -65,7 +65,7 @@ def _choose_mentions(command: Callable[..., None]) -> Callable[..., None]:
 @app.command("to", rich_help_panel=OUT, epilog=show_example(f"{MODULE} to brat docs.spacy output/brat"))
 @_choose_mentions
 def export_command(
-    format: FormatName,
+    format: Written,
     docs: Docs,
     output: Annotated[Path, typer.Argument(help="The file or the folder to write")],
     chosen: dict[str, Any],
@@ -87,7 +87,7 @@ def export_command(
 
 @app.command("from", rich_help_panel=IN, epilog=show_example(f"{MODULE} from brat output/brat gold.spacy"))
 def import_command(
-    format: FormatName,
+    format: Read,
     source: Annotated[Path, typer.Argument(help="The file or the folder with annotations")],
     output: Annotated[Path, typer.Argument(help="The file to write, .spacy")],
     prefix: Prefix = "",

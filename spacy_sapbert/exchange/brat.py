@@ -17,6 +17,7 @@ from .fields import (
     PIECES,
     name_files,
     plain_text,
+    read_identifiers,
     read_lines,
     read_pieces,
     read_text,
@@ -24,7 +25,10 @@ from .fields import (
 )
 
 FORM = "T1, tab, type start end, tab, mention; and N1, tab, Reference T1 id, tab, name"
-SPANS = re.compile(rf"(\S+) ({PIECES})")
+# A type is one word for brat; several words are one if the last of them can't be an offset.
+SPANS = re.compile(rf"(\S+|\S.* [^\d\s]\S*) ({PIECES})")
+# Codes in the notes on a mention, as in QUAERO: #1, tab, AnnotatorNotes T1, tab, C0009443.
+NOTE = re.compile(r"#\S*\tAnnotatorNotes (T\S+)\t(.*)")
 REFERENCE = re.compile(r"\S+ (T\S+) (\S+)")
 # The attributes of mentions that stand for the fields of a context: A1, tab, Negated T1.
 ATTRIBUTE = re.compile(rf"A\S*\t({'|'.join(word.title() for word in MentionContext._fields)}) (T\S+)")
@@ -41,6 +45,7 @@ def parse_brat(
     each line of a mention. `label` names the file in messages."""
     mentions: dict[str, tuple[Annotation, str]] = {}
     ids: dict[str, list[str]] = {}
+    notes: dict[str, list[str]] = {}
     words: dict[str, list[str]] = {}
     for number, line in lines:
         place = f"{label}, line {number}"
@@ -58,6 +63,8 @@ def parse_brat(
             else:
                 if found.split() != fields[2].split():
                     report.note_odd(ALIKE, f"{place}: {fields[2]!r:.60} for {found!r:.60}")
+                if " " in spans[1]:
+                    report.note_odd("mentions whose type has a space, which brat itself doesn't read", place)
                 pieces.sort()
                 ends = pieces[0][0], pieces[-1][1]
                 mentions[fields[0]] = Annotation(*ends, spans[1], place=place, pieces=tuple(pieces)), fields[2]
@@ -65,10 +72,15 @@ def parse_brat(
             ids.setdefault(reference[1], []).append(reference[2])
         elif attribute := ATTRIBUTE.fullmatch(line):
             words.setdefault(attribute[2], []).append(attribute[1].lower())
+        elif (note := NOTE.fullmatch(line)) and (codes := read_identifiers(note[2])):
+            notes.setdefault(note[1], []).append(codes)
         elif line.startswith(("T", "N")):
             report.refuse(place, f"an unknown line, or a second {fields[0]}: {line!r:.60}", FORM)
         elif line.strip():
             report.leave_out("annotations that are neither mentions nor normalizations", place)
+    for name in filter(ids.__contains__, notes):
+        report.leave_out("codes in notes on mentions that have a normalization", f"{label}: {name}")
+    ids = notes | ids
     for kind, of_mentions in (("normalizations", ids), ("attributes", words)):
         for name in filterfalse(mentions.__contains__, of_mentions):
             report.leave_out(f"{kind} of no mention", f"{label}: {name}")

@@ -26,6 +26,12 @@ ANY_ID_SEPARATOR = re.compile(r"[|+,;\s]")
 PREFIX = re.compile(r"^(?:MESH|OMIM|UMLS):", re.IGNORECASE)
 # Signs of NIL in corpora.
 NIL_SIGNS = frozenset({"", "-1", "-", "nil", "none", "null", "cui-less", "cuiless", "concept_less"})
+# What names a concept where a tool has no field for ids: a CUI, a code of MeSH, SNOMED CT or ICD-10, a CURIE, a URI.
+IDENTIFIER = re.compile(
+    r"https?://\S*\d\S*|[A-Za-z][\w.-]*:\S*\d\S*\d\S*|[A-Za-z]{0,8}_?\d{5,}|[A-Z]\d[\dA-Z]\.[\dA-Z]{1,4}|NIL|CUI-less"
+)
+# Strings of JSON; keys have a colon behind them.
+JSON_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?')
 # Starts and ends of the pieces of a mention.
 PIECES = r"\d{1,9} \d{1,9}(?:;\d{1,9} \d{1,9})*"
 ALIKE = "mentions that are written otherwise than in their text, such as 'TNF-a' for 'TNF-α'"
@@ -44,6 +50,12 @@ def read_kb_id(written: str, prefix: str = "") -> str:
         return ""
     parts = [part.removeprefix(prefix) for part in ANY_ID_SEPARATOR.split(written.strip())]
     return ID_SEPARATOR.join(split_ids(ID_SEPARATOR.join(parts), keep_prefixes=True)) or NIL
+
+
+def read_identifiers(written: str) -> str:
+    """Join the words of a label or a note if each of them is an id; "" if there is any other word."""
+    words = [word for word in ANY_ID_SEPARATOR.split(written) if word]
+    return ID_SEPARATOR.join(words) if all(map(IDENTIFIER.fullmatch, words)) else ""
 
 
 def is_offset(written: str) -> bool:
@@ -209,6 +221,12 @@ def parse_values(text: str | None, place: str, report: ExchangeReport, form: str
     else:
         values = [parse_json(text, place, report, form)]
     yield from (value for value in values if value is not None)
+
+
+def list_keys(text: str) -> list[str]:
+    """List the distinct keys in JSON or lines of JSON, at any depth."""
+    strings = JSON_STRING.finditer(text) if text.lstrip("\ufeff \t\r\n").startswith(("{", "[")) else ()
+    return list(dict.fromkeys(string[1] for string in strings if string[2]))
 
 
 def parse_xml(data: bytes, place: str, report: ExchangeReport, form: str) -> Element | None:

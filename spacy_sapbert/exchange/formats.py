@@ -21,7 +21,7 @@ import spacy
 from ..annotations import NIL
 from ..errors import BAD_SETTING, NO_FILE
 from ..files import fill_folder, write_whole
-from . import brat, fields, pubtator
+from . import brat, fields, pubtator, tools
 from .documents import (
     OVERLAPPING,
     AnnotatedText,
@@ -33,6 +33,7 @@ from .documents import (
     tidy_pieces,
     write_docs,
 )
+from .names import WRITTEN, find_other
 from .records import (
     FLAGS,
     OF_CANDIDATE,
@@ -73,6 +74,8 @@ FORMULA, MARK = tuple("=+-@\t\r'"), "'"
 MARKED = "escaped"
 # Tasks for choices, and mentions that are not only white space.
 CHOICES, VISIBLE = "prodigy-choice", r".*\S.*"
+# Prodigy leaves `spans` out where an annotator has marked nothing.
+PRODIGY_KEYS = ("spans", "answer", "_task_hash")
 TABLE_FORM, TEXTS_FORM = f"a table with the columns {', '.join(READ)}", '{"document": "1", "text": "a cold"}'
 
 
@@ -350,7 +353,8 @@ class ExchangeFormat(NamedTuple):
 
     form: str
     read: Callable[..., Iterator[AnnotatedText]]
-    dump: Callable[..., Iterator[tuple[str, str | bytes]]]
+    # None for what is only read.
+    dump: Callable[..., Iterator[tuple[str, str | bytes]]] | None = None
     # What labels, mentions and names of documents it can hold.
     label: str = ".*"
     mention: str = ".*"
@@ -362,6 +366,8 @@ class ExchangeFormat(NamedTuple):
     has_pieces: bool = True
     # Whether ids may have any characters, so that only "|" is between them.
     has_any_id: bool = False
+    # The keys of JSON in which its mentions are. A file with texts and none of them is of another format.
+    keys: tuple[str, ...] = ()
 
 
 def _make_table(ending: str) -> ExchangeFormat:
@@ -370,21 +376,27 @@ def _make_table(ending: str) -> ExchangeFormat:
 
 
 FORMATS = {
-    "bioc": ExchangeFormat(BIOC_FORM, read_bioc, dump_bioc),
+    "bioc": ExchangeFormat(BIOC_FORM, read_bioc, dump_bioc, keys=("annotations",)),
     "brat": ExchangeFormat(brat.FORM, brat.read_brat, brat.dump_brat, *brat.HOLDS, is_folder=True),
     "csv": _make_table("csv"),
     "inception": ExchangeFormat(
         INCEPTION_FORM, read_inception, dump_inception, ".+", is_folder=True, has_context=False, has_pieces=False
     ),
     "parquet": ExchangeFormat(PARQUET_FORM, read_parquet, dump_parquet, mention=VISIBLE, has_any_id=True),
-    "prodigy": ExchangeFormat(PRODIGY_FORM, read_prodigy, dump_prodigy, mention=VISIBLE),
-    CHOICES: ExchangeFormat(PRODIGY_FORM, read_prodigy, dump_choices, mention=VISIBLE),
+    "prodigy": ExchangeFormat(PRODIGY_FORM, read_prodigy, dump_prodigy, mention=VISIBLE, keys=PRODIGY_KEYS),
+    CHOICES: ExchangeFormat(PRODIGY_FORM, read_prodigy, dump_choices, mention=VISIBLE, keys=PRODIGY_KEYS),
     "pubtator": ExchangeFormat(
         *(pubtator.FORM, pubtator.read_pubtator, pubtator.dump_pubtator, *pubtator.HOLDS),
         has_context=False,
         has_pieces=False,
     ),
     "tsv": _make_table("tsv"),
+    "doccano": ExchangeFormat(tools.DOCCANO_FORM, tools.read_doccano, keys=tools.DOCCANO_KEYS),
+    "label-studio": ExchangeFormat(
+        tools.LABEL_STUDIO_FORM, tools.read_label_studio, keys=("annotations", "completions", "lead_time", "labels")
+    ),
+    "medcattrainer": ExchangeFormat(tools.MEDCAT_FORM, tools.read_medcat, keys=("annotations",)),
+    "pubannotation": ExchangeFormat(tools.PUBANNOTATION_FORM, tools.read_pubannotation, keys=("denotations", "tracks")),
 }
 
 
@@ -408,10 +420,12 @@ def write_texts(
 ) -> None:
     """Write texts in a format, as a file or a folder. What the format cannot hold is refused."""
     writable = _list_writable(name, documents, report, prefix)
+    dump = FORMATS[name].dump
+    assert dump is not None  # `export_docs` takes only what is written.
     # Options have ids of their own.
     how |= {"prefix": prefix} if name == CHOICES else {}
     with fill_folder(output) if FORMATS[name].is_folder else write_whole(output) as place:
-        for file, content in FORMATS[name].dump(writable, report, **how):
+        for file, content in dump(writable, report, **how):
             (place / file).write_bytes(content.encode("utf8") if isinstance(content, str) else content)
 
 
@@ -473,7 +487,7 @@ def export_docs(
     """
     if escape_formulas:
         _check_format(name, "write with formulas escaped", DELIMITERS)
-    _check_format(name, "write", FORMATS)
+    _check_format(name, "write", WRITTEN)
     _check_place(name, output)
     if FORMATS[name].is_folder and output.is_dir() and any(output.iterdir()):
         raise FileExistsError(f"{output} is there already, and not empty. Choose another folder, or clear it.")
@@ -492,6 +506,20 @@ def _check_place(name: str, path: Path) -> None:
     if path.exists() and path.is_dir() != FORMATS[name].is_folder:
         found, wanted = ("a file", "a folder") if FORMATS[name].is_folder else ("a folder", "a file")
         raise ValueError(f"{path} is {found}, but the format {name} takes {wanted}. Give the path of {wanted}.")
+
+
+def _check_keys(name: str, source: Path) -> None:
+    """Refuse a file without mentions if it is of another format."""
+    if other := find_other(name, source):
+        raise ValueError(other)
+    wanted = FORMATS[name].keys
+    keys = fields.list_keys(source.read_text(encoding="utf8", errors="replace")) if wanted else []
+    if keys and not set(keys).intersection(wanted):
+        raise ValueError(
+            f"{source} has texts, but nothing below {' or '.join(map(repr, wanted))}, where {name} has mentions. Its "
+            f"keys are: {', '.join(keys):.300}. Choose its format, or rename its keys. The form of {name} is "
+            f"{FORMATS[name].form}."
+        )
 
 
 def import_docs(
@@ -528,11 +556,19 @@ def import_docs(
         raise ValueError(BAD_SETTING.format(name="inside_tokens", where="", value=inside_tokens, allowed=allowed))
     if not source.exists():
         raise FileNotFoundError(NO_FILE.format(file=source, cwd=Path.cwd()))
-    _check_place(name, source)
     if output.suffix != ".spacy":
         raise ValueError(f"The name of {output} has to end in .spacy: spaCy's commands read no other documents.")
+    try:
+        _check_place(name, source)
+        texts = [*read_texts(name, source, report, prefix, **({"id_infons": id_infons} if id_infons else {}))]
+    except (ValueError, OSError) as error:
+        if other := find_other(name, source):
+            raise ValueError(other) from error
+        raise
+    if not any(text.annotations for text in texts):
+        _check_keys(name, source)
     nlp, docs = spacy.blank(lang), []
-    for found in read_texts(name, source, report, prefix, **({"id_infons": id_infons} if id_infons else {})):
+    for found in texts:
         if len(found.text) > nlp.max_length:
             form = f"texts of at most {nlp.max_length:,} characters, spaCy's limit"
             report.refuse(f"{source}, document {found.doc_id}", f"{len(found.text):,} characters", form)

@@ -21,7 +21,7 @@ ID_KEY, CONTEXT, PIECES, ENTITIES, ACCEPTED = "kb_id", "context", "pieces", "ent
 OF_CANDIDATE = ("name", "canonical_name", "score", "probability")
 FLAGS = MentionContext._fields
 PRODIGY_FORM = '{"text": "a head cold", "spans": [{"start": 2, "end": 11, "label": "DISEASE", "kb_id": "C0009443"}]}'
-PARQUET_FORM = "rows with a text, and if you like an id and entities: a list of start, end, label and kb_id"
+PARQUET_FORM = "rows with a text, entities (a list of start, end, label and kb_id), and if you like an id"
 ENTITY = pl.Struct(
     {
         **{"start": pl.Int64, "end": pl.Int64, "label": pl.String, ID_KEY: pl.String, "mention": pl.String},
@@ -41,19 +41,20 @@ def _make_span(annotation: Annotation) -> dict[str, Any]:
 
 def parse_spans(
     record: Mapping[str, Any], id_key: str, place: str, report: ExchangeReport, form: str = PRODIGY_FORM
-) -> Iterator[Annotation]:
+) -> list[Annotation]:
     """Read the spans of a record, with their ids as written."""
     text = record["text"]
+    written = []
     for span in record.get("spans") or []:
         values = span if isinstance(span, dict) else {}
         start, end = (place if type(place) is int else -1 for place in map(values.get, ("start", "end")))
-        if not 0 <= start < end <= len(text) or not text[start:end].strip():
+        mention = values.get("mention")
+        if not isinstance(mention, str):
+            mention = text[max(start, 0) : end] if end <= len(text) else ""
+        if not 0 <= start < end or not mention.strip():
             report.refuse(place, f"a span without a place in the text: {span!r:.80}", form)
             continue
-        pieces, words, mention = values.get(PIECES), values.get(CONTEXT), values.get("mention")
-        if isinstance(mention, str) and (fault := fields.find_misfit(text, start, end, mention)):
-            report.refuse(place, fault, form)
-            continue
+        pieces, words = values.get(PIECES), values.get(CONTEXT)
         if pieces and not fields.is_in_pieces(str(pieces), start, end):
             report.refuse(place, f"the pieces {pieces!r:.80} are not '{start} END;...;START {end}'", form)
             continue
@@ -63,8 +64,9 @@ def parse_spans(
         context = None
         if isinstance(words, list) and all(word in FLAGS for word in words):
             context = MentionContext(*(word in words for word in FLAGS))
-        found = Annotation(start, end, str(values.get("label") or ""), ids, place, context=context, pieces=places)
-        yield tidy_pieces(text, found)
+        label = str(values.get("label") or "")
+        written.append((Annotation(start, end, label, ids, place, context=context, pieces=places), mention))
+    return [tidy_pieces(text, one) for one in fields.place_mentions(text, written, place, report, form)]
 
 
 def parse_prodigy(
@@ -104,7 +106,7 @@ def parse_prodigy(
 def read_prodigy(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
     """Read documents with all their mentions, those without an id too. Offsets count code points."""
     for name, place, record in parse_prodigy(fields.read_lines(path, report), path.name, path.stem, report):
-        yield AnnotatedText(name, record["text"], [*parse_spans(record, ID_KEY, place, report)])
+        yield AnnotatedText(name, record["text"], parse_spans(record, ID_KEY, place, report))
 
 
 def dump_prodigy(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, str]]:
@@ -155,9 +157,13 @@ def read_parquet(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
     except (pl.exceptions.PolarsError, OSError) as error:
         report.refuse(str(path), f"no Parquet ({error!s:.120})", PARQUET_FORM)
         return
-    if "text" not in frame.columns:
-        found = ", ".join(frame.columns)
-        raise ValueError(f"{path} has no column 'text'. Its columns are: {found:.200}. Rename the one with the texts.")
+    for column, content in (("text", "texts"), (ENTITIES, "mentions")):
+        if column not in frame.columns:
+            columns = ", ".join(frame.columns)
+            raise ValueError(
+                f"{path} has no column {column!r}. Its columns are: {columns:.200}. Rename the one with the {content}. "
+                f"The form is {PARQUET_FORM}."
+            )
     taken: set[str] = set()
     wanted = [column for column in ("id", "text", ENTITIES) if column in frame.columns]
     for number, row in enumerate(frame.select(wanted).iter_rows(named=True), 1):
@@ -167,7 +173,7 @@ def read_parquet(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
             continue
         name = f"{path.stem}-{number}" if row.get("id") is None else str(row["id"])
         record = {"text": row["text"], "spans": spans}
-        annotations = [*parse_spans(record, ID_KEY, place, report, PARQUET_FORM)]
+        annotations = parse_spans(record, ID_KEY, place, report, PARQUET_FORM)
         yield AnnotatedText(number_name(name, taken, number), row["text"], annotations)
 
 

@@ -43,6 +43,22 @@ def annotated_texts(draw, characters=CHARACTERS, ids=IDS, labels=LABELS, n_annot
     return AnnotatedText(name, text, list(dict.fromkeys(annotations)))
 
 
+def annotated(name, text, *annotations):
+    """Make a text with annotations, or with the arguments of some."""
+    return AnnotatedText(name, text, [a if isinstance(a, Annotation) else Annotation(*a) for a in annotations])
+
+
+def in_pieces(label, *pieces, kb_id=""):
+    return Annotation(pieces[0][0], pieces[-1][1], label, kb_id, pieces=pieces)
+
+
+def write_files(folder, files):
+    """Write the files of a folder, or a single file; return the path to read."""
+    for file, text in (files if isinstance(files, dict) else {"file": files}).items():
+        (folder / file).write_bytes(text if isinstance(text, bytes) else text.encode("utf8", "surrogateescape"))
+    return folder if isinstance(files, dict) else folder / "file"
+
+
 def take(doc, name="", spans_keys=()):
     """Take text and mentions out of a document, which may get a name."""
     doc.user_data.update({DOC_ID: name} if name else {})

@@ -16,6 +16,7 @@ from spacy_sapbert.context import MentionContext, read_context, write_context
 from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport, annotate, write_docs
 from spacy_sapbert.exchange.fhir import VERIFICATION, CodeableConcepts, CodeFinder
 from spacy_sapbert.exchange.formats import FORMATS
+from spacy_sapbert.exchange.names import WRITTEN
 
 nlp = spacy.blank("en")
 TEXT = "Fever, no cough, perhaps measles; mother had asthma and no stroke; past mumps; return if vertigo."
@@ -130,7 +131,7 @@ def test_documents_that_say_nothing_are_named_once_and_attributes_of_ones_own_on
         export(tmp_path, command, doc, options=["--negated", "assertion"])
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", WRITTEN)
 def test_contexts_come_back_or_are_counted(tmp_path, name):
     printed = run("to", name, save(tmp_path / "docs.spacy", make_note(CONTEXTS)), tmp_path / "out")
     run("from", name, tmp_path / "out", tmp_path / "back.spacy")

@@ -22,11 +22,12 @@ from spacy_sapbert.exchange.documents import (
     read_docs,
 )
 from spacy_sapbert.exchange.formats import FORMATS, import_docs, read_texts
+from spacy_sapbert.exchange.names import READ_ONLY, WRITTEN
 
 nlp = spacy.blank("en")
 TEXT = "She had a head cold😀 and\nfever."
 # A choice needs a mention.
-OF_DOCUMENTS = [name for name in FORMATS if name != "prodigy-choice"]
+OF_DOCUMENTS = [name for name in WRITTEN if name != "prodigy-choice"]
 
 
 @pytest.fixture
@@ -205,7 +206,7 @@ def test_all_documents_have_a_name_of_their_own_and_come_back(tmp_path_factory, 
 
 
 def test_texts_above_the_limit_of_spacy_are_refused_or_counted(tmp_path):
-    records = [{"text": "a cold"}, {"text": "x" * (nlp.max_length + 1), "doc_id": "long"}, {"text": "b"}]
+    records = [{"text": "a cold", "spans": []}, {"text": "x" * (nlp.max_length + 1), "doc_id": "long"}, {"text": "b"}]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf8")
     fault = "a.jsonl, document long: 1,000,001 characters.*at most 1,000,000"
     check_refused(lambda report: import_docs("prodigy", tmp_path / "a.jsonl", tmp_path / "a.spacy", report), fault)
@@ -213,6 +214,9 @@ def test_texts_above_the_limit_of_spacy_are_refused_or_counted(tmp_path):
 
 
 def test_help_lists_all_formats():
-    for command in ("to", "from"):
+    assert list(FORMATS) == [*WRITTEN, *READ_ONLY]
+    assert [name for name in FORMATS if FORMATS[name].dump] == [*WRITTEN]
+    for command, names in (("to", WRITTEN), ("from", FORMATS)):
         shown = CliRunner().invoke(app, [command, "--help"], terminal_width=200).output
-        assert all(name in shown for name in FORMATS)
+        assert all(name in shown for name in names)
+        assert ("doccano" in shown) == (command == "from")

@@ -11,13 +11,16 @@ import pytest
 import spacy
 from annotated_texts import (
     CHARACTERS,
+    annotated,
     annotated_texts,
     check_refused,
     count_kinds,
     count_refused,
+    in_pieces,
     take,
     tokenize,
     ways,
+    write_files,
 )
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -149,15 +152,6 @@ def test_units_of_utf_16_are_those_of_the_codec(text, data):
         assert text[found.start : found.end].split() == mention.split()
 
 
-def annotated(name, text, *annotations):
-    """Make a text with annotations, or with the arguments of some."""
-    return AnnotatedText(name, text, [a if isinstance(a, Annotation) else Annotation(*a) for a in annotations])
-
-
-def in_pieces(label, *pieces, kb_id=""):
-    return Annotation(pieces[0][0], pieces[-1][1], label, kb_id, pieces=pieces)
-
-
 def make_row(text, start, length, **infons):
     return {"id": "1", "infons": infons, "text": text, "locations": [{"offset": start, "length": length}]}
 
@@ -283,18 +277,12 @@ COLD = {"start": 2, "end": 6, "label": "D", "kb_id": "C1"}
 IN_PIECES = "document,start,end,label,id,mention,pieces\na,0,2,D,C1,ab,0 1;1 3\n"
 
 
-def write_files(folder, files):
-    """Write the files of a folder, or a single file; return the path to read."""
-    for file, text in (files if isinstance(files, dict) else {"file": files}).items():
-        (folder / file).write_bytes(text if isinstance(text, bytes) else text.encode("utf8", "surrogateescape"))
-    return folder if isinstance(files, dict) else folder / "file"
-
-
 @pytest.mark.parametrize(
     ("name", "files", "fault"),
     [
         ("brat", {"a.txt": "Sore", "a.ann": "T1\tSign 0 9\tSore feet\n"}, "a.ann, line 1: the text at"),
         ("brat", {"a.txt": "Sore", "a.ann": "T1\tSign 0\tSore\n"}, "an unknown line"),
+        ("brat", {"a.txt": "Sore toe", "a.ann": "T1\tSign 0 4 5 8\ttoe\n"}, "an unknown line"),
         ("brat", {"a.txt": "Sore"}, "a text without annotations"),
         ("brat", {}, "no .txt and .ann files"),
         ("brat", {"a.txt": "Sor\udce9", "a.ann": ""}, "byte 4 is not UTF-8"),
@@ -335,7 +323,7 @@ def write_files(folder, files):
         ("prodigy", json.dumps({"text": "a cold", "spans": [COLD | {"pieces": "2 3;5 7"}]}), "are not '2 END"),
         ("parquet", b"PAR1", "no Parquet"),
         ("parquet", make_parquet(text=["a cold"], entities=[[COLD | {"mention": "old"}]]), "row 1.*mention is 'old'"),
-        ("parquet", make_parquet(text=[None]), "row 1.*no text"),
+        ("parquet", make_parquet(text=[None], entities=[None]), "row 1.*no text"),
         ("parquet", make_parquet(text=["a"], entities=["a"]), "row 1.*that are no list"),
         ("parquet", make_parquet(text=["a"], entities=[[{"start": 0, "end": 9}]]), "row 1: a span without a place"),
         ("brat", {"a.txt": "Sore ", "a.ann": "T1\tSign 4 5\t \n"}, "an empty mention"),
@@ -448,6 +436,28 @@ BY_NUMBER = {
             },
             annotated("a", "Sore toes\nwings", (0, 4, "Sign"), in_pieces("Sign", (0, 4), (10, 15)), (5, 15, "Sign")),
             {"normalizations of no mention": 1},
+        ),
+        # Codes in notes, as in QUAERO; a note without one; types with spaces.
+        (
+            "brat",
+            {
+                "a.txt": "Sore toes, wet",
+                "a.ann": "T1\tSign or Symptom 0 4\tSore\n#1\tAnnotatorNotes T1\tC0234233 C0030193\n"
+                "T2\tGrade 2 Part 5 9\ttoes\n#2\tAnnotatorNotes T2\tsee C0040357\n"
+                "T3\tSign 11 14\twet\nN1\tReference T3 X:D1\twet\n#3\tAnnotatorNotes T3\tX:D11\n"
+                "#4\tAnnotatorNotes T9\tC0040357\n",
+            },
+            annotated(
+                "a",
+                "Sore toes, wet",
+                *((0, 4, "Sign or Symptom", "C0234233|C0030193"), (5, 9, "Grade 2 Part"), (11, 14, "Sign", "D1")),
+            ),
+            {
+                "mentions whose type has a space, which brat itself doesn't read": 2,
+                "annotations that are neither mentions nor normalizations": 1,
+                "codes in notes on mentions that have a normalization": 1,
+                "normalizations of no mention": 1,
+            },
         ),
         (
             "pubtator",
