@@ -2,6 +2,7 @@
 
 import pickle
 
+import polars as pl
 import pytest
 import spacy
 from linked import assert_same, best_ids, links, make_doc
@@ -280,3 +281,18 @@ def test_displacy_links_to_the_pages_of_concepts(make_nlp):
         for template in filter(None, (linker.kb_url_template, kb_url)):
             html = displacy.render(doc, style="ent", options={"kb_url_template": template}, page=False)
             assert f'href="{page}"' in html and ">C0027051<" in html
+
+
+def test_polars_shows_candidates_as_a_table(make_nlp):
+    nlp = make_nlp()
+    linker = nlp.get_pipe("sapbert_linker")
+    linker.add_names([("C0027051", "<script>attack</script>")])
+    nlp.add_pipe("sapbert_reranker", config={"explain": True})
+    found = linker.find(["<script>attack</script>"])[0]
+    (ent,) = nlp("A heart attack .").ents
+    assert ent._.kb_candidates[0]["probability"] and "probability" not in found[0]
+    for candidates in (found, ent._.kb_candidates, found + ent._.kb_candidates):
+        frame = pl.DataFrame(candidates)
+        assert frame["id"].to_list() == [one["id"] for one in candidates] and "C0027051" in str(frame)
+        html = frame._repr_html_()
+        assert "<script>" not in html and ("&lt;script&gt;attack" in html) == (candidates[0] is found[0])

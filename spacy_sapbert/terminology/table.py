@@ -18,6 +18,7 @@ from ..files import pack_with, unpack_with
 from ..forking import kept_property, read_chunks
 from ..text import NIL
 from .codes import SOURCE_SEPARATOR as SOURCE_SEPARATOR
+from .display import MAX_VALUES, join_values, shorten, write_html, write_text
 from .storage import hash_tables, load_folder, save_folder
 
 _TEXT, _TEXTS = pl.String(), pl.List(pl.String())
@@ -74,7 +75,7 @@ Default = TypeVar("Default")
 
 @dataclass(frozen=True)
 class Concept:
-    """One concept of a terminology with all its names."""
+    """One concept of a terminology with all its names. `print` and notebooks show it as a small table."""
 
     id: str
     canonical_name: str
@@ -83,6 +84,29 @@ class Concept:
     definition: str | None
     codes: tuple[str, ...]
     parents: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"Concept({shorten(self.id)!r}, {shorten(self.canonical_name)!r}, ...)"
+
+    def __str__(self) -> str:
+        return write_text(self._title, self._list_rows())
+
+    def _repr_html_(self) -> str:
+        return write_html(self._title, self._list_rows())
+
+    @property
+    def _title(self) -> str:
+        return f"{shorten(self.canonical_name)} ({shorten(self.id)})"
+
+    def _list_rows(self) -> list[tuple[str, str]]:
+        values = {
+            "names": self.names,
+            "types": self.types,
+            "definition": [self.definition] if self.definition else [],
+            "parents": self.parents,
+            "codes": self.codes,
+        }
+        return [(what, join_values(listed)) for what, listed in values.items() if listed]
 
 
 class Terminology:
@@ -180,6 +204,13 @@ class Terminology:
 
     def __repr__(self) -> str:
         return f"Terminology({len(self)} concepts, {self.n_names} names)"
+
+    def _repr_html_(self) -> str:
+        first = [self.concept(row) for row in range(min(len(self), MAX_VALUES))]
+        rows = [(shorten(concept.id), shorten(concept.canonical_name)) for concept in first]
+        if rest := len(self) - len(first):
+            rows.append(("", f"and {rest:,} more"))
+        return write_html(f"{len(self):,} concepts, {self.n_names:,} names", rows)
 
     def __copy__(self) -> "Terminology":
         return self

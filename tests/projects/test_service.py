@@ -70,6 +70,21 @@ def with_component(make_nlp):
     return make
 
 
+@pytest.fixture
+def slow(with_component):
+    """A pipeline that waits at the text "wait" until it is let go, and fails at "fail"."""
+    gate = threading.Event()
+
+    def wait(doc):
+        if doc.text == "wait":
+            gate.wait(30)
+        if doc.text == "fail":
+            raise RuntimeError("the patient's name")
+
+    yield with_component(wait), gate
+    gate.set()
+
+
 def link(client, text, **choice):
     (result,) = client.post("/link", json={"texts": [text], **choice}).json()["results"]
     return result
@@ -231,32 +246,147 @@ def test_requests_are_addressed_to_a_name_of_this_machine(client):
     for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]:8000", "nlp.example.org"):
         own = client.post("/link", json={"texts": []}, headers={"Host": host, "Origin": f"http://{host}"})
         assert own.status_code == 200, host
-    foreign = ["evil.example", "localhost.evil.example", "evil.example:8000", "", "[", "10.0.0.1", "a:80@localhost"]
+    foreign = [
+        "evil.example",
+        "localhost.evil.example",
+        "evil.example:8000",
+        "",
+        "[",
+        "10.0.0.1",
+        "a:80@localhost",
+        "[localhost]",
+    ]
     for host in (*foreign, "localhost#a"):
         refused = client.get("/concept/C0020538", headers={"Host": host})
         assert refused.status_code == 400 and f"addressed to {host!r}" in refused.json()["error"]
 
 
+# What a request says of the page that sends it, and whether it may read and write at localhost:8000.
+PAGES = [
+    ({}, True, True),  # no browser
+    ({"Origin": "http://localhost:8000"}, True, True),
+    ({"Origin": "HTTP://LOCALHOST:8000"}, True, True),
+    ({"Origin": "http://localhost:8000", "Sec-Fetch-Site": "same-origin"}, True, True),
+    ({"Sec-Fetch-Site": "none"}, True, True),
+    # Browsers send no origin where somebody follows a link of another page, which can't read the answer.
+    ({"Sec-Fetch-Site": "same-site"}, True, False),
+    ({"Sec-Fetch-Site": "cross-site"}, True, False),
+    ({"Sec-Fetch-Site": "none, cross-site"}, True, False),
+    ({"Sec-Fetch-Site": "strange"}, True, False),
+    ({"Origin": "http://localhost:9999"}, False, False),
+    ({"Origin": "http://localhost"}, False, False),
+    ({"Origin": "https://localhost:8000"}, False, False),
+    ({"Origin": "http://127.0.0.1:8000"}, False, False),
+    ({"Origin": "http://nlp.example.org"}, False, False),
+    ({"Origin": "https://evil.example"}, False, False),
+    ({"Origin": "http://localhost:8000.evil.example"}, False, False),
+    ({"Origin": "http://localhost:8000@evil.example"}, False, False),
+    ({"Origin": "http://evil.example#localhost:8000"}, False, False),
+    ({"Origin": "http://[::1].evil"}, False, False),
+    ({"Origin": "[::1].evil"}, False, False),
+    ({"Origin": "localhost:8000"}, False, False),
+    ({"Origin": "//localhost:8000"}, False, False),
+    ({"Origin": "chrome-extension://localhost:8000"}, False, False),
+    ({"Origin": "null"}, False, False),
+    ({"Origin": ""}, False, False),
+    ({"Origin": "http://["}, False, False),
+    ({"Origin": "http://localhost:" + "8" * 5000}, False, False),
+]
+READ = ["/", "/page/page.js", "/health", "/types", "/concept/C0020538"]
+WRITTEN = {
+    "/gold": {"text": "a cold", "spans": [{"start": 2, "end": 6, "label": "A"}]},
+    "/gold/find": {"texts": ["a cold"]},
+    "/link": {"texts": []},
+    "/inception/train": {},
+}
+
+
+@pytest.mark.parametrize("headers, may_read, may_write", PAGES, ids=range(len(PAGES)))
+def test_pages_of_others_neither_read_nor_correct(serve, tmp_path, headers, may_read, may_write):
+    gold = tmp_path / "gold.jsonl"
+    client = serve(gold=str(gold), hosts=["nlp.example.org"])
+    read = [client.get(path, headers=headers) for path in READ]
+    assert {answer.status_code for answer in read} == {200 if may_read else 403}
+    written = [client.post(path, json=body, headers=headers) for path, body in WRITTEN.items()]
+    assert all(answer.is_success == may_write for answer in written) and gold.exists() == may_write
+    others = [client.request(method, "/gold", headers=headers) for method in ("PUT", "PATCH", "DELETE", "OPTIONS")]
+    assert {answer.status_code for answer in others} == {405 if may_write else 403}
+    for answer in () if may_write else written:
+        assert answer.status_code == 403 and "comes from a page of" in answer.json()["error"]
+
+
 @pytest.mark.parametrize(
-    "headers, status",
+    "address, origin, is_own",
     [
-        ({}, 415),
-        ({"Content-Type": "text/plain"}, 415),
-        ({"Content-Type": "text/plain; application/json"}, 415),
-        ({**JSON, "Origin": "https://evil.example"}, 403),
-        ({**JSON, "Origin": "null"}, 403),
-        ({**JSON, "Origin": "http://["}, 403),
-        ({"Content-Type": "Application/JSON; charset=utf-8"}, 200),
+        ("http://localhost", "http://localhost", True),
+        ("http://localhost", "http://localhost:80", True),
+        ("http://localhost:80", "http://localhost", True),
+        ("http://localhost", "https://localhost", False),
+        ("https://nlp.example.org", "https://nlp.example.org", True),
+        ("https://nlp.example.org", "https://nlp.example.org:443", True),
+        ("https://nlp.example.org", "http://nlp.example.org", False),
+        ("https://nlp.example.org:8443", "https://nlp.example.org", False),
+        ("http://[::1]:8000", "http://[::1]:8000", True),
+        ("http://[::1]:8000", "http://[::1]:8001", False),
     ],
 )
-def test_pages_of_other_sites_cannot_send(serve, tmp_path, headers, status):
+def test_the_usual_ports_need_not_be_said(nlp, address, origin, is_own):
+    app = service.make_app(nlp, limits.ServiceSettings(hosts=["nlp.example.org"]))
+    answer = TestClient(app, address).post("/link", json={"texts": []}, headers={"Origin": origin})
+    assert answer.status_code == (200 if is_own else 403)
+
+
+@pytest.mark.parametrize(
+    "kind, status",
+    [
+        (None, 415),
+        ("text/plain", 415),
+        ("text/plain; application/json", 415),
+        ("Application/JSON; charset=utf-8", 200),
+    ],
+)
+def test_forms_cannot_send(serve, tmp_path, kind, status):
     path = tmp_path / "gold.jsonl"
     body = json.dumps({"text": "a cold", "spans": [{"start": 2, "end": 6, "label": "A"}]}).encode()
-    client = serve(gold=str(path))
+    client, headers = serve(gold=str(path)), {"Content-Type": kind} if kind else {}
     answer = client.post("/gold", content=body, headers=headers)
     assert answer.status_code == status and path.exists() == (status == 200)
     trained = client.post("/inception/train", content=b"{}", headers=headers)
     assert trained.status_code == (204 if status == 200 else status)
+
+
+@pytest.mark.parametrize(
+    "method, path, choice, status",
+    [
+        ("GET", "/", {}, 200),
+        ("GET", "/page/page.js", {}, 200),
+        ("GET", "/page/nothing", {}, 404),
+        ("GET", "/health", {}, 200),
+        ("GET", "/concept/C0020538", {}, 200),
+        ("GET", "/concept/nothing", {}, 404),
+        ("GET", "/docs", {}, 200),
+        ("GET", "/openapi.json", {}, 200),
+        ("GET", "/health", {"headers": {"Host": "evil.example"}}, 400),
+        ("GET", "/health", {"headers": {"Origin": "null"}}, 403),
+        ("GET", "/link", {}, 405),
+        ("POST", "/link", {"json": {"texts": ["a cold"]}}, 200),
+        ("POST", "/link", {"json": {"texts": ["fail"]}}, 500),
+        ("POST", "/link", {"json": {}}, 422),
+        ("POST", "/link", {"content": b"{}"}, 415),
+        ("POST", "/link", {"json": {"texts": ["a" * 2000]}}, 413),
+        ("POST", "/gold", {"json": {"text": "a cold"}}, 409),
+    ],
+)
+def test_every_answer_tells_the_browser_what_not_to_do(serve, slow, method, path, choice, status):
+    answer = serve(slow[0], max_body=1000).request(method, path, **choice)
+    assert answer.status_code == status
+    assert answer.headers["X-Content-Type-Options"] == "nosniff" and answer.headers["Cache-Control"] == "no-store"
+    policy = answer.headers["Content-Security-Policy"].split("; ")
+    assert {"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"} <= {*policy}
+    # The viewer of /docs is FastAPI's, and comes from the network.
+    assert ("unsafe" in answer.headers["Content-Security-Policy"]) == (path == "/docs")
+    for part in policy if path != "/docs" else ():
+        assert part.split(maxsplit=1)[1] in ("'none'", "'self'", "data:")
 
 
 def test_large_bodies_are_refused_whether_they_say_so_or_not(serve):
@@ -268,21 +398,6 @@ def test_large_bodies_are_refused_whether_they_say_so_or_not(serve):
         assert refused.status_code == 413 and "1,000 bytes" in refused.json()["error"]
     small = json.dumps({"texts": ["a cold"]}).encode()
     assert client.post("/link", content=iter([small[:10], small[10:]]), headers=JSON).status_code == 200
-
-
-@pytest.fixture
-def slow(with_component):
-    """A pipeline that waits at the text "wait" until it is let go, and fails at "fail"."""
-    gate = threading.Event()
-
-    def wait(doc):
-        if doc.text == "wait":
-            gate.wait(30)
-        if doc.text == "fail":
-            raise RuntimeError("the patient's name")
-
-    yield with_component(wait), gate
-    gate.set()
 
 
 def test_a_request_that_takes_too_long_is_answered_and_others_go_on(serve, slow):
@@ -549,3 +664,7 @@ def test_the_command_serves(address):
                 assert connection.getresponse().status == expected
     assert httpx.post(f"{address}/link", content=b'{"texts": [', headers=JSON).status_code == 422
     assert httpx.post(f"{address}/link", json={"texts": ["Insomnia."]}).status_code == 200
+    # A proxy that encrypts says so.
+    for proxy, status in (({}, 403), ({"X-Forwarded-Proto": "https"}, 200)):
+        headers = {"Host": "localhost", "Origin": "https://localhost", **proxy}
+        assert httpx.post(f"{address}/link", json={"texts": []}, headers=headers).status_code == status

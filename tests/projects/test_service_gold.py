@@ -1,11 +1,13 @@
 """Corrections of the service's page: what is kept, merged and refused."""
 
 import csv
+import errno
 import json
 import multiprocessing
 import os
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
@@ -297,6 +299,26 @@ def test_the_file_of_corrections_keeps_its_permissions_and_its_place(serve, tmp_
         client.post("/gold", json={"text": TEXT, "spans": [make_span(4, 16)]})
         assert path.stat().st_mode & 0o777 == mode
     assert alias.is_symlink() and len(read_gold(path)) == 1
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("step", ["mkdir", "touch", "write_bytes", "replace"])
+def test_a_correction_that_has_no_space_is_not_said_to_be_kept(serve, tmp_path, monkeypatch, number, step):
+    path = tmp_path / "gold.jsonl"
+    client = serve(gold=str(path))
+    client.post("/gold", json={"text": TEXT, "spans": [INSOMNIA]})
+    before = path.read_bytes()
+
+    def fail(*args, **options):
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, step, fail)
+        refused = client.post("/gold", json={"text": TEXT, "spans": [ATTACK]})
+    assert refused.status_code == 507 and "not kept: no space left" in refused.json()["error"]
+    assert path.read_bytes() == before and [file.name for file in tmp_path.iterdir()] == ["gold.jsonl"]
+    # The disk has space again.
+    assert client.post("/gold", json={"text": TEXT, "spans": [ATTACK]}).json() == {"kept": 2}
 
 
 def test_corrections_have_the_limits_of_texts_and_of_time(serve, tmp_path):

@@ -96,6 +96,7 @@ def open_page(nlp, browser, tmp_path):
         page = context.new_page()
         errors, hosts = [], set()
         page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda said: errors.append(said.text) if "Security Policy" in said.text else None)
         page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
         host = f"127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         opened.append((context, server, thread, errors, hosts, host))
@@ -400,6 +401,17 @@ def test_what_is_not_a_mention_is_in_the_gold_as_rejected(open_page, tmp_path):
     page.click(".candidate >> nth=0 >> button >> nth=0")
     expect(page.locator("#message")).to_have_text("Saved.")
     assert [row["answer"] for row in page.read()] == ["accept"]
+
+
+def test_no_other_page_shows_this_one_in_a_frame(open_page, browser, tmp_path):
+    page, other = open_page(), tmp_path / "other.html"
+    other.write_text(f'<iframe src="{page.url}"></iframe>', encoding="utf8")
+    with browser.new_context() as context:
+        outer = context.new_page()
+        outer.goto(other.as_uri())
+        _, inner = outer.frames
+        inner.wait_for_load_state()
+        assert inner.url.startswith("chrome-error:"), inner.url
 
 
 @pytest.mark.parametrize("width", [390, 1120])

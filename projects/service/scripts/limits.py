@@ -6,11 +6,10 @@ import re
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated
-from urllib.parse import urlsplit
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,8 +17,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from spacy_sapbert.notes import MAX_RUN, measure_run
 from spacy_sapbert.settings import Settings
 
-HOST = re.compile(r"([\w.-]+|\[[\w:.]+\])(:\d+)?")
+ORIGIN = re.compile(r"(https?)://([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?", re.ASCII)
+PORTS = {"http": 80, "https": 443}
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+# What every answer tells browsers: to keep no copy, to guess no other type, to show it in no frame, and to run and load
+# nothing but the page's own files.
+BARRED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; connect-src 'self'; "
+POLICY = BARRED + "img-src data:; script-src 'self'; style-src 'self'"
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Security-Policy": POLICY}
+# FastAPI's viewer of requests, which comes from the network.
+VIEWER = "/docs"
+VIEWER_POLICY = BARRED + (
+    "img-src data: https://fastapi.tiangolo.com; script-src 'unsafe-inline' https://cdn.jsdelivr.net; "
+    "style-src 'unsafe-inline' https://cdn.jsdelivr.net"
+)
 logger = logging.getLogger(__name__)
 
 
@@ -86,9 +97,17 @@ def check_texts(texts: Sequence[str], settings: ServiceSettings) -> None:
         )
 
 
+class Origin(NamedTuple):
+    """What tells sites apart for browsers."""
+
+    scheme: str
+    name: str
+    port: int
+
+
 class Gate:
     """Refuse large and slow bodies and what may come from a page of another site, stop the work for clients that have
-    gone, and answer failures. Neither answer nor log quotes a text."""
+    gone, answer failures, and add headers for browsers. Neither answer nor log quotes a text."""
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self._app, self._max_body, self._max_seconds = app, settings.max_body, settings.max_seconds
@@ -98,36 +117,40 @@ class Gate:
         """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif refusal := self._find_refusal(Headers(scope=scope), scope["method"]):
+            return
+        send = _add_headers(send, scope["path"])
+        if refusal := self._find_refusal(scope):
             await self._answer(refusal, scope, receive, send)
-        else:
-            try:
-                body = await asyncio.wait_for(self._read_body(receive), self._max_seconds)
-            except asyncio.TimeoutError:
-                late = f"The request's body takes longer than {self._max_seconds:g} seconds to arrive."
-                await _refuse(408, late, Connection="close")(scope, receive, send)
-                return
-            if body is not None and len(body) > self._max_body:
-                await self._too_large()(scope, receive, send)
-            elif body is not None:
-                await self._pass_on(scope, body, receive, send)
+            return
+        try:
+            body = await asyncio.wait_for(self._read_body(receive), self._max_seconds)
+        except asyncio.TimeoutError:
+            late = f"The request's body takes longer than {self._max_seconds:g} seconds to arrive."
+            await _refuse(408, late, Connection="close")(scope, receive, send)
+            return
+        if body is not None and len(body) > self._max_body:
+            await self._too_large()(scope, receive, send)
+        elif body is not None:
+            await self._pass_on(scope, body, receive, send)
 
-    def _find_refusal(self, headers: Headers, method: str) -> JSONResponse | None:
+    def _find_refusal(self, scope: Scope) -> JSONResponse | None:
+        headers, method = Headers(scope=scope), scope["method"]
         # A site can point its own name at this machine, and its page then reads what the service answers.
         host = headers.get("host", "")
-        if not HOST.fullmatch(host) or _read_name(f"//{host}") not in self._names:
+        address = f"{scope.get('scheme', 'http')}://{host}"
+        own = _read_origin(address)
+        if own is None or own.name not in self._names:
             return _refuse(
                 400,
                 f"The request is addressed to {host!r}, which is not known as a name of this machine, so it may come "
                 "from a page of another site. Start the service with `--hosts NAME` for each name or address that "
                 "clients use.",
             )
-        origin = headers.get("origin")
-        if origin is not None and _read_name(origin) not in self._names:
+        if page := _find_foreign_page(headers, method, own):
             return _refuse(
                 403,
-                f"The request comes from a page of {origin!r}, not from this service's own. Start the service with "
-                "`--hosts NAME` if that is a name of this machine.",
+                f"The request comes from a page of {page}, not from this service's own at {address}. A proxy in "
+                "between has to pass on Host, and the scheme as X-Forwarded-Proto.",
             )
         # A form of another site can send anything but this type without asking first.
         kind = headers.get("content-type", "")
@@ -203,8 +226,33 @@ def _refuse(status: int, error: str, **headers: str) -> JSONResponse:
     return JSONResponse({"error": error}, status, headers)
 
 
-def _read_name(address: str) -> str | None:
-    try:
-        return urlsplit(address).hostname
-    except ValueError:
+def _find_foreign_page(headers: Headers, method: str, own: Origin) -> str | None:
+    """Find which page of another site sends a request. Programs that are no browsers send neither header."""
+    origin = headers.get("origin")
+    if origin is not None and _read_origin(origin) != own:
+        return repr(origin)
+    # A link from another page may lead here.
+    site = headers.get("sec-fetch-site", "none")
+    if method not in ("GET", "HEAD") and site not in ("none", "same-origin"):
+        return f"another site (Sec-Fetch-Site is {site!r})"
+    return None
+
+
+def _read_origin(address: str) -> Origin | None:
+    match = ORIGIN.fullmatch(address.lower())
+    if match is None:
         return None
+    scheme, name, port = match.groups()
+    return Origin(scheme, name.strip("[]"), int(port or PORTS[scheme]))
+
+
+def _add_headers(send: Send, path: str) -> Send:
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers.update(HEADERS)
+            if path == VIEWER:
+                headers["Content-Security-Policy"] = VIEWER_POLICY
+        await send(message)
+
+    return send_with_headers

@@ -1,6 +1,7 @@
 """Serve a saved pipeline: REST, a page to try and correct it, and a recommender for INCEpTION."""
 
 import asyncio
+import errno
 import logging
 import queue
 import re
@@ -51,11 +52,13 @@ from export import ExportRequest, export_doc
 from filelock import Timeout
 from gold import Correction, GoldRequest, Unseen, find_gold, keep_gold
 from inception import InceptionRequest, predict
-from limits import LOOPBACK, Gate, ServiceSettings, StrictRequest, Text, check_texts
+from limits import LOOPBACK, VIEWER, Gate, ServiceSettings, StrictRequest, Text, check_texts
 
 INSTALL = "In projects/service: pip install -r requirements.txt."
 UNKNOWN_ID = "No concept of the terminology has the id '{:.100}'. Case and prefix count."
 PAGE = Path(__file__).parents[1] / "page"
+# What a system says when a disk, or what a user may have of it, is full.
+FULL = (errno.ENOSPC, errno.EDQUOT)
 # Texts that go through the pipeline together. A batch that has begun can't be stopped when its client goes.
 CHARACTERS_AT_ONCE = 20_000
 
@@ -272,7 +275,7 @@ def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
     # spaCy refuses longer texts, and would do so only after they have waited.
     settings = settings.model_copy(update={"max_characters": min(settings.max_characters, nlp.max_length)})
     worker = Worker(nlp, settings)
-    app = FastAPI(title="spacy-sapbert", version=__version__)
+    app = FastAPI(title="spacy-sapbert", version=__version__, docs_url=VIEWER, redoc_url=None)
     app.add_middleware(Gate, settings=settings)
     _add_errors(app)
     _add_linking(app, worker, linkers[0])
@@ -377,6 +380,11 @@ def _add_gold(app: FastAPI, worker: Worker, linkers: Sequence[SapbertLinker]) ->
             raise HTTPException(412, f"The corrections of this text have changed: {error}. {hint}") from None
         except Timeout:
             raise _too_late(settings.max_seconds) from None
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            hint = "Free some space for the file of `--gold`, and send the correction again."
+            raise HTTPException(507, f"The correction is not kept: no space left. {hint}") from error
 
     @app.post("/export")
     async def export(request: ExportRequest) -> dict[str, Any]:
