@@ -359,7 +359,7 @@ class Terminology:
         tables, manifest = load_folder(Path(path), FILES, memory_map=memory_map)
         concepts, names, retired = (tables[name] for name in FILES)
         try:
-            terminology = cls(concepts, names, retired=retired, report=manifest["report"])
+            terminology = cls(concepts, names, retired=retired, report=dict(manifest["report"]))
         except ValueError as error:
             raise OSError(DAMAGED.format(path=path, reason=error)) from error
         terminology.__dict__["fingerprint"] = manifest["fingerprint"]
