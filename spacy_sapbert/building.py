@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
@@ -30,7 +30,7 @@ PARTS = ("encoder", "terminology", "retriever")
 class Manifest(TypedDict):
     """What the manifest says of the folder."""
 
-    parts: list[str]
+    parts: list[Literal["encoder", "terminology", "retriever"]]
 
 
 def resolve_encoder(encoder: Any, present: Snapshot) -> EncoderShim:

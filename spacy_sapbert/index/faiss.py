@@ -95,7 +95,8 @@ class FaissIndex(LeafIndex):
             reason = f"it holds {found.ntotal} entries of width {found.d}, not {2 * rows} of {width}"
             raise OSError(DAMAGED.format(path=path, reason=reason))
         lists = [(found.invlists.get_ids(leaf), found.invlists.list_size(leaf)) for leaf in range(found.nlist)]
-        if any(faiss.rev_swig_ptr(*of_leaf).max() >= rows for of_leaf in lists if of_leaf[1]):
+        ids = [faiss.rev_swig_ptr(*of_leaf) for of_leaf in lists if of_leaf[1]]
+        if any(of_leaf.min() < 0 or of_leaf.max() >= rows for of_leaf in ids):
             raise OSError(DAMAGED.format(path=path, reason=f"it has rows that the {rows} vectors lack"))
         return found
 

@@ -47,10 +47,12 @@ class LeafIndex(ApproximateIndex):
     def _count_leaves(self) -> int:
         return round(math.sqrt(len(self._built)))
 
+    def _count_sample(self) -> int:
+        return min(self._count_leaves() * SAMPLE_PER_LEAF, len(self._built))
+
     def _draw_sample(self) -> np.ndarray:
         """Draw rows to train with."""
-        wanted = min(self._count_leaves() * SAMPLE_PER_LEAF, len(self._built))
-        rows = np.random.default_rng(SEED).choice(len(self._built), size=wanted, replace=False)
+        rows = np.random.default_rng(SEED).choice(len(self._built), size=self._count_sample(), replace=False)
         return np.asarray(self._built[np.sort(rows)], dtype=np.float32)
 
     def _configurations(self) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import EIO
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -21,6 +20,7 @@ from ..forking import is_forked
 from ..settings import with_settings
 from .approximate import IndexSettings
 from .leaves import SOAR_LAMBDA, TRAINING_PASSES, LeafIndex
+from .scann_files import ASSETS_FILE, FILES, MODEL_FILES, check_files, write_assets, write_files
 
 # Numbers hashed together. With 4 instead of 2, a search of as many leaves is 1.5 times as fast (measured on 75,000
 # disease names); what the coarser hashes rank too low, more leaves make up for.
@@ -28,8 +28,6 @@ HASHED_TOGETHER = 4
 # Of the rows of the sample in a leaf. With fewer, a leaf is replaced by another one: at ScaNN's own 50, the nearest
 # leaves of a query missed twice as many of the nearest rows.
 SMALLEST_LEAF = 5
-# Files of a trained model that blocks of rows are arranged with.
-MODEL_FILES = {"AH_CENTERS": "ah_codebook.pb", "PARTITIONER": "serialized_partitioner.pb"}
 BLOCK_FILE = "block.npy"
 # Switches of ScaNN's faster code, and what a processor needs for it, in Linux' words. The library knows the variable
 # `research_scann::flags_internal::should_use_avx2` by this name, in which each part has its length before it.
@@ -39,11 +37,6 @@ SWITCHES = {
 }
 # Where Linux says what the processor has.
 CPUINFO = Path("/proc/cpuinfo")
-CONFIG_FILE = "scann_config.pb"
-ASSETS_FILE = "scann_assets.pbtxt"
-# The only form in which ScaNN writes its list of files: with names, not paths.
-ASSETS = re.compile(r'(?:assets \{\n  asset_type: \w+\n  asset_path: "\w+\.\w+"\n\}\n?)+')
-ASSET_PATH = re.compile(r'asset_path: "(.*)"')
 
 
 @with_settings(IndexSettings)
@@ -83,23 +76,25 @@ class ScannIndex(LeafIndex):
 
     def _train(self, folder: Path) -> None:
         """Write an index of a sample, whose leaves and hashes are for all rows."""
-        sample, leaves = self._draw_sample(), self._count_leaves()
+        # Not anisotropic, which favours rows near to a query: many queries have no near row. ScaNN does not rescore: it
+        # would hold another copy of the vectors in memory, in full precision.
+        folder.mkdir()
+        with hold_log():
+            write_files(self._make_builder(self._draw_sample()).score_ah(HASHED_TOGETHER).build(), folder)
+
+    def _make_builder(self, sample: np.ndarray) -> Any:
+        leaves = self._count_leaves()
         builder = self.import_package().scann_ops_pybind.builder(sample, 10, "dot_product")
-        builder = builder.tree(
+        return builder.tree(
             leaves,
             leaves,
-            training_sample_size=len(sample),
+            training_sample_size=self._count_sample(),
             training_iterations=TRAINING_PASSES,
             min_partition_size=SMALLEST_LEAF,
             # Spherical: the leaves' centres are unit vectors, as all others are.
             spherical=True,
             soar_lambda=SOAR_LAMBDA,
         )
-        # Not anisotropic, which favours rows near to a query: many queries have no near row. ScaNN does not rescore: it
-        # would hold another copy of the vectors in memory, in full precision.
-        folder.mkdir()
-        with hold_log():
-            write_files(builder.score_ah(HASHED_TOGETHER).build(), folder)
 
     def _search_leaves(self, queries: np.ndarray, wanted: int, leaves: int) -> np.ndarray:
         # The threads of a searcher do not exist in a forked process.
@@ -117,7 +112,14 @@ class ScannIndex(LeafIndex):
         write_files(self._structure, folder)
 
     def _read_structure(self, folder: Path, listed: set[str], memory_map: bool) -> Any:
-        return self._open(folder, read_assets(folder, listed))
+        # Of the rows, the config has nothing but their width.
+        config = self._make_builder(np.zeros((1, self.width), np.float32)).score_ah(HASHED_TOGETHER).create_config()
+        sizes = np.diff(np.append(np.arange(0, self.width, HASHED_TOGETHER), self.width)).tolist()
+        check_files(folder, listed, config, len(self._built), self._count_leaves(), sizes)
+        try:
+            return self._open(folder, write_assets(FILES))
+        except RuntimeError as error:
+            raise OSError(DAMAGED.format(path=folder, reason=error)) from error
 
 
 @cache
@@ -153,28 +155,3 @@ def hold_log() -> Iterator[None]:
         finally:
             os.dup2(screen, STANDARD_ERROR)
             os.close(screen)
-
-
-def write_files(searcher: Any, folder: Path) -> None:
-    """Write ScaNN's files into a folder."""
-    try:
-        searcher.serialize(str(folder), relative_path=True)
-    except RuntimeError as error:  # ScaNN hides the reason
-        raise OSError(EIO, f"{error}. The disk is probably full", str(folder)) from error
-
-
-def write_assets(files: dict[str, str]) -> str:
-    """Write ScaNN's list of files: of each kind, its name."""
-    return "".join(f'assets {{\n  asset_type: {kind}\n  asset_path: "{name}"\n}}\n' for kind, name in files.items())
-
-
-def read_assets(folder: Path, listed: set[str]) -> str:
-    """Read ScaNN's list of the files that it will open, and refuse any that the manifest does not list."""
-    path = folder / ASSETS_FILE
-    text = path.read_text(encoding="utf8") if ASSETS_FILE in listed else ""
-    unlisted = {CONFIG_FILE, ASSETS_FILE, *ASSET_PATH.findall(text)} - listed
-    if unlisted:
-        raise OSError(DAMAGED.format(path=path, reason=f"the manifest does not list {sorted(unlisted)[0]}"))
-    if not ASSETS.fullmatch(text):
-        raise OSError(DAMAGED.format(path=path, reason="it holds something other than names of files beside it"))
-    return text

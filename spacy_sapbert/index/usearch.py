@@ -22,6 +22,23 @@ CONNECTIVITY = 16
 EXPANSION_ADD = 64
 # Candidates considered in a search, fewest first. All of them are rescored exactly.
 EXPANSIONS = (24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048)
+# How usearch saves a graph: the shape of its vectors, which follow, and then what it says of itself.
+KEY, SLOT, LEVEL = np.dtype("<u8"), np.dtype("<u4"), np.dtype("<i2")
+VECTORS_HEAD = np.dtype([("rows", "<u4"), ("width", "<u4")])
+GRAPH_HEAD = np.dtype(
+    [
+        *(("magic", "S7"), ("version", "<u2", 3), ("kinds", "S4")),
+        *(("present", "<u8"), ("deleted", "<u8"), ("dimensions", "<u8"), ("other", "V23")),
+        *(("size", "<u8"), ("connectivity", "<u8"), ("base", "<u8"), ("top", "<u8"), ("entry", "<u8")),
+    ]
+)
+CHECKED = ("kinds", "present", "deleted", "dimensions", "size", "connectivity", "base")
+# Cosines of numbers of 8 bits; keys of 64 bits, and places of 32.
+KINDS = b"c\x17\x0e\x0f"
+# Bytes of a node, and of each of its upper levels; and nodes whose links are checked at once.
+BASE_SIZE = KEY.itemsize + LEVEL.itemsize + SLOT.itemsize * (1 + 2 * CONNECTIVITY)
+LEVEL_SIZE = SLOT.itemsize * (1 + CONNECTIVITY)
+CHECKED_AT_ONCE = 1 << 16
 # Rows compared for each candidate. A search that would compare as many rows as there are is done exactly instead.
 ROWS_PER_CANDIDATE = 2 * CONNECTIVITY
 # Chosen on 75,000 disease names, queries being altered names. A search of the graph takes time in proportion to its
@@ -98,12 +115,59 @@ class UsearchIndex(ApproximateIndex):
         path = folder / GRAPH_FILE
         if GRAPH_FILE not in listed:
             raise FileNotFoundError(MISSING.format(path=path))
-        data = np.memmap(path, dtype=np.uint8, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
-        graph = NeighbourGraph(data, self.import_package())
-        found = (len(graph.view), graph.view.ndim)
-        if found != self._built.shape:
-            raise OSError(DAMAGED.format(path=path, reason=f"a graph of {found}, not {self._built.shape}"))
+        try:
+            data = np.memmap(path, dtype=np.uint8, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
+            check_graph(np.asarray(data), *self._built.shape)
+            graph = NeighbourGraph(data, self.import_package())
+            # usearch refuses what another version has written.
+            _ = graph.view
+        except (ValueError, RuntimeError) as error:
+            raise OSError(DAMAGED.format(path=path, reason=error)) from error
         return graph
+
+
+def check_graph(data: np.ndarray, rows: int, width: int) -> None:
+    """Refuse a saved graph of other vectors, and one with a link to a place that it lacks, which ends the process."""
+    vectors = VECTORS_HEAD.itemsize + rows * width
+    head = vectors + GRAPH_HEAD.itemsize + rows * LEVEL.itemsize
+    if len(data) < head:
+        raise ValueError(f"it ends at byte {len(data):,}, and {rows:,} nodes begin at {head:,}")
+    shape = data[: VECTORS_HEAD.itemsize].view(VECTORS_HEAD)[0]
+    graph = data[vectors : vectors + GRAPH_HEAD.itemsize].view(GRAPH_HEAD)[0]
+    levels = data[head - rows * LEVEL.itemsize : head].view(LEVEL)
+    expected = (rows, width, KINDS, rows, 0, width, rows, CONNECTIVITY, 2 * CONNECTIVITY)
+    if (*shape.tolist(), *(graph[name].item() for name in CHECKED)) != expected:
+        raise ValueError(f"it is no graph of {rows:,} vectors of {width} numbers")
+    entry, top = int(graph["entry"]), int(graph["top"])
+    if levels.min() < 0 or levels.max() != top or entry >= rows or levels[entry] != top:
+        raise ValueError("its levels are not those of its nodes")
+    # A node has its key, its level, and its links on each level: how many, and as many places as there may be.
+    ends = head + np.cumsum(BASE_SIZE + LEVEL_SIZE * levels.astype(np.int64))
+    starts = np.append(head, ends[:-1])
+    if ends[-1] != len(data):
+        raise ValueError(f"its nodes end at byte {ends[-1]:,} of {len(data):,}")
+    # The numbers that begin at each byte.
+    keys, numbers, of_nodes = (
+        np.ndarray(len(data) - kind.itemsize + 1, kind, data, strides=1) for kind in (KEY, SLOT, LEVEL)
+    )
+    if (np.sort(keys[starts]) != np.arange(rows)).any() or (of_nodes[starts + KEY.itemsize] != levels).any():
+        raise ValueError("its nodes are not numbered as its vectors are")
+    places = starts + KEY.itemsize + LEVEL.itemsize
+    _check_links(numbers, places, 2 * CONNECTIVITY, levels, 0)
+    for level in range(1, top + 1):
+        upper = starts[levels >= level] + BASE_SIZE + LEVEL_SIZE * (level - 1)
+        _check_links(numbers, upper, CONNECTIVITY, levels, level)
+
+
+def _check_links(numbers: np.ndarray, places: np.ndarray, most: int, levels: np.ndarray, level: int) -> None:
+    """Refuse links, whose numbers stand at these places, to nodes that are not there or not on the level."""
+    links = np.arange(most)
+    for start in range(0, len(places), CHECKED_AT_ONCE):
+        part = places[start : start + CHECKED_AT_ONCE]
+        counts = numbers[part]
+        nodes = numbers[(part[:, None] + SLOT.itemsize * (1 + links))[links < counts[:, None]]]
+        if (counts > most).any() or (nodes >= len(levels)).any() or (levels[nodes] < level).any():
+            raise ValueError("a node is linked to one that is not there")
 
 
 class NeighbourGraph:
