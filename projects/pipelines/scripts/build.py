@@ -23,7 +23,6 @@ from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.retrieval.filters import FilterTable
 from spacy_sapbert.terminology import Terminology, read_obo, read_rrf
 from spacy_sapbert.terminology.codes import make_key
-from spacy_sapbert.terminology.edits import remove_concepts
 from training.evaluation.documents import PipelineSystem
 from training.evaluation.expected import expect
 from training.evaluation.recognition import RecognitionTask
@@ -106,7 +105,8 @@ def main(
     nlp.meta |= {"name": name, "version": version, "description": f"{plan['description']} Not for clinical use."}
     save(nlp, output / name)
     (output / name / CODE_FILE).write_text(NEGATION_CODE if negation == "yes" else "", encoding="utf8")
-    msg.good(f"{len(terminology):,} concepts with {terminology.n_names:,} names: {output / name}")
+    kept = linker.terminology
+    msg.good(f"{len(kept):,} concepts with {kept.n_names:,} names: {output / name}")
     for key, score in scores.items():
         print(f"{key:20} {score:.3f}")
 
@@ -174,14 +174,17 @@ def build(terminology: Terminology, plan: dict[str, Any]) -> Language:
 
 
 def leave_out(terminology: Terminology, filters: dict[str, list[str]]) -> Terminology:
-    """Leave out concepts that the linker may not link to. Those that share the words of a name with one that it may
-    stay: by them, the matcher tells that "skin" is no *Skin Diseases*."""
+    """Leave out names that the linker may not link to. Those with the words of one that it may link to stay: by them,
+    the matcher tells that "skin" is no *Skin Diseases*. So do canonical names, because the matcher looks up how many
+    concepts have a word in their names."""
     is_allowed = FilterTable(terminology).match(ConceptFilter(**filters))
-    keys = make_keys(terminology.names["name"].to_list())
-    is_kept = is_allowed | np.isin(keys, keys[is_allowed])
-    kept = {*terminology.name_concept[is_kept].tolist(), *map(terminology.row, filters.get("not_below", ()))}
-    ids = terminology.concepts["id"]
-    return remove_concepts(terminology, [id_ for row, id_ in enumerate(ids) if row not in kept]).terminology
+    names = terminology.names["name"]
+    keys = make_keys(names.to_list())
+    is_canonical = names == terminology.concepts["canonical_name"].gather(terminology.names["concept"])
+    is_kept = is_allowed | np.isin(keys, keys[is_allowed]) | is_canonical.to_numpy()
+    kept = terminology.names.filter(is_kept)
+    report = {**terminology.report, "kept": {"concepts": len(terminology), "names": kept.height}}
+    return Terminology(terminology.concepts, kept, retired=terminology.retired, report=report)
 
 
 def add_negation(nlp: Language) -> None:
