@@ -7,7 +7,14 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from spacy.language import Language
 
 TRACEBACK = "SPACY_SAPBERT_TRACEBACK"
 HINT = f"To see where in the code an error comes from, set {TRACEBACK}=1."
@@ -15,6 +22,13 @@ HINT = f"To see where in the code an error comes from, set {TRACEBACK}=1."
 OWN = ("spacy_sapbert", "training", "__main__")
 # What spaCy puts before each of its messages.
 CODE = re.compile(r"\[E\d{3,4}\] ")
+# Its messages on factories and functions that nothing has registered. Behind the first sentence, it lists all that are.
+MISSING = re.compile(r"\[(?:E002|E893)\] (.*?)\.\s")
+
+# For commands that take a pipeline: see `load_pipeline`.
+CodeOption = Annotated[
+    Path | None, typer.Option(help="Python to import first, which registers components of other packages")
+]
 
 
 def show_example(command: str) -> str:
@@ -33,6 +47,44 @@ def run_app(app: Callable[[], object], install: str, status: int = 1) -> None:
         lines = (line.strip() for line in message.splitlines())
         sys.stderr.write(f"Error: {' '.join(filter(None, lines))}\n")
         raise SystemExit(status) from error
+
+
+def import_code(file: Path | None) -> None:
+    """Import Python that registers what a pipeline needs, as spaCy's commands do with `--code`."""
+    from spacy.util import import_file
+
+    if file is None:
+        return
+    if file.suffix != ".py":
+        raise ValueError(f"--code is {file}, but has to be a file of Python, .py.")
+    try:
+        import_file("python_code", file)
+    except ModuleNotFoundError as error:
+        raise ImportError(f"{file} imports {error.name}, which is not installed. Install its package.") from error
+
+
+def load_pipeline(name: str | Path, code: Path | None = None) -> Language:
+    """Load what `spacy.load` loads, the folder of a saved pipeline or an installed package, after importing `code`."""
+    import spacy
+    from spacy.util import is_package
+
+    if not is_package(str(name)) and not (Path(name) / "config.cfg").is_file():
+        raise FileNotFoundError(
+            f"There is no pipeline {name}, seen from {Path.cwd()}. Give the folder of a saved one, or the name of an "
+            "installed package."
+        )
+    import_code(code)
+    try:
+        # spaCy looks for packages by text, and for folders by paths.
+        return spacy.load(str(name))
+    except ValueError as error:
+        if (missing := MISSING.match(str(error))) is None:
+            raise
+        raise ValueError(
+            f"{name}: {missing[1]}. Install the package that registers it. If it does so only when it "
+            "is imported, as negspacy does with 'negex', give --code FILE, Python with the line `import "
+            "negspacy.negation`."
+        ) from error
 
 
 def _explain(error: Exception, install: str) -> str | None:

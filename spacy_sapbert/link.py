@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
-import spacy
 import typer
 from spacy.language import Language
 from spacy.util import minibatch
@@ -18,7 +17,7 @@ from wasabi import msg
 from .abbreviations.component import is_initialism
 from .candidates import MAX_LENGTH, Candidate
 from .checking import get_linker, read_rows
-from .command_line import HINT, run_app, show_example
+from .command_line import HINT, CodeOption, load_pipeline, run_app, show_example
 from .files import write_whole
 from .linker import SapbertLinker
 from .progress import show_progress
@@ -254,7 +253,7 @@ app = typer.Typer(epilog=HINT, add_completion=False, no_args_is_help=True, prett
 @app.command(epilog=show_example("spacy_sapbert.link diagnoses.csv --pipeline output/pipeline"))
 def link_command(
     file: Annotated[Path, typer.Argument(help="A table with labels: .csv, .tsv, .jsonl or .parquet")],
-    pipeline: Annotated[Path, typer.Option(help="A saved pipeline with a linker", exists=True, file_okay=False)],
+    pipeline: Annotated[str, typer.Option(help="A saved pipeline with a linker, or the name of a package")],
     output: Annotated[
         Path | None, typer.Argument(help="The table to write, in the same format; unset: FILE, as NAME_linked")
     ] = None,
@@ -267,6 +266,7 @@ def link_command(
     ] = 0,
     skip_lines: Annotated[int, typer.Option(min=0, help="How many lines above the header to leave out")] = 0,
     encoding: Annotated[str | None, typer.Option(help="Unset: UTF-8, or UTF-16; or such as cp1252")] = None,
+    code: CodeOption = None,
 ) -> None:
     """Link a column of labels, such as diagnoses, to concepts.
 
@@ -280,7 +280,7 @@ def link_command(
     if kind not in FORMATS or output.suffix.lower() != kind or output.resolve() == file.resolve():
         wanted = f"another file than the table, of the same format, one of {', '.join(FORMATS)}"
         raise ValueError(f"The output of {file} is {output}, but has to be {wanted}.")
-    linked = link_table(spacy.load(pipeline), table.frame, column, exact=exact, n_candidates=candidates)
+    linked = link_table(load_pipeline(pipeline, code), table.frame, column, exact=exact, n_candidates=candidates)
     with write_whole(output) as temporary:
         if kind == ".jsonl":
             linked.write_ndjson(temporary)

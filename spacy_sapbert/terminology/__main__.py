@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 import typer
 from wasabi import msg, table
 
-from ..command_line import HINT, run_app, show_example
+from ..command_line import HINT, CodeOption, load_pipeline, run_app, show_example
 
 app = typer.Typer(epilog=HINT, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 MODULE = "spacy_sapbert.terminology"
@@ -23,13 +23,17 @@ def describe_commands() -> None:
 def check_command(
     file: Annotated[Path, typer.Argument(help="A table of ids and labels: .csv, .tsv, .jsonl or .parquet")],
     terminology: Annotated[
-        Path, typer.Option(help="A saved pipeline or terminology, a release (RRF, RF2), .obo, .jsonl or a table")
+        Path,
+        typer.Option(
+            help="A pipeline or its package, a saved terminology, a release (RRF, RF2), .obo, .jsonl or a table"
+        ),
     ],
     id_column: Annotated[str, typer.Option(help="The column of ids")] = "id",
     label_column: Annotated[str, typer.Option(help="The column of labels")] = "label",
     skip_lines: Annotated[int, typer.Option(min=0, help="How many lines above the header to leave out")] = 0,
     encoding: Annotated[str | None, typer.Option(help="Unset: UTF-8, or UTF-16; or such as cp1252")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write all that was found as JSON")] = False,
+    code: CodeOption = None,
 ) -> None:
     """Check if ids are in use, and labels are their names.
 
@@ -38,7 +42,7 @@ def check_command(
     from ..checking import check_labels, read_labels
 
     rows, faults = read_labels(file, id_column, label_column, skip_lines=skip_lines, encoding=encoding)
-    checked = check_labels(_open(terminology), [row[1:] for row in rows])
+    checked = check_labels(_open(terminology, code), [row[1:] for row in rows])
     pairs = [(row[0], pair) for row, pair in zip(rows, checked, strict=True)]
     counts = Counter(f"{pair.id_status} id, {pair.label_status}" for _, pair in pairs)
     if as_json:
@@ -56,17 +60,17 @@ def check_command(
     raise typer.Exit(2 if faults else 0 if all(pair.is_right for pair in checked) else 1)
 
 
-def _open(path: Path) -> Any:
-    """Load the linker of a saved pipeline, or read a terminology."""
-    import spacy
+def _open(path: Path, code: Path | None) -> Any:
+    """Load the linker of a pipeline, or read a terminology."""
+    from spacy.util import is_package
 
     from .. import terminology
     from ..checking import get_linker
     from .readers.obo import Scope
     from .storage import MANIFEST
 
-    if (path / "config.cfg").is_file():
-        return get_linker(spacy.load(path), path)
+    if (path / "config.cfg").is_file() or is_package(str(path)):
+        return get_linker(load_pipeline(path, code), path)
     if (path / MANIFEST).is_file():
         return terminology.Terminology.from_disk(path)
     if path.is_dir():

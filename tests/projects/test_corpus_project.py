@@ -374,6 +374,22 @@ def test_the_command_names_bad_input_and_fails(pipeline, corpus, out, capsys):
         assert ended.value.code == 1 and all(reason in shown for reason in reasons), shown
 
 
+def test_a_pipeline_with_a_part_of_others_needs_code(pipeline, tmp_path, out, capsys):
+    saved = shutil.copytree(pipeline, tmp_path / "saved")
+    config = (saved / "config.cfg").read_text(encoding="utf8")
+    config = config.replace('["entity_ruler",', '["part_of_others","entity_ruler",')
+    part = '\n[components.part_of_others]\nfactory = "part_for_corpora"\n'
+    (saved / "config.cfg").write_text(config.replace("[components]\n", f"[components]\n{part}"), encoding="utf8")
+    code = "import spacy\n\nspacy.Language.component('part_for_corpora', func=lambda doc: doc)\n"
+    (tmp_path / "code.py").write_text(code, encoding="utf8")
+    write_lines(tmp_path / "corpus" / "a.jsonl", make_rows(3))
+    with pytest.raises(SystemExit):
+        command.main(str(saved), tmp_path / "corpus", out)
+    assert "factory for 'part_for_corpora'" in " ".join(capsys.readouterr().out.split())
+    command.main(str(saved), tmp_path / "corpus", out, code=str(tmp_path / "code.py"))
+    assert len(list((out / "mentions").iterdir())) == 1
+
+
 def test_without_ray_actors_are_refused(job, corpus, out, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(CorpusError, match="Ray, which is not installed"):

@@ -1,6 +1,8 @@
 """The project `pipelines`: packages of ontologies of a few terms say what they hold and how good they are."""
 
 import math
+import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -10,7 +12,7 @@ import pytest
 import spacy
 import srsly
 from obo_files import make_obo
-from project_scripts import import_scripts
+from project_scripts import import_scripts, list_lines
 from rrf_files import atom, rrf_line, write_release
 from spacy.cli.package import package
 from spacy.tokens import DocBin
@@ -20,7 +22,8 @@ from spacy_sapbert.terminology import merge, read_obo
 with import_scripts("pipelines"):
     import build as project
 
-OPEN_TERMINOLOGY = Path(__file__).parents[2] / "projects" / "open_terminology"
+ROOT = Path(__file__).parents[2]
+OPEN_TERMINOLOGY = ROOT / "projects" / "open_terminology"
 HPO = [
     ("HP:0000118", "Phenotypic abnormality", "xref: UMLS:C4021819"),
     (
@@ -69,8 +72,8 @@ def add_ontologies(folder, **ontologies):
         (folder / "open" / "assets" / f"{name}.obo").write_text(text, encoding="utf8")
 
 
-def build(folder, name, documents="", rrf="", negation="no"):
-    project.main(name, "1.2.3", folder / "open", folder / "output", documents, str(rrf), negation)
+def build(folder, name, documents="", rrf="", negation="no", score="yes"):
+    project.main(name, "1.2.3", folder / "open", folder / "output", documents, str(rrf), negation, score)
     return srsly.read_json(folder / "output" / name / "meta.json")
 
 
@@ -160,6 +163,33 @@ def test_negation_goes_along_in_a_package(folder):
     assert done.stdout == "('HP:0001649', True, False) ('HP:0002027', False, True)\n"
 
 
+def test_a_pipeline_is_built_measured_and_packaged_without_pytorch_and_without_a_network(folder, monkeypatch):
+    """Each line of the workflow is a process that can't import PyTorch, and so are the processes that it starts."""
+    blocker = runpy.run_path(str(ROOT / "tests" / "core" / "test_without_torch.py"))["PREPARATION"]
+    (folder / "sitecustomize.py").write_text(blocker, encoding="utf8")
+    monkeypatch.setenv("PYTHONPATH", f"{folder}{os.pathsep}{ROOT}")
+    copy = shutil.copytree(
+        ROOT / "projects" / "pipelines", folder / "pipelines", ignore=shutil.ignore_patterns("output")
+    )
+    (copy / "output" / "packages").mkdir(parents=True)
+    documents = write_gold(folder, (2, 14, "HP:0001649"))
+    for line in list_lines(copy, "all", open_terminology=str(folder / "open"), documents=documents):
+        # A wheel is built in an environment of its own, which needs a network.
+        words = ["none" if word == "wheel" else word for word in line[1:]]
+        done = subprocess.run([sys.executable, *words], cwd=copy, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    meta = srsly.read_json(copy / "output" / "packages" / "en_hpo_linker-0.1.0" / "meta.json")
+    assert meta["performance"]["mine_id_r"] == 1.0
+
+
+def test_a_pipeline_that_is_not_measured_says_what_it_holds(folder, capsys):
+    meta = build(folder, "hpo_linker", score="no")
+    assert meta["performance"] == {} and "has 4 concepts with 8 names" in meta["notes"]
+    with pytest.raises(SystemExit):
+        build(folder, "hpo_linker", write_gold(folder, (2, 14, "HP:0001649")), score="no")
+    assert "Leave them out, or --score no" in capsys.readouterr().out
+
+
 def test_terms_of_other_ontologies_are_not_linked(folder):
     meta = build(folder, "cl_linker")
     assert meta["performance"] == {}, "no concept has two names"
@@ -188,7 +218,7 @@ def test_a_release_in_rrf_takes_the_place_of_the_merged_ontologies(folder):
         MRCONSO=[
             *(atom("C1", name, SAB="HPO", CODE="HP:0001649") for name in ("Tachycardia", "Racing heart")),
             *(atom("C2", name, SAB="MSH", CODE="D012871") for name in ("Skin Diseases", "Skin")),
-            atom("C3", "Skin", SAB="UBERON", CODE="UBERON:0002097"),
+            *(atom("C3", name, SAB="UBERON", CODE="UBERON:0002097") for name in ("Skin organ", "Skin", "Cutis")),
             atom("C4", "Aspirin", SAB="UNII", CODE="R16CO5Y76E"),
             # No semantic type; but a root.
             atom("C5", "Phenotypic abnormality", SAB="HPO", CODE="HP:0000118"),
@@ -208,7 +238,11 @@ def test_a_release_in_rrf_takes_the_place_of_the_merged_ontologies(folder):
         ("racing heart", "DISORDER", "C1"),
         ("skin diseases", "DISORDER", "C2"),
     ]
-    assert nlp.get_pipe("sapbert_linker").types == ("T033", "T047")
+    linker = nlp.get_pipe("sapbert_linker")
+    assert linker.types == ("T033", "T047")
+    # Of what may not be linked, canonical names and those with the words of a name that may.
+    names = [(concept.id, concept.names) for concept in map(linker.terminology.concept, range(len(linker.terminology)))]
+    assert ("C3", ("Skin organ", "Skin")) in names and ("C6", ("Knee",)) in names
     # Without semantic types in its plan, a pipeline has roots, whose codes have the prefixes of UMLS.
     build(folder, "open_linker", rrf=release)
     linker = spacy.load(folder / "output" / "open_linker").get_pipe("sapbert_linker")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spacy_sapbert.command_line import CodeOption, import_code, load_pipeline
 from spacy_sapbert.progress import say
 
 from ..markup import list_counts
@@ -34,6 +35,7 @@ def run_measurement(
     ],
     output: Annotated[Path, typer.Argument(help="The folder for results.parquet; results in it are kept")],
     device: DeviceOption = "auto",
+    code: CodeOption = None,
 ) -> None:
     """Measure systems on tasks, such as encoders on corpora.
 
@@ -46,6 +48,7 @@ def run_measurement(
     from ..evaluation.config import read_measurement
     from ..report.literature import check_published
 
+    import_code(code)
     measurement = read_measurement(config, read_overrides(context.args))
     for system in measurement.systems.values():
         check_published(system.published, system.published_pooling)
@@ -73,18 +76,17 @@ def report_expected(
     pipeline: Annotated[str, typer.Argument(help="A saved pipeline with a linker, or the name of a package")],
     output: Annotated[Path, typer.Argument(help="The folder for report.md and concepts.tsv")],
     linker: Annotated[str, typer.Option(help="The name of the linker")] = "sapbert_linker",
+    code: CodeOption = None,
 ) -> None:
     """Find concepts that a linker will confuse.
 
     It needs no annotations: it leaves each name out and looks it up.
     """
-    import spacy
-
     from spacy_sapbert import SapbertLinker
 
     from ..evaluation.expected import REPORT, write_expected
 
-    found = dict(spacy.load(pipeline).pipeline).get(linker)
+    found = dict(load_pipeline(pipeline, code).pipeline).get(linker)
     if not isinstance(found, SapbertLinker):
         raise typer.BadParameter(f"{pipeline} has no sapbert_linker called {linker}. Name one with --linker.")
     share = write_expected(found, output)

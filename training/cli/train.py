@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +20,9 @@ from .application import (
     read_overrides,
     refuse_options,
 )
+
+if TYPE_CHECKING:
+    from ..data.run_folder import RunFolder
 
 of_several = partial(typer.Option, rich_help_panel="Options for several encoders")
 of_card = partial(typer.Option, rich_help_panel="Options for the encoder's card")
@@ -54,7 +58,18 @@ def run_training(
     speed = training[f"{unit}_per_second"]
     typer.echo(f"{training['steps']:,} steps, {speed:.4g} {unit}/s; {training['ended']}.")
     _echo_scores(report.held_out)
-    typer.echo(f"Encoder: {folder.encoder}\nReport: {folder.report}")
+    # Whole paths, because projects run in folders of their own.
+    typer.echo(f"Encoder: {folder.encoder.resolve()}\nReport: {folder.report.resolve()}")
+    typer.echo(f"Next: {_write_comparison(settings.paths.encoder, settings.paths.held_out, folder)}")
+
+
+def _write_comparison(base: str, held_out: str, folder: RunFolder) -> str:
+    """Write the command that compares an encoder with its base, for any folder."""
+    base, held_out = (str(Path(path).resolve()) if path and Path(path).exists() else path for path in (base, held_out))
+    words = ["measure", "encoders", str(folder.path.resolve() / "measured")]
+    words += ["--systems.encoders.encoders", f"{base},{folder.encoder.resolve()}"]
+    words += ["--tasks.held_out.files", held_out] if held_out else []
+    return shlex.join(["python", "-m", "training", *words])
 
 
 def _echo_scores(held_out: dict[str, Any] | None) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from spacy_sapbert.progress import show_progress
+from spacy_sapbert.progress import say, show_progress
 
 from ..data.run_folder import RunDescription, write_json
 from .checkpoints import (
@@ -32,6 +32,8 @@ from .settings import OptimizerSettings, refuse
 
 # Reasons to stop, in increasing precedence among processes.
 REASONS = ("interrupted", "max_minutes", "max_steps", "finished")
+# Steps after which a run on the CPU says what the others take.
+TIMED_STEPS = 3
 
 
 class TrainingLoop:
@@ -68,6 +70,8 @@ class TrainingLoop:
         with bar as progress, watch_signals() as interruption, self._open_board() as self.board:
             if self.evaluate and self.settings.run.evaluation_steps and self.step == 0:
                 self._evaluate()
+            timed = self.step + TIMED_STEPS
+            begin = time.process_time()
             for batch in self.method.batches(self.step):
                 end = self._agree(self._find_end() or ("interrupted" if interruption.is_set() else None))
                 if end:
@@ -80,9 +84,18 @@ class TrainingLoop:
                 time_note = {"minutes": f"{self.seconds / 60:.1f} of at most {limit:g}"} if limit else {}
                 progress.note(loss=f"{loss:.4f}", **{self.method.unit: speed}, **time_note)
                 progress.update()
+                if self.step == timed:
+                    self._say_cost((time.process_time() - begin) / TIMED_STEPS)
                 self._after_step()
             self._save()
         return Ending(self.step, reason, self.seconds, self.units)
+
+    def _say_cost(self, seconds: float) -> None:
+        """Say how long the CPU works on the steps that are left, which does not depend on what else it does."""
+        is_cpu = self.accelerator.device.type == "cpu" and self.accelerator.is_main_process
+        left = (self.n_steps or 0) - self.step
+        if is_cpu and left > 0:
+            say(f"The other {left:,} steps take about {left * seconds / 60:.1f} minutes of CPU time.")
 
     def take_step(self, batch: Any) -> float:
         """Run one step, log it, and return its loss. A step with numbers that are not finite is refused."""

@@ -13,11 +13,11 @@ import spacy
 from pydantic import PrivateAttr, model_validator
 from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.util import is_package
 from typing_extensions import Self
 
 import spacy_sapbert
 from spacy_sapbert.annotations import NIL
+from spacy_sapbert.command_line import load_pipeline
 from spacy_sapbert.exchange.documents import read_docs, split_overlapping
 from spacy_sapbert.exchange.fields import ID_SEPARATOR
 from spacy_sapbert.files import hash_file
@@ -111,9 +111,7 @@ class PipelineSystem(DocumentSystem):
 
     def load(self) -> Language:
         if self.pipeline:
-            if not Path(self.pipeline).exists() and not is_package(self.pipeline):
-                raise FileNotFoundError(f"There is no pipeline {self.pipeline}, neither a folder nor a package.")
-            nlp = spacy.load(self.pipeline)
+            nlp = load_pipeline(self.pipeline)
             self._files = hash_folder(Path(nlp.path or self.pipeline))
             return nlp
         if not self.terminology:

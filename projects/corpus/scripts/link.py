@@ -26,6 +26,7 @@ except ModuleNotFoundError as error:
 from documents import SUFFIXES, Columns, count_blocks
 from filelock import Timeout
 from linking import Job
+from spacy.util import is_package
 from wasabi import msg
 from work import (
     ERRORS_FOLDER,
@@ -61,12 +62,16 @@ def main(
     text: Annotated[str, typer.Option(help="The column of texts")] = Columns.text,
     document: Annotated[str, typer.Option(help="The column of documents' ids")] = Columns.document,
     entities: Annotated[str, typer.Option(help="The column of given entities")] = Columns.entities,
+    code: Annotated[str, typer.Option(help="Python to import first, which registers components of others")] = "",
 ) -> None:
     """Link a corpus."""
     try:
         folder = find_pipeline(pipeline)
         columns = Columns(text, document, entities)
-        job = Job(str(folder), hash_pipeline(folder), columns, block, max_length, max_run)
+        # A package registers what it needs when it is loaded by its name.
+        name = pipeline if is_package(pipeline) else str(folder)
+        code = str(Path(code).resolve()) if code else ""
+        job = Job(name, hash_pipeline(folder, code), columns, block, max_length, max_run, code)
         unread = link_corpus(job, corpus, output, actors)
     except CorpusError as error:
         msg.fail(str(error), exits=1)
@@ -148,6 +153,7 @@ def start_output(output: Path, job: Job, corpus: Path) -> list[Block]:
         known = {}
     # The same pipeline may have moved, so its name does not count.
     name = Path(settings.pop("pipeline")).name
+    del settings["code"]
     manifest = {
         "format": FORMAT,
         "pipeline": settings.pop("fingerprint"),

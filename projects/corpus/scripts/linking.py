@@ -49,6 +49,8 @@ class Job:
     max_length: int = 1_000_000
     # Characters without white space; spaCy's tokenizer would take minutes for longer runs, which are errors.
     max_run: int = MAX_RUN
+    # A file of Python that registers what the pipeline needs; empty for none. Its content is in the fingerprint.
+    code: str = ""
 
 
 class Mention(NamedTuple):

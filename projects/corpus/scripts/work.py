@@ -14,11 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import spacy
 from documents import BlockReader
 from linking import Job, link_block
 from spacy import util
 
+from spacy_sapbert.command_line import load_pipeline
 from spacy_sapbert.files import hash_file, list_files, write_whole
 from spacy_sapbert.linker import SapbertLinker
 
@@ -62,9 +62,9 @@ class BlockWorker:
         self._stop = ""
         try:
             # Another machine must have the same pipeline.
-            if is_actor and hash_pipeline(Path(job.pipeline)) != job.fingerprint:
+            if is_actor and hash_pipeline(find_pipeline(job.pipeline), job.code) != job.fingerprint:
                 raise CorpusError("its files differ from the ones that the command has read")
-            self._nlp = spacy.load(job.pipeline)
+            self._nlp = load_pipeline(job.pipeline, Path(job.code) if job.code else None)
             if not any(isinstance(component, SapbertLinker) for _, component in self._nlp.pipeline):
                 raise CorpusError("it has no `sapbert_linker`")
         except Exception as error:  # a user's component may raise anything
@@ -157,7 +157,9 @@ def find_pipeline(name: str) -> Path:
     return path.resolve()
 
 
-def hash_pipeline(folder: Path) -> str:
-    """Make the fingerprint of a saved pipeline."""
+def hash_pipeline(folder: Path, code: str = "") -> str:
+    """Make the fingerprint of a saved pipeline, and of the Python that it needs."""
     listed = "".join(f"{hash_file(folder / name)}  {name}\n" for name in list_files(folder))
+    if code:
+        listed += hash_file(Path(code))
     return hashlib.sha256(listed.encode()).hexdigest()

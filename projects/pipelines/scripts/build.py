@@ -15,9 +15,12 @@ from spacy.cli.package import generate_readme
 from spacy.language import Language
 from wasabi import msg
 
+from spacy_sapbert.candidates import ConceptFilter
 from spacy_sapbert.command_line import run_app
 from spacy_sapbert.exchange.documents import read_docs
+from spacy_sapbert.lexicon.bridge import make_keys
 from spacy_sapbert.linker import SapbertLinker
+from spacy_sapbert.retrieval.filters import FilterTable
 from spacy_sapbert.terminology import Terminology, read_obo, read_rrf
 from spacy_sapbert.terminology.codes import make_key
 from training.evaluation.documents import PipelineSystem
@@ -73,12 +76,15 @@ def main(
     negation: Annotated[
         Literal["yes", "no"], typer.Option(help="Whether negspacy says which mentions are denied, and which uncertain")
     ] = "no",
+    score: Annotated[Literal["yes", "no"], typer.Option(help="Whether to measure the pipeline")] = "yes",
 ) -> None:
     """Build a pipeline of configs/pipelines.json."""
     plans = srsly.read_json(PIPELINES)
     if name not in plans:
         msg.fail(f"There is no pipeline {name} in {PIPELINES}", f"There are: {', '.join(plans)}", exits=1)
     measured = list_documents(documents)
+    if measured and score == "no":
+        msg.fail("Documents are there to measure the pipeline on", "Leave them out, or --score no", exits=1)
     if negation == "yes":
         # Here, so that it is not missed after minutes only.
         import negspacy.negation  # noqa: F401, registers "negex"
@@ -88,17 +94,19 @@ def main(
     linker: Any = nlp.get_pipe("sapbert_linker")
     if negation == "yes":
         add_negation(nlp)
-    scores, notes = measure_names(linker)
+    scores, notes = measure_names(linker) if score == "yes" else ({}, [])
     for label, file in measured.items():
         of_documents, note = measure_documents(nlp, label, file, linker.below or ())
         scores |= of_documents
         notes.append(note)
     use = NOTE_ON_USE.format(name=name, context=NOTE_ON_CONTEXT if negation == "yes" else "")
-    describe(nlp, scores, [use, nlp.meta["notes"], *notes, NOTE_ON_SCORES if measured else ""])
+    size = describe_size(linker)
+    describe(nlp, scores, [use, nlp.meta["notes"], size, *notes, NOTE_ON_SCORES if measured else ""])
     nlp.meta |= {"name": name, "version": version, "description": f"{plan['description']} Not for clinical use."}
     save(nlp, output / name)
     (output / name / CODE_FILE).write_text(NEGATION_CODE if negation == "yes" else "", encoding="utf8")
-    msg.good(f"{len(terminology):,} concepts with {terminology.n_names:,} names: {output / name}")
+    kept = linker.terminology
+    msg.good(f"{len(kept):,} concepts with {kept.n_names:,} names: {output / name}")
     for key, score in scores.items():
         print(f"{key:20} {score:.3f}")
 
@@ -156,11 +164,27 @@ def build(terminology: Terminology, plan: dict[str, Any]) -> Language:
         msg.fail(f"The ontology has none of {', '.join(plan['below'])}", advice, exits=1)
     # Roots are of single ontologies, and concepts of all have semantic types.
     filters = {"types": types} if types else filters
+    if plan["ontology"] is None:
+        terminology = leave_out(terminology, filters)
     linker: Any = nlp.add_pipe("sapbert_linker", config=filters)
     linker.initialize(terminology=terminology, nlp=nlp)
     nlp.add_pipe("sapbert_reranker")
     nlp.add_pipe("note_sentencizer")
     return nlp
+
+
+def leave_out(terminology: Terminology, filters: dict[str, list[str]]) -> Terminology:
+    """Leave out names that the linker may not link to. Those with the words of one that it may link to stay: by them,
+    the matcher tells that "skin" is no *Skin Diseases*. So do canonical names, because the matcher looks up how many
+    concepts have a word in their names."""
+    is_allowed = FilterTable(terminology).match(ConceptFilter(**filters))
+    names = terminology.names["name"]
+    keys = make_keys(names.to_list())
+    is_canonical = names == terminology.concepts["canonical_name"].gather(terminology.names["concept"])
+    is_kept = is_allowed | np.isin(keys, keys[is_allowed]) | is_canonical.to_numpy()
+    kept = terminology.names.filter(is_kept)
+    report = {**terminology.report, "kept": {"concepts": len(terminology), "names": kept.height}}
+    return Terminology(terminology.concepts, kept, retired=terminology.retired, report=report)
 
 
 def add_negation(nlp: Language) -> None:
@@ -179,16 +203,26 @@ def find_roots(terminology: Terminology, wanted: list[str]) -> list[str]:
     return [id_ for id_, codes in rows if not keys.isdisjoint(map(make_key, (id_, *codes)))]
 
 
+def list_allowed(linker: SapbertLinker) -> list[int]:
+    """List the concepts that the linker may find."""
+    is_allowed = linker.retriever.filters.match(linker.settings.make_filter())
+    rows: list[int] = np.unique(linker.terminology.name_concept[is_allowed]).tolist()
+    return rows
+
+
+def describe_size(linker: SapbertLinker) -> str:
+    """Say how large the terminology is."""
+    terminology = linker.terminology
+    n_allowed = len(list_allowed(linker))
+    return NOTE_ON_SIZE.format(n=len(terminology), n_names=terminology.n_names, n_allowed=n_allowed)
+
+
 def measure_names(linker: SapbertLinker) -> tuple[dict[str, float], list[str]]:
-    """Count the concepts that the linker may find, leave out their names, and look them up."""
-    retriever = linker.retriever
-    is_allowed = retriever.filters.match(linker.settings.make_filter())
+    """Leave out the names that the linker may find, and look them up."""
     found = expect(linker)
-    allowed = [found[row] for row in np.unique(retriever.terminology.name_concept[is_allowed])]
-    n_concepts, n_names = len(retriever.terminology), retriever.terminology.n_names
-    size = NOTE_ON_SIZE.format(n=n_concepts, n_names=n_names, n_allowed=len(allowed))
+    allowed = [found[row] for row in list_allowed(linker)]
     n, n_right = (sum(getattr(concept, key) for concept in allowed) for key in ("n_left_out", "n_right"))
-    return ({LEFT_OUT: n_right / n}, [size, NOTE_ON_NAMES.format(key=LEFT_OUT, n=n)]) if n else ({}, [size])
+    return ({LEFT_OUT: n_right / n}, [NOTE_ON_NAMES.format(key=LEFT_OUT, n=n)]) if n else ({}, [])
 
 
 def measure_documents(nlp: Language, label: str, file: Path, below: Sequence[str]) -> tuple[dict[str, float], str]:

@@ -17,10 +17,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import spacy
 import typer
 from pydantic import Field, model_validator
-from spacy.cli._util import import_code
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from typing_extensions import Self
@@ -28,7 +26,7 @@ from typing_extensions import Self
 from spacy_sapbert import __version__
 from spacy_sapbert.annotations import NIL
 from spacy_sapbert.candidates import Candidate
-from spacy_sapbert.command_line import run_app
+from spacy_sapbert.command_line import CodeOption, load_pipeline, run_app
 from spacy_sapbert.concept_pages import NO_PAGE
 from spacy_sapbert.context import read_context
 from spacy_sapbert.linker import SapbertLinker
@@ -461,7 +459,7 @@ def main(
     model: Annotated[str, typer.Argument(help="A saved pipeline with a linker, or the name of a package")],
     host: Annotated[str, typer.Option(help="The address to listen at")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen at")] = 8000,
-    code: Annotated[Path | None, typer.Option(help="Python to import before the pipeline is loaded")] = None,
+    code: CodeOption = None,
     **settings: Any,
 ) -> None:
     """Serve a saved pipeline until the process ends."""
@@ -473,16 +471,7 @@ def main(
             "[::1]. Give `--hosts NAME` for each other name or address that clients use.",
             stacklevel=2,
         )
-    import_code(code)
-    try:
-        nlp = spacy.load(model)
-    except ValueError as error:
-        # A factory or a function that isn't registered. spaCy lists all that are.
-        if (missing := re.match(r"\[(E002|E893)\] (.*?)\.\s", str(error))) is None:
-            raise
-        hint = "for negspacy's `negex`, the file needs the line `import negspacy.negation`"
-        raise ValueError(f"{missing[2]}. Give `--code FILE`, Python that registers it: {hint}.") from error
-    app = make_app(nlp, read)
+    app = make_app(load_pipeline(model, code), read)
     warnings.showwarning = _log_warning
     uvicorn.run(app, host=host, port=port, access_log=False)
 

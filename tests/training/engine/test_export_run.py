@@ -1,6 +1,8 @@
 """Encoder folders out of runs: the weights they hold, and what their cards say."""
 
 import json
+import re
+import shlex
 import shutil
 import sys
 from functools import partial
@@ -87,6 +89,20 @@ def test_the_command_draws_curves_and_ends_without_them(make, tmp_path, monkeypa
     shown = run_command("train", config)
     assert "<svg" in (tmp_path / "run" / "curves.svg").read_text()
     assert "Data: " in shown and f"Encoder: {tmp_path / 'run' / 'encoder'}" in shown
+
+
+def test_a_run_says_what_it_takes_where_its_encoder_is_and_what_to_run_next(make, held_out, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = write_config(make(paths={**held_out[1], "output": "run"}), tmp_path / "run.cfg")
+    shown = run_command("train", config, "--device", "cpu")
+    assert re.search(r"The other 3 steps take about \d+\.\d minutes of CPU time", shown)
+    # Projects run in folders of their own.
+    assert f"Encoder: {tmp_path / 'run' / 'encoder'}\n" in shown
+    (line,) = (line for line in shown.splitlines() if line.startswith("Next: "))
+    words = shlex.split(line.removeprefix("Next: "))
+    assert words[:3] == ["python", "-m", "training"]
+    monkeypatch.chdir("/")
+    assert "The results are" in run_command(*words[3:])
 
 
 def test_a_run_that_was_killed_can_be_exported(make, tmp_path, monkeypatch):
