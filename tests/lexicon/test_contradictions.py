@@ -1,6 +1,7 @@
 """A mention that contradicts a name: by a number, a letter, a side or a denial."""
 
 from importlib.resources import files
+from pathlib import Path
 from string import ascii_lowercase
 
 import pytest
@@ -20,6 +21,7 @@ from spacy_sapbert.lexicon.languages import ENGLISH, LANGUAGES, get_language
 from spacy_sapbert.terminology import read_obo
 from spacy_sapbert.text import normal_words
 
+CASES = Path(__file__).parent.parent / "cases" / "contradictions.tsv"
 ROMAN = "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI".split()
 
 
@@ -124,6 +126,18 @@ def test_another_letter_is_a_contradiction(letter, other, number):
 )
 def test_contradictions(mention, name, expected):
     assert contradicts(mention, name) is expected
+
+
+def read_cases():
+    """Read the rows of the table under its head."""
+    lines = [line for line in CASES.read_text(encoding="utf8").splitlines() if line[0] != "#"]
+    return [line.split("\t") for line in lines[1:]]
+
+
+@pytest.mark.parametrize(("mention", "name", "expected", "why"), read_cases())
+def test_the_table_of_contradictions(mention, name, expected, why):
+    for first, second in ((mention, name), (name, mention)):
+        assert contradicts(first, second) is (expected == "yes"), why
 
 
 @pytest.mark.parametrize(
