@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..files import CHANGED, fill_folder, read_manifest, save_array, write_manifest
+from ..files import CHANGED, OtherFormatError, fill_folder, read_manifest, save_array, write_manifest
 from ..forking import read_chunks
 from ..progress import say, show_progress
 from ..ragged import find_places, list_owners, make_offsets
 from ..text import normal_words
 from .classes import learn_classes
-from .derived import list_adjectives, read_list
+from .derived import hash_lists, list_adjectives, read_list
 from .languages import ENGLISH, ENGLISH_CODES, Language, get_reader
 from .names import arrange_by_key
 from .reading import Reading, read, read_many
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..terminology.table import Terminology
 
 BAGS_FILE = "bags.json"
-# Raise it when the shipped lists change, too: tables that were saved with other lists are then made again.
+# Raise it when names are read in another way, too: tables that were saved before are then made again.
 FORMAT_VERSION = 3
 # Content words of the longest names that are found, where words have spaces between them or are single characters.
 MOST_WORDS, MOST_CHARACTERS = 12, 24
@@ -153,14 +153,17 @@ class BagTable(NamedTuple):
         with fill_folder(path, last=BAGS_FILE) as folder:
             for name, array in zip(self._fields[1:], self[1:], strict=True):
                 save_array(folder / f"{name}.npy", array)
-            write_manifest(folder / BAGS_FILE, FORMAT_VERSION, {"terminology": terminology})
+            write_manifest(folder / BAGS_FILE, FORMAT_VERSION, {"terminology": terminology, "lists": hash_lists()})
 
     @classmethod
     def from_disk(cls, path: Path, terminology: str, language: Language, *, memory_map: bool = True) -> BagTable:
         """Load what `to_disk` saved; OSError if a file is missing, damaged or made of another terminology."""
         used = [f"{name}.npy" for name in cls._fields[1:]]
-        if read_manifest(path / BAGS_FILE, FORMAT_VERSION, parts=used, used=used)["terminology"] != terminology:
+        manifest = read_manifest(path / BAGS_FILE, FORMAT_VERSION, parts=used, used=used)
+        if manifest["terminology"] != terminology:
             raise OSError(CHANGED.format(path=path / BAGS_FILE))
+        if manifest.get("lists") != hash_lists():
+            raise OtherFormatError(f"'{path}' was saved with other lists of words. Save the pipeline again.")
         return cls(
             language, *(np.asarray(np.load(path / name, mmap_mode="r" if memory_map else None)) for name in used)
         )

@@ -16,11 +16,10 @@ from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter
 from ..files import OtherFormatError, fill_folder, hash_file, read_manifest, save_array, write_manifest
 from ..forking import KEPT_STRINGS, ColumnReader, kept_property
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, fit_kind, read_index, warn_of_memory
-from ..lexicon.bags import FORMAT_VERSION as LISTS_VERSION
 from ..lexicon.bags import BagTable
 from ..lexicon.bridge import BridgedTerminology
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
-from ..lexicon.derived import list_bases
+from ..lexicon.derived import hash_lists, list_bases
 from ..lexicon.languages import find_language
 from ..lexicon.names import OWN_CASE_LENGTH, NameTable, find_other_case, own_case_forms
 from ..ragged import group_values, list_owners, take_lists
@@ -441,7 +440,7 @@ class Retriever:
                 "encoder": self.index.fingerprint,
                 "index": hash_file(folder / "index" / INDEX_FILE),
                 "bags": self.made_bags is not None,
-                "bridged": LISTS_VERSION if self.bridged.made else None,
+                "bridged": hash_lists() if self.bridged.made else None,
                 "lang": self.lang,
             }
             write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data, below=False)
@@ -455,7 +454,7 @@ class Retriever:
         if data["terminology"] != terminology.fingerprint:
             raise ValueError(_explain_mixed(path, "the terminology beside it"))
         # What was made with other lists of words is made again when it is asked for.
-        made = BRIDGED_FILES if data.get("bridged") == LISTS_VERSION else ()
+        made = BRIDGED_FILES if data.get("bridged") == hash_lists() else ()
         arrays, bridged = (
             [np.asarray(np.load(path / name, mmap_mode="r" if memory_map else None)) for name in names]
             for names in (used, made)
