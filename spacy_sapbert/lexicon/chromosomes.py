@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..text import to_arabic
+from ..text import strip_accents, to_arabic
 from .languages import Language
 
 # Most texts have none of these.
 _MAYBE = re.compile(
     r"(?<![^\W\d_])[xy]{1,5}[0o]?(?![^\W_])|[0-9xy][pq](?:[0-9]|ter|(?![^\W_]))|\([0-9xy;]+\)\s?[(pq]", re.IGNORECASE
 )
+# Characters beside "X" that are looked at.
+NEAR = 60
 _WORD = re.compile(r"[^\W_]+")
 _CHROMOSOME = "(?:2[0-2]|1[0-9]|[1-9]|[XY])"
 _REGION = r"(?:[0-9]{1,2}(?:\.[0-9]{1,3})?|ter)"
@@ -69,7 +71,7 @@ def read_chromosomes(text: str, language: Language) -> Chromosomes:
             return match[0]
         (parts if len(sex) > 1 else numbers).add(sex)
         # "ATR-X" is on a chromosome, "MPS-X" has a number.
-        return match[0] if _ACRONYM.search(match.string, 0, match.start()) else " "
+        return match[0] if _ACRONYM.search(_cut_sides(match)[0]) else " "
 
     if _MAYBE.search(text):
         text = _BAND.sub(take_band, _IN_BRACKETS.sub(_write_bands, text))
@@ -111,7 +113,7 @@ def _read_sex(match: re.Match[str], language: Language) -> str | None:
 
 def _is_chromosome(match: re.Match[str], language: Language) -> bool:
     """Check if "X" or "XX" is no number: in "del(X)" and "X-ALD", and beside a word for chromosomes or one's letter."""
-    before, after = match.string[: match.start()], match.string[match.end() :]
+    before, after = _cut_sides(match)
     words = _WORD.findall(before)
     is_linked = after[:1] == "-"
     # "Factor X inactivation", but "type X-linked".
@@ -123,5 +125,10 @@ def _is_chromosome(match: re.Match[str], language: Language) -> bool:
     return any(_SEX.fullmatch(word) or not language.chromosomal.isdisjoint(language.list_words(word)) for word in sides)
 
 
+def _cut_sides(match: re.Match[str]) -> tuple[str, str]:
+    text, start, end = match.string, match.start(), match.end()
+    return text[max(start - NEAR, 0) : start], text[end : end + NEAR]
+
+
 def _find_content(words: list[str], language: Language) -> str:
-    return next((word for word in words if word.lower() not in language.word_kinds), "")
+    return next((word for word in words if strip_accents(word.lower()) not in language.word_kinds), "")

@@ -40,9 +40,7 @@ _SMALL = LACKING | {"aplastic", "hypoplasia", "hypoplastic"}
 # How a mention that denies what it names starts or ends. Behind the first ones, a name may say what is lacking in other
 # words: "no sleep" is insomnia.
 LACKING_STARTS = _read_phrases("no/not/without/absence of/lack of")
-DENIED_STARTS = _read_phrases(
-    "deny/denied/denying/normal/negative for/ruled out/rule out/free of/never/nil/anti"
-)
+DENIED_STARTS = _read_phrases("deny/denied/denying/normal/negative for/ruled out/rule out/free of/never/nil/anti")
 DENIED_ENDS = _read_phrases("ruled out/denied/negative/absent/none/free")
 _DENYING_STARTS = frozenset(LACKING_STARTS + DENIED_STARTS)
 _LONGEST_PHRASE = max(map(len, _DENYING_STARTS.union(DENIED_ENDS)))
