@@ -89,7 +89,7 @@ _MICRO = re.compile(r"μ(?=(?:g|l|L|m|M|s|mol|kat|Ci|Gy|Sv|V|A)\b)")
 # German has an eszett only after small letters.
 _BETA = re.compile("(?<![a-zà-öø-ÿ])ß")
 # Letters, and marks upon them, of all scripts except Latin.
-_OTHER_LETTER = re.compile("[\u0370-\u1dff\u1f00-\u1fff\u2c00-\U0010ffff]")
+_OTHER_LETTER = "[\u0370-\u1dff\u1f00-\u1fff\u2c00-\U0010ffff]"
 _LATIN = "LATIN"
 # Scripts whose characters are words, and what other scripts' names of letters do not begin with.
 _WHOLE = ("CJK", "IDEOGRAPHIC", _LATIN, "")
@@ -106,10 +106,12 @@ def list_letters(tokens: Mapping[str, int]) -> frozenset[int]:
     tokens (Mapping[str, int]): The vocabulary's tokens and their ids.
     RETURNS (frozenset[int]): The ids of the tokens in these scripts.
     """
+    # Compiled here, because it takes long, and spaCy imports this module whenever it makes a pipeline.
+    other_letter = re.compile(_OTHER_LETTER)
     by_script: dict[str, list[int]] = defaultdict(list)
     longer: Counter[str] = Counter()
     for token, id_ in tokens.items():
-        letter = _OTHER_LETTER.search(token)
+        letter = other_letter.search(token)
         # A letter's name begins with its script: "GREEK SMALL LETTER ALPHA".
         script = re.split("[ -]", unicodedata.name(letter[0], ""))[0] if letter else _LATIN
         by_script[script].append(id_)

@@ -11,6 +11,7 @@ from spacy.tokens import Span
 from spacy.training import Example
 
 from spacy_sapbert.annotations import get_words
+from spacy_sapbert.lexicon import derived
 from spacy_sapbert.lexicon.bags import BagTable
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -661,7 +662,6 @@ def test_a_saved_pipeline_finds_the_same(make_matching, tmp_path, monkeypatch):
     configured = spacy.load(tmp_path / "pipeline", config=index)
     assert read_ents(configured(TEXT)) == expected
     assert len(built) == 1
-    # A table with other lists of words is made again.
     with monkeypatch.context() as patch:
         patch.setattr("spacy_sapbert.lexicon.bags.FORMAT_VERSION", 99)
         assert read_ents(spacy.load(tmp_path / "pipeline")(TEXT)) == expected and built.pop()
@@ -673,6 +673,25 @@ def test_a_saved_pipeline_finds_the_same(make_matching, tmp_path, monkeypatch):
     (tmp_path / "pipeline" / "sapbert_linker" / "retriever" / "bags" / "keys.npy").write_bytes(b"")
     with pytest.raises(OSError, match="keys.npy"):
         spacy.load(tmp_path / "pipeline")
+
+
+def test_a_table_that_was_saved_with_other_lists_is_made_again(make_matching, tmp_path, monkeypatch):
+    nlp = make_matching()
+    nlp.to_disk(tmp_path / "pipeline")
+    lists = shutil.copytree(derived.FOLDER, tmp_path / "package" / "lexicon")
+    for name in ("word_forms.json", "simplified_chinese.txt"):
+        shutil.copy(derived.FOLDER.parent / name, tmp_path / "package")
+    with (lists / "synonyms.txt").open("a", encoding="utf8") as file:
+        file.write("heart attack\tticker trouble\n")
+    assert not spacy.load(tmp_path / "pipeline")("ticker trouble").ents
+    monkeypatch.setattr(derived, "FOLDER", lists)
+    # Another process reads the lists anew.
+    derived.hash_lists.cache_clear()
+    try:
+        (ent,) = spacy.load(tmp_path / "pipeline")("ticker trouble").ents
+    finally:
+        derived.hash_lists.cache_clear()
+    assert ent._.kb_candidates[0]["id"] == "C0027051"
 
 
 def test_the_table_of_another_terminology_is_refused(make_matching, tmp_path):

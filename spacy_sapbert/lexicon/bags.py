@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 from ..arrays import ArrayFolder, save_array
-from ..files import CHANGED, fill_folder, read_manifest, write_manifest
+from ..files import CHANGED, OtherFormatError, fill_folder, read_manifest, write_manifest
 from ..forking import read_chunks
 from ..progress import say, show_progress
 from ..ragged import find_places, list_owners, make_offsets
 from ..text import normal_words
 from .classes import learn_classes
-from .derived import list_adjectives, read_list
+from .derived import hash_lists, list_adjectives, read_list
 from .languages import ENGLISH, ENGLISH_CODES, Language, get_reader
 from .names import arrange_by_key
 from .reading import Reading, read, read_many
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..terminology.table import Terminology
 
 BAGS_FILE = "bags.json"
-# Raise it when the shipped lists change, too: tables that were saved with other lists are then made again.
+# Raise it when names are read in another way, too: tables that were saved before are then made again.
 FORMAT_VERSION = 3
 # Content words of the longest names that are found, where words have spaces between them or are single characters.
 MOST_WORDS, MOST_CHARACTERS = 12, 24
@@ -60,6 +60,7 @@ class Manifest(TypedDict):
     """What the manifest says of the arrays."""
 
     terminology: str  # its fingerprint
+    lists: NotRequired[str]  # the hash of those that it was made with
 
 
 class Found(NamedTuple):
@@ -161,7 +162,7 @@ class BagTable(NamedTuple):
         with fill_folder(path, last=BAGS_FILE) as folder:
             for name, array in zip(self._fields[1:], self[1:], strict=True):
                 save_array(folder / f"{name}.npy", array)
-            write_manifest(folder / BAGS_FILE, FORMAT_VERSION, {"terminology": terminology})
+            write_manifest(folder / BAGS_FILE, FORMAT_VERSION, {"terminology": terminology, "lists": hash_lists()})
 
     @classmethod
     def from_disk(
@@ -172,6 +173,8 @@ class BagTable(NamedTuple):
         manifest = read_manifest(path / BAGS_FILE, FORMAT_VERSION, Manifest, parts=used, used=used)
         if manifest["terminology"] != terminology.fingerprint:
             raise OSError(CHANGED.format(path=path / BAGS_FILE))
+        if manifest.get("lists") != hash_lists():
+            raise OtherFormatError(f"'{path}' was saved with other lists of words. Save the pipeline again.")
         arrays, n_names = ArrayFolder(path, memory_map=memory_map), terminology.n_names
         keys, rows = arrays.read_sorted("keys", np.uint64), arrays.read_rows("rows", n_names)
         members, other_words = arrays.read_sorted("members", np.uint64), arrays.read("other_words", np.uint64)

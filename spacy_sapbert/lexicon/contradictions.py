@@ -1,5 +1,6 @@
 """Contradictions: "slow heart rate" is not "fast heart rate", nor "factor VI" "factor V", nor "no pain" "pain". In
-other languages than English, they are numbers, letters, Greek and Latin prefixes, and one word that denies."""
+other languages than English, they are numbers, letters, chromosomes, Greek and Latin prefixes, "with" and "without",
+and one word that denies."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from typing import NamedTuple
 
 from ..abbreviations.component import SMALL_WORDS
 from ..text import CACHED, normal_words, normalize_writing, to_arabic
-from .languages import ENGLISH, Language
+from .chromosomes import read_chromosomes
+from .languages import ENGLISH, FUNCTION, Language
 
 FILE = Path(__file__).with_name("opposites.txt")
 # How much a name that contradicts the mention takes off a candidate's score.
@@ -22,35 +24,31 @@ PENALTY = 0.3
 MOST_WORDS = 4
 
 
-def _read(words: str) -> frozenset[str]:
-    """Read a list into the forms in which words are compared: "denies" is "deny"."""
-    return frozenset(normal_words(words))
-
-
+# Words stand here in the form in which they are compared: "deny" for "denies".
 def _read_phrases(phrases: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(map(normal_words, phrases.split("/")))
+    return tuple(tuple(phrase.split()) for phrase in phrases.split("/"))
 
 
 # Words that deny what a name says together with other words: "impaired tolerance" is intolerance.
-_WEAKENING = _read("impaired absent absence reduced decreased lack loss poor")
-LACKING = _WEAKENING | _read(
-    "no not without decrease diminished low lost deficiency inability unable impairment missing agenesis aplasia"
+_WEAKENING = frozenset("impaired absent absence reduced decreased lack loss poor".split())
+LACKING = _WEAKENING.union(
+    "no not without decrease diminished low lost deficiency inability unable impairment missing agenesis "
+    "aplasia".split()
 )
 # What says by itself that something is lacking or small: "absence of aplasia" is the name of no lack.
-_SMALL = LACKING | _read("aplastic hypoplasia hypoplastic")
+_SMALL = LACKING | {"aplastic", "hypoplasia", "hypoplastic"}
 # How a mention that denies what it names starts or ends. Behind the first ones, a name may say what is lacking in other
 # words: "no sleep" is insomnia.
 LACKING_STARTS = _read_phrases("no/not/without/absence of/lack of")
-DENIED_STARTS = _read_phrases(
-    "denies/denied/denying/normal/negative for/ruled out/rule out/rules out/free of/never/nil/anti"
-)
+DENIED_STARTS = _read_phrases("deny/denied/denying/normal/negative for/ruled out/rule out/free of/never/nil/anti")
 DENIED_ENDS = _read_phrases("ruled out/denied/negative/absent/none/free")
 _DENYING_STARTS = frozenset(LACKING_STARTS + DENIED_STARTS)
 _LONGEST_PHRASE = max(map(len, _DENYING_STARTS.union(DENIED_ENDS)))
 # What opposites start and end with. In `opposites.txt`, words between two slashes are the opposites of all others.
 _PREFIXES = (
     "hypo/hyper hypo/poly oligo/poly oligo/hyper mono/poly normo/hyper normo/hypo eu/hyper eu/hypo brady/tachy "
-    "micro/macro intra/extra pre/post sub/supra infra/supra endo/exo ante/retro homo/hetero uni/bi ab/ad"
+    "micro/macro intra/extra pre/post sub/supra infra/supra endo/exo ante/retro homo/hetero uni/bi ab/ad "
+    "mono/di/tri/tetra/penta"
 )
 _DENYING = ("un", "in", "im", "ir", "il", "non", "dis", "anti", "a", "an")
 _LACKING_PREFIXES = ("a", "in", "im", "un", "dis", "hypo", "oligo")
@@ -63,9 +61,9 @@ Axis = tuple[str, str]
 def _list_starts(prefixes: str) -> dict[str, list[tuple[str, int]]]:
     """List what each start of a word makes: the kind of opposites, and the side."""
     starts: dict[str, list[tuple[str, int]]] = {}
-    for pair in prefixes.split():
-        for side, start in enumerate(pair.split("/")):
-            starts.setdefault(start, []).append((pair, side))
+    for opposites in prefixes.split():
+        for side, start in enumerate(opposites.split("/")):
+            starts.setdefault(start, []).append((opposites, side))
     return starts
 
 
@@ -87,14 +85,14 @@ _MARK = re.compile(r"[0-9]+|(?<![^\W\d_])[^\W\d_](?![^\W\d_])")
 # "ER+" is not "ER-": a sign behind a word. A dash is one behind a capital or a digit only.
 _SIGN = re.compile(r"\+(?<=\w.)(?!\w)|-(?<=[A-Z0-9].)(?!\w)")
 _CAPITAL = re.compile(r"\b[A-Z]\b")
-_TYPES = _read("type subtype group complementation form") | {""}
+_TYPES = frozenset(["type", "subtype", "group", "complementation", "form", ""])
 # What MONDO and MeSH end the names of diseases of animals with: "septic shock, non-human animal", "achromatopsia, dog".
 # Without rodents: texts say "interleukin 2" for "interleukin 2, mouse".
-_ANIMALS = _read("animal cat cattle chicken cow dog ferret goat horse monkey pig rabbit sheep")
+_ANIMALS = frozenset("animal cat cattle chicken cow dog ferret goat horse monkey pig rabbit sheep".split())
 # With one of these, a mention says so too.
-_OF_ANIMALS = _ANIMALS | _read(
+_OF_ANIMALS = _ANIMALS.union(
     "avian bird bovine calf canine caprine equine feline foal hen kitten lamb mammal mammalian mare ovine porcine "
-    "poultry primate puppy simian sow swine veterinary"
+    "poultry primate puppy simian sow swine veterinary".split()
 )
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
@@ -147,21 +145,29 @@ def list_words(text: str, language: Language = ENGLISH) -> frozenset[str]:
 
 
 class Marked(NamedTuple):
-    """The words of a text: numbers, single letters and signs, and all others."""
+    """The words of a text: numbers, single letters and signs, bands and karyotypes, and all others."""
 
     marks: frozenset[str]
+    parts: frozenset[str]
     words: frozenset[str]
+
+    def contradicts(self, other: Marked) -> bool:
+        """Check if each has a mark, or each a part of chromosomes, that the other lacks."""
+        pairs = (self.marks, other.marks), (self.parts, other.parts)
+        return any(ours - theirs and theirs - ours for ours, theirs in pairs)
 
 
 @lru_cache(CACHED)
 def read_marks(text: str, language: Language = ENGLISH) -> Marked:
-    """Read the numbers, single letters and signs of a text: 2 and b of "type IIb" and of "CMT2B", + of "ER+". If there
-    are any, "type" and "group" say nothing."""
-    words = list_words(_THOUSANDS.sub("", text), language) - _list_small_words(text, language)
+    """Read the numbers, single letters, signs and chromosomes of a text: 2 and b of "type IIb" and of "CMT2B", + of
+    "ER+". If there are any, "type" and "group" say nothing."""
+    chromosomes = read_chromosomes(_THOUSANDS.sub("", text), language)
+    words = list_words(chromosomes.rest, language) - _list_small_words(text, language)
     split = [*map(_split_marks, words)]
-    marks = [*_SIGN.findall(normalize_writing(text)), *chain.from_iterable(of_word for of_word, _ in split)]
+    marks = chromosomes.numbers.union(_SIGN.findall(normalize_writing(text)), *(of_word for of_word, _ in split))
     types = _TYPES if language.is_english else {""}
-    return Marked(frozenset(marks), frozenset(rest for _, rest in split) - types if marks else words)
+    rest = frozenset(rest for _, rest in split) - types if marks or chromosomes.parts else words
+    return Marked(marks, chromosomes.parts, rest)
 
 
 def _list_small_words(text: str, language: Language) -> set[str]:
@@ -179,6 +185,52 @@ def _split_marks(word: str) -> tuple[list[str], str]:
     # Nearly all words are neither numbers nor letters.
     is_plain = len(word) > 1 and word.isalpha()
     return ([], word) if is_plain else (_MARK.findall(word), _MARK.sub("", word))
+
+
+class Company(NamedTuple):
+    """The words of each thing that a text says is there ("with aura"), and of each that is not ("without aura")."""
+
+    there: frozenset[frozenset[str]]
+    lacking: frozenset[frozenset[str]]
+    is_open: bool  # whether it says "with or without"
+
+
+@lru_cache(CACHED)
+def _read_company(text: str, language: Language) -> Company:
+    there: set[frozenset[str]] = set()
+    lacking: set[frozenset[str]] = set()
+    cue, join = _get_cues(language)
+    parts = cue.split(normalize_writing(text).lower())
+    for having, without, phrase in zip(parts[2::4], parts[3::4], parts[4::4], strict=True):
+        if having:
+            there.add(_list_things(phrase, language))
+        elif without:
+            # "Without nausea or vomiting" is without both. "Impairment of" may belong to all that comes after.
+            is_list = FUNCTION not in map(language.word_kinds.get, list_words(phrase, language))
+            lacking.update(_list_things(thing, language) for thing in (join.split(phrase) if is_list else [phrase]))
+    return Company(frozenset(there), frozenset(lacking - {frozenset()}), any(parts[1::4]))
+
+
+@cache
+def _get_cues(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Get what finds "with or without", "with" and "without", each in a group of its own, and punctuation; and what
+    finds "and" and "or"."""
+    lists = language.having, language.lacking, language.joins
+    # A language without such words has none that could be found.
+    having, lacking, joins = ("|".join(words.split()) or r"\b\B" for words in lists)
+    either = rf"(?:{having})\s*(?:{joins}|/)\s*(?:{lacking})"
+    cue = rf"[,;()\[\]]|(?<!\w)(?:({either})|({having})|({lacking}))(?!\w)"
+    return re.compile(cue), re.compile(rf"(?<!\w)(?:{joins})(?!\w)")
+
+
+def _list_things(phrase: str, language: Language) -> frozenset[str]:
+    return frozenset(word for word in list_words(phrase, language) if word not in language.word_kinds)
+
+
+def _lacks(company: Company, other: Company) -> bool:
+    """Check if a thing is lacking where another text has it. A text may also say both."""
+    there = other.there - company.there
+    return any(lacking <= thing for lacking in company.lacking - other.lacking for thing in there)
 
 
 class Denial(NamedTuple):
@@ -239,13 +291,16 @@ def _is_of_animals(name: str, words: frozenset[str]) -> bool:
 
 
 def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
-    """Check if a mention contradicts a name: by a denial, by opposites, by numbers, single letters and signs, where
-    each has one that the other lacks, or because only the name says that it is about animals."""
+    """Check if a mention contradicts a name: by a denial, by opposites, by numbers, single letters, signs and
+    chromosomes, where each has one that the other lacks, because one is with what the other is without, or because only
+    the name says that it is about animals."""
     # Few mentions deny anything.
     if (denials := list_denials(mention, language)) and any(_is_denied(name, denial) for denial in denials):
         return True
-    marks, other_marks = read_marks(mention, language).marks, read_marks(name, language).marks
-    if marks - other_marks and other_marks - marks:
+    if read_marks(mention, language).contradicts(read_marks(name, language)):
+        return True
+    company, other_company = _read_company(mention, language), _read_company(name, language)
+    if _lacks(company, other_company) or _lacks(other_company, company):
         return True
     words, others = list_words(mention, language), list_words(name, language)
     ours, theirs = words - others, others - words
@@ -254,7 +309,7 @@ def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
             return True
     if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:
         return False
-    if ours | theirs <= language.denying:
+    if ours | theirs <= language.denying and not (company.is_open or other_company.is_open):
         return True
     opposites = _find_opposites(ours, theirs, language.is_english)
     return any(kind != DENIED for kind in opposites) or (

@@ -3,10 +3,12 @@ language, and by the endings of names of one word."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from ..files import checksum_file
 from .languages import ENGLISH, Language
 
 FOLDER = Path(__file__).parent
@@ -17,6 +19,16 @@ def read_list(kind: str, language: Language = ENGLISH) -> list[list[str]]:
     file = language.lists.get(kind)
     lines = (FOLDER / file).read_text(encoding="utf8").splitlines() if file else ()
     return [line.split("\t") for line in lines if line[0] != "#"]
+
+
+@cache
+def hash_lists() -> str:
+    """Hash what the package knows of words: its lists and languages, and the forms of words. What was saved with others
+    is made again."""
+    lists = (path for path in FOLDER.iterdir() if path.suffix in (".txt", ".json"))
+    forms = (FOLDER.parent / name for name in ("word_forms.json", "simplified_chinese.txt"))
+    lines = sorted(f"{path.name} {checksum_file(path)}" for path in (*lists, *forms))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def list_adjectives(noun: str, language: Language = ENGLISH) -> list[str]:

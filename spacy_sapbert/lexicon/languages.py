@@ -48,6 +48,10 @@ class Language:
     abnormalities: str = ""  # what any abnormality is called
     kinds: str = ""  # what kind of thing a concept is
     denials: str = ""  # words that deny the rest of a name
+    # Words before what is there ("with aura"), and before what is not.
+    having: str = ""
+    lacking: str = ""
+    chromosomes: str = ""  # words beside which "X" is no number
     # Words that may stand inside a mention whose name lacks them: "the spleen is enlarged", "pain in his left knee".
     idle: str = ""
     opening: str = ""  # words that other phrases begin with
@@ -80,6 +84,7 @@ class Language:
     abnormal = kept_property[np.ndarray](lambda self: self._hash(self.abnormalities))
     idle_hashes = kept_property[np.ndarray](lambda self: self._hash(self.idle))
     denying = kept_property[frozenset[str]](lambda self: frozenset(self.list_words(self.denials)))
+    chromosomal = kept_property[frozenset[str]](lambda self: frozenset(self.list_words(self.chromosomes)))
     opening_hashes = kept_property[np.ndarray](lambda self: self._hash(self.opening or self._stop_words))
 
     @property

@@ -18,11 +18,10 @@ from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter
 from ..files import OtherFormatError, fill_folder, hash_file, read_manifest, write_manifest
 from ..forking import KEPT_STRINGS, ColumnReader, kept_property
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, fit_kind, read_index, warn_of_memory
-from ..lexicon.bags import FORMAT_VERSION as LISTS_VERSION
 from ..lexicon.bags import BagTable
 from ..lexicon.bridge import BridgedTerminology
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
-from ..lexicon.derived import list_bases
+from ..lexicon.derived import hash_lists, list_bases
 from ..lexicon.languages import find_language
 from ..lexicon.names import OWN_CASE_LENGTH, NameTable, find_other_case, own_case_forms
 from ..ragged import group_values, list_owners, take_lists
@@ -72,7 +71,7 @@ class Manifest(TypedDict):
     encoder: str
     index: str  # the hash of its manifest
     bags: bool
-    bridged: int | None  # the version of the lists that it was made with
+    bridged: Any  # the hash of the lists that it was made with, if it has been made
     lang: str
 
 
@@ -456,7 +455,7 @@ class Retriever:
                 "encoder": self.index.fingerprint,
                 "index": hash_file(folder / "index" / INDEX_FILE),
                 "bags": self.made_bags is not None,
-                "bridged": LISTS_VERSION if self.bridged.made else None,
+                "bridged": hash_lists() if self.bridged.made else None,
                 "lang": self.lang,
             }
             write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data, below=False)
@@ -468,11 +467,11 @@ class Retriever:
         parts = [*used, *BRIDGED_FILES, "index", "bags"]
         data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, Manifest, parts=parts, used=used)
         if data["terminology"] != terminology.fingerprint:
-            raise ValueError(_explain_mixed(path, "the terminology beside it"))
+            raise OSError(_explain_mixed(path, "the terminology beside it"))
         index = read_index(path / "index", memory_map=memory_map)
         # The index has its own manifest, so an undamaged index copied from another pipeline passes that check.
         if hash_file(path / "index" / INDEX_FILE) != data["index"]:
-            raise ValueError(_explain_mixed(path / "index", "this pipeline"))
+            raise OSError(_explain_mixed(path / "index", "this pipeline"))
         arrays, n_names = ArrayFolder(path, memory_map=memory_map), terminology.n_names
         name_rows = arrays.read_rows("name_rows", n_names, np.int64)
         offsets = arrays.read_offsets("offsets", len(index), len(name_rows))
@@ -482,7 +481,7 @@ class Retriever:
         written_offsets = arrays.read_offsets("writing_offsets", len(written), len(written_rows))
         bridged: tuple[np.ndarray, ...] = ()
         # What was made with other lists of words is made again when it is asked for.
-        if data["bridged"] == LISTS_VERSION:
+        if data["bridged"] == hash_lists():
             of_names, of_concepts = BRIDGED
             bridged = (
                 arrays.read(of_names, np.uint64, shape=(n_names,)),

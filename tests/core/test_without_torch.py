@@ -4,6 +4,7 @@ Each test is a process of its own, in which these packages cannot be imported. `
 are not installed.
 """
 
+import json
 import re
 import subprocess
 import sys
@@ -98,3 +99,53 @@ for name, device in ((folder, "auto"), ("some/encoder", "auto"), (find_bundled()
     subjects = ("The encoder '.*'", "The encoder 'some/encoder', which is not a folder here,", "The device 'cuda'")
     for line, subject in zip(lines, subjects, strict=True):
         assert re.fullmatch(f"{subject} {needs}", line), line
+
+
+# What `spacy.blank` makes our modules do when they are imported: words that are read, and of each expression its length
+# and the characters of its sets.
+COSTS = """
+import json, re, sys
+from collections import Counter
+
+try:
+    from re import _constants as constants, _parser as parser
+except ImportError:
+    import sre_constants as constants, sre_parse as parser
+
+compile_any, costs = re.compile, Counter()
+
+def count_characters(parts):
+    n = 0
+    for kind, value in parts:
+        if kind is constants.RANGE:
+            n += value[1] - value[0] + 1
+        elif kind is constants.IN:
+            n += count_characters(value)
+        else:
+            for of in value if isinstance(value, tuple) else ():
+                for part in of if isinstance(of, list) else [of]:
+                    n += count_characters(part) if isinstance(part, parser.SubPattern) else 0
+    return n
+
+def compile_counted(pattern, flags=0):
+    name = sys._getframe(1).f_globals["__name__"]
+    if name.startswith("spacy_sapbert"):
+        costs[name] = max(costs[name], len(pattern) + count_characters(parser.parse(pattern, flags)))
+    return compile_any(pattern, flags)
+
+re.compile = compile_counted
+import spacy
+spacy.blank("en")
+ours = [name for name in sys.modules if name.startswith("spacy_sapbert")]
+from spacy_sapbert import text
+read = [text._normalize.cache_info().misses, text._normalize_other.cache_info().misses]
+print(json.dumps([{name: costs[name] for name in ours}, sum(read)]))
+"""
+MOST_CHARACTERS = 20_000
+
+
+def test_importing_components_compiles_no_large_expression_and_reads_no_words():
+    costs, n_read = json.loads(run(COSTS))
+    assert {"spacy_sapbert.text", "spacy_sapbert.lexicon.contradictions", "spacy_sapbert.matcher"} <= set(costs)
+    assert n_read == 0
+    assert {name: cost for name, cost in costs.items() if cost > MOST_CHARACTERS} == {}

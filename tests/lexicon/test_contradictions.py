@@ -1,6 +1,8 @@
 """A mention that contradicts a name: by a number, a letter, a side or a denial."""
 
 from importlib.resources import files
+from itertools import permutations
+from pathlib import Path
 from string import ascii_lowercase
 
 import pytest
@@ -17,9 +19,11 @@ from spacy_sapbert.lexicon import contradictions, derived
 from spacy_sapbert.lexicon.bridge import get_bridge
 from spacy_sapbert.lexicon.contradictions import PENALTY, contradicts, read_marks
 from spacy_sapbert.lexicon.languages import ENGLISH, LANGUAGES, get_language
+from spacy_sapbert.reranker.prior import MIN_CHANCE
 from spacy_sapbert.terminology import read_obo
 from spacy_sapbert.text import normal_words
 
+CASES = Path(__file__).parent.parent / "cases" / "contradictions.tsv"
 ROMAN = "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI".split()
 
 
@@ -126,6 +130,63 @@ def test_contradictions(mention, name, expected):
     assert contradicts(mention, name) is expected
 
 
+def read_cases():
+    """Read the rows of the table under its head."""
+    lines = [line for line in CASES.read_text(encoding="utf8").splitlines() if line[0] != "#"]
+    return [line.split("\t") for line in lines[1:]]
+
+
+@pytest.mark.parametrize(("mention", "name", "expected", "why"), read_cases())
+def test_the_table_of_contradictions(mention, name, expected, why):
+    for first, second in ((mention, name), (name, mention)):
+        assert contradicts(first, second) is (expected == "yes"), why
+
+
+def test_exact_synonyms_hardly_ever_contradict_one_another(phenotypes):
+    names = [phenotypes[concept_id].names for concept_id in phenotypes.concepts["id"]]
+    pairs = [pair for of_concept in names for pair in permutations(of_concept, 2)]
+    assert sum(contradicts(*pair) for pair in pairs) <= 0.011 * len(pairs)
+    assert not any(contradicts(name, name) for of_concept in names for name in of_concept)
+
+
+# Of the table, what an encoder takes for the same.
+CLOSE = [
+    ("trisomy X", "Trisomy 10"),
+    ("X-linked ichthyosis", "Ichthyosis 10"),
+    ("fragile X", "Fragile 10"),
+    ("trisomy 21", "Tetrasomy 21"),
+    ("Chromosome 2q21.1 Deletion Syndrome", "Chromosome 1q21.1 Deletion Syndrome"),
+    ("46,XX gonadal dysgenesis", "46,XY gonadal dysgenesis"),
+    ("22q11.2 duplication", "22q11.2 microdeletion"),
+    ("Intractable migraine with aura", "Migraine without aura"),
+]
+
+
+@pytest.mark.parametrize(("mention", "name"), CLOSE)
+def test_the_only_name_gets_no_mention_that_contradicts_it(mention, name):
+    reranker = make_reranker(build_terminology([("C1", name)]))
+    assert not [of for of in reranker.find([mention])[0] if of["probability"] >= MIN_CHANCE]
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker").initialize(terminology=build_terminology([("C1", name)]))
+    doc = nlp.make_doc(mention)
+    doc.ents = [Span(doc, 0, len(doc), label="X")]
+    assert not nlp(doc).ents[0].kb_id_
+
+
+def test_with_is_not_without_in_a_tie(phenotypes):
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("sapbert_linker")
+    linker.initialize(terminology=phenotypes)
+    reranker = add_reranker(nlp)
+    names = {"with": "Migraine with aura", "without": "Migraine without aura"}
+    for word, name in names.items():
+        mention = f"Intractable migraine {word} aura"
+        doc = nlp.make_doc(mention)
+        doc.ents = [Span(doc, 0, len(doc), label="X")]
+        assert name in phenotypes[linker(doc).ents[0].kb_id_].names
+        assert name in phenotypes[reranker.find([mention])[0][0]["id"]].names
+
+
 @pytest.mark.parametrize(
     ("lang", "mention", "name", "expected"),
     [
@@ -152,6 +213,16 @@ def test_contradictions(mention, name, expected):
         ("fr", "hydrocéphalie non communicante", "hydrocéphalie communicante", True),
         ("de", "keine Schmerzen", "Schmerz", True),
         ("es", "sin fiebre", "dolor sin fiebre", False),
+        # Words for chromosomes, and "with" before what another is without.
+        ("de", "Trisomie X", "Trisomie 10", True),
+        ("es", "síndrome X frágil", "síndrome 10 frágil", True),
+        ("fr", "ichtyose liée à l'X", "ichtyose 10", True),
+        ("fr", "facteur X", "facteur 10", False),
+        ("it", "delezione 2q21.1", "delezione 1q21.1", True),
+        ("es", "migraña con aura", "migraña sin aura", True),
+        ("de", "Migräne mit Aura", "Migräne ohne Aura", True),
+        ("fr", "migraine avec ou sans aura", "migraine sans aura", False),
+        ("nl", "migraine met hoofdpijn", "migraine zonder aura", False),
         # What says the opposite in English.
         ("fr", "rein absent", "rein", False),
         ("de", "no fever", "fever", False),

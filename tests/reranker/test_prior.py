@@ -215,7 +215,7 @@ def test_an_untrained_reranker_decides_and_says_why(tmp_path, monkeypatch):
     assert len(saved) == 2 and all(map(np.array_equal, saved, made))
     # Those of other lists of words are made again.
     with monkeypatch.context() as patch:
-        patch.setattr("spacy_sapbert.retrieval.retriever.LISTS_VERSION", 99)
+        patch.setattr("spacy_sapbert.retrieval.retriever.hash_lists", lambda: "other")
         assert not spacy.load(tmp_path / "pipeline").get_pipe("sapbert_linker").retriever.bridged.made
     for pipeline in (nlp, spacy.load(tmp_path / "pipeline")):
         linked = pipeline(doc.copy())
