@@ -275,7 +275,7 @@ def built(encoder):
 
 def test_a_terminology_or_an_index_of_another_retriever_is_refused(built, terminology, encoder, tmp_path):
     built.to_disk(tmp_path / "a")
-    with pytest.raises(ValueError, match=r"The index in.*saved with the terminology"):
+    with pytest.raises(OSError, match=r"The index in.*saved with the terminology"):
         Retriever.from_disk(tmp_path / "a", terminology)
     other = Retriever.build(terminology, encoder, ScannIndex())
     other.to_disk(tmp_path / "b")
@@ -284,7 +284,7 @@ def test_a_terminology_or_an_index_of_another_retriever_is_refused(built, termin
     twin.build(built.index.vectors, fingerprint="another encoder")
     for index in (other.index, twin):
         index.to_disk(tmp_path / "a" / "index")
-        with pytest.raises(ValueError, match=r"The index in.*saved with this pipeline"):
+        with pytest.raises(OSError, match=r"The index in.*saved with this pipeline"):
             Retriever.from_disk(tmp_path / "a", built.terminology)
 
 
