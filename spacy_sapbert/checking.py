@@ -13,6 +13,7 @@ import spacy
 from spacy.language import Language
 
 from .files import check_is_file
+from .forking import check_polars
 from .linker import SapbertLinker
 from .terminology.edits import check_pairs
 from .terminology.readers.lines import BOM, NOT_AN_ID
@@ -82,6 +83,7 @@ def check_labels(terminology: Terminology | SapbertLinker, pairs: Iterable[tuple
     pairs (Iterable[tuple[str, str]]): Ids and labels.
     RETURNS (list[CheckedPair]): What was found of each pair.
     """
+    check_polars("check labels")
     pairs = list(check_pairs(pairs))
     linker = terminology if isinstance(terminology, SapbertLinker) else _make_linker(terminology)
     table, labels = linker.terminology, list(dict.fromkeys(normalize_name(label) for _, label in pairs))
@@ -155,6 +157,7 @@ def _group_spellings(ids: pl.Series) -> dict[tuple[str, str], list[str]]:
 def read_rows(path: Path, columns: tuple[str, ...], advice: str) -> tuple[pl.DataFrame, int, str]:
     """Read a table, .csv, .tsv, .jsonl or .parquet, that has the given columns, the number of its first row, and what
     separates its cells. The advice says how to name the columns."""
+    check_polars("read a table")
     check_is_file(path)
     first_row, delimiter = 1, ""
     try:
