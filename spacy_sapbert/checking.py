@@ -25,8 +25,9 @@ from .text import normalize_name
 NEAREST = 3
 # Synonyms of these scopes do not mean the same.
 OTHER_SCOPES = ("BROAD", "NARROW")
-# The letters before an id's number, and the number without leading zeros: "HP:0001250", "hp_0001250", ".../HP_1250".
-_PARTS = re.compile(r"([A-Za-z]*)[^0-9A-Za-z]*0*([0-9]+)$")
+# An id's number, what separates it from the letters before it, and these: "HP:0001250", "hp_0001250", ".../HP_1250". It
+# is matched from the end, because a search for the first letter takes a time that grows with the square of the length.
+_PARTS_BACKWARDS = re.compile(r"([0-9]+)[^0-9A-Za-z]*([A-Za-z]*)")
 # What is wrong with cells: the column, their number, and the first row.
 EMPTY = "Rows with nothing in the column {!r}: {:,}, the first is row {}. Fill them in."
 CHANGED = (
@@ -138,10 +139,13 @@ def _make_linker(terminology: Terminology) -> SapbertLinker:
 
 
 def _read_parts(id_: str) -> tuple[str, str]:
-    found = _PARTS.search(id_)
+    """Read the letters before an id's number, and the number without leading zeros."""
+    parts = _PARTS_BACKWARDS.match(id_[::-1])
     # Codes with a number before a sign, such as E11.9 and 2345-7, are no prefix with a number.
-    has_several = found and re.search(r"\d", id_[: found.start()].rpartition("/")[2])
-    return (found[1].casefold(), found[2]) if found and not has_several else ("", id_.casefold())
+    if parts is None or re.search(r"\d", id_[: -parts.end()].rpartition("/")[2]):
+        return "", id_.casefold()
+    number, letters = (part[::-1] for part in parts.groups())
+    return letters.casefold(), number.lstrip("0") or "0"
 
 
 def _group_spellings(ids: pl.Series) -> dict[tuple[str, str], list[str]]:

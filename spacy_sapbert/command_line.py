@@ -1,4 +1,5 @@
-"""How command lines end: a user's mistake is one line that says what to do, a bug keeps its traceback."""
+"""How command lines end: a user's mistake is one line that says what to do, a bug keeps its traceback. And how they
+show what comes from files."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable
 from types import TracebackType
+from typing import NoReturn
 
 TRACEBACK = "SPACY_SAPBERT_TRACEBACK"
 HINT = f"To see where in the code an error comes from, set {TRACEBACK}=1."
@@ -15,6 +17,9 @@ HINT = f"To see where in the code an error comes from, set {TRACEBACK}=1."
 OWN = ("spacy_sapbert", "training", "__main__")
 # What spaCy puts before each of its messages.
 CODE = re.compile(r"\[E\d{3,4}\] ")
+# How shells know that Ctrl+C has ended a command.
+INTERRUPTED = 130
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def show_example(command: str) -> str:
@@ -22,17 +27,34 @@ def show_example(command: str) -> str:
     return f"Example:\n\npython -m {command}"
 
 
+def show_controls(text: str) -> str:
+    r"""Write control characters as in Python, such as \x1b: a terminal would obey those of a file."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
 def run_app(app: Callable[[], object], install: str, status: int = 1) -> None:
     """Run a command line. `install` says how to install what it needs, `status` is how a user's mistake ends it."""
     try:
         app()
+    except KeyboardInterrupt:
+        _end_interrupted()
+    except SystemExit as end:
+        # Typer makes it of Ctrl+C, and says nothing.
+        if end.code == INTERRUPTED:
+            _end_interrupted()
+        raise
     except Exception as error:
         message = _explain(error, install)
         if message is None or os.environ.get(TRACEBACK, "0") not in ("", "0"):
             raise
         lines = (line.strip() for line in message.splitlines())
-        sys.stderr.write(f"Error: {' '.join(filter(None, lines))}\n")
+        sys.stderr.write(f"Error: {show_controls(' '.join(filter(None, lines)))}\n")
         raise SystemExit(status) from error
+
+
+def _end_interrupted() -> NoReturn:
+    sys.stderr.write("Interrupted.\n")
+    raise SystemExit(INTERRUPTED) from None
 
 
 def _explain(error: Exception, install: str) -> str | None:
