@@ -4,9 +4,10 @@ texts do not have, such as codes, "NOS" and "Other ..."."""
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 import polars as pl
 import spacy
@@ -19,17 +20,22 @@ from .abbreviations.component import is_initialism
 from .candidates import MAX_LENGTH, Candidate
 from .checking import get_linker, read_rows
 from .command_line import HINT, run_app, show_example
+from .errors import NO_LIST
 from .files import write_whole
 from .linker import SapbertLinker
 from .progress import show_progress
 from .terminology.codes import LESSER_SCOPES
 from .terminology.readers.lines import BOM
 from .terminology.table import Terminology
-from .text import NIL, normalize_name, write_plainly
+from .text import NIL, escape_formula, normalize_name, write_plainly
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Labels that are linked together.
 AT_ONCE = 2048
 COLUMNS = ("linked_id", "linked_name", "linked_match", "linked_score", "linked_how", "linked_note", "linked_others")
+ADDED_TEXTS = [name for name in COLUMNS if name != "linked_score"]
 REPAIRED = "characters repaired"
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
 
@@ -69,6 +75,18 @@ _RESIDUAL = re.compile(
 )
 
 
+@overload
+def link_table(
+    nlp: Language, table: pl.DataFrame, column: str = ..., *, exact: bool = ..., n_candidates: int = ...
+) -> pl.DataFrame: ...
+@overload
+def link_table(
+    nlp: Language, table: list[str] | tuple[str, ...], column: str = ..., *, exact: bool = ..., n_candidates: int = ...
+) -> list[dict[str, Any]]: ...
+@overload
+def link_table(
+    nlp: Language, table: pd.DataFrame, column: str = ..., *, exact: bool = ..., n_candidates: int = ...
+) -> pd.DataFrame: ...
 def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool = False, n_candidates: int = 0) -> Any:
     """Link a column of labels, each distinct one once. The pipeline's reranker decides, if it has one, else the linker.
 
@@ -85,9 +103,13 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
     RETURNS (pl.DataFrame | pd.DataFrame | list[dict[str, Any]]): The frame with the columns of `COLUMNS` added; for
         labels, a dict for each.
     RAISES (ValueError): If there is no such column, it does not hold text, or the frame has the new columns already.
+    RAISES (TypeError): If the table is something else.
     """
     is_list = isinstance(table, (list, tuple))
-    labels = _list_labels({column: table} if is_list else table, column)
+    if not is_list and not hasattr(table, "columns"):
+        given = f"{table!r:.80} was given"
+        raise TypeError(NO_LIST.format(function="link_table", what="labels, or a data frame", found=given))
+    labels = _list_labels(table if is_list else _get_column(table, column), column)
     if taken := set(COLUMNS).intersection(() if is_list else table.columns):
         raise ValueError(f"The table has a column {min(taken)!r} already. Rename it, or leave it out.")
     linker = get_linker(nlp, nlp.meta["name"])
@@ -99,14 +121,22 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
         rows |= zip(part, _link(linker, decider, part, exact, n_candidates), strict=True)
     if is_list:
         return [{column: label, **dict(zip(COLUMNS, rows[label], strict=True))} for label in labels]
-    schema = {name: pl.Float64 if name == "linked_score" else pl.String for name in COLUMNS}
+    schema = {name: pl.String if name in ADDED_TEXTS else pl.Float64 for name in COLUMNS}
     added = pl.DataFrame([rows[label] for label in labels], schema, orient="row")
     return table.hstack(added) if isinstance(table, pl.DataFrame) else table.assign(**added.to_dict(as_series=False))
 
 
-def _list_labels(table: Any, column: str) -> list[str]:
-    """List the labels of a table; empty strings where it has none."""
-    cells = table[column]
+def _get_column(table: Any, column: str) -> Any:
+    columns = list(table.columns)
+    if column not in columns:
+        names = list(map(str, columns))
+        hint = "".join(f" Did you mean {name!r}?" for name in get_close_matches(str(column), names, 1))
+        raise ValueError(f"The table has no column {column!r}.{hint} It has: {', '.join(names)}.")
+    return table[column]
+
+
+def _list_labels(cells: Any, column: str) -> list[str]:
+    """List the labels in the cells of a column; empty strings where there is none."""
     if getattr(cells, "ndim", 1) > 1:
         raise ValueError(f"The table has several columns {column!r}. Give the one with the labels a name of its own.")
     if hasattr(cells, "notna"):
@@ -237,8 +267,9 @@ def link_command(
     file: Annotated[Path, typer.Argument(help="A table with labels: .csv, .tsv, .jsonl or .parquet")],
     pipeline: Annotated[Path, typer.Option(help="A saved pipeline with a linker", exists=True, file_okay=False)],
     output: Annotated[
-        Path | None, typer.Argument(help="The table to write, in the same format; unset: FILE, as NAME_linked")
+        Path | None, typer.Option(help="The table to write, in the same format; unset: FILE, as NAME_linked")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a table that is there already")] = False,
     column: Annotated[str, typer.Option(help="The column of labels")] = "label",
     exact: Annotated[
         bool, typer.Option("--exact", help="Link only labels that are a name, in any form, of one concept")
@@ -250,29 +281,41 @@ def link_command(
     """Link a column of labels, such as diagnoses, to concepts.
 
     The output has the columns of the table, and for each label the id, the concept's name, the name that matched, a
-    score or a probability, how it was found, and notes.
+    score or a probability, how it was found, and notes. In .csv and .tsv files, those that look like a formula have an
+    apostrophe in front.
     """
     table, _, delimiter = read_rows(file, (column,), "Name the column of labels with --column.")
     output = output or file.with_name(f"{file.stem}_linked{file.suffix}")
     if file.suffix not in FORMATS or output.suffix != file.suffix or output.resolve() == file.resolve():
         wanted = f"another file than the table, of the same format, one of {', '.join(FORMATS)}"
         raise ValueError(f"The output of {file} is {output}, but has to be {wanted}.")
+    if output.is_file() and not force:
+        raise FileExistsError(
+            f"{output} is there already. Name another file with --output, or replace it with --force."
+        )
     linked = link_table(spacy.load(pipeline), table, column, exact=exact, n_candidates=candidates)
+    _write(linked, output, file, delimiter)
+    msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
+    for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
+        msg.text(f"{n:,} {how}")
+    if n := linked["linked_note"].str.contains(REPAIRED).sum():
+        msg.warn(f"{n:,} labels with damaged characters (as in 'MÃ©niÃ¨re'), which were repaired")
+
+
+def _write(linked: pl.DataFrame, output: Path, source: Path, delimiter: str) -> None:
+    """Write a linked table as the table that it comes from is written."""
     with write_whole(output) as temporary:
         if output.suffix == ".jsonl":
             linked.write_ndjson(temporary)
         elif output.suffix == ".parquet":
             linked.write_parquet(temporary)
         else:
-            # As the table is written. In files with tabs, quotes belong to the text.
-            style = "never" if (delimiter, output.suffix) == ("\t", ".tsv") else "necessary"
-            has_bom = file.read_bytes().startswith(BOM)
-            linked.write_csv(temporary, separator=delimiter, quote_style=style, include_bom=has_bom)
-    msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
-    for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
-        msg.text(f"{n:,} {how}")
-    if n := linked["linked_note"].str.contains(REPAIRED).sum():
-        msg.warn(f"{n:,} labels with damaged characters (as in 'MÃ©niÃ¨re'), which were repaired")
+            escaped = linked.with_columns(pl.col(ADDED_TEXTS).map_elements(escape_formula, pl.String))
+            # In files with tabs, quotes belong to the text.
+            is_plain = (delimiter, output.suffix) == ("\t", ".tsv")
+            has_bom = source.read_bytes().startswith(BOM)
+            quotes: Literal["never", "necessary"] = "never" if is_plain else "necessary"
+            escaped.write_csv(temporary, separator=delimiter, quote_style=quotes, include_bom=has_bom)
 
 
 def main() -> None:

@@ -325,3 +325,12 @@ def measure_run(text: str) -> int:
     # Colons count up to the next white space, because the search for addresses (user:password@host) starts at each.
     colons = max((stretch.count(":") for stretch in text.split()), default=0)
     return max(colons, *map(len, re.split(_END, text)))
+
+
+# Programs for tables take a cell that begins with one of these for a formula. With the mark before it, it is text.
+FORMULA, MARK = tuple("=+-@\t\r'"), "'"
+
+
+def escape_formula(cell: str) -> str:
+    """Mark a cell that looks like a formula, or has the mark already, as text."""
+    return MARK + cell if cell.startswith(FORMULA) else cell
