@@ -13,6 +13,7 @@ import spacy
 from spacy.language import Language
 
 from .files import check_is_file
+from .forking import check_polars
 from .linker import SapbertLinker
 from .terminology.edits import check_pairs
 from .terminology.readers.lines import BOM, NOT_AN_ID, UTF16_BOMS, SourceFile, invalid_utf8
@@ -25,8 +26,9 @@ from .text import normalize_name
 NEAREST = 3
 # Synonyms of these scopes do not mean the same.
 OTHER_SCOPES = ("BROAD", "NARROW")
-# The letters before an id's number, and the number without leading zeros: "HP:0001250", "hp_0001250", ".../HP_1250".
-_PARTS = re.compile(r"([A-Za-z]*)[^0-9A-Za-z]*0*([0-9]+)$")
+# An id's number, what separates it from the letters before it, and these: "HP:0001250", "hp_0001250", ".../HP_1250". It
+# is matched from the end, because a search for the first letter takes a time that grows with the square of the length.
+_PARTS_BACKWARDS = re.compile(r"([0-9]+)[^0-9A-Za-z]*([A-Za-z]*)")
 # What is wrong with cells: the column, their number, and the first row.
 EMPTY = "Rows with nothing in the column {!r}: {:,}, the first is row {}. Fill them in."
 CHANGED = (
@@ -84,6 +86,7 @@ def check_labels(terminology: Terminology | SapbertLinker, pairs: Iterable[tuple
     pairs (Iterable[tuple[str, str]]): Ids and labels.
     RETURNS (list[CheckedPair]): What was found of each pair.
     """
+    check_polars("check labels")
     pairs = list(check_pairs(pairs))
     linker = terminology if isinstance(terminology, SapbertLinker) else _make_linker(terminology)
     table, labels = linker.terminology, list(dict.fromkeys(normalize_name(label) for _, label in pairs))
@@ -138,10 +141,13 @@ def _make_linker(terminology: Terminology) -> SapbertLinker:
 
 
 def _read_parts(id_: str) -> tuple[str, str]:
-    found = _PARTS.search(id_)
+    """Read the letters before an id's number, and the number without leading zeros."""
+    parts = _PARTS_BACKWARDS.match(id_[::-1])
     # Codes with a number before a sign, such as E11.9 and 2345-7, are no prefix with a number.
-    has_several = found and re.search(r"\d", id_[: found.start()].rpartition("/")[2])
-    return (found[1].casefold(), found[2]) if found and not has_several else ("", id_.casefold())
+    if parts is None or re.search(r"\d", id_[: -parts.end()].rpartition("/")[2]):
+        return "", id_.casefold()
+    number, letters = (part[::-1] for part in parts.groups())
+    return letters.casefold(), number.lstrip("0") or "0"
 
 
 def _group_spellings(ids: pl.Series) -> dict[tuple[str, str], list[str]]:
@@ -168,6 +174,7 @@ def read_rows(
 ) -> LabelTable:
     """Read a table, .csv, .tsv, .jsonl or .parquet, that has the given columns. The advice says how to name these. Text
     is read as `read_table` reads it."""
+    check_polars("read a table")
     check_is_file(path)
     kind = path.suffix.lower()
     try:

@@ -1,4 +1,5 @@
-"""How command lines end: a user's mistake is one line that says what to do, a bug keeps its traceback."""
+"""How command lines end: a user's mistake is one line that says what to do, a bug keeps its traceback. And how they
+show what comes from files."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -29,6 +30,9 @@ MISSING = re.compile(r"\[(?:E002|E893)\] (.*?)\.\s")
 CodeOption = Annotated[
     Path | None, typer.Option(help="Python to import first, which registers components of other packages")
 ]
+# How shells know that Ctrl+C has ended a command.
+INTERRUPTED = 130
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def show_example(command: str) -> str:
@@ -36,16 +40,28 @@ def show_example(command: str) -> str:
     return f"Example:\n\npython -m {command}"
 
 
+def show_controls(text: str) -> str:
+    r"""Write control characters as in Python, such as \x1b: a terminal would obey those of a file."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
 def run_app(app: Callable[[], object], install: str, status: int = 1) -> None:
     """Run a command line. `install` says how to install what it needs, `status` is how a user's mistake ends it."""
     try:
         app()
+    except KeyboardInterrupt:
+        _end_interrupted()
+    except SystemExit as end:
+        # Typer makes it of Ctrl+C, and says nothing.
+        if end.code == INTERRUPTED:
+            _end_interrupted()
+        raise
     except Exception as error:
         message = _explain(error, install)
         if message is None or os.environ.get(TRACEBACK, "0") not in ("", "0"):
             raise
         lines = (line.strip() for line in message.splitlines())
-        sys.stderr.write(f"Error: {' '.join(filter(None, lines))}\n")
+        sys.stderr.write(f"Error: {show_controls(' '.join(filter(None, lines)))}\n")
         raise SystemExit(status) from error
 
 
@@ -85,6 +101,11 @@ def load_pipeline(name: str | Path, code: Path | None = None) -> Language:
             "is imported, as negspacy does with 'negex', give --code FILE, Python with the line `import "
             "negspacy.negation`."
         ) from error
+
+
+def _end_interrupted() -> NoReturn:
+    sys.stderr.write("Interrupted.\n")
+    raise SystemExit(INTERRUPTED) from None
 
 
 def _explain(error: Exception, install: str) -> str | None:

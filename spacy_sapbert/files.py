@@ -212,14 +212,13 @@ def unpack_with(read: Callable[[Path], T], data: bytes) -> T:
 @contextmanager
 def _named_errors(path: Path) -> Iterator[None]:
     """Let a failed write be an OSError that names the path. Python's does not name it, and libraries in Rust, such as
-    safetensors, raise errors of their own."""
+    safetensors and polars, raise errors of their own."""
     try:
         yield
-    except OSError as error:
-        if error.errno is not None and error.filename is None:
-            error.filename = str(path)
-        raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            error.filename = error.filename or str(path)
+            raise
         if found := re.search(r"\(os error (\d+)\)", str(error)):
             raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from error
         raise

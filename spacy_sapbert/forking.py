@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
+from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakSet
@@ -32,6 +34,12 @@ AnyLock = TypeVar("AnyLock")
 Value = TypeVar("Value")
 _locks: WeakSet[Any] = WeakSet()
 _parent = os.getpid()
+# On Linux, each thread's name.
+_THREAD_NAMES = "self/task/*/comm"
+_polars_thread = re.compile(r"polars-\d")
+# Whether polars has threads that a child forked now would lack, and whether this process is such a child.
+_has_polars_threads = False
+_lacks_polars_threads = False
 # Whether Python's garbage collector rests while a batch is worked on.
 _is_paused = False
 
@@ -40,7 +48,6 @@ def free_in_children(lock: AnyLock) -> AnyLock:
     """Free a lock in forked processes, even if another thread held it, and return it. What it protects must be usable
     wherever the other thread stopped."""
     _locks.add(lock)
-    watch_forks()
     return lock
 
 
@@ -84,7 +91,7 @@ def is_forked() -> bool:
 
 
 class ColumnReader:
-    """A column of strings, or of lists of them. Many values at a time are faster, but need polars' threads, which a
+    """A column of strings, or of lists of them. Many values at a time are faster, but may need polars' threads, which a
     forked process lacks, so that it would wait forever."""
 
     def __init__(self, values: pl.Series) -> None:
@@ -96,19 +103,41 @@ class ColumnReader:
         """List the values of rows. The caller may change what it gets."""
         if len(rows) < FEW or is_forked():
             return [copy(self.get(row)) for row in rows.tolist()]
-        values: list[Any] = self._values.gather(rows).to_list()
+        # Unlike `gather`, it leaves polars without threads, so that processes forked later can still edit.
+        values: list[Any] = self._values[rows].to_list()
         return values
 
 
-@cache
-def watch_forks() -> None:
-    """Let processes that are forked from now on compute with one thread. Their parent's threads do not exist there."""
-    # Windows has no forks.
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_prepare_child)
+def check_polars(task: str) -> None:
+    """Refuse a task for which polars would wait forever: nothing starts its threads again in a forked process."""
+    if _lacks_polars_threads:
+        raise RuntimeError(
+            f"Can't {task} in this process: polars had started its threads before the process was forked, and a fork "
+            f"lacks them, so it would wait forever. Either {task} before you fork, or start processes by the method "
+            '"spawn" or "forkserver".'
+        )
+
+
+def _prepare_parent() -> None:
+    global _has_polars_threads
+    _has_polars_threads = "polars" in sys.modules and _finds_polars_threads()
+
+
+def _finds_polars_threads() -> bool:
+    """Return whether polars has started its threads; where the system does not say, it may have."""
+    names = list(Path("/proc").glob(_THREAD_NAMES))
+    for name in names:
+        # A thread may end meanwhile.
+        with suppress(OSError):
+            if _polars_thread.match(name.read_text()):
+                return True
+    return not names
 
 
 def _prepare_child() -> None:
+    """Compute with one thread, because the parent's threads do not exist here, and free its locks."""
+    global _lacks_polars_threads
+    _lacks_polars_threads |= _has_polars_threads
     for lock in list(_locks):
         # As the modules threading and logging do with theirs.
         lock._at_fork_reinit()
@@ -135,3 +164,8 @@ def pause_collection() -> Iterator[None]:
         if was_enabled:
             _is_paused = False
             gc.enable()
+
+
+# Windows has no forks.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_prepare_parent, after_in_child=_prepare_child)

@@ -4,9 +4,10 @@ texts do not have, such as codes, "NOS" and "Other ..."."""
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 import polars as pl
 import typer
@@ -16,18 +17,23 @@ from wasabi import msg
 
 from .abbreviations.component import is_initialism
 from .candidates import MAX_LENGTH, Candidate
-from .checking import get_linker, read_rows
+from .checking import LabelTable, get_linker, read_rows
 from .command_line import HINT, CodeOption, load_pipeline, run_app, show_example
+from .errors import NO_LIST
 from .files import write_whole
 from .linker import SapbertLinker
 from .progress import show_progress
 from .terminology.codes import LESSER_SCOPES
 from .terminology.table import Terminology
-from .text import NIL, normalize_name, write_plainly
+from .text import NIL, escape_formula, normalize_name, write_plainly
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Labels that are linked together.
 AT_ONCE = 2048
 COLUMNS = ("linked_id", "linked_name", "linked_match", "linked_score", "linked_how", "linked_note", "linked_others")
+ADDED_TEXTS = [name for name in COLUMNS if name != "linked_score"]
 REPAIRED = "characters repaired"
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
 
@@ -69,6 +75,18 @@ _RESIDUAL = re.compile(
 )
 
 
+@overload
+def link_table(
+    nlp: Language, table: pl.DataFrame, column: str = ..., *, exact: bool = ..., n_candidates: int = ...
+) -> pl.DataFrame: ...
+@overload
+def link_table(
+    nlp: Language, table: list[str] | tuple[str, ...], column: str = ..., *, exact: bool = ..., n_candidates: int = ...
+) -> list[dict[str, Any]]: ...
+@overload
+def link_table(
+    nlp: Language, table: pd.DataFrame, column: str = ..., *, exact: bool = ..., n_candidates: int = ...
+) -> pd.DataFrame: ...
 def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool = False, n_candidates: int = 0) -> Any:
     """Link a column of labels, each distinct one once. The pipeline's reranker decides, if it has one, else the linker.
 
@@ -86,9 +104,13 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
     RETURNS (pl.DataFrame | pd.DataFrame | list[dict[str, Any]]): The frame with the columns of `COLUMNS` added; for
         labels, a dict for each.
     RAISES (ValueError): If there is no such column, it does not hold text, or the frame has the new columns already.
+    RAISES (TypeError): If the table is something else.
     """
     is_list = isinstance(table, (list, tuple))
-    labels = _list_labels({column: table} if is_list else table, column)
+    if not is_list and not hasattr(table, "columns"):
+        given = f"{table!r:.80} was given"
+        raise TypeError(NO_LIST.format(function="link_table", what="labels, or a data frame", found=given))
+    labels = _list_labels(table if is_list else _get_column(table, column), column)
     if taken := set(COLUMNS).intersection(() if is_list else table.columns):
         raise ValueError(f"The table has a column {min(taken)!r} already. Rename it, or leave it out.")
     linker = get_linker(nlp, nlp.meta["name"])
@@ -100,14 +122,22 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
         rows |= zip(part, _link(linker, decider, part, exact, n_candidates), strict=True)
     if is_list:
         return [{column: label, **dict(zip(COLUMNS, rows[label], strict=True))} for label in labels]
-    schema = {name: pl.Float64 if name == "linked_score" else pl.String for name in COLUMNS}
+    schema = {name: pl.String if name in ADDED_TEXTS else pl.Float64 for name in COLUMNS}
     added = pl.DataFrame([rows[label] for label in labels], schema, orient="row")
     return table.hstack(added) if isinstance(table, pl.DataFrame) else table.assign(**added.to_dict(as_series=False))
 
 
-def _list_labels(table: Any, column: str) -> list[str]:
-    """List the labels of a table; empty strings where it has none."""
-    cells = table[column]
+def _get_column(table: Any, column: str) -> Any:
+    columns = list(table.columns)
+    if column not in columns:
+        names = list(map(str, columns))
+        hint = "".join(f" Did you mean {name!r}?" for name in get_close_matches(str(column), names, 1))
+        raise ValueError(f"The table has no column {column!r}.{hint} It has: {', '.join(names)}.")
+    return table[column]
+
+
+def _list_labels(cells: Any, column: str) -> list[str]:
+    """List the labels in the cells of a column; empty strings where there is none."""
     if getattr(cells, "ndim", 1) > 1:
         raise ValueError(f"The table has several columns {column!r}. Give the one with the labels a name of its own.")
     if hasattr(cells, "notna"):
@@ -255,8 +285,9 @@ def link_command(
     file: Annotated[Path, typer.Argument(help="A table with labels: .csv, .tsv, .jsonl or .parquet")],
     pipeline: Annotated[str, typer.Option(help="A saved pipeline with a linker, or the name of a package")],
     output: Annotated[
-        Path | None, typer.Argument(help="The table to write, in the same format; unset: FILE, as NAME_linked")
+        Path | None, typer.Option(help="The table to write, in the same format; unset: FILE, as NAME_linked")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a table that is there already")] = False,
     column: Annotated[str, typer.Option(help="The column of labels")] = "label",
     exact: Annotated[
         bool, typer.Option("--exact", help="Link only labels that are a name, in any form, of one concept")
@@ -271,7 +302,8 @@ def link_command(
     """Link a column of labels, such as diagnoses, to concepts.
 
     The output has the columns of the table, and for each label the id, the concept's name, the name that matched, a
-    score or a probability, how it was found, and notes.
+    score or a probability, how it was found, and notes. In .csv and .tsv files, those that look like a formula have an
+    apostrophe in front.
     """
     advice = "Name the column of labels with --column."
     table = read_rows(file, (column,), advice, skip_lines=skip_lines, encoding=encoding)
@@ -280,21 +312,33 @@ def link_command(
     if kind not in FORMATS or output.suffix.lower() != kind or output.resolve() == file.resolve():
         wanted = f"another file than the table, of the same format, one of {', '.join(FORMATS)}"
         raise ValueError(f"The output of {file} is {output}, but has to be {wanted}.")
+    if output.is_file() and not force:
+        raise FileExistsError(
+            f"{output} is there already. Name another file with --output, or replace it with --force."
+        )
     linked = link_table(load_pipeline(pipeline, code), table.frame, column, exact=exact, n_candidates=candidates)
+    _write(linked, output, table)
+    msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
+    for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
+        msg.text(f"{n:,} {how}")
+    if n := linked["linked_note"].str.contains(REPAIRED).sum():
+        msg.warn(f"{n:,} labels with damaged characters (as in 'MÃ©niÃ¨re'), which were repaired")
+
+
+def _write(linked: pl.DataFrame, output: Path, source: LabelTable) -> None:
+    """Write a linked table as the table that it comes from is written."""
+    kind = output.suffix.lower()
     with write_whole(output) as temporary:
         if kind == ".jsonl":
             linked.write_ndjson(temporary)
         elif kind == ".parquet":
             linked.write_parquet(temporary)
         else:
-            # As the table is written. In files with tabs, quotes belong to the text.
-            style = "never" if (table.delimiter, kind) == ("\t", ".tsv") else "necessary"
-            linked.write_csv(temporary, separator=table.delimiter, quote_style=style, include_bom=table.has_bom)
-    msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
-    for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
-        msg.text(f"{n:,} {how}")
-    if n := linked["linked_note"].str.contains(REPAIRED).sum():
-        msg.warn(f"{n:,} labels with damaged characters (as in 'MÃ©niÃ¨re'), which were repaired")
+            escaped = linked.with_columns(pl.col(ADDED_TEXTS).map_elements(escape_formula, pl.String))
+            # In files with tabs, quotes belong to the text.
+            is_plain = (source.delimiter, kind) == ("\t", ".tsv")
+            quotes: Literal["never", "necessary"] = "never" if is_plain else "necessary"
+            escaped.write_csv(temporary, separator=source.delimiter, quote_style=quotes, include_bom=source.has_bom)
 
 
 def main() -> None:

@@ -308,3 +308,12 @@ def to_arabic(word: str, before: str = "") -> str:
     tens, ones, letter = found.groups()
     value = {"ix": 9, "iv": 4}.get(ones, 5 * ones.count("v") + ones.count("i"))
     return f"{10 * len(tens) + value}{letter}"
+
+
+# Programs for tables take a cell that begins with one of these for a formula. With the mark before it, it is text.
+FORMULA, MARK = tuple("=+-@\t\r'"), "'"
+
+
+def escape_formula(cell: str) -> str:
+    """Mark a cell that looks like a formula, or has the mark already, as text."""
+    return MARK + cell if cell.startswith(FORMULA) else cell

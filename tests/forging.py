@@ -1,10 +1,9 @@
 """Forge files of saved folders, with checksums that fit, and try in a process of its own what each forgery does.
 
-As a program (`python forging.py KIND FOLDER TRIES SEED`), it prints a JSON object of counts, and what ended otherwise than
-in an OSError or in an object that works.
+As a program (`python forging.py KIND FOLDER TRIES SEED`), it prints a JSON object of counts, and what ended otherwise
+than in an OSError or in an object that works.
 """
 
-import ast
 import hashlib
 import io
 import json
@@ -34,6 +33,8 @@ HEADERS = (
     "{'descr': [('a', '<i8')], 'fortran_order': False, 'shape': (2,), }",
     "(" * 5000,
 )
+WORDS = (b"\0", b"\xff", b"\x7f", b"\x01\0\0\0", b"\xff\xff\xff\x7f", b"\0\0\0\x40", b"\xff" * 8, b"\0" * 8)
+TEXT = "A heart attack (HA) after a common cold, high blood presure and no insomnia. HA again, muscular dystrophy."
 # Seconds until a forgery that lets a process hang is ended.
 PATIENCE = 60
 Forgery = tuple[str, bytes]
@@ -126,9 +127,10 @@ def dump(array: np.ndarray) -> bytes:
 def forge_bytes(data: bytes, rng: random.Random, n: int = 40) -> Iterator[Forgery]:
     """Change bytes, mostly of the beginning and the end, where sizes and kinds are; cut, and enlarge."""
     size = max(len(data), 1)
+    edge = min(size, 256)
     for _ in range(n):
-        place = rng.choice([rng.randrange(size), rng.randrange(min(size, 256)), size - 1 - rng.randrange(min(size, 256))])
-        word = rng.choice([b"\0", b"\xff", b"\x7f", b"\x01\0\0\0", b"\xff\xff\xff\x7f", b"\xff" * 8, b"\0" * 8, b"\0\0\0\x40"])
+        place = rng.choice([rng.randrange(size), rng.randrange(edge), size - 1 - rng.randrange(edge)])
+        word = rng.choice(WORDS)
         forged = bytearray(data)
         forged[place : place + len(word)] = word
         yield f"{word!r} at {place}", bytes(forged[: len(data)])
@@ -217,8 +219,7 @@ def use_pipeline(folder: Path) -> None:
     import spacy
 
     nlp = spacy.load(folder)
-    doc = nlp("A heart attack (HA) after a common cold, high blood presure and no insomnia. HA again, muscular dystrophy.")
-    doc.to_json()
+    nlp(TEXT).to_json()
     linker = nlp.get_pipe("sapbert_linker")
     linker.find(["cold", "heart attacks", "pressure", "duchene", "zz"] * 3)
     repr(linker)
@@ -260,4 +261,4 @@ USES = {"pipeline": use_pipeline, "terminology": use_terminology, "index": use_i
 
 if __name__ == "__main__":
     kind, folder, tries, seed = sys.argv[1:]
-    print(json.dumps(try_all(Path(folder), USES[kind], ast.literal_eval(tries), ast.literal_eval(seed))))
+    print(json.dumps(try_all(Path(folder), USES[kind], int(tries), int(seed))))

@@ -1,6 +1,7 @@
 """Pairs of an id and a label, checked against a terminology, in Python and from the command line."""
 
 import json
+import time
 
 import polars as pl
 import pytest
@@ -12,7 +13,7 @@ from rrf_files import atom, write_release
 from typer.testing import CliRunner
 
 from spacy_sapbert import TerminologyBuilder, check_labels, read_obo
-from spacy_sapbert.checking import CHANGED, EMPTY, read_labels, read_rows
+from spacy_sapbert.checking import CHANGED, EMPTY, _read_parts, read_labels, read_rows
 from spacy_sapbert.lexicon.names import read_hashes
 from spacy_sapbert.terminology.__main__ import app
 
@@ -272,6 +273,23 @@ def test_the_command_ends_like_a_linter(tmp_path, obo):
     with pytest.raises(ValueError, match="The pipeline .*blank has no sapbert_linker"):
         CliRunner().invoke(app, ["check", str(right), "--terminology", str(tmp_path / "blank")], catch_exceptions=False)
     assert data["pairs"][0]["is_right"] and data["counts"]["current id, preferred name"] == 1
+
+
+@pytest.mark.parametrize(
+    "id_", ["x" * 200_000, "x" * 200_000 + "1", "-" * 200_000, "1" * 200_000 + "x", "x1" * 100_000], ids=range(5)
+)
+def test_a_long_id_takes_a_time_that_grows_with_its_length(id_):
+    start = time.process_time()
+    _read_parts(id_)
+    assert time.process_time() - start < 1
+
+
+def test_control_characters_of_a_file_do_not_reach_the_terminal(tmp_path, obo):
+    code = "\x1b]0;owned\x07\x9b31m"
+    file = write_rows(tmp_path / "a.csv", [(f"HP:1{code}", f"red{code}"), ("HP:0001250", "Seizure")])
+    for options in ((), ("--json",)):
+        _, text = run(file, "--terminology", obo, *options)
+        assert "owned" in text and not set(code).difference("]0;owned31m").intersection(text)
 
 
 @pytest.mark.filterwarnings("ignore:.*so the terminology is without")

@@ -1,6 +1,8 @@
 """Labels of lists, as people have reported them in public threads and as registries write them, linked as a column."""
 
 import re
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from spacy_sapbert import link_table, read_obo
+from spacy_sapbert import TerminologyBuilder, link_table, read_obo
 from spacy_sapbert.link import COLUMNS, FORMATS, REPAIRED, app
 
 # The id, the name and the synonyms of each concept.
@@ -293,8 +295,9 @@ def test_the_command_writes_the_table_again_with_what_was_found(tmp_path, folder
     said = re.sub(r"\s+", " ", result.output)
     for text in ("5 labels, 4 distinct", " 3 name ", " 1 residual class ", "1 labels with damaged"):
         assert text in said
-    again = run(file, tmp_path / f"new/exact{suffix}", "--column", "diagnosis", "--pipeline", folder, "--exact")
-    assert again.exit_code == 0 and READERS[suffix](tmp_path / f"new/exact{suffix}").height == 5
+    output = tmp_path / f"new/exact{suffix}"
+    again = run(file, "--output", output, "--column", "diagnosis", "--pipeline", folder, "--exact")
+    assert again.exit_code == 0 and READERS[suffix](output).height == 5
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t"])
@@ -334,9 +337,19 @@ BAD = [
     ("a.csv", [], ["--column", "diagnosis"], "has no row below its header. Give a table with diagnosis"),
     ("a.jsonl", [1, 2], ["--column", "diagnosis"], "Row 1 of 'diagnosis' is 1, but labels are text"),
     ("a.parquet", [["Seizure"]], ["--column", "diagnosis"], "lists, objects or bytes in the column 'diagnosis'"),
-    ("a.csv", ["Seizure"], ["b.tsv", "--column", "diagnosis"], "is b.tsv, but has to be .* of the same format"),
-    ("a.csv", ["Seizure"], ["a.csv", "--column", "diagnosis"], "is a.csv, but has to be another file than the table"),
-    ("a.csv", ["Seizure"], ["folder.csv", "--column", "diagnosis"], "folder.csv is a folder"),
+    (
+        "a.csv",
+        ["Seizure"],
+        ["--output", "b.tsv", "--column", "diagnosis"],
+        "is b.tsv, but has to be .* of the same format",
+    ),
+    (
+        "a.csv",
+        ["Seizure"],
+        ["--output", "a.csv", "--column", "diagnosis"],
+        "is a.csv, but has to be another file than the table",
+    ),
+    ("a.csv", ["Seizure"], ["--output", "folder.csv", "--column", "diagnosis"], "folder.csv is a folder"),
 ]
 
 
@@ -348,6 +361,74 @@ def test_bad_files_are_refused_and_left_alone(tmp_path, monkeypatch, folder, nam
     with pytest.raises((ValueError, OSError), match=message):
         run(name, *words, "--pipeline", folder)
     assert (tmp_path / name).read_bytes() == before and len([*tmp_path.iterdir()]) == 2
+
+
+def test_a_table_that_is_there_is_replaced_only_if_that_is_asked_for(tmp_path, folder):
+    file, output = write(tmp_path / "a.csv", ["Seizure"]), tmp_path / "a_linked.csv"
+    output.write_text("corrected by hand")
+    words = (file, "--column", "diagnosis", "--pipeline", folder)
+    with pytest.raises(FileExistsError, match="a_linked.csv is there already. Name another file .* with --force"):
+        run(*words)
+    assert output.read_text() == "corrected by hand"
+    assert run(*words, "--force").exit_code == 0 and "HP:0001250" in output.read_text()
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_what_looks_like_a_formula_is_escaped_in_cells_that_are_added_to_spreadsheets(tmp_path, suffix):
+    names = ["=cmd|' /C calc'!A0", "+1 sign", "-uria", "@home", "'quoted", "seizure"]
+    builder = TerminologyBuilder()
+    for name in names:
+        builder.add_name(f"={len(name)}", name)
+        builder.add_name("=other", name)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker").initialize(terminology=builder.build())
+    nlp.to_disk(tmp_path / "pipeline")
+    file = write(tmp_path / f"a{suffix}", names)
+    assert run(file, "--column", "diagnosis", "--pipeline", tmp_path / "pipeline").exit_code == 0
+    linked = READERS[suffix](tmp_path / f"a_linked{suffix}")
+    expected = link_table(nlp, names, "diagnosis")
+    mark = "'" if suffix in (".csv", ".tsv") else ""
+    # Cells that the table had stay as they are.
+    assert linked["diagnosis"].to_list() == names
+    for column in ("linked_id", "linked_name", "linked_match", "linked_others"):
+        cells = [row[column] for row in expected]
+        assert linked[column].to_list() == [cell and (mark if cell[0] in "=+-@'" else "") + cell for cell in cells]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit of POSIX")
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_full_disk_is_an_error_of_the_system_that_names_the_file(tmp_path, folder, suffix):
+    file = write(tmp_path / f"a{suffix}", ["Seizure"] * 100)
+    # As on a full disk, a file cannot grow. Without the signal, that is an error.
+    script = f"""
+import resource, signal, sys
+from spacy_sapbert.link import main
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+sys.argv = ["link", {str(file)!r}, "--column", "diagnosis", "--pipeline", {str(folder)!r}]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert re.search(f"Error: .*a_linked{suffix}: File too large. Check .* the free space", done.stderr), done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"a{suffix}"]
+
+
+NO_TABLES = [
+    ("racing heart", "label", TypeError, "takes a list of labels, or a data frame, but 'racing heart' was given. Pass"),
+    (None, "label", TypeError, "a data frame, but None was given"),
+    (pl.Series(["Seizure"]), "label", TypeError, "a data frame, but "),
+    (pl.DataFrame({"n": [1], "diagnosis": ["x"]}), "diagnosi", ValueError, "Did you mean 'diagnosis'. It has: n, diag"),
+    (pl.DataFrame({"n": [1], "diagnosis": ["x"]}), "label", ValueError, "no column 'label'. It has: n, diagnosis."),
+    (PandasFrame(n=[1]), "label", ValueError, "no column 'label'. It has: n."),
+]
+
+
+@pytest.mark.parametrize("table, column, error, message", NO_TABLES)
+def test_what_is_no_table_or_has_no_such_column_is_refused(nlp, table, column, error, message):
+    with pytest.raises(error, match=message):
+        link_table(nlp, table, column)
 
 
 def test_a_pipeline_without_a_linker_and_a_table_that_is_linked_already_are_refused(tmp_path, folder, nlp):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,11 +10,24 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+import polars as pl
 import pytest
+import spacy
 from linked import assert_same, links
+from rf2_files import Release
+from rrf_files import atom, write_release
+from spacy.tokens import DocBin
+from spacy.training import Example
 
+from spacy_sapbert import Terminology, TerminologyBuilder, check_labels, link_table, merge
 from spacy_sapbert.caches import LRUCache
+from spacy_sapbert.checking import read_labels
+from spacy_sapbert.exchange.documents import ExchangeReport, annotate
+from spacy_sapbert.exchange.formats import export_docs
+from spacy_sapbert.exchange.omop import AthenaTables
+from spacy_sapbert.exchange.records import read_parquet
 from spacy_sapbert.forking import EditLock, kept_property
+from spacy_sapbert.terminology import read_jsonl, read_obo, read_rf2, read_rrf, read_table
 
 needs_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 TEXTS = [
@@ -172,3 +186,158 @@ def test_a_property_that_another_thread_computes_at_the_fork_can_be_read_in_the_
     other = Slow(threading.Event(), threading.Event())
     other.may_end.set()
     check_in_fork(lambda *events: Slow(*events).value, lambda: other.value == 1)
+
+
+NAMES = [(f"X:{number}", f"name {number}") for number in range(100)]
+OBO = "".join(f'\n[Term]\nid: {id_}\nname: {name}\nsynonym: "fit {name}" EXACT []\n' for id_, name in NAMES)
+
+
+class World:
+    """A pipeline, a terminology, and files of all kinds, in a process in which polars has worked."""
+
+    def __init__(self, folder, nlp):
+        self.folder, self.nlp = folder, nlp
+        self.linker = nlp.get_pipe("sapbert_linker")
+        (folder / "terms.obo").write_text(f"format-version: 1.2\n{OBO}")
+        (folder / "terms.csv").write_text("id,name\n" + "".join(f"{id_},{name}\n" for id_, name in NAMES))
+        records = [{"concept_id": id_, "canonical_name": name, "aliases": []} for id_, name in NAMES]
+        (folder / "terms.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+        write_release(folder / "rrf", MRCONSO=[atom("C0036572", "Seizure")])
+        release = Release()
+        release.concept("91175000", "Seizure (finding)", "Seizure")
+        release.write(folder / "rf2")
+        self.terminology = read_obo(folder / "terms.obo")
+        self.terminology.to_disk(folder / "terminology")
+        self.doc = nlp("A heart attack .")
+        self.gold = [Example(nlp.make_doc(self.doc.text), self.doc)]
+        DocBin(docs=[self.doc]).to_disk(folder / "docs.spacy")
+        self.export("parquet", "docs.parquet")
+        nlp.to_disk(folder / "pipeline")
+        self.data = nlp.to_bytes()
+
+    def build(self):
+        builder = TerminologyBuilder()
+        for id_, name in NAMES:
+            builder.add_name(id_, name)
+        return builder.build()
+
+    def make_reranked(self):
+        nlp = spacy.load(self.folder / "pipeline")
+        nlp.add_pipe("terminology_matcher", before="sapbert_linker")
+        return nlp, nlp.add_pipe("sapbert_reranker")
+
+    def rerank(self):
+        nlp, reranker = self.make_reranked()
+        nlp("A heart attack .")
+        reranker.find([name for _, name in NAMES])
+
+    def train(self):
+        nlp, reranker = self.make_reranked()
+        reranker.initialize(lambda: self.gold, nlp=nlp)
+
+    def export(self, kind, name):
+        report = ExchangeReport()
+        export_docs(kind, annotate([self.doc], report), self.folder / name, report)
+
+    def filter(self):
+        for key, value in FILTERS.items():
+            setattr(self.linker, key, value)
+        self.nlp("A heart attack .")
+
+
+# What a forked process does, and what it says that it can't do.
+IN_FORKS = {
+    "link": (lambda of: of.nlp("A heart attack ."), ""),
+    "load": (lambda of: spacy.load(of.folder / "pipeline")("A heart attack ."), ""),
+    "find many": (lambda of: of.linker.find([name for _, name in NAMES]), ""),
+    "find by filters": (World.filter, ""),
+    "rerank": (World.rerank, ""),
+    "train": (World.train, ""),
+    "evaluate": (lambda of: of.nlp.evaluate(of.gold), ""),
+    "save": (lambda of: of.nlp.to_disk(of.folder / "again"), ""),
+    "to bytes": (lambda of: of.nlp.to_bytes(), ""),
+    "from bytes": (lambda of: of.nlp.from_bytes(of.data), ""),
+    "knowledge base": (lambda of: of.linker.kb.cui_to_entity["C0009443"], ""),
+    "clear cache": (lambda of: of.linker.clear_cache(), ""),
+    "link a list": (lambda of: link_table(of.nlp, ["cold", "x"]), ""),
+    "link a frame": (lambda of: link_table(of.nlp, pl.DataFrame(NAMES, ["id", "label"], orient="row")), ""),
+    "load a terminology": (lambda of: Terminology.from_disk(of.folder / "terminology"), ""),
+    "save a terminology": (lambda of: of.terminology.to_disk(of.folder / "saved"), ""),
+    "look at a terminology": (lambda of: (of.terminology["X:1"], of.terminology.names_of(1), str(of.terminology)), ""),
+    "find ids": (lambda of: of.terminology.find_rows([id_ for id_, _ in NAMES]), ""),
+    "compare": (lambda of: of.terminology == of.linker.terminology, ""),
+    "export": (lambda of: of.export("brat", "brat"), ""),
+    "initialize": (lambda of: of.linker.initialize(terminology=of.terminology), "initialize a linker"),
+    "add names": (lambda of: of.linker.add_names([("C0009443", "sniffles")]), "edit a linker"),
+    "add a terminology": (lambda of: of.linker.add_names(of.terminology), "edit a linker"),
+    "remove concepts": (lambda of: of.linker.remove_concepts(["C0009443"]), "edit a linker"),
+    "remove names": (lambda of: of.linker.remove_names([("C0009443", "acute coryza")]), "edit a linker"),
+    "build": (World.build, "build a terminology"),
+    "merge": (lambda of: merge([of.terminology, of.linker.terminology]), "merge terminologies"),
+    "read OBO": (lambda of: read_obo(of.folder / "terms.obo"), "read a terminology"),
+    "read a table": (lambda of: read_table(of.folder / "terms.csv"), "read a terminology"),
+    "read JSON lines": (lambda of: read_jsonl(of.folder / "terms.jsonl"), "read a terminology"),
+    "read RRF": (lambda of: read_rrf(of.folder / "rrf"), "read a terminology"),
+    "read RF2": (lambda of: read_rf2(of.folder / "rf2"), "read a terminology"),
+    "check labels": (lambda of: check_labels(of.linker, [("X:1", "cold"), ("C0009443", "x")]), "check labels"),
+    "read labels": (lambda of: read_labels(of.folder / "terms.csv", "id", "name"), "read a table"),
+    "write Parquet": (lambda of: of.export("parquet", "new.parquet"), "write Parquet"),
+    "read Parquet": (lambda of: [*read_parquet(of.folder / "docs.parquet", ExchangeReport())], "read Parquet"),
+    "look up in Athena's tables": (
+        lambda of: AthenaTables(of.folder / "terms.csv").find([("MSH", "D003139")]),
+        "read tables of Athena",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def world(make_nlp, tmp_path_factory):
+    return World(tmp_path_factory.mktemp("world"), make_nlp())
+
+
+@needs_forks
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("task", IN_FORKS)
+def test_what_a_forked_process_can_not_do_it_says_at_once(world, task):
+    run, refused = IN_FORKS[task]
+    said = world.folder / "said"
+    said.write_text("")
+    child = os.fork()
+    if not child:
+        # Ends a child that waits.
+        signal.alarm(30)
+        try:
+            run(world)
+        except BaseException as error:
+            said.write_text(f"{type(error).__name__}: {error}")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "it waited forever"
+    expected = f"RuntimeError: Can't {refused} in this process: polars .* Either {refused} before you fork"
+    assert re.match(expected, said.read_text()) if refused else said.read_text() == ""
+
+
+PRELOADED = """
+import os, signal, sys
+import spacy
+
+nlp = spacy.load(sys.argv[1])
+names = [f"odd name {number}" for number in range(200)]
+for _ in nlp.pipe(["A heart attack , then a cold ."] * 50):
+    pass
+linker = nlp.get_pipe("sapbert_linker")
+linker.find(names)
+if os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+signal.alarm(60)
+linker.add_names([("C0009443", "sniffles")])
+os._exit(0 if linker.find(["sniffles"])[0][0]["id"] == "C0009443" else 1)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whether polars has started its threads")
+def test_children_of_a_process_that_has_only_linked_can_edit(make_nlp, static_folder, tmp_path):
+    nlp = make_nlp()
+    nlp.get_pipe("sapbert_linker").initialize(encoder=static_folder)
+    nlp.to_disk(tmp_path)
+    done = subprocess.run([sys.executable, "-c", PRELOADED, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from typing_extensions import Self
 
 from ..errors import NO_LIST
-from ..forking import CHUNK, read_chunks, watch_forks
+from ..forking import CHUNK, read_chunks
 from ..progress import show_progress
 from ..ragged import TokenIds, TokenLists, number_parts, sum_lists
 from ..settings import explain_unknown, with_settings
@@ -142,7 +142,6 @@ class EncoderShim(Shim):
         """
         if self.kind not in (None, source.kind):
             raise ValueError(f"this is a {source.kind} encoder, but a {self.kind} encoder is needed here")
-        watch_forks()
         if self.device_name not in (AUTO, "cpu"):
             # For a static encoder as well: whoever names a device expects to be told if there is none.
             require_transformers(f"The device '{self.device_name}'")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from wasabi import msg
 
-from ..command_line import HINT, run_app, show_example
+from ..command_line import HINT, run_app, show_controls, show_example
 from ..context import ATTRIBUTES
 from ..errors import BAD_SETTING
 from .names import READ_ONLY, WRITTEN
@@ -209,7 +209,8 @@ def _show(output: Path, data: dict[str, Any]) -> None:
     msg.good(f"{output}: {counts}")
     for heading, kinds in (("Left out", data["left_out"]), ("Odd", data["odd"])):
         for kind, entry in kinds.items():
-            msg.warn(f"{heading}: {entry['count']:,} {kind}", f"such as {entry['first'][0]}")
+            example = show_controls(f"such as {entry['first'][0]}")
+            msg.warn(show_controls(f"{heading}: {entry['count']:,} {kind}"), example)
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ import spacy
 from ..annotations import NIL
 from ..errors import BAD_SETTING, NO_FILE
 from ..files import fill_folder, write_whole
+from ..text import MARK, escape_formula
 from . import brat, fields, pubtator, tools
 from .documents import (
     OVERLAPPING,
@@ -68,8 +69,6 @@ _FEATURES = {name: {"%NAME": name, "%RANGE": "uima.cas.String"} for name in ("va
 TYPES = {NAMED_ENTITY: {"%NAME": NAMED_ENTITY, "%SUPER_TYPE": "uima.tcas.Annotation", **_FEATURES}}
 TEXTS, DELIMITERS = "texts.jsonl", {"csv": ",", "tsv": "\t"}
 READ = ("document", "start", "end", "label", "id", "mention")
-# Programs for tables take a cell that begins with one of these for a formula. With the mark before it, it is text.
-FORMULA, MARK = tuple("=+-@\t\r'"), "'"
 # A column that says that cells have the mark: it is in each row.
 MARKED = "escaped"
 # Tasks for choices, and mentions that are not only white space.
@@ -278,14 +277,11 @@ def dump_table(
                 report.refuse(f"document {document.doc_id}: {mention[-1]!r:.60}", "a null character", TABLE_FORM)
                 continue
             if escape_formulas:
-                cells = {name: _escape(cell) for name, cell in cells.items()} | {MARKED: MARK}
+                escaped = {name: escape_formula(cell) for name, cell in cells.items() if isinstance(cell, str)}
+                cells |= escaped | {MARKED: MARK}
             writer.writerow(cells)
     yield f"mentions.{ending}", table.getvalue()
     yield TEXTS, "".join(texts)
-
-
-def _escape(cell: Any) -> Any:
-    return MARK + cell if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
 def read_mention_table(folder: Path, report: ExchangeReport, *, ending: str) -> Iterator[AnnotatedText]:

@@ -17,6 +17,7 @@ from spacy.tokens import Span
 from .. import __version__
 from ..context import MentionContext
 from ..files import check_is_file
+from ..forking import check_polars
 from ..terminology.codes import Key
 from ..terminology.readers.table import VALID
 from .documents import UNKNOWN, AnnotatedText, ExchangeReport, write_file
@@ -58,6 +59,7 @@ class AthenaTables(NamedTuple):
     def find(self, wanted: Iterable[Key]) -> dict[Key, OmopConcept]:
         """Find the concepts of Athena's vocabularies and codes in them. Files are read when this is called. If a code
         stands there twice, the concept that is standard counts, or else one that maps to standard ones."""
+        check_polars("read tables of Athena")
         keys = pl.DataFrame(list(set(wanted)), {"vocabulary_id": pl.String, "concept_code": pl.String}, orient="row")
         concepts = _scan(self.concepts, CONCEPT)
         joined = concepts.join(keys.lazy(), on=["vocabulary_id", "concept_code"], how="semi")

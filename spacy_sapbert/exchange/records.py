@@ -14,6 +14,7 @@ import polars as pl
 from ..annotations import NIL, read_attribute
 from ..context import MentionContext
 from ..files import check_is_file
+from ..forking import check_polars
 from . import fields
 from .documents import AnnotatedText, Annotation, ExchangeReport, find_candidate, number_name, tidy_pieces
 
@@ -151,6 +152,7 @@ def _write_tasks(
 
 def read_parquet(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
     """Read a document from each row. Other columns are not read."""
+    check_polars("read Parquet")
     check_is_file(path)
     try:
         frame = pl.read_parquet(path)
@@ -179,6 +181,7 @@ def read_parquet(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
 
 def dump_parquet(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, bytes]]:
     """Make a row of each document."""
+    check_polars("write Parquet")
     rows = []
     for document in documents:
         entities = []

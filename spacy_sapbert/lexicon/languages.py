@@ -154,5 +154,7 @@ def find_language(codes: pl.Series, lang: str = "") -> Language:
     some of many names are counted."""
     if lang not in ("", "xx"):
         return get_language(lang)
-    counts = Counter(codes.gather_every(1 + len(codes) // MOST_COUNTED).to_list())
+    rows = range(0, len(codes), 1 + len(codes) // MOST_COUNTED)
+    # Not `gather_every`, which starts polars' threads: processes that are forked later could not edit.
+    counts = Counter(codes[rows].to_list())
     return get_language(max(counts, key=lambda code: counts[code], default="ENG"))

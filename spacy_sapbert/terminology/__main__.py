@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 import typer
 from wasabi import msg, table
 
-from ..command_line import HINT, CodeOption, load_pipeline, run_app, show_example
+from ..command_line import HINT, CodeOption, load_pipeline, run_app, show_controls, show_example
 
 app = typer.Typer(epilog=HINT, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 MODULE = "spacy_sapbert.terminology"
@@ -47,11 +47,13 @@ def check_command(
     counts = Counter(f"{pair.id_status} id, {pair.label_status}" for _, pair in pairs)
     if as_json:
         listed = [{"row": row, **pair._asdict(), "is_right": pair.is_right} for row, pair in pairs]
-        typer.echo(json.dumps({"counts": counts, "pairs": listed, "faults": faults}, ensure_ascii=False, indent=2))
+        # In ASCII, because a terminal would obey control characters.
+        typer.echo(json.dumps({"counts": counts, "pairs": listed, "faults": faults}, indent=2))
     else:
         wrong = [(row, pair.id, pair.label, pair.explain()) for row, pair in pairs if not pair.is_right]
         if wrong:
-            typer.echo(table(wrong, header=("row", "id", "label", "found"), divider=True, max_col=200))
+            shown = [(row, *map(show_controls, cells)) for row, *cells in wrong]
+            typer.echo(table(shown, header=("row", "id", "label", "found"), divider=True, max_col=200))
         msg.text(f"{len(pairs) - len(wrong):,} of {len(pairs):,} rows are right")
         for kind, n in counts.most_common():
             msg.text(f"{n:,}: {kind}")

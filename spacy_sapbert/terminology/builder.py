@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..forking import check_polars
 from ..text import NIL, normalize_name
 from .names import unite_names
 from .storage import make_lists
@@ -21,6 +22,7 @@ class TerminologyBuilder:
     """Collects concepts and names, and merges records with the same id."""
 
     def __init__(self) -> None:
+        check_polars("build a terminology")
         self._rows: dict[str, int] = {}
         self._canonical: list[str | None] = []
         self._definitions: list[str | None] = []

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from ..errors import NO_LIST
+from ..forking import check_polars
 from .builder import count_dangling
 from .codes import Key, equal_prefix, is_cui, make_key
 from .names import find_rows, list_values, unite_names, unite_retired
@@ -37,6 +38,7 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
     RAISES (ValueError): If the list is empty.
     RAISES (TypeError): If an item is not a terminology.
     """
+    check_polars("merge terminologies")
     inputs = _list_inputs(terminologies)
     owners, links = _link(inputs if cross_references else [])
     concepts = _stack((one.concepts.rename({"id": "own_id"}) for one in inputs), owners)

@@ -5,14 +5,17 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import spacy
+import typer
 from conftest import build_terminology
 from shell_commands import check_command, get_application
 from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
+from spacy_sapbert.checking import read_labels
 from spacy_sapbert.command_line import TRACEBACK, run_app
 from spacy_sapbert.exchange import __main__ as exchange
 from spacy_sapbert.terminology import __main__ as terminology
@@ -179,6 +182,31 @@ def test_bugs_keep_their_traceback(error):
 
     with pytest.raises(type(error)):
         run_app(fail, "")
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def interrupt_a_command():
+    app = typer.Typer()
+    app.command()(interrupt)
+    app([])
+
+
+@pytest.mark.parametrize("command", [interrupt, interrupt_a_command])
+def test_an_interrupted_command_ends_with_a_line_and_the_code_that_shells_expect(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        run_app(command, "")
+    assert end.value.code == 130 and capsys.readouterr().err == "Interrupted.\n"
+
+
+def test_a_mistake_shows_no_control_characters_of_a_file(tmp_path, capsys):
+    (path := tmp_path / "a.csv").write_text("\x1b[31mred\x07\x9b,label\na,b\n", encoding="utf8")
+    with pytest.raises(SystemExit):
+        run_app(partial(read_labels, path, "id", "label"), "")
+    said = capsys.readouterr().err
+    assert r"has no column 'id', but \x1b[31mred\x07\x9b, label" in said and not set("\x1b\x07\x9b").intersection(said)
 
 
 def test_the_traceback_of_a_mistake_can_be_asked_for(run, monkeypatch):

@@ -1,6 +1,7 @@
 """The commands of `python -m spacy_sapbert.exchange`, and what comes back as documents: names, overlaps, places."""
 
 import json
+from pathlib import Path
 
 import pytest
 import spacy
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 from typer.testing import CliRunner
 
-from spacy_sapbert.exchange.__main__ import app, main
+from spacy_sapbert.exchange.__main__ import _show, app, main
 from spacy_sapbert.exchange.documents import (
     DOC_ID,
     OVERLAPPING,
@@ -220,3 +221,10 @@ def test_help_lists_all_formats():
         shown = CliRunner().invoke(app, [command, "--help"], terminal_width=200).output
         assert all(name in shown for name in names)
         assert ("doccano" in shown) == (command == "from")
+
+
+def test_control_characters_of_a_file_do_not_reach_the_terminal(capsys):
+    report = ExchangeReport()
+    report.leave_out("mentions", "document \x1b[31mred\x9b")
+    _show(Path("out"), {"counts": {}, "left_out": report.left_out, "odd": {}})
+    assert r"document \x1b[31mred\x9b" in capsys.readouterr().out

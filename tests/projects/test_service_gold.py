@@ -164,6 +164,30 @@ def test_a_text_may_have_as_many_corrections_as_a_request_holds(serve, tmp_path)
     assert client.post("/gold", json={"text": text, "withdrawn": withdrawn, "seen": changed}).json() == {"kept": 0}
 
 
+def test_a_look_and_a_correction_read_only_what_has_changed(tmp_path, monkeypatch):
+    path, number = tmp_path / "gold.jsonl", 10_100
+    rows = [{"text": f"{row} cold", "spans": [make_span(0, 1)], "answer": "accept"} for row in range(number)]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert gold.find_gold(path, ["7 cold"]) == [[make_span(0, 1)]]
+    read, validate = [], gold.AnnotatedRequest.model_validate
+
+    def count(row):
+        read.append(row["text"])
+        return validate(row)
+
+    monkeypatch.setattr(gold.AnnotatedRequest, "model_validate", count)
+    gold.find_gold(path, ["8 cold"])
+    assert read == []
+    cold = gold.Correction(start=2, end=6, label="DISORDER")
+    assert gold.keep_gold(path, gold.GoldRequest(text="7 cold", spans=[cold])) == 2
+    assert gold.find_gold(path, ["7 cold"]) == [[make_span(0, 1), make_span(2, 6)]] and read == ["7 cold"]
+    # Another program may write to the file.
+    with path.open("a") as file:
+        file.write(json.dumps({"text": "new", "spans": [make_span(0, 3)], "answer": "accept"}) + "\n")
+    assert gold.find_gold(path, ["new", "8 cold"]) == [[make_span(0, 3)], [make_span(0, 1)]]
+    assert read == ["7 cold", "new"]
+
+
 @pytest.mark.parametrize(
     "spans, reason",
     [

@@ -4,10 +4,9 @@ import json
 import shutil
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from limits import StrictRequest, Text
 from pydantic import Field, model_validator
@@ -86,9 +85,10 @@ def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     with lock_folder(path.parent, f".{path.name}.lock", timeout=timeout):
-        kept = [line for line, row in _read_rows(path) if row.get("text") != request.text]
+        content = _read_file(path)
+        kept = [line for line in content.lines if content.rows[line].get("text") != request.text]
         withdrawn = {(place.start, place.end) for place in request.withdrawn}
-        spans = find_gold(path, [request.text])[0]
+        spans = content.spans.get(request.text, [])
         _check_seen(spans, request)
         spans = [span for span in spans if (span["start"], span["end"]) not in withdrawn]
         spans = _merge(spans, [span.list_values() for span in request.spans])
@@ -108,11 +108,8 @@ def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
 
 def find_gold(path: Path, texts: Sequence[str]) -> list[list[Span]]:
     """Find the corrections that are kept of each text, in its order. The file may be missing."""
-    found: dict[str, list[Span]] = {text: [] for text in texts}
-    for _, row in _read_rows(path):
-        if row and row["text"] in found:
-            found[row["text"]] = _merge(found[row["text"]], row["spans"])
-    return [found[text] for text in texts]
+    kept = _read_file(path.resolve()).spans
+    return [kept.get(text, []) for text in texts]
 
 
 def _check_seen(kept: list[Span], request: GoldRequest) -> None:
@@ -149,13 +146,43 @@ def _merge(spans: list[Span], new: list[Span]) -> list[Span]:
     return sorted([*kept, *new], key=itemgetter("start"))
 
 
-def _read_rows(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
-    content = path.read_bytes() if path.is_file() else b""
-    return [(line, _read_row(line)) for line in content.split(b"\n") if line]
+class _Content(NamedTuple):
+    """What a file held when it was read."""
+
+    stamp: tuple[int, ...]  # changes with the file; empty if there was none
+    lines: list[bytes]
+    rows: dict[bytes, dict[str, Any]]  # of each line
+    spans: dict[str, list[Span]]  # the corrections of each text, in its order
 
 
-# Each page that is open asks every few seconds.
-@lru_cache(maxsize=10_000)
+# By file. Each page that is open asks every few seconds.
+_contents: dict[Path, _Content] = {}
+
+
+def _read_file(path: Path) -> _Content:
+    """Read the lines of a file that have changed since it was last read."""
+    before = _contents.get(path, _Content((), [], {}, {}))
+    # Taken before the file is read: if it is replaced meanwhile, the next call reads it again.
+    stamp = _find_stamp(path)
+    if stamp == before.stamp:
+        return before
+    lines = [line for line in path.read_bytes().split(b"\n") if line] if stamp else []
+    rows = {line: before.rows[line] if line in before.rows else _read_row(line) for line in lines}
+    spans: dict[str, list[Span]] = {}
+    for row in filter(None, map(rows.__getitem__, lines)):
+        text = row["text"]
+        spans[text] = _merge(spans[text], row["spans"]) if text in spans else row["spans"]
+    _contents[path] = content = _Content(stamp, lines, rows, spans)
+    return content
+
+
+def _find_stamp(path: Path) -> tuple[int, ...]:
+    if not path.is_file():
+        return ()
+    state = path.stat()
+    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+
+
 def _read_row(line: bytes) -> dict[str, Any]:
     """Read a line that this service has written; empty for other lines, such as Prodigy's, which have more keys."""
     try:
@@ -167,7 +194,7 @@ def _read_row(line: bytes) -> dict[str, Any]:
         if is_own and all(("kb_id" in span) != is_rejected for span in row["spans"]):
             spans = [{**span, "rejected": True} if is_rejected else span for span in row["spans"]]
             request = AnnotatedRequest.model_validate({"text": row["text"], "spans": spans})
-            return {"text": request.text, "spans": [span.list_values() for span in request.spans]}
+            return {"text": request.text, "spans": _merge([], [span.list_values() for span in request.spans])}
     except (ValueError, TypeError, RecursionError):
         pass
     return {}
