@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from ..abbreviations.component import SMALL_WORDS
 from ..text import CACHED, normal_words, normalize_writing, to_arabic
-from .chromosomes import read_chromosomes
 from .languages import ENGLISH, FUNCTION, Language
 
 FILE = Path(__file__).with_name("opposites.txt")
@@ -24,11 +23,11 @@ PENALTY = 0.3
 MOST_WORDS = 4
 
 
-# Words stand here in the form in which they are compared: "deny" for "denies".
 def _read_phrases(phrases: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(phrase.split()) for phrase in phrases.split("/"))
 
 
+# All words stand here in the form in which they are compared: "deny" for "denies".
 # Words that deny what a name says together with other words: "impaired tolerance" is intolerance.
 _WEAKENING = frozenset("impaired absent absence reduced decreased lack loss poor".split())
 LACKING = _WEAKENING.union(
@@ -151,6 +150,15 @@ class Marked(NamedTuple):
     parts: frozenset[str]
     words: frozenset[str]
 
+    @property
+    def has_any(self) -> bool:
+        """Whether there are marks or parts of chromosomes."""
+        return bool(self.marks or self.parts)
+
+    def count_shared(self, other: Marked) -> int:
+        """Count the marks and parts of chromosomes that both have."""
+        return len(self.marks & other.marks) + len(self.parts & other.parts)
+
     def contradicts(self, other: Marked) -> bool:
         """Check if each has a mark, or each a part of chromosomes, that the other lacks."""
         pairs = (self.marks, other.marks), (self.parts, other.parts)
@@ -161,6 +169,9 @@ class Marked(NamedTuple):
 def read_marks(text: str, language: Language = ENGLISH) -> Marked:
     """Read the numbers, single letters, signs and chromosomes of a text: 2 and b of "type IIb" and of "CMT2B", + of
     "ER+". If there are any, "type" and "group" say nothing."""
+    # Its expressions take long to compile, and spaCy imports this module whenever it makes a pipeline.
+    from .chromosomes import read_chromosomes
+
     chromosomes = read_chromosomes(_THOUSANDS.sub("", text), language)
     words = list_words(chromosomes.rest, language) - _list_small_words(text, language)
     split = [*map(_split_marks, words)]

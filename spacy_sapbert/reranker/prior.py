@@ -87,7 +87,7 @@ def compute_prior(
 
     denies, has_marks = (
         np.array([bool(forms and read(forms[0])) for forms in found.forms], dtype=bool)[lists.mention]
-        for read in (lambda form: list_denials(form, language), lambda form: read_marks(form, language).marks)
+        for read in (lambda form: list_denials(form, language), lambda form: read_marks(form, language).has_any)
     )
     is_near = (cosine >= lists.best(cosine)[lists.mention] - WINDOW) | denies
     words = *read_many([forms[0] if forms else "" for forms in found.forms]), len(found)
@@ -169,7 +169,7 @@ def _consult(
     # A subtype does not become its parent where another candidate has more of its numbers and letters.
     n_shared = np.zeros(lists.n_candidates)
     n_shared[rows] = [
-        len(of_mention.marks & of_name.marks) * (of_name.words <= of_mention.words) for of_mention, of_name in read
+        of_mention.count_shared(of_name) * (of_name.words <= of_mention.words) for of_mention, of_name in read
     ]
     size[has_same | (n_shared < lists.best(n_shared)[lists.mention])] = 0
     bridge[has_same] = is_same[has_same]
