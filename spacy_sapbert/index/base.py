@@ -73,7 +73,11 @@ def exact_search(vectors: Rows, queries: np.ndarray, k: int) -> tuple[np.ndarray
     for start in range(0, len(vectors), ROW_BLOCK):
         block = widen(np.asarray(vectors[start : start + ROW_BLOCK])).T
         for i, part in enumerate(parts):
-            ranks = _rank_highest(part @ block, k, start)
+            scores = part @ block
+            # The vectors of a damaged file: a row without a score is far from everything.
+            if np.isnan(scores.min()):
+                scores[np.isnan(scores)] = -np.inf
+            ranks = _rank_highest(scores, k, start)
             best[i] = _take_lowest(np.concatenate([best[i], ranks], axis=1), k)
     return _read_ranks(np.concatenate(best))
 
@@ -131,7 +135,7 @@ def score_rows(vectors: np.ndarray, queries: np.ndarray, rows: np.ndarray) -> np
         # -1 reads the last row, whose score is replaced below.
         of_query = widen(vectors.take(rows[part], axis=0, mode="wrap"))
         np.matmul(of_query, queries[part, :, None], out=scores[part, :, None])
-    scores[rows < 0] = -np.inf
+    scores[(rows < 0) | np.isnan(scores)] = -np.inf
     return scores
 
 
