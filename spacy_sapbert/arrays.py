@@ -60,7 +60,7 @@ class ArrayFolder:
         return values
 
     def read_rows(self, name: str, n_rows: int, *dtypes: Any) -> np.ndarray:
-        """Read the numbers of rows of a table with so many rows."""
+        """Read row numbers of a table that has `n_rows` rows."""
         rows = self.read(name, *(dtypes or WHOLE))
         if len(rows) and not 0 <= rows.min() <= rows.max() < n_rows:
             raise self.refuse(name, f"it has rows that a table of {n_rows:,} lacks")

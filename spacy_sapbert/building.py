@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from .encoder.folder import read_encoder, write_encoder
 from .encoder.settings import ENCODER_FILE, find_bundled
 from .encoder.shim import EncoderShim, get_encoder, make_model
-from .errors import MISSING, NO_LIST
+from .errors import DAMAGED, MISSING, NO_LIST
 from .files import fill_folder, find_part, finish_replacing, read_manifest, write_manifest
 from .index import Index
 from .progress import say
@@ -27,7 +27,7 @@ FORMAT_VERSION = 1
 PARTS = ("encoder", "terminology", "retriever")
 
 
-class Manifest(TypedDict):
+class LinkerManifest(TypedDict):
     """What the manifest says of the folder."""
 
     parts: list[Literal["encoder", "terminology", "retriever"]]
@@ -110,7 +110,7 @@ def load(present: Snapshot, path: Path, exclude: Iterable[str], configured: Inde
     built again from its vectors."""
     excluded = check_exclude(exclude)
     finish_replacing(path, (LINKER_FILE, *PARTS))
-    names = set(read_manifest(find_part(path, LINKER_FILE), FORMAT_VERSION, Manifest)["parts"]) - excluded
+    names = set(read_manifest(find_part(path, LINKER_FILE), FORMAT_VERSION, LinkerManifest)["parts"]) - excluded
     encoder = present.encoder
     if "encoder" in names:
         folder = find_part(path, "encoder")
@@ -130,6 +130,10 @@ def load(present: Snapshot, path: Path, exclude: Iterable[str], configured: Inde
     else:
         terminology = present.retriever.terminology
     retriever = Retriever.from_disk(find_part(path, "retriever"), terminology, memory_map=memory_map)
+    # With settings of its own, a config makes another encoder of the one in the folder.
+    is_own = "encoder" in names and all(value is None for value in encoder.requested.values())
+    if is_own and encoder.fingerprint != retriever.index.fingerprint:
+        raise OSError(DAMAGED.format(path=path / LINKER_FILE, reason="its index was built with another encoder"))
     # Before an index is built again, because nobody should wait for a wrong encoder.
     snapshot = present.replaced(encoder=encoder, retriever=retriever)
     return snapshot.replaced(retriever=with_configured_index(retriever, configured, encoder))

@@ -40,7 +40,7 @@ class KnowledgeBaseSettings(Settings):
     )
 
 
-class Manifest(TypedDict):
+class KnowledgeBaseManifest(TypedDict):
     """What the manifest says of the folder."""
 
     settings: KnowledgeBaseSettings
@@ -96,7 +96,7 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
 
     def from_disk(self, path: str | Path, exclude: Iterable[str] = SimpleFrozenList()) -> None:
         """Load what `to_disk` has saved. `exclude` is not used."""
-        data = read_manifest(Path(path) / KB_FILE, FORMAT_VERSION, Manifest, parts=["linker"])
+        data = read_manifest(Path(path) / KB_FILE, FORMAT_VERSION, KnowledgeBaseManifest, parts=["linker"])
         linker = make_empty_linker().from_disk(Path(path) / "linker")
         # spaCy's class sets the width of vectors at construction only.
         super().__init__(self.vocab, linker.index.width if linker.is_ready else 1)

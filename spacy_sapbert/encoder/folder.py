@@ -57,7 +57,7 @@ PARTS = (
 )
 
 
-class Manifest(TypedDict):
+class EncoderManifest(TypedDict):
     """What the manifest says of an encoder."""
 
     settings: dict[str, Any]
@@ -122,7 +122,7 @@ def read_encoder(
     return replace(source, card=content, threshold=threshold)
 
 
-def _read_manifest(name: str | Path, revision: str | None) -> Manifest | None:
+def _read_manifest(name: str | Path, revision: str | None) -> EncoderManifest | None:
     """Read what an encoder's folder says of itself. Folders of transformers may have no manifest."""
     folder = Path(name)
     path: Path | None = folder / ENCODER_FILE
@@ -137,7 +137,7 @@ def _read_manifest(name: str | Path, revision: str | None) -> Manifest | None:
     if path is None or not path.is_file():
         return None
     # Only the manifest is downloaded from the hub, so its other files cannot be checked there.
-    return read_manifest(path, FORMAT_VERSION, Manifest, used=USED, check_files=is_local)
+    return read_manifest(path, FORMAT_VERSION, EncoderManifest, used=USED, check_files=is_local)
 
 
 def _check_kind(name: str | Path, found: Any, wanted: str | None) -> str:

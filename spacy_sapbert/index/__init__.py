@@ -13,7 +13,7 @@ from .approximate import ApproximateIndex, IndexSettings
 from .base import FORMAT_VERSION, PARTS
 from .base import INDEX_FILE as INDEX_FILE
 from .base import Index as Index
-from .base import Manifest as Manifest
+from .base import IndexManifest as IndexManifest
 from .base import Subset as Subset
 from .base import choose_dtype as choose_dtype
 from .base import exact_search as exact_search
@@ -61,7 +61,7 @@ def read_index(path: str | Path, *, memory_map: bool = True) -> Index:
     """Load the index in a folder that `to_disk` wrote, of the kind that was saved if possible. If the package that it
     was built with is not installed, but another one is, that one builds an index from the saved vectors."""
     manifest = Path(path) / INDEX_FILE
-    kind = read_manifest(manifest, FORMAT_VERSION, Manifest, parts=PARTS, check_files=False)["kind"]
+    kind = read_manifest(manifest, FORMAT_VERSION, IndexManifest, parts=PARTS, check_files=False)["kind"]
     if kind not in KINDS:
         raise OSError(f"'{path}' holds an index of kind {kind!r}, not one of: {', '.join(KINDS)}")
     cls = KINDS[kind]

@@ -17,7 +17,7 @@ from pydantic import Field
 from ..errors import DAMAGED, warn
 from ..progress import say, show_phase, show_progress
 from ..settings import Settings
-from .base import EXACT, INDEX_FILE, STRUCTURE_FOLDER, Index, Manifest, exact_search, score_rows, take_best
+from .base import EXACT, INDEX_FILE, STRUCTURE_FOLDER, Index, IndexManifest, exact_search, score_rows, take_best
 
 # Below this, an index is searched exactly, because encoding a mention takes much longer than comparing it with every
 # row: with a small encoder (MiniLM-L6) 7 times as long at 50,000 rows, and 3 times at 100,000.
@@ -92,7 +92,7 @@ class ApproximateIndex(Index):
         added = 0 if self._added is None else len(self._added)
         return super().is_worn(unused) or (added > ADDED_LIMIT and self.is_installed())
 
-    def read(self, folder: Path, memory_map: bool = True) -> Manifest:
+    def read(self, folder: Path, memory_map: bool = True) -> IndexManifest:
         """Load a folder. Without a structure that can be read, one is built."""
         data = super().read(folder, memory_map)
         path = folder / INDEX_FILE

@@ -46,7 +46,7 @@ def choose_dtype(rows: int) -> np.dtype[Any]:
     return np.dtype(np.float32 if rows < HALF_PRECISION_FROM else np.float16)
 
 
-class Manifest(TypedDict):
+class IndexManifest(TypedDict):
     """What the manifest says of an index."""
 
     kind: str
@@ -307,9 +307,9 @@ class Index:
                 self._write_structure(folder / STRUCTURE_FOLDER)
             write_manifest(folder / INDEX_FILE, FORMAT_VERSION, data)
 
-    def read(self, folder: Path, memory_map: bool = True) -> Manifest:
+    def read(self, folder: Path, memory_map: bool = True) -> IndexManifest:
         """Load a folder that an index of any kind has written, and return its manifest. See `read_index`."""
-        data = read_manifest(folder / INDEX_FILE, FORMAT_VERSION, Manifest, parts=PARTS, used=["*.npy"])
+        data = read_manifest(folder / INDEX_FILE, FORMAT_VERSION, IndexManifest, parts=PARTS, used=["*.npy"])
         if f"{VECTORS}.npy" not in data["files"]:
             raise FileNotFoundError(MISSING.format(path=folder / f"{VECTORS}.npy"))
         arrays = ArrayFolder(folder, memory_map=memory_map)

@@ -45,8 +45,8 @@ def write_files(searcher: Any, folder: Path) -> None:
 
 
 def check_files(folder: Path, listed: set[str], config: str, rows: int, leaves: int, blocks: Sequence[int]) -> None:
-    """Refuse files that ScaNN would not write of so many rows and leaves, with a config in its text form. Hashes are of
-    blocks with so many numbers each."""
+    """Refuse files that ScaNN would not write for an index with this config (as text) and these numbers of rows and
+    leaves. `blocks` says how many numbers of a vector each hash stands for."""
     if unlisted := sorted({CONFIG_FILE, ASSETS_FILE, *FILES.values()} - listed):
         raise OSError(DAMAGED.format(path=folder, reason=f"the manifest does not list {unlisted[0]}"))
     partitioner, codebook = MODEL_FILES["PARTITIONER"], MODEL_FILES["AH_CENTERS"]

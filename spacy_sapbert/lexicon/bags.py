@@ -56,7 +56,7 @@ ENZYME_ACTIVITY = r"(?i)\b(?!(?:dise|incre|decre|rele|ph|b|c)ase\b)[\w-]+ase act
 KeyFilter = Callable[[np.ndarray], np.ndarray]
 
 
-class Manifest(TypedDict):
+class BagsManifest(TypedDict):
     """What the manifest says of the arrays."""
 
     terminology: str  # its fingerprint
@@ -170,7 +170,7 @@ class BagTable(NamedTuple):
     ) -> BagTable:
         """Load what `to_disk` saved; OSError if a file is missing, damaged or made of another terminology."""
         used = [f"{name}.npy" for name in cls._fields[1:]]
-        manifest = read_manifest(path / BAGS_FILE, FORMAT_VERSION, Manifest, parts=used, used=used)
+        manifest = read_manifest(path / BAGS_FILE, FORMAT_VERSION, BagsManifest, parts=used, used=used)
         if manifest["terminology"] != terminology.fingerprint:
             raise OSError(CHANGED.format(path=path / BAGS_FILE))
         if manifest.get("lists") != hash_lists():

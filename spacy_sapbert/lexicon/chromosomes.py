@@ -98,7 +98,7 @@ def _list_parts(chromosome: str, points: str) -> Iterator[tuple[str, str]]:
 
 
 def _read_sex(match: re.Match[str], language: Language) -> str | None:
-    """Read a karyotype's sex chromosomes, or X; nothing if a karyotype is about others, and None if it is none."""
+    """Read a karyotype's sex chromosomes, or X. A karyotype about other chromosomes has "", and other text None."""
     count, sex, zero = match[1], match[2].lower(), match[3]
     if count and _ABNORMALITY.match(match.string, match.end()):
         return ""

@@ -264,7 +264,7 @@ class Texts(TypedDict):
     concepts: list[str]
 
 
-class Manifest(TypedDict):
+class RerankerManifest(TypedDict):
     """What the manifest says beside the arrays."""
 
     features: list[str]
@@ -301,9 +301,9 @@ def load_learned(path: Path, model: NetworkModel, name: str, computed: Sequence[
     Features other than the computed ones are refused.
     """
     used: tuple[str, ...] = (MODEL_FILE, ARRAYS_FILE)
-    features = tuple(read_manifest(path / RERANKER_FILE, FORMAT_VERSION, Manifest, parts=used)["features"])
+    features = tuple(read_manifest(path / RERANKER_FILE, FORMAT_VERSION, RerankerManifest, parts=used)["features"])
     used = used if features else (ARRAYS_FILE,)
-    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION, Manifest, used=used)
+    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION, RerankerManifest, used=used)
     if features and features != tuple(computed):
         reason = (
             f"it was trained with {len(features)} features, this version of spacy-sapbert computes {len(computed)}, or "

@@ -64,7 +64,7 @@ UNKNOWN = float("inf")
 RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
-class Manifest(TypedDict):
+class RetrieverManifest(TypedDict):
     """What the manifest says beside the files: fingerprints, and what else there is."""
 
     terminology: str
@@ -465,7 +465,7 @@ class Retriever:
         """Load what `to_disk` saved, with the terminology that it was saved with."""
         used = [f"{name}.npy" for name in (*ARRAYS, *TABLE_ARRAYS)]
         parts = [*used, *BRIDGED_FILES, "index", "bags"]
-        data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, Manifest, parts=parts, used=used)
+        data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, RetrieverManifest, parts=parts, used=used)
         if data["terminology"] != terminology.fingerprint:
             raise OSError(_explain_mixed(path, "the terminology beside it"))
         index = read_index(path / "index", memory_map=memory_map)

@@ -11,7 +11,7 @@ MAX_LENGTH = 400
 Row = tuple[str, str]
 
 
-def shorten(text: str) -> str:
+def cut_text(text: str) -> str:
     """Write a text in one line, without what steers a terminal. It comes from a file."""
     text = normalize_name(text)
     return text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}..."
@@ -19,13 +19,13 @@ def shorten(text: str) -> str:
 
 def join_values(values: Sequence[str]) -> str:
     """Write the first values in one line, and how many more there are."""
-    parts = [shorten(value) for value in values[:MAX_VALUES]]
+    parts = [cut_text(value) for value in values[:MAX_VALUES]]
     if len(values) > MAX_VALUES:
         parts.append(f"and {len(values) - MAX_VALUES:,} more")
     return "; ".join(parts)
 
 
-def write_text(title: str, rows: Sequence[Row]) -> str:
+def write_rows(title: str, rows: Sequence[Row]) -> str:
     """Write a title and rows of two columns as lines."""
     width = max((len(key) for key, _ in rows), default=0)
     return "\n".join([title, *(f"{key:{width}}  {value}" for key, value in rows)])

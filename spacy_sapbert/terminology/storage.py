@@ -97,7 +97,7 @@ class Report(TypedDict, total=False):
     sources: dict[str, SourceReport]
 
 
-class Manifest(TypedDict):
+class TerminologyManifest(TypedDict):
     """What the manifest says of the tables."""
 
     counts: dict[str, NonNegativeInt]
@@ -108,10 +108,10 @@ class Manifest(TypedDict):
 
 def load_folder(
     folder: Path, schemas: Mapping[str, pl.Schema], *, memory_map: bool = True
-) -> tuple[dict[str, pl.DataFrame], Manifest]:
+) -> tuple[dict[str, pl.DataFrame], TerminologyManifest]:
     """Load the tables of a folder, and the manifest. Hashes are checked, and whatever polars relies on: a folder from
     elsewhere may have been made to let it read outside of the files."""
-    manifest = read_manifest(folder / MANIFEST, FORMAT_VERSION, Manifest, parts=schemas, used=schemas)
+    manifest = read_manifest(folder / MANIFEST, FORMAT_VERSION, TerminologyManifest, parts=schemas, used=schemas)
     tables = {}
     for name, schema in schemas.items():
         path = folder / name
