@@ -13,7 +13,7 @@ import spacy
 
 FORGING = Path(__file__).with_name("forging.py")
 # Of each file, and in the slow test.
-TRIES, MANY = 3, 25
+TRIES, MANY = 3, 20
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 
