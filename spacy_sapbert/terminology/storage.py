@@ -118,9 +118,10 @@ def load_folder(
         try:
             sizes = manifest["sizes"][name]
             rows = manifest["counts"][path.stem]
-            buffers = _Buffers(path, sizes, memory_map=memory_map)
-            columns = {column: _read_column(kind, rows, buffers) for column, kind in schema.items()}
-            buffers.check()
+            with path.open("rb") as file:
+                buffers = _Buffers(file, sizes, memory_map=memory_map)
+                columns = {column: _read_column(kind, rows, buffers) for column, kind in schema.items()}
+                buffers.check()
         except KeyError as error:
             raise OSError(DAMAGED.format(path=folder / MANIFEST, reason=f"it says nothing of {error}")) from error
         except ValueError as error:
@@ -134,9 +135,10 @@ def load_folder(
 class _Buffers:
     """The buffers of a file, one behind another, which are taken in their order."""
 
-    def __init__(self, path: Path, sizes: Sequence[int], *, memory_map: bool) -> None:
-        self._path = path if memory_map else None
-        self._data = np.memmap(path, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
+    def __init__(self, file: BinaryIO, sizes: Sequence[int], *, memory_map: bool) -> None:
+        # Windows has no `pread`.
+        self._file = file.fileno() if memory_map and hasattr(os, "pread") else None
+        self._data = np.memmap(file, mode="r") if memory_map else np.fromfile(file, dtype=np.uint8)
         self._sizes = iter(sizes)
         self._start = _align(len(HEADER))
         # The views and the bytes of each column of texts.
@@ -157,7 +159,7 @@ class _Buffers:
         start, self._start = self._start, self._start + _align(size)
         if self._start > len(self._data) or size % np.dtype(dtype).itemsize:
             raise ValueError(f"a buffer of {size:,} bytes can't begin at {start:,} of {len(self._data):,}")
-        return _Buffer(np.asarray(self._data[start : start + size]).view(dtype), self._path, start)
+        return _Buffer(np.asarray(self._data[start : start + size]).view(dtype), self._file, start)
 
     def check(self) -> None:
         """Check the texts that have been taken, and that they are all that the file has."""
@@ -170,19 +172,19 @@ class _Buffers:
 
 
 class _Buffer(NamedTuple):
-    """The values of a buffer, and where they are in their file if they are mapped from there."""
+    """The values of a buffer, and where they are in their open file if they are mapped from there."""
 
     values: np.ndarray
-    path: Path | None
+    file: int | None
     start: int
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Read some values. What is read through a map stays in the memory of the process, and takes several times as
-        long."""
-        if self.path is None:
+        """Read some values. What is read through a map stays in the memory of the process."""
+        if self.file is None:
             return self.values[start:stop]
         dtype = self.values.dtype
-        return np.fromfile(self.path, dtype, stop - start, offset=self.start + start * dtype.itemsize)
+        data = os.pread(self.file, (stop - start) * dtype.itemsize, self.start + start * dtype.itemsize)
+        return np.frombuffer(data, dtype)
 
 
 def _align(size: int) -> int:
@@ -286,17 +288,19 @@ def _check_texts(views: _Buffer, text: _Buffer) -> None:
     step = CHECKED // (VIEW.itemsize + size // max(rows, 1)) + 1
     for start in range(0, rows, step):
         piece = views.read(start, min(start + step, rows))
-        lengths, first_bytes, buffer, in_buffer = np.ascontiguousarray(piece.view(np.uint32).reshape(-1, 4).T)
-        _check_short(piece.view(np.uint64).reshape(-1, 2), np.minimum(lengths, INLINE + 1))
-        is_long = np.flatnonzero(lengths > INLINE)
+        numbers = piece.view(np.uint32).reshape(-1, 4)
+        kinds = np.minimum(numbers[:, 0], INLINE + 1)
+        _check_short(piece.view(np.uint64).reshape(-1, 2), kinds)
+        is_long = np.flatnonzero(kinds > INLINE)
         if not len(is_long):
             continue
-        places = place + make_offsets(lengths[is_long])
+        lengths, first_bytes, buffer, in_buffer = numbers[is_long].T
+        places = place + make_offsets(lengths)
         if places[-1] > size:
             raise ValueError(f"its texts have {places[-1]:,} bytes or more where there are {size:,}")
-        if (buffer[is_long] != places[:-1] // STEP).any() or (in_buffer[is_long] != places[:-1] % STEP).any():
+        if (buffer != places[:-1] // STEP).any() or (in_buffer != places[:-1] % STEP).any():
             raise ValueError("its texts do not lie one behind another")
-        _check_long(text.read(place, places[-1]), places[:-1] - place, first_bytes[is_long])
+        _check_long(text.read(place, places[-1]), places[:-1] - place, first_bytes)
         place = int(places[-1])
     if place != size:
         raise ValueError(f"its texts have {place:,} bytes where there are {size:,}")
@@ -312,12 +316,13 @@ def _check_long(texts: np.ndarray, places: np.ndarray, first_bytes: np.ndarray) 
         raise ValueError("the first bytes of a text are others")
 
 
-def _check_short(views: np.ndarray, lengths: np.ndarray) -> None:
-    """Refuse texts in the views themselves that are not UTF-8, and anything behind them."""
-    if (views & BEHIND[lengths]).any():
+def _check_short(views: np.ndarray, kinds: np.ndarray) -> None:
+    """Refuse texts in the views themselves that are not UTF-8, and anything behind them. Kinds are lengths, of all long
+    texts the same."""
+    if (views & BEHIND.take(kinds, axis=0)).any():
         raise ValueError("there is something behind a short text")
-    first, second = (views & BEYOND_ASCII).T
-    other = views[((first | second) > 0) & (lengths <= INLINE)]
+    beyond = views & BEYOND_ASCII
+    other = views[((beyond[:, 0] | beyond[:, 1]) > 0) & (kinds <= INLINE)]
     # Their lengths are below a space, so no character begins in one text and ends in the next.
     str(other.tobytes(), "utf8")
 
