@@ -35,7 +35,7 @@ CHANGED = (
     "Rows with a date or a decimal number in the column {!r}, as spreadsheets make of text: {:,}, the first is row {}. "
     "Import the column as text."
 )
-NO_COLUMN = "{} has no column {!r}, but {}. {}"
+NO_COLUMN = "{} has no column {!r}. Its columns are: {}. {}"
 # What each status means, in words.
 OF_IDS = {
     "current": "",
@@ -184,7 +184,7 @@ def read_rows(
             frame = pl.read_ndjson(path.read_bytes().removeprefix(BOM), infer_schema_length=None)
             table = LabelTable(frame, 1, "", False)
         else:
-            settings = TableSettings.read({"skip_lines": skip_lines, "encoding": encoding}, "of a table")
+            settings = TableSettings.read({"skip_lines": skip_lines, "encoding": encoding}, "the table")
             table = _read_text(path, columns, advice, settings)
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n")[0]

@@ -32,7 +32,7 @@ def warn(message: str) -> None:
     """Warn at the user's line, which is the first one outside of this package and of what calls it for the user."""
     frame = inspect.currentframe()
     level = 1
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INNER:
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _INNER:
         frame = frame.f_back
         level += 1
     warnings.warn(message, stacklevel=level)

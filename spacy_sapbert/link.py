@@ -302,8 +302,8 @@ def link_command(
     """Link a column of labels, such as diagnoses, to concepts.
 
     The output has the columns of the table, and for each label the id, the concept's name, the name that matched, a
-    score or a probability, how it was found, and notes. In .csv and .tsv files, those that look like a formula have an
-    apostrophe in front.
+    score or a probability, how it was found, and notes. In .csv and .tsv files, an added cell that looks like a formula
+    gets an apostrophe in front; your own columns stay as they are.
     """
     advice = "Name the column of labels with --column."
     table = read_rows(file, (column,), advice, skip_lines=skip_lines, encoding=encoding)

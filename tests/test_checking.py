@@ -199,15 +199,15 @@ def test_damaged_cells_are_counted_in_each_format(tmp_path, suffix):
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        ("a.csv", "ident,label\nA,b\n", "has no column 'id', but ident, label. .*--id-column"),
+        ("a.csv", "ident,label\nA,b\n", "has no column 'id'. .*: ident, label. .*--id-column"),
         ("a.csv", "id,label\nA,b\nA,b,c\n", "line 3: 3 fields were found, but there are 2 columns. Correct it"),
         ("a.csv", b"id,label\nA,gr\xfcn\n", "line 2: the byte 0xfc .* is not UTF-8, so set `encoding` .--encoding"),
         (
             "a.csv",
             "Report\n\nid,label\nA,b\n",
-            "'id', but Report. Name these .*If line 3 is .*--skip-lines 2",
+            "'id'. .*: Report. Name these .*If line 3 is .*--skip-lines 2",
         ),
-        ("a.csv", "Report\nident,label\nA,b\nC,d\n", "'id', but Report. Name these .*If line 2 is the header"),
+        ("a.csv", "Report\nident,label\nA,b\nC,d\n", "'id'. .*: Report. Name these .*If line 2 is the header"),
         ("a.csv", b"PK\x03\x04\x14\0", "a.csv is a workbook. Save its sheet as CSV"),
         ("a.csv", "id,label\n", "has no row below its header"),
         ("a.tsv", "", "can't be read as a table"),

@@ -333,7 +333,12 @@ def test_tables_in_other_encodings_become_utf_8(tmp_path, folder, name, encoding
 
 
 BAD = [
-    ("a.csv", ["Seizure"], [], "has no column 'label', but n, diagnosis. Name the column of labels with --column"),
+    (
+        "a.csv",
+        ["Seizure"],
+        [],
+        "has no column 'label'. Its columns are: n, diagnosis. Name the column of labels with",
+    ),
     ("a.csv", [], ["--column", "diagnosis"], "has no row below its header. Give a table with diagnosis"),
     ("a.jsonl", [1, 2], ["--column", "diagnosis"], "Row 1 of 'diagnosis' is 1, but labels are text"),
     ("a.parquet", [["Seizure"]], ["--column", "diagnosis"], "lists, objects or bytes in the column 'diagnosis'"),

@@ -161,6 +161,9 @@ def make_source(
     if rows.ndim != 2 or rows.dtype != np.int8 or scales.dtype != np.float32 or scales.shape != rows.shape[:1]:
         found = f"{rows.dtype} {rows.shape} and {scales.dtype} {scales.shape}"
         raise ValueError(f"its rows and scales are {found}, not int8 (tokens, width) and float32 (tokens,)")
+    vocabulary = tokenizer.get_vocab()
+    if (largest := max(vocabulary.values(), default=-1)) >= n_tokens:
+        raise ValueError(f"its tokenizer has {n_tokens} tokens, but one with the id {largest}")
     if len(rows) != n_tokens:
         raise ValueError(f"its table has {len(rows)} rows, but its tokenizer {n_tokens} tokens")
     # A sum of this many rows has to be finite as well.
@@ -172,7 +175,7 @@ def make_source(
     if len(ignored) == len(rows):
         raise ValueError("all rows of its table are zero")
     fingerprint = fingerprint or _compute_fingerprint(tokenizer, rows, scales, settings)
-    letters = list_letters(tokenizer.get_vocab())
+    letters = list_letters(vocabulary)
     return StaticSource(tokenizer, rows, scales, settings, fingerprint, letters.union(ignored.tolist()))
 
 

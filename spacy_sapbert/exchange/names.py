@@ -45,5 +45,5 @@ def find_other(name: str, source: Path) -> str:
             continue
         kinds = [kind for kind, sign in SIGNS.items() if re.search(sign, start)]
         if kinds and name.removesuffix("-choice") not in kinds:
-            return f"{path} looks like {kinds[0]}, not {name}. Read it as that: from {kinds[0]}."
+            return f"{path} looks like {kinds[0]}, not {name}. Read it with `from {kinds[0]}`."
     return ""

@@ -198,7 +198,12 @@ def _find_text(data: Record, regions: Iterable[Record]) -> str:
     strings = [value for value in data.values() if isinstance(value, str)]
     mentions = [region["mention"] for region in regions if isinstance(region["mention"], str)]
     fitting = [value for value in strings if all(mention in value for mention in mentions)]
-    return data["text"] if isinstance(data.get("text"), str) else max(fitting or strings, key=len)
+    candidates = fitting or strings
+    if data.get("text") in candidates:
+        return str(data["text"])
+    if len(candidates) != 1:
+        raise ValueError("nothing tells which of its strings was annotated")
+    return candidates[0]
 
 
 def _list_regions(results: Iterable[Record], place: str, report: ExchangeReport) -> list[Record]:

@@ -21,6 +21,24 @@ FILE = "leaves.faiss"
 # 3 find more than 4 in the same time.
 HASHED_TOGETHER = (3, 4, 2, 1)
 HASH_BITS = 4
+# What an index, its hashes and the lists of its leaves say of themselves.
+FIELDS = (
+    "d",
+    "metric_type",
+    "nlist",
+    "code_size",
+    "by_residual",
+    "bbs",
+    "M",
+    "M2",
+    "ksub",
+    "nbits",
+    "implem",
+    "qbs",
+    "qbs2",
+)
+HASH_FIELDS = ("d", "M", "nbits", "dsub", "ksub", "code_size")
+LIST_FIELDS = ("nlist", "code_size", "n_per_block", "block_size")
 # A row's second leaf is one of its nearest leaves. Groups of leaves are searched for these, because comparing each row
 # with all leaves takes three times as long: of 144 groups, 24 have 98 % of the nearest leaves.
 NEAREST, GROUPS_PER_ROOT, SEARCHED_GROUPS = 16, 2.0, 24
@@ -49,10 +67,9 @@ class FaissIndex(LeafIndex):
         return package
 
     def _build_structure(self) -> Any:
-        faiss, sample, width, leaves = self.import_package(), self._draw_sample(), self.width, self._count_leaves()
-        hashes = width // next(numbers for numbers in HASHED_TOGETHER if width % numbers == 0)
-        centres = faiss.IndexFlatIP(width)
-        arranged = faiss.IndexIVFPQ(centres, width, leaves, hashes, HASH_BITS, faiss.METRIC_INNER_PRODUCT)
+        faiss, sample, leaves = self.import_package(), self._draw_sample(), self._count_leaves()
+        centres = faiss.IndexFlatIP(self.width)
+        arranged = self._make_empty(faiss.IndexIVFPQ, centres)
         add_preassigned = import_module("faiss.contrib.ivf_tools").add_preassigned
         _set_training(arranged.cp, niter=TRAINING_PASSES, max_points_per_centroid=SAMPLE_PER_LEAF)
         arranged.train(sample)
@@ -65,6 +82,11 @@ class FaissIndex(LeafIndex):
                     add_preassigned(arranged, rows, leaf, numbers)
         # A copy, which owns all of its parts.
         return faiss.clone_index(faiss.IndexIVFPQFastScan(arranged))
+
+    def _make_empty(self, kind: Any, centres: Any) -> Any:
+        faiss, width = self.import_package(), self.width
+        hashes = width // next(numbers for numbers in HASHED_TOGETHER if width % numbers == 0)
+        return kind(centres, width, self._count_leaves(), hashes, HASH_BITS, faiss.METRIC_INNER_PRODUCT)
 
     def _search_leaves(self, queries: np.ndarray, wanted: int, leaves: int) -> np.ndarray:
         parameters = self.import_package().SearchParametersIVF(nprobe=leaves)
@@ -87,18 +109,37 @@ class FaissIndex(LeafIndex):
         if FILE not in listed:
             raise FileNotFoundError(MISSING.format(path=path))
         try:
-            found = faiss.read_index(str(path))
-        except RuntimeError as error:
+            arranged = faiss.read_index(str(path))
+        except (RuntimeError, MemoryError) as error:
             raise OSError(DAMAGED.format(path=path, reason=error)) from error
-        rows, width = self._built.shape
-        if not isinstance(found, faiss.IndexIVFPQFastScan) or (found.ntotal, found.d) != (2 * rows, width):
-            reason = f"it holds {found.ntotal} entries of width {found.d}, not {2 * rows} of {width}"
+        if not self._is_own(arranged):
+            reason = f"it holds no index of {len(self._built):,} rows as this version of FAISS makes it"
             raise OSError(DAMAGED.format(path=path, reason=reason))
-        lists = [(found.invlists.get_ids(leaf), found.invlists.list_size(leaf)) for leaf in range(found.nlist)]
-        ids = [faiss.rev_swig_ptr(*of_leaf) for of_leaf in lists if of_leaf[1]]
-        if any(of_leaf.min() < 0 or of_leaf.max() >= rows for of_leaf in ids):
-            raise OSError(DAMAGED.format(path=path, reason=f"it has rows that the {rows} vectors lack"))
-        return found
+        return arranged
+
+    def _is_own(self, arranged: Any) -> bool:
+        """Return whether an index differs only in leaves and hashes from what is built of the rows. A search relies on
+        its numbers."""
+        faiss, rows = self.import_package(), len(self._built)
+        if not isinstance(arranged, faiss.IndexIVFPQFastScan):
+            return False
+        own = self._make_empty(faiss.IndexIVFPQFastScan, faiss.IndexFlatIP(self.width))
+        # As it is where an index with hashes of residuals is packed for fast scans.
+        own.by_residual = True
+        centres, lists = faiss.downcast_index(arranged.quantizer), faiss.downcast_InvertedLists(arranged.invlists)
+        if not isinstance(centres, faiss.IndexFlatIP) or not isinstance(lists, faiss.BlockInvertedLists):
+            return False
+        expected = faiss.downcast_InvertedLists(own.invlists)
+        sizes = arranged.ntotal, centres.d, centres.ntotal, centres.codes.size(), arranged.pq.centroids.size()
+        leaves, width = own.nlist, self.width
+        if sizes != (2 * rows, width, leaves, 4 * width * leaves, width << HASH_BITS):
+            return False
+        pairs = (arranged, own, FIELDS), (arranged.pq, own.pq, HASH_FIELDS), (lists, expected, LIST_FIELDS)
+        if any(getattr(one, name) != getattr(other, name) for one, other, names in pairs for name in names):
+            return False
+        of_leaves = [(lists.get_ids(leaf), lists.list_size(leaf)) for leaf in range(leaves)]
+        ids = [faiss.rev_swig_ptr(*of_leaf) for of_leaf in of_leaves if of_leaf[1]]
+        return all(of_leaf.min() >= 0 and of_leaf.max() < rows for of_leaf in ids)
 
 
 class LeafFinder:

@@ -224,12 +224,12 @@ def _read_company(text: str, language: Language) -> Company:
 
 @cache
 def _get_cues(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Get what finds "with or without", "with" and "without", each in a group of its own, and punctuation; and what
-    finds "and" and "or"."""
+    """Get what finds "with or without" ("with minor or no", too), "with" and "without", each in a group of its own, and
+    punctuation; and what finds "and" and "or"."""
     lists = language.having, language.lacking, language.joins
     # A language without such words has none that could be found.
     having, lacking, joins = ("|".join(words.split()) or r"\b\B" for words in lists)
-    either = rf"(?:{having})\s*(?:{joins}|/)\s*(?:{lacking})"
+    either = rf"(?:{having})(?:\s+\w+)?\s*(?:{joins}|/)\s*(?:{lacking})"
     cue = rf"[,;()\[\]]|(?<!\w)(?:({either})|({having})|({lacking}))(?!\w)"
     return re.compile(cue), re.compile(rf"(?<!\w)(?:{joins})(?!\w)")
 

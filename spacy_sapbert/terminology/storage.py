@@ -263,7 +263,10 @@ def _read_column(kind: pl.DataType, rows: int, buffers: _Buffers) -> _ArrowColum
         offsets = buffers.take(np.int64, rows + 1).values
         if offsets[0] or (offsets[1:] < offsets[:-1]).any():
             raise ValueError("the places of its lists do not ascend from 0")
-        return _make_lists(offsets, _read_column(pl.String(), int(offsets[-1]), buffers))
+        child = _read_column(pl.String(), int(offsets[-1]), buffers)
+        if child.buffers[0] is not None:
+            raise ValueError("a list has missing texts")
+        return _make_lists(offsets, child)
     is_there = buffers.take_any(np.uint8).values
     if len(is_there) not in (0, _count_bytes(rows)):
         raise ValueError(f"{len(is_there):,} bytes can't say which of {rows:,} texts are there")

@@ -358,10 +358,9 @@ class Terminology:
         """
         tables, manifest = load_folder(Path(path), FILES, memory_map=memory_map)
         concepts, names, retired = (tables[name] for name in FILES)
-        try:
-            terminology = cls(concepts, names, retired=retired, report=dict(manifest["report"]))
-        except ValueError as error:
-            raise OSError(DAMAGED.format(path=path, reason=error)) from error
+        if fault := _find_fault(concepts, names, retired):
+            raise OSError(DAMAGED.format(path=path, reason=f"in its tables, {fault}"))
+        terminology = cls(concepts, names, retired=retired, report=dict(manifest["report"]))
         terminology.__dict__["fingerprint"] = manifest["fingerprint"]
         return terminology
 

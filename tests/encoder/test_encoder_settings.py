@@ -92,7 +92,7 @@ def test_impossible_settings_are_refused(encoder_folder, message, requested):
 def test_settings_of_a_newer_version_are_refused(folder):
     data = {"settings": {**EncoderSettings().to_dict(), "prefix": "x"}, "fingerprint": "f"}
     write_manifest(folder / "name_encoder.json", 1, data)
-    with pytest.raises(ValueError, match="have prefix, which"):
+    with pytest.raises(OSError, match="have prefix, which"):
         read_encoder(folder)
 
 

@@ -339,7 +339,7 @@ CAS = {"a.json": json.dumps({"%FEATURE_STRUCTURES": []})}
 @pytest.mark.parametrize(
     ("name", "files", "fault"),
     [
-        ("prodigy", DOCCANO, "looks like doccano, not prodigy. Read it as that: from doccano"),
+        ("prodigy", DOCCANO, "looks like doccano, not prodigy. Read it with `from doccano`"),
         ("prodigy-choice", make_lines({"text": "a", "entities": [{"start_offset": 0}]}), "looks like doccano"),
         ("prodigy", PUBANNOTATION, "looks like pubannotation"),
         ("bioc", PUBANNOTATION, "looks like pubannotation"),

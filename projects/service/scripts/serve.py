@@ -318,7 +318,9 @@ def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
 
     def check_types(types: list[str]) -> None:
         try:
-            linker.find((), types=types)
+            # One by one, because a filter may have some that the terminology lacks.
+            for wanted in types:
+                linker.find((), types=[wanted])
         except ValueError as error:
             raise HTTPException(422, str(error)) from error
 

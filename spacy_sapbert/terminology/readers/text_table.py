@@ -102,7 +102,7 @@ def _split_at_returns(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, s
         yield number, first
         yield from lines
         return
-    whole = first + "".join(text for _, text in lines)
+    whole = (first + "".join(text for _, text in lines)).removesuffix("\r")
     yield from enumerate((f"{text}\n" for text in whole.split("\r")), start=1)
 
 
