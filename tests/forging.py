@@ -39,6 +39,8 @@ WORDS = (b"\0", b"\xff", b"\x7f", b"\x01\0\0\0", b"\xff\xff\xff\x7f", b"\0\0\0\x
 TEXT = "A heart attack (HA) after a common cold, high blood presure and no insomnia. HA again, muscular dystrophy."
 # What spaCy reads of a pipeline's folder by itself.
 SPACY = ("vocab", "tokenizer", "config.cfg", "meta.json", "entity_ruler")
+# What a component says of a folder that is whole, but lacks what its pipeline needs, or is of another pipeline.
+SAID = ("has no concepts yet", "can't decide here")
 # Seconds until a forgery that lets a process hang is ended.
 PATIENCE = 60
 Forgery = tuple[str, bytes]
@@ -186,7 +188,8 @@ def try_forked(action: Callable[[], None]) -> str:
             action()
             answer = "works"
         except BaseException as error:
-            answer = "OSError" if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+            is_said = isinstance(error, OSError) or any(reason in str(error) for reason in SAID)
+            answer = "OSError" if is_said else f"{type(error).__name__}: {error}"
         os.write(writer, answer.encode("utf8", "replace")[:500])
         os._exit(0)
     os.close(writer)
