@@ -72,7 +72,7 @@ class FilterTable:
             message = _tell_unknown(key, what, unknown, known)
             if unknown == wanted:
                 raise ValueError(message)
-            warn(f"{message} They are ignored.")
+            warn(f"{message} Values that it lacks are ignored.")
 
     def check_settings(self, allowed: ConceptFilter, label_types: Mapping[str, Collection[str]]) -> None:
         """Refuse settings of a component that hold what the terminology lacks, or ask for a hierarchy or codes that it

@@ -206,7 +206,9 @@ def test_a_mistake_shows_no_control_characters_of_a_file(tmp_path, capsys):
     with pytest.raises(SystemExit):
         run_app(partial(read_labels, path, "id", "label"), "")
     said = capsys.readouterr().err
-    assert r"has no column 'id', but \x1b[31mred\x07\x9b, label" in said and not set("\x1b\x07\x9b").intersection(said)
+    assert r"column 'id'. Its columns are: \x1b[31mred\x07\x9b, label" in said and not set("\x1b\x07\x9b").intersection(
+        said
+    )
 
 
 def test_the_traceback_of_a_mistake_can_be_asked_for(run, monkeypatch):
