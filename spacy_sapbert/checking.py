@@ -164,7 +164,7 @@ class LabelTable(NamedTuple):
     """A table of labels, and the form in which it was written."""
 
     frame: pl.DataFrame
-    first_row: int  # the number of its first row, which is that of the line in a text file
+    first_row: int  # the number of its first row; in a text file, its line
     delimiter: str  # what separates its cells in a text file
     has_bom: bool  # whether the text file begins with a byte order mark
 

@@ -11,7 +11,7 @@ MAX_LENGTH = 400
 Row = tuple[str, str]
 
 
-def cut_text(text: str) -> str:
+def shorten_value(text: str) -> str:
     """Write a text in one line, without what steers a terminal. It comes from a file."""
     text = normalize_name(text)
     return text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}..."
@@ -19,7 +19,7 @@ def cut_text(text: str) -> str:
 
 def join_values(values: Sequence[str]) -> str:
     """Write the first values in one line, and how many more there are."""
-    parts = [cut_text(value) for value in values[:MAX_VALUES]]
+    parts = [shorten_value(value) for value in values[:MAX_VALUES]]
     if len(values) > MAX_VALUES:
         parts.append(f"and {len(values) - MAX_VALUES:,} more")
     return "; ".join(parts)

@@ -109,7 +109,7 @@ class TerminologyManifest(TypedDict):
 def load_folder(
     folder: Path, schemas: Mapping[str, pl.Schema], *, memory_map: bool = True
 ) -> tuple[dict[str, pl.DataFrame], TerminologyManifest]:
-    """Load the tables of a folder, and the manifest. Hashes are checked, and whatever polars relies on: a folder from
+    """Load the tables of a folder, and the manifest. Hashes are checked, and all that polars relies on: a folder from
     elsewhere may have been made to let it read outside of the files."""
     manifest = read_manifest(folder / MANIFEST, FORMAT_VERSION, TerminologyManifest, parts=schemas, used=schemas)
     tables = {}

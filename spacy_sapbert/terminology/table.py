@@ -18,7 +18,7 @@ from ..files import pack_with, unpack_with
 from ..forking import kept_property, read_chunks
 from ..text import NIL
 from .codes import SOURCE_SEPARATOR as SOURCE_SEPARATOR
-from .display import MAX_VALUES, cut_text, join_values, write_html, write_rows
+from .display import MAX_VALUES, join_values, shorten_value, write_html, write_rows
 from .storage import hash_tables, load_folder, save_folder
 
 _TEXT, _TEXTS = pl.String(), pl.List(pl.String())
@@ -86,7 +86,7 @@ class Concept:
     parents: tuple[str, ...]
 
     def __repr__(self) -> str:
-        return f"Concept({cut_text(self.id)!r}, {cut_text(self.canonical_name)!r}, ...)"
+        return f"Concept({shorten_value(self.id)!r}, {shorten_value(self.canonical_name)!r}, ...)"
 
     def __str__(self) -> str:
         return write_rows(self._title, self._list_rows())
@@ -96,7 +96,7 @@ class Concept:
 
     @property
     def _title(self) -> str:
-        return f"{cut_text(self.canonical_name)} ({cut_text(self.id)})"
+        return f"{shorten_value(self.canonical_name)} ({shorten_value(self.id)})"
 
     def _list_rows(self) -> list[tuple[str, str]]:
         values = {
@@ -207,7 +207,7 @@ class Terminology:
 
     def _repr_html_(self) -> str:
         first = [self.concept(row) for row in range(min(len(self), MAX_VALUES))]
-        rows = [(cut_text(concept.id), cut_text(concept.canonical_name)) for concept in first]
+        rows = [(shorten_value(concept.id), shorten_value(concept.canonical_name)) for concept in first]
         if rest := len(self) - len(first):
             rows.append(("", f"and {rest:,} more"))
         return write_html(f"{len(self):,} concepts, {self.n_names:,} names", rows)
