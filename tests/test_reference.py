@@ -13,6 +13,7 @@ import pytest
 import spacy
 
 from spacy_sapbert import read_obo
+from spacy_sapbert.lexicon.contradictions import contradicts
 from spacy_sapbert.lexicon.names import OWN_CASE_LENGTH, own_case_forms, read_hashes
 from spacy_sapbert.retrieval.encoding import ALTERATIONS
 from spacy_sapbert.text import normalize_name, to_american, to_singular
@@ -162,6 +163,14 @@ def test_names_of_hpo_in_any_form_are_linked_to_their_concepts(hpo, step):
         if id_ not in named or found[0]["id"] not in list_ids(retriever, form):
             wrong.append((form, id_, found[0]["id"]))
     assert not wrong
+
+
+def test_no_form_of_a_name_with_a_chromosome_contradicts_it(hpo):
+    names = hpo.get_pipe("sapbert_linker").terminology.names["name"].to_list()
+    names = [name for name in names if re.search(r"(?i)(?<![a-z])[xy]+(?![a-z])|[pq][0-9]", name)]
+    pairs = [(change(name), name) for name in names for change in FORMS.values()]
+    wrong = [(form, name) for form, name in pairs if is_accepted(form, name) and contradicts(form, name)]
+    assert len(pairs) > 500 and not wrong
 
 
 @pytest.mark.parametrize("kind", FORMS)

@@ -114,14 +114,14 @@ def _read_sex(match: re.Match[str], language: Language) -> str | None:
 def _is_chromosome(match: re.Match[str], language: Language) -> bool:
     """Check if "X" or "XX" is no number: in "del(X)" and "X-ALD", and beside a word for chromosomes or one's letter."""
     before, after = _cut_sides(match)
-    words = _WORD.findall(before)
-    is_linked = after[:1] == "-"
-    # "Factor X inactivation", but "type X-linked".
+    words, words_after = _WORD.findall(before), _WORD.findall(after)
+    # "X linked" too, but neither "factor X inactivation" nor "factor-X-antibody".
+    is_linked = after[1:7].lower() == "linked" or (after[:1] == "-" and before[-1:] != "-")
     if words and to_arabic("x", words[-1].lower()) != "x":
         return is_linked
     if is_linked or _CHANGED.search(before) or _ACRONYM.search(before):
         return True
-    sides = (_find_content(of_side, language) for of_side in (words[::-1], _WORD.findall(after)))
+    sides = (_find_content(of_side, language) for of_side in (words[::-1], words_after))
     return any(_SEX.fullmatch(word) or not language.chromosomal.isdisjoint(language.list_words(word)) for word in sides)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..abbreviations.component import SMALL_WORDS
-from ..text import CACHED, normal_words, normalize_writing, to_arabic
+from ..text import CACHED, normal_words, normalize_name, normalize_writing, to_arabic
 from .languages import ENGLISH, FUNCTION, Language
 
 FILE = Path(__file__).with_name("opposites.txt")
@@ -172,10 +172,11 @@ def read_marks(text: str, language: Language = ENGLISH) -> Marked:
     # Its expressions take long to compile, and spaCy imports this module whenever it makes a pipeline.
     from .chromosomes import read_chromosomes
 
+    text = normalize_writing(normalize_name(text))
     chromosomes = read_chromosomes(_THOUSANDS.sub("", text), language)
     words = list_words(chromosomes.rest, language) - _list_small_words(text, language)
     split = [*map(_split_marks, words)]
-    marks = chromosomes.numbers.union(_SIGN.findall(normalize_writing(text)), *(of_word for of_word, _ in split))
+    marks = chromosomes.numbers.union(_SIGN.findall(text), *(of_word for of_word, _ in split))
     types = _TYPES if language.is_english else {""}
     rest = frozenset(rest for _, rest in split) - types if marks or chromosomes.parts else words
     return Marked(marks, chromosomes.parts, rest)
