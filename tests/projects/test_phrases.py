@@ -1,4 +1,4 @@
-"""The script `phrases` of the project static_encoder: what is held out of a list of phrases, and what is learned of it."""
+"""The script `phrases` of the project static_encoder: what is held out of a list of phrases, and what is learned."""
 
 import gzip
 from functools import partial

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -23,6 +24,7 @@ from wasabi import msg
 
 from spacy_sapbert.encoder.folder import read_encoder, write_encoder
 from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.encoder.static import make_source
 from spacy_sapbert.files import hash_file
 from spacy_sapbert.progress import show_phase, show_progress
 from spacy_sapbert.settings import Settings
@@ -37,7 +39,6 @@ COLUMNS = ["phrase", "name", "kind", "list"]
 WHYS = ("concept", "phrase")
 # One of so many concepts, and of the phrases of the others, is held out.
 CONCEPTS, PHRASES = 10, 20
-REPORT = "phrases.json"
 Terminologies = Annotated[str, typer.Argument(help="Saved terminologies or .obo files, with commas between them")]
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -47,7 +48,7 @@ class Recipe(Settings):
 
     epochs: int = Field(default=5, ge=1)
     batch: int = Field(default=256, ge=1)  # Phrases of a step, and as many of their names.
-    negatives: int = Field(default=2000, ge=1)  # Names drawn of all in each step.
+    negatives: int = Field(default=6000, ge=1)  # Names drawn of all in each step.
     temperature: float = Field(default=0.06, gt=0)
     hold: float = Field(default=20.0, ge=0)  # The weight of 1 - cosine to the old vector, for all names of a step.
     rate: float = Field(default=0.02, gt=0)  # Of Adam; times the mean weight.
@@ -218,18 +219,22 @@ def learn(
     rows = read_phrases(phrases)
     rows = rows.sample(min(most or len(rows), len(rows)), seed=seed, shuffle=True)
     with show_phase("Reading names"):
-        lesson = make_lesson(rows, read_names(terminologies))
+        table = read_names(terminologies)
+        lesson = make_lesson(rows, table)
     source = read_encoder(start, kind="static")
     encoder = EncoderShim({}, "fp32")
     encoder.set_source(source)
-    table, losses = learn_phrases(encoder, lesson, recipe, seed)
-    made = table.to_encoder(source.settings.max_length).content
+    learned, losses = learn_phrases(encoder, lesson, recipe, seed)
+    made = learned.to_encoder(source.settings.max_length).content
+    # Quantising keeps no setting but the length.
+    made = make_source(made.tokenizer, made.rows, made.scales, source.settings, None)
     write_encoder(replace(made, threshold=source.threshold), output)
     report = {
         "start": source.fingerprint,
         "encoder": made.fingerprint,
         "settings": {**recipe.to_dict(), "most": most, "seed": seed},
-        "phrases": {"sha256": hash_file(phrases), "rows": len(rows), "names": len(lesson.names)},
+        "phrases": {"sha256": hash_file(phrases), "rows": len(rows)},
+        "names": {"sha256": sha256(table.write_csv().encode()).hexdigest(), "rows": len(lesson.names)},
         "losses": losses,
         "seconds": round(time.perf_counter() - began, 1),
         "versions": list_versions("numpy", "polars"),
