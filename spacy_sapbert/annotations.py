@@ -38,8 +38,8 @@ class Link(TypedDict):
     candidates: list[Candidate]
     # The id that the mention got: NIL, or none, where no candidate is good enough; none where the mention kept another.
     kb_id: str
-    # Written by rerankers: how probable the chosen concept is, or NIL where none was chosen; and whose candidates were
-    # reranked.
+    # Written by rerankers: how probable the chosen concept is, or NIL where none was chosen, whether the mention got
+    # that id or not; and whose candidates were reranked.
     probability: NotRequired[float]
     reranks: NotRequired[str]
 
@@ -193,7 +193,7 @@ def get_kb_ents(span: Span) -> list[tuple[str, float]]:
 
 def get_probability(span: Span) -> float | None:
     """Get how probable it is that the chosen concept is right, or one that counts as one with it, such as another with
-    the same name; where none was chosen, how probable NIL is. None if no reranker has decided."""
+    the same name; where none was chosen, how probable it is that none is right. None if no reranker has decided."""
     found = [link["probability"] for link in _find_links(span) if "probability" in link]
     return found[-1] if found else None
 

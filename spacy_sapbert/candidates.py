@@ -32,11 +32,12 @@ class Matched(NamedTuple):
 
     names: tuple[int, ...]  # their rows, of each concept one and the best concept first
     score: float
-    trust: float  # how probable it is that the mention is one
+    trust: float  # how probable it is that the words mean what these names mean
+    how: str  # how the words were found; empty for a mention that somebody else has found
 
 
 # What somebody else has found is a mention.
-NO_MATCH = Matched((), 0.0, 1.0)
+NO_MATCH = Matched((), 0.0, 1.0, "")
 
 
 class Candidate(TypedDict):

@@ -361,7 +361,7 @@ class FixedLinker:
             return NO_MATCH
         if match["how"] == "definition" and self.settings.abbreviations == "short_form":
             return NO_MATCH
-        return Matched(tuple(match["names"]), match["score"], match["trust"])
+        return Matched(tuple(match["names"]), match["score"], match["trust"], match["how"])
 
     def _allow(self, match: Matched, allowed: ConceptFilter) -> Matched:
         """Take those that a filter allows: the matcher knows nothing of labels."""

@@ -82,7 +82,7 @@ def _fit_platt(probabilities: np.ndarray, right: np.ndarray) -> Curve:
     """Fit a logistic function of the logit by Newton's method, with Platt's smoothed targets."""
     n_right = right.sum()
     targets = np.where(right > 0, (n_right + 1) / (n_right + 2), 1 / (len(right) - n_right + 2))
-    logits = _logit(probabilities)
+    logits = logit(probabilities)
     design = np.stack([logits, np.ones_like(logits)], axis=1)
 
     def get_loss(weights: np.ndarray) -> float:
@@ -91,7 +91,7 @@ def _fit_platt(probabilities: np.ndarray, right: np.ndarray) -> Curve:
 
     weights = np.array([1.0, 0.0])
     for _ in range(NEWTON_STEPS):
-        found = _sigmoid(design @ weights)
+        found = sigmoid(design @ weights)
         curvature = (design * (found * (1 - found))[:, None]).T @ design + 1e-6 * np.eye(2)
         step = np.linalg.solve(curvature, design.T @ (found - targets))
         while get_loss(weights - step) > get_loss(weights) and np.abs(step).max() > TINY:
@@ -99,16 +99,18 @@ def _fit_platt(probabilities: np.ndarray, right: np.ndarray) -> Curve:
         weights = weights - step
     if weights[0] <= 0:
         # A falling map would turn the order around: the probabilities say nothing.
-        weights = np.array([0.0, float(_logit(targets.mean()))])
+        weights = np.array([0.0, float(logit(targets.mean()))])
     x = np.linspace(0, 1, PLATT_POINTS)
-    return Curve(x, _sigmoid(_logit(x) * weights[0] + weights[1]))
+    return Curve(x, sigmoid(logit(x) * weights[0] + weights[1]))
 
 
-def _sigmoid(scores: np.ndarray) -> np.ndarray:
+def sigmoid(scores: np.ndarray) -> np.ndarray:
+    """Compute the probabilities of logits."""
     return np.asarray(1 / (1 + np.exp(-np.clip(scores, -30, 30))))
 
 
-def _logit(probabilities: np.ndarray) -> np.ndarray:
+def logit(probabilities: np.ndarray) -> np.ndarray:
+    """Compute the logits of probabilities."""
     clipped = np.clip(probabilities, EDGE, 1 - EDGE)
     return np.asarray(np.log(clipped / (1 - clipped)))
 

@@ -425,8 +425,8 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
 
     def calibrate(self, examples: Iterable[Example], *, nlp: Language | None = None) -> Calibration:
         """Fit the probabilities to documents that the network was not trained with. The order of candidates stays the
-        same. Ids of a trained reranker do too, unless a threshold is set; before training, an id needs a calibrated
-        probability of 0.3.
+        same. Ids of a trained reranker do too, unless a threshold is set; before training, an id needs as high a
+        probability as before calibration.
 
         With the setting `precision`, the threshold is chosen on the same documents.
 

@@ -14,6 +14,7 @@ from ..candidates import Candidate, MentionToLink
 from ..errors import warn
 from .features import FEATURES
 from .gold import GoldIds
+from .matches import Match, judge_matches
 from .memory import CANT_DECIDE, Learned
 from .network import ListInput, Lists, NetworkModel
 from .prior import BEFORE_TRAINING, NAMED
@@ -69,12 +70,11 @@ class FixedReranker:
             of_documents, of_part = zip(*asked[part], strict=True)
             found, given, _ = self.table.read(of_part, of_documents)
             raw, together, raw_nil, order = self.score(given)
-            trust = np.array([key.match.trust for key in of_part])
-            is_nil, best = self._choose(given.lists, together, raw_nil, trust, min_probability)
-            probability = np.where(is_nil, 1 - trust * (1 - self.learned.nil.apply(raw_nil)), best)
-            # All of a mention are calibrated as the best one.
-            factor = np.divide(best, together, out=np.zeros_like(best), where=together > 0)
-            calibrated = raw * factor[given.lists.mention]
+            matches = [(key.forms, key.match) for key in of_part]
+            is_nil, best = self._choose(given.lists, together, raw_nil, matches, min_probability)
+            nil = 1 - judge_matches(1 - self.learned.nil.apply(raw_nil), matches)
+            probability = np.where(is_nil, nil, best)
+            calibrated = self._share(given, raw, together, best, order)
             rows = order[given.lists.place < k]
             kept = found.take(rows)
             described = self.linker.describe(kept)
@@ -123,16 +123,37 @@ class FixedReranker:
         return raw, together, probabilities[lists.nil_rows], order
 
     def _choose(
-        self, lists: Lists, together: np.ndarray, raw_nil: np.ndarray, trust: np.ndarray, wanted: float | None
+        self,
+        lists: Lists,
+        together: np.ndarray,
+        raw_nil: np.ndarray,
+        matches: Sequence[Match],
+        wanted: float | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Choose which mentions get no id, and calibrate the probabilities of the best candidates. A mention that the
         matcher has found may be none."""
-        best = np.where(lists.lengths > 0, self.learned.concept.apply(together) * trust, 0.0)
-        given, found = (self.learned.get_threshold(wanted, is_found=is_found) for is_found in (False, True))
+        best = judge_matches(self.learned.concept.apply(together), matches)
+        best[lists.lengths == 0] = 0.0
         is_nil = raw_nil > together
-        if given is not None and found is not None:
-            is_nil = best < np.where(trust < 1, found, given)
+        least = [self.learned.get_threshold(wanted, is_found=bool(match.how)) for _, match in matches]
+        if None not in least:
+            is_nil = best < np.array(least)
         return is_nil | (lists.lengths == 0), best
+
+    def _share(
+        self, given: ListInput, raw: np.ndarray, together: np.ndarray, best: np.ndarray, order: np.ndarray
+    ) -> np.ndarray:
+        """Calibrate all candidates of a mention as the best ones, and leave the others no more than these do."""
+        lists = given.lists
+        calibrated = raw * np.divide(best, together, out=np.zeros_like(best), where=together > 0)[lists.mention]
+        is_other = ~lists.find_alike(order, given.alike)
+        others = np.bincount(lists.mention, calibrated * is_other, lists.n_mentions)
+        left = np.minimum(1, np.divide(1 - best, others, out=np.ones_like(best), where=others > 0))
+        calibrated[is_other] *= left[lists.mention[is_other]]
+        # A candidate is not more probable than one before it.
+        lowered: np.ndarray = np.empty_like(calibrated)
+        lowered[order] = lists.lower(calibrated[order])
+        return lowered
 
     def _explain(self, candidates: list[Candidate], given: ListInput) -> None:
         """Give each candidate its definition and a reason."""

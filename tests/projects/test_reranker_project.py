@@ -20,6 +20,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from typer.testing import CliRunner
 
 from spacy_sapbert.lexicon.trust import WEIGHTS
+from spacy_sapbert.reranker.matches import FOUND
 from spacy_sapbert.reranker.prior import CHANCE
 from training.cli import app as training_cli
 from training.data.frame import read_results
@@ -167,10 +168,34 @@ def test_probabilities_before_training_are_fitted_and_measured(folder, documents
     # "Cold" is the wrong one of two, the others are right; "fever" is a name, so no foreign string.
     assert rows["other"][:2] == ["50.0/100.0"] * 2
     found = json.loads((folder / "output" / "prior" / "prior.json").read_text())
-    assert {*found["weights"]} == {*CHANCE} and found["weights"]["opposite"] == CHANCE["opposite"]
+    assert {*found["chance"]} == {*CHANCE} and found["chance"]["opposite"] == CHANCE["opposite"]
+    assert found["found"] == FOUND and 0 < found["min_chance"] < 1
     run("prior", cases=",".join(cases))
     measured = json.loads((folder / "output" / "prior" / "prior.json").read_text())
-    assert measured["weights"] == CHANCE
+    assert measured["chance"] == CHANCE
+
+
+def test_probabilities_of_matches_are_fitted_and_measured(folder, tmp_path):
+    nlp = spacy.load(folder / "output" / "mine" / "linker")
+    nlp.add_pipe("terminology_matcher", before="sapbert_linker")
+    nlp.add_pipe("sapbert_reranker")
+    nlp.to_disk(tmp_path / "matching")
+    # Of four names that are found, one is no mention, one means another concept, and of one the concept is not known.
+    text = "A cold day. A heart attack. A head cold. A fever."
+    gold = [(14, 26, "D3"), (30, 39, "D3"), (43, 48, "NIL")]
+    write_documents(tmp_path / "raw.spacy", (text, gold), ("A heart attack.", [(2, 14, "D3")]))
+    raw = f"{tmp_path / 'matching'}:{tmp_path / 'raw.spacy'}"
+    run("prior", cases=f"other={raw}:raw", fitted=f"mine={raw}:raw")
+    rows = read_rows(folder / "output" / "prior" / "prior.md")
+    assert rows["other"][:2] == rows["mine"][:2] == ["66.7/100.0"] * 2
+    fitted = json.loads((folder / "output" / "prior" / "prior.json").read_text())
+    assert {*fitted["found"]} == {*FOUND} and fitted["chance"] == CHANCE and fitted["found"] != FOUND
+    run("reliability", cases=f"given={raw},raw={raw}:raw")
+    assert (folder / "output" / "reliability" / "reliability.svg").is_file()
+    lines = (folder / "output" / "reliability" / "reliability.md").read_text().splitlines()
+    found = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+    counts = {tuple(cells[:2]): (cells[2], cells[4]) for cells in found}
+    assert counts["raw", "all"] == ("4", "50.0") and counts["given", "all"][0] == "4"
 
 
 def test_trust_in_names_is_fitted_and_measured(folder, tmp_path):

@@ -61,7 +61,7 @@ class Mention(NamedTuple):
     label: str
     mention: str
     kb_id: str | None
-    probability: float | None
+    probability: float | None  # of the id; without one, that no concept is right
     candidates: Sequence[dict[str, Any]]
 
 

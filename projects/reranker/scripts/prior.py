@@ -1,13 +1,16 @@
 """Fit and measure the probability of a mention's first candidate, by which an untrained reranker decides.
 
-A case is NAME=PIPELINE:MENTIONS: a saved pipeline with a linker, and annotated documents (.spacy), or a text file of
-strings, one on each line, that no concept of the pipeline is right for. A third part, :BRIDGE, is a file to use in the
-place of the package's bridge. Weights are fitted to some cases, and measured on all. A case that was fitted is measured
-with weights of the other corpora; the part of a name before "_" is its corpus.
+A case is NAME=PIPELINE:MENTIONS: a saved pipeline with a linker, and annotated documents (.spacy), whose mentions are
+given, or a text file of strings, one on each line, that no concept of the pipeline is right for. With a third part,
+:raw, the documents are raw texts: mentions are what the pipeline's matcher finds, and a concept is right if it is one
+of an annotated mention that overlaps. What overlaps mentions of unknown concepts only does not count. Another third
+part is a file to use in the place of the package's bridge. Weights are fitted to some cases, and measured on all. A
+case that was fitted is measured with weights of the other corpora; the part of a name before "_" is its corpus.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -18,26 +21,33 @@ import spacy
 import typer
 from sklearn.linear_model import LogisticRegression
 from spacy.language import Language
-from spacy.tokens import Span
+from spacy.tokens import DocBin, Span
 from spacy.training import Corpus, Example
 from wasabi import msg
 
 from spacy_sapbert.annotations import NIL
 from spacy_sapbert.lexicon.bridge import FILE, Bridge
-from spacy_sapbert.reranker.calibration import area_under_roc, calibration_error
-from spacy_sapbert.reranker.component import GoldBatch
-from spacy_sapbert.reranker.gold import run_before
-from spacy_sapbert.reranker.prior import BEFORE_TRAINING, CHANCE, MIN_CHANCE, make_signals
+from spacy_sapbert.reranker.calibration import area_under_roc, calibration_error, sigmoid
+from spacy_sapbert.reranker.gold import AnnotatedMentions, GoldBatch, run_before
+from spacy_sapbert.reranker.matches import FOUND, Match, make_match_signals
+from spacy_sapbert.reranker.prior import BEFORE_TRAINING, CHANCE, MIN_CHANCE, MIN_FOUND, make_signals
+from training.corpora.gold import list_gold_spans
 from training.data.run_folder import write_json, write_text
 from training.markup import format_rows
 
-# These are set, not fitted: nearly all that is behind the first, or says the opposite, is wrong.
-SET = {"behind": CHANCE["behind"], "opposite": CHANCE["opposite"]}
-FITTED = [name for name in CHANCE if name not in SET]
+# These are set, not fitted: nearly all that is behind the first, says the opposite, or is doubtful, is wrong.
+SET = {"behind": CHANCE["behind"], "opposite": CHANCE["opposite"], "doubt": FOUND["doubt"]}
 # Mentions of a case that count, and the weight of a case of strings that are no names.
 MOST_MENTIONS, FOREIGN = 2500, 0.3
 RANKS = (1, 5)
-Weights = Mapping[str, float]
+# Probabilities that may be the least for an id.
+BARS = [round(0.01 * number, 2) for number in range(10, 91)]
+# The third part of a case of raw texts.
+RAW = "raw"
+TITLES = [
+    *("linker", "reranker", "linker, distinct", "reranker, distinct"),
+    *("ECE", "AUROC", "ids", "ids, linker", "ids, right"),
+]
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -46,7 +56,8 @@ class Case(NamedTuple):
 
     name: str
     is_foreign: bool
-    signals: np.ndarray  # of each mention's first candidate, by `CHANCE`
+    matches: list[Match]  # of raw texts, how each was found
+    signals: dict[str, np.ndarray]  # of each mention's first candidate, by `CHANCE`
     cosine: np.ndarray  # of the linker's first candidate
     is_right: np.ndarray  # the first candidate, or one that counts as one with it
     is_right_alone: np.ndarray  # the linker's first candidate
@@ -54,21 +65,73 @@ class Case(NamedTuple):
     min_score: float  # the linker's threshold
     accuracies: list[float]  # of linker and reranker, at `RANKS`; then of distinct mentions
 
+    @property
+    def corpus(self) -> str:
+        """The corpus of the case."""
+        return self.name.partition("_")[0]
+
+
+class Weights(NamedTuple):
+    """The weights of `CHANCE` and `FOUND`."""
+
+    chance: Mapping[str, float]
+    found: Mapping[str, float]
+
 
 def read_case(text: str) -> Case:
     """Read a case, and look up its mentions."""
     name, _, paths = text.partition("=")
-    pipeline, mentions, *bridges = paths.split(":")
-    nlp = spacy.load(pipeline)
-    is_foreign = not mentions.endswith(".spacy")
-    examples = list(_iter_foreign(nlp, Path(mentions)) if is_foreign else Corpus(mentions)(nlp))
-    with patch("spacy_sapbert.lexicon.bridge.get_bridge", lambda: Bridge.load(Path(*bridges) if bridges else FILE)):
+    pipeline, mentions, *rest = paths.split(":")
+    nlp, is_foreign = spacy.load(pipeline), not mentions.endswith(".spacy")
+    linker: Any = nlp.get_pipe("sapbert_linker")
+    if "sapbert_reranker" in nlp.pipe_names:
+        nlp.remove_pipe("sapbert_reranker")
+    matches: list[Match] = []
+    with patch("spacy_sapbert.lexicon.bridge.get_bridge", lambda: Bridge.load(_find_bridge(rest))):
         reranker: Any = nlp.add_pipe("sapbert_reranker", config={"cache_size": 0})
-        batch = reranker.read_gold(run_before(reranker, nlp, examples))
+        if rest == [RAW]:
+            batch, matches = _read_raw(nlp, reranker, Path(mentions))
+        else:
+            examples = list(_iter_foreign(nlp, Path(mentions)) if is_foreign else Corpus(mentions)(nlp))
+            with nlp.select_pipes(disable=_list_matchers(nlp)):
+                batch = reranker.read_gold(run_before(reranker, nlp, examples))
     if batch is None:
         raise typer.BadParameter(f"{mentions} has no mention of the case '{name}'.")
-    linker: Any = nlp.get_pipe("sapbert_linker")
-    return summarise(name, is_foreign, linker.min_score, batch)
+    return summarise(name, is_foreign, linker.min_score, batch, matches)
+
+
+def _find_bridge(rest: Sequence[str]) -> Path:
+    return Path(*rest) if rest and rest != [RAW] else FILE
+
+
+def _list_matchers(nlp: Language) -> list[str]:
+    return [name for name in nlp.pipe_names if nlp.get_pipe_meta(name).factory == "terminology_matcher"]
+
+
+def _read_raw(nlp: Language, reranker: Any, path: Path) -> tuple[GoldBatch | None, list[Match]]:
+    """Look up what the matcher finds in texts, with the concepts of the annotated mentions that it overlaps."""
+    golds = list(DocBin().from_disk(path).get_docs(nlp.vocab))
+    with nlp.select_pipes(disable=[reranker.name]):
+        docs = list(nlp.pipe(gold.text for gold in golds))
+    fixed = reranker._find_fixed(nlp)
+    annotated = [[(span, fixed.gold.resolve(span.kb_id_)) for span in list_gold_spans(gold)] for gold in golds]
+    kept, right = [], []
+    for mention in fixed.linker.list_mentions(docs):
+        ent = docs[mention.document].ents[mention.place]
+        over = [ids for span, ids in annotated[mention.document] if overlap(span, ent)]
+        if any(over) or not over:
+            kept.append(mention)
+            right.append(frozenset().union(*over))
+    if not kept:
+        return None, []
+    documents = [mention.document for mention in kept]
+    batch = AnnotatedMentions(kept, documents, documents, right).look_up(fixed.table)
+    return batch, [(mention.forms, mention.match) for mention in kept]
+
+
+def overlap(one: Span, other: Span) -> bool:
+    """Check whether two spans share a character."""
+    return one.start_char < other.end_char and other.start_char < one.end_char
 
 
 def _iter_foreign(nlp: Language, path: Path) -> Iterator[Example]:
@@ -81,8 +144,8 @@ def _iter_foreign(nlp: Language, path: Path) -> Iterator[Example]:
             yield Example(nlp.make_doc(doc.text), doc)
 
 
-def summarise(name: str, is_foreign: bool, min_score: float, batch: GoldBatch) -> Case:
-    """Summarise annotated mentions, which must all have candidates."""
+def summarise(name: str, is_foreign: bool, min_score: float, batch: GoldBatch, matches: Sequence[Match]) -> Case:
+    """Summarise mentions. Those without candidates do not count."""
     lists, features = batch.given.lists, batch.given.features
     column = {feature: features[:, place].astype(np.float64) for place, feature in enumerate(BEFORE_TRAINING)}
     signals = make_signals(lists, column, batch.given.alike)
@@ -104,14 +167,17 @@ def summarise(name: str, is_foreign: bool, min_score: float, batch: GoldBatch) -
     ]
     distinct = np.intersect1d(alike, np.flatnonzero(has_right))
     means = [float(np.mean(hit[which])) if len(hit[which]) else 0.0 for which in (has_right, distinct) for hit in hits]
-    values = np.stack([np.asarray(signals[key], dtype=np.float64)[first] for key in CHANCE], axis=1)
+    values = {key: np.asarray(signals[key], dtype=np.float64)[first] for key in CHANCE}
     cosine, alone = lists.first(column["cosine"])[filled], lists.first(right)[filled]
-    return Case(name, is_foreign, values, cosine, is_any[filled], alone, n_alike[places], min_score, means)
+    of_filled = [match for match, has_some in zip(matches, filled.tolist(), strict=False) if has_some]
+    return Case(name, is_foreign, of_filled, values, cosine, is_any[filled], alone, n_alike[places], min_score, means)
 
 
 def fit(cases: Sequence[Case], columns: Sequence[np.ndarray]) -> np.ndarray:
-    """Fit a logistic regression to the first candidates of cases, given columns of each."""
+    """Fit a logistic regression to the first candidates of cases, given columns of each. Corpora count the same, and
+    strings that are no names less."""
     rng = np.random.default_rng(0)
+    n_cases = Counter(case.corpus for case in cases)
     parts = []
     for case, values in zip(cases, columns, strict=True):
         kept = np.arange(len(values))
@@ -119,7 +185,7 @@ def fit(cases: Sequence[Case], columns: Sequence[np.ndarray]) -> np.ndarray:
             kept = rng.choice(len(kept), MOST_MENTIONS, replace=False)
         # A string that occurs n times counts as the root of n.
         weights = case.n_alike[kept] ** -0.5
-        weights *= (FOREIGN if case.is_foreign else 1.0) / weights.sum()
+        weights *= (FOREIGN if case.is_foreign else 1 / n_cases[case.corpus]) / weights.sum()
         parts.append((values[kept], case.is_right[kept], weights))
     inputs, is_right, weights = map(np.concatenate, zip(*parts, strict=True))
     scale = np.maximum(inputs.std(axis=0), 1e-6)
@@ -128,11 +194,47 @@ def fit(cases: Sequence[Case], columns: Sequence[np.ndarray]) -> np.ndarray:
     return model.coef_[0] / scale
 
 
-def fit_weights(cases: Sequence[Case]) -> dict[str, float]:
-    """Fit the weights of `CHANCE`."""
-    places = [[*CHANCE].index(name) for name in FITTED]
-    found = fit(cases, [case.signals[:, places] for case in cases])
-    return {name: SET.get(name, 0.0) for name in CHANCE} | dict(zip(FITTED, found.tolist(), strict=True))
+def fit_signals(cases: Sequence[Case], signals: Sequence[Mapping[str, np.ndarray]]) -> dict[str, float]:
+    """Fit the weights of signals, by their names, but for those that are set."""
+    names = [name for name in signals[0] if name not in SET]
+    found = fit(cases, [np.stack([of[name] for name in names], axis=1) for of in signals])
+    fitted = dict(zip(names, found.tolist(), strict=True))
+    return {name: SET.get(name, fitted.get(name, 0.0)) for name in signals[0]}
+
+
+def fit_weights(cases: Sequence[Case]) -> Weights:
+    """Fit the weights of `CHANCE` to given mentions, and then those of `FOUND` to matches."""
+    given, raw = [case for case in cases if not case.matches], [case for case in cases if case.matches]
+    has_names = any(not case.is_foreign for case in given)
+    chance = fit_signals(given, [case.signals for case in given]) if has_names else CHANCE
+    of_matches = [make_match_signals(weigh(case.signals, chance), case.matches) for case in raw]
+    return Weights(chance, fit_signals(raw, of_matches) if raw else FOUND)
+
+
+def weigh(signals: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> np.ndarray:
+    """Compute probabilities."""
+    return sigmoid(np.sum([weight * signals[name] for name, weight in weights.items()], axis=0))
+
+
+def judge(case: Case, weights: Weights) -> np.ndarray:
+    """Compute the probabilities of first candidates."""
+    chance = weigh(case.signals, weights.chance)
+    return weigh(make_match_signals(chance, case.matches), weights.found) if case.matches else chance
+
+
+def choose_least(cases: Sequence[Case], weights: Weights, least: float) -> float:
+    """Choose the lowest probability for an id that gives as high a share of right ids, the mean of cases, as the
+    present weights with theirs."""
+    if not cases:
+        return least
+    present = Weights(CHANCE, FOUND)
+
+    def measure(of: Weights, bar: float) -> float:
+        shares = [case.is_right[judge(case, of) >= bar] for case in cases]
+        return float(np.mean([share.mean() if len(share) else 1.0 for share in shares]))
+
+    wanted = measure(present, least)
+    return next((bar for bar in BARS if measure(weights, bar) >= wanted), least)
 
 
 def fit_cosine(cases: Sequence[Case], chance: float) -> float:
@@ -142,17 +244,12 @@ def fit_cosine(cases: Sequence[Case], chance: float) -> float:
     return float((np.log(chance / (1 - chance)) - bias) / weight)
 
 
-def get_chance(case: Case, weights: Weights) -> np.ndarray:
-    """Compute the probabilities of first candidates."""
-    return 1 / (1 + np.exp(-case.signals @ np.array([weights[name] for name in CHANCE])))
-
-
 def describe(case: Case, weights: Weights, threshold: float) -> list[str]:
     """Describe a case: accuracies, probabilities, and what gets an id of reranker and linker."""
-    chance, right = get_chance(case, weights), case.is_right
-    given, given_alone = chance >= MIN_CHANCE, case.cosine >= threshold
+    chance, right = judge(case, weights), case.is_right
+    given, given_alone = chance >= (MIN_FOUND if case.matches else MIN_CHANCE), case.cosine >= threshold
     if case.is_foreign:
-        return [case.name, *[""] * 6, f"{100 * given.mean():.1f}", f"{100 * given_alone.mean():.1f}"]
+        return [case.name, *[""] * 6, f"{100 * given.mean():.1f}", f"{100 * given_alone.mean():.1f}", ""]
     shown = [f"{100 * first:.1f}/{100 * fifth:.1f}" for first, fifth in zip(*[iter(case.accuracies)] * 2, strict=True)]
     kept, kept_alone = given[right].mean(), given_alone[case.is_right_alone].mean()
     auroc = area_under_roc(chance, right)
@@ -163,6 +260,7 @@ def describe(case: Case, weights: Weights, threshold: float) -> list[str]:
         "" if auroc is None else f"{auroc:.3f}",
         f"{100 * kept:.1f}",
         f"{100 * kept_alone:.1f}",
+        f"{100 * right[given].mean():.1f}" if given.any() else "",
     ]
 
 
@@ -175,19 +273,23 @@ def main(
     """Write a table, and the weights."""
     found = [read_case(text) for text in filter(None, [*fitted.split(","), *cases.split(",")])]
     learned = found[: len([*filter(None, fitted.split(","))])]
-    weights: Weights = CHANCE
-    threshold = found[0].min_score
-    if learned:
-        weights, threshold = fit_weights(learned), fit_cosine(learned, MIN_CHANCE)
+    raw = [case for case in learned if case.matches]
+    strings = [case for case in learned if not case.matches]
+    given = [case for case in strings if not case.is_foreign]
+    weights = fit_weights(learned) if learned else Weights(CHANCE, FOUND)
+    threshold = fit_cosine(strings, MIN_CHANCE) if given else found[0].min_score
     rows = []
     for number, case in enumerate(found):
-        others = [other for other in learned if other.name.split("_")[0] != case.name.split("_")[0]]
-        can_leave_out = number < len(learned) and not case.is_foreign and not all(one.is_foreign for one in others)
+        others = [other for other in learned if other.corpus != case.corpus]
+        can_leave_out = number < len(learned) and not case.is_foreign
         of_case = fit_weights(others) if can_leave_out else weights
         rows.append(describe(case, of_case, threshold))
-    heading = ["", "linker", "reranker", "linker, distinct", "reranker, distinct", "ECE", "AUROC", "ids", "ids, linker"]
-    write_text(output / "prior.md", format_rows(heading, rows, n_text_columns=1))
-    write_json(output / "prior.json", {"weights": {**weights}, "threshold": threshold})
+    write_text(output / "prior.md", format_rows(["", *TITLES], rows, n_text_columns=1))
+    least = {
+        "min_chance": choose_least(given, weights, MIN_CHANCE),
+        "min_found": choose_least(raw, weights, MIN_FOUND),
+    }
+    write_json(output / "prior.json", {**weights._asdict(), **least, "threshold": threshold})
     msg.good(f"Written to {output}.")
 
 

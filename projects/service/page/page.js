@@ -329,7 +329,8 @@ async function showPanel() {
   if (mention.annotator) facts.push(`by ${mention.annotator}`);
   if (mention.isDraft) facts.push("not added until you choose a concept");
   const isListed = Boolean(findCandidate(mention)); // with its probability
-  if (mention.probability !== undefined && !mention.isConfirmed && !isListed) facts.push(`probability of this choice ${percent(mention.probability)}`);
+  const what = mention.id ? "of this choice" : "that no concept is right";
+  if (mention.probability !== undefined && !mention.isConfirmed && !isListed) facts.push(`probability ${what} ${percent(mention.probability)}`);
   byId("about").textContent = facts.filter(Boolean).join(" · ");
   // What was chosen by search is none of the candidates.
   const chosen = mention.isConfirmed && mention.id ? mention.candidate || { id: mention.id, concept_id: mention.id, canonical_name: findName(mention) } : null;
