@@ -64,7 +64,7 @@ Links = tuple[list[MentionToLink], list[list[Candidate]]]
     # components while it trains, so that their share of the score would be 0.
     default_score_weights=dict.fromkeys(SCORES),
 )
-@with_settings(LinkerSettings, later=("terminology", "encoder", "vectors_path"))
+@with_settings(LinkerSettings, later=("terminology", "encoder", "vectors_path", "phrases"))
 def make_linker(
     nlp: Language,
     name: str,
@@ -385,6 +385,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         terminology: Any = None,
         encoder: Any = None,
         vectors_path: Any = None,
+        phrases: Any = None,
     ) -> None:
         """Load the encoder, read the terminology, encode all names and build the index.
 
@@ -401,18 +402,22 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
             weights into the model. None for the present or the bundled encoder.
         vectors_path (str | Path | None): A folder to keep the names' vectors in. With it, an interrupted call goes on
             where it stopped, and a changed terminology costs its new names only. It may be deleted afterwards.
-        RAISES (ValueError): If there is no terminology or no encoder, or a setting of the linker or its matchers holds
-            what the terminology lacks.
+        phrases (str | Path | Sequence[str | Path] | None): Files of what people say in place of names: lines of a
+            phrase, a tab and a standard name. "package" stands for the phrases of the package, which a new terminology
+            has by default; an empty list is for none.
+        RAISES (ValueError): If there is no terminology or no encoder, a setting of the linker or its matchers holds
+            what the terminology lacks, or a file of phrases can't be read.
         RAISES (TypeError): If either is something else.
         """
-        from .building import resolve_encoder, resolve_terminology
+        from .building import resolve_encoder, resolve_phrases, resolve_terminology
         from .retrieval.retriever import Retriever
 
-        if terminology is None and encoder is None and self.is_ready:
+        if terminology is None and encoder is None and phrases is None and self.is_ready:
             return
         check_polars("initialize a linker")
         with self._edits:
             present = self._snapshot
+            said = resolve_phrases(phrases, present if terminology is None else None)
             loaded, terminology = resolve_encoder(encoder, present), resolve_terminology(terminology, present)
             self._check_filters(terminology)
             retriever = Retriever.build(
@@ -422,6 +427,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
                 batch_size=self._settings.batch_size,
                 vectors_path=vectors_path,
                 lang=self.vocab.lang,
+                said=said,
             )
             self._prepare_users(retriever)
             snapshot = present.replaced(encoder=loaded, retriever=retriever)

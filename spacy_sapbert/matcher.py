@@ -167,10 +167,10 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
 
     Sets `doc.ents`, or a group of `doc.spans`, and `span._.match`, which says how each was found: "exact", "form"
     (another case, number, spelling or order), "classes" (words that stand for those of the name), "derived" ("drowsy"
-    for "drowsiness", "short of breath" for "shortness of breath"), "spelling" (a word with a typing error),
-    "coordination" ("hand deformities" in "hand and foot deformities"; `span._.match_pieces` has its pieces), "gap"
-    (with words inside that the name lacks: "the spleen is enlarged") or "definition" (a short form that the document
-    defines). The linker takes over the concepts of what was found.
+    for "drowsiness", "short of breath" for "shortness of breath"), "said" ("chucking up" for "vomiting"), "spelling" (a
+    word with a typing error), "coordination" ("hand deformities" in "hand and foot deformities"; `span._.match_pieces`
+    has its pieces), "gap" (with words inside that the name lacks: "the spleen is enlarged") or "definition" (a short
+    form that the document defines). The linker takes over the concepts of what was found.
     """
 
     settings_class = MatcherSettings
@@ -454,7 +454,7 @@ class FixedMatcher:
             or _FREE.match(text, hit.end)
             or _ABOUT.match(text, hit.end)
             or _RECORD.search(text, hit.start, hit.end)
-            or (hit.how in ("classes", "derived") and _REMEDY.match(text, hit.end))
+            or (hit.how in ("classes", "derived", "said") and _REMEDY.match(text, hit.end))
         )
 
     def _find_at_end(self, text: str, hits: Iterable[Hit], covered: float) -> Hit | None:

@@ -24,6 +24,7 @@ from .derived import hash_lists, list_adjectives, read_list
 from .languages import ENGLISH, ENGLISH_CODES, Language, get_reader
 from .names import arrange_by_key
 from .reading import Reading, read, read_many
+from .said import SaidTable
 from .trust import INSIDE, WAYS, compute_trust, find_acronyms
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ ANY_ABNORMALITY = np.uint64(hash_string("any abnormality"))
 # "hand and foot deformities", "deformities of hand and foot": words of each part, and items of a list.
 MOST_JOINED, MOST_ITEMS = 3, 4
 _SIZES = np.indices((MOST_JOINED,) * 3).reshape(3, 1, -1) + 1
+# How other words stand for a name: synonyms, what is derived from it, and what people say.
+OTHERS, SAID = ("classes", "derived"), "said"
 # The most words of a name with idle words inside ("pain in his left knee"), and the most of these.
 MOST_AROUND, MOST_IDLE = 5, 4
 # Texts say "protein kinase" for what the Gene Ontology calls "protein kinase activity".
@@ -79,6 +82,7 @@ class BagTable(NamedTuple):
     """The keys of names, which are the sums of the hashes of their words' classes, sorted; and what belongs to it."""
 
     language: Language  # that names and texts are read in
+    said: SaidTable  # what people say in place of names
     keys: np.ndarray  # distinct; uint64
     offsets: np.ndarray  # where the names of each start in `rows`
     rows: np.ndarray  # of the terminology's names
@@ -94,8 +98,9 @@ class BagTable(NamedTuple):
     acronyms: np.ndarray  # rows of names that count only in capitals, sorted
 
     @classmethod
-    def of(cls, terminology: Terminology, language: Language = ENGLISH) -> BagTable:
-        """Make the table of a terminology, with the lists that come with the package for a language."""
+    def of(cls, terminology: Terminology, language: Language = ENGLISH, said: SaidTable | None = None) -> BagTable:
+        """Make the table of a terminology, with the lists that come with the package for a language, and with phrases
+        that people say."""
         names, kept = terminology.names, list_canonical_words(terminology)
         lists, of_names = read_lists(language), read_names(names["name"], language)
         words = _read_english(names, of_names)
@@ -104,7 +109,7 @@ class BagTable(NamedTuple):
         is_name = trust > 0
         is_name[acronyms] = True
         concept = terminology.name_concept
-        table = cls.build(names["name"], concept, *lists, kept, language, of_names, is_name)
+        table = cls.build(names["name"], concept, *lists, kept, language, of_names, is_name, said)
         return table._replace(trust=trust, acronyms=acronyms)
 
     @classmethod
@@ -119,6 +124,7 @@ class BagTable(NamedTuple):
         language: Language = ENGLISH,
         of_names: NameReadings | None = None,
         is_name: np.ndarray | None = None,
+        said: SaidTable | None = None,
     ) -> BagTable:
         """Make the table of names, given the concept of each, pairs of words that may stand for one another, names that
         do, and names with what is derived from them. Canonical names stay names even if they are a word that many
@@ -136,7 +142,7 @@ class BagTable(NamedTuple):
         none, vocabulary = np.empty(0, dtype=np.uint64), np.unique(of_names.hashes)
         trust, acronyms = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.uint32)
         of_words = members, classes, vocabulary, generic, rows, offsets, words, is_derived
-        table = cls(language, none, none, none, *of_words, trust, acronyms)
+        table = cls(language, said or SaidTable.empty(language), none, none, none, *of_words, trust, acronyms)
         return table._with_keys(of_names.extended(words, list_owners(offsets), rows))
 
     @property
@@ -154,22 +160,35 @@ class BagTable(NamedTuple):
         of_place = readings.reading[place]
         loose_keys = keys[of_place] - classes[place] + ANY_ABNORMALITY
         rows = readings.name[np.concatenate([np.flatnonzero(is_kept), of_place])]
-        keys, offsets, rows = arrange_by_key(np.concatenate([keys[is_kept], loose_keys]), rows)
+        keys = np.concatenate([keys[is_kept], loose_keys])
+        of_said = self._list_said(keys)
+        keys, rows = (np.concatenate(pair) for pair in zip((keys, rows), of_said, strict=True))
+        keys, offsets, rows = arrange_by_key(keys, rows)
         return self._replace(keys=keys, offsets=offsets, rows=rows)
+
+    def _list_said(self, names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """List the keys of phrases and the rows of their names, but for phrases that are a name without idle words."""
+        said, known = self.said.bags, np.unique(names)
+        keys, without_idle = np.zeros((2, len(said.rows)), dtype=np.uint64)
+        owner, classes = list_owners(said.offsets), self.classify(said.words)
+        np.add.at(keys, owner, classes)
+        is_idle = find_places(self.language.idle_hashes, said.words) >= 0
+        np.add.at(without_idle, owner[~is_idle], classes[~is_idle])
+        is_new = (find_places(known, keys) < 0) & (find_places(known, without_idle) < 0)
+        is_new &= np.diff(said.offsets) <= self._most_words
+        return keys[is_new], said.rows[is_new].astype(np.int64)
 
     def to_disk(self, path: Path, terminology: str) -> None:
         """Save to a folder, with the fingerprint of the terminology."""
         with fill_folder(path, last=BAGS_FILE) as folder:
-            for name, array in zip(self._fields[1:], self[1:], strict=True):
+            for name, array in zip(self._fields[2:], self[2:], strict=True):
                 save_array(folder / f"{name}.npy", array)
             write_manifest(folder / BAGS_FILE, FORMAT_VERSION, {"terminology": terminology, "lists": hash_lists()})
 
     @classmethod
-    def from_disk(
-        cls, path: Path, terminology: Terminology, language: Language, *, memory_map: bool = True
-    ) -> BagTable:
+    def from_disk(cls, path: Path, terminology: Terminology, said: SaidTable, *, memory_map: bool = True) -> BagTable:
         """Load what `to_disk` saved; OSError if a file is missing, damaged or made of another terminology."""
-        used = [f"{name}.npy" for name in cls._fields[1:]]
+        used = [f"{name}.npy" for name in cls._fields[2:]]
         manifest = read_manifest(path / BAGS_FILE, FORMAT_VERSION, BagsManifest, parts=used, used=used)
         if manifest["terminology"] != terminology.fingerprint:
             raise OSError(CHANGED.format(path=path / BAGS_FILE))
@@ -180,7 +199,8 @@ class BagTable(NamedTuple):
         members, other_words = arrays.read_sorted("members", np.uint64), arrays.read("other_words", np.uint64)
         other_rows = arrays.read_rows("other_rows", n_names, np.uint32)
         return cls(
-            language,
+            said.whole.language,
+            said,
             keys=keys,
             offsets=arrays.read_offsets("offsets", len(keys), len(rows)),
             rows=rows,
@@ -204,12 +224,15 @@ class BagTable(NamedTuple):
         """Return the names of an entry."""
         return self.rows[self.offsets[entry] : self.offsets[entry + 1]]
 
-    def list_others(self, rows: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...], bool]]:
-        """List other words for names: the row of each one's name, the words, and whether they are derived from it."""
+    def list_others(self, rows: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...], tuple[int, int], str]]:
+        """List other words for names: the row of each one's name, the words, their links and joins, and how they stand
+        for it."""
         places = np.flatnonzero(np.isin(self.other_rows, np.array(rows, dtype=np.uint32)))
         for place, row in zip(places.tolist(), self.other_rows[places].tolist(), strict=True):
             start, end = self.other_offsets[place : place + 2].tolist()
-            yield row, tuple(self.other_words[start:end].tolist()), bool(self.other_is_derived[place])
+            yield row, tuple(self.other_words[start:end].tolist()), (0, 0), OTHERS[int(self.other_is_derived[place])]
+        for row in rows:
+            yield from ((row, words, crossed, SAID) for words, crossed in self.said.list_words(row))
 
     def find_trusted(self, least: float) -> np.ndarray:
         """Find the names that probably mean their concepts in a text, and those that count only in capitals: bool."""

@@ -18,7 +18,7 @@ from ..forking import ColumnReader
 from ..ragged import make_offsets, sum_lists, take_lists
 from ..terminology.codes import SOURCE_SEPARATOR, rank_name
 from ..text import write_plainly
-from .bags import BagTable, make_key_filter
+from .bags import SAID, BagTable, make_key_filter
 from .languages import Language
 from .names import own_case_forms
 from .reading import BRACKETED, Reading, read
@@ -99,7 +99,7 @@ class Choice(NamedTuple):
     rows: tuple[int, ...]
     n_same: int  # words that are in the text as they are
     in_order: bool
-    is_derived: bool  # whether the text has words that are derived from them
+    how: str  # how other words of the text stand for them
     texts: frozenset[str]  # the names, in small letters
 
 
@@ -242,6 +242,10 @@ class NameFinder:
         self._heads = (self._generic | self._abnormalities) - {hash_string("abnormal")}
         self._class_of = dict(zip(table.members.tolist(), table.classes.tolist(), strict=True))
         self._acronyms = frozenset(table.acronyms.tolist())
+        language = table.language
+        small = language.idle_hashes, language.opening_hashes, language.contracted_hashes
+        self._ordering = frozenset(np.concatenate(small).tolist())
+        self._denying = frozenset(hash_string(word) for word in language.denying)
         self._choose_names = lru_cache(KEPT)(self._choose_names_of)
         # Of other languages, too many words that are right would be put right.
         known = np.sort(np.concatenate([table.vocabulary, table.other_words, table.members]), kind="stable")
@@ -337,6 +341,9 @@ class NameFinder:
         if not choice.in_order and not part.is_joined and text.goes_on_behind(part):
             if text.skipped[last] > text.skipped[part.start]:
                 return None
+        # "No neck" in "no neck stiffness".
+        if choice.how == SAID and demands.words[0] in self._denying and text.goes_on_behind(part):
+            return None
         start, end = place
         n_misspelt = text.count_misspelt(part)
         is_spelling = n_misspelt > 0 and not part.is_joined
@@ -354,10 +361,14 @@ class NameFinder:
 
     @staticmethod
     def _name_way(choice: Choice, n_words: int, part: Proposal, text: str) -> str:
-        if part.is_joined or part.has_gap:
-            return "coordination" if part.is_joined else "gap"
+        if part.is_joined:
+            return "coordination"
+        if choice.how == SAID and choice.n_same < n_words:
+            return SAID
+        if part.has_gap:
+            return "gap"
         if choice.n_same < n_words:
-            return "derived" if choice.is_derived else "classes"
+            return choice.how
         return "exact" if text in choice.texts else "form"
 
     def _drop_joined(self, hits: list[Hit]) -> list[Hit]:
@@ -382,7 +393,7 @@ class NameFinder:
         (words, fixed, crossed, head, short), is_spaced = demands, self._table.language.is_spaced
         if len(words) == 1 and words[0] in self._generic:
             return None
-        best, is_derived = (0 if len(words) == 1 else -1, True, False), False
+        best, how = (0 if len(words) == 1 else -1, True, False), "classes"
         chosen: list[int] = []
         rows = self._table.rows_of(entry)
         for row in rows[self._is_read[rows]].tolist():
@@ -390,6 +401,9 @@ class NameFinder:
                 n_same = sum(min(words.count(word), name.words.count(word)) for word in {*words})
                 # A name is in several bags, other words for it are in one.
                 if not name.is_own and not n_same == len(words) == len(name.words):
+                    continue
+                # "No neck" is said, and not "neck, no".
+                if name.how == SAID and name.words != words and not self._ordering.isdisjoint(words):
                     continue
                 fit = n_same, name.words == words, name.is_own
                 # Over commas and "and", a name has to go on as the text does.
@@ -401,8 +415,9 @@ class NameFinder:
                     continue
                 if name.is_own and not self._has_case(row, short, is_same=n_same == len(words)):
                     continue
+                how = how if fit == best and chosen else name.how
                 chosen = [*chosen, row] if fit == best else [row]
-                best, is_derived = fit, name.is_derived
+                best = fit
         n_same, in_order, is_own = best
         inside = [row for row in chosen if self._allowed[row]]
         outside = [row for row in chosen if not self._allowed[row]]
@@ -412,7 +427,7 @@ class NameFinder:
             return None
         ordered = self._order(inside)
         texts = frozenset(self._name_column[row].lower() for row in ordered)
-        return Choice(ordered, n_same if is_own else 0, in_order, is_derived, texts)
+        return Choice(ordered, n_same if is_own else 0, in_order, how, texts)
 
     def _has_case(self, row: int, short: str, *, is_same: bool) -> bool:
         """Check if a text is in the same case as a name. `short` is empty where the case does not count."""
@@ -427,9 +442,9 @@ class NameFinder:
     def _read_names(self, rows: Sequence[int]) -> dict[int, list[_Name]]:
         """Read the names in rows, which are then remembered."""
         names = dict(zip(rows, self._read_texts(self._list_texts(np.array(rows, dtype=np.int64))), strict=True))
-        for row, words, is_derived in self._table.list_others(rows):
+        for row, words, crossed, how in self._table.list_others(rows):
             if words:
-                names[row].append(_Name(words, head=words[-1], is_own=False, is_derived=is_derived))
+                names[row].append(_Name(words, crossed, words[-1], is_own=False, how=how))
         # Threads may read the same ones, which are equal.
         known = self._names if len(self._names) < KEPT else {}
         known.update(names)
@@ -492,7 +507,7 @@ class _Name(NamedTuple):
     crossed: tuple[int, int] = (0, 0)
     head: int = 0
     is_own: bool = True
-    is_derived: bool = False
+    how: str = "classes"  # how other words stand for it
 
     @classmethod
     def make(cls, columns: Sequence[list[int]], head_first: bool) -> _Name:

@@ -54,6 +54,10 @@ class Language:
     chromosomes: str = ""  # words beside which "X" is no number
     # Words that may stand inside a mention whose name lacks them: "the spleen is enlarged", "pain in his left knee".
     idle: str = ""
+    # Words that phrases are also said without; words that people begin with ("I'm throwing up"), and what these end in.
+    small: str = ""
+    subjects: str = ""
+    contracted: str = ""
     opening: str = ""  # words that other phrases begin with
     # Endings of plurals and other forms, without accents, and of what they are compared as; the first that fits counts.
     endings: dict[str, str] = field(default_factory=dict)
@@ -83,6 +87,9 @@ class Language:
     # The hashes of some of these words, sorted.
     abnormal = kept_property[np.ndarray](lambda self: self._hash(self.abnormalities))
     idle_hashes = kept_property[np.ndarray](lambda self: self._hash(self.idle))
+    small_hashes = kept_property[np.ndarray](lambda self: self._hash(self.small))
+    subject_hashes = kept_property[np.ndarray](lambda self: self._hash(self.subjects))
+    contracted_hashes = kept_property[np.ndarray](lambda self: self._hash(self.contracted))
     denying = kept_property[frozenset[str]](lambda self: frozenset(self.list_words(self.denials)))
     chromosomal = kept_property[frozenset[str]](lambda self: frozenset(self.list_words(self.chromosomes)))
     opening_hashes = kept_property[np.ndarray](lambda self: self._hash(self.opening or self._stop_words))

@@ -73,7 +73,7 @@ class NameTable(NamedTuple):
     @classmethod
     def build(cls, names: pl.Series, language: Language = ENGLISH) -> NameTable:
         """Make the table of a terminology's names."""
-        return cls(language, *arrange_by_key(*_list_keys(names, np.arange(len(names)), language)))
+        return cls(language, *arrange_by_key(*list_keys(names, np.arange(len(names)), language)))
 
     def edited(self, names: pl.Series, moved: np.ndarray) -> NameTable:
         """Make the table of an edited terminology. Only new names are read."""
@@ -82,13 +82,15 @@ class NameTable(NamedTuple):
         is_new = np.ones(len(names), dtype=bool)
         is_new[rows[rows >= 0]] = False
         new = np.flatnonzero(is_new)
-        old, added = (keys[rows >= 0], rows[rows >= 0]), _list_keys(names.gather(new), new, self.language)
+        old, added = (keys[rows >= 0], rows[rows >= 0]), list_keys(names.gather(new), new, self.language)
         return NameTable(self.language, *arrange_by_key(*map(np.concatenate, zip(old, added, strict=True))))
 
     def find_whole(self, texts: Iterable[str]) -> np.ndarray:
         """Find the entries of texts as wholes."""
-        keys = _list_whole_keys(texts, self.language)
-        # A text without words has the key 0.
+        return self.find_keys(list_whole_keys(texts, self.language))
+
+    def find_keys(self, keys: np.ndarray) -> np.ndarray:
+        """Find the entries of the keys of whole texts. A text without words has the key 0."""
         return np.where(keys > 0, find_places(self.keys, keys), -1)
 
     def rows_of(self, entry: int) -> np.ndarray:
@@ -103,14 +105,15 @@ def _combine(hashes: Iterable[int]) -> int:
     return key
 
 
-def _list_whole_keys(texts: Iterable[str], language: Language) -> np.ndarray:
+def list_whole_keys(texts: Iterable[str], language: Language) -> np.ndarray:
+    """Make the keys of texts as wholes."""
     if language.endings:
         texts = map(language.to_singular, texts)
     is_english = language.is_english
     return np.array([_combine(read_hashes(text, is_english=is_english)) for text in texts], dtype=np.uint64)
 
 
-def _list_keys(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH) -> tuple[np.ndarray, np.ndarray]:
+def list_keys(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH) -> tuple[np.ndarray, np.ndarray]:
     """List the keys of names that have words, and their rows. Millions of names have few parts between spaces, which
     are read once. Only where parts depend on one another, the name is read as a whole."""
     spaced = names.str.replace_all(_BEHIND, "$1 $2$3").str.replace_all(_BEFORE, "$1$2 $3")
@@ -124,7 +127,7 @@ def _list_keys(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH)
     for start, block in zip(range(0, len(names), CHUNK), numbers.split(CHUNK), strict=True):
         keys[start : start + CHUNK], is_whole[start : start + CHUNK] = _join_parts(of_parts, block)
     whole = np.flatnonzero(is_whole)
-    keys[whole] = _list_whole_keys(chain.from_iterable(read_chunks(names.gather(whole))), language)
+    keys[whole] = list_whole_keys(chain.from_iterable(read_chunks(names.gather(whole))), language)
     return keys[keys > 0], rows[keys > 0]
 
 

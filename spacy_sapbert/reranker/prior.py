@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..lexicon.bridge import BridgedTerminology
 
 # Chosen on development documents and on names of sources that were left out of the bridge (docs/notes/results.md).
-SIZE, BRIDGE = 0.0135, 0.2
+SIZE, BRIDGE = 0.01, 0.2
 # Candidates that are farther behind the nearest are left alone.
 WINDOW = 0.25
 # Candidates of a mention, in the order without opposites, whose opposites and spelling are looked at. Those behind are
@@ -32,25 +32,25 @@ CHECKED = 10
 TIE = 1e-6
 # The logit of a candidate's probability, fitted by `python -m spacy project run prior projects/reranker`.
 CHANCE = {
-    "bias": -6.719,
-    "cosine": 7.951,
-    "above_low": -1.192,
-    "above_high": 0.917,
-    "ahead": 5.33,
+    "bias": -6.635,
+    "cosine": 8.779,
+    "above_low": -2.066,
+    "above_high": 0.389,
+    "ahead": 4.471,
     "behind": -16.0,
-    "bridge": -0.445,
-    "bridge_far": 9.034,
-    "canonical_trigrams": 1.36,
+    "bridge": -0.604,
+    "bridge_far": 6.584,
+    "canonical_trigrams": 1.038,
     "opposite": -5.0,
-    "single": -1.033,
-    "common": -0.767,
-    "acronym": -2.498,
+    "single": -1.314,
+    "common": -0.657,
+    "acronym": -2.332,
 }
 # The cosine has another weight below, between and above these.
 LOW, HIGH = 0.6, 0.8
 # The probability that the best candidate needs for an id: of a mention that is given, and of one that the matcher has
 # found, which may not be a mention. The same command chooses them so that as many ids are right as before.
-MIN_CHANCE, MIN_FOUND = 0.35, 0.5
+MIN_CHANCE, MIN_FOUND = 0.47, 0.5
 # How far a candidate is ahead of the others counts up to these.
 MOST_AHEAD, MOST_BEHIND = 0.3, 0.5
 PRIOR = {

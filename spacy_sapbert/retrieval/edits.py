@@ -63,8 +63,8 @@ def with_configured_index(retriever: Retriever, configured: Index, encoder: Enco
         present.vectors, fingerprint=present.fingerprint, make_altered=make_altered if encoder.is_loaded else None
     )
     rows = retriever.offsets, retriever.name_rows, retriever.keys
-    made = retriever.made_bags, retriever.bridged.made, retriever.lang
-    return Retriever(retriever.terminology, index, *rows, retriever.table, *made)
+    bags, bridged, lang = retriever.made_bags, retriever.bridged.made, retriever.lang
+    return Retriever(retriever.terminology, index, *rows, retriever.table, bags, bridged, lang, retriever.said)
 
 
 def _carry_over(retriever: Retriever, edit: Edit) -> np.ndarray:
@@ -94,4 +94,5 @@ def _make_retriever(
     language = find_language(names["language"], present.lang)
     is_same = language == table.language
     table = table.edited(names["name"], edit.name_rows) if is_same else NameTable.build(names["name"], language)
-    return Retriever(edit.terminology, index, *make_row_table(row_of_name, len(index)), keys, table, lang=present.lang)
+    rows, said = make_row_table(row_of_name, len(index)), present.said.moved(edit.name_rows)
+    return Retriever(edit.terminology, index, *rows, keys, table, lang=present.lang, said=said)

@@ -23,7 +23,9 @@ from ..lexicon.bridge import BridgedTerminology
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
 from ..lexicon.derived import hash_lists, list_bases
 from ..lexicon.languages import find_language
-from ..lexicon.names import OWN_CASE_LENGTH, NameTable, find_other_case, own_case_forms
+from ..lexicon.names import OWN_CASE_LENGTH, NameTable, find_other_case, list_whole_keys, own_case_forms
+from ..lexicon.said import FILES as SAID_ARRAYS
+from ..lexicon.said import Phrases, SaidTable, read_package
 from ..ragged import group_values, list_owners, take_lists
 from ..terminology.codes import rank_name
 from .encoding import (
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from ..terminology.table import Terminology
 
 RETRIEVER_FILE = "retriever.json"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 ARRAYS = ("offsets", "name_rows", "keys")
 TABLE_ARRAYS = tuple(f"writing_{name}" for name in NameTable._fields[1:])
 # What rerankers need of all names, if it has been made.
@@ -97,8 +99,11 @@ class Retriever:
         bridged: Sequence[np.ndarray] = (),
         # The language of the pipeline, in which texts and names are read.
         lang: str = "",
+        # What people say in place of names.
+        said: SaidTable | None = None,
     ) -> None:
         self.terminology, self.index, self.table, self.lang = terminology, index, table, lang
+        self.said = said or SaidTable.empty(table.language)
         # Plain views: single items of a memmap are slow to get.
         self.offsets, self.name_rows, self.keys = (np.asarray(array) for array in (offsets, name_rows, keys))
         if bags is not None:
@@ -136,14 +141,18 @@ class Retriever:
         batch_size: int = 256,
         vectors_path: str | Path | None = None,
         lang: str = "",
+        said: SaidTable | Phrases | None = None,
     ) -> Retriever:
         """Encode all names and build an index like the given one, which may be empty. Names with a vector in the folder
-        `vectors_path` are not encoded. `lang` is the language of the pipeline."""
+        `vectors_path` are not encoded. `lang` is the language of the pipeline, and `said` is what people say in
+        place of names: by default, what the package has for the language."""
         # Before tokenising, which takes minutes, so that a wrong path is refused at once.
         store = None if vectors_path is None else VectorStore(vectors_path, encoder)
         names, language = terminology.names["name"], find_language(terminology.names["language"], lang)
         groups = group_by_tokens(names, encoder, simplified=reads_simplified(names, language))
         table = NameTable.build(names, language)
+        if not isinstance(said, SaidTable):
+            said = SaidTable.build(said or read_package(language), terminology, table)
         warn_of_unsayable(groups)
         warn_of_memory(len(groups.tokens), encoder.width)
         dtype = choose_dtype(len(groups.tokens))
@@ -154,12 +163,12 @@ class Retriever:
         del groups
         index = fit_kind(index, len(vectors))
         index.build(vectors, fingerprint=encoder.fingerprint, make_altered=make_altered)
-        return cls(terminology, index, *rows, keys, table, lang=lang)
+        return cls(terminology, index, *rows, keys, table, lang=lang, said=said)
 
     @kept_property
     def bags(self) -> BagTable:
         """The names as matchers look for them, which takes seconds to make of large terminologies."""
-        return BagTable.of(self.terminology, self.table.language)
+        return BagTable.of(self.terminology, self.table.language, self.said)
 
     @property
     def made_bags(self) -> BagTable | None:
@@ -225,7 +234,7 @@ class Retriever:
     ) -> Candidates:
         """Find the concepts of each mention: what `find_named` finds, and the nearest ones. The arguments are those of
         `search`. There may be more than `k` concepts."""
-        named, nearest = self.find_named(texts, allowed), self.search(texts, vectors, k, allowed)
+        named, nearest = self.find_named(texts, allowed, said=True), self.search(texts, vectors, k, allowed)
         found = nearest
         if len(named.concept):
             found = named.followed_by(nearest).sort()
@@ -252,20 +261,29 @@ class Retriever:
         score[lowered] -= PENALTY
         return replace(found, score=score).sort()
 
-    def find_named(self, texts: Sequence[str], allowed: ConceptFilter | None = None) -> Candidates:
+    def find_named(
+        self, texts: Sequence[str], allowed: ConceptFilter | None = None, *, said: bool = False
+    ) -> Candidates:
         """Find the concepts that have each mention as a name, written like it or in another form: another case, number
         or spelling, with or without hyphens, with Greek letters or Roman numerals; or a name that it is derived from,
-        as "drowsy" from "drowsiness"."""
+        as "drowsy" from "drowsiness"; or, if wanted, one that is said so."""
         is_allowed = None if allowed is None or allowed.is_open else self.allow(allowed).names
-        entries = self.table.find_whole(texts)
-        # A name that the mention is derived from comes behind one with the mention's vector.
+        keys = list_whole_keys(texts, self.table.language)
+        entries = self.table.find_keys(keys)
+        of_said = self.said.whole.find_keys(keys) if said else np.full(len(texts), -1)
+        # A name that the mention is derived from, or said for, comes behind one with the mention's vector.
         scores = np.where(entries >= 0, 1.0, SAME_STRING)
         for place in np.flatnonzero(entries < 0).tolist():
             if bases := list_bases(texts[place], self.table.language):
                 of_bases = self.table.find_whole(bases).tolist()
                 entries[place] = next((entry for entry in of_bases if entry >= 0), -1)
-        mentions = np.flatnonzero(entries >= 0)
-        found = [self._list_named(texts[place], int(entries[place]), is_allowed) for place in mentions.tolist()]
+        mentions = np.flatnonzero((entries >= 0) | (of_said >= 0))
+        found = [
+            self._list_named(texts[place], int(entries[place]), is_allowed)
+            if entries[place] >= 0
+            else self._list_said(int(of_said[place]), is_allowed)
+            for place in mentions.tolist()
+        ]
         order = () if allowed is None else allowed.source_order
         found = [
             named if len(named) < 2 else self._order_named(texts[place], named, order)
@@ -275,6 +293,11 @@ class Retriever:
         mention = np.repeat(mentions, [len(named) for named in found])
         concepts = self._name_concept[rows].astype(np.int64)
         return Candidates.of_rows([(text,) for text in texts], mention, concepts, rows, scores[mention])
+
+    def _list_said(self, entry: int, is_allowed: np.ndarray | None) -> list[int]:
+        rows = self.said.whole.rows_of(entry)
+        allowed: list[int] = (rows if is_allowed is None else rows[is_allowed[rows]]).tolist()
+        return allowed
 
     def _list_named(self, text: str, entry: int, is_allowed: np.ndarray | None) -> list[int]:
         rows = self.table.rows_of(entry)
@@ -447,6 +470,7 @@ class Retriever:
                 save_array(folder / f"{name}.npy", array)
             for file, array in zip(BRIDGED_FILES, self.bridged.made, strict=False):
                 save_array(folder / file, array)
+            self.said.to_disk(folder)
             self.index.to_disk(folder / "index")
             if self.made_bags is not None:
                 self.made_bags.to_disk(folder / "bags", self.terminology.fingerprint)
@@ -463,7 +487,7 @@ class Retriever:
     @classmethod
     def from_disk(cls, path: Path, terminology: Terminology, *, memory_map: bool = True) -> Retriever:
         """Load what `to_disk` saved, with the terminology that it was saved with."""
-        used = [f"{name}.npy" for name in (*ARRAYS, *TABLE_ARRAYS)]
+        used = [f"{name}.npy" for name in (*ARRAYS, *TABLE_ARRAYS, *SAID_ARRAYS)]
         parts = [*used, *BRIDGED_FILES, "index", "bags"]
         data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, RetrieverManifest, parts=parts, used=used)
         if data["terminology"] != terminology.fingerprint:
@@ -490,16 +514,17 @@ class Retriever:
         bags, lang = None, data["lang"]
         language = find_language(terminology.names["language"], lang)
         table = NameTable(language, written, written_offsets, written_rows)
+        said = SaidTable.from_disk(arrays, n_names, language)
         # A folder that was copied over an older one may have the bags of that one beside it.
         if data["bags"] and (path / "bags").is_dir():
             with suppress(OtherFormatError):
-                bags = BagTable.from_disk(path / "bags", terminology, language, memory_map=memory_map)
-        return cls(terminology, index, offsets, name_rows, keys, table, bags, bridged, lang)
+                bags = BagTable.from_disk(path / "bags", terminology, said, memory_map=memory_map)
+        return cls(terminology, index, offsets, name_rows, keys, table, bags, bridged, lang, said)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy can apply its filters itself.
         rows = self.offsets, self.name_rows, self.keys
-        made = self.table, self.made_bags, self.bridged.made, self.lang
+        made = self.table, self.made_bags, self.bridged.made, self.lang, self.said
         return Retriever, (self.terminology, self.index, *rows, *made)
 
 

@@ -1,0 +1,304 @@
+"""What people say in place of names: phrases ("waterworks infection"), each with standard names of what it means.
+
+The phrases of the package are in said.tsv.xz, whose card is said.md. A line has phrases, a tab and standard names of
+one concept, each joined by "|". The first of these names that a terminology has is the one that the phrases stand for.
+"""
+
+from __future__ import annotations
+
+import lzma
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..arrays import ArrayFolder, save_array
+from ..forking import read_chunks
+from ..progress import say
+from ..ragged import count_offsets, find_places, list_owners, make_offsets, number_parts, sum_lists, take_lists
+from ..text import NUMERALS_AFTER_WORDS, normalize_name
+from .english import find_levels
+from .languages import CONTENT, JOINING, LINKING, Language
+from .names import OWN_CASE_LENGTH, NameTable, arrange_by_key, list_keys, own_case_forms
+from .reading import read_many
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ..terminology.table import Terminology
+
+FILE = Path(__file__).with_name("said.tsv.xz")
+# What stands for the phrases of the package among files of phrases.
+PACKAGE = "package"
+SEPARATOR = "|"
+# Examples of what is left out, in messages.
+EXAMPLES = 3
+FILES = ("said_keys", "said_starts", "said_names", "said_rows", "said_crossed", "said_offsets", "said_words")
+# Phrases of more concepts are left out.
+MOST_CONCEPTS = 2
+# A word of this level, or a rarer one, means something by itself: "bloated".
+UNCOMMON = 40
+_PIECE = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, eq=False)
+class Phrases:
+    """Phrases and standard names of concepts, as they are read."""
+
+    phrases: list[list[str]] = field(default_factory=list)  # of each concept
+    names: list[list[str]] = field(default_factory=list)
+    is_own: bool = True  # of a user, who wants to know what is of use
+
+    @classmethod
+    def read(cls, sources: Sequence[str | Path]) -> Phrases:
+        """Read files of phrases."""
+        of_names: dict[str, list[str]] = {}
+        for source in sources:
+            for phrases, names in _read_file(FILE if source == PACKAGE else Path(source)):
+                of_names.setdefault(names, []).extend(phrases.split(SEPARATOR))
+        return cls([*of_names.values()], [names.split(SEPARATOR) for names in of_names])
+
+    @cached_property
+    def standard(self) -> list[str]:
+        """All standard names, in their order."""
+        return [normalize_name(name) for names in self.names for name in names]
+
+
+@cache
+def read_package(language: Language) -> Phrases:
+    """Read the phrases that the package has for a language: none for most."""
+    file = language.lists.get("said")
+    return replace(Phrases.read([FILE.with_name(file)] if file else []), is_own=False)
+
+
+@lru_cache(4)
+def _key_standard(phrases: Phrases, language: Language) -> tuple[np.ndarray, np.ndarray]:
+    """Make the keys of standard names that have words, and list their places. Those of the package are asked for by
+    each terminology."""
+    import polars as pl
+
+    names = pl.Series(phrases.standard, dtype=pl.String())
+    return list_keys(names, np.arange(len(names)), language)
+
+
+def _read_file(path: Path) -> Iterator[tuple[str, str]]:
+    data = path.read_bytes()
+    try:
+        text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode("utf-8-sig")
+    except (lzma.LZMAError, UnicodeDecodeError) as error:
+        raise ValueError(f"The file of phrases {path} can't be read: {error}. Save it as text in UTF-8.") from error
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line[0] == "#":
+            continue
+        phrases, *names = line.split("\t")
+        if not names or not phrases.strip() or not names[0].strip():
+            raise ValueError(
+                f"Line {number} of {path} is {line[:80]!r}, but has to be a phrase, a tab, and the standard name of "
+                "what it means."
+            )
+        # Behind the second tab, tables may have notes.
+        yield phrases, names[0]
+
+
+class Bags(NamedTuple):
+    """What the matcher looks for."""
+
+    rows: np.ndarray  # of the name of each, sorted
+    crossed: np.ndarray  # the links and joins among its words; uint8, shape (rows, 2)
+    offsets: np.ndarray  # where its words start
+    words: np.ndarray  # their hashes; uint64
+
+
+class SaidTable(NamedTuple):
+    """Phrases that stand for names of a terminology: as whole texts for linkers, as content words for matchers."""
+
+    whole: NameTable
+    bags: Bags
+
+    @classmethod
+    def empty(cls, language: Language) -> SaidTable:
+        """Make a table without phrases."""
+        keys, rows = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint32)
+        bags = Bags(rows, np.empty((0, 2), dtype=np.uint8), make_offsets([]), keys)
+        return cls(NameTable(language, keys, np.zeros(1, dtype=np.uint32), rows), bags)
+
+    @classmethod
+    def build(cls, phrases: Phrases, terminology: Terminology, names: NameTable) -> SaidTable:
+        """Find the names that phrases stand for, given the table of all names. Left out, and counted, are phrases whose
+        standard names the terminology lacks, phrases that are names, and those of many concepts."""
+        import polars as pl
+
+        named = _find_named(phrases, terminology, names)
+        known = np.flatnonzero(named >= 0).tolist()
+        texts = pl.Series([text for of in known for text in phrases.phrases[of]], dtype=pl.String())
+        row = np.repeat(named[known], [len(phrases.phrases[of]) for of in known])
+        keys, places = list_keys(texts, np.arange(len(texts)), names.language)
+        is_new = find_places(names.keys, keys) < 0
+        keys, places = keys[is_new], places[is_new]
+        is_clear = _count_concepts(keys, terminology.name_concept[row[places]]) <= MOST_CONCEPTS
+        keys, places = keys[is_clear], places[is_clear]
+        _say_used(phrases, named, len(places))
+        rows = row[places]
+        order = np.argsort(rows, kind="stable")
+        whole = NameTable(names.language, *arrange_by_key(keys, rows))
+        return cls(whole, _list_bags(texts.gather(places[order]), rows[order], names.language))
+
+    def moved(self, moved: np.ndarray) -> SaidTable:
+        """Make the table of an edited terminology, given the new row of each name, or -1."""
+        owners = list_owners(self.whole.offsets)
+        rows = moved[self.whole.name_rows]
+        is_kept = rows >= 0
+        whole = NameTable(self.whole.language, *arrange_by_key(self.whole.keys[owners[is_kept]], rows[is_kept]))
+        rows = moved[self.bags.rows]
+        order = np.argsort(rows, kind="stable")
+        order = order[rows[order] >= 0]
+        places, offsets = take_lists(self.bags.offsets, order)
+        crossed, words = self.bags.crossed[order], self.bags.words[places]
+        return SaidTable(whole, Bags(rows[order].astype(np.uint32), crossed, offsets, words))
+
+    def to_disk(self, folder: Path) -> None:
+        """Save to a folder that has more."""
+        for name, array in zip(FILES, (*self.whole[1:], *self.bags), strict=True):
+            save_array(folder / f"{name}.npy", array)
+
+    @classmethod
+    def from_disk(cls, arrays: ArrayFolder, n_names: int, language: Language) -> SaidTable:
+        """Load what `to_disk` saved, for a terminology of so many names."""
+        keys, named = arrays.read_sorted("said_keys", np.uint64), arrays.read_rows("said_names", n_names)
+        starts = arrays.read_offsets("said_starts", len(keys), len(named))
+        rows, words = arrays.read_rows("said_rows", n_names), arrays.read("said_words", np.uint64)
+        crossed = arrays.read("said_crossed", np.uint8, shape=(len(rows), 2))
+        offsets = arrays.read_offsets("said_offsets", len(rows), len(words))
+        if (rows[1:] < rows[:-1]).any():
+            raise arrays.refuse("said_rows", "its rows do not ascend")
+        return cls(NameTable(language, keys, starts, named), Bags(rows, crossed, offsets, words))
+
+    def list_words(self, row: int) -> Iterator[tuple[tuple[int, ...], tuple[int, int]]]:
+        """List the words of each phrase for a name, with its links and joins."""
+        bags = self.bags
+        start, end = np.searchsorted(bags.rows, (row, row + 1)).tolist()
+        for place in range(start, end):
+            n_links, n_joins = bags.crossed[place].tolist()
+            yield tuple(bags.words[bags.offsets[place] : bags.offsets[place + 1]].tolist()), (n_links, n_joins)
+
+
+def _find_named(phrases: Phrases, terminology: Terminology, names: NameTable) -> np.ndarray:
+    """Find the name that the phrases of each concept stand for: its row, or -1."""
+    owner = np.repeat(np.arange(len(phrases.names)), [*map(len, phrases.names)])
+    keys, places = _key_standard(phrases, names.language)
+    entries = find_places(names.keys, keys)
+    places, entries = places[entries >= 0], entries[entries >= 0]
+    row_of = np.full(len(phrases.names), -1, dtype=np.int64)
+    texts, canonical = terminology.names["name"], terminology.concepts["canonical_name"]
+    # From the last one to the first one, which stays.
+    for place, entry in zip(places[::-1].tolist(), entries[::-1].tolist(), strict=True):
+        rows, name = names.rows_of(entry).tolist(), phrases.standard[place]
+        if len(name) <= OWN_CASE_LENGTH:
+            rows = [row for row in rows if not own_case_forms(texts[row]).isdisjoint(own_case_forms(name))]
+        if len(rows) > 1:
+            rows.sort(key=lambda row: texts[row] != canonical[int(terminology.name_concept[row])])
+        if rows:
+            row_of[owner[place]] = rows[0]
+    return row_of
+
+
+def _count_concepts(keys: np.ndarray, concept: np.ndarray) -> np.ndarray:
+    """Count the concepts that have each key."""
+    order = np.lexsort((concept, keys))
+    keys, concept = keys[order], concept[order]
+    is_key = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
+    is_new = is_key | (np.diff(concept, prepend=-1) != 0)
+    group = np.cumsum(is_key) - 1
+    counts = np.empty(len(keys), dtype=np.int64)
+    counts[order] = np.bincount(group, is_new).astype(np.int64)[group]
+    return counts
+
+
+def _list_bags(phrases: pl.Series, rows: np.ndarray, language: Language) -> Bags:
+    """List the words of phrases, and these again without the small ones inside, such as "is"."""
+    crossed, offsets, words = _read_words(phrases, language)
+    owner = list_owners(offsets)
+    is_small = (find_places(language.small_hashes, words) >= 0) | _find_beginnings(words, offsets, language)
+    is_clear = _find_clear(words[~is_small], owner[~is_small], len(rows), language)
+    # At the ends, small words are left out anyway.
+    n_kept = np.cumsum(~is_small)
+    before, behind = np.append(0, n_kept)[offsets[:-1]], np.append(0, n_kept)[offsets[1:]]
+    is_inner = (n_kept > before[owner]) & ((n_kept < behind[owner]) | ~is_small)
+    inner, kept = (np.flatnonzero(which & is_clear[owner]) for which in (is_inner, ~is_small))
+    place, number = np.concatenate([inner, kept]), np.concatenate([owner[inner], owner[kept] + len(rows)])
+    words, rows, crossed = words[place], np.concatenate([rows, rows]), np.concatenate([crossed, crossed])
+    sums = np.zeros(len(rows), dtype=np.uint64)
+    np.add.at(sums, number, words)
+    order = np.lexsort((sums, rows))
+    order = order[np.concatenate([is_clear, is_clear])[order]]
+    is_new = np.append(True, (np.diff(rows[order]) != 0) | (np.diff(sums[order]) != 0))[: len(order)]
+    order = order[is_new]
+    places, taken = take_lists(count_offsets(number, len(rows)), order)
+    return Bags(rows[order].astype(np.uint32), crossed[order], taken, words[places])
+
+
+def _find_beginnings(words: np.ndarray, offsets: np.ndarray, language: Language) -> np.ndarray:
+    """Find the subjects that phrases begin with, such as "I" and "he's"."""
+    is_subject = find_places(language.subject_hashes, words) >= 0
+    is_contracted = find_places(language.contracted_hashes, words) >= 0
+    is_first = np.zeros(len(words), dtype=bool)
+    is_first[offsets[:-1][np.diff(offsets) > 0]] = True
+    begins = is_first & is_subject
+    goes_on = np.append(False, begins[:-1]) & ~is_first & is_contracted
+    result: np.ndarray = begins | goes_on
+    return result
+
+
+def _find_clear(words: np.ndarray, owner: np.ndarray, n: int, language: Language) -> np.ndarray:
+    """Find the phrases that mean something by themselves: those with an uncommon word, or with two words of which one
+    is no stop word."""
+    stops = language.opening_hashes, language.subject_hashes, language.contracted_hashes
+    is_stop = np.isin(words, np.concatenate(stops))
+    is_rare = (find_levels(words) >= UNCOMMON) & ~is_stop
+    n_words, n_rare, n_stop = (np.bincount(owner, of, minlength=n) for of in (np.ones(len(words)), is_rare, is_stop))
+    is_clear: np.ndarray = (n_rare > 0) | ((n_words > 1) & (n_words > n_stop))
+    return is_clear
+
+
+def _read_words(phrases: pl.Series, language: Language) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read the content words of phrases: the links and joins of each, where its words start, and their hashes. Phrases
+    have few distinct words, which are read once, unless they depend on the words before them."""
+    parts, numbers = number_parts(phrases.str.split(" "))
+    texts = [text for chunk in read_chunks(parts) for text in chunk]
+    hashes, place = read_many(texts, None, language)
+    places, offsets = take_lists(count_offsets(place, len(texts)), numbers.ids.astype(np.int64))
+    offsets = offsets[numbers.offsets]
+    kinds = np.array([language.word_kinds.get(text.lower(), CONTENT) for text in texts], dtype=np.int64)[numbers.ids]
+    of_phrase = (sum_lists(which, numbers.offsets) for which in (kinds >= LINKING, kinds == JOINING))
+    crossed = np.stack([*of_phrase], axis=1).astype(np.uint8)
+    depends = np.array([*map(_depends, texts)], dtype=bool)
+    slow = np.flatnonzero(sum_lists(depends[numbers.ids], numbers.offsets))
+    again, place = read_many(phrases.gather(slow).to_list(), None, language)
+    lengths = np.diff(offsets)
+    owner = list_owners(offsets)
+    is_plain = np.ones(len(phrases), dtype=bool)
+    is_plain[slow] = False
+    lengths[slow] = np.bincount(place, minlength=len(slow))
+    words = np.concatenate([hashes[places][is_plain[owner]], again])
+    owner = np.concatenate([owner[is_plain[owner]], slow[place]])
+    return crossed, make_offsets(lengths), words[np.argsort(owner, kind="stable")]
+
+
+def _depends(part: str) -> bool:
+    """Check if the words before and behind may decide how a part of a phrase is read."""
+    if len(part) > 2 and part.isalpha():
+        return part.lower() in NUMERALS_AFTER_WORDS
+    pieces = _PIECE.findall(part)
+    return any(len(piece) == 1 or piece.lower() in NUMERALS_AFTER_WORDS for piece in pieces) or not part[-1:].isalnum()
+
+
+def _say_used(phrases: Phrases, named: np.ndarray, n_used: int) -> None:
+    unknown = [phrases.names[place][0] for place in np.flatnonzero(named < 0).tolist()]
+    lacking = f"; it lacks {len(unknown):,} of {len(named):,} standard names, such as {', '.join(unknown[:EXAMPLES])}"
+    n_phrases = sum(map(len, phrases.phrases))
+    if phrases.is_own and len(named):
+        say(f"{n_used:,} of {n_phrases:,} phrases stand for names of the terminology{lacking * bool(unknown)}")
