@@ -23,7 +23,7 @@ PROJECTS = sorted(path.parent for path in (ROOT / "projects").glob("*/project.ym
 ALL = [ROOT, *PROJECTS]
 COMMANDS = typer.main.get_command(app).commands
 # What scripts may import of `training`: architecture.md lists it.
-SHARED = "bench|markup|data|evaluation|corpora.gold|encoders.bases|methods.tables|release.rrf"
+SHARED = "bench|markup|data|evaluation|corpora.gold|encoders.bases|figures.curves|methods.tables|release.rrf"
 RUN_PROJECT = ["python", "-m", "spacy", "project", "run"]
 
 by_folder = pytest.mark.parametrize("folder", ALL, ids=lambda folder: folder.name if folder != ROOT else "root")
