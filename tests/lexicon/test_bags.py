@@ -196,7 +196,10 @@ def test_what_is_derived_stands_for_the_first_name_there_is_unless_it_is_a_name(
     names = ["Pyrexia", "fever", "obesity", "obesity", "dyspnea", "jaundice", "icteric", "anemia", "fever"]
     concept = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8])
     table = BagTable.build(pl.Series(names), concept, [], derived=derived)
-    others = {row: sorted(of for _, *of in table.list_others([row])) for row in range(len(names))}
+    others = {
+        row: sorted(words for _, words, _, how in table.list_others([row]) if how == "derived")
+        for row in range(len(names))
+    }
     expected = [
         ["pyrexial", "pyrexic"],
         ["febrile", "feverish"],
@@ -207,7 +210,7 @@ def test_what_is_derived_stands_for_the_first_name_there_is_unless_it_is_a_name(
     ]
     expected += [[], ["anemic"], ["febrile", "feverish"]]
     # Several concepts may have the name.
-    assert [*others.values()] == [sorted([tuple(read(w).hashes.tolist()), True] for w in row) for row in expected]
+    assert [*others.values()] == [sorted(tuple(read(w).hashes.tolist()) for w in row) for row in expected]
     found = find(table, "jaundiced, short of breath, febrile, icteric, scorbutic, shorts")
     assert found == ["febrile", "icteric", "jaundiced", "short of breath"]
 
@@ -223,7 +226,7 @@ def test_derived_words_are_those_that_a_loop_lists(names, data):
         for word in words:
             if name in names and word not in names:
                 expected.setdefault(word, name)
-    of_rows = [(names[row], words) for row, words, _ in table.list_others(concept.tolist())]
+    of_rows = [(names[row], words) for row, words, *_ in table.list_others(concept.tolist())]
     assert {words: name for name, words in of_rows} == {
         tuple(read(word).hashes.tolist()): name for word, name in expected.items()
     }
@@ -233,7 +236,7 @@ def test_other_words_for_a_whole_name_are_no_name_of_another_concept():
     synonyms = [["nephropathy", "kidney disease", "renal disease"], ["wasting", "tabes"], ["gout attack", "podagra"]]
     names = [["kidney disease", "renal disease"], "tabes", "wasting", "gout attack", "attack, gout"]
     table = BagTable.build(pl.Series([*names[0], *names[1:]]), np.array([0, 0, 1, 2, 3, 4]), [], synonyms)
-    assert [*table.list_others([1, 0])] == [(0, tuple(read("nephropathy").hashes.tolist()), False)]
+    assert [*table.list_others([1, 0])] == [(0, tuple(read("nephropathy").hashes.tolist()), (0, 0), "classes")]
     # What two concepts are called, and what one is called that has another name of the list, stay as they are.
     assert len(table.other_rows) == 1 and find(table, "podagra, nephropathy, wasting") == ["nephropathy", "wasting"]
 
@@ -246,7 +249,7 @@ def test_a_table_of_no_names_finds_nothing():
 def test_an_ordinary_word_that_is_a_name_may_be_derived_from_one(is_name, expected):
     names, derived = pl.Series(["wheezing", "wheeze"]), [["wheezing", "wheeze"]]
     table = BagTable.build(names, np.array([0, 1]), [], derived=derived, is_name=np.array([True, is_name]))
-    assert [of for _, of, _ in table.list_others([0])] == [tuple(read(word).hashes.tolist()) for word in expected]
+    assert [of for _, of, *_ in table.list_others([0])] == [tuple(read(word).hashes.tolist()) for word in expected]
 
 
 @pytest.mark.parametrize(
@@ -264,4 +267,4 @@ def test_an_ordinary_word_that_is_a_name_may_be_derived_from_one(is_name, expect
 )
 def test_an_enzyme_stands_for_its_activity_unless_it_is_a_name(name, others):
     table = make_table([name, "kinase"])
-    assert [of for _, of, _ in table.list_others([0])] == [tuple(read(words).hashes.tolist()) for words in others]
+    assert [of for _, of, *_ in table.list_others([0])] == [tuple(read(words).hashes.tolist()) for words in others]

@@ -287,15 +287,15 @@ def test_denied_names_get_no_id(phenotypes):
     reranker = make_reranker(phenotypes)
     names = phenotypes.concepts["canonical_name"].to_list()[:: len(phenotypes) // 800]
     denying = ["denies {}", "negative for {}", "{} ruled out", "{}-free", "absence of {}", "lack of {}", "anti-{}"]
-    for form, most in zip(denying, (0, 0, 0, 0.005, 0.02, 0.02, 0.005), strict=True):
+    for form, most in zip(denying, (0, 0, 0, 0.007, 0.035, 0.03, 0.005), strict=True):
         texts = [form.format(name.lower()) for name in names if form != "anti-{}" or "anti" not in name.lower()]
-        given_ids = [of[0] for of in reranker.find(texts) if of and of[0]["probability"] >= 0.3]
+        given_ids = [of[0] for of in reranker.find(texts) if of and of[0]["probability"] >= MIN_CHANCE]
         assert len(given_ids) <= most * len(names), (form, given_ids[:5])
     # Names that say what is lacking keep theirs.
     starts = ("absence of ", "lack of ", "anti-", "no ", "negative ")
     kept = [name for name in phenotypes.names["name"] if name.lower().startswith(starts)]
     for text, of_text in zip(kept, reranker.find(kept), strict=True):
-        assert of_text[0]["probability"] >= 0.3 and text in phenotypes[of_text[0]["id"]].names, text
+        assert of_text[0]["probability"] >= MIN_CHANCE and text in phenotypes[of_text[0]["id"]].names, text
 
 
 NUMBERED = [("Factor {} deficiency", "factor {} deficiency"), ("Deafness {}", "deafness type {}")]
