@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..candidates import Matched
-from ..lexicon.trust import WAYS
 from .calibration import logit, sigmoid
 
 # The logit of the probability that a match and its concept are right, fitted by
@@ -38,6 +37,9 @@ Match = tuple[tuple[str, ...], Matched]  # the strings to look up for a mention,
 def make_match_signals(chance: np.ndarray, matches: Sequence[Match]) -> dict[str, np.ndarray]:
     """Make what the probability of each match depends on, by the names in `FOUND`, given how probable its concept would
     be for a mention that somebody else has found."""
+    # Its expressions take long to compile, and spaCy imports this module whenever it makes a pipeline.
+    from ..lexicon.trust import WAYS
+
     forms, found = zip(*matches, strict=True) if matches else ((), ())
     trust, score = logit(np.array([match.trust for match in found])), logit(chance)
     way = np.array([match.how for match in found], dtype=str)
