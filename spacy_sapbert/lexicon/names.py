@@ -73,7 +73,7 @@ class NameTable(NamedTuple):
     @classmethod
     def build(cls, names: pl.Series, language: Language = ENGLISH) -> NameTable:
         """Make the table of a terminology's names."""
-        return cls(language, *arrange_by_key(*list_keys(names, np.arange(len(names)), language)))
+        return cls(language, *arrange_by_key(*key_names(names, np.arange(len(names)), language)))
 
     def edited(self, names: pl.Series, moved: np.ndarray) -> NameTable:
         """Make the table of an edited terminology. Only new names are read."""
@@ -82,7 +82,7 @@ class NameTable(NamedTuple):
         is_new = np.ones(len(names), dtype=bool)
         is_new[rows[rows >= 0]] = False
         new = np.flatnonzero(is_new)
-        old, added = (keys[rows >= 0], rows[rows >= 0]), list_keys(names.gather(new), new, self.language)
+        old, added = (keys[rows >= 0], rows[rows >= 0]), key_names(names.gather(new), new, self.language)
         return NameTable(self.language, *arrange_by_key(*map(np.concatenate, zip(old, added, strict=True))))
 
     def find_whole(self, texts: Iterable[str]) -> np.ndarray:
@@ -113,7 +113,7 @@ def list_whole_keys(texts: Iterable[str], language: Language) -> np.ndarray:
     return np.array([_combine(read_hashes(text, is_english=is_english)) for text in texts], dtype=np.uint64)
 
 
-def list_keys(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH) -> tuple[np.ndarray, np.ndarray]:
+def key_names(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH) -> tuple[np.ndarray, np.ndarray]:
     """List the keys of names that have words, and their rows. Millions of names have few parts between spaces, which
     are read once. Only where parts depend on one another, the name is read as a whole."""
     spaced = names.str.replace_all(_BEHIND, "$1 $2$3").str.replace_all(_BEFORE, "$1$2 $3")

@@ -23,7 +23,7 @@ from ..ragged import count_offsets, find_places, list_owners, make_offsets, numb
 from ..text import NUMERALS_AFTER_WORDS, normalize_name
 from .english import find_levels
 from .languages import CONTENT, JOINING, LINKING, Language
-from .names import OWN_CASE_LENGTH, NameTable, arrange_by_key, list_keys, own_case_forms
+from .names import OWN_CASE_LENGTH, NameTable, arrange_by_key, key_names, own_case_forms
 from .reading import read_many
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Phrases:
 
     phrases: list[list[str]] = field(default_factory=list)  # of each concept
     names: list[list[str]] = field(default_factory=list)
-    is_own: bool = True  # of a user, who wants to know what is of use
+    is_own: bool = True  # from a user, who is told how many of them can be used
 
     @classmethod
     def read(cls, sources: Sequence[str | Path]) -> Phrases:
@@ -82,7 +82,7 @@ def _key_standard(phrases: Phrases, language: Language) -> tuple[np.ndarray, np.
     import polars as pl
 
     names = pl.Series(phrases.standard, dtype=pl.String())
-    return list_keys(names, np.arange(len(names)), language)
+    return key_names(names, np.arange(len(names)), language)
 
 
 def _read_file(path: Path) -> Iterator[tuple[str, str]]:
@@ -136,7 +136,7 @@ class SaidTable(NamedTuple):
         known = np.flatnonzero(named >= 0).tolist()
         texts = pl.Series([text for of in known for text in phrases.phrases[of]], dtype=pl.String())
         row = np.repeat(named[known], [len(phrases.phrases[of]) for of in known])
-        keys, places = list_keys(texts, np.arange(len(texts)), names.language)
+        keys, places = key_names(texts, np.arange(len(texts)), names.language)
         is_new = find_places(names.keys, keys) < 0
         keys, places = keys[is_new], places[is_new]
         is_clear = _count_concepts(keys, terminology.name_concept[row[places]]) <= MOST_CONCEPTS

@@ -120,7 +120,7 @@ def test_mentions_are_found_and_linked_by_their_readings(tmp_path):
     names = {"D": ["Dyspnea", "Shortness of breath"], "M": ["Mitral valve stenosis"], "S": ["Sobbing"]}
     nlp = make_pipeline(TABLE)
     nlp.add_pipe("terminology_matcher")
-    nlp.add_pipe("sapbert_linker").initialize(terminology=build_terminology(names), phrases=[])
+    nlp.add_pipe("sapbert_linker").initialize(terminology=build_terminology(names))
     assert [(ent.text, ent.kb_id_) for ent in nlp("She had SOB.").ents] == [("SOB", "D")]
     doc = nlp.make_doc("A valve with MS")
     doc.ents = [doc.char_span(13, 15, label="X")]
@@ -170,7 +170,7 @@ def diagnoses():
     nlp = make_pipeline("clinical")
     nlp.add_pipe("terminology_matcher")
     terminology = build_terminology((f"D:{number}", name) for number, name in enumerate(DISORDERS))
-    nlp.add_pipe("sapbert_linker").initialize(terminology=terminology, phrases=[])
+    nlp.add_pipe("sapbert_linker").initialize(terminology=terminology)
     return nlp
 
 
