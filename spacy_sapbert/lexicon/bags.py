@@ -231,8 +231,13 @@ class BagTable(NamedTuple):
         for place, row in zip(places.tolist(), self.other_rows[places].tolist(), strict=True):
             start, end = self.other_offsets[place : place + 2].tolist()
             yield row, tuple(self.other_words[start:end].tolist()), (0, 0), OTHERS[int(self.other_is_derived[place])]
+        said = self.said.bags
         for row in rows:
-            yield from ((row, words, crossed, SAID) for words, crossed in self.said.list_words(row))
+            start, end = np.searchsorted(said.rows, (row, row + 1)).tolist()
+            for place in range(start, end):
+                words = said.words[said.offsets[place] : said.offsets[place + 1]].tolist()
+                n_links, n_joins = said.crossed[place].tolist()
+                yield row, tuple(words), (n_links, n_joins), SAID
 
     def find_trusted(self, least: float) -> np.ndarray:
         """Find the names that probably mean their concepts in a text, and those that count only in capitals: bool."""

@@ -177,14 +177,6 @@ class SaidTable(NamedTuple):
             raise arrays.refuse("said_rows", "its rows do not ascend")
         return cls(NameTable(language, keys, starts, named), Bags(rows, crossed, offsets, words))
 
-    def list_words(self, row: int) -> Iterator[tuple[tuple[int, ...], tuple[int, int]]]:
-        """List the words of each phrase for a name, with its links and joins."""
-        bags = self.bags
-        start, end = np.searchsorted(bags.rows, (row, row + 1)).tolist()
-        for place in range(start, end):
-            n_links, n_joins = bags.crossed[place].tolist()
-            yield tuple(bags.words[bags.offsets[place] : bags.offsets[place + 1]].tolist()), (n_links, n_joins)
-
 
 def _find_named(phrases: Phrases, terminology: Terminology, names: NameTable) -> np.ndarray:
     """Find the name that the phrases of each concept stand for: its row, or -1."""

@@ -11,11 +11,10 @@ from spacy.training import Example
 from ..annotations import NIL, get_candidates
 from ..scorer import iter_entities, linker_score
 from .memory import IDENTITY, Curve
+from .network import logit, sigmoid
 
 # With fewer mentions two parameters are fitted, otherwise a step function of any form.
 ENOUGH_FOR_STEPS = 500
-# The logit of a probability of 0 or 1.
-EDGE = 1e-6
 # Steps of Newton's method, the smallest one, and points of the function that are stored.
 NEWTON_STEPS, TINY, PLATT_POINTS = 30, 1e-9, 1025
 # Bins of the calibration error, and the precision at which coverage is reported.
@@ -102,17 +101,6 @@ def _fit_platt(probabilities: np.ndarray, right: np.ndarray) -> Curve:
         weights = np.array([0.0, float(logit(targets.mean()))])
     x = np.linspace(0, 1, PLATT_POINTS)
     return Curve(x, sigmoid(logit(x) * weights[0] + weights[1]))
-
-
-def sigmoid(scores: np.ndarray) -> np.ndarray:
-    """Compute the probabilities of logits."""
-    return np.asarray(1 / (1 + np.exp(-np.clip(scores, -30, 30))))
-
-
-def logit(probabilities: np.ndarray) -> np.ndarray:
-    """Compute the logits of probabilities."""
-    clipped = np.clip(probabilities, EDGE, 1 - EDGE)
-    return np.asarray(np.log(clipped / (1 - clipped)))
 
 
 def choose_threshold(probabilities: np.ndarray, is_right: np.ndarray, precision: float) -> Threshold:

@@ -14,10 +14,9 @@ from ..candidates import Candidate, MentionToLink
 from ..errors import warn
 from .features import FEATURES
 from .gold import GoldIds
-from .matches import Match, judge_matches
 from .memory import CANT_DECIDE, Learned
 from .network import ListInput, Lists, NetworkModel
-from .prior import BEFORE_TRAINING, NAMED
+from .prior import BEFORE_TRAINING, NAMED, Match, judge_matches
 from .table import CandidateTable, MentionKey
 
 if TYPE_CHECKING:

@@ -15,6 +15,8 @@ SCALES = (5.0, 10.0, 20.0, 40.0, 80.0)
 NIL_SCORES = np.linspace(0.0, 1.0, 21)
 # A feature that deviates by less is the same for all candidates.
 SAME = 1e-6
+# A probability of 0 or 1 has the logit of one that is this far from it.
+EDGE = 1e-6
 # thinc's own types of arrays are not NumPy's.
 NetworkModel = Model[Any, Any]
 Item = TypeVar("Item")
@@ -25,6 +27,17 @@ Features = dict[str, tuple[str, Callable[[Item], np.ndarray]]]
 def compute_columns(features: Features[Item], of: Item) -> list[np.ndarray]:
     """Compute the columns of features, in their order."""
     return [column(of) for _, column in features.values()]
+
+
+def sigmoid(scores: np.ndarray) -> np.ndarray:
+    """Compute the probabilities of logits."""
+    return np.asarray(1 / (1 + np.exp(-np.clip(scores, -30, 30))))
+
+
+def logit(probabilities: np.ndarray) -> np.ndarray:
+    """Compute the logits of probabilities."""
+    clipped = np.clip(probabilities, EDGE, 1 - EDGE)
+    return np.asarray(np.log(clipped / (1 - clipped)))
 
 
 class Lists:

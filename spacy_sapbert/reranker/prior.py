@@ -3,22 +3,23 @@
 A candidate's score is its cosine, plus a weight times the logarithm of the descendants of its concept, because mentions
 are more general than the names nearest to them; more if its concept has the mention as a name, here or in the bridge;
 and less if its name says the opposite. Where a candidate's name has the words of the mention, the cosine alone decides.
+Words that the matcher has found may be no mention, or mean something else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..abbreviations.component import is_short_form
 from ..lexicon.contradictions import PENALTY, list_denials, read_marks
-from .network import Lists
+from .network import Lists, logit, sigmoid
 from .strings import compare_trigrams
 
 if TYPE_CHECKING:
-    from ..candidates import Candidates
+    from ..candidates import Candidates, Matched
     from ..lexicon.bridge import BridgedTerminology
 
 # Chosen on development documents and on names of sources that were left out of the bridge (docs/notes/results.md).
@@ -48,6 +49,28 @@ CHANCE = {
 }
 # The cosine has another weight below, between and above these.
 LOW, HIGH = 0.6, 0.8
+# The logit of the probability that a match and its concept are right, fitted by
+# `python -m spacy project run prior projects/reranker`.
+FOUND = {
+    "bias": -0.533,
+    "chance": 0.376,
+    "doubt": 1.0,
+    "trust": 0.49,
+    "trust_other": -0.528,
+    "several": 0.835,
+    "as form": 0.12,
+    "as classes": 0.443,
+    "as coordination": 1.05,
+    "as definition": -0.045,
+    "as derived": 1.429,
+    "as said": 1.043,
+    "as spelling": -1.394,
+    "as gap": 0.444,
+}
+# Words that are those of the name, or stand for it in the document. Trust in the name says less of other words.
+NAMES = ("exact", "form", "definition")
+# Concepts are doubtful with a logit below this, for a mention that somebody else has found.
+DOUBTFUL = -1.5
 # The probability that the best candidate needs for an id: of a mention that is given, and of one that the matcher has
 # found, which may not be a mention. The same command chooses them so that as many ids are right as before.
 MIN_CHANCE, MIN_FOUND = 0.47, 0.5
@@ -67,6 +90,7 @@ PRIOR = {
 BEFORE_TRAINING = ("cosine", "canonical_trigrams", *PRIOR)
 # Reasons before training are made of these, where they are more than zero.
 NAMED = ("bridge", "size", "opposite")
+Match = tuple[tuple[str, ...], "Matched"]  # the strings to look up for a mention, and what the matcher has found
 
 
 def compute_prior(
@@ -125,8 +149,8 @@ def compute_prior(
     score = np.where(found.name >= 0, np.rint(cosine / TIE).astype(np.int64), ~found.concept)
     alike = np.stack([score, thing], axis=1)
     signals = make_signals(lists, values, alike)
-    logit = sum((weight * signals[name] for name, weight in CHANCE.items()), np.zeros(len(prior)))
-    return {**values, "chance": 1 / (1 + np.exp(-logit)), "alike": alike}
+    total = sum((weight * signals[name] for name, weight in CHANCE.items()), np.zeros(len(prior)))
+    return {**values, "chance": sigmoid(total), "alike": alike}
 
 
 def _describe_words(hashes: np.ndarray, place: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -193,3 +217,32 @@ def make_signals(lists: Lists, values: Mapping[str, np.ndarray], alike: np.ndarr
         "bridge_far": values["bridge"] * np.maximum(HIGH - cosine, 0),
         **{name: values[name] for name in ("bridge", "canonical_trigrams", "opposite", "single", "common", "acronym")},
     }
+
+
+def make_match_signals(chance: np.ndarray, matches: Sequence[Match]) -> dict[str, np.ndarray]:
+    """Make what the probability of each match depends on, by the names in `FOUND`, given how probable its concept would
+    be for a mention that somebody else has found."""
+    # Its expressions take long to compile, and spaCy imports this module whenever it makes a pipeline.
+    from ..lexicon.trust import WAYS
+
+    forms, found = zip(*matches, strict=True) if matches else ((), ())
+    trust, score = logit(np.array([match.trust for match in found])), logit(chance)
+    way = np.array([match.how for match in found], dtype=str)
+    several = np.array([" " in of[0] if of else False for of in forms], dtype=bool)
+    return {
+        "bias": np.ones_like(chance),
+        "chance": score,
+        "doubt": np.minimum(score - DOUBTFUL, 0),
+        "trust": trust,
+        "trust_other": trust * ~np.isin(way, NAMES),
+        "several": several * (way == "exact"),
+        **{f"as {other}": np.float64(way == other) for other in WAYS if other != "exact"},
+    }
+
+
+def judge_matches(chance: np.ndarray, matches: Sequence[Match]) -> np.ndarray:
+    """Compute how probable concepts are, given this for mentions that somebody else has found, which keep theirs."""
+    signals = make_match_signals(chance, matches)
+    total = sum((weight * signals[name] for name, weight in FOUND.items()), np.zeros_like(chance))
+    is_found = np.array([bool(match.how) for _, match in matches], dtype=bool)
+    return np.where(is_found & (chance > 0), sigmoid(total), chance)

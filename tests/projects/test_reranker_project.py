@@ -20,8 +20,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from typer.testing import CliRunner
 
 from spacy_sapbert.lexicon.trust import WEIGHTS
-from spacy_sapbert.reranker.matches import FOUND
-from spacy_sapbert.reranker.prior import CHANCE
+from spacy_sapbert.reranker.prior import CHANCE, FOUND
 from training.cli import app as training_cli
 from training.data.frame import read_results
 from training.encoders.export import write_static_encoder

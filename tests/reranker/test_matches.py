@@ -7,8 +7,7 @@ from conftest import build_terminology
 
 from spacy_sapbert.candidates import NO_MATCH, Matched
 from spacy_sapbert.lexicon.trust import WAYS
-from spacy_sapbert.reranker.matches import FOUND, NAMES, judge_matches
-from spacy_sapbert.reranker.prior import MIN_FOUND
+from spacy_sapbert.reranker.prior import FOUND, MIN_FOUND, NAMES, judge_matches
 
 NAMED = {
     "K": ["Kidney Diseases", "Nephropathy"],

@@ -27,10 +27,19 @@ from wasabi import msg
 
 from spacy_sapbert.annotations import NIL
 from spacy_sapbert.lexicon.bridge import FILE, Bridge
-from spacy_sapbert.reranker.calibration import area_under_roc, calibration_error, sigmoid
+from spacy_sapbert.reranker.calibration import area_under_roc, calibration_error
 from spacy_sapbert.reranker.gold import AnnotatedMentions, GoldBatch, run_before
-from spacy_sapbert.reranker.matches import FOUND, Match, make_match_signals
-from spacy_sapbert.reranker.prior import BEFORE_TRAINING, CHANCE, MIN_CHANCE, MIN_FOUND, make_signals
+from spacy_sapbert.reranker.network import sigmoid
+from spacy_sapbert.reranker.prior import (
+    BEFORE_TRAINING,
+    CHANCE,
+    FOUND,
+    MIN_CHANCE,
+    MIN_FOUND,
+    Match,
+    make_match_signals,
+    make_signals,
+)
 from training.corpora.gold import list_gold_spans
 from training.data.run_folder import write_json, write_text
 from training.markup import format_rows
