@@ -52,6 +52,8 @@ class Language:
     having: str = ""
     lacking: str = ""
     chromosomes: str = ""  # words beside which "X" is no number
+    lettered: str = ""  # words behind which a letter is a name, in texts of any language: "type A"
+    possessives: str = ""  # what stands behind an apostrophe with a space before it: "Crohn 's disease"
     # Words that may stand inside a mention whose name lacks them: "the spleen is enlarged", "pain in his left knee".
     idle: str = ""
     # Words that phrases are also said without; words that people begin with ("I'm throwing up"), and what these end in.
@@ -83,6 +85,11 @@ class Language:
         """What the words are that names are not made of."""
         lists = (self.function, FUNCTION), (self.links, LINKING), (self.joins, JOINING)
         return {strip_accents(word): kind for words, kind in lists for word in words.split()}
+
+    @kept_property
+    def has_short_words(self) -> bool:
+        """Whether several words of one letter make no names."""
+        return sum(len(word) == 1 for word in self.word_kinds) > 1
 
     # The hashes of some of these words, sorted.
     abnormal = kept_property[np.ndarray](lambda self: self._hash(self.abnormalities))
@@ -148,6 +155,7 @@ _ENTRIES = json.loads(Path(__file__).with_name("languages.json").read_text(encod
 _LANGUAGES = {codes: Language(codes.split()[1], **entry) for codes, entry in _ENTRIES.items()}
 LANGUAGES = {code: language for codes, language in _LANGUAGES.items() for code in codes.split()}
 ENGLISH, UNKNOWN = LANGUAGES["ENG"], Language()
+LETTERED = frozenset(word for language in _LANGUAGES.values() for word in language.lettered.split())
 ENGLISH_CODES = [code for code, language in LANGUAGES.items() if language is ENGLISH]
 
 

@@ -1,0 +1,409 @@
+"""Texts as words: the only reader of names, mentions and documents.
+
+A scan has a row for each word, in its normal form, and for each sign that makes another name. What compares names by
+all words in their order, by the words of content in any order, or by numbers and letters, looks at the same rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
+
+from ..forking import CHUNK, read_chunks
+from ..progress import show_progress
+from ..ragged import TokenLists, find_places, list_owners, make_offsets, number_parts, sum_lists, take_lists
+from ..text import (
+    CACHED,
+    NUMERALS_AFTER_WORDS,
+    list_marks,
+    normal_words,
+    normalize_name,
+    normalize_writing,
+    strip_accents,
+    write_plainly,
+)
+from .languages import CONTENT, ENGLISH, JOINING, LETTERED, LINKING, Language
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# Invisible format characters belong to the word around them, as marks do.
+_INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
+# Each Han character and each hiragana is a word: no spaces say where words end.
+_ALONE = "\u3005-\u3007\u3041-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_LETTER = rf"[^\W_{_ALONE}]"
+_WORD = (
+    rf"(?:[{_ALONE}]|{_LETTER}+)(?:[{list_marks()}{_INVISIBLE}]+{_LETTER}*)*"
+    r"(?:['’´′＇][sSｓＳ](?![^\W_]))?"
+)
+# Signs that make another name: "ER+" and "ER-", "(+)-catechin", "<140", "-5", and the prime of "4'-hydroxy". A dash is
+# one before a digit, in brackets, and behind a capital or a digit where no word goes on, also in the next line.
+_SIGN = (
+    r"[+<>≤≥±]|[-−–](?:(?<=[A-Z0-9].)(?!\w|[^\S\n]*\n[^\S\n]*[A-Z]{2})|(?<!\w.)(?=\d)|(?<=[(\[].)(?=[)\]]))|"
+    r"['’′](?<=\d.)"
+)
+ALONE = re.compile(f"[{_ALONE}]")
+# Splits a text into gaps, and words or signs.
+PART = re.compile(f"({_WORD}|{_SIGN})")
+# Where spaCy finds no punctuation behind such characters, it is in the word's token.
+INVISIBLE = re.compile(rf"[{_INVISIBLE}]+[^\w\s]*")
+
+# What stands before a word: the end of what a name may cover, what the name has as well, and what joins; and the full
+# stop of an ordinal number, which ends nothing.
+END, LINK, HYPHEN, JOIN, BRACKET, DOTTED = 1, 2, 4, 8, 16, 32
+_END = re.compile(r"[.:;!?]\s|[。！？；：؟۔।]|[{}\t]|\n\s*\n|\n\s*[-*•–]")
+_BRACKET = re.compile(r"[()\[\]]")
+# A bracket counts for more links than a text has commas, so that only a name with a bracket goes on behind one.
+BRACKETED = 1 << 32
+_ORDINAL = re.compile(r"\d{1,2}")
+_WEAK = re.compile(r"[\s'’\-‐‑–]*")
+# A word may be cut at the end of a line.
+_HYPHEN = re.compile(r"[-‐‑](?:[^\S\n]*\n\s*)?")
+# Characters of a line that ends where the next one begins, and not before.
+_WRAPPED = 50
+_JOINING = re.compile(r"\s*[/&]\s*")
+_BLANK_LINE = re.compile(r"\n\s*\n")
+# What names are written with or without. Anything else between two words has to be in the name as well.
+_WEAK_GAP = re.compile(r"[\s'\-]*")
+# Stands between texts that are read as one, and no name crosses it.
+BETWEEN = "\n\n"
+
+# Punctuation behind and before a word, which nothing else depends on.
+_BEHIND, _BEFORE = r"([0-9A-Za-z])([,;:)\]]+)( |$)", r"(^| )([(\[]+)([0-9A-Za-z])"
+
+# The key of words a, b, c is (a * MULTIPLIER + b) * MULTIPLIER + c, modulo 2^64. Any large odd number does.
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+# "C5-deficient" is what has a deficiency of C5.
+_DEFICIENT, _DEFICIENCY = (np.uint64(hash_string(word)) for word in ("deficient", "deficiency"))
+
+
+class Piece(NamedTuple):
+    """A word or a sign as it is read by itself."""
+
+    words: tuple[str, ...]  # its normal forms: "TNFα" is two words
+    hashes: tuple[int, ...]
+    kind: int  # what it is in its language
+
+
+# The "s" of "Crohn 's", as texts have it that are split into words.
+_NOTHING = Piece((), (), CONTENT)
+
+
+class Reading(NamedTuple):
+    """The content words of a text, one row each. The last four columns only grow: where two words have the same number,
+    there is nothing of the kind between them."""
+
+    hashes: np.ndarray  # of normal forms; uint64
+    starts: np.ndarray  # in characters
+    ends: np.ndarray
+    segment: np.ndarray  # ends of sentences
+    links: np.ndarray  # commas, "with", joins, and brackets, which count as `BRACKETED` each
+    joins: np.ndarray  # "and", "or", slashes
+    skipped: np.ndarray  # words without content
+
+
+class Words(NamedTuple):
+    """Words and signs, one row each."""
+
+    hashes: np.ndarray  # of normal forms; uint64
+    kinds: np.ndarray  # CONTENT, FUNCTION, LINKING or JOINING
+    gaps: np.ndarray  # what stands before it
+    marks: np.ndarray  # the hash of punctuation before it that names have as well, or 0; uint64
+
+    def take(self, rows: np.ndarray) -> Words:
+        """Take some rows."""
+        return Words(*(column[rows] for column in self))
+
+    def make_keys(self, offsets: np.ndarray) -> np.ndarray:
+        """Make the keys of texts by all their words, in their order, and the punctuation between these; 0 for a text
+        without words. `offsets` says where the rows of each start."""
+        marks = self.marks.copy()
+        # What stands before the first word does not count.
+        marks[offsets[:-1][np.diff(offsets) > 0]] = 0
+        ends = np.cumsum(1 + (marks > 0))
+        last = np.append(0, ends)[offsets[1:]]
+        n_after = np.repeat(last, np.diff(offsets)) - ends
+        powers = np.cumprod(np.append(np.uint64(1), np.full(n_after.max(initial=0) + 1, MULTIPLIER)))
+        values = self.hashes * powers[n_after] + marks * powers[n_after + 1]
+        return sum_lists(values.view(np.int64), offsets).view(np.uint64)
+
+    def list_content(self, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """List the hashes of content words, and the number of the text that each is of."""
+        is_content = self.kinds == CONTENT
+        return name_deficiency(self.hashes[is_content]), list_owners(offsets)[is_content]
+
+
+class Scan(NamedTuple):
+    """The words and signs of a text, and where they are."""
+
+    language: Language
+    # Gaps, and words or signs, in turn: the gap before the first, the first, and so on.
+    pieces: list[str]
+    words: Words
+    number: np.ndarray  # of the piece that each word is in
+    starts: np.ndarray  # in characters
+    ends: np.ndarray
+
+    def read_content(self, vocabulary: np.ndarray | None = None) -> Reading:
+        """Read the words of content. Two words with a hyphen between them are one word if `vocabulary`, sorted hashes,
+        has that."""
+        joined = self if vocabulary is None or not len(vocabulary) else self._join_hyphens(vocabulary)
+        hashes, kinds, gaps, _ = joined.words
+        joins = np.cumsum(((gaps & JOIN) > 0) | (kinds == JOINING))
+        n_brackets = np.cumsum((gaps & BRACKET) > 0)
+        links = np.cumsum(((gaps & LINK) > 0) | (kinds == LINKING)) + joins + BRACKETED * n_brackets
+        segment, skipped = np.cumsum(gaps & END), np.cumsum(kinds != CONTENT)
+        columns = name_deficiency(hashes), joined.starts, joined.ends, segment, links, joins, skipped
+        is_content = kinds == CONTENT
+        return Reading(*(column[is_content] for column in columns))
+
+    def _join_hyphens(self, vocabulary: np.ndarray) -> Scan:
+        """Join words with a hyphen between them that are one word."""
+        hashes, ends = self.words.hashes.copy(), self.ends.copy()
+        is_kept = np.ones(len(hashes), dtype=bool)
+        for row in np.flatnonzero(self.words.gaps == HYPHEN).tolist():
+            piece = int(self.number[row])
+            key = _hash_joined(self.language, self.pieces[2 * piece - 1], self.pieces[2 * piece + 1])
+            before, end = np.searchsorted(self.number, (piece - 1, piece + 1)).tolist()
+            is_word = before < row and self.words.kinds[before] == CONTENT and is_kept[before]
+            if key and is_word and find_places(vocabulary, np.array([key], dtype=np.uint64))[0] >= 0:
+                hashes[before], ends[before] = key, ends[row]
+                is_kept[before + 1 : end] = False
+        words = self.words._replace(hashes=hashes).take(is_kept)
+        columns = (column[is_kept] for column in (self.number, self.starts, ends))
+        return Scan(self.language, self.pieces, words, *columns)
+
+
+def scan(text: str, language: Language = ENGLISH) -> Scan:
+    """Read a text. Case, number, possessive and British spelling make no difference, nor do decomposed letters and
+    invisible characters. Where words are not English, spelling counts."""
+    text = write_plainly(text)
+    pieces = PART.split(text)
+    words, before = pieces[1::2], pieces[:-1:2]
+    lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+    ends = np.cumsum(lengths)[1::2]
+    starts = ends - lengths[1::2]
+    read = [*map(get_reader(language), words)]
+    for place in [place for place, word in enumerate(words) if len(word) < 3]:
+        is_first = place == 0 or BETWEEN in before[place]
+        read[place] = _read_short(words[place], "" if is_first else words[place - 1], before[place], language)
+    gaps = np.fromiter(map(_read_gap, before), np.int64, len(before))
+    gaps[_find_new_lines(text, words, before, starts)] |= END
+    if language.dotted_ordinals:
+        # The full stop of "2. Zehe" ends nothing.
+        dotted = [place for place, gap in enumerate(before) if gap == ". " and place]
+        gaps[[place for place in dotted if _ORDINAL.fullmatch(words[place - 1])]] = DOTTED
+    n_words = [len(piece.hashes) for piece in read]
+    number = np.repeat(np.arange(len(read)), n_words)
+    hashes = np.array([one for piece in read for one in piece.hashes], dtype=np.uint64)
+    kinds = np.fromiter((piece.kind for piece in read), np.int64, len(read))
+    marks = np.zeros(len(before), dtype=np.uint64)
+    marked = np.flatnonzero(gaps & ~HYPHEN)
+    marks[marked] = [_hash_gap(before[place]) for place in marked.tolist()]
+    is_first = np.diff(number, prepend=-1) > 0
+    rows = Words(hashes, kinds[number], gaps[number] * is_first, marks[number] * is_first)
+    return Scan(language, pieces, rows, number, starts[number], ends[number])
+
+
+def scan_many(texts: Sequence[str], language: Language = ENGLISH) -> tuple[Scan, np.ndarray]:
+    """Read texts as one, which is faster: their words, and where those of each start."""
+    scanned = scan(BETWEEN.join(texts), language)
+    first = make_offsets([len(text) + len(BETWEEN) for text in texts])
+    return scanned, np.searchsorted(scanned.starts, first)
+
+
+def make_keys(texts: Sequence[str], language: Language = ENGLISH) -> np.ndarray:
+    """Make the keys of texts by all their words, in their order."""
+    scanned, offsets = scan_many(texts, language)
+    return scanned.words.make_keys(offsets)
+
+
+def read_content(
+    texts: Sequence[str], vocabulary: np.ndarray | None = None, language: Language = ENGLISH
+) -> tuple[np.ndarray, np.ndarray]:
+    """Read the content words of texts, each by itself: their hashes, and the number of the text that each is of."""
+    first = np.cumsum([0, *(len(text) + len(BETWEEN) for text in texts)])
+    reading = scan(BETWEEN.join(texts), language).read_content(vocabulary)
+    return reading.hashes, np.searchsorted(first, reading.starts, side="right") - 1
+
+
+def scan_names(names: pl.Series, language: Language = ENGLISH) -> Iterator[tuple[Words, np.ndarray]]:
+    """Read many names, `CHUNK` at a time: their words, and where those of each start. Millions of names have few parts
+    between spaces, which are read once. Where parts depend on one another, the name is read as a whole."""
+    spaced = names.str.replace_all(_BEHIND, "$1 $2$3").str.replace_all(_BEFORE, "$1$2 $3")
+    parts, numbers = number_parts(spaced.str.split(" "))
+    of_parts = _read_parts(parts, language)
+    for start, block in zip(range(0, len(names), CHUNK), numbers.split(CHUNK), strict=True):
+        yield _join_parts(of_parts, block, names[start : start + CHUNK], language)
+
+
+class _Parts(NamedTuple):
+    """Parts of names, as they are read by themselves."""
+
+    words: Words
+    offsets: np.ndarray  # where the words of each start
+    gaps: np.ndarray  # of parts that are punctuation: what they are between two words
+    marks: np.ndarray
+    is_open: np.ndarray  # whether the parts around it decide as well
+
+
+def _read_parts(parts: pl.Series, language: Language) -> _Parts:
+    words: list[Words] = []
+    lengths, gaps, marks, is_open = [], [], [], []
+    open_word = _find_open(language)
+    with show_progress(total=len(parts), description="Reading the words of names", unit="words") as progress:
+        for texts in read_chunks(parts):
+            scanned, offsets = scan_many(texts, language)
+            words.append(scanned.words)
+            lengths.append(np.diff(offsets))
+            # Punctuation at either end goes on in the next part.
+            first = make_offsets([len(text) + len(BETWEEN) for text in texts])[:-1]
+            filled = np.flatnonzero(lengths[-1])
+            for column in (scanned.words.gaps, scanned.words.marks):
+                column[offsets[filled]] = 0
+            reaches = np.zeros(len(texts), dtype=bool)
+            last = first + np.array([*map(len, texts)])
+            reaches[filled] = scanned.starts[offsets[filled]] == first[filled]
+            reaches[filled] &= scanned.ends[offsets[filled + 1] - 1] == last[filled]
+            is_open.append(~reaches & (lengths[-1] > 0))
+            is_open[-1] |= [open_word(_plain(text)) is not None or text.split() != [text] for text in texts]
+            alone = [f" {text} " if n == 0 else " " for text, n in zip(texts, lengths[-1].tolist(), strict=True)]
+            gaps.append(np.array([*map(_read_gap, alone)], dtype=np.int64))
+            marks.append(np.array([*map(_hash_gap, alone)], dtype=np.uint64))
+            progress.update(len(texts))
+    columns = (np.concatenate(column) for column in zip(*words, strict=True))
+    of_parts = (np.concatenate(column) for column in (gaps, marks, is_open))
+    return _Parts(Words(*columns), make_offsets(np.concatenate(lengths)), *of_parts)
+
+
+@cache
+def _find_open(language: Language) -> Callable[[str], re.Match[str] | None]:
+    """Get what finds words in a part that others decide about: numerals, letters, and the "s" of "Crohn 's"."""
+    letters = (word for word in language.word_kinds if len(word) == 1)
+    words = {*NUMERALS_AFTER_WORDS, *letters, *language.possessives.split()}
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted(words))})(?![^\W_])", re.IGNORECASE).search
+
+
+def _join_parts(
+    of_parts: _Parts, numbers: TokenLists, names: pl.Series, language: Language
+) -> tuple[Words, np.ndarray]:
+    """Put the words of names together from those of their parts."""
+    rows, starts = take_lists(of_parts.offsets, numbers.ids)
+    words, is_punctuation = of_parts.words.take(rows), np.diff(starts) == 0
+    behind = np.flatnonzero(is_punctuation[:-1] & ~is_punctuation[1:]) + 1
+    words.gaps[starts[behind]] = of_parts.gaps[numbers.ids[behind - 1]]
+    words.marks[starts[behind]] = of_parts.marks[numbers.ids[behind - 1]]
+    is_open = of_parts.is_open[numbers.ids]
+    # Punctuation of two parts is one.
+    is_open[1:] |= is_punctuation[1:] & is_punctuation[:-1]
+    whole = np.flatnonzero(sum_lists(is_open, numbers.offsets))
+    scanned, of_whole = scan_many(names[whole].to_list(), language)
+    offsets = starts[numbers.offsets]
+    offsets = np.concatenate([offsets, offsets[-1] + of_whole[1:]])
+    of_names = np.arange(len(names))
+    of_names[whole] = len(names) + np.arange(len(whole))
+    rows, offsets = take_lists(offsets, of_names)
+    both = Words(*(np.concatenate(pair) for pair in zip(words, scanned.words, strict=True)))
+    return both.take(rows), offsets
+
+
+def name_deficiency(hashes: np.ndarray) -> np.ndarray:
+    """Take "deficient" for "deficiency"."""
+    return np.where(hashes == _DEFICIENT, _DEFICIENCY, hashes)
+
+
+@cache
+def get_reader(language: Language) -> Callable[[str], Piece]:
+    """Get what reads words and signs by themselves. With one argument, a cache is quicker."""
+    return lru_cache(CACHED)(partial(_read_piece, language))
+
+
+def _read_piece(language: Language, piece: str) -> Piece:
+    plain = _plain(piece)
+    words = normal_words(language.to_singular(plain), is_english=language.is_english) or (plain,)
+    kind = language.word_kinds.get(strip_accents(plain.lower()), CONTENT)
+    return Piece(words, tuple(map(hash_string, words)), kind)
+
+
+def _plain(text: str) -> str:
+    return text if text.isascii() else normalize_writing(normalize_name(text))
+
+
+def _read_short(word: str, before: str, gap: str, language: Language) -> Piece:
+    """Read a short word again, which may be a numeral or the name of a type behind another: "factor V", "type A"."""
+    if word.lower() in language.possessives.split() and gap in (" '", " ’"):
+        return _NOTHING
+    return _read_behind(language, word, before)
+
+
+@lru_cache(CACHED)
+def _read_behind(language: Language, word: str, before: str) -> Piece:
+    alone = get_reader(language)(word)
+    small = strip_accents(_plain(word).lower())
+    is_numeral = small in NUMERALS_AFTER_WORDS
+    if not is_numeral and alone.kind == CONTENT:
+        return alone
+    words = alone.words
+    if is_numeral:
+        # "faktoru V" and "Klasse I": behind the word or its base form.
+        behind = (normal_words(word, one) for one in (before, language.to_singular(before)))
+        words = next((words for words in behind if words != (small,)), (small,))
+    if alone.kind != CONTENT and words == (small,):
+        # In a text in capitals, some languages have more words of one letter than names have letters.
+        is_capitals = language.has_short_words and len(before) > 1 and before.isupper()
+        is_letter = before.lower() in LETTERED or (word.isupper() and not is_capitals)
+        if len(small) > 1 or not is_letter:
+            return alone
+    return Piece(words, tuple(map(hash_string, words)), CONTENT)
+
+
+@lru_cache(CACHED)
+def _read_gap(gap: str) -> int:
+    if gap == " ":
+        return 0
+    if not gap.isascii() and not _END.search(gap):
+        gap = _plain(gap)
+    if _END.search(gap):
+        return END
+    if _BRACKET.search(gap):
+        return BRACKET
+    if _HYPHEN.fullmatch(gap):
+        return HYPHEN
+    if _JOINING.fullmatch(gap):
+        return JOIN
+    return 0 if _WEAK.fullmatch(gap) else LINK
+
+
+@lru_cache(CACHED)
+def _hash_gap(gap: str) -> int:
+    """Hash the punctuation between two words; 0 if there is none that counts."""
+    if _BLANK_LINE.search(gap):
+        return int(hash_string("\n\n"))
+    gap = normalize_writing(normalize_name(gap))
+    return 0 if _WEAK_GAP.fullmatch(gap) else int(hash_string("".join(gap.split())))
+
+
+def _find_new_lines(text: str, words: list[str], gaps: list[str], starts: np.ndarray) -> list[int]:
+    """Find the lines that start with a capital. They are items of a list more probably than the same sentence, unless
+    the line before is as long as lines may be, or ends in a hyphen."""
+    places = []
+    # A blank line is an end anyway.
+    new = (place for place, gap in enumerate(gaps) if "\n" in gap and BETWEEN not in gap)
+    for place in new:
+        gap = gaps[place]
+        if words[place][0].isupper() and not _HYPHEN.fullmatch(gap):
+            end = int(starts[place]) - len(gap) + gap.index("\n")
+            if end - text.rfind("\n", 0, end) <= _WRAPPED:
+                places.append(place)
+    return places
+
+
+@lru_cache(CACHED)
+def _hash_joined(language: Language, first: str, second: str) -> int:
+    hashes = get_reader(language)(first + second).hashes if len(first) > 1 and len(second) > 2 else ()
+    return hashes[0] if len(hashes) == 1 else 0
