@@ -406,7 +406,7 @@ class FixedMatcher:
         self, doc: Doc, text: str, hits: list[Hit], defined: Abbreviations, whole: dict[str, Hit | None]
     ) -> list[tuple[Span, Hit]]:
         """Find the tokens of plausible hits, and what short forms stand for."""
-        from .lexicon.names import ALONE
+        from .lexicon.scan import ALONE
 
         first, last = _read_bounds(doc, text)
         found: dict[tuple[int, int], Hit] = {}
@@ -491,7 +491,7 @@ def _list_heads(long_form: str) -> tuple[tuple[str, float], ...]:
 def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:
     """Get the token that starts, and the one that ends, at each place, with or without invisible characters, HTML
     entities and what these join, or with the full stop behind a letter."""
-    from .lexicon.names import INVISIBLE
+    from .lexicon.scan import INVISIBLE
 
     starts, ends = get_bounds(doc) if len(doc) else ([], [])
     first, last = ({place: token for token, place in enumerate(places)} for places in (starts, ends))

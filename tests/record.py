@@ -34,7 +34,7 @@ LANGUAGES = {
     "FRE": "fr",
     "CHI": "zh",
     "CZE": "cs",
-    "JPN": "ja",
+    "JPN": "xx",
     "TUR": "tr",
     "DUT": "nl",
     "POR": "pt",

@@ -14,7 +14,8 @@ import spacy
 
 from spacy_sapbert import read_obo
 from spacy_sapbert.lexicon.contradictions import contradicts
-from spacy_sapbert.lexicon.names import OWN_CASE_LENGTH, own_case_forms, read_hashes
+from spacy_sapbert.lexicon.names import OWN_CASE_LENGTH, own_case_forms
+from spacy_sapbert.lexicon.scan import make_keys
 from spacy_sapbert.retrieval.encoding import ALTERATIONS
 from spacy_sapbert.text import normalize_name, to_american, to_singular
 
@@ -47,10 +48,10 @@ def link(texts, names, concepts, ids, encode):
     scores = np.maximum.reduceat(encode(texts) @ encode(names).T, starts, axis=1)
     # If the mention is one of a concept's names, the score is 1, and the encoder does not matter.
     named = {}
-    for name, concept in zip(names, concepts.tolist(), strict=True):
-        named.setdefault(tuple(read_hashes(name)), []).append(concept)
-    for row, text in zip(scores, texts, strict=True):
-        row[named.get(tuple(read_hashes(text)), [])] = 1.0
+    for key, concept in zip(make_keys(names).tolist(), concepts.tolist(), strict=True):
+        named.setdefault(key, []).append(concept)
+    for row, key in zip(scores, make_keys(texts).tolist(), strict=True):
+        row[named.get(key, [])] = 1.0
     scores = np.minimum(scores, 1.0).round(6)
     found = []
     for row in scores:
@@ -133,7 +134,8 @@ FORMS = {
 
 def is_accepted(form, name):
     """Whether the matcher takes the form for the name."""
-    if read_hashes(form) != read_hashes(name) or not read_hashes(name):
+    key, of_name = make_keys([form, name]).tolist()
+    if key != of_name or not of_name:
         return False
     short = len(normalize_name(form)) <= OWN_CASE_LENGTH
     return not short or not own_case_forms(form).isdisjoint(own_case_forms(name))

@@ -23,8 +23,8 @@ from .classes import learn_classes
 from .derived import hash_lists, list_adjectives, read_list
 from .languages import ENGLISH, ENGLISH_CODES, Language, get_reader
 from .names import arrange_by_key
-from .reading import Reading, read, read_many
 from .said import SaidTable
+from .scan import Reading, read_content, scan, scan_names
 from .trust import INSIDE, WAYS, compute_trust, find_acronyms
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class BagTable(NamedTuple):
 
     def read(self, text: str) -> Reading:
         """Read a text. Words with a hyphen between them are one where a name has that."""
-        return read(text, self.vocabulary, self.language)
+        return scan(text, self.language).read_content(self.vocabulary)
 
     def rows_of(self, entry: int) -> np.ndarray:
         """Return the names of an entry."""
@@ -390,12 +390,19 @@ class NameReadings(NamedTuple):
 
 def read_names(names: pl.Series, language: Language = ENGLISH) -> NameReadings:
     """Read the words of names."""
-    first = NameReadings(language, *_read_rows(names, np.arange(len(names)), None, language), np.arange(len(names)))
+    hashes, name = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.int64)]
+    n = 0
+    for words, offsets in scan_names(names, language):
+        content, owner = words.list_content(offsets)
+        hashes.append(content)
+        name.append(n + owner)
+        n += len(offsets) - 1
+    first = NameReadings(language, np.concatenate(hashes), np.concatenate(name), np.arange(len(names)))
     hyphened = _find_matching(names, "[-‐‑]")
-    hashes, place = _read_rows(names, hyphened, np.unique(first.hashes), language)
+    again, place = _read_rows(names, hyphened, np.unique(first.hashes), language)
     is_other = np.bincount(place, minlength=len(hyphened)) < first.n_words[hyphened]
     kept = is_other[place]
-    return first.extended(hashes[kept], (np.cumsum(is_other) - 1)[place[kept]], hyphened[is_other])
+    return first.extended(again[kept], (np.cumsum(is_other) - 1)[place[kept]], hyphened[is_other])
 
 
 def _read_english(names: pl.DataFrame, of_names: NameReadings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -465,7 +472,7 @@ def _find_others(
 
 
 def _hash_words(name: str, language: Language) -> tuple[int, ...]:
-    return tuple(read(name, None, language).hashes.tolist())
+    return tuple(scan(name, language).read_content().hashes.tolist())
 
 
 def make_speller(names: pl.Series, of_names: NameReadings) -> Callable[[int], str]:
@@ -493,10 +500,10 @@ def _read_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Read names by their rows: the hashes of words, and the place of each one's name among the rows."""
     hashes, of_name = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.int64)]
-    with show_progress(total=len(rows), description="Reading the words of names", unit="names") as progress:
+    with show_progress(total=len(rows), description="Joining the words of names", unit="names") as progress:
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
-            words, place = read_many(names.gather(chunk).to_list(), vocabulary, language)
+            words, place = read_content(names.gather(chunk).to_list(), vocabulary, language)
             hashes.append(words)
             of_name.append(start + place)
             progress.update(len(chunk))
@@ -510,7 +517,7 @@ def _find_generic(of_names: NameReadings, concept: np.ndarray, canonical_names: 
     hashes, concept = hashes[order], concept[order]
     is_new = (np.diff(hashes, prepend=0) > 0) | (np.diff(concept, prepend=-1) != 0)
     distinct, n = np.unique(hashes[is_new], return_counts=True)
-    kinds = {hash_ for word in language.kinds.split() for hash_ in get_reader(language)(word)[0]}
+    kinds = {hash_ for word in language.kinds.split() for hash_ in get_reader(language)(word).hashes}
     is_kind = np.isin(distinct, np.array([*kinds], dtype=np.uint64))
     frequent = distinct[n >= np.where(is_kind, 1, GENERIC_SHARE * (concept.max(initial=0) + 1)).clip(LEAST_GENERIC)]
     kept = {words[0] for name in canonical_names if len(words := _hash_words(name, language)) == 1} - kinds

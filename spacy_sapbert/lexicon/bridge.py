@@ -25,7 +25,7 @@ from .classes import GIVEN, join_classes
 from .contradictions import contradicts, list_words
 from .derived import read_list
 from .languages import ENGLISH, Language
-from .reading import read_many
+from .scan import read_content
 
 if TYPE_CHECKING:
     from ..terminology.table import Terminology
@@ -117,7 +117,7 @@ def _get_classes() -> tuple[np.ndarray, np.ndarray]:
 def make_keys(texts: Sequence[str]) -> np.ndarray:
     """Make a key for each text: the sum of the hashes of its words' classes. The order of words makes no difference,
     and all words for an abnormality count as one. Texts without words get 0. Shape (texts,), uint64."""
-    return sum_words(*read_many(texts), len(texts))
+    return sum_words(*read_content(texts), len(texts))
 
 
 def sum_words(hashes: np.ndarray, place: np.ndarray, n: int) -> np.ndarray:

@@ -21,7 +21,7 @@ from ..text import write_plainly
 from .bags import SAID, BagTable, make_key_filter
 from .languages import Language
 from .names import own_case_forms
-from .reading import BRACKETED, Reading, read
+from .scan import BRACKETED, Reading, scan
 from .spelling import Speller
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class NameFinder:
 
     def is_skipped(self, text: str) -> bool:
         """Return whether a text has the words of a name in `skip_names`."""
-        return self._skips(read(text, None, self._table.language).hashes.tolist())
+        return self._skips(scan(text, self._table.language).read_content().hashes.tolist())
 
     def _skips(self, words: Sequence[int]) -> bool:
         return bool(self._skipped) and tuple(sorted(words)) in self._skipped
@@ -463,7 +463,7 @@ class NameFinder:
     def _read_joined(self, texts: Sequence[str], vocabulary: np.ndarray | None) -> list[_Name]:
         """Read names as one text, which takes a fraction of the time."""
         first = make_offsets([len(text) + 2 for text in texts])
-        reading = read("\n\n".join(texts), vocabulary, self._table.language)
+        reading = scan("\n\n".join(texts), self._table.language).read_content(vocabulary)
         bounds = np.searchsorted(reading.starts, first).tolist()
         columns = [column.tolist() for column in (reading.hashes, reading.links, reading.joins, reading.skipped)]
         parts = ([column[start:end] for column in columns] for start, end in pairwise(bounds))

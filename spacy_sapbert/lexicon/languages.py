@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
@@ -26,15 +26,11 @@ if TYPE_CHECKING:
 # What a word is: words of content make names; others are left out of them. A name that crosses a linking word has it as
 # well, and joining words also join what goes with one word. "Without" and "no" are content: they make the opposite.
 CONTENT, FUNCTION, LINKING, JOINING = range(4)
-# "C5-deficient" is what has a deficiency of C5.
-_NOUNS = {"deficient": "deficiency"}
 # Shorter words are not taken for plurals.
 LEAST_LETTERS = 4
 _LETTERS = re.compile(r"[^\W\d_]+")
 # Names whose language is looked at.
 MOST_COUNTED = 1 << 15
-# The hashes of a word's normal forms, and its kind.
-Word = tuple[tuple[int, ...], int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +103,8 @@ class Language:
         return " ".join(get_lang_class(self.code).Defaults.stop_words) if self.code else ""
 
     def _hash(self, words: str) -> np.ndarray:
-        readings = (_read_word(self, word)[0] for word in words.split())
-        return np.unique(np.array([hashes[0] for hashes in readings if hashes], dtype=np.uint64))
+        pieces = map(get_reader(self), words.split())
+        return np.unique(np.array([piece.hashes[0] for piece in pieces if piece.kind == CONTENT], dtype=np.uint64))
 
     def to_singular(self, text: str) -> str:
         """Replace plurals, but for English ones, which `normal_words` knows."""
@@ -136,19 +132,30 @@ def _to_singular(language: Language, word: str) -> str:
     return word if small == plain else small
 
 
+class Piece(NamedTuple):
+    """A word or a sign as it is read by itself."""
+
+    words: tuple[str, ...]  # its normal forms: "TNFα" is two words
+    hashes: tuple[int, ...]
+    kind: int  # what it is in its language
+
+
 @cache
-def get_reader(language: Language) -> Callable[[str], Word]:
-    """Get what reads words by themselves. With one argument, a cache is quicker."""
-    return lru_cache(CACHED)(partial(_read_word, language))
+def get_reader(language: Language) -> Callable[[str], Piece]:
+    """Get what reads words and signs by themselves. With one argument, a cache is quicker."""
+    return lru_cache(CACHED)(partial(_read_piece, language))
 
 
-def _read_word(language: Language, word: str) -> Word:
-    plain = word if word.isascii() else normalize_writing(normalize_name(word))
-    kind = language.word_kinds.get(strip_accents(plain.lower()))
-    if kind is not None:
-        return (), kind
+def _read_piece(language: Language, piece: str) -> Piece:
+    plain = write_letters(piece)
     words = normal_words(language.to_singular(plain), is_english=language.is_english) or (plain,)
-    return tuple(hash_string(_NOUNS.get(part, part)) for part in words), CONTENT
+    kind = language.word_kinds.get(strip_accents(plain.lower()), CONTENT)
+    return Piece(words, tuple(map(hash_string, words)), kind)
+
+
+def write_letters(text: str) -> str:
+    """Write a word with composed letters, in the unified writing."""
+    return text if text.isascii() else normalize_writing(normalize_name(text))
 
 
 _ENTRIES = json.loads(Path(__file__).with_name("languages.json").read_text(encoding="utf8"))

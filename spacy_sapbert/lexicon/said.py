@@ -7,7 +7,6 @@ one concept, each joined by "|". The first of these names that a terminology has
 from __future__ import annotations
 
 import lzma
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
@@ -17,14 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..arrays import ArrayFolder, save_array
-from ..forking import read_chunks
 from ..progress import say
-from ..ragged import count_offsets, find_places, list_owners, make_offsets, number_parts, sum_lists, take_lists
-from ..text import NUMERALS_AFTER_WORDS, normalize_name
+from ..ragged import count_offsets, find_places, list_owners, make_offsets, sum_lists, take_lists
+from ..text import normalize_name
 from .english import find_levels
-from .languages import CONTENT, JOINING, LINKING, Language
+from .languages import JOINING, LINKING, Language
 from .names import OWN_CASE_LENGTH, NameTable, arrange_by_key, key_names, own_case_forms
-from .reading import read_many
+from .scan import scan_names
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,7 +40,6 @@ FILES = ("said_keys", "said_starts", "said_names", "said_rows", "said_crossed", 
 MOST_CONCEPTS = 2
 # A word of this level, or a rarer one, means something by itself: "bloated".
 UNCOMMON = 40
-_PIECE = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,35 +254,17 @@ def _find_clear(words: np.ndarray, owner: np.ndarray, n: int, language: Language
 
 
 def _read_words(phrases: pl.Series, language: Language) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read the content words of phrases: the links and joins of each, where its words start, and their hashes. Phrases
-    have few distinct words, which are read once, unless they depend on the words before them."""
-    parts, numbers = number_parts(phrases.str.split(" "))
-    texts = [text for chunk in read_chunks(parts) for text in chunk]
-    hashes, place = read_many(texts, None, language)
-    places, offsets = take_lists(count_offsets(place, len(texts)), numbers.ids.astype(np.int64))
-    offsets = offsets[numbers.offsets]
-    kinds = np.array([language.word_kinds.get(text.lower(), CONTENT) for text in texts], dtype=np.int64)[numbers.ids]
-    of_phrase = (sum_lists(which, numbers.offsets) for which in (kinds >= LINKING, kinds == JOINING))
-    crossed = np.stack([*of_phrase], axis=1).astype(np.uint8)
-    depends = np.array([*map(_depends, texts)], dtype=bool)
-    slow = np.flatnonzero(sum_lists(depends[numbers.ids], numbers.offsets))
-    again, place = read_many(phrases.gather(slow).to_list(), None, language)
-    lengths = np.diff(offsets)
-    owner = list_owners(offsets)
-    is_plain = np.ones(len(phrases), dtype=bool)
-    is_plain[slow] = False
-    lengths[slow] = np.bincount(place, minlength=len(slow))
-    words = np.concatenate([hashes[places][is_plain[owner]], again])
-    owner = np.concatenate([owner[is_plain[owner]], slow[place]])
-    return crossed, make_offsets(lengths), words[np.argsort(owner, kind="stable")]
-
-
-def _depends(part: str) -> bool:
-    """Check if the words before and behind may decide how a part of a phrase is read."""
-    if len(part) > 2 and part.isalpha():
-        return part.lower() in NUMERALS_AFTER_WORDS
-    pieces = _PIECE.findall(part)
-    return any(len(piece) == 1 or piece.lower() in NUMERALS_AFTER_WORDS for piece in pieces) or not part[-1:].isalnum()
+    """Read the content words of phrases: the links and joins of each, where its words start, and their hashes."""
+    hashes = [np.empty(0, dtype=np.uint64)]
+    lengths = [np.empty(0, dtype=np.int64)]
+    crossed = [np.empty((0, 2), dtype=np.uint8)]
+    for words, offsets in scan_names(phrases, language):
+        is_link, is_join = words.kinds >= LINKING, words.kinds == JOINING
+        crossed.append(np.stack([sum_lists(which, offsets) for which in (is_link, is_join)], axis=1).astype(np.uint8))
+        content, owner = words.list_content(offsets)
+        hashes.append(content)
+        lengths.append(np.bincount(owner, minlength=len(offsets) - 1))
+    return np.concatenate(crossed), make_offsets(np.concatenate(lengths)), np.concatenate(hashes)
 
 
 def _say_used(phrases: Phrases, named: np.ndarray, n_used: int) -> None:

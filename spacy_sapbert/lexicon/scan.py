@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from ..text import (
     strip_accents,
     write_plainly,
 )
-from .languages import CONTENT, ENGLISH, JOINING, LETTERED, LINKING, Language
+from .languages import CONTENT, ENGLISH, JOINING, LETTERED, LINKING, Language, Piece, get_reader, write_letters
 
 if TYPE_CHECKING:
     import polars as pl
@@ -80,14 +81,6 @@ _BEHIND, _BEFORE = r"([0-9A-Za-z])([,;:)\]]+)( |$)", r"(^| )([(\[]+)([0-9A-Za-z]
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 # "C5-deficient" is what has a deficiency of C5.
 _DEFICIENT, _DEFICIENCY = (np.uint64(hash_string(word)) for word in ("deficient", "deficiency"))
-
-
-class Piece(NamedTuple):
-    """A word or a sign as it is read by itself."""
-
-    words: tuple[str, ...]  # its normal forms: "TNFα" is two words
-    hashes: tuple[int, ...]
-    kind: int  # what it is in its language
 
 
 # The "s" of "Crohn 's", as texts have it that are split into words.
@@ -205,8 +198,8 @@ def scan(text: str, language: Language = ENGLISH) -> Scan:
     marks = np.zeros(len(before), dtype=np.uint64)
     marked = np.flatnonzero(gaps & ~HYPHEN)
     marks[marked] = [_hash_gap(before[place]) for place in marked.tolist()]
-    is_first = np.diff(number, prepend=-1) > 0
-    rows = Words(hashes, kinds[number], gaps[number] * is_first, marks[number] * is_first)
+    begins = np.diff(number, prepend=-1) > 0
+    rows = Words(hashes, kinds[number], gaps[number] * begins, marks[number] * begins)
     return Scan(language, pieces, rows, number, starts[number], ends[number])
 
 
@@ -253,32 +246,37 @@ class _Parts(NamedTuple):
 
 
 def _read_parts(parts: pl.Series, language: Language) -> _Parts:
-    words: list[Words] = []
-    lengths, gaps, marks, is_open = [], [], [], []
-    open_word = _find_open(language)
+    chunks: list[_Parts] = []
     with show_progress(total=len(parts), description="Reading the words of names", unit="words") as progress:
-        for texts in read_chunks(parts):
-            scanned, offsets = scan_many(texts, language)
-            words.append(scanned.words)
-            lengths.append(np.diff(offsets))
-            # Punctuation at either end goes on in the next part.
-            first = make_offsets([len(text) + len(BETWEEN) for text in texts])[:-1]
-            filled = np.flatnonzero(lengths[-1])
-            for column in (scanned.words.gaps, scanned.words.marks):
-                column[offsets[filled]] = 0
-            reaches = np.zeros(len(texts), dtype=bool)
-            last = first + np.array([*map(len, texts)])
-            reaches[filled] = scanned.starts[offsets[filled]] == first[filled]
-            reaches[filled] &= scanned.ends[offsets[filled + 1] - 1] == last[filled]
-            is_open.append(~reaches & (lengths[-1] > 0))
-            is_open[-1] |= [open_word(_plain(text)) is not None or text.split() != [text] for text in texts]
-            alone = [f" {text} " if n == 0 else " " for text, n in zip(texts, lengths[-1].tolist(), strict=True)]
-            gaps.append(np.array([*map(_read_gap, alone)], dtype=np.int64))
-            marks.append(np.array([*map(_hash_gap, alone)], dtype=np.uint64))
+        for texts in chain([[]], read_chunks(parts)):
+            chunks.append(_read_chunk(texts, language))
             progress.update(len(texts))
-    columns = (np.concatenate(column) for column in zip(*words, strict=True))
-    of_parts = (np.concatenate(column) for column in (gaps, marks, is_open))
-    return _Parts(Words(*columns), make_offsets(np.concatenate(lengths)), *of_parts)
+    words = Words(*(np.concatenate(column) for column in zip(*(chunk.words for chunk in chunks), strict=True)))
+    offsets = make_offsets(np.concatenate([np.diff(chunk.offsets) for chunk in chunks]))
+    gaps, marks, is_open = (np.concatenate(column) for column in list(zip(*chunks, strict=True))[2:])
+    return _Parts(words, offsets, gaps, marks, is_open)
+
+
+def _read_chunk(texts: list[str], language: Language) -> _Parts:
+    scanned, offsets = scan_many(texts, language)
+    n_words = np.diff(offsets)
+    filled = np.flatnonzero(n_words)
+    firsts = offsets[filled]
+    for column in (scanned.words.gaps, scanned.words.marks):
+        column[firsts] = 0
+    # Punctuation at either end goes on in the next part.
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    starts = make_offsets(lengths + len(BETWEEN))[:-1]
+    is_bare = scanned.starts[firsts] == starts[filled]
+    is_bare &= scanned.ends[offsets[filled + 1] - 1] == (starts + lengths)[filled]
+    search = _find_open(language)
+    depends = (search(write_letters(text)) is not None or text.split() != [text] for text in texts)
+    is_open = np.fromiter(depends, bool, len(texts))
+    is_open[filled] |= ~is_bare
+    alone = [f" {text} " if n == 0 else " " for text, n in zip(texts, n_words.tolist(), strict=True)]
+    gaps = np.array([*map(_read_gap, alone)], dtype=np.int64)
+    marks = np.array([*map(_hash_gap, alone)], dtype=np.uint64)
+    return _Parts(scanned.words, offsets, gaps, marks, is_open)
 
 
 @cache
@@ -317,23 +315,6 @@ def name_deficiency(hashes: np.ndarray) -> np.ndarray:
     return np.where(hashes == _DEFICIENT, _DEFICIENCY, hashes)
 
 
-@cache
-def get_reader(language: Language) -> Callable[[str], Piece]:
-    """Get what reads words and signs by themselves. With one argument, a cache is quicker."""
-    return lru_cache(CACHED)(partial(_read_piece, language))
-
-
-def _read_piece(language: Language, piece: str) -> Piece:
-    plain = _plain(piece)
-    words = normal_words(language.to_singular(plain), is_english=language.is_english) or (plain,)
-    kind = language.word_kinds.get(strip_accents(plain.lower()), CONTENT)
-    return Piece(words, tuple(map(hash_string, words)), kind)
-
-
-def _plain(text: str) -> str:
-    return text if text.isascii() else normalize_writing(normalize_name(text))
-
-
 def _read_short(word: str, before: str, gap: str, language: Language) -> Piece:
     """Read a short word again, which may be a numeral or the name of a type behind another: "factor V", "type A"."""
     if word.lower() in language.possessives.split() and gap in (" '", " ’"):
@@ -344,7 +325,7 @@ def _read_short(word: str, before: str, gap: str, language: Language) -> Piece:
 @lru_cache(CACHED)
 def _read_behind(language: Language, word: str, before: str) -> Piece:
     alone = get_reader(language)(word)
-    small = strip_accents(_plain(word).lower())
+    small = strip_accents(write_letters(word).lower())
     is_numeral = small in NUMERALS_AFTER_WORDS
     if not is_numeral and alone.kind == CONTENT:
         return alone
@@ -367,7 +348,7 @@ def _read_gap(gap: str) -> int:
     if gap == " ":
         return 0
     if not gap.isascii() and not _END.search(gap):
-        gap = _plain(gap)
+        gap = write_letters(gap)
     if _END.search(gap):
         return END
     if _BRACKET.search(gap):

@@ -14,7 +14,7 @@ from ..ragged import find_places
 from ..text import CACHED, normal_words
 from .bags import make_key_filter
 from .english import RARE, find_levels
-from .reading import Reading
+from .scan import Reading
 
 # Letters of the words that are put right. Shorter ones are nearly any other word.
 LEAST_LETTERS, MOST_LETTERS = 6, 40

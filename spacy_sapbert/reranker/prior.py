@@ -100,7 +100,7 @@ def compute_prior(
     lists names by their rows, or by the complements (~) of concepts' rows for canonical names."""
     from ..lexicon.bridge import sum_words
     from ..lexicon.names import find_other_case
-    from ..lexicon.reading import read_many
+    from ..lexicon.scan import read_content
 
     lists, cosine, language = Lists(found.lengths), scores.astype(np.float64), known.language
     names = np.where(found.name >= 0, found.name, ~found.concept)
@@ -113,7 +113,7 @@ def compute_prior(
         for read in (lambda form: list_denials(form, language), lambda form: read_marks(form, language).has_any)
     )
     is_near = (cosine >= lists.best(cosine)[lists.mention] - WINDOW) | denies
-    words = *read_many([forms[0] if forms else "" for forms in found.forms]), len(found)
+    words = *read_content([forms[0] if forms else "" for forms in found.forms]), len(found)
     size, bridge, thing, has_same = _consult(found, lists, is_near, read_names, known, has_marks, sum_words(*words))
     is_open = is_near & ~has_same
     prior = cosine + SIZE * size + BRIDGE * bridge

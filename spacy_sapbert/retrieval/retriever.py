@@ -23,9 +23,10 @@ from ..lexicon.bridge import BridgedTerminology
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
 from ..lexicon.derived import hash_lists, list_bases
 from ..lexicon.languages import find_language
-from ..lexicon.names import OWN_CASE_LENGTH, NameTable, find_other_case, list_whole_keys, own_case_forms
+from ..lexicon.names import OWN_CASE_LENGTH, NameTable, find_other_case, own_case_forms
 from ..lexicon.said import FILES as SAID_ARRAYS
 from ..lexicon.said import Phrases, SaidTable, read_package
+from ..lexicon.scan import make_keys
 from ..ragged import group_values, list_owners, take_lists
 from ..terminology.codes import rank_name
 from .encoding import (
@@ -268,7 +269,7 @@ class Retriever:
         or spelling, with or without hyphens, with Greek letters or Roman numerals; or a name that it is derived from,
         as "drowsy" from "drowsiness"; or, if wanted, one that is said so."""
         is_allowed = None if allowed is None or allowed.is_open else self.allow(allowed).names
-        keys = list_whole_keys(texts, self.table.language)
+        keys = make_keys(texts, self.table.language)
         entries = self.table.find_keys(keys)
         of_said = self.said.whole.find_keys(keys) if said else np.full(len(texts), -1)
         # A name that the mention is derived from, or said for, comes behind one with the mention's vector.

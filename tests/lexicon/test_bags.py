@@ -12,11 +12,15 @@ from hypothesis import strategies as st
 from spacy_sapbert.lexicon.bags import MOST_AROUND, MOST_IDLE, MOST_WORDS, BagTable, make_key_filter
 from spacy_sapbert.lexicon.classes import MOST_ALTERNATIVES, count_pairs, join_classes
 from spacy_sapbert.lexicon.derived import read_list
-from spacy_sapbert.lexicon.reading import read
+from spacy_sapbert.lexicon.scan import scan
 from spacy_sapbert.text import normal_words
 
 WORDS = "renal failure acute tumours of the hand".split()
 PHRASES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+
+
+def read_words(text):
+    return tuple(scan(text).read_content().hashes.tolist())
 
 
 def make_table(names, pairs=()):
@@ -58,7 +62,7 @@ def test_words_that_names_lack_may_stand_inside_a_mention(names, text):
         return word in ("is", "his", "left")
 
     table, words = make_table(names), [word for word in text.split() if word not in ("of", "the")]
-    bags = {tuple(sorted(read(name).hashes.tolist())) for name in names} - {()}
+    bags = {tuple(sorted(scan(name).read_content().hashes.tolist())) for name in names} - {()}
     expected = set()
     for start in range(len(words)):
         for end in range(start + 2, len(words) + 1):
@@ -66,7 +70,7 @@ def test_words_that_names_lack_may_stand_inside_a_mention(names, text):
             kept = [word for word in window if not is_idle(word)]
             if is_idle(window[0]) or is_idle(window[-1]) or not 0 < len(window) - len(kept) <= MOST_IDLE:
                 continue
-            if len(kept) <= MOST_AROUND and tuple(sorted(read(" ".join(kept)).hashes.tolist())) in bags:
+            if len(kept) <= MOST_AROUND and tuple(sorted(scan(" ".join(kept)).read_content().hashes.tolist())) in bags:
                 expected.add((start, end))
     found = table.find(table.read(text), make_key_filter(table.keys))
     starts, ends = found.start[found.has_gap].tolist(), found.until[found.has_gap].tolist()
@@ -75,7 +79,7 @@ def test_words_that_names_lack_may_stand_inside_a_mention(names, text):
 
 @given(st.text(max_size=80))
 def test_every_word_is_where_its_offsets_say(text):
-    reading = read(text)
+    reading = scan(text).read_content()
     places = sorted({*zip(reading.starts.tolist(), reading.ends.tolist(), strict=True)})
     assert places == [*dict.fromkeys(zip(reading.starts.tolist(), reading.ends.tolist(), strict=True))]
     for (_, before), (start, end) in zip([(0, 0), *places], places, strict=False):
@@ -97,11 +101,11 @@ def test_accents_and_entities_move_nothing(words, ways):
     ways = [0 if before == "'" else way for before, way in zip(f" {plain}", itertools.cycle(ways), strict=False)]
     escaped = [escape(character, way) for character, way in zip(plain, ways, strict=False)]
     offsets = np.cumsum([0, *map(len, escaped)])
-    expected, found = read(plain), read("".join(escaped))
+    expected, found = scan(plain).read_content(), scan("".join(escaped)).read_content()
     for name, column in zip(expected._fields, expected, strict=True):
         is_place = name in ("starts", "ends")
         assert getattr(found, name).tolist() == (offsets[column] if is_place else column).tolist(), name
-    bare = read(plain.replace("\u00e9", "e"))
+    bare = scan(plain.replace("\u00e9", "e")).read_content()
     assert all((one == other).all() for one, other in zip(bare, expected, strict=True))
 
 
@@ -210,7 +214,7 @@ def test_what_is_derived_stands_for_the_first_name_there_is_unless_it_is_a_name(
     ]
     expected += [[], ["anemic"], ["febrile", "feverish"]]
     # Several concepts may have the name.
-    assert [*others.values()] == [sorted(tuple(read(w).hashes.tolist()) for w in row) for row in expected]
+    assert [*others.values()] == [sorted(read_words(w) for w in row) for row in expected]
     found = find(table, "jaundiced, short of breath, febrile, icteric, scorbutic, shorts")
     assert found == ["febrile", "icteric", "jaundiced", "short of breath"]
 
@@ -227,16 +231,14 @@ def test_derived_words_are_those_that_a_loop_lists(names, data):
             if name in names and word not in names:
                 expected.setdefault(word, name)
     of_rows = [(names[row], words) for row, words, *_ in table.list_others(concept.tolist())]
-    assert {words: name for name, words in of_rows} == {
-        tuple(read(word).hashes.tolist()): name for word, name in expected.items()
-    }
+    assert {words: name for name, words in of_rows} == {read_words(word): name for word, name in expected.items()}
 
 
 def test_other_words_for_a_whole_name_are_no_name_of_another_concept():
     synonyms = [["nephropathy", "kidney disease", "renal disease"], ["wasting", "tabes"], ["gout attack", "podagra"]]
     names = [["kidney disease", "renal disease"], "tabes", "wasting", "gout attack", "attack, gout"]
     table = BagTable.build(pl.Series([*names[0], *names[1:]]), np.array([0, 0, 1, 2, 3, 4]), [], synonyms)
-    assert [*table.list_others([1, 0])] == [(0, tuple(read("nephropathy").hashes.tolist()), (0, 0), "classes")]
+    assert [*table.list_others([1, 0])] == [(0, read_words("nephropathy"), (0, 0), "classes")]
     # What two concepts are called, and what one is called that has another name of the list, stay as they are.
     assert len(table.other_rows) == 1 and find(table, "podagra, nephropathy, wasting") == ["nephropathy", "wasting"]
 
@@ -249,7 +251,7 @@ def test_a_table_of_no_names_finds_nothing():
 def test_an_ordinary_word_that_is_a_name_may_be_derived_from_one(is_name, expected):
     names, derived = pl.Series(["wheezing", "wheeze"]), [["wheezing", "wheeze"]]
     table = BagTable.build(names, np.array([0, 1]), [], derived=derived, is_name=np.array([True, is_name]))
-    assert [of for _, of, *_ in table.list_others([0])] == [tuple(read(word).hashes.tolist()) for word in expected]
+    assert [of for _, of, *_ in table.list_others([0])] == [read_words(word) for word in expected]
 
 
 @pytest.mark.parametrize(
@@ -267,4 +269,4 @@ def test_an_ordinary_word_that_is_a_name_may_be_derived_from_one(is_name, expect
 )
 def test_an_enzyme_stands_for_its_activity_unless_it_is_a_name(name, others):
     table = make_table([name, "kinase"])
-    assert [of for _, of, *_ in table.list_others([0])] == [tuple(read(words).hashes.tolist()) for words in others]
+    assert [of for _, of, *_ in table.list_others([0])] == [read_words(words) for words in others]

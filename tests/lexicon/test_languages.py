@@ -12,7 +12,7 @@ from spacy_sapbert.lexicon.derived import read_list
 from spacy_sapbert.lexicon.find import NameFinder
 from spacy_sapbert.lexicon.languages import ENGLISH, LANGUAGES, UNKNOWN, find_language, get_language, get_reader
 from spacy_sapbert.lexicon.names import NameTable
-from spacy_sapbert.lexicon.reading import read
+from spacy_sapbert.lexicon.scan import scan
 from spacy_sapbert.text import strip_accents
 
 
@@ -223,7 +223,7 @@ def test_the_lists_of_words_that_stand_for_others_have_several_on_a_line(code):
     for kind, least in [("synonyms", 200), ("derived_words", 100)]:
         lines = read_list(kind, language)
         assert len({*map(tuple, lines)}) == len(lines) > least
-        readings = [[tuple(read(name, None, language).hashes) for name in line] for line in lines]
+        readings = [[tuple(scan(name, language).read_content().hashes) for name in line] for line in lines]
         assert all(len(line) > 1 and () not in line for line in readings)
         # Several numbers or spellings of a name may be one to a reader, but not what is derived from it.
         assert kind == "synonyms" or all(words[0] not in words[1:] for words in readings)

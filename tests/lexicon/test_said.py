@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.lexicon.languages import ENGLISH
 from spacy_sapbert.lexicon.names import NameTable
-from spacy_sapbert.lexicon.reading import read
 from spacy_sapbert.lexicon.said import FILE, PACKAGE, Phrases, SaidTable, _read_words
+from spacy_sapbert.lexicon.scan import scan
 
 NAMES = {
     "1": ["Vomiting"],
@@ -183,7 +183,7 @@ def assert_read_alike(phrases):
 
     _, offsets, words = _read_words(pl.Series(phrases, dtype=pl.String()), ENGLISH)
     lists = np.split(words, offsets[1:-1])
-    assert [of.tolist() for of in lists] == [read(text).hashes.tolist() for text in phrases]
+    assert [of.tolist() for of in lists] == [scan(text).read_content().hashes.tolist() for text in phrases]
 
 
 def test_the_file_of_the_package():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.strings import hash_string
 
-from spacy_sapbert.lexicon.reading import read
+from spacy_sapbert.lexicon.scan import scan
 from spacy_sapbert.lexicon.spelling import LEAST_LETTERS, Speller, hash_letters, list_edits
 
 STRANGE = st.text("abqz", min_size=1, max_size=9)
@@ -51,7 +51,7 @@ def test_words_of_any_number_and_length_are_read():
     words = [f"{'x' * n}{chr(97 + m % 26)}{chr(97 + m // 26)}yy" for n in range(10) for m in range(600)]
     known = np.unique(np.array([*map(hash_string, words)], dtype=np.uint64))
     text = " ".join([f"{word}y" for word in words if len(word) > 5] + ["z" * 100_000])
-    reading = read(text)
+    reading = scan(text).read_content()
     misspelt = Speller(known).correct(text, reading)
     assert len(misspelt) == len(reading.hashes) - 1 > 4000
 
@@ -60,7 +60,7 @@ def test_words_of_any_number_and_length_are_read():
 def test_words_are_put_right_where_one_known_word_is_nearest(known, words, first):
     vocabulary = np.unique(np.array([*map(hash_string, known)], dtype=np.uint64))
     text = first + " ".join(words)
-    reading, spelt = read(text), text.split()
+    reading, spelt = scan(text).read_content(), text.split()
     misspelt = Speller(vocabulary).correct(text, reading)
     expected = []
     for word in spelt:
