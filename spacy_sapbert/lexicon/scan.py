@@ -176,15 +176,11 @@ def scan(text: str, language: Language = ENGLISH) -> Scan:
     """Read a text. Case, number, possessive and British spelling make no difference, nor do decomposed letters and
     invisible characters. Where words are not English, spelling counts."""
     text = write_plainly(text)
-    pieces = PART.split(text)
+    pieces, read = _read_pieces(text, language)
     words, before = pieces[1::2], pieces[:-1:2]
     lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
     ends = np.cumsum(lengths)[1::2]
     starts = ends - lengths[1::2]
-    read = [*map(get_reader(language), words)]
-    for place in [place for place, word in enumerate(words) if len(word) < 3]:
-        is_first = place == 0 or BETWEEN in before[place]
-        read[place] = _read_short(words[place], "" if is_first else words[place - 1], before[place], language)
     gaps = np.fromiter(map(_read_gap, before), np.int64, len(before))
     gaps[_find_new_lines(text, words, before, starts)] |= END
     if language.dotted_ordinals:
@@ -201,6 +197,17 @@ def scan(text: str, language: Language = ENGLISH) -> Scan:
     begins = np.diff(number, prepend=-1) > 0
     rows = Words(hashes, kinds[number], gaps[number] * begins, marks[number] * begins)
     return Scan(language, pieces, rows, number, starts[number], ends[number])
+
+
+def _read_pieces(text: str, language: Language) -> tuple[list[str], list[Piece]]:
+    """Split a text into gaps and pieces in turn, and read the pieces."""
+    pieces = PART.split(text)
+    words, before = pieces[1::2], pieces[:-1:2]
+    read = [*map(get_reader(language), words)]
+    for place in [place for place, word in enumerate(words) if len(word) < 3]:
+        is_first = place == 0 or BETWEEN in before[place]
+        read[place] = _read_short(words[place], "" if is_first else words[place - 1], before[place], language)
+    return pieces, read
 
 
 def scan_many(texts: Sequence[str], language: Language = ENGLISH) -> tuple[Scan, np.ndarray]:
@@ -223,6 +230,29 @@ def read_content(
     first = np.cumsum([0, *(len(text) + len(BETWEEN) for text in texts)])
     reading = scan(BETWEEN.join(texts), language).read_content(vocabulary)
     return reading.hashes, np.searchsorted(first, reading.starts, side="right") - 1
+
+
+def list_words(text: str, language: Language = ENGLISH) -> tuple[str, ...]:
+    """List the normal forms of a text's words, without signs."""
+    words: list[str] = []
+    for part in text.split():
+        of_part = _list_part(language, part)
+        if of_part is None:
+            return _list_whole(language, text)
+        words += of_part
+    return tuple(words)
+
+
+@lru_cache(CACHED)
+def _list_part(language: Language, part: str) -> tuple[str, ...] | None:
+    """List the words between two spaces; None if they depend on the text around."""
+    return None if _find_open(language)(write_letters(part)) else _list_whole(language, part)
+
+
+@lru_cache(CACHED)
+def _list_whole(language: Language, text: str) -> tuple[str, ...]:
+    _, pieces = _read_pieces(write_plainly(text), language)
+    return tuple(chain.from_iterable(piece.words for piece in pieces if "".join(piece.words)[:1].isalnum()))
 
 
 def scan_names(names: pl.Series, language: Language = ENGLISH) -> Iterator[tuple[Words, np.ndarray]]:
