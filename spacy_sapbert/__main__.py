@@ -20,7 +20,6 @@ from .errors import BAD_SETTING
 from .exchange.names import READ_ONLY, WRITTEN
 
 if TYPE_CHECKING:
-    from .checking import CheckedPair
     from .exchange.fhir import CodeFinder
 
 app = typer.Typer(
@@ -66,7 +65,7 @@ def _add_mentions(command: Callable[..., None]) -> Callable[..., None]:
         command(mentions={"spans_keys": spans_key or (), "attributes": attributes}, **arguments)
 
     own = [option for name, option in signature(command).parameters.items() if name != "mentions"]
-    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=options[name]) for name in options]
+    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in options.items()]
     run.__signature__ = Signature([*own, *more])  # type: ignore[attr-defined]
     return run
 
@@ -144,18 +143,22 @@ def check_command(
     rows, faults = read_labels(file, id_column, label_column, skip_lines=skip_lines, encoding=encoding)
     checked = check_labels(_open_terminology(terminology, code), [row[1:] for row in rows])
     pairs = [(row[0], pair) for row, pair in zip(rows, checked, strict=True)]
+    wrong = [(row, pair) for row, pair in pairs if not pair.is_right]
     counts = Counter(f"{pair.id_status} id, {pair.label_status}" for pair in checked)
     if as_json:
         listed = [{"row": row, **pair._asdict(), "is_right": pair.is_right} for row, pair in pairs]
         # In ASCII, because a terminal would obey control characters.
         typer.echo(json.dumps({"counts": counts, "pairs": listed, "faults": faults}, indent=2))
     else:
-        _show_wrong(pairs)
+        cells = [(row, *map(show_controls, (pair.id, pair.label, pair.explain()))) for row, pair in wrong]
+        if wrong:
+            typer.echo(table(cells, header=("row", "id", "label", "found"), divider=True, max_col=200))
+        msg.text(f"{len(pairs) - len(wrong):,} of {len(pairs):,} rows are right")
         for kind, n in counts.most_common():
             msg.text(f"{n:,}: {kind}")
         for fault in faults:
             msg.warn(fault)
-    raise typer.Exit(2 if faults else 0 if all(pair.is_right for pair in checked) else 1)
+    raise typer.Exit(2 if faults else 1 if wrong else 0)
 
 
 @_command(OUT, "to brat docs.spacy output/brat")
@@ -315,14 +318,6 @@ def _parse_pairs(values: Names, option: str) -> dict[str, str]:
             raise ValueError(BAD_SETTING.format(name=option, where="", value=value, allowed="SOURCE=VALUE"))
         pairs[source] = rest
     return pairs
-
-
-def _show_wrong(pairs: list[tuple[int, "CheckedPair"]]) -> None:
-    wrong = [(row, pair) for row, pair in pairs if not pair.is_right]
-    cells = [(row, *map(show_controls, (pair.id, pair.label, pair.explain()))) for row, pair in wrong]
-    if cells:
-        typer.echo(table(cells, header=("row", "id", "label", "found"), divider=True, max_col=200))
-    msg.text(f"{len(pairs) - len(cells):,} of {len(pairs):,} rows are right")
 
 
 def _show_exchange(output: Path, data: dict[str, Any]) -> None:

@@ -103,25 +103,33 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
     RAISES (ValueError): If there is no such column, it does not hold text, or the frame has the new columns already.
     RAISES (TypeError): If the table is something else.
     """
-    is_list = isinstance(table, (list, tuple))
-    if not is_list and not hasattr(table, "columns"):
+    if isinstance(table, (list, tuple)):
+        labels = _list_labels(table, column)
+        rows = _link_labels(nlp, labels, exact, n_candidates)
+        names = (column, *COLUMNS)
+        return [dict(zip(names, (label, *row), strict=True)) for label, row in zip(labels, rows, strict=True)]
+    if not hasattr(table, "columns"):
         given = f"{table!r:.80} was given"
         raise TypeError(NO_LIST.format(function="link_table", what="labels, or a data frame", found=given))
-    labels = _list_labels(table if is_list else _get_column(table, column), column)
-    if taken := set(COLUMNS).intersection(() if is_list else table.columns):
-        raise ValueError(f"The table has a column {min(taken)!r} already. Rename it, or leave it out.")
+    labels = _list_labels(_get_column(table, column), column)
+    if clashes := set(COLUMNS).intersection(table.columns):
+        raise ValueError(f"The table has a column {min(clashes)!r} already. Rename it, or leave it out.")
+    rows = _link_labels(nlp, labels, exact, n_candidates)
+    schema = {name: pl.String if name in ADDED_TEXTS else pl.Float64 for name in COLUMNS}
+    added = pl.DataFrame(rows, schema, orient="row")
+    return table.hstack(added) if isinstance(table, pl.DataFrame) else table.assign(**added.to_dict(as_series=False))
+
+
+def _link_labels(nlp: Language, labels: list[str], exact: bool, n_candidates: int) -> list[tuple[Any, ...]]:
+    """Make the new cells of labels."""
     linker = get_linker(nlp, nlp.meta["name"])
-    behind: list[Any] = [part for _, part in nlp.pipeline if getattr(part, "linker", None) == linker.name]
-    decider: Any = next((part for part in behind if hasattr(part, "n_candidates")), linker)
-    rows: dict[str, tuple[Any, ...]] = {}
+    users: list[Any] = [part for _, part in nlp.pipeline if getattr(part, "linker", None) == linker.name]
+    decider: Any = next((user for user in users if hasattr(user, "n_candidates")), linker)
     distinct = show_progress(list(dict.fromkeys(labels)), description="Linking labels", unit="labels")
+    rows: dict[str, tuple[Any, ...]] = {}
     for part in minibatch(distinct, AT_ONCE):  # type: ignore[no-untyped-call]
         rows |= zip(part, _link(linker, decider, part, exact, n_candidates), strict=True)
-    if is_list:
-        return [{column: label, **dict(zip(COLUMNS, rows[label], strict=True))} for label in labels]
-    schema = {name: pl.String if name in ADDED_TEXTS else pl.Float64 for name in COLUMNS}
-    added = pl.DataFrame([rows[label] for label in labels], schema, orient="row")
-    return table.hstack(added) if isinstance(table, pl.DataFrame) else table.assign(**added.to_dict(as_series=False))
+    return [rows[label] for label in labels]
 
 
 def _get_column(table: Any, column: str) -> Any:
