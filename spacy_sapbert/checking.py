@@ -89,39 +89,68 @@ def check_labels(terminology: Terminology | SapbertLinker, pairs: Iterable[tuple
     check_polars("check labels")
     pairs = list(check_pairs(pairs))
     linker = terminology if isinstance(terminology, SapbertLinker) else _make_linker(terminology)
-    table, labels = linker.terminology, list(dict.fromkeys(normalize_name(label) for _, label in pairs))
-    # The name that is written like a label, by the row of each concept that has it.
-    named: dict[str, dict[int | None, int]] = {label: {} for label in labels}
-    found = linker.retriever.find_named(labels)
-    for mention, concept, name in zip(found.mention.tolist(), found.concept.tolist(), found.name.tolist(), strict=True):
-        named[labels[mention]].setdefault(concept, name)
-    unnamed = [label for label, rows in named.items() if not rows]
+    table = linker.terminology
+    ids = _read_ids(table, [id_ for id_, _ in pairs])
+    forms = [normalize_name(label) for _, label in pairs]
+    matches = _match_names(linker, list(dict.fromkeys(forms)))
+    unnamed = [form for form, rows in matches.items() if not rows]
     nearest = dict(zip(unnamed, linker.find(unnamed, k=NEAREST), strict=True))
-    known = pl.Series([id_ for id_, _ in pairs], dtype=pl.String()).implode()
-    retired = dict(table.retired.filter(pl.col("id").is_in(known)).select("id", "consider").iter_rows())
-    spellings = _group_spellings(table.concepts["id"]) if any(id_ not in table for id_, _ in pairs) else {}
     names = table.names.select("name", "term_type", "preferred")
     concepts = table.concepts.select("id", "canonical_name")
     checked = []
-    for id_, label in pairs:
-        row, rows = table.find_row(id_), named[form := normalize_name(label)]
-        id_status = "retired" if id_ in retired else "unknown" if row is None else "current"
-        if id_status == "unknown" and len(like := spellings.get(_read_parts(id_), [])) == 1:
-            row, id_status = table.row(like[0]), "misspelt"
-        label_status, others = "name of others" if rows else "no name", [other for other in rows if other != row]
-        if not rows:
-            ids = retired.get(id_) or [one["concept_id"] for one in nearest[form][:NEAREST]]
-            others = [other for other in map(table.find_row, ids) if other is not None]
-            label_status = "missing" if others[:1] == [row] else label_status
-        now, canonical = (None, "") if row is None else concepts.row(row)
-        name_row = rows.get(row, next(iter(rows.values()), None))
-        name, kind, is_preferred = ("", "", False) if name_row is None else names.row(name_row)
-        if row in rows:
-            label_status = "preferred name" if is_preferred or name == canonical else "name"
-            label_status = "wider or narrower" if kind.startswith(OTHER_SCOPES) else label_status
+    for (id_, label), form in zip(pairs, forms, strict=True):
+        id_status, row, successors = ids[id_]
+        concept_id, canonical_name = (None, "") if row is None else concepts.row(row)
+        rows = matches[form]
+        if rows:
+            others = [other for other in rows if other != row]
+            name, term_type, is_preferred = names.row(rows.get(row, next(iter(rows.values()))))
+            if row not in rows:
+                label_status = "name of others"
+            elif term_type.startswith(OTHER_SCOPES):
+                label_status = "wider or narrower"
+            elif is_preferred or name == canonical_name:
+                label_status = "preferred name"
+            else:
+                label_status = "name"
+        else:
+            name = term_type = ""
+            alternatives = successors or [candidate["concept_id"] for candidate in nearest[form][:NEAREST]]
+            others = [other for other in map(table.find_row, alternatives) if other is not None]
+            label_status = "missing" if others[:1] == [row] else "no name"
         listed = tuple(map(concepts.row, others))
-        checked.append(CheckedPair(id_, label, id_status, now, label_status, name, kind, listed))
+        checked.append(CheckedPair(id_, label, id_status, concept_id, label_status, name, term_type, listed))
     return checked
+
+
+def _read_ids(table: Terminology, ids: list[str]) -> dict[str, tuple[str, int | None, list[str]]]:
+    """Read each id: its status, the row of the concept to use, and the ids to consider in place of a retired one."""
+    is_asked = pl.col("id").is_in(pl.Series(ids, dtype=pl.String()).implode())
+    retired = dict(table.retired.filter(is_asked).select("id", "consider").iter_rows())
+    rows = {id_: table.find_row(id_) for id_ in ids}
+    spellings = _group_spellings(table.concepts["id"]) if None in rows.values() else {}
+    readings = {}
+    for id_, row in rows.items():
+        if id_ in retired:
+            status = "retired"
+        elif row is not None:
+            status = "current"
+        elif len(alike := spellings.get(_read_parts(id_), [])) == 1:
+            status = "misspelt"
+            row = table.row(alike[0])
+        else:
+            status = "unknown"
+        readings[id_] = status, row, retired.get(id_) or []
+    return readings
+
+
+def _match_names(linker: SapbertLinker, forms: list[str]) -> dict[str, dict[int | None, int]]:
+    """Find for each form the rows of concepts with a name that is written like it, and the first such name of each."""
+    hits = linker.retriever.find_named(forms)
+    matches: dict[str, dict[int | None, int]] = {form: {} for form in forms}
+    for mention, concept, name in zip(hits.mention.tolist(), hits.concept.tolist(), hits.name.tolist(), strict=True):
+        matches[forms[mention]].setdefault(concept, name)
+    return matches
 
 
 def get_linker(nlp: Language, path: Path | str) -> SapbertLinker:

@@ -1,5 +1,5 @@
-"""Link labels, such as a column of a table: `python -m spacy_sapbert.link --help`. Labels have habits that mentions in
-texts do not have, such as codes, "NOS" and "Other ..."."""
+"""Link labels, such as a column of a table. Labels have habits that mentions in texts do not have, such as codes, "NOS"
+and "Other ..."."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ import re
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import polars as pl
-import typer
 from spacy.language import Language
 from spacy.util import minibatch
-from wasabi import msg
 
 from .abbreviations.component import is_initialism
 from .candidates import MAX_LENGTH, Candidate
-from .checking import LabelTable, get_linker, read_rows
-from .command_line import HINT, CodeOption, load_pipeline, run_app, show_example
+from .checking import LabelTable, get_linker
 from .errors import NO_LIST
 from .files import write_whole
 from .linker import SapbertLinker
@@ -106,25 +103,33 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
     RAISES (ValueError): If there is no such column, it does not hold text, or the frame has the new columns already.
     RAISES (TypeError): If the table is something else.
     """
-    is_list = isinstance(table, (list, tuple))
-    if not is_list and not hasattr(table, "columns"):
+    if isinstance(table, (list, tuple)):
+        labels = _list_labels(table, column)
+        rows = _link_labels(nlp, labels, exact, n_candidates)
+        names = (column, *COLUMNS)
+        return [dict(zip(names, (label, *row), strict=True)) for label, row in zip(labels, rows, strict=True)]
+    if not hasattr(table, "columns"):
         given = f"{table!r:.80} was given"
         raise TypeError(NO_LIST.format(function="link_table", what="labels, or a data frame", found=given))
-    labels = _list_labels(table if is_list else _get_column(table, column), column)
-    if taken := set(COLUMNS).intersection(() if is_list else table.columns):
-        raise ValueError(f"The table has a column {min(taken)!r} already. Rename it, or leave it out.")
+    labels = _list_labels(_get_column(table, column), column)
+    if clashes := set(COLUMNS).intersection(table.columns):
+        raise ValueError(f"The table has a column {min(clashes)!r} already. Rename it, or leave it out.")
+    rows = _link_labels(nlp, labels, exact, n_candidates)
+    schema = {name: pl.String if name in ADDED_TEXTS else pl.Float64 for name in COLUMNS}
+    added = pl.DataFrame(rows, schema, orient="row")
+    return table.hstack(added) if isinstance(table, pl.DataFrame) else table.assign(**added.to_dict(as_series=False))
+
+
+def _link_labels(nlp: Language, labels: list[str], exact: bool, n_candidates: int) -> list[tuple[Any, ...]]:
+    """Make the new cells of labels."""
     linker = get_linker(nlp, nlp.meta["name"])
-    behind: list[Any] = [part for _, part in nlp.pipeline if getattr(part, "linker", None) == linker.name]
-    decider: Any = next((part for part in behind if hasattr(part, "n_candidates")), linker)
-    rows: dict[str, tuple[Any, ...]] = {}
+    users: list[Any] = [part for _, part in nlp.pipeline if getattr(part, "linker", None) == linker.name]
+    decider: Any = next((user for user in users if hasattr(user, "n_candidates")), linker)
     distinct = show_progress(list(dict.fromkeys(labels)), description="Linking labels", unit="labels")
+    rows: dict[str, tuple[Any, ...]] = {}
     for part in minibatch(distinct, AT_ONCE):  # type: ignore[no-untyped-call]
         rows |= zip(part, _link(linker, decider, part, exact, n_candidates), strict=True)
-    if is_list:
-        return [{column: label, **dict(zip(COLUMNS, rows[label], strict=True))} for label in labels]
-    schema = {name: pl.String if name in ADDED_TEXTS else pl.Float64 for name in COLUMNS}
-    added = pl.DataFrame([rows[label] for label in labels], schema, orient="row")
-    return table.hstack(added) if isinstance(table, pl.DataFrame) else table.assign(**added.to_dict(as_series=False))
+    return [rows[label] for label in labels]
 
 
 def _get_column(table: Any, column: str) -> Any:
@@ -277,55 +282,7 @@ def _shorten(form: str, terminology: Terminology) -> tuple[str, str] | None:
     return None
 
 
-app = typer.Typer(epilog=HINT, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-
-
-@app.command(epilog=show_example("spacy_sapbert.link diagnoses.csv --pipeline output/pipeline"))
-def link_command(
-    file: Annotated[Path, typer.Argument(help="A table with labels: .csv, .tsv, .jsonl or .parquet")],
-    pipeline: Annotated[str, typer.Option(help="A saved pipeline with a linker, or the name of a package")],
-    output: Annotated[
-        Path | None, typer.Option(help="The table to write, in the same format; unset: FILE, as NAME_linked")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a table that is there already")] = False,
-    column: Annotated[str, typer.Option(help="The column of labels")] = "label",
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Link only labels that are a name, in any form, of one concept")
-    ] = False,
-    candidates: Annotated[
-        int, typer.Option(min=0, help="How many of the first candidates to list in linked_others")
-    ] = 0,
-    skip_lines: Annotated[int, typer.Option(min=0, help="How many lines above the header to leave out")] = 0,
-    encoding: Annotated[str | None, typer.Option(help="Unset: UTF-8, or UTF-16; or such as cp1252")] = None,
-    code: CodeOption = None,
-) -> None:
-    """Link a column of labels, such as diagnoses, to concepts.
-
-    The output has the columns of the table, and for each label the id, the concept's name, the name that matched, a
-    score or a probability, how it was found, and notes. In .csv and .tsv files, an added cell that looks like a formula
-    gets an apostrophe in front; your own columns stay as they are.
-    """
-    advice = "Name the column of labels with --column."
-    table = read_rows(file, (column,), advice, skip_lines=skip_lines, encoding=encoding)
-    output = output or file.with_name(f"{file.stem}_linked{file.suffix}")
-    kind = file.suffix.lower()
-    if kind not in FORMATS or output.suffix.lower() != kind or output.resolve() == file.resolve():
-        wanted = f"another file than the table, of the same format, one of {', '.join(FORMATS)}"
-        raise ValueError(f"The output of {file} is {output}, but has to be {wanted}.")
-    if output.is_file() and not force:
-        raise FileExistsError(
-            f"{output} is there already. Name another file with --output, or replace it with --force."
-        )
-    linked = link_table(load_pipeline(pipeline, code), table.frame, column, exact=exact, n_candidates=candidates)
-    _write(linked, output, table)
-    msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
-    for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
-        msg.text(f"{n:,} {how}")
-    if n := linked["linked_note"].str.contains(REPAIRED).sum():
-        msg.warn(f"{n:,} labels with damaged characters (as in 'MÃ©niÃ¨re'), which were repaired")
-
-
-def _write(linked: pl.DataFrame, output: Path, source: LabelTable) -> None:
+def write_linked(linked: pl.DataFrame, output: Path, source: LabelTable) -> None:
     """Write a linked table as the table that it comes from is written."""
     kind = output.suffix.lower()
     with write_whole(output) as temporary:
@@ -339,12 +296,3 @@ def _write(linked: pl.DataFrame, output: Path, source: LabelTable) -> None:
             is_plain = (source.delimiter, kind) == ("\t", ".tsv")
             quotes: Literal["never", "necessary"] = "never" if is_plain else "necessary"
             escaped.write_csv(temporary, separator=source.delimiter, quote_style=quotes, include_bom=source.has_bom)
-
-
-def main() -> None:
-    """Run the command."""
-    run_app(app, "Install the plugin with all that it needs: pip install spacy-sapbert.")
-
-
-if __name__ == "__main__":
-    main()

@@ -13,9 +13,9 @@ from rrf_files import atom, write_release
 from typer.testing import CliRunner
 
 from spacy_sapbert import TerminologyBuilder, check_labels, read_obo
+from spacy_sapbert.__main__ import app
 from spacy_sapbert.checking import CHANGED, EMPTY, _read_parts, read_labels, read_rows
 from spacy_sapbert.lexicon.scan import make_keys
-from spacy_sapbert.terminology.__main__ import app
 
 OBO = """format-version: 1.2
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from spacy_sapbert import TerminologyBuilder, link_table, read_obo
-from spacy_sapbert.link import COLUMNS, FORMATS, REPAIRED, app
+from spacy_sapbert.__main__ import app
+from spacy_sapbert.link import COLUMNS, FORMATS, REPAIRED
 
 # The id, the name and the synonyms of each concept.
 CONCEPTS = """
@@ -264,7 +265,7 @@ def test_frames_keep_their_columns_and_each_label_is_linked_once(nlp, counted):
 
 
 def run(*words):
-    return CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False)
+    return CliRunner().invoke(app, ["link", *map(str, words)], catch_exceptions=False)
 
 
 def write(path, labels, delimiter=","):
@@ -408,11 +409,11 @@ def test_a_full_disk_is_an_error_of_the_system_that_names_the_file(tmp_path, fol
     # As on a full disk, a file cannot grow. Without the signal, that is an error.
     script = f"""
 import resource, signal, sys
-from spacy_sapbert.link import main
+from spacy_sapbert.__main__ import main
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-sys.argv = ["link", {str(file)!r}, "--column", "diagnosis", "--pipeline", {str(folder)!r}]
+sys.argv = ["spacy_sapbert", "link", {str(file)!r}, "--column", "diagnosis", "--pipeline", {str(folder)!r}]
 main()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

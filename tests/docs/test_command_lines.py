@@ -15,20 +15,18 @@ from shell_commands import check_command, get_application
 from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
+from spacy_sapbert import __main__ as plugin
 from spacy_sapbert.checking import read_labels
 from spacy_sapbert.command_line import TRACEBACK, run_app
-from spacy_sapbert.exchange import __main__ as exchange
-from spacy_sapbert.terminology import __main__ as terminology
 from training import __main__ as training
 
 SCREEN = {"COLUMNS": "80", "LINES": "40"}
-PROGRAMS = {"training": training, "spacy_sapbert.exchange": exchange, "spacy_sapbert.terminology": terminology}
+PROGRAMS = {"training": training, "spacy_sapbert": plugin}
 MAINS = {module: program.main for module, program in PROGRAMS.items()}
 APPLICATIONS = {module: program.app for module, program in PROGRAMS.items()}
 PANELS = {
     "training": ["Data", "Training", "Measuring", "Reports"],
-    "spacy_sapbert.exchange": ["Out of spaCy", "Into spaCy"],
-    "spacy_sapbert.terminology": ["Commands"],
+    "spacy_sapbert": ["Tables", "Out of spaCy", "Into spaCy"],
 }
 
 
@@ -64,11 +62,12 @@ WORDS = {
     "figures histograms": "BAD out.svg --encoder =",
     "figures neighbours": "BAD out --encoder =",
     "figures curves": "BAD",
+    "link": "BAD --pipeline names",
+    "check": "BAD --terminology names",
     "to": "csv BAD.spacy out",
     "from": "csv BAD out.spacy",
     "to-fhir": "BAD.spacy out.jsonl",
     "to-omop": "BAD.spacy out.csv --concepts BAD",
-    "check": "BAD --terminology names",
 }
 
 

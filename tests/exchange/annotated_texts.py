@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
-from spacy_sapbert.exchange.__main__ import app
+from spacy_sapbert.__main__ import app
 from spacy_sapbert.exchange.documents import DOC_ID, AnnotatedText, Annotation, ExchangeReport, annotate
 from spacy_sapbert.exchange.formats import read_texts, write_texts
 
@@ -85,7 +85,7 @@ def check_refused(act, fault, n=1):
 
 
 def run(*arguments):
-    """Run a command of `python -m spacy_sapbert.exchange`, and return what it prints, in one line."""
+    """Run a command of `python -m spacy_sapbert`, and return what it prints, in one line."""
     result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return " ".join(result.output.split())

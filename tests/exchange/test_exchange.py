@@ -1,4 +1,4 @@
-"""The commands of `python -m spacy_sapbert.exchange`, and what comes back as documents: names, overlaps, places."""
+"""The commands that convert documents, and what comes back as documents: names, overlaps, places."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 from typer.testing import CliRunner
 
-from spacy_sapbert.exchange.__main__ import _show, app, main
+from spacy_sapbert.__main__ import _show_exchange, app, main
 from spacy_sapbert.exchange.documents import (
     DOC_ID,
     OVERLAPPING,
@@ -119,7 +119,7 @@ def test_what_is_refused_is_one_sentence_and_leaves_nothing_behind(tmp_path, doc
         ("to brat labels.spacy new", "the label 'two words'"),
         ("to-fhir docs.spacy new --version UMLS", "'UMLS'"),
     ):
-        monkeypatch.setattr("sys.argv", ["exchange", *arguments.split()])
+        monkeypatch.setattr("sys.argv", ["spacy_sapbert", *arguments.split()])
         with pytest.raises(SystemExit) as ended:
             main()
         printed = " ".join("".join(capsys.readouterr()).split())
@@ -226,5 +226,5 @@ def test_help_lists_all_formats():
 def test_control_characters_of_a_file_do_not_reach_the_terminal(capsys):
     report = ExchangeReport()
     report.leave_out("mentions", "document \x1b[31mred\x9b")
-    _show(Path("out"), {"counts": {}, "left_out": report.left_out, "odd": {}})
+    _show_exchange(Path("out"), {"counts": {}, "left_out": report.left_out, "odd": {}})
     assert r"document \x1b[31mred\x9b" in capsys.readouterr().out

@@ -10,14 +10,13 @@ from pair_rows import build
 from thinc.api import Config
 from typer.testing import CliRunner
 
-from spacy_sapbert import link
+from spacy_sapbert import __main__
 from spacy_sapbert.command_line import load_pipeline
-from spacy_sapbert.terminology import __main__
 from training.cli import app
 
 # Of each command that takes a pipeline: its application, and its words before the pipeline and behind it.
 COMMANDS = {
-    "link": (link.app, ["labels.csv", "--pipeline"], []),
+    "link": (__main__.app, ["link", "labels.csv", "--pipeline"], []),
     "check": (__main__.app, ["check", "labels.csv", "--terminology"], []),
     "expect": (app, ["expect"], ["output"]),
     "measure": (app, ["measure", "measure.cfg", "output", "--systems.mine.pipeline"], []),

@@ -1,0 +1,341 @@
+"""Link and check tables, and exchange documents with other formats: `python -m spacy_sapbert --help`. What the commands
+do is imported when they run, and no help text has to wait for that."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+from wasabi import msg, table
+
+from .command_line import HINT, CodeOption, load_pipeline, run_app, show_controls, show_example
+from .context import ATTRIBUTES
+from .errors import BAD_SETTING
+from .exchange.names import READ_ONLY, WRITTEN
+
+if TYPE_CHECKING:
+    from .exchange.fhir import CodeFinder
+
+app = typer.Typer(
+    help="Link and check tables, and convert documents of spaCy.\n\n`COMMAND --help` explains a command.",
+    epilog=HINT,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+# The panels of `--help`, and those of the help of commands that write mentions.
+TABLES, OUT, IN = "Tables", "Out of spaCy", "Into spaCy"
+MENTIONS, CODES = "Mentions and their context (repeat an option for more)", "Codes of concepts"
+Names = list[str] | None
+SkipLines = Annotated[int, typer.Option(min=0, help="How many lines above the header to leave out")]
+Encoding = Annotated[str | None, typer.Option(help="Unset: UTF-8, or UTF-16; or such as cp1252")]
+Written = Annotated[str, typer.Argument(help=", ".join(WRITTEN))]
+Read = Annotated[str, typer.Argument(help=", ".join((*WRITTEN, *READ_ONLY)))]
+Docs = Annotated[Path, typer.Argument(help="The linked documents, .spacy")]
+OnErrors = Annotated[str, typer.Option(help="At malformed records: raise, or skip and count them")]
+Prefix = Annotated[str, typer.Option(help="What stands before each id in the other format, such as UMLS:")]
+code_option = partial(typer.Option, rich_help_panel=CODES)
+Folder = Annotated[Path | None, code_option(help="A saved terminology: write its codes in other sources as well")]
+IdSource = Annotated[str | None, code_option(help="The source of ids without a prefix, such as MSH")]
+Spans = Annotated[Names, typer.Option("--spans-key", help="A span group with more mentions", rich_help_panel=MENTIONS)]
+
+
+def _command(panel: str, example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a command, named by the first word of its example."""
+    epilog = show_example(f"spacy_sapbert {example}")
+    return app.command(example.partition(" ")[0], rich_help_panel=panel, epilog=epilog)
+
+
+def _add_mentions(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command options that say which mentions there are and their context, as its argument `mentions`."""
+    options: dict[str, Any] = {"spans_key": Spans}
+    for word, names in ATTRIBUTES.items():
+        text = f"Attribute of {word} mentions: NAME or NAME=VALUE; unset: {' and '.join(names)}"
+        options[word] = Annotated[Names, typer.Option(help=text, rich_help_panel=MENTIONS)]
+
+    @wraps(command)
+    def run(*, spans_key: Names, **arguments: Any) -> None:
+        attributes = {word: arguments.pop(word) or names for word, names in ATTRIBUTES.items()}
+        command(mentions={"spans_keys": spans_key or (), "attributes": attributes}, **arguments)
+
+    own = [option for name, option in signature(command).parameters.items() if name != "mentions"]
+    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in options.items()]
+    run.__signature__ = Signature([*own, *more])  # type: ignore[attr-defined]
+    return run
+
+
+@_command(TABLES, "link diagnoses.csv --pipeline output/pipeline")
+def link_command(
+    file: Annotated[Path, typer.Argument(help="A table with labels: .csv, .tsv, .jsonl or .parquet")],
+    pipeline: Annotated[str, typer.Option(help="A saved pipeline with a linker, or the name of a package")],
+    output: Annotated[
+        Path | None, typer.Option(help="The table to write, in the same format; unset: FILE, as NAME_linked")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a table that is there already")] = False,
+    column: Annotated[str, typer.Option(help="The column of labels")] = "label",
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Link only labels that are a name, in any form, of one concept")
+    ] = False,
+    candidates: Annotated[
+        int, typer.Option(min=0, help="How many of the first candidates to list in linked_others")
+    ] = 0,
+    skip_lines: SkipLines = 0,
+    encoding: Encoding = None,
+    code: CodeOption = None,
+) -> None:
+    """Link a column of labels, such as diagnoses, to concepts.
+
+    The output has the columns of the table, and for each label the id, the concept's name, the name that matched, a
+    score or a probability, how it was found, and notes. In .csv and .tsv files, an added cell that looks like a formula
+    gets an apostrophe in front; your own columns stay as they are.
+    """
+    from .checking import read_rows
+    from .link import FORMATS, REPAIRED, link_table, write_linked
+
+    advice = "Name the column of labels with --column."
+    labels = read_rows(file, (column,), advice, skip_lines=skip_lines, encoding=encoding)
+    output = output or file.with_name(f"{file.stem}_linked{file.suffix}")
+    kind = file.suffix.lower()
+    if kind not in FORMATS or output.suffix.lower() != kind or output.resolve() == file.resolve():
+        wanted = f"another file than the table, of the same format, one of {', '.join(FORMATS)}"
+        raise ValueError(f"The output of {file} is {output}, but has to be {wanted}.")
+    if output.is_file() and not force:
+        raise FileExistsError(
+            f"{output} is there already. Name another file with --output, or replace it with --force."
+        )
+    linked = link_table(load_pipeline(pipeline, code), labels.frame, column, exact=exact, n_candidates=candidates)
+    write_linked(linked, output, labels)
+    msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
+    for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
+        msg.text(f"{n:,} {how}")
+    if n := linked["linked_note"].str.contains(REPAIRED).sum():
+        msg.warn(f"{n:,} labels with damaged characters (as in 'MÃ©niÃ¨re'), which were repaired")
+
+
+@_command(TABLES, "check pairs.csv --terminology hp.obo")
+def check_command(
+    file: Annotated[Path, typer.Argument(help="A table of ids and labels: .csv, .tsv, .jsonl or .parquet")],
+    terminology: Annotated[
+        Path,
+        typer.Option(
+            help="A pipeline or its package, a saved terminology, a release (RRF, RF2), .obo, .jsonl or a table"
+        ),
+    ],
+    id_column: Annotated[str, typer.Option(help="The column of ids")] = "id",
+    label_column: Annotated[str, typer.Option(help="The column of labels")] = "label",
+    skip_lines: SkipLines = 0,
+    encoding: Encoding = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write all that was found as JSON")] = False,
+    code: CodeOption = None,
+) -> None:
+    """Check if ids are in use, and labels are their names.
+
+    It ends with 0 if all are right, 1 if some are not, and 2 if the file has cells that can't be checked.
+    """
+    from .checking import check_labels, read_labels
+
+    rows, faults = read_labels(file, id_column, label_column, skip_lines=skip_lines, encoding=encoding)
+    checked = check_labels(_open_terminology(terminology, code), [row[1:] for row in rows])
+    pairs = [(row[0], pair) for row, pair in zip(rows, checked, strict=True)]
+    wrong = [(row, pair) for row, pair in pairs if not pair.is_right]
+    counts = Counter(f"{pair.id_status} id, {pair.label_status}" for pair in checked)
+    if as_json:
+        listed = [{"row": row, **pair._asdict(), "is_right": pair.is_right} for row, pair in pairs]
+        # In ASCII, because a terminal would obey control characters.
+        typer.echo(json.dumps({"counts": counts, "pairs": listed, "faults": faults}, indent=2))
+    else:
+        cells = [(row, *map(show_controls, (pair.id, pair.label, pair.explain()))) for row, pair in wrong]
+        if wrong:
+            typer.echo(table(cells, header=("row", "id", "label", "found"), divider=True, max_col=200))
+        msg.text(f"{len(pairs) - len(wrong):,} of {len(pairs):,} rows are right")
+        for kind, n in counts.most_common():
+            msg.text(f"{n:,}: {kind}")
+        for fault in faults:
+            msg.warn(fault)
+    raise typer.Exit(2 if faults else 1 if wrong else 0)
+
+
+@_command(OUT, "to brat docs.spacy output/brat")
+@_add_mentions
+def export_command(
+    format: Written,
+    docs: Docs,
+    output: Annotated[Path, typer.Argument(help="The file or the folder to write")],
+    mentions: dict[str, Any],
+    prefix: Prefix = "",
+    escape_formulas: Annotated[
+        bool,
+        typer.Option("--escape-formulas", help="csv, tsv: put an apostrophe before text that looks like a formula"),
+    ] = False,
+    errors: OnErrors = "raise",
+) -> None:
+    """Write linked documents in another format."""
+    from .exchange.documents import ExchangeReport, annotate, read_docs
+    from .exchange.formats import export_docs
+
+    report = ExchangeReport(errors)
+    documents = annotate(read_docs(docs), report, **mentions)
+    data = export_docs(format, documents, output, report, prefix=prefix, escape_formulas=escape_formulas)
+    _show_exchange(output, data)
+
+
+@_command(IN, "from brat output/brat gold.spacy")
+def import_command(
+    format: Read,
+    source: Annotated[Path, typer.Argument(help="The file or the folder with annotations")],
+    output: Annotated[Path, typer.Argument(help="The file to write, .spacy")],
+    prefix: Prefix = "",
+    lang: Annotated[str, typer.Option(help="The language of the tokenizer")] = "en",
+    inside_tokens: Annotated[
+        str, typer.Option(help="Mentions that begin or end inside a token: leave_out, or expand to whole tokens")
+    ] = "leave_out",
+    id_infon: Annotated[
+        Names, typer.Option(help="bioc: an infon with ids, such as MESH; repeat it; unset: the usual ones")
+    ] = None,
+    errors: OnErrors = "raise",
+) -> None:
+    """Read annotations into documents with gold ids.
+
+    `spacy train` and `spacy evaluate` read the documents.
+    """
+    from .exchange.documents import ExchangeReport
+    from .exchange.formats import import_docs
+
+    report = ExchangeReport(errors)
+    how: dict[str, Any] = {"inside_tokens": inside_tokens, "id_infons": id_infon or ()}
+    _show_exchange(output, import_docs(format, source, output, report, prefix=prefix, lang=lang, **how))
+
+
+@_command(OUT, "to-fhir docs.spacy concepts.jsonl")
+@_add_mentions
+def fhir_command(
+    docs: Docs,
+    output: Annotated[Path, typer.Argument(help="The file to write, .jsonl")],
+    mentions: dict[str, Any],
+    terminology: Folder = None,
+    source: Annotated[Names, code_option(help="A source whose codes to write; repeat it; unset: all")] = None,
+    id_source: IdSource = None,
+    system: Annotated[Names, code_option(help="The URI of a source: SOURCE=URI; repeat it")] = None,
+    version: Annotated[Names, code_option(help="The version of a source: SOURCE=VERSION; repeat it")] = None,
+) -> None:
+    """Write a CodeableConcept of FHIR for each mention.
+
+    It also says what the mention's context means for the record.
+    """
+    from .exchange.documents import ExchangeReport, annotate, read_docs
+    from .exchange.fhir import CodeableConcepts, export_concepts
+
+    report = ExchangeReport()
+    codes = _make_finder(terminology, id_source)
+    systems = _parse_pairs(system, "--system")
+    versions = _parse_pairs(version, "--version")
+    concepts = CodeableConcepts(codes, report, sources=source or (), systems=systems, versions=versions)
+    _show_exchange(output, export_concepts(annotate(read_docs(docs), report, **mentions), output, concepts))
+
+
+@_command(OUT, "to-omop a.spacy a.csv --concepts CONCEPT.csv")
+@_add_mentions
+def omop_command(
+    docs: Docs,
+    output: Annotated[Path, typer.Argument(help="The file to write, .csv")],
+    mentions: dict[str, Any],
+    concepts: Annotated[Path, typer.Option(help="Athena's CONCEPT.csv")],
+    relationships: Annotated[
+        Path | None, typer.Option(help="Athena's CONCEPT_RELATIONSHIP.csv, which maps codes to standard concepts")
+    ] = None,
+    terminology: Folder = None,
+    source: Annotated[Names, code_option(help="A source to look in first; repeat it")] = None,
+    id_source: IdSource = None,
+    vocabulary: Annotated[Names, code_option(help="Athena's name of a source: SOURCE=NAME; repeat it")] = None,
+    first_id: Annotated[int, typer.Option(help="The note_nlp_id of the first row")] = 1,
+    nlp_date: Annotated[
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="The date of processing; unset: today")
+    ] = None,
+    errors: OnErrors = "raise",
+) -> None:
+    """Write mentions as rows of OMOP's table NOTE_NLP.
+
+    It follows CDM 5.4. Each document's name has to be its note_id.
+    """
+    from .exchange.documents import ExchangeReport, annotate, read_docs
+    from .exchange.omop import AthenaTables, NoteNlp, export_notes
+
+    report = ExchangeReport(errors)
+    codes = _make_finder(terminology, id_source)
+    vocabularies = _parse_pairs(vocabulary, "--vocabulary")
+    day = nlp_date and nlp_date.date()
+    notes = NoteNlp(codes, report, vocabularies=vocabularies, sources=source or (), nlp_date=day, first_id=first_id)
+    documents = annotate(read_docs(docs), report, **mentions)
+    _show_exchange(output, export_notes(documents, output, notes, AthenaTables(concepts, relationships)))
+
+
+def _open_terminology(path: Path, code: Path | None) -> Any:
+    """Load the linker of a pipeline, or read a terminology."""
+    from spacy.util import is_package
+
+    from . import terminology
+    from .checking import get_linker
+    from .terminology.readers.obo import Scope
+    from .terminology.storage import MANIFEST
+
+    if (path / "config.cfg").is_file() or is_package(str(path)):
+        return get_linker(load_pipeline(path, code), path)
+    if (path / MANIFEST).is_file():
+        return terminology.Terminology.from_disk(path)
+    if path.is_dir():
+        return terminology.read_rf2(path) if any(path.rglob("*sct2_*")) else terminology.read_rrf(path)
+    kind = path.suffix.lower()
+    if kind == ".obo":
+        return terminology.read_obo(path, synonym_scopes=get_args(Scope))
+    if kind in (".owl", ".json"):
+        raise ValueError(f"{path}: the command reads ontologies in OBO. Give the .obo file.")
+    return (terminology.read_jsonl if kind == ".jsonl" else terminology.read_table)(path)
+
+
+def _make_finder(folder: Path | None, id_source: str | None) -> "CodeFinder":
+    from .exchange.fhir import CodeFinder
+    from .terminology import Terminology
+    from .terminology.storage import MANIFEST
+
+    if folder and not (folder / MANIFEST).is_file():
+        raise FileNotFoundError(
+            f"There is no saved terminology in {folder}. A pipeline has it in sapbert_linker/terminology."
+        )
+    return CodeFinder(Terminology.from_disk(folder) if folder else None, id_source)
+
+
+def _parse_pairs(values: Names, option: str) -> dict[str, str]:
+    pairs = {}
+    for value in values or ():
+        source, _, rest = value.partition("=")
+        if not (source and rest):
+            raise ValueError(BAD_SETTING.format(name=option, where="", value=value, allowed="SOURCE=VALUE"))
+        pairs[source] = rest
+    return pairs
+
+
+def _show_exchange(output: Path, data: dict[str, Any]) -> None:
+    """Say what an exchange has written, left out, and taken for odd."""
+    counts = ", ".join(f"{n:,} {what}" for what, n in data["counts"].items())
+    msg.good(f"{output}: {counts}")
+    for heading, kinds in (("Left out", data["left_out"]), ("Odd", data["odd"])):
+        for kind, entry in kinds.items():
+            example = show_controls(f"such as {entry['first'][0]}")
+            msg.warn(show_controls(f"{heading}: {entry['count']:,} {kind}"), example)
+
+
+def main() -> None:
+    """Run a command."""
+    # Of the checker, 1 says that a pair is wrong.
+    status = 2 if sys.argv[1:2] == ["check"] else 1
+    run_app(app, "Install the plugin with all that it needs: pip install spacy-sapbert.", status)
+
+
+if __name__ == "__main__":
+    main()
