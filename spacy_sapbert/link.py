@@ -23,6 +23,7 @@ from .errors import NO_LIST
 from .files import write_whole
 from .linker import SapbertLinker
 from .progress import show_progress
+from .sharing import Decider, LinkerUser
 from .terminology.codes import LESSER_SCOPES
 from .terminology.table import Terminology
 from .text import NIL, escape_formula, normalize_name, write_plainly
@@ -114,8 +115,9 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
     if taken := set(COLUMNS).intersection(() if is_list else table.columns):
         raise ValueError(f"The table has a column {min(taken)!r} already. Rename it, or leave it out.")
     linker = get_linker(nlp, nlp.meta["name"])
-    behind: list[Any] = [part for _, part in nlp.pipeline if getattr(part, "linker", None) == linker.name]
-    decider: Any = next((part for part in behind if hasattr(part, "n_candidates")), linker)
+    parts: list[Any] = [part for _, part in nlp.pipeline]
+    deciders = [part for part in parts if isinstance(part, LinkerUser) and isinstance(part, Decider)]
+    decider: Any = next((part for part in deciders if part.linker == linker.name), linker)
     rows: dict[str, tuple[Any, ...]] = {}
     distinct = show_progress(list(dict.fromkeys(labels)), description="Linking labels", unit="labels")
     for part in minibatch(distinct, AT_ONCE):  # type: ignore[no-untyped-call]
