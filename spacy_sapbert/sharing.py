@@ -142,9 +142,9 @@ def list_rivals(component: Decider, docs: Sequence[Doc]) -> set[str]:
 
 
 def stands_in_front(component: Part, other: Part) -> bool:
-    """Return whether a component stands in front of another one in a known pipeline."""
-    orders = map(_list_parts, find_pipelines(component))
-    return any(other in order[order.index(component) :] for order in orders)
+    """Return whether a component stands in front of another one in any pipeline."""
+    orders = [list_met(component), *map(_list_parts, find_pipelines(component))]
+    return any(component in order and other in order[order.index(component) :] for order in orders)
 
 
 def list_linkers(user: LinkerUser, docs: Sequence[Doc] = ()) -> list[Any]:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import spacy
 from conftest import build_terminology
+from spacy.tokens import Span
 from spacy.util import load_model_from_config
 from thinc.api import Config
 
@@ -237,3 +238,13 @@ def test_a_component_of_three_pipelines_never_takes_the_linker_of_another(make):
     # With a part of its own, a pipeline is known.
     alike.replace_pipe("sapbert_reranker", "sapbert_reranker")
     assert [ids[1] for ids in read_ids(alike(TEXT))] == ["A:0", "A:1"]
+
+
+def test_a_reranker_in_front_of_its_linker_is_told_where_all_is_sourced(make):
+    first, second, nlp = make("A:"), make("B:"), spacy.blank("xx")
+    for name in PARTS[::-1]:
+        nlp.add_pipe(name, source=second if name == PARTS[1] else first)
+    doc = nlp.make_doc(TEXT)
+    doc.ents = [Span(doc, 1, 2, "X")]
+    with pytest.raises(ValueError, match="stands in front of its linker 'sapbert_linker'"):
+        nlp.get_pipe("sapbert_reranker")(doc)
