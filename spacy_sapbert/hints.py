@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from .errors import warn
-from .sharing import find_pipelines
+from .sharing import LinkerUser, comes_from, find_pipelines
 
 if TYPE_CHECKING:
     from .snapshot import Snapshot
@@ -48,14 +48,14 @@ def warn_of_misfits(linker: Any, components: Iterable[Any]) -> None:
     filters = linker.retriever.filters
     for part in components:
         try:
-            filters.check_settings(part.settings.make_filter(), part.settings.label_types)
+            part.check_filters(filters)
         except ValueError as error:
             warn(f"A setting of the {part.kind} '{part.name}' does not fit the terminology. {error}")
 
 
 def warn_of_silence(linker: Any, docs: Sequence[Doc], tokens: int) -> None:
     """Warn that a linker has met no mention, if its pipeline shows why. Texts may just be about something else."""
-    nlp = next(iter(find_pipelines(linker, docs)), None)
+    nlp = next((nlp for nlp in find_pipelines(linker) if comes_from(docs, nlp)), None)
     if nlp is None:
         return
     if reason := _find_labels(linker, docs) or _find_missing(linker, nlp) or _find_languages(linker, nlp):
@@ -87,7 +87,8 @@ def _find_missing(linker: Any, nlp: Language) -> str:
 
 def _find_languages(linker: Any, nlp: Language) -> str:
     """Say that no name is in the pipeline's language, so that a matcher finds none."""
-    if all(getattr(part, "kind", "") != "matcher" for _, part in nlp.pipeline):
+    parts: list[Any] = [part for _, part in nlp.pipeline]
+    if not any(isinstance(part, LinkerUser) and part.kind == "matcher" for part in parts):
         return ""
     from .lexicon.languages import UNKNOWN, get_language
 

@@ -20,6 +20,7 @@ from .errors import NO_LIST
 from .files import write_whole
 from .linker import SapbertLinker
 from .progress import show_progress
+from .sharing import Decider, LinkerUser
 from .terminology.codes import LESSER_SCOPES
 from .terminology.table import Terminology
 from .text import NIL, escape_formula, normalize_name, write_plainly
@@ -123,8 +124,9 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
 def _link_labels(nlp: Language, labels: list[str], exact: bool, n_candidates: int) -> list[tuple[Any, ...]]:
     """Make the new cells of labels."""
     linker = get_linker(nlp, nlp.meta["name"])
-    users: list[Any] = [part for _, part in nlp.pipeline if getattr(part, "linker", None) == linker.name]
-    decider: Any = next((user for user in users if hasattr(user, "n_candidates")), linker)
+    parts: list[Any] = [part for _, part in nlp.pipeline]
+    deciders = [part for part in parts if isinstance(part, LinkerUser) and isinstance(part, Decider)]
+    decider: Any = next((part for part in deciders if part.linker == linker.name), linker)
     distinct = show_progress(list(dict.fromkeys(labels)), description="Linking labels", unit="labels")
     rows: dict[str, tuple[Any, ...]] = {}
     for part in minibatch(distinct, AT_ONCE):  # type: ignore[no-untyped-call]

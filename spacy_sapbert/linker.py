@@ -29,7 +29,7 @@ from .forking import EditLock, check_polars, pause_collection
 from .hints import describe_parts, warn_of_misfits, warn_of_silence
 from .scorer import with_gold_ents
 from .settings import SettingsAttributes, Strings, with_settings
-from .sharing import Shared, list_rivals, list_users
+from .sharing import Decider, Linker, check_users, list_rivals, list_users
 from .snapshot import FixedLinker, LinkerSettings, Snapshot, UrlTemplate
 
 if TYPE_CHECKING:
@@ -85,10 +85,12 @@ def make_linker(
         raise ValueError(
             BAD_SETTING.format(name="index", where=f" of the linker '{name}'", value=index, allowed=allowed)
         )
-    return SapbertLinker(nlp.vocab, model, index, name, scorer=scorer, **settings)
+    linker = SapbertLinker(nlp.vocab, model, index, name, scorer=scorer, **settings)
+    linker.belong_to(nlp)
+    return linker
 
 
-class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe):  # type: ignore[misc]  # compiled
+class SapbertLinker(Linker, SettingsAttributes[LinkerSettings], TrainablePipe):  # type: ignore[misc]  # compiled
     """Link entities to the concepts whose names are nearest to them in an encoder's space.
 
     Sets `token.ent_kb_id_` (so `ent.kb_id_`) to the best concept and `span._.kb_candidates` to the best ones, as plain
@@ -214,6 +216,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         RAISES (ValueError): If the linker has not been initialized.
         """
         now, docs = self.fixed(), list(docs)
+        check_users(self, docs)
         mentions = now.list_mentions(docs)
         if self._silence is not None:
             self._wait_for_mentions(docs, mentions)
@@ -325,9 +328,8 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         return FixedLinker(self._settings, self.get_snapshot(), self._find_depth())
 
     def _find_depth(self) -> int:
-        """Find how many candidates the components behind it ask for: those with its name as their `linker`, and with
-        `n_candidates`."""
-        return max((getattr(part, "n_candidates", 0) for part in list_users(self)), default=0)
+        """Find how many candidates the components behind it ask for."""
+        return max((user.depth for user in list_users(self)), default=0)
 
     def get_candidates(self, span: Span) -> list[Candidate]:
         """Get what this linker found for a span, however many other linkers there are.
@@ -360,7 +362,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
         if self.scorer is None:
             return {}
         examples = list(examples)
-        is_reranked = any(hasattr(part, "n_candidates") for part in list_users(self, [eg.predicted for eg in examples]))
+        is_reranked = any(isinstance(user, Decider) for user in list_users(self, [eg.predicted for eg in examples]))
         if self._settings.use_gold_ents:
             examples = list(with_gold_ents(examples))
             # The gold entities have no ids yet, and are this linker's alone.
@@ -436,11 +438,12 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
     def _prepare_users(self, retriever: Retriever | None) -> None:
         """Make what matchers and rerankers need of a terminology before the first document asks for it."""
-        for part in list_users(self, disabled=True):
-            if retriever is not None and hasattr(part, "label_types"):
-                _ = retriever.bags
-            if retriever is not None and hasattr(part, "n_candidates"):
-                retriever.bridged.read_all()
+        for user in list_users(self, disabled=True) if retriever is not None else ():
+            user.prepare(retriever)
+
+    def check_filters(self, filters: FilterTable) -> None:
+        """Raise a ValueError if its settings name what a terminology lacks."""
+        filters.check_settings(self._settings.make_filter(), self._settings.label_types)
 
     def _check_filters(self, terminology: Terminology) -> None:
         """Refuse a terminology that lacks what settings name before names are encoded, which takes long."""
@@ -453,9 +456,9 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
     def _find_misfit(self, filters: FilterTable) -> tuple[Any, ValueError] | None:
         """Find a component whose settings name what a terminology lacks: the linker or one of its matchers."""
-        for part in (self, *(part for part in list_users(self) if hasattr(part, "label_types"))):
+        for part in (self, *list_users(self)):
             try:
-                filters.check_settings(part.settings.make_filter(), part.settings.label_types)
+                part.check_filters(filters)
             except ValueError as error:
                 return part, error
         return None
@@ -601,7 +604,7 @@ class SapbertLinker(Shared, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
         with self._edits:
             self._publish(load(self._snapshot, path, exclude, self._index, memory_map))
-        warn_of_misfits(self, [self, *(part for part in list_users(self) if hasattr(part, "label_types"))])
+        warn_of_misfits(self, [self, *list_users(self)])
         return self
 
     def _take_settings(self, settings: LinkerSettings) -> None:

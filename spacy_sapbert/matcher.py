@@ -27,13 +27,14 @@ from .hints import warn_of_misfits
 from .linker import SapbertLinker
 from .notes import hide_headings
 from .settings import Settings, SettingsAttributes, Strings, with_settings
-from .sharing import Home, Shared, find_pipeline, find_pipelines
+from .sharing import LinkerUser, find_linker, list_linkers, stands_in_front
 from .text import HTML_ENTITY
 
 if TYPE_CHECKING:
     from .lexicon.bags import BagTable
     from .lexicon.find import Hit
     from .retrieval.filters import FilterTable
+    from .retrieval.retriever import Retriever
     from .terminology.table import Terminology
 
 INSIDE_TOKEN = (
@@ -162,7 +163,7 @@ def make_matcher(nlp: Language, name: str, scorer: Callable[..., Any] | None, **
     return TerminologyMatcher(nlp, name, scorer=scorer, **settings)
 
 
-class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
+class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
     """Find the names of a linker's terminology in texts, for pipelines without an entity recogniser.
 
     Sets `doc.ents`, or a group of `doc.spans`, and `span._.match`, which says how each was found: "exact", "form"
@@ -197,6 +198,8 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
     skip_stop_words: bool
     abbreviations: bool
     scorer: Callable[..., Any] | None = None
+    # As spaCy asks of components that it tells of others.
+    model = None
 
     @with_settings(MatcherSettings)
     def __init__(
@@ -217,13 +220,22 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
         """
         self._set_up(name, settings)
         self.scorer = scorer
-        self._home = Home(nlp)
+        self.belong_to(nlp)
         register_match()
 
     def _take_settings(self, settings: MatcherSettings) -> None:
         super()._take_settings(settings)
-        for linker in filter(None, map(self._get_linker, find_pipelines(self))):
-            warn_of_misfits(linker, [self])
+        for linker in list_linkers(self):
+            if isinstance(linker, SapbertLinker):
+                warn_of_misfits(linker, [self])
+
+    def check_filters(self, filters: FilterTable) -> None:
+        """Raise a ValueError if its settings name what a terminology lacks."""
+        filters.check_settings(self._settings.make_filter(), self._settings.label_types)
+
+    def prepare(self, retriever: Retriever) -> None:
+        """Read the names before the first document asks for them."""
+        _ = retriever.bags
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -283,8 +295,8 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
             return
         present, spans = list(doc.ents), list(spans)
         if settings.overwrite:
-            linker = self._get_linker(find_pipeline(self, [doc]))
-            kept = [ent for ent in present if ent.kb_id and linker is not None and not linker.settings.overwrite]
+            linker: SapbertLinker = find_linker(self, [doc])
+            kept = [ent for ent in present if ent.kb_id and not linker.settings.overwrite]
             spans = [*kept, *spans]
         taken: set[int] = set()
         ents = []
@@ -304,17 +316,11 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
         return {} if self.scorer is None else self.scorer(examples, **kwargs)
 
     def _fix(self, doc: Doc) -> FixedMatcher:
-        nlp = find_pipeline(self, [doc])
-        names, linker = nlp.component_names, self._get_linker(nlp)
-        if linker is None:
-            raise ValueError(
-                f"The matcher '{self.name}' takes its names from a linker called '{self._settings.linker}', which this "
-                f"pipeline lacks. It has: {', '.join(names)}. Add that linker, or set `linker` to another name."
-            )
+        linker: SapbertLinker = find_linker(self, [doc])
         settings, linker_settings, snapshot = self._settings, linker.settings, linker.get_snapshot()
 
         def make() -> FixedMatcher:
-            if any(part is self for _, part in nlp.components[names.index(self._settings.linker) :]):
+            if stands_in_front(linker, self):
                 warn(
                     f"The matcher '{self.name}' stands behind the linker '{self._settings.linker}', which "
                     "therefore does not link what it finds. Put it before the linker: "
@@ -327,10 +333,6 @@ class TerminologyMatcher(Shared, SettingsAttributes[MatcherSettings], Pipe):
                 raise ValueError(f"The matcher '{self.name}' finds no names: {error}") from error
 
         return snapshot.derived.get("matcher", (self.name, settings, linker_settings), make)
-
-    def _get_linker(self, nlp: Language) -> SapbertLinker | None:
-        linker = dict(nlp.components).get(self._settings.linker)
-        return linker if isinstance(linker, SapbertLinker) else None
 
 
 class FixedMatcher:

@@ -14,6 +14,7 @@ from spacy.training import Example
 from spacy_sapbert.candidates import ConceptFilter, MentionToLink
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.retrieval.retriever import Retriever
+from spacy_sapbert.sharing import LinkerUser
 
 DMD = "Duchenne muscular dystrophy (DMD) is severe . In DMD the heart may fail ."
 TEXTS = [
@@ -143,17 +144,17 @@ def test_each_distinct_string_is_encoded_once_and_later_not_at_all(make_nlp, cou
     assert encoded == [3, 1]
 
 
-class Asking:
+class Asking(LinkerUser):
     """Asks the linker for more candidates than it shows, as a reranker does."""
 
-    linker, n_candidates = "sapbert_linker", 4
+    linker, depth = "sapbert_linker", 4
 
     def __init__(self, nlp, name):
         self.nlp, self.asked = nlp, []
 
     def __call__(self, doc):
         now = dict(self.nlp.components)[self.linker].fixed()
-        self.asked.append(now.describe(now.look_up(now.list_mentions([doc]), self.n_candidates)))
+        self.asked.append(now.describe(now.look_up(now.list_mentions([doc]), self.depth)))
         return doc
 
 

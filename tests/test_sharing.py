@@ -4,16 +4,19 @@ import copy
 import gc
 import json
 import pickle
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import spacy
 from conftest import build_terminology
+from spacy.tokens import Span
 from spacy.util import load_model_from_config
 from thinc.api import Config
 
 from spacy_sapbert import matcher, snapshot
 from spacy_sapbert.reranker import component
+from spacy_sapbert.sharing import list_rivals, list_users
 
 TEXT = "A cold, gout and insomnia."
 PARTS = ("terminology_matcher", "sapbert_linker", "sapbert_reranker")
@@ -138,9 +141,10 @@ def test_where_nothing_tells_which_linker_is_meant_both_are_named(make, name):
     first, second = make("A:"), make("B:", "gout")
     nlp = source(first, second, [name], vocab=first.vocab)
     told = r"is in 2 pipelines, with different linkers called 'sapbert_linker' \(with 2 concepts, 3 concepts\)"
-    for pipeline in (nlp, first):
-        with pytest.raises(ValueError, match=f"'{name}' {told}.*Give each pipeline a"):
-            pipeline(TEXT)
+    with pytest.raises(ValueError, match=f"'{name}' {told}.*Give each pipeline a"):
+        nlp(TEXT)
+    # Documents of the first one come from the pipeline that it was made in.
+    assert [ids[1] for ids in read_ids(first(TEXT))] == ["A:0", "A:1"]
     if name == "sapbert_reranker":
         with pytest.raises(ValueError, match=told):
             nlp.get_pipe(name).find(["cold"])
@@ -148,22 +152,21 @@ def test_where_nothing_tells_which_linker_is_meant_both_are_named(make, name):
     # A saved pipeline has components of its own, and the first one is right again when nothing has the second one.
     copied = spacy.blank("xx").from_config(nlp.config).from_bytes(nlp.to_bytes())
     assert read_ids(copied(TEXT)) == read_ids(second(TEXT))
-    del nlp, pipeline
-    gc.collect()
+    del nlp
     assert [ids[1] for ids in read_ids(first(TEXT))] == ["A:0", "A:1"]
 
 
-def test_a_reranker_finds_concepts_as_long_as_it_has_its_pipeline(make):
+def test_a_reranker_alone_keeps_its_linker(make):
     first, second = make("A:"), make("B:")
     reranker = first.get_pipe("sapbert_reranker")
     del first
-    gc.collect()
     assert reranker.find(["cold"])[0][0]["id"] == "A:0"
     shared = source(make("C:"), second, ())
     reranker = shared.get_pipe("sapbert_reranker")
     assert reranker.find(["cold"])[0][0]["id"] == "B:0"
     del shared, second
-    gc.collect()
+    assert reranker.find(["cold"])[0][0]["id"] == "B:0"
+    reranker.linker = "other"
     with pytest.raises(ValueError, match="'sapbert_reranker' has lost its pipeline"):
         reranker.find(["cold"])
 
@@ -179,3 +182,69 @@ def test_a_linker_finds_the_same_whatever_other_pipelines_ask_of_it(make, tmp_pa
         linker = pipeline.get_pipe("sapbert_linker")
         assert [len(linker.get_candidates(ent)) for ent in pipeline(TEXT).ents] == [1, 1, 1]
     assert [len(ent._.kb_candidates) for ent in nlp(TEXT).ents] == [3, 3, 3]
+
+
+def test_a_pipeline_that_was_only_a_source_is_gone_at_once(make):
+    first = make("A:")
+    nlp = source(first, make("B:", "gout"), SOURCED[-1])
+    weak = [weakref.ref(one) for one in (first, first.get_pipe("sapbert_linker"))]
+    gc.disable()
+    try:
+        del first
+        assert [one() for one in weak] == [None, None]
+    finally:
+        gc.enable()
+    # Nothing but the second linker is left.
+    assert nlp.get_pipe("sapbert_reranker").find(["cold"])[0][0]["id"] == "B:0"
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_is_all_sourced_from_a_pipeline_outlives_it(make, name):
+    first = make("A:")
+    nlp = source(first, first, PARTS)
+    nlp.rename_pipe(name, "other")
+    nlp.rename_pipe("other", name)
+    with nlp.select_pipes(disable=name):
+        nlp.add_pipe("sentencizer")
+    del first
+    assert [ids[1] for ids in read_ids(nlp(TEXT))] == ["A:0", "A:1"]
+    linker, reranker = nlp.get_pipe(PARTS[1]), nlp.get_pipe(PARTS[2])
+    assert list_users(linker) == [nlp.get_pipe(PARTS[0]), reranker]
+    assert list_rivals(reranker, [nlp.make_doc("a")]) == {PARTS[1]} and not list_rivals(linker, [])
+
+
+def test_a_linker_that_was_replaced_or_removed_is_not_used_even_if_someone_has_it(make):
+    nlp, other = make("A:"), make("B:")
+    old = nlp.get_pipe("sapbert_linker")
+    nlp.replace_pipe("sapbert_linker", "sapbert_linker")
+    nlp.get_pipe("sapbert_linker").initialize(terminology=other.get_pipe("sapbert_linker").terminology)
+    reranker = nlp.get_pipe("sapbert_reranker")
+    assert reranker.find(["cold"])[0][0]["id"] == "B:0" and nlp(TEXT).ents[0].kb_id_ == "B:0"
+    nlp.remove_pipe("sapbert_linker")
+    for call in (lambda: nlp(TEXT), lambda: reranker.find(["cold"])):
+        with pytest.raises(ValueError, match="finds no linker 'sapbert_linker' in its pipeline, which has term"):
+            call()
+    assert not list_users(old)
+
+
+def test_a_component_of_three_pipelines_never_takes_the_linker_of_another(make):
+    first, second = make("A:"), make("B:", "gout")
+    mixed, alike = source(first, second, PARTS[:1]), source(first, first, PARTS)
+    assert [ids[1] for ids in read_ids(mixed(TEXT))] == ["B:0", "B:2", "B:1"]
+    assert [ids[1] for ids in read_ids(first(TEXT))] == ["A:0", "A:1"]
+    # Of these, nothing tells from which they come.
+    with pytest.raises(ValueError, match="can't tell which one to use here"):
+        alike(TEXT)
+    # With a part of its own, a pipeline is known.
+    alike.replace_pipe("sapbert_reranker", "sapbert_reranker")
+    assert [ids[1] for ids in read_ids(alike(TEXT))] == ["A:0", "A:1"]
+
+
+def test_a_reranker_in_front_of_its_linker_is_told_where_all_is_sourced(make):
+    first, second, nlp = make("A:"), make("B:"), spacy.blank("xx")
+    for name in PARTS[::-1]:
+        nlp.add_pipe(name, source=second if name == PARTS[1] else first)
+    doc = nlp.make_doc(TEXT)
+    doc.ents = [Span(doc, 1, 2, "X")]
+    with pytest.raises(ValueError, match="stands in front of its linker 'sapbert_linker'"):
+        nlp.get_pipe("sapbert_reranker")(doc)

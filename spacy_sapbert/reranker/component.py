@@ -30,7 +30,7 @@ from ..forking import pause_collection
 from ..linker import SCORES, SapbertLinker
 from ..scorer import with_gold_ents
 from ..settings import Settings, SettingsAttributes, with_settings
-from ..sharing import Home, Shared, find_pipeline, list_rivals
+from ..sharing import Decider, LinkerUser, find_linker, find_pipelines, list_rivals, stands_in_front
 from .calibration import Calibration, Threshold, calibration_error, choose_threshold, fit_curve
 from .decisions import FixedReranker, check_learned
 from .features import FEATURES
@@ -41,6 +41,7 @@ from .prior import MIN_CHANCE, MIN_FOUND
 from .table import CandidateTable
 
 if TYPE_CHECKING:
+    from ..retrieval.retriever import Retriever
     from ..snapshot import FixedLinker
 
 CANT_JUDGE = (
@@ -160,7 +161,7 @@ def make_calibration(
     return calibrate
 
 
-class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePipe):  # type: ignore[misc]  # compiled
+class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings], TrainablePipe):  # type: ignore[misc]  # compiled
     """Decide which of a linker's candidates is right, how probable that is, and whether any is (NIL).
 
     Without training it decides by what open ontologies say of names and concepts. It learns from documents with
@@ -210,11 +211,20 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         self.vocab, self.model, self.scorer = nlp.vocab, model, scorer
         # What `spacy find-threshold` writes to.
         self.cfg: dict[str, Any] = {}
-        self._home = Home(nlp)
+        self.belong_to(nlp)
         register_extensions(self.attribute)
 
     def _describe(self) -> list[str]:
         return ["trained" if self.is_trained else "untrained"]
+
+    @property
+    def depth(self) -> int:
+        """Candidates that it asks its linker for."""
+        return self._settings.n_candidates
+
+    def prepare(self, retriever: Retriever) -> None:
+        """Read the names that it compares before the first document asks for it."""
+        retriever.bridged.read_all()
 
     @property
     def is_trained(self) -> bool:
@@ -242,11 +252,11 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         nlp (Language | None): The pipeline, which has the linker; None for the one that the reranker is in.
         RAISES (ValueError): If the linker links none of the annotated mentions, or is missing.
         """
-        nlp = nlp or find_pipeline(self)
-        settings, component = self._settings, self._find_linker(nlp)
+        settings, component = self._settings, self._find_linker(nlp=nlp)
         linker = component.fixed()
         examples = () if get_examples is None else get_examples()
-        copies = with_abbreviations(examples, nlp)
+        pipelines = [nlp] if nlp is not None else find_pipelines(self)
+        copies = with_abbreviations(examples, pipelines[0]) if pipelines else examples
         documents = [gold for eg in copies if (gold := find_gold(eg, use_gold_ents=True))]
         if not documents:
             return
@@ -280,7 +290,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         # Documents without mentions need no linker.
         if not any(doc.ents or any(doc.spans.values()) for doc in docs):
             return Decisions([], [], [])
-        fixed = self._find_fixed(find_pipeline(self, docs))
+        fixed = self._find_fixed(docs)
         mentions = fixed.linker.list_mentions(docs)
         return self._decide(fixed, mentions, [mention.document for mention in mentions])
 
@@ -304,7 +314,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
     ) -> None:
         if not len(decisions.mentions):
             return
-        linker = self._find_linker(find_pipeline(self, docs))
+        linker = self._find_linker(docs)
         of_linker = linker.settings
         writer = Writer(
             self.name,
@@ -340,7 +350,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         RETURNS (Decisions): The candidates, the id and the probability of each.
         RAISES (ValueError): If the linker is missing.
         """
-        texts, fixed = check_texts(texts), self._find_fixed(find_pipeline(self))
+        texts, fixed = check_texts(texts), self._find_fixed()
         return self._decide(fixed, fixed.linker.list_texts(texts), range(len(texts)))
 
     def update(
@@ -400,7 +410,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         documents = [gold for eg in examples if (gold := find_gold(eg, use_gold_ents=settings.use_gold_ents))]
         if not documents:
             return None
-        fixed = self._find_fixed(nlp or find_pipeline(self, [documents[0][0].span.doc]))
+        fixed = self._find_fixed([documents[0][0].span.doc], nlp)
         found = AnnotatedMentions.read(documents, fixed.linker, fixed.gold, limit)
         return found.look_up(fixed.table) if len(found.mentions) else None
 
@@ -419,7 +429,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
             # The gold entities have no ids yet, and are this component's alone.
             self._write(docs, self.predict(docs), self._settings.changed(set_kb_id=True))
         docs = [eg.predicted for eg in examples]
-        resolve = self._find_fixed(find_pipeline(self, docs)).gold.resolve if any(doc.ents for doc in docs) else None
+        resolve = self._find_fixed(docs).gold.resolve if any(doc.ents for doc in docs) else None
         scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, "resolve": resolve, **kwargs})
         return scores
 
@@ -496,7 +506,7 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
             raise ValueError(CANT_JUDGE.format(name=self.name, reason=reason))
         documents = [find_gold(example, use_gold_ents=self._settings.use_gold_ents) for example in examples]
         docs = [example.predicted for example in examples]
-        fixed = self._find_fixed(nlp or find_pipeline(self, docs))
+        fixed = self._find_fixed(docs, nlp)
         warn_of_missing(documents, fixed.gold)
         lists = batch.given.lists
         _, together, raw_nil, order = fixed.score(batch.given)
@@ -546,25 +556,20 @@ class SapbertReranker(Shared, SettingsAttributes[RerankerSettings], TrainablePip
         """
         return unpack_with(self.from_disk, bytes_data)
 
-    def _find_linker(self, nlp: Language) -> SapbertLinker:
+    def _find_linker(self, docs: Sequence[Doc] = (), nlp: Language | None = None) -> SapbertLinker:
         """Find the linker in the pipeline, whether it is enabled, frozen or neither."""
-        name, wanted, names = self.name, self._settings.linker, nlp.component_names
-        linker: Any = dict(nlp.components).get(wanted)
-        if not isinstance(linker, SapbertLinker):
-            raise ValueError(
-                f"The reranker '{name}' finds no linker '{wanted}' in its pipeline, which has {', '.join(names)}. Add "
-                "that linker in front of it, or name another one in the setting `linker`."
-            )
-        if any(part is self for _, part in nlp.components[: names.index(wanted)]):
+        linker: SapbertLinker = find_linker(self, docs, nlp)
+        if stands_in_front(self, linker):
+            name, wanted = self.name, self._settings.linker
             raise ValueError(
                 f"The reranker '{name}' stands in front of its linker '{wanted}', which would replace what it decides. "
                 f'Put it behind: `nlp.add_pipe("sapbert_reranker", after="{wanted}")`.'
             )
         return linker
 
-    def _find_fixed(self, nlp: Language) -> FixedReranker:
+    def _find_fixed(self, docs: Sequence[Doc] = (), nlp: Language | None = None) -> FixedReranker:
         """Get the reranker as it is at this moment, with the linker that it has in a pipeline."""
-        return self._fix(self._find_linker(nlp).fixed(), self._learned)
+        return self._fix(self._find_linker(docs, nlp).fixed(), self._learned)
 
     def _fix(self, linker: FixedLinker, learned: Learned) -> FixedReranker:
         settings, snapshot = self._settings, linker.snapshot
