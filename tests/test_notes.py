@@ -312,7 +312,8 @@ def test_what_takes_long_is_measured_and_ordinary_texts_pass_at_any_length():
 
 def test_answers_of_a_language_are_its_words(monkeypatch):
     def split():
-        return [str(item) for item in split_note(spacy.blank("de")("Fieber: keines, Husten: ja und Schmerz: nein")).sents]
+        doc = spacy.blank("de")("Fieber: keines, Husten: ja und Schmerz: nein")
+        return [*map(str, split_note(doc).sents)]
 
     assert len(split()) == 1
     answers = {"absent": ["keines"], "absent by itself": ["nein"], "present by itself": ["ja"]}
