@@ -18,6 +18,7 @@ from .candidates import MAX_LENGTH, Candidate
 from .checking import LabelTable, get_linker
 from .errors import NO_LIST
 from .files import write_whole
+from .lexicon.languages import LANGUAGES, join_phrases
 from .linker import SapbertLinker
 from .progress import show_progress
 from .sharing import Decider, LinkerUser
@@ -45,10 +46,14 @@ _CODE = (
 )
 # Those of ICD without either look like "B12", and are codes only if brackets or a dash set them off.
 _SHORT = r"[A-Z]\d[0-9AB]"
-_TAG = (
-    "disorder|disease|finding|procedure|situation|event|substance|product|medicinal product|clinical drug|organism|"
-    "morphologic abnormality|body structure|observable entity|qualifier value|physical object|regime/therapy"
-)
+
+
+def _join(name: str) -> str:
+    """Write an expression of what all languages have in a list, since nobody says in which one a label is."""
+    lists = (getattr(language, name) for language in dict.fromkeys(LANGUAGES.values()))
+    return join_phrases(chain.from_iterable(of.split() if isinstance(of, str) else of for of in lists))
+
+
 # What may be left out, because a label names the same without it.
 _LEFT_OUT = [
     re.compile(pattern)
@@ -57,19 +62,19 @@ _LEFT_OUT = [
         rf"[(\[]?(?P<code>{_CODE}|{_SHORT}(?=[)\]|:]|\s+[|–-]))(?:[\s)\]|:–-]+(?P<rest>.*?)\|?)?",
         rf"(?P<rest>.*?)[\s,;:–-]*(?:\s(?P<code>{_CODE})|[(\[|](?P<marked>{_CODE}|{_SHORT})[)\]|]?)",
         # Of Read codes: "[D]", "[X]".
-        r"(?:\[[A-Z]{1,4}\]\s*|(?i:unspecified)\s+)(?P<rest>.+)",
-        r"(?P<rest>.*?)[\s,;:(\[–-]+(?i:NOS|N\.O\.S\.|unspecified|not otherwise specified)[)\]]?",
+        rf"(?:\[[A-Z]{{1,4}}\]\s*|(?i:{_join('vague_starts')})\s+)(?P<rest>.+)",
+        rf"(?P<rest>.*?)[\s,;:(\[–-]+(?i:{_join('vague_ends')})[)\]]?",
         # Semantic tags of SNOMED CT and MONDO.
-        rf"(?P<rest>.*\S)\s*\((?:{_TAG})\)",
+        rf"(?P<rest>.*\S)\s*\((?:{_join('tags')})\)",
     )
 ]
 # What stands between several names in a cell.
 _BETWEEN = re.compile(r"\s*[;|]\s*")
 _BRACKETED = re.compile(r"(.*\S)\s*[(\[]([^()\[\]]+)[)\]]")
-# What is left of a class when its kinds have been named, also in other languages of ICD.
+# What is left of a class when its kinds have been named.
 _RESIDUAL = re.compile(
-    r"(?i:.*\bothers?\b(?! than\b).*|(?:sonstiger?|andere|autres?|otr[ao]s?|outr[ao]s?|altr[eio]|overige)\b.*|"
-    r".*\bnot elsewhere classified\b.*|miscellaneous|unspecified|NOS|not otherwise specified)|.*\bNEC\W*"
+    rf"(?i:.*\b(?:{_join('residual_parts')})\b(?! (?:{_join('comparisons')})\b).*|"
+    rf"(?:{_join('residual_starts')})\b.*|{_join('residual_labels')})|.*\b(?:{_join('residual_codes')})\W*"
 )
 
 

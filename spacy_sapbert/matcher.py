@@ -7,8 +7,8 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 from spacy import util
@@ -24,6 +24,7 @@ from .candidates import ConceptFilter
 from .errors import warn
 from .forking import pause_collection
 from .hints import warn_of_misfits
+from .lexicon import languages
 from .linker import SapbertLinker
 from .notes import hide_headings
 from .settings import Settings, SettingsAttributes, Strings, with_settings
@@ -45,27 +46,14 @@ INSIDE_TOKEN = (
 MOST_DOCS = 32
 # Labels that are remembered.
 KEPT = 1 << 16
-# Before a name, this stands for something else in all languages: "non-Hodgkin lymphoma".
-_PREFIX = re.compile(r"\b(?:anti[\s\-‐‑–]*|(?:non|pre)[\-‐‑–])$", re.IGNORECASE)
-# Before an English name, and behind it: "non insulin dependent", "seizure-free".
-_OPPOSITE = re.compile(r"\bnon[\s\-‐‑–]*$", re.IGNORECASE)
-_FREE = re.compile(r"[\-‐‑–]free\b", re.IGNORECASE)
-# Behind an adjective: "oral hypoglycemic agents" are no hypoglycemia, and "hypertonic saline" is no hypertonia.
-_REMEDY = re.compile(r"\s+(?:agent|drug|medication|saline|solution|fluid)s?\b", re.IGNORECASE)
-# "Diabetes clinic", "cough medicine" and "pain score 2/10" are about a mention, and are none.
-_ABOUT = re.compile(
-    r"[\s\-‐‑–]+(?:(?:antigen|bundle|clinic|leaflet|marker|medicine|mixture|nurse|pathway|precaution|serology|"
-    r"serologies|service|specialist|team|ward)s?\b|scores?(?: of)?:?\s+\d)",
-    re.IGNORECASE,
-)
-# "Family history" is a part of a note.
-_RECORD = re.compile(r"\bhistor(?:y|ies)$", re.IGNORECASE)
+# Between a name and a word that makes something else of it, there is one of these, or a space.
+_DASHES = "\\-‐‑–"
 # A letter with a full stop, which spaCy leaves together.
 _DOTTED = re.compile(r"(?<![^\W_])[^\W\d_]\.")
 # A short form inside a name, "breast (BRCA) cancer", and the characters around it in which the name may be.
 _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
-# What a long form may lack of a name, and the share that the name covers, up to the end, for the short form to have it.
-HEADS = (("", 0.5), (" disease", 1.0), (" syndrome", 1.0))
+# How much of a long form a name covers at least, up to the end, for the short form to have it.
+LEAST_COVERED = 0.5
 
 
 Matches = Literal["separate", "longest", "longest+", "all"]
@@ -357,8 +345,7 @@ class FixedMatcher:
         # All values, so that a misspelled type does not mean a label that no name gets.
         filters.check_settings(own, settings.label_types)
         self._label_types = {label: filters.find_types(types) for label, types in settings.label_types.items()}
-        # The headings are English, as are the lists of words around a mention.
-        self._is_english = bags.language.is_english
+        self._language, self._around = bags.language, _compile_around(bags.language)
         allowed = filters.match(own) & filters.match(linker_filter)
         outside = filters.find_outside(own, linker_filter) if settings.skip_outside else None
         self._finder = NameFinder(
@@ -377,7 +364,7 @@ class FixedMatcher:
         """Find the mentions of several documents, those of each in the order of its text."""
         # As `doc.text`, in half the time.
         written = (doc.text_with_ws for doc in docs)
-        texts = [hide_headings(text) if self._is_english else text for text in written]
+        texts = [hide_headings(text, self._language) for text in written]
         brackets = [(n, *found.span()) for n, text in enumerate(texts) for found in _BRACKET.finditer(text)]
         around = [(n, max(start - REACH, 0), start, end) for n, start, end in brackets]
         defined = [abbreviations_by_start(doc) if self.settings.abbreviations else {} for doc in docs]
@@ -385,8 +372,7 @@ class FixedMatcher:
         parts = [
             texts[n][first:start] + " " * (end - start) + texts[n][end : end + REACH] for n, first, start, end in around
         ]
-        heads = {one: _list_heads(one) if self._is_english else HEADS[:1] for one in long_forms}
-        names = [(one, one + head, covered) for one in long_forms for head, covered in heads[one]]
+        names = [(one, *whole) for one in long_forms for whole in _list_wholes(one, self._language)]
         hits = self._finder.find([*texts, *parts, *(name for _, name, _ in names)])
         for (n, first, start, end), found in zip(around, hits[len(texts) :], strict=False):
             hits[n] += [hit.moved(first) for hit in found if hit.start < start - first and hit.end > end - first]
@@ -447,16 +433,12 @@ class FixedMatcher:
 
     def _is_other(self, text: str, hit: Hit) -> bool:
         """Check if the words around a mention change its meaning."""
-        before = text, max(hit.start - 6, 0), hit.start
-        if not self._is_english:
-            return _PREFIX.search(*before) is not None
+        around = self._around
         return bool(
-            _PREFIX.search(*before)
-            or _OPPOSITE.search(*before)
-            or _FREE.match(text, hit.end)
-            or _ABOUT.match(text, hit.end)
-            or _RECORD.search(text, hit.start, hit.end)
-            or (hit.how in ("classes", "derived", "said") and _REMEDY.match(text, hit.end))
+            around.before.search(text, max(hit.start - around.reach, 0), hit.start)
+            or around.behind.match(text, hit.end)
+            or around.at_end.search(text, hit.start, hit.end)
+            or (hit.how in ("classes", "derived", "said") and around.behind_adjective.match(text, hit.end))
         )
 
     def _find_at_end(self, text: str, hits: Iterable[Hit], covered: float) -> Hit | None:
@@ -483,11 +465,37 @@ class FixedMatcher:
         return next(fitting, self.settings.label)
 
 
-def _list_heads(long_form: str) -> tuple[tuple[str, float], ...]:
-    """List what may be missing behind a long form: "von Hippel-Lindau (VHL) gene" is about von Hippel-Lindau disease.
-    A single name is left alone, because it may be a place."""
+class _Around(NamedTuple):
+    """What finds words that make something else of a name."""
+
+    before: re.Pattern[str]
+    reach: int  # how many characters before a name it needs
+    behind: re.Pattern[str]
+    behind_adjective: re.Pattern[str]
+    at_end: re.Pattern[str]  # of the name
+
+
+@cache
+def _compile_around(language: languages.Language) -> _Around:
+    prefixes, hyphened = language.prefixes.split(), language.hyphen_prefixes.split()
+    of = languages.join_phrases
+    topics, suffixes = of(language.topics.split()), of(language.hyphen_suffixes.split())
+    patterns = (
+        rf"\b(?:(?:{of(prefixes)})[\s{_DASHES}]*|(?:{of(hyphened)})[{_DASHES}])$",
+        rf"[{_DASHES}](?:{suffixes})\b|[\s{_DASHES}]+(?:(?:{topics})\b|(?:{of(language.measures)}):?\s+\d)",
+        rf"\s+(?:{of(language.remedies.split())})\b",
+        rf"\b(?:{of(language.records.split())})$",
+    )
+    before, *others = (re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+    return _Around(before, max(map(len, (*prefixes, *hyphened)), default=0) + 2, *others)
+
+
+def _list_wholes(long_form: str, language: languages.Language) -> list[tuple[str, float]]:
+    """List what a long form may stand for, and how much of it a name has to cover: "von Hippel-Lindau (VHL) gene" is
+    about von Hippel-Lindau disease. A single name is left alone, because it may be a place."""
     is_eponym = " ".join(long_form.split()[-1:]).istitle() and not long_form.isalpha()
-    return HEADS if is_eponym else HEADS[:1]
+    heads = language.eponym_heads.split() if is_eponym else ()
+    return [(long_form, LEAST_COVERED), *((f"{long_form} {head}", 1.0) for head in heads)]
 
 
 def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:

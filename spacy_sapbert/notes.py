@@ -19,15 +19,17 @@ from spacy.language import Language
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
+from .lexicon import languages
+
 TERMS = Path(__file__).parent / "note_terms.json"
 KINDS = ("pseudo_negations", "preceding_negations", "following_negations", "termination")
 # What stands between an item and its answer, as in "fever: none" and "Hepatomegaly - absent", and around signs: "(-)".
 DASHES = ("-", "–", "—")
 OPEN, CLOSED = "([", ")]"
+# Answers by their words: whether each one denies, and whether it only counts if it stands alone.
+Answers = dict[tuple[str, ...], tuple[bool, bool]]
 _BREAKS = frozenset("\n\r\x0b\x0c\x85\u2028\u2029")
-_ENDS = frozenset((",", ";", ".", "|", "/", "and", "but", *OPEN, *CLOSED))
-# Words at the end of a line with which no sentence ends.
-_OPEN_ENDS = frozenset("a an and any at but by for from has her his in nor of on or the to was with without".split())
+_ENDS = (",", ";", ".", "|", "/", *OPEN, *CLOSED)
 # Shorter lines are items of a list, and not a text that has been wrapped.
 MIN_WIDTH = 40
 # The longest run of characters that passes by default. spaCy's tokenizer splits what stands between white space piece
@@ -49,33 +51,31 @@ def _read_terms() -> dict[str, Any]:
 
 
 @cache
-def _list_answers() -> dict[tuple[str, ...], tuple[bool, bool]]:
-    """List answers by their words: whether each one denies, and whether it only counts if it stands alone."""
+def _list_answers(language: languages.Language) -> Answers:
     kinds = {"absent": (True, False), "absent by itself": (True, True), "present by itself": (False, True)}
-    answers = _read_terms()["answers"]
-    return {tuple(answer.split()): how for kind, how in kinds.items() for answer in answers[kind]}
+    return {tuple(answer.split()): how for kind, how in kinds.items() for answer in language.answers.get(kind, ())}
 
 
 @cache
-def _compile_headings() -> re.Pattern[str]:
+def _compile_headings(language: languages.Language) -> re.Pattern[str]:
     """Make a pattern of headings: words of the list, and no others, before a colon or in a line with a text below it.
     "Hypertension: well controlled" is an item."""
-    words = "|".join(map(re.escape, _read_terms()["headings"]))
-    heading = rf"(?i:(?:{words})(?:[ /&,]+(?:(?:and|of|for|the) )*(?:{words}))*)"
+    words, joins = (languages.join_phrases(of.split()) for of in (language.headings, language.heading_joins))
+    heading = rf"(?i:(?:{words})(?:[ /&,]+(?:(?:{joins}) )*(?:{words}))*)"
     before = r"[^\w\n]{0,9}(?:\d{1,2}[.)][^\w\n]{0,9})?\b"
     return re.compile(
         rf"(?:^|[.;|]\s){before}({heading}(?=[ \t]*:))|^{before}(?=[A-Z])({heading}(?=[ \t]*\r?\n))", re.MULTILINE
     )
 
 
-def hide_headings(text: str) -> str:
-    """Put blanks in the place of the headings of an English note."""
+def hide_headings(text: str, language: languages.Language = languages.ENGLISH) -> str:
+    """Put blanks in the place of the headings of a note."""
 
     def hide(found: re.Match[str]) -> str:
         heading = found[1] or found[2]
         return found[0].removesuffix(heading) + " " * len(heading)
 
-    return _compile_headings().sub(hide, text)
+    return _compile_headings(language).sub(hide, text)
 
 
 def make_note_terms(context: str = "negated") -> dict[str, list[str]]:
@@ -99,13 +99,12 @@ def make_note_terms(context: str = "negated") -> dict[str, list[str]]:
     # "Cannot exclude" does not deny, although it has a word that does.
     cues = [f" {cue} " for kind in KINDS[1:3] for cue in own[kind]]
     own["pseudo_negations"] += (phrase for phrase in unsure if any(cue in f" {phrase} " for cue in cues))
-    for answer in (" ".join(words) for words, (denies, _) in _list_answers().items() if denies):
+    for answer in (" ".join(words) for words, (denies, _) in _list_answers(languages.ENGLISH).items() if denies):
         own["following_negations"] += [
             f": {answer}",
             *(f"{left}{answer}{right}" for left, right in zip(OPEN, CLOSED, strict=True)),
         ]
-        # "HIV-negative" is the end of no item.
-        own["following_negations"] += (f"{dash} {answer}" for dash in DASHES if answer not in ("-", "neg", "negative"))
+        own["following_negations"] += (f"{dash} {answer}" for dash in DASHES if answer not in terms["no dash before"])
     return _wrap(own)
 
 
@@ -141,7 +140,7 @@ def split_note(doc: Doc) -> Doc:
 
 def _find_lines(doc: Doc, starts: list[bool]) -> Iterator[int]:
     """Find the tokens behind line breaks that end a sentence. White space never starts one."""
-    text, wraps, is_over = doc.text, set(_find_wraps(doc.text)), False
+    text, wraps, is_over = doc.text, set(_find_wraps(doc)), False
     for token in doc:
         if not token.is_space:
             if is_over:
@@ -155,11 +154,11 @@ def _find_lines(doc: Doc, starts: list[bool]) -> Iterator[int]:
         starts[token.i] = token.i == 0
 
 
-def _find_wraps(text: str) -> Iterator[int]:
+def _find_wraps(doc: Doc) -> Iterator[int]:
     """Find the line breaks that only wrap a text: behind a comma or a word like "of", or where the next line begins
     with a small letter or a number that had no room."""
-    end = 0
-    for has_text, block in groupby(text.split("\n"), key=lambda line: bool(line.strip())):
+    end, open_ends = 0, languages.get_language(doc.lang_).open_ends.split()
+    for has_text, block in groupby(doc.text.split("\n"), key=lambda line: bool(line.strip())):
         lines = list(block)
         width = max(len(line.rstrip()) for line in lines)
         for line, following in zip(lines, [*lines[1:], ""], strict=True):
@@ -167,7 +166,7 @@ def _find_wraps(text: str) -> Iterator[int]:
             if has_text and following:
                 last, first = line.split()[-1].lower(), following.split()[0]
                 has_room = len(line.rstrip()) < MIN_WIDTH or len(line.rstrip()) + len(first) < width
-                is_open = last.endswith(",") or last in _OPEN_ENDS
+                is_open = last.endswith(",") or last in open_ends
                 # "1." begins an item.
                 is_inner = first[0].islower() or (first[0].isdigit() and first[-1] not in ".)")
                 if first[0].isalnum() and (is_open or (is_inner and not has_room)):
@@ -177,29 +176,30 @@ def _find_wraps(text: str) -> Iterator[int]:
 
 def _find_items(doc: Doc, starts: list[bool]) -> Iterator[int]:
     """Find the tokens behind items with an answer, and those before a colon or a dash that has none."""
-    words = [token.lower_ for token in doc]
+    words, language = [token.lower_ for token in doc], languages.get_language(doc.lang_)
+    answers, ends = _list_answers(language), {*_ENDS, *language.item_joins.split()}
     unanswered, after = -1, -1
     for i, word in enumerate(words):
         if starts[i]:
             unanswered = -1
         if i == after:
             # What ends the item, such as a comma, stays with it.
-            if doc[i].is_space or word in _ENDS:
+            if doc[i].is_space or word in ends:
                 after += 1
             else:
                 yield i
                 unanswered = -1
         is_sign, is_mark = word in ("(", "["), word == ":" or word in DASHES
-        answer = _find_answer(words, i + 1) if i and not starts[i] and (is_sign or is_mark) else None
+        answer = _find_answer(words, i + 1, answers) if i and not starts[i] and (is_sign or is_mark) else None
         if answer is None:
             is_spaced = word == ":" or (i > 0 and bool(doc[i - 1].whitespace_ and doc[i].whitespace_))
             unanswered = i if is_mark and is_spaced else unanswered
             continue
         (denies, is_short), end = answer
-        is_bare = end == len(doc) or doc[end].is_space or words[end] in _ENDS
+        is_bare = end == len(doc) or doc[end].is_space or words[end] in ends
         if is_sign and is_bare:
             # A sign belongs only to the word before it.
-            item = next((j for j in range(i - 1, -1, -1) if starts[j] or words[j] in _ENDS), 0)
+            item = next((j for j in range(i - 1, -1, -1) if starts[j] or words[j] in ends), 0)
             yield item if starts[item] else item + 1
             after = end
         elif is_mark and (is_bare or not is_short):
@@ -214,10 +214,10 @@ def _find_items(doc: Doc, starts: list[bool]) -> Iterator[int]:
             unanswered = i
 
 
-def _find_answer(words: Sequence[str], start: int) -> tuple[tuple[bool, bool], int] | None:
+def _find_answer(words: Sequence[str], start: int, answers: Answers) -> tuple[tuple[bool, bool], int] | None:
     """Find what the answer at a word is like, and where it ends; the longest of several."""
     for end in (start + 2, start + 1):
-        if end <= len(words) and (how := _list_answers().get(tuple(words[start:end]))):
+        if end <= len(words) and (how := answers.get(tuple(words[start:end]))):
             return how, end
     return None
 

@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -13,6 +14,7 @@ from spacy.training import Example
 from spacy_sapbert.annotations import get_words
 from spacy_sapbert.lexicon import derived
 from spacy_sapbert.lexicon.bags import BagTable
+from spacy_sapbert.lexicon.languages import LANGUAGES
 from spacy_sapbert.terminology import TerminologyBuilder
 
 TEXT = "Insomnia and high-blood pressure after heart attacks; a common cold."
@@ -838,3 +840,24 @@ def test_of_names_that_are_written_nearly_alike_the_one_in_the_text_counts(lang,
     terminology = nlp.get_pipe("sapbert_linker").terminology
     found = [(ent.text, terminology[ent.kb_id_].names[0].lower()) for ent in nlp(text).ents]
     assert found == [(word, word.lower()) for word in text.split(", ")]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ({"prefixes": "contro"}, "Contro febbre"),
+        ({"hyphen_prefixes": "sub"}, "sub-febbre"),
+        ({"hyphen_suffixes": "libero"}, "febbre-libero"),
+        ({"topics": "reparto"}, "febbre Reparto"),
+        ({"measures": ["grado di"]}, "febbre Grado di 3"),
+        ({"records": "febbre"}, "Febbre"),
+        ({"headings": "febbre"}, "Febbre: sì"),
+    ],
+)
+def test_a_rule_of_a_language_is_a_list_of_words(make_matching, monkeypatch, words, text):
+    def find():
+        return [mention.lower() for mention, _ in read_ents(use_names(make_matching("it"), ["febbre"])(text))]
+
+    assert find() == ["febbre"]
+    monkeypatch.setitem(LANGUAGES, "it", replace(LANGUAGES["it"], **words))
+    assert find() == []

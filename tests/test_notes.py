@@ -1,6 +1,7 @@
 """Negation in notes: lists of items with answers, headings, wrapped lines, and what cannot be excluded."""
 
 import textwrap
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -11,6 +12,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.context import read_context
 from spacy_sapbert.exchange.fhir import describe_context
+from spacy_sapbert.lexicon.languages import LANGUAGES
 from spacy_sapbert.notes import MAX_RUN, hide_headings, make_note_terms, measure_run, split_note
 
 pytest.importorskip("negspacy.negation")
@@ -306,3 +308,14 @@ def test_what_takes_long_is_measured_and_ordinary_texts_pass_at_any_length():
         "-" * 132 + "\n" + "_" * 200 + "\u3000" + "=" * 200 + "\n",
     ):
         assert measure_run((text * 20_000)[:20_000]) <= MAX_RUN
+
+
+def test_answers_of_a_language_are_its_words(monkeypatch):
+    def split():
+        doc = spacy.blank("de")("Fieber: keines, Husten: ja und Schmerz: nein")
+        return [*map(str, split_note(doc).sents)]
+
+    assert len(split()) == 1
+    answers = {"absent": ["keines"], "absent by itself": ["nein"], "present by itself": ["ja"]}
+    monkeypatch.setitem(LANGUAGES, "de", replace(LANGUAGES["de"], answers=answers, item_joins="und"))
+    assert split() == ["Fieber: keines,", "Husten: ja und", "Schmerz: nein"]

@@ -18,10 +18,9 @@ from ..files import CHANGED, OtherFormatError, fill_folder, read_manifest, write
 from ..forking import read_chunks
 from ..progress import say, show_progress
 from ..ragged import find_places, list_owners, make_offsets
-from ..text import normal_words
 from .classes import learn_classes
 from .derived import hash_lists, list_adjectives, read_list
-from .languages import ENGLISH, ENGLISH_CODES, Language, get_reader
+from .languages import ENGLISH, ENGLISH_CODES, Language, get_reader, join_phrases
 from .names import arrange_by_key
 from .said import SaidTable
 from .scan import Reading, read_content, scan, scan_names
@@ -51,8 +50,6 @@ _SIZES = np.indices((MOST_JOINED,) * 3).reshape(3, 1, -1) + 1
 OTHERS, SAID = ("classes", "derived"), "said"
 # The most words of a name with idle words inside ("pain in his left knee"), and the most of these.
 MOST_AROUND, MOST_IDLE = 5, 4
-# Texts say "protein kinase" for what the Gene Ontology calls "protein kinase activity".
-ENZYME_ACTIVITY = r"(?i)\b(?!(?:dise|incre|decre|rele|ph|b|c)ase\b)[\w-]+ase activity$"
 
 
 # Tells for each key whether a table may have it.
@@ -406,16 +403,16 @@ def read_names(names: pl.Series, language: Language = ENGLISH) -> NameReadings:
 
 
 def _read_english(names: pl.DataFrame, of_names: NameReadings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the words of the first reading of each name, the row of each one's name, and which names are English. In a
-    pipeline of another language, these are read again."""
+    """Return the words of the first reading of each name, the row of each one's name, and which names have words of
+    which it is known how common they are: English ones. In a pipeline of another language, these are read again."""
     words, name = of_names.first
-    if of_names.language.is_english:
+    if of_names.language.has_levels:
         return words, name, np.ones(len(names), dtype=bool)
-    is_english = names["language"].is_in(ENGLISH_CODES).to_numpy()
-    again, place = read_names(names["name"].filter(is_english)).first
-    is_other = ~is_english[name]
-    name = np.concatenate([name[is_other], np.flatnonzero(is_english)[place]])
-    return np.concatenate([words[is_other], again]), name, is_english
+    has_levels = names["language"].is_in(ENGLISH_CODES).to_numpy()
+    again, place = read_names(names["name"].filter(has_levels)).first
+    is_other = ~has_levels[name]
+    name = np.concatenate([name[is_other], np.flatnonzero(has_levels)[place]])
+    return np.concatenate([words[is_other], again]), name, has_levels
 
 
 def _index_bags(of_names: NameReadings, concept: np.ndarray) -> Callable[[tuple[int, ...]], list[int]]:
@@ -447,13 +444,13 @@ def _find_others(
     def hash_all(texts: Sequence[str]) -> list[tuple[int, ...]]:
         return [_hash_words(text, language) for text in texts]
 
-    endings = "|".join(language.adjectives)
-    nouns = _find_matching(names, f"(?i)^[a-z]{{2,}}(?:{endings})$").tolist() if endings else []
+    nouns = _find_matching(names, f"(?i)^[a-z]{{2,}}(?:{join_phrases(language.adjectives)})$").tolist()
     adjectives = ((names[row], *list_adjectives(names[row], language)) for row in nouns)
-    enzymes = _find_matching(names, ENZYME_ACTIVITY).tolist() if language.is_english else []
-    activities = ((names[row], names[row].rpartition(" ")[0]) for row in enzymes)
+    headless, heads = join_phrases(language.headless.split()), join_phrases(language.short_heads)
+    with_head = _find_matching(names, rf"(?i)\b(?!(?:{headless})\b)[\w-]+(?:{heads})$").tolist()
+    without_head = ((names[row], names[row].rpartition(" ")[0]) for row in with_head)
     from_names: dict[tuple[int, ...], list[int]] = {}
-    for name, *others in map(hash_all, chain(derived, adjectives, activities)):
+    for name, *others in map(hash_all, chain(derived, adjectives, without_head)):
         for words in others:
             from_names[words] = from_names.get(words) or list_rows(name)
     of_groups: dict[tuple[int, ...], set[int]] = defaultdict(set)
@@ -482,8 +479,8 @@ def make_speller(names: pl.Series, of_names: NameReadings) -> Callable[[int], st
     example = dict(zip(words.tolist(), of_names.name[of_names.reading[first]].tolist(), strict=True))
 
     def spell(word: int) -> str:
-        text, is_english = language.to_singular(names[example[word]]), language.is_english
-        parts = (part for way in (text, text.replace("-", "")) for part in normal_words(way, is_english=is_english))
+        text = language.to_singular(names[example[word]])
+        parts = (part for way in (text, text.replace("-", "")) for part in language.list_forms(way))
         return next((part for part in parts if hash_string(part) == word), "")
 
     return spell

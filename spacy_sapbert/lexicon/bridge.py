@@ -68,13 +68,13 @@ class Bridge:
         return self.clusters[places], offsets
 
     def contradicts(self, mention: str, name: str, language: Language = ENGLISH) -> bool:
-        """Check if a mention contradicts a name, in English also by one other word that ontologies use to tell siblings
-        apart."""
+        """Check if a mention contradicts a name, or is another by one word that ontologies use to tell siblings apart,
+        where these words are known."""
         if contradicts(mention, name, language):
             return True
         words, others = list_words(mention), list_words(name)
         ours, theirs = words - others, others - words
-        is_one = language.is_english and len(ours) == len(theirs) == 1 < len(words)
+        is_one = language.has_contrasts and len(ours) == len(theirs) == 1 < len(words)
         return is_one and self.tells_apart(*ours, *theirs)
 
     def tells_apart(self, first: str, second: str) -> bool:

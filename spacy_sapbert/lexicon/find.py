@@ -247,9 +247,8 @@ class NameFinder:
         self._ordering = frozenset(np.concatenate(small).tolist())
         self._denying = frozenset(hash_string(word) for word in language.denying)
         self._choose_names = lru_cache(KEPT)(self._choose_names_of)
-        # Of other languages, too many words that are right would be put right.
         known = np.sort(np.concatenate([table.vocabulary, table.other_words, table.members]), kind="stable")
-        self._speller = Speller(known) if table.language.is_english and not is_exact else None
+        self._speller = Speller(known) if language.has_speller and not is_exact else None
 
     def find(self, texts: Sequence[str]) -> list[list[Hit]]:
         """Find names in texts. All are read as one, which is faster, with blank lines that no name crosses."""

@@ -1,5 +1,7 @@
-"""What words do in a language: which of them names are made of, how plurals end, where a phrase has its head.
-languages.json has an entry for each language, under its codes in UMLS and spaCy."""
+"""What words do in a language: which of them names are made of, how plurals end, where a phrase has its head, what
+denies. languages.json has an entry for each language, under its codes in UMLS and spaCy, and one for "any": what holds
+in a language that lacks the key, such as English words in notes. Rules read these lists, and none asks which language
+it is."""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -35,7 +37,7 @@ MOST_COUNTED = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Language:
-    """The words of a language, in lists that spaces separate."""
+    """The words of a language, in lists that spaces separate, and phrases, in arrays."""
 
     code: str = ""  # in spaCy
     function: str = ""
@@ -71,7 +73,76 @@ class Language:
     other_meanings: str = ""
     # Whether a phrase starts with the word that says what it is: "dolor abdominal".
     head_first: bool = False
-    # Whether rules hold that are made for English.
+    # Endings of names that are also said without their last word, "protein kinase activity", and words with such an
+    # ending that are not: "disease activity".
+    short_heads: Sequence[str] = ()
+    headless: str = ""
+
+    # What makes something else of a name. Before it: "anti-epileptic", or only with a hyphen, "non-Hodgkin lymphoma".
+    prefixes: str = ""
+    hyphen_prefixes: str = ""
+    hyphen_suffixes: str = ""  # behind it, with a hyphen: "seizure-free"
+    topics: str = ""  # what is about it: "diabetes clinic"
+    measures: Sequence[str] = ()  # before a number: "pain score 2"
+    remedies: str = ""  # behind an adjective: "hypoglycemic agents"
+    records: str = ""  # names that end so are parts of a note: "family history"
+    eponym_heads: str = ""  # what may be missing behind names of persons
+
+    # How a mention that denies what it names starts. Behind these, a name may say what is lacking in other words: "no
+    # sleep" is insomnia.
+    lacking_starts: Sequence[str] = ()
+    # Other starts, and ends.
+    denied_starts: Sequence[str] = ()
+    denied_ends: Sequence[str] = ()
+    # Words that deny what a name says together with other words ("impaired tolerance" is intolerance), others that say
+    # that something is lacking, and those that say so by themselves: "absence of aplasia" is the name of no lack.
+    weakening: str = ""
+    lacks: str = ""
+    stunted: str = ""
+    lack_prefixes: str = ""  # what names of a lack begin with: "asplenia"
+    unsaid: str = ""  # words that a denial, and a short form, may leave out
+    articles: str = ""
+    genitives: str = ""  # what stands between a lack and what is lacking: "loss of hair"
+    epithets: str = ""  # words for a lack that start or end names of something else: "absence seizure"
+
+    # What opposites start with: a slash stands between them.
+    opposite_prefixes: str = ""
+    # Whether they are written as listed. Elsewhere, "hyper" may be "iper" or "hiper", and "tachy" "taqui".
+    has_exact_prefixes: bool = False
+    denying_prefixes: str = ""  # what denies a word: "unhealthy"
+    opposite_endings: str = ""  # on the two sides of a slash
+    ordinals: str = ""  # from the first
+    numbered_kinds: str = ""  # words that say nothing beside a number or a letter: "type"
+    # What names of diseases of animals end with: "septic shock, non-human animal". Without rodents: texts say
+    # "interleukin 2" for "interleukin 2, mouse". With one of the others, a mention says so too.
+    animals: str = ""
+    of_animals: str = ""
+
+    # Words of headings, and what joins them.
+    headings: str = ""
+    heading_joins: str = ""
+    answers: dict[str, Sequence[str]] = field(default_factory=dict)  # what items of notes are answered with
+    item_joins: str = ""  # words that end an item
+    open_ends: str = ""  # words with which no sentence ends, at the end of a line
+
+    # What adds nothing to a label: semantic tags, and "unspecified" before and behind it.
+    tags: Sequence[str] = ()
+    vague_starts: Sequence[str] = ()
+    vague_ends: Sequence[str] = ()
+    # What is left of a class when its kinds have been named: whole labels, their starts, their parts unless a word of
+    # comparison follows ("other than"), and capitals at their ends.
+    residual_labels: Sequence[str] = ()
+    residual_starts: str = ""
+    residual_parts: Sequence[str] = ()
+    comparisons: str = ""
+    residual_codes: str = ""
+
+    # What is known of the language: how common words are (english.py), which words tell siblings apart (bridge.py), and
+    # enough words to put typing errors right. Of others, too many words that are right would be.
+    has_levels: bool = False
+    has_contrasts: bool = False
+    has_speller: bool = False
+    # Whether forms of words are English ones. Only this file asks it.
     is_english: bool = False
     # The lists that come with the package for it, and their files.
     lists: dict[str, str] = field(default_factory=dict)
@@ -82,11 +153,6 @@ class Language:
         lists = (self.function, FUNCTION), (self.links, LINKING), (self.joins, JOINING)
         return {strip_accents(word): kind for words, kind in lists for word in words.split()}
 
-    @kept_property
-    def has_short_words(self) -> bool:
-        """Whether several words of one letter make no names."""
-        return sum(len(word) == 1 for word in self.word_kinds) > 1
-
     # The hashes of some of these words, sorted.
     abnormal = kept_property[np.ndarray](lambda self: self._hash(self.abnormalities))
     idle_hashes = kept_property[np.ndarray](lambda self: self._hash(self.idle))
@@ -95,6 +161,10 @@ class Language:
     contracted_hashes = kept_property[np.ndarray](lambda self: self._hash(self.contracted))
     denying = kept_property[frozenset[str]](lambda self: frozenset(self.list_words(self.denials)))
     chromosomal = kept_property[frozenset[str]](lambda self: frozenset(self.list_words(self.chromosomes)))
+    # Words of one letter, which say nothing. English has "a" in "hepatitis a".
+    single_letters = kept_property[frozenset[str]](
+        lambda self: frozenset(word for word in self.word_kinds if len(word) == 1 and not self.is_english)
+    )
     opening_hashes = kept_property[np.ndarray](lambda self: self._hash(self.opening or self._stop_words))
 
     @property
@@ -114,7 +184,11 @@ class Language:
 
     def list_words(self, text: str) -> tuple[str, ...]:
         """List the normal forms of a text's words."""
-        return normal_words(self.to_singular(text), is_english=self.is_english)
+        return self.list_forms(self.to_singular(text))
+
+    def list_forms(self, text: str) -> tuple[str, ...]:
+        """List the normal forms of words without plurals, but for English ones."""
+        return normal_words(text, is_english=self.is_english)
 
     def __reduce__(self) -> tuple[Callable[[str], Language], tuple[str]]:
         # There is one of each language: what reads its words is remembered for it.
@@ -148,7 +222,7 @@ def get_reader(language: Language) -> Callable[[str], Piece]:
 
 def _read_piece(language: Language, piece: str) -> Piece:
     plain = write_letters(piece)
-    words = normal_words(language.to_singular(plain), is_english=language.is_english) or (plain,)
+    words = language.list_words(plain) or (plain,)
     kind = language.word_kinds.get(strip_accents(plain.lower()), CONTENT)
     return Piece(words, tuple(map(hash_string, words)), kind)
 
@@ -159,11 +233,17 @@ def write_letters(text: str) -> str:
 
 
 _ENTRIES = json.loads(Path(__file__).with_name("languages.json").read_text(encoding="utf8"))
-_LANGUAGES = {codes: Language(codes.split()[1], **entry) for codes, entry in _ENTRIES.items()}
+_ANY = _ENTRIES.pop("any")
+_LANGUAGES = {codes: Language(codes.split()[1], **_ANY | entry) for codes, entry in _ENTRIES.items()}
 LANGUAGES = {code: language for codes, language in _LANGUAGES.items() for code in codes.split()}
-ENGLISH, UNKNOWN = LANGUAGES["ENG"], Language()
+ENGLISH, UNKNOWN = LANGUAGES["ENG"], Language(**_ANY)
 LETTERED = frozenset(word for language in _LANGUAGES.values() for word in language.lettered.split())
 ENGLISH_CODES = [code for code, language in LANGUAGES.items() if language is ENGLISH]
+
+
+def join_phrases(phrases: Iterable[str]) -> str:
+    """Write an expression that finds any of several phrases; of none, it finds nothing."""
+    return "|".join(map(re.escape, phrases)) or r"\b\B"
 
 
 def get_language(code: str) -> Language:

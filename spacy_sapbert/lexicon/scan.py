@@ -366,7 +366,7 @@ def _read_behind(language: Language, word: str, before: str) -> Piece:
         words = next((words for words in behind if words != (small,)), (small,))
     if alone.kind != CONTENT and words == (small,):
         # In a text in capitals, some languages have more words of one letter than names have letters.
-        is_capitals = language.has_short_words and len(before) > 1 and before.isupper()
+        is_capitals = bool(language.single_letters) and len(before) > 1 and before.isupper()
         is_letter = before.lower() in LETTERED or (word.isupper() and not is_capitals)
         if len(small) > 1 or not is_letter:
             return alone

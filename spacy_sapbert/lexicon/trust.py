@@ -44,21 +44,20 @@ MOST_SOURCES = 8
 LONGER = 3
 
 
-def compute_trust(terminology: Terminology, words: np.ndarray, name: np.ndarray, is_english: np.ndarray) -> np.ndarray:
-    """Compute the logit of each name, given the hashes of all words, the row of each one's name, and which names are
-    English: float32."""
-    signals = compute_signals(terminology, words, name, is_english)
+def compute_trust(terminology: Terminology, words: np.ndarray, name: np.ndarray, has_levels: np.ndarray) -> np.ndarray:
+    """Compute the logit of each name, given the hashes of all words, the row of each one's name, and of which names it
+    is known how common their words are: float32."""
+    signals = compute_signals(terminology, words, name, has_levels)
     return sum((WEIGHTS[name] * values for name, values in signals.items()), np.float32(0)).astype(np.float32)
 
 
 def compute_signals(
-    terminology: Terminology, words: np.ndarray, name: np.ndarray, is_english: np.ndarray
+    terminology: Terminology, words: np.ndarray, name: np.ndarray, has_levels: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Compute what the logit of each name depends on, by the names in `WEIGHTS`. Of words of other languages, it is not
-    known how common they are."""
+    """Compute what the logit of each name depends on, by the names in `WEIGHTS`."""
     n, concept = terminology.n_names, terminology.name_concept.astype(np.int64)
     level, sums = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.uint64)
-    np.maximum.at(level, name, np.where(is_english[name], find_levels(words), RARE))
+    np.maximum.at(level, name, np.where(has_levels[name], find_levels(words), RARE))
     np.add.at(sums, name, words)
     key = np.unique(sums, return_inverse=True)[1]
     canonical = [text.lower() for chunk in read_chunks(terminology.concepts["canonical_name"]) for text in chunk]
@@ -93,10 +92,10 @@ def _count_sources(terminology: Terminology, key: np.ndarray) -> tuple[np.ndarra
     return np.bincount(pairs // n_all)[key], n_all
 
 
-def find_acronyms(terminology: Terminology, words: np.ndarray, name: np.ndarray, is_english: np.ndarray) -> np.ndarray:
-    """Find English names that are a word and, in any case, an acronym of another name of their concept. Returns their
+def find_acronyms(terminology: Terminology, words: np.ndarray, name: np.ndarray, has_levels: np.ndarray) -> np.ndarray:
+    """Find names that are a known word and, in any case, an acronym of another name of their concept. Returns their
     rows, sorted; uint32."""
-    is_word = (np.bincount(name)[name] == 1) & (find_levels(words) < RARE) & is_english[name]
+    is_word = (np.bincount(name)[name] == 1) & (find_levels(words) < RARE) & has_levels[name]
     names, offsets, concepts = terminology.names["name"], terminology.name_offsets, terminology.name_concept
 
     def is_acronym(row: int) -> bool:

@@ -124,8 +124,7 @@ def compute_prior(
     trigrams[rows] = compare_trigrams([of[0] if of else "" for of in forms], list_names(~found.concept[rows]))
     named, is_unnamed = read_names(rows), bridge[rows] == 0
     acronym[rows] = is_unnamed * np.array([is_short_form(name) for name in named], dtype=bool)
-    # What is fitted in English says nothing of other languages.
-    if language.is_english:
+    if language.has_levels:
         single[rows], common[rows] = (is_unnamed * of[lists.mention[rows]] for of in _describe_words(*words))
     # What open ontologies say comes before single words.
     is_asked = is_open[rows] & (is_unnamed | denies[rows])

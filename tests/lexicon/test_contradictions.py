@@ -1,5 +1,6 @@
 """A mention that contradicts a name: by a number, a letter, a side or a denial."""
 
+from dataclasses import replace
 from importlib.resources import files
 from itertools import permutations
 from pathlib import Path
@@ -27,25 +28,21 @@ CASES = Path(__file__).parent.parent / "cases" / "contradictions.tsv"
 ROMAN = "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI".split()
 
 
-def list_phrase_words(phrases):
-    return [word for phrase in phrases for word in phrase]
-
-
 # All words that are compared with normal forms.
 LISTS = {
     "denials": ENGLISH.denying,
-    "lacking": contradictions.LACKING,
-    "starts": list_phrase_words(contradictions.LACKING_STARTS + contradictions.DENIED_STARTS),
-    "ends": list_phrase_words(contradictions.DENIED_ENDS),
-    "ordinals": contradictions.ORDINALS,
-    "opposites": contradictions._read_opposites(),
+    "lacking": f"{ENGLISH.weakening} {ENGLISH.lacks}".split(),
+    "starts": " ".join([*ENGLISH.lacking_starts, *ENGLISH.denied_starts]).split(),
+    "ends": " ".join(ENGLISH.denied_ends).split(),
+    "ordinals": ENGLISH.ordinals.split(),
+    "opposites": contradictions._read_opposites(ENGLISH),
     "small words": SMALL_WORDS,
     "general words": short_forms._GENERAL,
     "abnormalities": ENGLISH.abnormalities.split(),
     "word pairs": [word for pair in derived.read_list("word_pairs") for word in pair],
     "word groups": [word for group in derived.read_list("word_groups") for word in group],
     "other meanings": ENGLISH.other_meanings.split(),
-    "animals": contradictions._ANIMALS,
+    "animals": f"{ENGLISH.animals} {ENGLISH.of_animals}".split(),
 }
 
 
@@ -235,6 +232,31 @@ def test_contradictions_in_other_languages(lang, mention, name, expected):
     language = get_language(lang)
     for first, second in ((mention, name), (name, mention)):
         assert contradicts(first, second, language) is get_bridge().contradicts(first, second, language) is expected
+
+
+@pytest.mark.parametrize(
+    ("words", "mention", "name"),
+    [
+        ({"denied_ends": ["ausgeschlossen"]}, "Fieber ausgeschlossen", "Fieber"),
+        ({"denied_starts": ["frei von"]}, "frei von Schmerzen", "Schmerz"),
+        ({"lacking_starts": ["Fehlen von"]}, "Fehlen von Schmerzen", "Schmerz"),
+        ({"denying_prefixes": "un"}, "unauffälliges EKG", "auffälliges EKG"),
+        ({"opposite_prefixes": "über/unter"}, "Überfunktion", "Unterfunktion"),
+        ({"opposite_endings": "mangel/überschuss"}, "Eisenmangel", "Eisenüberschuss"),
+        ({"ordinals": "erste zweite"}, "Brand im zweiten Grad", "Brand im Grad 1"),
+        ({"animals": "hund"}, "Schock", "Schock, Hunde"),
+    ],
+)
+def test_a_rule_of_a_language_is_a_list_of_words(words, mention, name):
+    german = get_language("de")
+    assert contradicts(mention, name, replace(german, **words)) and not contradicts(mention, name, german)
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_phrases_of_a_language_have_words(code):
+    language = LANGUAGES[code]
+    phrases = [*language.lacking_starts, *language.denied_starts, *language.denied_ends, *language.ordinals.split()]
+    assert all(map(language.list_words, phrases))
 
 
 # The same mention, in two languages.

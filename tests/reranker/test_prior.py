@@ -20,6 +20,7 @@ from spacy_sapbert.lexicon import contradictions
 from spacy_sapbert.lexicon.bridge import FILE, Bridge, BridgedTerminology, get_bridge, make_keys
 from spacy_sapbert.lexicon.contradictions import PENALTY
 from spacy_sapbert.lexicon.derived import FOLDER
+from spacy_sapbert.lexicon.languages import ENGLISH
 from spacy_sapbert.reranker import prior
 from spacy_sapbert.reranker.prior import BEFORE_TRAINING, BRIDGE, CHANCE, CHECKED, MIN_CHANCE, SIZE, WINDOW
 from spacy_sapbert.semantic_types import find_kind
@@ -463,8 +464,8 @@ def test_opposites_do_not_pass(phenotypes, monkeypatch, n_left_out, most):
     if n_left_out:
         # Words that only the bridge and prefixes can tell apart.
         left_out = {word for pair in WORDS[::n_left_out] for word in pair}
-        kept = {word: lines for word, lines in contradictions._read_opposites().items() if word not in left_out}
-        monkeypatch.setattr(contradictions, "_read_opposites", lambda: kept)
+        kept = {word: lines for word, lines in contradictions._read_opposites(ENGLISH).items() if word not in left_out}
+        monkeypatch.setattr(contradictions, "_read_opposites", lambda language: kept)
     contradictions._list_poles.cache_clear()
     _, reranker = make_pipeline(phenotypes)
     swapped = list_swapped(phenotypes)

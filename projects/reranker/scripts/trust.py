@@ -53,8 +53,8 @@ def read_case(text: str) -> Case:
     retriever = nlp.get_pipe(matcher.linker).retriever
     language = retriever.bags.language
     of_names = read_names(retriever.terminology.names["name"], language)
-    is_english = np.full(retriever.terminology.n_names, language.is_english)
-    columns = compute_signals(retriever.terminology, *of_names.first, is_english)
+    has_levels = np.full(retriever.terminology.n_names, language.has_levels)
+    columns = compute_signals(retriever.terminology, *of_names.first, has_levels)
     of_name = np.stack([columns[key] for key in WEIGHTS], axis=1).astype(np.float64)
     rows: list[int] = []
     ways: list[str] = []
