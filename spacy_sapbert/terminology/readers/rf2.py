@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ...errors import warn
 from ...settings import OnMalformed, Settings, Strings
-from ..builder import TerminologyBuilder
+from ..builder import assemble, check_any
 from ..licences import STRICTEST, Source
 from ..table import Terminology
 from .lines import MAX_EXAMPLES, MalformedLog, SourceFile, check_values, make_factory, takes_settings
@@ -103,18 +103,16 @@ def read_rf2(path: Path, settings: Rf2Settings) -> Terminology:
     if settings.languages is not None:
         check_values(path, "language", settings.languages, names["language"])
         names = _keep(names, pl.col("language").is_in(sorted(settings.languages)), "language", dropped)
-    definitions = texts.filter(is_definition).unique("conceptId", keep="first").select("conceptId", "term")
-    builder, details = TerminologyBuilder(), pl.DataFrame({"conceptId": current})
-    for table in (tags, definitions, release.parents(current)):
-        details = details.join(table, on="conceptId", how="left", maintain_order="left")
-    for id_, tag, definition, parents in details.iter_rows():
-        types, codes = [tag] if tag else (), [f"{SOURCE}:{id_}"]
-        builder.add_concept(id_, types=types, definition=definition, codes=codes, parents=parents or ())
-    for id_, name, language, kind, preferred in _rank_names(release, names, settings.dialects, terms).iter_rows():
-        builder.add_name(id_, name, language=language, source=SOURCE, term_type=kind, preferred=preferred)
-    for id_, replaced_by, consider in release.list_retired(retired).iter_rows():
-        builder.add_retired(id_, replaced_by=replaced_by, consider=consider)
-    return builder.build(release.describe(dropped))
+    definition = pl.col("term").str.strip_chars()
+    columns = {
+        "canonical_name": pl.DataFrame(schema={"id": pl.String(), "canonical_name": pl.String()}),
+        "types": tags.select(id="conceptId", types="tag"),
+        "definition": texts.filter(is_definition, definition != "").select(id="conceptId", definition=definition),
+        "codes": pl.DataFrame({"id": current}).with_columns(codes=pl.format(f"{SOURCE}:{{}}", "id")),
+        "parents": release.parents(current),
+    }
+    ranked = _rank_names(release, names, settings.dialects, terms)
+    return check_any(assemble(ranked, columns, release.list_retired(retired), len(current), release.describe(dropped)))
 
 
 make_rf2_reader = make_factory("make_rf2_reader", read_rf2, Rf2Settings)
@@ -184,7 +182,7 @@ class _Release:
         return texts.sort(pl.col("language") != "ENG", maintain_order=True)
 
     def parents(self, current: pl.Series) -> pl.DataFrame:
-        """Read the parents of each concept."""
+        """Read the parents of concepts."""
         rows = self.table("Relationship", pl.col("typeId") == IS_A).filter(IS_ACTIVE)
         unknown = rows.filter(~_is_in("destinationId", current)).height
         if unknown > UNKNOWN_SHARE * rows.height:
@@ -193,7 +191,7 @@ class _Release:
                 "the edition that it extends: unpack both below one folder."
             )
             warn(message)
-        return rows.group_by(conceptId="sourceId", maintain_order=True).agg("destinationId")
+        return rows.select(id="sourceId", parents="destinationId")
 
     def list_retired(self, retired: pl.Series) -> pl.DataFrame:
         """List for each retired concept what took its place, and what to consider."""
@@ -301,4 +299,4 @@ def _rank_names(release: _Release, names: pl.DataFrame, wanted: Strings | None, 
     preferred = pl.col("rank").is_not_null() & ~pl.col("is_full")
     kind = pl.when("is_full").then(pl.lit("FN")).when(preferred).then(pl.lit("PT")).otherwise(pl.lit("SY"))
     names = names.sort(~preferred, "rank", ~pl.col("is_full"), maintain_order=True, nulls_last=True)
-    return names.select("conceptId", "name", "language", kind=kind, preferred=preferred)
+    return names.select("name", "language", id="conceptId", source=pl.lit(SOURCE), term_type=kind, preferred=preferred)
