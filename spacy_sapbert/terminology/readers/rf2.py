@@ -17,7 +17,7 @@ from ...settings import OnMalformed, Settings, Strings
 from ..builder import assemble, check_any
 from ..licences import STRICTEST, Source
 from ..table import Terminology
-from .lines import MAX_EXAMPLES, MalformedLog, SourceFile, check_values, make_factory, takes_settings
+from .lines import MAX_EXAMPLES, SourceFile, check_values, make_factory, report_files, takes_settings
 from .rrf_lines import RrfLines
 
 # The names of files, as in section 3.3.2 of the specification of release files. In packages of extensions, the date may
@@ -162,11 +162,11 @@ class _Release:
         header = next((text for _, text in SourceFile(path).lines()), "").split("\t")
         if missing := [column for column in columns if column not in header]:
             raise ValueError(f"{path} has no column {missing[0]!r}, but {', '.join(header)!r:.200}. {AS_RELEASED}")
-        lines = _Rf2Lines([path], len(header), MalformedLog(path, self.errors))
+        lines = _Rf2Lines([path], len(header), self.errors)
         self.lines.append(lines)
         blocks = lines.map(lambda data: _check_rows(lines.parse(data, header, columns), path).filter(where))
         rows = pl.concat(blocks)
-        lines.malformed.warn()
+        lines.warn()
         if (repeated := rows["id"].filter(rows["id"].is_duplicated())).len():
             raise ValueError(
                 f"{path} has several rows with the id {repeated[0]}, as a Full release has. Give the folder of the "
@@ -206,16 +206,9 @@ class _Release:
     def describe(self, dropped: Counter[str]) -> dict[str, Any]:
         """Report what was read and dropped."""
         licence = Source("SNOMED CT", self.version, "https://www.snomed.org/get-snomed", "", STRICTEST)
-        return {
-            "files": [
-                {"name": name, "sha256": digest} for lines in self.lines for name, digest in lines.hashes.items()
-            ],
-            "source_version": self.version,
-            "read": {lines.paths[0].name: lines.rows - 1 for lines in self.lines},
-            "dropped": {**dropped, "malformed": sum(lines.malformed.count for lines in self.lines)},
-            "malformed_examples": [example for lines in self.lines for example in lines.malformed.examples],
-            "sources": {SOURCE: licence._asdict()},
-        }
+        read = {lines.path.name: lines.rows - 1 for lines in self.lines}
+        report = report_files(self.lines, read, dropped)
+        return {**report, "source_version": self.version, "sources": {SOURCE: licence._asdict()}}
 
 
 def _read_version(path: Path, files: Sequence[tuple[Path, re.Match[str]]]) -> str:

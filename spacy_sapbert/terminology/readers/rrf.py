@@ -23,7 +23,7 @@ from ..builder import NOT_IN_ID
 from ..licences import STRICTEST, Source
 from ..names import find_repeated, find_rows, keep_first, make_concepts, normalize_names, sort_by_concept, unite_names
 from ..table import NAME_KEY, NAME_SCHEMA, Terminology
-from .lines import check_values, make_factory, takes_settings, verify
+from .lines import check_values, make_factory, takes_settings
 from .rrf_lines import GIVES, RXNORM, RrfFolder, follow_merges, list_retired, remap
 
 # A larger share of rows about unknown concepts suggests that the files are of different releases.
@@ -531,16 +531,9 @@ def _count_unknown(folder: RrfFolder, **tables: pl.DataFrame) -> dict[str, int]:
 
 def _report_files(folder: RrfFolder, counts: AtomCounts, n_concepts: int) -> dict[str, Any]:
     """Report what was read and dropped. The folder was read to its end, so its checksums can be compared."""
-    files = folder.describe()
-    without_names = {"concepts_without_names": len(counts.ids) - n_concepts, "malformed": folder.malformed_count}
-    return {
-        "files": files,
-        "read": folder.read,
-        "repaired": dict(sorted(folder.repaired.items())),
-        "dropped": {**counts.dropped, **without_names},
-        "malformed_examples": folder.malformed_examples,
-        "verified": verify(files, folder.path),
-    }
+    without_names = {"concepts_without_names": len(counts.ids) - n_concepts}
+    report = folder.report({**counts.dropped, **without_names})
+    return {**report, "repaired": dict(sorted(folder.repaired.items()))}
 
 
 def _report_names(names: pl.DataFrame, atoms: pl.DataFrame, counts: AtomCounts) -> dict[str, Any]:
