@@ -11,7 +11,7 @@ import polars as pl
 from ..errors import NO_LIST
 from ..text import normalize_name
 from .builder import TerminologyBuilder, complete
-from .names import find_rows, list_columns, unite_concepts, unite_names, unite_retired
+from .names import find_rows, unite_names, unite_retired, unite_rows
 from .table import Terminology
 
 NO_PAIRS = (
@@ -136,8 +136,7 @@ def _renumber(is_kept: np.ndarray) -> np.ndarray:
 
 def _merge_concepts(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     is_shared = pl.col("id").is_in(new["id"].implode())
-    united, _ = unite_concepts(new["id"], list_columns(pl.concat([old.filter(is_shared), new])))
-    return pl.concat([old.filter(~is_shared), united]).sort("id")
+    return pl.concat([old.filter(~is_shared), unite_rows([old.filter(is_shared), new])]).sort("id")
 
 
 def _place_names(terminology: Terminology, ids: pl.Series) -> pl.DataFrame:

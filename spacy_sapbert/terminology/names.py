@@ -106,18 +106,19 @@ def unite_concepts(ids: pl.Series, columns: Mapping[str, pl.DataFrame]) -> tuple
     return make_concepts(ids, {column: place_rows(rows, ids) for column, rows in others.items()}), int(is_self.sum())
 
 
+def unite_rows(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Unite rows with equal ids, and sort them. The first text of a column counts, and lists are joined. For few rows,
+    this is faster than `unite_concepts`."""
+    texts = pl.col(pl.String()).drop_nulls().first()
+    lists = pl.col(pl.List(pl.String())).explode().drop_nulls().unique(maintain_order=True)
+    rows = pl.concat(tables)
+    return rows.group_by("id").agg(texts, lists).select(rows.columns).sort("id")
+
+
 def unite_retired(tables: Iterable[pl.DataFrame], living: pl.Series) -> pl.DataFrame:
     """Unite tables of retired ids. Of several concepts that took an id's place, the first counts. An id that a concept
     has again is not retired."""
-    rows = (
-        pl.concat(tables)
-        .group_by("id")
-        .agg(
-            pl.col("replaced_by").drop_nulls().first(),
-            pl.col("consider").explode().drop_nulls().unique(maintain_order=True),
-        )
-    )
-    rows = rows.sort("id")
+    rows = unite_rows(tables)
     return rows.filter(find_rows(rows["id"], living) < 0)
 
 

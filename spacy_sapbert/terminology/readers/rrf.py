@@ -511,7 +511,7 @@ def _find_best(atoms: pl.DataFrame, n_concepts: int) -> pl.DataFrame:
     """Find the first name of the lowest rank of each concept. Atoms are sorted by concept."""
     n, starts = atoms.height, count_offsets(atoms["concept"].to_numpy(), n_concepts)[:-1]
     best = np.minimum.reduceat(atoms["rank"].to_numpy() * np.int64(n) + np.arange(n), starts) % n
-    return atoms[best].select("concept", canonical_name="name")
+    return atoms.select("concept", canonical_name="name")[best]
 
 
 def _count_unknown(folder: RrfFolder, **tables: pl.DataFrame) -> dict[str, int]:
