@@ -366,7 +366,8 @@ def _escape_braces(line: str) -> str:
 
 
 def _read_tag(line: str) -> str:
-    return line.partition(":")[0].strip()
+    # A byte that is not UTF-8 would keep the report from being saved.
+    return line.partition(":")[0].strip().encode(errors="backslashreplace").decode()
 
 
 def _plain(identifier: Any) -> str:
