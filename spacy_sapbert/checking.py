@@ -232,7 +232,7 @@ def read_rows(
 
 def _read_text(path: Path, columns: tuple[str, ...], advice: str, settings: TableSettings) -> LabelTable:
     def open_table() -> TextTable:
-        return TextTable(SourceFile(path, settings.encoding), columns, skip_lines=settings.skip_lines)
+        return TextTable(SourceFile(path, encoding=settings.encoding), columns, skip_lines=settings.skip_lines)
 
     table = open_table()
     if table.advice:

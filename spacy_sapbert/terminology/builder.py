@@ -1,8 +1,7 @@
 """Collect concepts and names in any order and build a terminology from them."""
 
 import re
-from array import array
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,14 @@ import polars as pl
 
 from ..forking import check_polars
 from ..text import NIL, normalize_name
-from .names import unite_names
-from .storage import make_lists
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, RETIRED_SCHEMA, Terminology
+from .names import normalize_names, place_rows, sort_by_concept, unite_concepts, unite_names, unite_retired
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
 
 # Control characters and white space, which would split words in spaCy and records in files.
 NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
+_TEXT, _TEXTS = pl.String(), pl.List(pl.String())
+_NAMES = {"id": _TEXT, "name": _TEXT, "language": _TEXT, "source": _TEXT, "term_type": _TEXT, "preferred": pl.Boolean()}
+_RETIRED = {"id": _TEXT, "replaced_by": _TEXTS, "consider": _TEXTS}
 
 
 class TerminologyBuilder:
@@ -23,20 +24,13 @@ class TerminologyBuilder:
 
     def __init__(self) -> None:
         check_polars("build a terminology")
-        self._rows: dict[str, int] = {}
-        self._canonical: list[str | None] = []
-        self._definitions: list[str | None] = []
-        # Most concepts lack values of some kind, so only non-empty lists are stored.
-        self._lists: dict[str, dict[int, dict[str, None]]] = {"types": {}, "codes": {}, "parents": {}}
-        self._names: list[str] = []
-        self._name_rows = array("L")
-        self._labels: dict[str, list[str]] = {"language": [], "source": [], "term_type": []}
-        self._preferred: list[bool] = []
-        self._retired: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
-        self._n_normalized = self._n_empty = self._n_self_parents = 0
+        self._ids: dict[str, None] = {}
+        # Long columns: what each concept has of a kind, one value a row.
+        self._columns = {kind: _make_columns("id", kind) for kind in CONCEPT_SCHEMA.names()[1:]}
+        self._names, self._retired = _make_columns(*_NAMES), _make_columns(*_RETIRED)
 
     def __contains__(self, concept_id: object) -> bool:
-        return concept_id in self._rows
+        return concept_id in self._ids
 
     def add_concept(
         self,
@@ -62,15 +56,14 @@ class TerminologyBuilder:
         for what, text in (("canonical name", canonical_name), ("definition", definition)):
             check_text(concept_id, what, "" if text is None else text)
         given = {"types": types, "codes": codes, "parents": parents}
-        lists = {kind: _list_texts(concept_id, kind, values) for kind, values in given.items()}
-        row = self._row(concept_id)
-        self._canonical[row] = self._canonical[row] or normalize_name(canonical_name or "") or None
-        self._definitions[row] = self._definitions[row] or (definition or "").strip() or None
-        for kind, values in lists.items():
-            kept = [value for value in values if value and not (kind == "parents" and value == concept_id)]
-            self._n_self_parents += kind == "parents" and concept_id in values
-            if kept:
-                self._lists[kind].setdefault(row, {}).update(dict.fromkeys(kept))
+        columns = {kind: _list_texts(concept_id, kind, values) for kind, values in given.items()}
+        columns["canonical_name"] = (normalize_name(canonical_name or ""),)
+        columns["definition"] = ((definition or "").strip(),)
+        self._add_id(concept_id)
+        for kind, values in columns.items():
+            for value in filter(None, values):
+                self._columns[kind]["id"].append(concept_id)
+                self._columns[kind][kind].append(value)
 
     def add_name(
         self,
@@ -100,17 +93,9 @@ class TerminologyBuilder:
                 f"Can't use {preferred!r:.80} as `preferred` of a name of the concept '{concept_id}': it has to be "
                 "true or false."
             )
-        row = self._row(concept_id)
-        normal = normalize_name(name)
-        self._n_normalized += normal != name.strip()
-        if not normal:
-            self._n_empty += 1
-            return
-        self._names.append(normal)
-        self._name_rows.append(row)
-        for key, values in self._labels.items():
-            values.append(texts[key])
-        self._preferred.append(bool(preferred))
+        self._add_id(concept_id)
+        for column, value in {"id": concept_id, **texts, "preferred": bool(preferred)}.items():
+            self._names[column].append(value)
 
     def add_retired(self, retired_id: str, *, replaced_by: Iterable[str] = (), consider: Iterable[str] = ()) -> None:
         """Add an id that no concept has any longer. The concept that took its place is found by it.
@@ -122,9 +107,10 @@ class TerminologyBuilder:
         RAISES (ValueError): If an id is not valid text.
         """
         check_text(retired_id, "retired id", retired_id)
-        known = self._retired.setdefault(retired_id, ({}, {}))
-        for kind, of, values in zip(("replaced_by", "consider"), known, (replaced_by, consider), strict=True):
-            of.update(dict.fromkeys(_list_texts(retired_id, kind, values)))
+        row = {"replaced_by": replaced_by, "consider": consider}
+        lists = {kind: _list_texts(retired_id, kind, values) for kind, values in row.items()}
+        for column, value in {"id": retired_id, **lists}.items():
+            self._retired[column].append(value)
 
     def build(self, report: Mapping[str, Any] | None = None) -> Terminology:
         """Build the terminology. Duplicate names and concepts without names are dropped and counted.
@@ -133,70 +119,89 @@ class TerminologyBuilder:
         RETURNS (Terminology): The terminology.
         RAISES (ValueError): If no concept has a name.
         """
-        report = dict(report or {})
-        columns = {"name": self._names, "row": np.array(self._name_rows, dtype=np.uint32), **self._labels}
-        schema = {column: NAME_SCHEMA.get(column, pl.UInt32()) for column in (*columns, "preferred")}
-        names = pl.DataFrame({**columns, "preferred": self._preferred}, schema=schema)
-        names = unite_names(names, key=("row", "name", "language"))
-        has_name = np.zeros(len(self._rows), dtype=bool)
-        has_name[names["row"].to_numpy()] = True
-        kept = sorted((concept_id, row) for concept_id, row in self._rows.items() if has_name[row])
-        report["dropped"] = {
-            **report.get("dropped", {}),
-            "empty_names": self._n_empty,
-            "duplicate_names": len(self._names) - names.height,
-            "concepts_without_names": len(self._rows) - len(kept),
-            "self_parents": self._n_self_parents,
-        }
-        if not kept:
-            files = ", ".join(file["name"] for file in report.get("files", ())) or "the records given"
-            read, dropped = (_list_counts(report.get(key, {})) for key in ("read", "dropped"))
-            raise ValueError(
-                f"The terminology is empty: {files} gave no concept with a name. The file is probably of another kind "
-                "than the reader expects, or its settings name the wrong columns. "
-                f"Read: {read}. Dropped: {dropped.replace('_', ' ')}."
-            )
-        new_rows = np.zeros(len(self._rows), dtype=np.uint32)
-        new_rows[[row for _, row in kept]] = np.arange(len(kept), dtype=np.uint32)
-        names = names.with_columns(pl.Series("concept", new_rows[names["row"].to_numpy()]))
-        names = names.sort("concept", maintain_order=True).select(NAME_SCHEMA.names())
-        concepts = self._make_concepts(kept, names)
-        report["kept"] = {"concepts": concepts.height, "names": names.height}
-        report["normalized_names"] = self._n_normalized
-        report["dangling_parents"] = count_dangling(concepts["parents"], concepts["id"])
-        return Terminology(concepts, names, retired=self._make_retired(dict(kept)), report=report)
+        return check_any(self.assemble(report))
 
-    def _row(self, concept_id: str) -> int:
-        row = self._rows.get(concept_id) if isinstance(concept_id, str) else None
-        if row is None:
+    def assemble(self, report: Mapping[str, Any] | None = None) -> Terminology:
+        """Build the terminology likewise, even if it is empty."""
+        columns = {kind: pl.DataFrame(values, {"id": _TEXT, kind: _TEXT}) for kind, values in self._columns.items()}
+        names, retired = pl.DataFrame(self._names, _NAMES), pl.DataFrame(self._retired, _RETIRED)
+        return assemble(names, columns, retired, len(self._ids), report or {})
+
+    def _add_id(self, concept_id: str) -> None:
+        if not isinstance(concept_id, str) or concept_id not in self._ids:
             check_id(concept_id)
-            row = self._rows[concept_id] = len(self._rows)
-            self._canonical.append(None)
-            self._definitions.append(None)
-        return row
+            self._ids[concept_id] = None
 
-    def _make_concepts(self, kept: list[tuple[str, int]], names: pl.DataFrame) -> pl.DataFrame:
-        first = names.sort("concept", "preferred", descending=[False, True], maintain_order=True)
-        fallback = first.unique("concept", keep="first", maintain_order=True)["name"]
-        explicit = pl.Series([self._canonical[row] for _, row in kept], dtype=pl.String())
-        columns: dict[str, Any] = {
-            "id": [concept_id for concept_id, _ in kept],
-            "canonical_name": explicit.fill_null(fallback),
-            "definition": [self._definitions[row] for _, row in kept],
-        }
-        for kind, of in self._lists.items():
-            lists = [of.get(row, ()) for _, row in kept]
-            values = pl.Series([value for listed in lists for value in listed], dtype=pl.String())
-            columns[kind] = make_lists(values, np.array([len(listed) for listed in lists]))
-        return pl.DataFrame({column: columns[column] for column in CONCEPT_SCHEMA}, schema=CONCEPT_SCHEMA)
 
-    def _make_retired(self, living: Collection[str]) -> pl.DataFrame:
-        rows = [
-            (id_, *replaced_by, [*consider]) if len(replaced_by) == 1 else (id_, None, [*(replaced_by | consider)])
-            for id_, (replaced_by, consider) in sorted(self._retired.items())
-            if id_ not in living
-        ]
-        return pl.DataFrame(rows, schema=RETIRED_SCHEMA, orient="row")
+def _make_columns(*columns: str) -> dict[str, list[Any]]:
+    return {column: [] for column in columns}
+
+
+def assemble(
+    names: pl.DataFrame,
+    columns: Mapping[str, pl.DataFrame],
+    retired: pl.DataFrame,
+    n_concepts: int,
+    report: Mapping[str, Any],
+) -> Terminology:
+    """Make a terminology of long tables: names, a table for each column of concepts, and retired ids, all with `id`.
+    Names are normalized. Duplicate names and concepts without names are dropped and counted."""
+    normal, n_normalized = normalize_names(names["name"])
+    given = names.with_columns(normal).filter(pl.col("name") != "")
+    ids = given["id"].unique().sort()
+    united = unite_names(sort_by_concept(place_rows(given, ids)))
+    concepts, n_self_parents = unite_concepts(ids, columns)
+    # Without a canonical name, the first preferred name counts, or else the first one.
+    best = united.sort("concept", ~pl.col("preferred"), maintain_order=True).unique(
+        "concept", keep="first", maintain_order=True
+    )
+    concepts = concepts.with_columns(pl.col("canonical_name").fill_null(best["name"]))
+    dropped = {
+        "empty_names": names.height - given.height,
+        "duplicate_names": given.height - united.height,
+        "concepts_without_names": n_concepts - len(ids),
+        "self_parents": n_self_parents,
+    }
+    counts = {"dropped": {**report.get("dropped", {}), **dropped}, "normalized_names": n_normalized}
+    return complete(concepts, united, unite_retired([_choose_successors(retired)], ids), {**report, **counts})
+
+
+def _choose_successors(retired: pl.DataFrame) -> pl.DataFrame:
+    """Of several concepts that took an id's place, nobody knows which is meant, so they are to be considered."""
+    both = pl.col("replaced_by", "consider").explode().drop_nulls().unique(maintain_order=True)
+    rows = retired.group_by("id").agg(both)
+    is_one, several = pl.col("replaced_by").list.len() == 1, pl.concat_list("replaced_by", "consider")
+    return rows.select(
+        "id",
+        replaced_by=pl.when(is_one).then(pl.col("replaced_by").list.first()),
+        consider=pl.when(is_one).then("consider").otherwise(several.list.unique(maintain_order=True)),
+    )
+
+
+def complete(
+    concepts: pl.DataFrame, names: pl.DataFrame, retired: pl.DataFrame, report: Mapping[str, Any]
+) -> Terminology:
+    """Make a terminology of its tables, and count in its report what they have and the parents that they lack."""
+    parents = concepts["parents"].explode().drop_nulls()
+    counts = {
+        "kept": {"concepts": concepts.height, "names": names.height},
+        "dangling_parents": (~parents.is_in(concepts["id"].implode())).sum(),
+    }
+    return Terminology(concepts, names.select(NAME_SCHEMA.names()), retired=retired, report={**report, **counts})
+
+
+def check_any(terminology: Terminology) -> Terminology:
+    """Refuse a terminology without concepts, and say what its reader has read."""
+    if len(terminology):
+        return terminology
+    report = terminology.report
+    files = ", ".join(file["name"] for file in report.get("files", ())) or "the records given"
+    read, dropped = (_list_counts(report.get(key, {})) for key in ("read", "dropped"))
+    raise ValueError(
+        f"The terminology is empty: {files} gave no concept with a name. The file is probably of another kind "
+        "than the reader expects, or its settings name the wrong columns. "
+        f"Read: {read}. Dropped: {dropped.replace('_', ' ')}."
+    )
 
 
 def _list_counts(counts: Mapping[str, int]) -> str:
@@ -250,9 +255,3 @@ def _list_texts(concept_id: str, kind: str, values: Iterable[str]) -> tuple[str,
     for text in texts:
         check_text(concept_id, kind, text)
     return texts
-
-
-def count_dangling(parents: pl.Series, ids: pl.Series) -> int:
-    """Count parents that are not in a terminology."""
-    listed = parents.explode().drop_nulls()
-    return int((~listed.is_in(ids.implode())).sum())

@@ -10,9 +10,9 @@ import polars as pl
 
 from ..errors import NO_LIST
 from ..text import normalize_name
-from .builder import TerminologyBuilder, count_dangling
-from .names import find_rows, unite_names, unite_retired
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
+from .builder import TerminologyBuilder, complete
+from .names import find_rows, unite_names, unite_retired, unite_rows
+from .table import Terminology
 
 NO_PAIRS = (
     '{found}, but names have to be a list of pairs of the concept\'s id and the name, as in [("C0009443", "head '
@@ -42,15 +42,9 @@ def collect_names(
 ) -> Terminology:
     """Make a terminology of names for `add_terminology`."""
     builder = TerminologyBuilder()
-    n_empty = n_names = 0
     for concept_id, name in check_pairs(names):
         builder.add_name(concept_id, name, language=language, source=source, term_type=term_type)
-        n_names += 1
-        n_empty += not normalize_name(name)
-    if n_empty < n_names:
-        return builder.build()
-    concepts, rows = pl.DataFrame(schema=CONCEPT_SCHEMA), pl.DataFrame(schema=NAME_SCHEMA)
-    return Terminology(concepts, rows, report={"dropped": {"empty_names": n_empty}})
+    return builder.assemble()
 
 
 def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
@@ -142,16 +136,7 @@ def _renumber(is_kept: np.ndarray) -> np.ndarray:
 
 def _merge_concepts(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     is_shared = pl.col("id").is_in(new["id"].implode())
-    rows = (
-        pl.concat([old.filter(is_shared), new])
-        .group_by("id")
-        .agg(
-            pl.first("canonical_name"),
-            pl.col("definition").drop_nulls().first(),
-            pl.col("types", "codes", "parents").explode().drop_nulls().unique(maintain_order=True),
-        )
-    )
-    return pl.concat([old.filter(~is_shared), rows.select(old.columns)]).sort("id")
+    return pl.concat([old.filter(~is_shared), unite_rows([old.filter(is_shared), new])]).sort("id")
 
 
 def _place_names(terminology: Terminology, ids: pl.Series) -> pl.DataFrame:
@@ -174,7 +159,5 @@ def _make_edit(
     report["edits"] = {key: known.get(key, 0) + counts.get(key, 0) for key in known | counts}
     if sources:
         report["sources"] = {**sources, **report.get("sources", {})}
-    report["kept"] = {"concepts": concepts.height, "names": names.height}
-    report["dangling_parents"] = count_dangling(concepts["parents"], concepts["id"])
-    names, retired = names.select(NAME_SCHEMA.names()), old.retired if retired is None else retired
-    return Edit(Terminology(concepts, names, retired=retired, report=report), name_rows.astype(np.int64))
+    terminology = complete(concepts, names, old.retired if retired is None else retired, report)
+    return Edit(terminology, name_rows.astype(np.int64))

@@ -11,11 +11,11 @@ import polars as pl
 
 from ..errors import NO_LIST
 from ..forking import check_polars
-from .builder import count_dangling
+from .builder import complete
 from .codes import Key, equal_prefix, is_cui, make_key
-from .names import find_rows, list_values, unite_names, unite_retired
+from .names import list_columns, place_rows, unite_concepts, unite_names, unite_retired
 from .readers.lines import MAX_EXAMPLES
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Concept, Terminology
+from .table import SOURCE_SEPARATOR, Concept, Terminology
 
 # The position of a terminology in the list, and the id of one of its concepts.
 Node = tuple[int, str]
@@ -46,30 +46,23 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
     of_names = (one.concepts["id"].gather(one.names["concept"]).alias("own_id") for one in inputs)
     names = _stack((one.names.with_columns(ids) for one, ids in zip(inputs, of_names, strict=True)), owners)
     own = _own_prefixes(map(make_key, concepts["own_id"].to_list()), names["source"].unique().to_list())
-    parents = _explode(concepts, "parents").with_columns(_owner(pl.col("parents"), owners))
-    is_own_parent = parents["parents"] == parents["id"]
-    merged = concepts.group_by("id", maintain_order=True).agg(
-        pl.first("canonical_name"), pl.col("definition").drop_nulls().first()
-    )
-    for rows in (_explode(concepts, "types"), _list_codes(concepts, own), parents.filter(~is_own_parent)):
-        placed = rows.select(pl.Series("concept", find_rows(rows["id"], merged["id"])), pl.exclude("id"))
-        merged = merged.with_columns(list_values(placed, merged.height))
-    merged = merged.select(CONCEPT_SCHEMA.names())
+    columns = list_columns(concepts)
+    columns["codes"] = _list_codes(concepts, columns["codes"], own)
+    columns["parents"] = columns["parents"].with_columns(_owner(pl.col("parents"), owners))
+    merged, n_self_parents = unite_concepts(concepts["id"].unique().sort(), columns)
     merged_names = _merge_names(names, merged["id"])
     report = {
         "merged_from": [_describe(terminology) for terminology in inputs],
         "links": links,
         "concepts_with_equal_ids": concepts.height - concepts["own_id"].n_unique(),
-        "kept": {"concepts": merged.height, "names": merged_names.height},
-        "dropped": {"self_parents": is_own_parent.sum(), "duplicate_names": names.height - merged_names.height},
-        "dangling_parents": count_dangling(merged["parents"], merged["id"]),
+        "dropped": {"self_parents": n_self_parents, "duplicate_names": names.height - merged_names.height},
         "sources": _union(inputs, "sources"),
         "semantic_types": _union(inputs, "semantic_types"),
     }
     retired = unite_retired((terminology.retired for terminology in inputs), merged["id"]).with_columns(
         _owner(pl.col("replaced_by"), owners), pl.col("consider").list.eval(_owner(pl.element(), owners))
     )
-    return Terminology(merged, merged_names, retired=retired, report=report)
+    return complete(merged, merged_names, retired, report)
 
 
 def _list_inputs(terminologies: object) -> list[Terminology]:
@@ -102,10 +95,9 @@ def _owner(ids: pl.Expr, owners: dict[str, str]) -> pl.Expr:
     return ids.replace_strict(owners, default=ids, return_dtype=pl.String()) if owners else ids
 
 
-def _list_codes(concepts: pl.DataFrame, own: set[str]) -> pl.DataFrame:
+def _list_codes(concepts: pl.DataFrame, codes: pl.DataFrame, own: set[str]) -> pl.DataFrame:
     """List codes: first the replaced ids, then codes in merged sources, then codes in other sources."""
     ids = concepts.filter(pl.col("own_id") != pl.col("id")).select("id", codes="own_id")
-    codes = _explode(concepts, "codes")
     distinct = codes.select(pl.col("codes").unique(maintain_order=True))["codes"]
     keys = [make_key(code) or ("", "") for code in distinct.to_list()]
     far = pl.Series("far", [prefix not in own for prefix, _ in keys], dtype=pl.Boolean())
@@ -118,15 +110,9 @@ def _list_codes(concepts: pl.DataFrame, own: set[str]) -> pl.DataFrame:
     return pl.concat([ids, codes.select("id", "codes")])
 
 
-def _explode(concepts: pl.DataFrame, column: str) -> pl.DataFrame:
-    return concepts.select("id", column).explode(column).drop_nulls(column)
-
-
 def _merge_names(names: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    names = names.with_columns(pl.Series("concept", find_rows(names["id"], ids), dtype=pl.UInt32()))
     # Within a terminology, names keep their order; terminologies are in the order of the list.
-    names = names.sort("concept", "place", "own_id", maintain_order=True)
-    return unite_names(names, key=("id", "name", "language")).select(NAME_SCHEMA.names())
+    return unite_names(place_rows(names.drop("concept"), ids).sort("concept", "place", "own_id", maintain_order=True))
 
 
 def _union(terminologies: Sequence[Terminology], key: str) -> dict[str, Any]:

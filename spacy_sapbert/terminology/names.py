@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import xor
 
@@ -12,18 +12,21 @@ import polars as pl
 from ..text import normalize_name
 from .codes import LESSER_SCOPES
 from .storage import make_lists
-from .table import NAME_KEY, SOURCE_SEPARATOR
+from .table import CONCEPT_SCHEMA, NAME_KEY, SOURCE_SEPARATOR
 
 # Only texts with such a character or two spaces in a row can change: below U+0300, all others are in normal form C.
 _MAY_CHANGE = r"[^\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff]|  |^ | $"
 
 
-def normalize_names(names: pl.Series) -> pl.Series:
-    """Normalize many names at once."""
-    distinct = names.filter(names.str.contains(_MAY_CHANGE)).unique()
-    normal = {name: normalize_name(name) for name in distinct.to_list()}
+def normalize_names(names: pl.Series) -> tuple[pl.Series, int]:
+    """Normalize many names at once, and count those that this changes. White space around a name does not count."""
+    odd = names.filter(names.str.contains(_MAY_CHANGE))
+    normal = {name: normalize_name(name) for name in odd.unique().to_list()}
     changed = {name: new for name, new in normal.items() if name != new}
-    return names.replace(list(changed), list(changed.values())) if changed else names
+    if not changed:
+        return names, 0
+    n_changed = odd.is_in([name for name, new in changed.items() if new != name.strip()]).sum()
+    return names.replace(list(changed), list(changed.values())), n_changed
 
 
 def list_distinct_names(names: pl.DataFrame, *, lower_case: bool = True) -> pl.DataFrame:
@@ -72,34 +75,66 @@ def list_values(values: pl.DataFrame, n_concepts: int) -> pl.Series:
     return make_lists(values.drop("concept").to_series(), n_values)
 
 
+def place_rows(rows: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """Replace the `id` of rows by `concept`, its row among distinct ids. Rows of other ids are left out."""
+    concept = pl.Series("concept", find_rows(rows["id"], ids))
+    return rows.select(concept, pl.exclude("id")).filter(pl.col("concept") >= 0).cast({"concept": pl.UInt32()})
+
+
+def make_concepts(ids: pl.Series, columns: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Make the table of concepts from a table for each of its columns: `concept`, a row of `ids`, and the value. The
+    first text of a concept counts, and a list has all its values."""
+    lists = {column: list_values(columns[column], len(ids)) for column in CONCEPT_SCHEMA.names()[1:]}
+    return pl.DataFrame({"id": ids, **lists}).with_columns(pl.col("canonical_name", "definition").list.first())
+
+
+def list_columns(concepts: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """List the values of each column of concepts, with the `id`."""
+    texts = {column: concepts.select("id", column) for column in CONCEPT_SCHEMA.names()[1:]}
+    return {
+        column: (rows.explode(column) if rows[column].dtype.is_nested() else rows).drop_nulls()
+        for column, rows in texts.items()
+    }
+
+
+def unite_concepts(ids: pl.Series, columns: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, int]:
+    """Make the table of concepts likewise of tables with `id`. Concepts that are their own parents are no parents; they
+    are counted."""
+    parents = columns["parents"]
+    is_self = parents["parents"] == parents["id"]
+    others = {**columns, "parents": parents.filter(~is_self)}
+    return make_concepts(ids, {column: place_rows(rows, ids) for column, rows in others.items()}), int(is_self.sum())
+
+
+def unite_rows(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Unite rows with equal ids, and sort them. The first text of a column counts, and lists are joined. For few rows,
+    this is faster than `unite_concepts`."""
+    texts = pl.col(pl.String()).drop_nulls().first()
+    lists = pl.col(pl.List(pl.String())).explode().drop_nulls().unique(maintain_order=True)
+    rows = pl.concat(tables)
+    return rows.group_by("id").agg(texts, lists).select(rows.columns).sort("id")
+
+
 def unite_retired(tables: Iterable[pl.DataFrame], living: pl.Series) -> pl.DataFrame:
     """Unite tables of retired ids. Of several concepts that took an id's place, the first counts. An id that a concept
     has again is not retired."""
-    rows = (
-        pl.concat(tables)
-        .group_by("id")
-        .agg(
-            pl.col("replaced_by").drop_nulls().first(),
-            pl.col("consider").explode().drop_nulls().unique(maintain_order=True),
-        )
-    )
-    rows = rows.sort("id")
+    rows = unite_rows(tables)
     return rows.filter(find_rows(rows["id"], living) < 0)
 
 
-def unite_names(names: pl.DataFrame, key: Sequence[str] = NAME_KEY) -> pl.DataFrame:
+def unite_names(names: pl.DataFrame) -> pl.DataFrame:
     """Keep one row for each distinct name, with all sources that give it. Sources are joined by "|", in the order of
     the rows, each once and without empty ones. A name that all its rows give the same source keeps this source as it
     is. A name is preferred if any of its rows is, and has the first term type that is not a lesser scope, if there is
     one. All other columns are those of the first row."""
-    is_repeated = find_repeated(names.select(key))
+    is_repeated = find_repeated(names.select(NAME_KEY))
     if not is_repeated.any():
         return names
     # Of the table, only what changes is copied.
-    kept = names.select(*key, "source", "preferred", "term_type")
+    kept = names.select(*NAME_KEY, "source", "preferred", "term_type")
     repeated = kept.with_row_index("first_row").filter(is_repeated)
     is_lesser = pl.col("term_type").str.contains(rf"^(?:{'|'.join(LESSER_SCOPES)})(?: |$)")
-    united = repeated.group_by(key, maintain_order=True).agg(
+    united = repeated.group_by(NAME_KEY, maintain_order=True).agg(
         pl.first("first_row"),
         pl.col("preferred").any(),
         pl.col("source").unique(maintain_order=True),

@@ -148,9 +148,9 @@ def test_names_are_united_as_in_a_plain_loop(rows):
     assert united.schema == NAME_SCHEMA and united.rows() == unite_in_a_loop(rows)
     assert unite_names(united).equals(united) and united.select(NAME_KEY).is_unique().all()
     # Other columns are those of the first row.
-    by_id = unite_names(names.rename({"concept": "id"}).with_row_index("row"), key=("id", "name", "language"))
-    assert by_id.drop("row").rows() == united.rows()
-    assert by_id["row"].to_list() == [
+    numbered = unite_names(names.with_row_index("row"))
+    assert numbered.drop("row").rows() == united.rows()
+    assert numbered["row"].to_list() == [
         next(i for i, row in enumerate(rows) if row[:3] == of[:3]) for of in united.rows()
     ]
 

@@ -18,7 +18,6 @@ from spacy_sapbert.settings import OnMalformed
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.licences import list_sources
 from spacy_sapbert.terminology.names import find_rows
-from spacy_sapbert.terminology.readers.lines import verify
 from spacy_sapbert.terminology.readers.rrf import keep_sources, read_sources
 from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder, follow_merges, list_retired, remap
 
@@ -103,17 +102,18 @@ def write_triples(
             "terminology is probably of another release, or filtered to few concepts."
         )
     counts = dict(zip(triples.labels, np.bincount(triples.relations).tolist(), strict=True))
+    report = folder.report(dropped)
     data: dict[str, Any] = {
         "counts": {"rows": n_rows, "triples": len(triples), "relations": len(counts)},
-        "dropped": {**dropped, "malformed": folder.malformed_count},
+        "dropped": report["dropped"],
         "relations": dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
         "settings": {
             "label": label,
             "sources": settings.get("sources") and sorted(settings["sources"]),
             **{name: settings.get(name) for name in ("max_restriction_level", "suppressed", "remap_retired")},
         },
-        "inputs": folder.describe(),
-        "verified": verify(folder.describe(), folder.path),
+        "inputs": report["files"],
+        "verified": report["verified"],
         "terminology": terminology.fingerprint,
     }
     save_triples(triples, path, data)

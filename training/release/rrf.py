@@ -102,7 +102,7 @@ def _replace_unwritable(frames: dict[str, pl.DataFrame]) -> dict[str, int]:
                 mended = pl.col(column).list.eval(_mend(pl.element())) if is_list else _mend(pl.col(column))
                 frames[what] = frames[what].with_columns(mended)
     for what, column in (("concepts", "canonical_name"), ("names", "name")):
-        frames[what] = frames[what].with_columns(normalize_names(frames[what][column]))
+        frames[what] = frames[what].with_columns(normalize_names(frames[what][column])[0])
     # Replacing may have made names equal.
     frames["names"] = frames["names"].unique(NAME_KEY, keep="first", maintain_order=True)
     return counts

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ...settings import OnMalformed, Settings
 from ..builder import TerminologyBuilder
 from ..table import Terminology
-from .lines import MalformedLog, SourceFile, finish, make_factory, parse_record, takes_settings
+from .lines import SourceFile, finish, make_factory, parse_record, takes_settings
 
 
 class JsonlSettings(Settings):
@@ -33,8 +33,7 @@ def read_jsonl(path: Path, settings: JsonlSettings) -> Terminology:
     RAISES (ValueError): If a record is malformed and `errors` is "raise", or the file has no concept.
     RAISES (FileNotFoundError): If the file does not exist.
     """
-    file = SourceFile(path)
-    malformed = MalformedLog(file.path, settings.errors)
+    file = SourceFile(path, settings.errors)
     builder = TerminologyBuilder()
     first_lines: dict[str, int] = {}
     ignored: Counter[str] = Counter()
@@ -54,12 +53,11 @@ def read_jsonl(path: Path, settings: JsonlSettings) -> Terminology:
             for alias in record.aliases:
                 add_name(alias)
         except ValueError as error:
-            malformed.add(number, error)
+            file.refuse(number, error)
             continue
         first_lines[record.concept_id] = number
         ignored.update((record.model_extra or {}).keys())
-    read = {"records": n_records}
-    return finish(builder, file, malformed, read=read, ignored_keys=dict(sorted(ignored.items())))
+    return finish(builder, file, read={"records": n_records}, dropped={}, ignored_keys=dict(sorted(ignored.items())))
 
 
 make_jsonl_reader = make_factory("make_jsonl_reader", read_jsonl, JsonlSettings)

@@ -41,32 +41,84 @@ MAX_EXAMPLES = 20
 CHECKSUMS_FILE = "SHA256SUMS"
 P = ParamSpec("P")
 S = TypeVar("S", bound=Settings)
+Watcher = Callable[[memoryview], object]
 RecordT = TypeVar("RecordT", bound=BaseModel)
 
 
-class SourceFile:
+class InputFile:
+    """A file that is read. At its first malformed record, reading stops ("raise"), or such records are counted, and the
+    first ones kept as examples ("skip")."""
+
+    def __init__(self, path: Path, errors: OnMalformed) -> None:
+        self.path, self.errors = path, errors
+        # The names and hashes of the file, or of its parts, after reading.
+        self.hashes: list[dict[str, str]] = []
+        self.n_malformed = 0
+        self.examples: list[str] = []
+
+    @contextmanager
+    def open(self, path: Path, *watchers: Watcher) -> Iterator[io.BufferedReader[Any]]:
+        """Open the file, or a part of it, to be read to its end. It is decompressed and hashed. Watchers get its bytes,
+        too."""
+        sha256 = hashlib.sha256()
+        with path.open("rb", buffering=0) as raw:
+            hashed = io.BufferedReader(WatchedReader(raw, sha256.update, *watchers), buffer_size=1 << 20)
+            with unpacked(path, hashed) as content:
+                yield content
+        self.hashes.append({"name": path.name, "sha256": sha256.hexdigest()})
+
+    def refuse(self, line: int, reason: object) -> None:
+        """Log a malformed record by its line. The caller leaves it out."""
+        text = str(reason).rstrip(".")
+        if self.errors == "raise":
+            raise ValueError(
+                f"{self.path}, line {line}: {text}. The file is damaged or of another kind. Correct the line, or set "
+                "errors = 'skip' to leave such records out and have them counted in the terminology's report."
+            )
+        self.n_malformed += 1
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(f"{self.path.name}:{line}: {text}")
+
+    def warn(self) -> None:
+        """Warn if records were skipped. Call this after reading the whole file."""
+        if self.n_malformed:
+            message = (
+                f"{self.path}: {self.n_malformed} malformed records were skipped because errors = 'skip', the first at "
+                f"{self.examples[0]}. The first {MAX_EXAMPLES} are in `terminology.report`."
+            )
+            warn(message)
+
+
+def report_files(files: Sequence[InputFile], read: Mapping[str, int], dropped: Mapping[str, int]) -> dict[str, Any]:
+    """Report what was read of files, and what was dropped."""
+    return {
+        "files": [hashed for file in files for hashed in file.hashes],
+        "read": read,
+        "dropped": {**dropped, "malformed": sum(file.n_malformed for file in files)},
+        "malformed_examples": [example for file in files for example in file.examples],
+    }
+
+
+class SourceFile(InputFile):
     """An input file, gzipped or not, read once from beginning to end. It is in UTF-8, in UTF-16 if it begins so, or in
     the given encoding."""
 
-    def __init__(self, path: str | Path, encoding: str | None = None) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, errors: OnMalformed = "raise", *, encoding: str | None = None) -> None:
+        super().__init__(Path(path), errors)
         self._encoding = encoding
-        self._sha256 = hashlib.sha256()
         check_is_file(self.path)
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
         r"""Iterate over the lines and their numbers, from 1. Only \n ends a line: names may contain U+0085 or U+2028.
         Bytes that are not UTF-8 become lone surrogates, so that a reader can refuse the whole record; see
         `invalid_utf8`. Formats with records of several lines need their ends."""
-        with self.path.open("rb", buffering=0) as raw:
-            hashed = io.BufferedReader(HashingReader(raw, self._sha256), buffer_size=1 << 20)
-            with unpacked(self.path, hashed) as content:
-                for number, data in enumerate(self._as_utf8(content), start=1):
-                    if number == 1:
-                        data = data.removeprefix(BOM)
-                    if not keep_ends:
-                        data = data.removesuffix(b"\n").removesuffix(b"\r")
-                    yield number, data.decode("utf8", errors="surrogateescape")
+        with self.open(self.path) as content:
+            for number, data in enumerate(self._as_utf8(content), start=1):
+                if number == 1:
+                    data = data.removeprefix(BOM)
+                if not keep_ends:
+                    data = data.removesuffix(b"\n").removesuffix(b"\r")
+                yield number, data.decode("utf8", errors="surrogateescape")
 
     def _as_utf8(self, content: io.BufferedReader[Any]) -> BinaryIO:
         encoding = self._encoding or ("utf-16" if content.peek(2)[:2] in UTF16_BOMS else None)
@@ -80,18 +132,16 @@ class SourceFile:
                 f"{self.path} is not in {encoding}: {error}. Give the encoding in which it was saved."
             ) from error
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, str]:
         """Describe the file for a terminology's report, after reading all lines."""
-        return {"name": self.path.name, "sha256": self._sha256.hexdigest()}
+        return self.hashes[0]
 
 
-class HashingReader(io.RawIOBase):
-    """Reads an unbuffered file and hashes its bytes. `on_read` is called with the number of bytes of each read."""
+class WatchedReader(io.RawIOBase):
+    """Reads an unbuffered file, and passes on the bytes of each read to watchers."""
 
-    def __init__(self, file: BinaryIO | io.FileIO, sha256: Any, on_read: Callable[[int], object] | None = None) -> None:
-        self._file = file
-        self._sha256 = sha256
-        self._on_read = on_read
+    def __init__(self, file: BinaryIO | io.FileIO, *watchers: Watcher) -> None:
+        self._file, self._watchers = file, watchers
 
     def readable(self) -> bool:
         """Say that the file is readable."""
@@ -100,9 +150,8 @@ class HashingReader(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read bytes into a buffer, and return their number."""
         n = self._file.readinto(buffer)  # type: ignore[union-attr]
-        self._sha256.update(memoryview(buffer)[:n])
-        if self._on_read is not None:
-            self._on_read(n)
+        for watch in self._watchers:
+            watch(memoryview(buffer)[:n])
         return n
 
 
@@ -144,57 +193,18 @@ def parse_record(kind: type[RecordT], text: str) -> RecordT:
         raise ValueError(f"{place}: {problem['msg']}{found}".removeprefix(": ")) from None
 
 
-class MalformedLog:
-    """Stops at the first malformed record ("raise"), or counts them and keeps the first as examples ("skip")."""
-
-    def __init__(self, path: Path, errors: OnMalformed) -> None:
-        self.path = path
-        self.errors = errors
-        self.count = 0
-        self.examples: list[str] = []
-
-    def add(self, line: int, reason: object) -> None:
-        """Log a malformed record by its line. The caller leaves it out."""
-        text = str(reason).rstrip(".")
-        if self.errors == "raise":
-            raise ValueError(
-                f"{self.path}, line {line}: {text}. The file is damaged or of another kind. Correct the line, or set "
-                "errors = 'skip' to leave such records out and have them counted in the terminology's report."
-            )
-        self.count += 1
-        if len(self.examples) < MAX_EXAMPLES:
-            self.examples.append(f"{self.path.name}:{line}: {text}")
-
-    def warn(self) -> None:
-        """Warn if records were skipped. Call this after reading the whole file."""
-        if self.count:
-            message = (
-                f"{self.path}: {self.count} malformed records were skipped because errors = 'skip', the first at "
-                f"{self.examples[0]}. The first {MAX_EXAMPLES} are in `terminology.report`."
-            )
-            warn(message)
-
-
 def finish(
     builder: TerminologyBuilder,
     source: SourceFile,
-    malformed: MalformedLog,
     *,
     read: Mapping[str, int],
-    dropped: Mapping[str, int] | None = None,
+    dropped: Mapping[str, int],
     version: str | None = None,
     **more: Any,
 ) -> Terminology:
     """Build the terminology with its report, and warn of skipped records and of ids that a program has changed."""
-    report = {
-        "files": [source.describe()],
-        "source_version": version,
-        "read": dict(read),
-        "dropped": {**(dropped or {}), "malformed": malformed.count},
-        "malformed_examples": malformed.examples,
-        **more,
-    }
-    malformed.warn()
+    source.warn()
+    report = {**report_files([source], read, dropped), "source_version": version, **more}
     terminology = builder.build(report)
     ids = terminology.concepts["id"]
     if len(odd := ids.filter(ids.str.contains(NOT_AN_ID))):

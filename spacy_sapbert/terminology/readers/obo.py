@@ -18,7 +18,7 @@ from ...settings import OnMalformed, Settings, Strings, as_tuple
 from ..builder import TerminologyBuilder, check_id
 from ..codes import equal_prefix, is_cui
 from ..table import Terminology
-from .lines import MAX_EXAMPLES, MalformedLog, SourceFile, finish, invalid_utf8, make_factory, takes_settings
+from .lines import MAX_EXAMPLES, InputFile, SourceFile, finish, invalid_utf8, make_factory, takes_settings
 
 Scope = Literal["EXACT", "BROAD", "NARROW", "RELATED"]
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
             for code in term.alt_ids:
                 builder.add_retired(code, replaced_by=[concept_id])
         except ValueError as error:
-            ontology.malformed.add(ontology.first_lines[term.id], error)
+            ontology.file.refuse(ontology.first_lines[term.id], error)
     for term in ontology.obsolete:
         replaced_by, consider = ([_concept_id(id_, xrefs) for id_ in ids] for ids in (term.replaced_by, term.consider))
         builder.add_retired(term.id, replaced_by=replaced_by, consider=consider)
@@ -123,14 +123,12 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
         "obsolete_terms": len(ontology.obsolete),
         "terms_without_a_name": ontology.unnamed.total(),
         "synonyms_of_other_scopes": scopes.total(),
-        "malformed_clauses": ontology.bad_clauses.total(),
+        "malformed_clauses": ontology.clauses.n_malformed,
     }
-    report |= {"malformed_clauses": dict(ontology.bad_clauses), "clause_examples": ontology.examples}
+    report |= {"malformed_clauses": dict(ontology.bad_clauses), "clause_examples": ontology.clauses.examples}
     report["synonyms_of_other_scopes"] = dict(sorted(scopes.items()))
     version = ontology.header.get("data-version")
-    return finish(
-        builder, ontology.file, ontology.malformed, read=ontology.read, dropped=dropped, version=version, **report
-    )
+    return finish(builder, ontology.file, read=ontology.read, dropped=dropped, version=version, **report)
 
 
 make_obo_reader = make_factory("make_obo_reader", read_obo, OboSettings)
@@ -185,15 +183,14 @@ class _Ontology:
     """The terms of one file, and what was counted on the way."""
 
     def __init__(self, path: Path, errors: OnMalformed) -> None:
-        self.file = SourceFile(path)
-        self.malformed = MalformedLog(path, errors)
+        self.file = SourceFile(path, errors)
         self.read = Counter(terms=0, other_stanzas=0)
         self.obsolete: list[OboTerm] = []
         # Stanzas without a name, by the id of their term.
         self.unnamed: Counter[str] = Counter()
         # Clauses that are not valid, by tag.
         self.bad_clauses: Counter[str] = Counter()
-        self.examples: list[str] = []
+        self.clauses = InputFile(path, "skip")
         self.first_lines: dict[str, int] = {}
         self.terms: dict[str, OboTerm] = {}
         stanzas = _stanzas(self.file)
@@ -213,7 +210,7 @@ class _Ontology:
     def _is_utf8(self, start: int, lines: list[str]) -> bool:
         for number, line in enumerate(lines, start):
             if reason := invalid_utf8(line):
-                self.malformed.add(number, reason)
+                self.file.refuse(number, reason)
                 return False
         return True
 
@@ -223,15 +220,14 @@ class _Ontology:
             self.read["other_stanzas"] += 1
             return
         if kind != "[Term]":
-            self.malformed.add(start, f"{kind!r:.80} is not a kind of stanza")
+            self.file.refuse(start, f"{kind!r:.80} is not a kind of stanza")
             return
         self.read["terms"] += 1
         try:
             term, bad = parse_term(lines)
             for place, tag, reason in bad:
                 self.bad_clauses[tag] += 1
-                if len(self.examples) < MAX_EXAMPLES:
-                    self.examples.append(f"{self.file.path.name}:{start + place}: {tag}: {reason}")
+                self.clauses.refuse(start + place, f"{tag}: {reason}")
             if not (term.name or term.obsolete):
                 self.unnamed[term.id] += 1
                 return
@@ -244,9 +240,9 @@ class _Ontology:
             check_id(term.id)
             self.terms[term.id] = term
         except SyntaxError as error:
-            self.malformed.add(start + (error.lineno or 1) - 1, f"not valid OBO ({error.msg})")
+            self.file.refuse(start + (error.lineno or 1) - 1, f"not valid OBO ({error.msg})")
         except ValueError as error:
-            self.malformed.add(start, error)
+            self.file.refuse(start, error)
 
     def warn(self) -> None:
         """Warn of what the file says that is not read."""
@@ -260,9 +256,9 @@ class _Ontology:
         if self.bad_clauses:
             counts = ", ".join(f"{tag} ({n:,})" for tag, n in self.bad_clauses.most_common(10))
             message = (
-                f"{path}: {self.bad_clauses.total():,} clauses are not valid OBO. They were left out, or read without "
-                f"their references: {counts}. The first is at {self.examples[0]}. The first {MAX_EXAMPLES} are in "
-                "`terminology.report`."
+                f"{path}: {self.clauses.n_malformed:,} clauses are not valid OBO. They were left out, or read without "
+                f"their references: {counts}. The first is at {self.clauses.examples[0]}. The first {MAX_EXAMPLES} are "
+                "in `terminology.report`."
             )
             warn(message)
 
@@ -370,7 +366,8 @@ def _escape_braces(line: str) -> str:
 
 
 def _read_tag(line: str) -> str:
-    return line.partition(":")[0].strip()
+    # A byte that is not UTF-8 would keep the report from being saved.
+    return line.partition(":")[0].strip().encode(errors="backslashreplace").decode()
 
 
 def _plain(identifier: Any) -> str:

@@ -14,10 +14,10 @@ from pydantic import Field
 
 from ...errors import warn
 from ...settings import OnMalformed, Settings, Strings
-from ..builder import TerminologyBuilder
+from ..builder import assemble, check_any
 from ..licences import STRICTEST, Source
 from ..table import Terminology
-from .lines import MAX_EXAMPLES, MalformedLog, SourceFile, check_values, make_factory, takes_settings
+from .lines import MAX_EXAMPLES, SourceFile, check_values, make_factory, report_files, takes_settings
 from .rrf_lines import RrfLines
 
 # The names of files, as in section 3.3.2 of the specification of release files. In packages of extensions, the date may
@@ -103,18 +103,16 @@ def read_rf2(path: Path, settings: Rf2Settings) -> Terminology:
     if settings.languages is not None:
         check_values(path, "language", settings.languages, names["language"])
         names = _keep(names, pl.col("language").is_in(sorted(settings.languages)), "language", dropped)
-    definitions = texts.filter(is_definition).unique("conceptId", keep="first").select("conceptId", "term")
-    builder, details = TerminologyBuilder(), pl.DataFrame({"conceptId": current})
-    for table in (tags, definitions, release.parents(current)):
-        details = details.join(table, on="conceptId", how="left", maintain_order="left")
-    for id_, tag, definition, parents in details.iter_rows():
-        types, codes = [tag] if tag else (), [f"{SOURCE}:{id_}"]
-        builder.add_concept(id_, types=types, definition=definition, codes=codes, parents=parents or ())
-    for id_, name, language, kind, preferred in _rank_names(release, names, settings.dialects, terms).iter_rows():
-        builder.add_name(id_, name, language=language, source=SOURCE, term_type=kind, preferred=preferred)
-    for id_, replaced_by, consider in release.list_retired(retired).iter_rows():
-        builder.add_retired(id_, replaced_by=replaced_by, consider=consider)
-    return builder.build(release.describe(dropped))
+    definition = pl.col("term").str.strip_chars()
+    columns = {
+        "canonical_name": pl.DataFrame(schema={"id": pl.String(), "canonical_name": pl.String()}),
+        "types": tags.select(id="conceptId", types="tag"),
+        "definition": texts.filter(is_definition, definition != "").select(id="conceptId", definition=definition),
+        "codes": pl.DataFrame({"id": current}).with_columns(codes=pl.format(f"{SOURCE}:{{}}", "id")),
+        "parents": release.parents(current),
+    }
+    ranked = _rank_names(release, names, settings.dialects, terms)
+    return check_any(assemble(ranked, columns, release.list_retired(retired), len(current), release.describe(dropped)))
 
 
 make_rf2_reader = make_factory("make_rf2_reader", read_rf2, Rf2Settings)
@@ -164,11 +162,11 @@ class _Release:
         header = next((text for _, text in SourceFile(path).lines()), "").split("\t")
         if missing := [column for column in columns if column not in header]:
             raise ValueError(f"{path} has no column {missing[0]!r}, but {', '.join(header)!r:.200}. {AS_RELEASED}")
-        lines = _Rf2Lines([path], len(header), MalformedLog(path, self.errors))
+        lines = _Rf2Lines([path], len(header), self.errors)
         self.lines.append(lines)
         blocks = lines.map(lambda data: _check_rows(lines.parse(data, header, columns), path).filter(where))
         rows = pl.concat(blocks)
-        lines.malformed.warn()
+        lines.warn()
         if (repeated := rows["id"].filter(rows["id"].is_duplicated())).len():
             raise ValueError(
                 f"{path} has several rows with the id {repeated[0]}, as a Full release has. Give the folder of the "
@@ -184,7 +182,7 @@ class _Release:
         return texts.sort(pl.col("language") != "ENG", maintain_order=True)
 
     def parents(self, current: pl.Series) -> pl.DataFrame:
-        """Read the parents of each concept."""
+        """Read the parents of concepts."""
         rows = self.table("Relationship", pl.col("typeId") == IS_A).filter(IS_ACTIVE)
         unknown = rows.filter(~_is_in("destinationId", current)).height
         if unknown > UNKNOWN_SHARE * rows.height:
@@ -193,7 +191,7 @@ class _Release:
                 "the edition that it extends: unpack both below one folder."
             )
             warn(message)
-        return rows.group_by(conceptId="sourceId", maintain_order=True).agg("destinationId")
+        return rows.select(id="sourceId", parents="destinationId")
 
     def list_retired(self, retired: pl.Series) -> pl.DataFrame:
         """List for each retired concept what took its place, and what to consider."""
@@ -208,16 +206,9 @@ class _Release:
     def describe(self, dropped: Counter[str]) -> dict[str, Any]:
         """Report what was read and dropped."""
         licence = Source("SNOMED CT", self.version, "https://www.snomed.org/get-snomed", "", STRICTEST)
-        return {
-            "files": [
-                {"name": name, "sha256": digest} for lines in self.lines for name, digest in lines.hashes.items()
-            ],
-            "source_version": self.version,
-            "read": {lines.paths[0].name: lines.rows - 1 for lines in self.lines},
-            "dropped": {**dropped, "malformed": sum(lines.malformed.count for lines in self.lines)},
-            "malformed_examples": [example for lines in self.lines for example in lines.malformed.examples],
-            "sources": {SOURCE: licence._asdict()},
-        }
+        read = {lines.path.name: lines.rows - 1 for lines in self.lines}
+        report = report_files(self.lines, read, dropped)
+        return {**report, "source_version": self.version, "sources": {SOURCE: licence._asdict()}}
 
 
 def _read_version(path: Path, files: Sequence[tuple[Path, re.Match[str]]]) -> str:
@@ -301,4 +292,4 @@ def _rank_names(release: _Release, names: pl.DataFrame, wanted: Strings | None, 
     preferred = pl.col("rank").is_not_null() & ~pl.col("is_full")
     kind = pl.when("is_full").then(pl.lit("FN")).when(preferred).then(pl.lit("PT")).otherwise(pl.lit("SY"))
     names = names.sort(~preferred, "rank", ~pl.col("is_full"), maintain_order=True, nulls_last=True)
-    return names.select("conceptId", "name", "language", kind=kind, preferred=preferred)
+    return names.select("name", "language", id="conceptId", source=pl.lit(SOURCE), term_type=kind, preferred=preferred)

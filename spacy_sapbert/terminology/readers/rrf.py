@@ -21,9 +21,9 @@ from ...settings import OnMalformed, Settings, Strings, Suppressed, TradenameDir
 from ...text import NIL
 from ..builder import NOT_IN_ID
 from ..licences import STRICTEST, Source
-from ..names import find_repeated, find_rows, keep_first, list_values, normalize_names, sort_by_concept, unite_names
-from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, Terminology
-from .lines import check_values, make_factory, takes_settings, verify
+from ..names import find_repeated, find_rows, keep_first, make_concepts, normalize_names, sort_by_concept, unite_names
+from ..table import NAME_KEY, NAME_SCHEMA, Terminology
+from .lines import check_values, make_factory, takes_settings
 from .rrf_lines import GIVES, RXNORM, RrfFolder, follow_merges, list_retired, remap
 
 # A larger share of rows about unknown concepts suggests that the files are of different releases.
@@ -36,8 +36,6 @@ BINS = (1, 2, 3, 4, 5, 10, 20, 50, 200, 1000, np.inf)
 ATOM_COLUMNS = ("CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "CODE", "STR", "SRL", "SUPPRESS")
 # The columns by which atoms are counted, and the columns of names that they become.
 LABELS = {"SAB": "source", "LAT": "language", "TTY": "term_type"}
-# The characters that `str.strip` removes. polars' default lacks the separators U+001C to U+001F.
-WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
 # The flags of the preferred names of a concept.
 PREFERRED = {"TS": "P", "STT": "PF", "ISPREF": "Y"}
 # The term types of RxNorm's own names that are not the normalized name of a concept.
@@ -146,9 +144,10 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
         }
         for name, table in _read_xrefs(folder).items() if settings.xrefs else ():
             columns.setdefault(name, []).append(_place(number(table, "CUI"), rows, name))
+        columns.setdefault("canonical_name", []).append(_find_best(atoms, len(ids)))
         names, given = _add_tradenames(united.result(), pairs, settings, len(ids))
         reported = thread.submit(_report_names, names, atoms, counts)
-        concepts = _make_concepts(ids, atoms, {name: pl.concat(tables) for name, tables in columns.items()})
+        concepts = make_concepts(ids, {name: pl.concat(tables) for name, tables in columns.items()})
     used = {*atoms["source"].unique(), *best["SAB"].unique(), *relations["SAB"].unique()} - {""}
     report = {
         **_read_version(folder),
@@ -358,11 +357,7 @@ def _number_distinct(runs: pl.Series) -> tuple[pl.Series, np.ndarray]:
 
 def _as_atoms(block: pl.DataFrame, lower_case: bool) -> tuple[pl.DataFrame, int]:
     """Make atoms of lines, without those that have no name, and count the names changed by normalizing them."""
-    written = block["STR"].str.to_lowercase() if lower_case else block["STR"]
-    name = normalize_names(written)
-    is_new = name != written
-    # White space around a name does not count.
-    is_changed = name.filter(is_new) != written.filter(is_new).str.strip_chars(WHITE_SPACE)
+    name, n_normalized = normalize_names(block["STR"].str.to_lowercase() if lower_case else block["STR"])
     is_best = {column: pl.col(column) == best for column, best in PREFERRED.items()}
     # The best canonical name is English, not suppressed, and preferred by UMLS.
     faults = (pl.col("LAT") != "ENG", pl.col("SUPPRESS") != "N", *(~best for best in is_best.values()))
@@ -379,7 +374,7 @@ def _as_atoms(block: pl.DataFrame, lower_case: bool) -> tuple[pl.DataFrame, int]
         codes=pl.when(has_code).then(pl.concat_str(source, "CODE", separator=":")),
         rank=rank.cast(pl.UInt8()),
     )
-    return atoms.filter(pl.col("name") != ""), int(is_changed.sum())
+    return atoms.filter(pl.col("name") != ""), n_normalized
 
 
 def _check_any(folder: RrfFolder, counts: AtomCounts, atoms: pl.DataFrame) -> pl.DataFrame:
@@ -416,7 +411,7 @@ def _read_xrefs(folder: RrfFolder) -> dict[str, pl.DataFrame]:
     names = table.filter(pl.col("ATN") == CANONICAL_NAME)
     return {
         "codes": table.filter(pl.col("ATN") == XREF).select("CUI", codes=code),
-        "canonical_name": names.select("CUI", canonical_name=normalize_names(names["ATV"])),
+        "canonical_name": names.select("CUI", canonical_name=normalize_names(names["ATV"])[0]),
     }
 
 
@@ -512,21 +507,11 @@ def _add_tradenames(
     return sort_by_concept(pl.concat([names, added])), counts
 
 
-def _make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.DataFrame]) -> pl.DataFrame:
-    """Make the table of concepts: their ids, the names of the lowest rank, and other columns. These are tables of
-    `concept` and the column, with several rows for a concept if the column has lists. Atoms are sorted by concept."""
-    # The canonical name is the first one of the lowest rank.
-    n, starts = atoms.height, count_offsets(atoms["concept"].to_numpy(), len(ids))[:-1]
+def _find_best(atoms: pl.DataFrame, n_concepts: int) -> pl.DataFrame:
+    """Find the first name of the lowest rank of each concept. Atoms are sorted by concept."""
+    n, starts = atoms.height, count_offsets(atoms["concept"].to_numpy(), n_concepts)[:-1]
     best = np.minimum.reduceat(atoms["rank"].to_numpy() * np.int64(n) + np.arange(n), starts) % n
-    made = {"id": ids, "canonical_name": atoms["name"].gather(best)}
-    made["definition"] = pl.repeat(None, len(ids), dtype=pl.String(), eager=True)
-    for name, values in columns.items():
-        if isinstance(CONCEPT_SCHEMA[name], pl.List):
-            made[name] = list_values(values, len(ids))
-        else:
-            first = values.unique("concept", keep="first").sort("concept")
-            made[name] = made[name].scatter(first["concept"], first[name])
-    return pl.DataFrame({column: made[column] for column in CONCEPT_SCHEMA})
+    return atoms.select("concept", canonical_name="name")[best]
 
 
 def _count_unknown(folder: RrfFolder, **tables: pl.DataFrame) -> dict[str, int]:
@@ -546,16 +531,9 @@ def _count_unknown(folder: RrfFolder, **tables: pl.DataFrame) -> dict[str, int]:
 
 def _report_files(folder: RrfFolder, counts: AtomCounts, n_concepts: int) -> dict[str, Any]:
     """Report what was read and dropped. The folder was read to its end, so its checksums can be compared."""
-    files = folder.describe()
-    without_names = {"concepts_without_names": len(counts.ids) - n_concepts, "malformed": folder.malformed_count}
-    return {
-        "files": files,
-        "read": folder.read,
-        "repaired": dict(sorted(folder.repaired.items())),
-        "dropped": {**counts.dropped, **without_names},
-        "malformed_examples": folder.malformed_examples,
-        "verified": verify(files, folder.path),
-    }
+    without_names = {"concepts_without_names": len(counts.ids) - n_concepts}
+    report = folder.report({**counts.dropped, **without_names})
+    return {**report, "repaired": dict(sorted(folder.repaired.items()))}
 
 
 def _report_names(names: pl.DataFrame, atoms: pl.DataFrame, counts: AtomCounts) -> dict[str, Any]:

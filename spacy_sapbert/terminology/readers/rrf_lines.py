@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any, TypeVar
@@ -20,7 +19,7 @@ from ...errors import CUT_SHORT, warn
 from ...progress import show_progress
 from ...settings import OnMalformed
 from ..names import find_rows
-from .lines import BOM, HashingReader, MalformedLog, invalid_utf8, unpacked
+from .lines import BOM, InputFile, invalid_utf8, report_files, verify
 
 # Standard columns (UMLS Reference Manual, chapter 3), for folders without MRFILES.
 COLUMNS = {
@@ -62,9 +61,7 @@ class RrfFolder:
         self.errors = errors
         self.read: dict[str, int] = {}
         self.repaired: Counter[str] = Counter()
-        self.malformed_count = 0
-        self.malformed_examples: list[str] = []
-        self._hashes: dict[str, str] = {}
+        self.files: list[RrfLines] = []
         # Columns and rows of each file. MRFILES itself has the standard columns.
         self._formats: dict[str, tuple[list[str], int | None]] = {}
         places = [(prefix, folder) for prefix, name in FOLDERS.items() for folder in (self.path, self.path / name)]
@@ -110,14 +107,13 @@ class RrfFolder:
             if column not in header:
                 found = ", ".join(header)
                 raise ValueError(f"{parts[0]} has no column {column}. According to MRFILES, its columns are: {found}.")
-        malformed = MalformedLog(parts[0], self.errors)
-        lines = RrfLines(parts, len(header), malformed)
+        lines = RrfLines(parts, len(header), self.errors)
         is_empty = True
         for done in lines.map(lambda data: work(lines.parse(data, header, columns))):
             is_empty = False
             yield done
-        if is_empty and malformed.count:
-            found = f"has no well-formed line ({malformed.count} malformed ones, the first is {malformed.examples[0]})"
+        if is_empty and lines.n_malformed:
+            found = f"has no well-formed line ({lines.n_malformed} malformed ones, the first is {lines.examples[0]})"
             raise ValueError(CUT_SHORT.format(file=parts[0], found=found))
         if is_empty and name in GIVES and expected != 0:
             message = (
@@ -128,10 +124,8 @@ class RrfFolder:
             yield work(pl.DataFrame(schema={column: pl.String() for column in columns}))
         self.read[file] = lines.rows
         self.repaired.update(lines.repaired)
-        self.malformed_count += malformed.count
-        self.malformed_examples += malformed.examples
-        self._hashes |= lines.hashes
-        malformed.warn()
+        self.files.append(lines)
+        lines.warn()
         if expected not in (None, lines.rows):
             fault = (
                 f"{parts[0]} has {lines.rows} lines, but MRFILES says {expected}. The copy is incomplete, the file was "
@@ -145,9 +139,11 @@ class RrfFolder:
             return pl.DataFrame(schema={column: pl.String() for column in columns})
         return pl.concat(self.tables(name, columns))
 
-    def describe(self) -> list[dict[str, Any]]:
-        """List name and SHA-256 of the files read so far."""
-        return [{"name": name, "sha256": digest} for name, digest in sorted(self._hashes.items())]
+    def report(self, dropped: Mapping[str, int]) -> dict[str, Any]:
+        """Report the files read so far, and compare them with the folder's checksums."""
+        report = report_files(self.files, self.read, dropped)
+        report["files"].sort(key=itemgetter("name"))
+        return {**report, "verified": verify(report["files"], self.path)}
 
     def _refuse(self, fault: str, advice: str) -> None:
         if self.errors == "raise":
@@ -180,7 +176,7 @@ def find_parts(folder: Path, name: str) -> list[Path]:
     return list(found)
 
 
-class RrfLines:
+class RrfLines(InputFile):
     """The lines of one RRF file, which may be in parts and gzipped. Only a newline ends a line: names may contain
     U+0085 or U+2028. After reading, `rows` is the number of lines, and `repaired` counts the repaired lines by kind of
     fault."""
@@ -188,13 +184,12 @@ class RrfLines:
     # Stands behind each field, the last one too.
     separator = b"|"
 
-    def __init__(self, paths: Sequence[Path], n_columns: int, malformed: MalformedLog) -> None:
+    def __init__(self, paths: Sequence[Path], n_columns: int, errors: OnMalformed) -> None:
+        super().__init__(paths[0], errors)
         self.paths = paths
         self.n_columns = n_columns
-        self.malformed = malformed
         self.rows = 0
         self.repaired: Counter[str] = Counter()
-        self.hashes: dict[str, str] = {}
 
     def map(self, work: Callable[[bytes], T]) -> Iterator[T]:
         """Check blocks of lines, about 8 MiB each, and do some work on the good lines of each, in two threads ahead."""
@@ -234,17 +229,13 @@ class RrfLines:
         size = sum(path.stat().st_size for path in self.paths)
         with show_progress(total=size, description=f"Reading {self.paths[0].name}", unit="B") as progress:
             for path in self.paths:
-                sha256 = hashlib.sha256()
-                with path.open("rb", buffering=0) as raw:
-                    source = io.BufferedReader(HashingReader(raw, sha256, progress.update), buffer_size=1 << 20)
-                    with unpacked(path, source) as content:
-                        while data := content.read(BLOCK_SIZE):
-                            data, rest = rest + data + content.readline(), b""
-                            if data.endswith(b"\n"):
-                                yield data
-                            else:
-                                rest = data
-                self.hashes[path.name] = sha256.hexdigest()
+                with self.open(path, lambda data: progress.update(len(data))) as content:
+                    while data := content.read(BLOCK_SIZE):
+                        data, rest = rest + data + content.readline(), b""
+                        if data.endswith(b"\n"):
+                            yield data
+                        else:
+                            rest = data
         if rest:
             yield rest + b"\n"
 
@@ -266,7 +257,7 @@ class RrfLines:
             reason = invalid_utf8(line.decode("utf8", errors="surrogateescape"))
             if reason or found != self.n_columns:
                 wrong = f"{found} fields were found, but there are {self.n_columns} columns"
-                self.malformed.add(number, reason or wrong)
+                self.refuse(number, reason or wrong)
                 continue
             # Editors often drop the pipe after the last field; the line stays unambiguous.
             if not has_end:

@@ -12,7 +12,7 @@ from ...settings import OnMalformed, Settings, Strings
 from ...text import normalize_name
 from ..builder import TerminologyBuilder
 from ..table import Terminology
-from .lines import MalformedLog, SourceFile, finish, invalid_utf8, make_factory, takes_settings
+from .lines import SourceFile, finish, invalid_utf8, make_factory, takes_settings
 from .text_table import WRONG_ENCODING, TextTable
 
 COLUMNS = tuple("id name synonyms canonical_name types definition language source term_type preferred".split())
@@ -101,8 +101,7 @@ def read_table(path: Path, settings: TableSettings) -> Terminology:
         file has no row.
     RAISES (FileNotFoundError): If the file does not exist.
     """
-    file = SourceFile(path, settings.encoding)
-    malformed = MalformedLog(file.path, settings.errors)
+    file = SourceFile(path, settings.errors, encoding=settings.encoding)
     wanted = {settings.id_column, settings.name_column, ATHENA["id"], ATHENA["name"]}
     table = TextTable(
         file,
@@ -115,7 +114,7 @@ def read_table(path: Path, settings: TableSettings) -> Terminology:
     read = Counter(rows=0)
     counts = Counter(invalid_concepts=0, divided_names=0)
     sample: list[list[str]] = []
-    rows = table.rows(malformed.add, has_quotes=table.delimiter != "\t")
+    rows = table.rows(file.refuse, has_quotes=table.delimiter != "\t")
     header = list(settings.header or ())
     if not header and (first := next(rows, None)):
         header = [field.strip() for field in first[1]]
@@ -127,13 +126,13 @@ def read_table(path: Path, settings: TableSettings) -> Terminology:
         try:
             _add(builder, fields, positions, header, settings, counts)
         except ValueError as error:
-            malformed.add(number, error)
+            file.refuse(number, error)
             continue
         if len(sample) < SAMPLE:
             sample.append(fields)
     _warn_of_lists(file.path, header, positions, settings.list_separator, sample)
     divided_names = counts.pop("divided_names")
-    return finish(builder, file, malformed, read=read, dropped=counts, divided_names=divided_names)
+    return finish(builder, file, read=read, dropped=counts, divided_names=divided_names)
 
 
 make_table_reader = make_factory("make_table_reader", read_table, TableSettings)

@@ -329,6 +329,15 @@ def test_a_broken_clause_is_counted_and_nothing_else_is_lost(tmp_path, line, tag
     assert example.startswith(f"toe.obo:10: {tag}: ")
 
 
+def test_a_tag_that_is_not_text_does_not_keep_the_report_from_being_saved(tmp_path):
+    path = write_toes(tmp_path / "toe.obo", "?: finger")
+    path.write_bytes(path.read_bytes().replace(b"?", b"\xff"))
+    with pytest.warns(UserWarning, match="1 clauses are not valid OBO"):
+        terminology = read_obo(path)
+    terminology.to_disk(tmp_path / "saved")
+    assert Terminology.from_disk(tmp_path / "saved").report["malformed_clauses"] == {r"\udcff": 1}
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("line, names", RIGHT)
 def test_what_is_valid_is_not_counted(tmp_path, line, names):

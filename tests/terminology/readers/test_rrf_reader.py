@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import re
-import sys
 import warnings
 from contextlib import nullcontext
 
@@ -15,7 +14,6 @@ from rrf_files import atom, rrf_line, write_release
 
 from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.terminology.readers import rrf_lines
-from spacy_sapbert.terminology.readers.rrf import WHITE_SPACE
 from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
 from spacy_sapbert.text import normalize_name
 from training.cli.data import format_report
@@ -349,10 +347,6 @@ def test_names_with_unusual_line_ends_quotes_and_words_for_nothing(tmp_path):
     terminology = read(write_release(tmp_path, MRCONSO=[atom("C1", name) for name in names]))
     assert terminology["C1"].names == ('"quoted', "a b", "c d", *names[3:])
     assert terminology.report["long_names"] == 1
-
-
-def test_white_space_is_what_python_strips():
-    assert set(WHITE_SPACE) == {character for character in map(chr, range(sys.maxunicode + 1)) if character.isspace()}
 
 
 def test_folder_above_meta_is_taken_and_missing_relations_are_told(tmp_path):
