@@ -89,7 +89,8 @@ def warn_of_memory(rows: int, width: int) -> None:
     """Warn of a build that needs more memory than there is, for the vectors and two copies of a block in float32."""
     size = choose_dtype(rows).itemsize
     copied = min(rows, BLOCK) * 4 * 2
-    needed, available = (rows * size + copied) * width, find_available()
+    needed = (rows * size + copied) * width
+    available = find_available()
     if available is not None and needed > available:
         warn(
             f"an index of {rows:,} rows needs about {needed / GB:.1f} GB of memory while it is built, and "

@@ -144,7 +144,8 @@ class ApproximateIndex(Index):
 
     def _arrange(self) -> None:
         self._structure = None
-        self.configuration, self.recall = EXACT, {}
+        self.configuration = EXACT
+        self.recall = {}
         if self._is_approximate():
             self._structure = self._build_structure()
             with show_phase(f"Tuning the index of {len(self._built):,} rows"):

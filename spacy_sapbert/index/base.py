@@ -128,7 +128,8 @@ def _rank_highest(scores: np.ndarray, k: int, start: int) -> np.ndarray:
 def score_rows(vectors: np.ndarray, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Compute the cosines of queries and their candidate rows, shape (n, m), in blocks; -inf where a row is -1."""
     # A mapped array is a class of its own, which takes longer.
-    vectors, scores = np.asarray(vectors), np.empty(rows.shape, dtype=np.float32)
+    vectors = np.asarray(vectors)
+    scores = np.empty(rows.shape, dtype=np.float32)
     block = max(1, COLLECTED // rows.shape[1])
     for start in range(0, len(queries), block):
         part = slice(start, start + block)

@@ -67,7 +67,9 @@ class FaissIndex(LeafIndex):
         return package
 
     def _build_structure(self) -> Any:
-        faiss, sample, leaves = self.import_package(), self._draw_sample(), self._count_leaves()
+        faiss = self.import_package()
+        sample = self._draw_sample()
+        leaves = self._count_leaves()
         centres = faiss.IndexFlatIP(self.width)
         arranged = self._make_empty(faiss.IndexIVFPQ, centres)
         add_preassigned = import_module("faiss.contrib.ivf_tools").add_preassigned
@@ -84,7 +86,8 @@ class FaissIndex(LeafIndex):
         return faiss.clone_index(faiss.IndexIVFPQFastScan(arranged))
 
     def _make_empty(self, kind: Any, centres: Any) -> Any:
-        faiss, width = self.import_package(), self.width
+        faiss = self.import_package()
+        width = self.width
         hashes = width // next(numbers for numbers in HASHED_TOGETHER if width % numbers == 0)
         return kind(centres, width, self._count_leaves(), hashes, HASH_BITS, faiss.METRIC_INNER_PRODUCT)
 
@@ -105,7 +108,8 @@ class FaissIndex(LeafIndex):
             raise OSError(EIO, f"{error}. The disk is probably full", str(folder)) from error
 
     def _read_structure(self, folder: Path, listed: set[str], memory_map: bool) -> Any:
-        faiss, path = self.import_package(), folder / FILE
+        faiss = self.import_package()
+        path = folder / FILE
         if FILE not in listed:
             raise FileNotFoundError(MISSING.format(path=path))
         try:
@@ -120,13 +124,15 @@ class FaissIndex(LeafIndex):
     def _is_own(self, arranged: Any) -> bool:
         """Return whether an index differs only in leaves and hashes from what is built of the rows. A search relies on
         its numbers."""
-        faiss, rows = self.import_package(), len(self._built)
+        faiss = self.import_package()
+        rows = len(self._built)
         if not isinstance(arranged, faiss.IndexIVFPQFastScan):
             return False
         own = self._make_empty(faiss.IndexIVFPQFastScan, faiss.IndexFlatIP(self.width))
         # As it is where an index with hashes of residuals is packed for fast scans.
         own.by_residual = True
-        centres, lists = faiss.downcast_index(arranged.quantizer), faiss.downcast_InvertedLists(arranged.invlists)
+        centres = faiss.downcast_index(arranged.quantizer)
+        lists = faiss.downcast_InvertedLists(arranged.invlists)
         if not isinstance(centres, faiss.IndexFlatIP) or not isinstance(lists, faiss.BlockInvertedLists):
             return False
         expected = faiss.downcast_InvertedLists(own.invlists)
@@ -147,7 +153,8 @@ class LeafFinder:
     the shortest, counting again what is parallel to the first one's residual (SOAR)."""
 
     def __init__(self, faiss: Any, centres: np.ndarray) -> None:
-        width, n_groups = centres.shape[1], round(GROUPS_PER_ROOT * math.sqrt(len(centres)))
+        width = centres.shape[1]
+        n_groups = round(GROUPS_PER_ROOT * math.sqrt(len(centres)))
         self._groups = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, n_groups, faiss.METRIC_INNER_PRODUCT)
         _set_training(self._groups.cp)
         self._groups.train(centres)
@@ -161,7 +168,9 @@ class LeafFinder:
         # Where the groups have fewer leaves, the first one again.
         is_missing = leaves < 0
         leaves, products = (np.where(is_missing, found[:, :1], found) for found in (leaves, products))
-        first, others, lengths = leaves[:, :1], leaves[:, 1:], np.einsum("ij,ij->i", rows, rows)[:, None]
+        first = leaves[:, :1]
+        others = leaves[:, 1:]
+        lengths = np.einsum("ij,ij->i", rows, rows)[:, None]
         squares = np.diag(self._products)
         # Of the residuals: squared lengths, and the product of the first and each other one.
         of_first = lengths - 2 * products[:, :1] + squares[first]

@@ -59,7 +59,8 @@ class ScannIndex(LeafIndex):
 
     def _build_structure(self) -> Any:
         with TemporaryDirectory() as temporary:
-            model, part = Path(temporary, "model"), Path(temporary, "part")
+            model = Path(temporary, "model")
+            part = Path(temporary, "part")
             self._train(model)
             names = sorted(path.name for path in model.glob("*.npy"))
             blocks: list[list[np.ndarray]] = []
@@ -137,7 +138,8 @@ def use_processor(library: str) -> None:
 
 # ScaNN logs to file 2 of the process, its standard error, past Python's `sys.stderr`. One build at a time may put
 # another file in its place.
-STANDARD_ERROR, _LOG = 2, Lock()
+STANDARD_ERROR = 2
+_LOG = Lock()
 
 
 @contextmanager

@@ -49,7 +49,8 @@ def check_files(folder: Path, listed: set[str], config: str, rows: int, leaves: 
     leaves. `blocks` says how many numbers of a vector each hash stands for."""
     if unlisted := sorted({CONFIG_FILE, ASSETS_FILE, *FILES.values()} - listed):
         raise OSError(DAMAGED.format(path=folder, reason=f"the manifest does not list {unlisted[0]}"))
-    partitioner, codebook = MODEL_FILES["PARTITIONER"], MODEL_FILES["AH_CENTERS"]
+    partitioner = MODEL_FILES["PARTITIONER"]
+    codebook = MODEL_FILES["AH_CENTERS"]
     _check(folder / CONFIG_FILE, lambda _: _make_config(config))
     _check(folder / ASSETS_FILE, lambda _: write_assets(FILES).encode())
     _check(folder / partitioner, lambda data: _copy_partitioner(data, leaves, sum(blocks)))
@@ -57,7 +58,8 @@ def check_files(folder: Path, listed: set[str], config: str, rows: int, leaves: 
     arrays = ArrayFolder(folder)
     tokens = arrays.read(TOKENS, np.int32, shape=(2 * rows,))
     # Not every row has a second leaf.
-    first, second = tokens[::2], tokens[1::2]
+    first = tokens[::2]
+    second = tokens[1::2]
     if first.min() < 0 or second.min() < -1 or tokens.max() >= leaves or (first == second).any():
         raise arrays.refuse(TOKENS, f"it does not have one or two of {leaves} leaves for each row")
     for name in HASHES:

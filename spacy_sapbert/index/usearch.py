@@ -23,7 +23,9 @@ EXPANSION_ADD = 64
 # Candidates considered in a search, fewest first. All of them are rescored exactly.
 EXPANSIONS = (24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048)
 # How usearch saves a graph: the shape of its vectors, which follow, and then what it says of itself.
-KEY, SLOT, LEVEL = np.dtype("<u8"), np.dtype("<u4"), np.dtype("<i2")
+KEY = np.dtype("<u8")
+SLOT = np.dtype("<u4")
+LEVEL = np.dtype("<i2")
 VECTORS_HEAD = np.dtype([("rows", "<u4"), ("width", "<u4")])
 GRAPH_HEAD = np.dtype(
     [
