@@ -18,7 +18,9 @@ from ..settings import Settings
 # The manifest of an encoder folder, with its settings.
 ENCODER_FILE = "name_encoder.json"
 # The kinds of encoders. An adapted one is a transformer with a bottleneck adapter.
-TRANSFORMER, STATIC, ADAPTED = "transformer", "static", "bottleneck"
+TRANSFORMER = "transformer"
+STATIC = "static"
+ADAPTED = "bottleneck"
 Pooling = Literal["cls", "mean", "mean_all_tok", "pooler"]
 Precision = Literal["auto", "fp32", "bf16"]
 # The device that spaCy uses.

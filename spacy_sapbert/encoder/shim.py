@@ -176,7 +176,8 @@ class EncoderShim(Shim):
         return [text.lower() for text in texts] if settings.lower_case else texts
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        encode, blocks = self._in_memory.tokenizer.encode_batch_fast, range(0, len(texts), TOKENISED_AT_ONCE)
+        encode = self._in_memory.tokenizer.encode_batch_fast
+        blocks = range(0, len(texts), TOKENISED_AT_ONCE)
         return [found.ids for start in blocks for found in encode(list(texts[start : start + TOKENISED_AT_ONCE]))]
 
     def tokenize_names(self, names: pl.Series) -> TokenLists:
@@ -202,7 +203,8 @@ class EncoderShim(Shim):
         return pl.concat([names.clear(), *written])
 
     def _tokenize_all(self, texts: pl.Series, unit: str, tokenize: Tokenize | None = None) -> TokenLists:
-        parts, tokenize = [], tokenize or self._tokenize
+        parts = []
+        tokenize = tokenize or self._tokenize
         with show_progress(total=len(texts), description="Tokenizing names", unit=unit) as progress:
             for chunk in read_chunks(texts):
                 parts.append(TokenLists.make(tokenize(chunk)))

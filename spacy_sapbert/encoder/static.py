@@ -88,10 +88,13 @@ class StaticSource:
         RETURNS (ndarray): Shape (n, width), float32. A string without a token that counts has a vector of zeros.
         """
         # A plain view, because taking rows of a memmap lasts longer.
-        rows, scales = np.asarray(self.rows), self.scales
+        rows = np.asarray(self.rows)
+        scales = self.scales
         lists = tokens if isinstance(tokens, TokenLists) else TokenLists.make(tokens)
         vectors = np.zeros((len(lists), self.width), dtype=np.float32)
-        ids, starts, lengths = lists.ids, lists.offsets[:-1], lists.lengths
+        ids = lists.ids
+        starts = lists.offsets[:-1]
+        lengths = lists.lengths
         order = np.argsort(-lengths, kind="stable")
         for first in range(0, len(order), BLOCK):
             block = order[first : first + BLOCK]
@@ -226,5 +229,6 @@ class QuantisedStaticEmbedding:
             if path is None:
                 raise FileNotFoundError(MISSING.format(path=f"{model_name_or_path}/{name}"))
             paths.append(path)
-        table, tokenizer = load_file(paths[0]), Tokenizer.from_file(paths[1])
+        table = load_file(paths[0])
+        tokenizer = Tokenizer.from_file(paths[1])
         return modules.StaticEmbedding(tokenizer, embedding_weights=table["rows"] * table["scales"][:, None])

@@ -189,7 +189,8 @@ class TransformerEncoder(NamedTuple):
         """Encode tokenised strings, sorted by length, so that few batches need padding."""
         vectors = np.empty((len(tokens), self.width), dtype=np.float32)
         order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
-        settings, pad_id = self.source.settings, self.source.tokenizer.pad_token_id or 0
+        settings = self.source.settings
+        pad_id = self.source.tokenizer.pad_token_id or 0
         with torch.inference_mode():
             for start in range(0, len(order), batch_size):
                 rows = order[start : start + batch_size]

@@ -35,7 +35,8 @@ PICKLED = (
     "model.safetensors, as the documentation shows under Encoders, Pickled weights."
 )
 BASE_FOLDER, ADAPTER_FOLDER = "base", "adapter"
-CONFIG_FILE, WEIGHTS_FILE = f"{ADAPTER_FOLDER}/adapter_config.json", f"{ADAPTER_FOLDER}/adapter.safetensors"
+CONFIG_FILE = f"{ADAPTER_FOLDER}/adapter_config.json"
+WEIGHTS_FILE = f"{ADAPTER_FOLDER}/adapter.safetensors"
 # The second name that the library of adapters has for the word embeddings.
 ALIAS = "prompt_tuning."
 # Modules and poolings of sentence-transformers that a name encoder has as well.
@@ -222,10 +223,12 @@ def read_adapted(
     # The fingerprint of the transformer alone is of no use.
     base = read_transformer(name, revision, BASE_FOLDER, settings, fingerprint or "unknown")
     transformer: Any = base.transformer
-    known, dtype = set(transformer.state_dict()), transformer.dtype
+    known = set(transformer.state_dict())
+    dtype = transformer.dtype
     config, weights = (find_needed(name, filename, revision) for filename in (CONFIG_FILE, WEIGHTS_FILE))
     try:
-        described, tensors = srsly.read_json(config), load_file(weights)
+        described = srsly.read_json(config)
+        tensors = load_file(weights)
         # Active from the beginning, or the library would warn that it is not.
         with LOADING, adapters.AdapterSetup(described["name"]):
             adapters.init(transformer)
