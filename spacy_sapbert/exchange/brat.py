@@ -112,7 +112,9 @@ def read_brat(folder: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
 def dump_brat(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, str]]:
     """Make a text file and an annotation file of each document. Brat shows only ids with a resource and a colon."""
     for name, document in name_files(documents, report):
-        lines, references, attributes = [], count(1), count(1)
+        lines = []
+        references = count(1)
+        attributes = count(1)
         for number, annotation in enumerate(document.annotations, 1):
             pieces = []
             for start, end in annotation.pieces or [(annotation.start, annotation.end)]:

@@ -33,7 +33,9 @@ from ..files import check_is_file, write_whole
 from ..settings import OnMalformed
 
 # The document's id in `Doc.user_data`, and the span groups of mentions that overlap an entity or are in several pieces.
-DOC_ID, OVERLAPPING, DISCONTINUOUS = "doc_id", "overlapping", "discontinuous"
+DOC_ID = "doc_id"
+OVERLAPPING = "overlapping"
+DISCONTINUOUS = "discontinuous"
 # The label of mentions without one: spaCy drops entities that have none.
 LABEL = "MENTION"
 UNKNOWN = (
@@ -139,7 +141,8 @@ def tidy_pieces(text: str, annotation: Annotation) -> Annotation:
     joined: list[tuple[int, int]] = []
     for start, end in sorted(piece for piece in annotation.pieces if text[slice(*piece)].strip()):
         if joined and not text[joined[-1][1] : start].strip():
-            start, end = joined[-1][0], max(joined.pop()[1], end)
+            start = joined[-1][0]
+            end = max(joined.pop()[1], end)
         joined.append((start, end))
     if len(joined) < 2:
         return replace(annotation, pieces=())
@@ -187,7 +190,8 @@ def write_docs(path: str | Path, docs: Iterable[Doc]) -> None:
     path (str | Path): The file to write.
     docs (Iterable[Doc]): The documents, which stay as they are.
     """
-    found, left_out = DocBin(), Counter[str]()
+    found = DocBin()
+    left_out = Counter[str]()
     for doc in docs:
         found.add(doc)
         found.user_data.append(_dump_user_data(doc, left_out))

@@ -106,17 +106,21 @@ class CodeFinder:
         table = self._terminology
         # A retired id is written as the one that took its place.
         now = concept_id if table is None else table.find_id(concept_id) or concept_id
-        id_, concept_id = now if id_ == concept_id else id_, now
-        of_concept, row = _split_code(concept_id), None if table is None else table.find_row(concept_id)
+        id_ = now if id_ == concept_id else id_
+        concept_id = now
+        of_concept = _split_code(concept_id)
+        row = None if table is None else table.find_row(concept_id)
         listed: list[Key] = []
         names: dict[str, str] = {}
         if table is not None and row is not None:
-            name, names = table.concept(row).canonical_name, _name_sources(table, row)
+            name = table.concept(row).canonical_name
+            names = _name_sources(table, row)
             source = of_concept[0] if of_concept else self._id_source
             # Other ids of the concept's own source were merged into it, and are no longer in use.
             others = [key for key in map(_split_code, table.codes(concept_id)) if key and key[0] != source]
             listed = list(dict.fromkeys([of_concept, *others] if of_concept else others))
-        own, of_concept = self._locate(id_, listed), self._locate(concept_id, listed)
+        own = self._locate(id_, listed)
+        of_concept = self._locate(concept_id, listed)
         unique = dict.fromkeys([own, *listed])
         # If a source has several codes, nobody can tell which of them has the name.
         counts = Counter(source for source, _ in unique)
@@ -181,8 +185,10 @@ class CodeableConcepts:
         place (str): Its document, for the report.
         RETURNS (dict[str, Any]): `text`, and `coding` if there are codes.
         """
-        text, place = self._write_string(span.text, place), f"{place}: {span.text!r:.60}"
-        found, codings = self.codes.find(span), []
+        text = self._write_string(span.text, place)
+        place = f"{place}: {span.text!r:.60}"
+        found = self.codes.find(span)
+        codings = []
         if not found:
             self.report.note_odd("mentions without a concept", place)
         for id_, codes in found.items():
@@ -204,7 +210,8 @@ class CodeableConcepts:
         if not CODE.fullmatch(written) or CONTROL.search(written):
             self.report.leave_out("codes that FHIR does not allow", f"{place}: {written!r:.60}")
             return None
-        version, display = self._versions.get(code.source), self._write_string(code.display, place).strip()
+        version = self._versions.get(code.source)
+        display = self._write_string(code.display, place).strip()
         optional = {"version": version, "display": display}
         return {"system": system.uri, "code": written, **{key: value for key, value in optional.items() if value}}
 

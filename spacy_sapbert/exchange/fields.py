@@ -138,7 +138,8 @@ def place_mentions(
 ) -> list[Annotation]:
     """Keep the annotations of a document whose offsets fit the mentions that are written beside them. Offsets become
     code points if all mentions fit as units of UTF-16, and better than as code points."""
-    placed, mentions = [found for found, _ in written], [mention for _, mention in written]
+    placed = [found for found, _ in written]
+    mentions = [mention for _, mention in written]
     misfits = [_find_misfit(text, *pair) for pair in written]
     if any(fault or is_alike for fault, is_alike in misfits) and max(text, default="") > "\uffff":
         points = {unit: point for point, unit in enumerate(count_utf16(text))}
@@ -162,7 +163,8 @@ def _rate(misfits: Iterable[tuple[str | None, bool]]) -> tuple[bool, int]:
 
 
 def _decode(found: Annotation, points: Mapping[int, int]) -> Annotation:
-    start, end = points.get(found.start, -1), points.get(found.end, -1)
+    start = points.get(found.start, -1)
+    end = points.get(found.end, -1)
     pieces = tuple((points.get(first, -1), points.get(last, -1)) for first, last in found.pieces)
     return replace(found, start=start, end=end, pieces=pieces)
 
@@ -232,13 +234,16 @@ def list_keys(text: str) -> list[str]:
 def parse_xml(data: bytes, place: str, report: ExchangeReport, form: str) -> Element | None:
     """Read XML; None if it is refused and errors are skipped. So are entities of its own: a few lines of them can stand
     for gigabytes, or for another file."""
-    builder, parser = TreeBuilder(), expat.ParserCreate()
+    builder = TreeBuilder()
+    parser = expat.ParserCreate()
 
     def refuse(name: str, *_: Any) -> None:
         raise ValueError(f"the entity {name!r:.40}, which XML does not have by itself")
 
-    parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
-    parser.CharacterDataHandler, parser.EntityDeclHandler = builder.data, refuse
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
+    parser.EntityDeclHandler = refuse
     # Entities that the file does not declare would be left out of the text.
     parser.DefaultHandlerExpand = lambda markup: refuse(markup) if markup.startswith("&") else None
     try:

@@ -61,13 +61,17 @@ LISTED = frozenset(("document", "passage", "sentence", "annotation", "location")
 # Spaces between two passages. A damaged offset can ask for more than there is memory.
 MAX_GAP = 1_000_000
 INCEPTION_FORM = "UIMA CAS JSON, whose %FEATURE_STRUCTURES have one text, a uima.cas.Sofa"
-SOFA, DOCUMENT, VIEW = "uima.cas.Sofa", "uima.tcas.DocumentAnnotation", "_InitialView"
-NAMED_ENTITY, IDENTIFIER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity", "identifier"
+SOFA = "uima.cas.Sofa"
+DOCUMENT = "uima.tcas.DocumentAnnotation"
+VIEW = "_InitialView"
+NAMED_ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
+IDENTIFIER = "identifier"
 # Layers that INCEpTION has in each document: tokens, sentences and what it knows of the file.
 OWN_LAYERS = (".segmentation.type.", ".metadata.type.", "uima.")
 _FEATURES = {name: {"%NAME": name, "%RANGE": "uima.cas.String"} for name in ("value", IDENTIFIER)}
 TYPES = {NAMED_ENTITY: {"%NAME": NAMED_ENTITY, "%SUPER_TYPE": "uima.tcas.Annotation", **_FEATURES}}
-TEXTS, DELIMITERS = "texts.jsonl", {"csv": ",", "tsv": "\t"}
+TEXTS = "texts.jsonl"
+DELIMITERS = {"csv": ",", "tsv": "\t"}
 READ = ("document", "start", "end", "label", "id", "mention")
 # A column that says that cells have the mark: it is in each row.
 MARKED = "escaped"
@@ -75,7 +79,8 @@ MARKED = "escaped"
 CHOICES, VISIBLE = "prodigy-choice", r".*\S.*"
 # Prodigy leaves `spans` out where an annotator has marked nothing.
 PRODIGY_KEYS = ("spans", "answer", "_task_hash")
-TABLE_FORM, TEXTS_FORM = f"a table with the columns {', '.join(READ)}", '{"document": "1", "text": "a cold"}'
+TABLE_FORM = f"a table with the columns {', '.join(READ)}"
+TEXTS_FORM = '{"document": "1", "text": "a cold"}'
 
 
 def read_bioc(path: Path, report: ExchangeReport, *, id_infons: Sequence[str] = ()) -> Iterator[AnnotatedText]:
@@ -91,14 +96,18 @@ def read_bioc(path: Path, report: ExchangeReport, *, id_infons: Sequence[str] = 
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             report.refuse(place, f"not of this form ({error!r:.80})", BIOC_FORM)
             continue
-        place, written = f"{place} ({name})", []
+        place = f"{place} ({name})"
+        written = []
         for places, mention, infons in rows:
             where = f"{place}: {mention!r:.60}"
             if not places:
                 report.leave_out("annotations without a place", where)
                 continue
-            start, end, pieces = min(places)[0], max(end for _, end in places), tuple(sorted(places))
-            label, ids = str(infons.get("type") or ""), _find_ids(infons, names, where, report)
+            start = min(places)[0]
+            end = max(end for _, end in places)
+            pieces = tuple(sorted(places))
+            label = str(infons.get("type") or "")
+            ids = _find_ids(infons, names, where, report)
             annotation = Annotation(start, end, label, ids, place, context=fields.read_flags(infons), pieces=pieces)
             written.append((annotation, mention or text[start:end]))
         annotations = fields.place_mentions(text, written, place, report, BIOC_FORM)
@@ -155,7 +164,8 @@ def _find_ids(infons: dict[str, Any], names: Sequence[str], place: str, report: 
 
 def _parse_passages(document: dict[str, Any]) -> tuple[str, list[tuple[list[tuple[int, int]], str, dict[str, Any]]]]:
     """Join the texts of passages, and list the places, the text and the `infons` of each annotation."""
-    text, parts = "", []
+    text = ""
+    parts = []
     for passage in document["passages"]:
         # Some have sentences instead of a text, and some have both.
         parts += [(passage, passage.get("text") or "")]
@@ -214,7 +224,8 @@ def read_inception(folder: Path, report: ExchangeReport) -> Iterator[AnnotatedTe
         if len(texts) != 1:
             report.refuse(str(path), f"{len(texts)} texts", INCEPTION_FORM)
             continue
-        text, id_ = texts[0]["sofaString"], str(texts[0].get("%ID"))
+        text = texts[0]["sofaString"]
+        id_ = str(texts[0].get("%ID"))
         found = [row for row in rows if str(row.get("@sofa")) == id_ and row.get("%TYPE") != SOFA]
         name = path.relative_to(folder).with_suffix("").as_posix()
         yield AnnotatedText(name, text, list(_parse_annotations(text, found, path.name, report)))
@@ -225,7 +236,8 @@ def _parse_annotations(
 ) -> Iterator[Annotation]:
     points = {unit: point for point, unit in enumerate(fields.count_utf16(text))}
     for row in rows:
-        kind, identifier = str(row.get("%TYPE")), row.get(IDENTIFIER)
+        kind = str(row.get("%TYPE"))
+        identifier = row.get(IDENTIFIER)
         place = f"{label}, feature structure {row.get('%ID')}"
         if kind != NAMED_ENTITY and not isinstance(identifier, str):
             if not any(own in kind for own in OWN_LAYERS):
@@ -260,7 +272,8 @@ def dump_table(
     documents: Iterable[AnnotatedText], report: ExchangeReport, *, ending: str, escape_formulas: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Make mentions.csv or mentions.tsv, and the texts as lines of JSON."""
-    table, texts = io.StringIO(), []
+    table = io.StringIO()
+    texts = []
     columns = [*READ, *OF_CANDIDATE, *FLAGS, PIECES, *([MARKED] if escape_formulas else [])]
     # Texts in quotation marks: a carriage return in a mention would otherwise end its row.
     form: dict[str, Any] = {"delimiter": DELIMITERS[ending], "lineterminator": "\n", "quoting": csv.QUOTE_NONNUMERIC}
@@ -297,7 +310,8 @@ def read_mention_table(folder: Path, report: ExchangeReport, *, ending: str) -> 
             documents[name] = AnnotatedText(name, record["text"], [])
     for place, cells in _read_rows(folder / f"mentions.{ending}", DELIMITERS[ending], report):
         name, start, end, label, ids, mention = (cells[column] for column in READ)
-        flags, pieces = [cells.get(word, "").lower() for word in FLAGS], cells.get(PIECES, "")
+        flags = [cells.get(word, "").lower() for word in FLAGS]
+        pieces = cells.get(PIECES, "")
         if name not in documents or not (fields.is_offset(start) and fields.is_offset(end)):
             report.refuse(place, f"no such document as {name!r:.40}, or offsets that are not numbers", TABLE_FORM)
         elif (found := documents[name].text[int(start) : int(end)]) != mention:
@@ -367,7 +381,8 @@ class ExchangeFormat(NamedTuple):
 
 
 def _make_table(ending: str) -> ExchangeFormat:
-    read, dump = partial(read_mention_table, ending=ending), partial(dump_table, ending=ending)
+    read = partial(read_mention_table, ending=ending)
+    dump = partial(dump_table, ending=ending)
     return ExchangeFormat(TABLE_FORM, read, dump, is_folder=True, has_any_id=True)
 
 
@@ -436,7 +451,8 @@ def _list_writable(
             report.refuse(f"document {document.doc_id}", fault, format_.form)
             continue
         for annotation in document.annotations:
-            mention, kb_id = document.cut(annotation), annotation.kb_id
+            mention = document.cut(annotation)
+            kb_id = annotation.kb_id
             place = f"document {document.doc_id}: {mention!r:.60}"
             for word in annotation.context.words if annotation.context and not format_.has_context else ():
                 report.note_odd(f"{word} mentions, which {name} cannot mark as such", place)
@@ -563,7 +579,8 @@ def import_docs(
         raise
     if not any(text.annotations for text in texts):
         _check_keys(name, source)
-    nlp, docs = spacy.blank(lang), []
+    nlp = spacy.blank(lang)
+    docs = []
     for found in texts:
         if len(found.text) > nlp.max_length:
             form = f"texts of at most {nlp.max_length:,} characters, spaCy's limit"

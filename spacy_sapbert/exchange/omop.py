@@ -43,7 +43,8 @@ FORM = "documents named by the note_id of their note, a whole number without zer
 # The id of "No matching concept".
 NO_CONCEPT = 0
 # What a database takes as an integer.
-NOTE_ID, LARGEST_ID = re.compile("0|[1-9][0-9]{0,18}"), (1 << 63) - 1
+NOTE_ID = re.compile("0|[1-9][0-9]{0,18}")
+LARGEST_ID = (1 << 63) - 1
 
 
 # The id of a concept, and the ids of its standard concepts: its own if it is standard, or what it maps to.
@@ -106,7 +107,8 @@ def _scan(path: Path, name: str) -> pl.LazyFrame:
             f"{', '.join(found)[:200]}. Give the file as it is in the download, with tabs between columns."
         )
     # Columns that are not read hide a shifted row from polars. No text has a NUL, so each line is one field here.
-    schema, width = {"line": pl.String()}, pl.col("line").str.count_matches("\t", literal=True) + 1
+    schema = {"line": pl.String()}
+    width = pl.col("line").str.count_matches("\t", literal=True) + 1
     lines = pl.scan_csv(path, separator="\0", quote_char=None, has_header=False, schema=schema, row_index_name="number")
     odd = _collect(lines.filter(width != len(found)).head(1).select(pl.col("number") + 1, width), path)
     if odd.height:

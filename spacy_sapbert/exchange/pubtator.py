@@ -98,7 +98,9 @@ def dump_pubtator(documents: Iterable[AnnotatedText], report: ExchangeReport) ->
     """Make a file of documents. The first line or sentence is the title, the rest is the abstract."""
     lines = []
     for document in documents:
-        name, text, place = document.doc_id, document.text, f"document {document.doc_id}"
+        name = document.doc_id
+        text = document.text
+        place = f"document {document.doc_id}"
         if BREAK.search(text):
             report.note_odd("documents with line breaks or tabs, which become spaces", place)
         found = re.search(r"\n|(?<=[.!?]) ", text)

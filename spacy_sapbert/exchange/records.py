@@ -18,7 +18,11 @@ from ..forking import check_polars
 from . import fields
 from .documents import AnnotatedText, Annotation, ExchangeReport, find_candidate, number_name, tidy_pieces
 
-ID_KEY, CONTEXT, PIECES, ENTITIES, ACCEPTED = "kb_id", "context", "pieces", "entities", "accept"
+ID_KEY = "kb_id"
+CONTEXT = "context"
+PIECES = "pieces"
+ENTITIES = "entities"
+ACCEPTED = "accept"
 OF_CANDIDATE = ("name", "canonical_name", "score", "probability")
 FLAGS = MentionContext._fields
 PRODIGY_FORM = '{"text": "a head cold", "spans": [{"start": 2, "end": 11, "label": "DISEASE", "kb_id": "C0009443"}]}'
@@ -169,7 +173,8 @@ def read_parquet(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
     taken: set[str] = set()
     wanted = [column for column in ("id", "text", ENTITIES) if column in frame.columns]
     for number, row in enumerate(frame.select(wanted).iter_rows(named=True), 1):
-        place, spans = f"{path.name}, row {number}", row.get(ENTITIES)
+        place = f"{path.name}, row {number}"
+        spans = row.get(ENTITIES)
         if not isinstance(row["text"], str) or not isinstance(spans, list | None):
             report.refuse(place, f"{row!r:.80} has no text, or {ENTITIES} that are no list", PARQUET_FORM)
             continue
