@@ -16,7 +16,9 @@ from .network import logit, sigmoid
 # With fewer mentions two parameters are fitted, otherwise a step function of any form.
 ENOUGH_FOR_STEPS = 500
 # Steps of Newton's method, the smallest one, and points of the function that are stored.
-NEWTON_STEPS, TINY, PLATT_POINTS = 30, 1e-9, 1025
+NEWTON_STEPS = 30
+TINY = 1e-9
+PLATT_POINTS = 1025
 # Bins of the calibration error, and the precision at which coverage is reported.
 N_BINS, PRECISION = 15, 0.95
 NO_LINK = ("", NIL)
@@ -151,7 +153,8 @@ def area_under_roc(probabilities: np.ndarray, is_right: np.ndarray) -> float | N
     None if all are right or all wrong.
     """
     right = np.asarray(is_right, dtype=bool)
-    n_right, n_wrong = int(right.sum()), int((~right).sum())
+    n_right = int(right.sum())
+    n_wrong = int((~right).sum())
     if not n_right or not n_wrong:
         return None
     _, place, counts = np.unique(np.asarray(probabilities), return_inverse=True, return_counts=True)
@@ -162,7 +165,8 @@ def area_under_roc(probabilities: np.ndarray, is_right: np.ndarray) -> float | N
 def nil_scores(is_nil: np.ndarray, predicted: np.ndarray) -> tuple[float, float, float]:
     """Compute precision, recall and F1 of NIL; 0 where there is nothing to divide by."""
     hits = int((is_nil & predicted).sum())
-    n_gold, n_predicted = int(is_nil.sum()), int(predicted.sum())
+    n_gold = int(is_nil.sum())
+    n_predicted = int(predicted.sum())
     return hits / max(n_predicted, 1), hits / max(n_gold, 1), 2 * hits / max(n_gold + n_predicted, 1)
 
 

@@ -117,7 +117,8 @@ class FixedReranker:
                 "learn_rate."
             )
         probabilities = lists.softmax(logits)
-        raw, order = probabilities[lists.rows], lists.sort(logits[lists.rows])
+        raw = probabilities[lists.rows]
+        order = lists.sort(logits[lists.rows])
         together = np.bincount(lists.mention, raw * lists.find_alike(order, given.alike), lists.n_mentions)
         return raw, together, probabilities[lists.nil_rows], order
 
@@ -165,8 +166,10 @@ class FixedReranker:
     def _find_reasons(self, given: ListInput) -> list[str]:
         """Take each feature away, that is put its mean in its place, and see how much lower the candidates' logits
         are."""
-        model, rows = self.model, given.lists.rows
-        mean, logits = model.get_param("mean"), model.predict(given)[rows]
+        model = self.model
+        rows = given.lists.rows
+        mean = model.get_param("mean")
+        logits = model.predict(given)[rows]
         gains = np.zeros_like(given.features)
         for column in range(given.features.shape[1]):
             changed = given.features.copy()
@@ -181,7 +184,8 @@ class FixedReranker:
 
 def check_learned(name: str, linker: FixedLinker, learned: Learned) -> None:
     """Refuse another encoder, and a terminology that lacks most of what was annotated; warn of any other one."""
-    encoder, terminology = linker.snapshot.encoder.fingerprint, linker.snapshot.retriever.terminology
+    encoder = linker.snapshot.encoder.fingerprint
+    terminology = linker.snapshot.retriever.terminology
     if learned.encoder and encoder != learned.encoder:
         reason = f"it was trained with the encoder {learned.encoder[:8]}, but its linker has {encoder[:8]}"
         raise ValueError(CANT_DECIDE.format(name=name, reason=reason))
@@ -190,7 +194,8 @@ def check_learned(name: str, linker: FixedLinker, learned: Learned) -> None:
         return
     if learned.terminology == terminology.fingerprint:
         return
-    n, n_missing = len(memory.concepts), sum(concept not in terminology for concept in memory.concepts)
+    n = len(memory.concepts)
+    n_missing = sum(concept not in terminology for concept in memory.concepts)
     if 2 * n_missing > n:
         reason = f"{n_missing} of the {n} concepts of its annotations are not in the terminology"
         raise ValueError(CANT_DECIDE.format(name=name, reason=reason))

@@ -27,7 +27,8 @@ class ScoredLists:
     """The scores of candidates, and of the other candidates of their mentions."""
 
     def __init__(self, scores: np.ndarray, lists: Lists) -> None:
-        self.scores, self.place = scores, lists.place
+        self.scores = scores
+        self.place = lists.place
         self.best = lists.best(scores)[lists.mention]
         is_best = np.zeros(len(scores), dtype=bool)
         is_best[lists.sort(scores)[lists.place == 0]] = True
@@ -158,7 +159,8 @@ class ConceptFacts:
     def list_names(self, keys: np.ndarray) -> list[str]:
         """List names by their rows, or by the complements (~) of concepts' rows for canonical names."""
         is_name = keys >= 0
-        names, canonical = iter(self._names.list(keys[is_name])), iter(self._canonical_names.list(~keys[~is_name]))
+        names = iter(self._names.list(keys[is_name]))
+        canonical = iter(self._canonical_names.list(~keys[~is_name]))
         return [next(names if of_name else canonical) for of_name in is_name.tolist()]
 
 

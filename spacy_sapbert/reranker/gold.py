@@ -151,7 +151,8 @@ class AnnotatedMentions(NamedTuple):
         found, given, places = table.read(keys, self.documents)
         rows, _ = take_lists(found.offsets, places)
         lists = Lists(found.lengths[places])
-        ids, mentions = table.list_ids(found.concept), lists.mention.tolist()
+        ids = table.list_ids(found.concept)
+        mentions = lists.mention.tolist()
         pairs = zip(rows.tolist(), mentions, strict=True)
         right = np.array([ids[row] in self.right[mention] for row, mention in pairs], dtype=bool)
         return GoldBatch(

@@ -310,9 +310,11 @@ def load_learned(path: Path, model: NetworkModel, name: str, computed: Sequence[
             "others"
         )
         raise ValueError(CANT_DECIDE.format(name=name, reason=reason))
-    arrays, texts = ArrayFile(path / ARRAYS_FILE), manifest["memory"]
+    arrays = ArrayFile(path / ARRAYS_FILE)
+    texts = manifest["memory"]
     memory = None if texts is None else _read_memory(arrays, texts)
-    concept, nil = _read_curve(arrays, "concept"), _read_curve(arrays, "nil")
+    concept = _read_curve(arrays, "concept")
+    nil = _read_curve(arrays, "nil")
     if features:
         try:
             model.from_bytes((path / MODEL_FILE).read_bytes())

@@ -41,7 +41,9 @@ class CandidateTable:
     def __init__(
         self, linker: FixedLinker, n_candidates: int, memory: AnnotationMemory | None, size: int, *, is_trained: bool
     ) -> None:
-        self._linker, self._n_candidates, self._memory = linker, n_candidates, memory
+        self._linker = linker
+        self._n_candidates = n_candidates
+        self._memory = memory
         self._is_trained = is_trained
         self._features = [*(QUERY if is_trained else BEFORE_TRAINING)]
         self._facts = ConceptFacts(linker.snapshot.retriever)
@@ -52,7 +54,8 @@ class CandidateTable:
         columns = ("alike", np.int64, (2,)), ("features", np.float32, (len(self._features),))
         self._row = np.dtype([*ROW.descr, *columns])
         self._cache = LRUCache[bytes](size)
-        terminology, concepts = linker.snapshot.retriever.terminology, [] if memory is None else memory.concepts
+        terminology = linker.snapshot.retriever.terminology
+        concepts = [] if memory is None else memory.concepts
         # The rows of the memory's concepts, and their places there by the ids that candidates have.
         self._of_memory: list[int] = terminology.find_rows(concepts).tolist()
         if linker.settings.output_source is None:
@@ -105,7 +108,8 @@ class CandidateTable:
 
     def list_ids(self, concepts: np.ndarray) -> list[str]:
         """List the ids that candidates with these concepts have."""
-        retriever, source = self._linker.snapshot.retriever, self._linker.settings.output_source
+        retriever = self._linker.snapshot.retriever
+        source = self._linker.settings.output_source
         # Many candidates share a concept.
         distinct, places = np.unique(concepts, return_inverse=True)
         ids = [retriever.get_id(concept, source) for concept in distinct.tolist()]
@@ -113,7 +117,8 @@ class CandidateTable:
 
     def _make(self, keys: Sequence[MentionKey]) -> list[bytes]:
         mentions = [MentionToLink(key.forms, self._filters[key.filter], key.match) for key in keys]
-        found, said = self._linker.look_up(mentions, self._n_candidates), None
+        found = self._linker.look_up(mentions, self._n_candidates)
+        said = None
         if self._memory is not None:
             recalled = self._recall(keys, self._memory)
             found = self._add(found, keys, recalled)
@@ -156,7 +161,8 @@ class CandidateTable:
         """Tell which concepts of the memory a filter allows."""
         if number not in self._allowed:
             retriever = self._linker.snapshot.retriever
-            names, offsets = retriever.allow(self._filters[number]).names, retriever.terminology.name_offsets
+            names = retriever.allow(self._filters[number]).names
+            offsets = retriever.terminology.name_offsets
             self._allowed[number] = [
                 row >= 0 and bool(names[offsets[row] : offsets[row + 1]].any()) for row in self._of_memory
             ]
