@@ -156,7 +156,8 @@ class _Buffers:
         size = next(self._sizes, None)
         if size is None:
             raise ValueError("the manifest lists fewer buffers than its columns have")
-        start, self._start = self._start, self._start + _align(size)
+        start = self._start
+        self._start = self._start + _align(size)
         if self._start > len(self._data) or size % np.dtype(dtype).itemsize:
             raise ValueError(f"a buffer of {size:,} bytes can't begin at {start:,} of {len(self._data):,}")
         return _Buffer(np.asarray(self._data[start : start + size]).view(dtype), self._file, start)
@@ -234,7 +235,9 @@ def _list_text_buffers(column: pl.Series) -> list[np.ndarray]:
     """List which texts are there (empty if all are), their views, and the bytes of those too long for a view."""
     # Of all that polars offers, this works in a forked process; `fill_null`, for one, does not.
     is_there = column.is_not_null().to_numpy()
-    views, long_texts, place = np.zeros((len(column), 4), dtype=np.uint32), [np.empty(0, dtype=np.uint8)], 0
+    views = np.zeros((len(column), 4), dtype=np.uint32)
+    long_texts = [np.empty(0, dtype=np.uint8)]
+    place = 0
     for start in range(0, len(column), PIECE):
         texts = column.slice(start, PIECE).drop_nulls()
         lengths = texts.str.len_bytes().to_numpy()
@@ -270,7 +273,8 @@ def _read_column(kind: pl.DataType, rows: int, buffers: _Buffers) -> _ArrowColum
     is_there = buffers.take_any(np.uint8).values
     if len(is_there) not in (0, _count_bytes(rows)):
         raise ValueError(f"{len(is_there):,} bytes can't say which of {rows:,} texts are there")
-    views, text = buffers.take(VIEW, rows), buffers.take_any(np.uint8)
+    views = buffers.take(VIEW, rows)
+    text = buffers.take_any(np.uint8)
     buffers.texts.append((views, text))
     return _take_texts(is_there, views.values, text.values, rows)
 
@@ -287,7 +291,9 @@ def _make_lists(offsets: np.ndarray, child: _ArrowColumn) -> _ArrowColumn:
 
 def _check_texts(views: _Buffer, text: _Buffer) -> None:
     """Refuse views that `_list_text_buffers` would not make of these texts, and texts that are not UTF-8."""
-    place, rows, size = 0, len(views.values), len(text.values)
+    place = 0
+    rows = len(views.values)
+    size = len(text.values)
     step = CHECKED // (VIEW.itemsize + size // max(rows, 1)) + 1
     for start in range(0, rows, step):
         piece = views.read(start, min(start + step, rows))
@@ -343,22 +349,26 @@ class _ArrowColumn:
         self.buffers, self.child = buffers, child
         self.addresses = _as_numbers(0 if buffer is None else buffer.ctypes.data for buffer in buffers)
         self.children = _as_numbers(() if child is None else (of.ctypes.data for of in (child.schema, child.array)))
-        n_children, children = len(self.children) // 2, self.children.ctypes.data
+        n_children = len(self.children) // 2
+        children = self.children.ctypes.data
         # A null count of -1 is an unknown one.
         n_nulls = 0 if buffers[0] is None else -1
         # Format, name, metadata, flags, children, dictionary, release and private data.
         names = ctypes.addressof(FORMATS[kind]), ctypes.addressof(NAME)
         self.schema: np.ndarray = _as_numbers([*names, 0, NULLABLE, n_children, children, 0, 0, 0])
         # Length, missing values, offset, buffers, children, dictionary, release and private data.
-        counts, addresses = [rows, n_nulls, 0, len(buffers), n_children], self.addresses.ctypes.data
+        counts = [rows, n_nulls, 0, len(buffers), n_children]
+        addresses = self.addresses.ctypes.data
         self.array: np.ndarray = _as_numbers([*counts, addresses, children + self.children.itemsize, 0, 0, 0])
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         self.read[id(self)] = self
         self.array[RELEASE:] = ctypes.cast(_release, ctypes.c_void_p).value, id(self)
         make = ctypes.pythonapi.PyCapsule_New
-        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        schema, array = self.schema.ctypes.data, self.array.ctypes.data
+        make.restype = ctypes.py_object
+        make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        schema = self.schema.ctypes.data
+        array = self.array.ctypes.data
         return make(schema, b"arrow_schema", None), make(array, b"arrow_array", None)
 
 

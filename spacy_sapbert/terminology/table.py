@@ -21,7 +21,8 @@ from .codes import SOURCE_SEPARATOR as SOURCE_SEPARATOR
 from .display import MAX_VALUES, join_values, shorten_value, write_html, write_rows
 from .storage import hash_tables, load_folder, save_folder
 
-_TEXT, _TEXTS = pl.String(), pl.List(pl.String())
+_TEXT = pl.String()
+_TEXTS = pl.List(pl.String())
 CONCEPT_SCHEMA = pl.Schema(
     {"id": _TEXT, "canonical_name": _TEXT, "types": _TEXTS, "definition": _TEXT, "codes": _TEXTS, "parents": _TEXTS}
 )
