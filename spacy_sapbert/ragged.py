@@ -67,7 +67,8 @@ def pack_lists(columns: Iterable[np.ndarray], offsets: np.ndarray, dtype: np.dty
     rows = np.empty(int(offsets[-1]), dtype=dtype)
     for name, column in zip(dtype.names or (), columns, strict=True):
         rows[name] = column
-    data, bounds = rows.tobytes(), (offsets * dtype.itemsize).tolist()
+    data = rows.tobytes()
+    bounds = (offsets * dtype.itemsize).tolist()
     return [data[start:end] for start, end in pairwise(bounds)]
 
 
@@ -153,7 +154,8 @@ def number_parts(split: pl.Series) -> tuple[pl.Series, TokenLists]:
     each string's."""
     import polars as pl
 
-    counts, parts = split.list.len().to_numpy(), pl.DataFrame({"part": split.explode()})
+    counts = split.list.len().to_numpy()
+    parts = pl.DataFrame({"part": split.explode()})
     distinct = parts.unique(maintain_order=True).with_row_index("number")
     numbers = parts.join(distinct, on="part", how="left", maintain_order="left")["number"]
     return distinct["part"], TokenLists(numbers.cast(pl.Int32).to_numpy(), make_offsets(counts))

@@ -58,8 +58,10 @@ def count_pairs(hashes: np.ndarray, name: np.ndarray, concept: np.ndarray) -> Co
     word, _, context = rows[:, is_new]
     starts = np.flatnonzero((np.diff(rows[1:, is_new], prepend=-1) != 0).any(axis=0))
     sizes = np.diff(starts, append=len(word))
-    group, is_few = np.repeat(np.arange(len(starts)), sizes), np.repeat(sizes < MOST_ALTERNATIVES, sizes)
-    n, found = len(distinct), [np.empty((2, 0), dtype=np.int64)]
+    group = np.repeat(np.arange(len(starts)), sizes)
+    is_few = np.repeat(sizes < MOST_ALTERNATIVES, sizes)
+    n = len(distinct)
+    found = [np.empty((2, 0), dtype=np.int64)]
     for step in range(1, MOST_ALTERNATIVES - 1):
         first = np.flatnonzero((group[step:] == group[:-step]) & is_few[step:])
         found.append(np.stack([context[first], word[first] * n + word[first + step]]))
@@ -100,7 +102,8 @@ def join_classes(pairs: dict[tuple[int, int], int]) -> dict[int, int]:
     class_of: dict[int, int] = {}
     for pair, _ in sorted(pairs.items(), key=lambda item: (-item[1], item[0])):
         first, second = (class_of.get(word, word) for word in pair)
-        ours, others = members.get(first, [first]), members.get(second, [second])
+        ours = members.get(first, [first])
+        others = members.get(second, [second])
         if first != second and all((min(a, b), max(a, b)) in pairs for a in ours for b in others):
             members[first] = ours + others
             members.pop(second, None)

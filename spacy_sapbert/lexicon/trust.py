@@ -56,8 +56,10 @@ def compute_signals(
 ) -> dict[str, np.ndarray]:
     """Compute what the logit of each name depends on, by the names in `WEIGHTS`. Of words of other languages, it is not
     known how common they are."""
-    n, concept = terminology.n_names, terminology.name_concept.astype(np.int64)
-    level, sums = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.uint64)
+    n = terminology.n_names
+    concept = terminology.name_concept.astype(np.int64)
+    level = np.zeros(n, dtype=np.int64)
+    sums = np.zeros(n, dtype=np.uint64)
     np.maximum.at(level, name, np.where(is_english[name], find_levels(words), RARE))
     np.add.at(sums, name, words)
     key = np.unique(sums, return_inverse=True)[1]
@@ -66,7 +68,8 @@ def compute_signals(
     is_canonical = np.fromiter((text == canonical[of] for text, of in zip(texts, concept.tolist(), strict=True)), bool)
     n_sources, n_all_sources = _count_sources(terminology, key)
     of_concept = key * len(terminology) + concept
-    common, is_one = compute_commonness(level), np.bincount(name, minlength=n) == 1
+    common = compute_commonness(level)
+    is_one = np.bincount(name, minlength=n) == 1
     return {
         "bias": np.ones(n),
         "common": common,
@@ -97,7 +100,9 @@ def find_acronyms(terminology: Terminology, words: np.ndarray, name: np.ndarray,
     """Find English names that are a word and, in any case, an acronym of another name of their concept. Returns their
     rows, sorted; uint32."""
     is_word = (np.bincount(name)[name] == 1) & (find_levels(words) < RARE) & is_english[name]
-    names, offsets, concepts = terminology.names["name"], terminology.name_offsets, terminology.name_concept
+    names = terminology.names["name"]
+    offsets = terminology.name_offsets
+    concepts = terminology.name_concept
 
     def is_acronym(row: int) -> bool:
         short = names[row].upper()
