@@ -82,7 +82,8 @@ def register_extensions(attribute: str = ATTRIBUTE) -> None:
     attribute (str): Another name for `kb_candidates`, as in the linker's setting.
     """
     if not Span.has_extension(attribute):
-        getter, setter = partial(read_attribute, attribute=attribute), partial(_assign, attribute=attribute)
+        getter = partial(read_attribute, attribute=attribute)
+        setter = partial(_assign, attribute=attribute)
         Span.set_extension(attribute, getter=getter, setter=setter)
     elif getattr(Span.get_extension(attribute)[2], "func", None) is not read_attribute:
         instead = "`linker.get_candidates(span)`"
@@ -265,7 +266,9 @@ def _get_match(span: Span) -> str:
 def get_pieces(span: Span) -> list[tuple[int, int]]:
     """Get where the pieces of a span start and end in the document, in characters; one piece if it is continuous, or
     if the document is a part of another one, in which the others were."""
-    match, start, doc = read_match(span), span.start_char, span.doc
+    match = read_match(span)
+    start = span.start_char
+    doc = span.doc
     pieces = [(start + first, start + last) for first, last in (match["pieces"] if match else ())]
     is_whole = all(0 <= first and last <= doc[-1].idx + len(doc[-1]) for first, last in pieces)
     return pieces if pieces and is_whole else [(start, span.end_char)]
@@ -319,7 +322,8 @@ class Writer:
         """Write what was decided on the mentions of documents. Other mentions are left alone."""
         if not Span.has_extension(self.attribute):
             register_extensions(self.attribute)
-        docs, key = list(docs), self.spans_key or ""
+        docs = list(docs)
+        key = self.spans_key or ""
         # Mentions of a document come one after another.
         get_ents = lru_cache(1)(lambda number: docs[number].ents)
         groups: dict[int, list[Span]] = {}
@@ -380,7 +384,8 @@ class Writer:
         return self.set_kb_id and (self.overwrite or not span.kb_id_ or span.kb_id_ in own)
 
     def _check_rival(self, span: Span, rival: Link) -> None:
-        first, mention = rival["component"], f"{span.text!r:.80}"
+        first = rival["component"]
+        mention = f"{span.text!r:.80}"
         if rival["attribute"] == self.attribute:
             raise ValueError(
                 f"'{self.component}' would hide the candidates that '{first}' found for {mention}: both show theirs as "

@@ -245,7 +245,9 @@ def merge_forms(candidates: Candidates, ids: np.ndarray) -> Candidates:
     mention is nothing but a short form, the document says what it stands for. So the scores of the short form are
     lowered until its best candidate comes behind that of the long form, even if it has the short form as its name.
     Given are the candidates of each mention's forms, one form after another, and a number for each candidate's id."""
-    mention, form, score = candidates.mention, candidates.form, candidates.score
+    mention = candidates.mention
+    form = candidates.form
+    score = candidates.score
     starts = np.flatnonzero(np.diff(2 * mention + form, prepend=-1))
     best = np.full((len(candidates), 2), np.nan)
     best[mention[starts], form[starts]] = score[starts]

@@ -108,7 +108,8 @@ def read_manifest(
         raise FileNotFoundError(MISSING.format(path=path))
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
-        found, checksum = manifest["format"], manifest.pop("checksum")
+        found = manifest["format"]
+        checksum = manifest.pop("checksum")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise OSError(DAMAGED.format(path=path, reason=repr(error))) from error
     # The version first, because other versions may compute the checksum differently.
@@ -292,7 +293,8 @@ def fill_folder(path: Path, *, last: str = "", remove: Iterable[str] = (), parts
             "is missing."
         ) from error
     # Not tempfile.mkdtemp, whose folders only their owner can read: a pipeline is there to be shared.
-    temporary, saved = path / f".saving-{uuid4().hex}", path / SAVED
+    temporary = path / f".saving-{uuid4().hex}"
+    saved = path / SAVED
     with _named_errors(path), lock_folder(path):
         temporary.mkdir()
         try:
@@ -356,7 +358,8 @@ def _read_waiting(path: Path, parts: Collection[str]) -> tuple[list[str], list[s
 
 def _move_parts(path: Path, gone: Iterable[str], names: Iterable[str]) -> None:
     """Move old parts aside and the decided ones in, in their order. If that fails, all are put back."""
-    saved, old = path / SAVED, path / f".replaced-{uuid4().hex}"
+    saved = path / SAVED
+    old = path / f".replaced-{uuid4().hex}"
     moves = [(path / name, old / name) for name in gone]
     for name in names:
         moves += [(path / name, old / name), (saved / name, path / name)]

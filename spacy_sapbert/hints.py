@@ -25,7 +25,8 @@ def describe_parts(snapshot: Snapshot) -> list[str]:
     retriever = snapshot.built
     if retriever is None:
         return ["no concepts"]
-    terminology, encoder = retriever.terminology, snapshot.encoder
+    terminology = retriever.terminology
+    encoder = snapshot.encoder
     parts = [f"{terminology.n_names:,} names of {len(terminology):,} concepts"]
     if encoder.is_loaded:
         parts.append(f"encoder {'bundled' if encoder.fingerprint == read_bundled() else encoder.content.kind}")

@@ -165,7 +165,8 @@ class Snapshot:
 
     def check_encoder(self) -> None:
         """Refuse an index that was built with another encoder, and a linker without either."""
-        index, encoder = self.retriever.index.fingerprint, self.encoder.fingerprint
+        index = self.retriever.index.fingerprint
+        encoder = self.encoder.fingerprint
         if index != encoder:
             raise ValueError(
                 f"The index of the linker '{self.name}' was built with another encoder ({index[:8]}...) than the one "
@@ -240,7 +241,9 @@ class FixedLinker:
     terminology is an error."""
 
     def __init__(self, settings: LinkerSettings, snapshot: Snapshot, depth: int = 0) -> None:
-        self.settings, self.snapshot, self._depth = settings, snapshot, depth
+        self.settings = settings
+        self.snapshot = snapshot
+        self._depth = depth
         self._terminology = snapshot.retriever.terminology.fingerprint
         # Made once for settings, because long lists of ids take time.
         make = partial(_make_filters, settings, snapshot.retriever)
@@ -263,10 +266,13 @@ class FixedLinker:
 
     def list_spans(self, spans: Iterable[Span]) -> list[MentionToLink]:
         """List any spans as mentions. Those with labels that are not to be linked have nothing to look up."""
-        mentions, known, doc = [], {}, None
+        mentions = []
+        known = {}
+        doc = None
         for span in spans:
             if span.doc is not doc:
-                doc, known = span.doc, self._read_abbreviations(span.doc)
+                doc = span.doc
+                known = self._read_abbreviations(span.doc)
             mention = self._read(span, known)
             mentions.append(mention if self.links(span.label_) else MentionToLink((), mention.filter))
         return mentions
@@ -292,7 +298,8 @@ class FixedLinker:
         self, mentions: Sequence[MentionToLink], k: int | None = None
     ) -> tuple[Candidates, np.ndarray]:
         """Find the candidates of distinct mentions, and the place of each mention among these."""
-        asks, k = k is not None, self.settings.k if k is None else k
+        asks = k is not None
+        k = self.settings.k if k is None else k
         numbers: dict[tuple[tuple[str, ...], ConceptFilter, Matched], int] = {}
         keys = ((of.forms, of.filter, self._allow(of.match, of.filter)) for of in mentions)
         place = [numbers.setdefault(key, len(numbers)) for key in keys]

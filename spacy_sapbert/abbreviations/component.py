@@ -164,7 +164,8 @@ def expand_abbreviations(span: Span, abbreviations: Abbreviations) -> str | None
     while i < span.end:
         end, piece = abbreviations.get(i, (0, ""))
         if not piece or end > span.end or piece.lower() in present:
-            end, piece = i + 1, span.doc[i].text
+            end = i + 1
+            piece = span.doc[i].text
         else:
             expanded = True
         pieces.append(piece + span.doc[end - 1].whitespace_)
@@ -301,7 +302,8 @@ def _iter_brackets(text: str) -> Iterator[Bracket]:
                 yield Bracket(start, at, outer)
             # A bracket set off by spaces is a remark, which no long form extends over. One that is joined to a word
             # may be part of a long form: "poly(ADP-ribose) polymerase".
-            before, after = text[start - 1 : start], text[at + 1 : at + 2]
+            before = text[start - 1 : start]
+            after = text[at + 1 : at + 2]
             is_joined = bool(before.strip()) or after.isalnum() or after == "-"
             floor = outer if is_joined else at + 1
 

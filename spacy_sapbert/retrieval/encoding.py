@@ -122,7 +122,8 @@ def make_row_table(row_of_name: np.ndarray, n_rows: int) -> tuple[np.ndarray, np
 
 def hash_tokens(tokens: TokenLists) -> np.ndarray:
     """Hash token sequences: the sum of the hashes of each token with its place."""
-    hash_numbers, halves = NumpyOps().hash, np.empty((len(tokens), 2), dtype=np.int64)
+    hash_numbers = NumpyOps().hash
+    halves = np.empty((len(tokens), 2), dtype=np.int64)
     for start, block in zip(range(0, len(tokens), CHUNK), tokens.split(CHUNK), strict=True):
         placed = (block.places << 32 | block.ids).astype(np.uint64)
         hashes = hash_numbers(placed, 0).view(np.int64)
@@ -188,7 +189,8 @@ class VectorStore:
     def read(self, keys: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Read stored vectors. Damaged files are deleted, with a warning."""
         is_known = np.zeros(len(keys), dtype=bool)
-        chunks, damaged = [np.empty(0, dtype=self._dtype)], []
+        chunks = [np.empty(0, dtype=self._dtype)]
+        damaged = []
         for path in sorted(self.path.iterdir()):
             match = FILE_NAME.fullmatch(path.name)
             if match is None or match[1] != self._encoder:
@@ -281,7 +283,8 @@ def alter_names(
     """Alter names drawn at random. Results that are names themselves are left out, because every index finds them."""
     import polars as pl
 
-    rng, alterations = random.Random(seed), [ALTERATIONS[kind] for kind in kinds]
+    rng = random.Random(seed)
+    alterations = [ALTERATIONS[kind] for kind in kinds]
     # Twice as many as wanted, because first words repeat and some results are names.
     rows = rng.sample(range(len(names)), min(2 * n, len(names)))
     altered: dict[str, None] = {}

@@ -143,7 +143,8 @@ class FilterTable:
         return self.hierarchy.find_below(matched)
 
     def _match_ids(self, wanted: Collection[str], key: str) -> np.ndarray:
-        ids, listed = self._terminology.concepts["id"], list(wanted)
+        ids = self._terminology.concepts["id"]
+        listed = list(wanted)
         rows = self._terminology.find_rows(listed)
         if (rows < 0).any():
             # One more than a message lists, so that it says that there are others.
@@ -160,7 +161,8 @@ class _Column:
 
     def __init__(self, texts: pl.Series, separator: str | None = None) -> None:
         numbers: dict[str, int] = {}
-        codes, lengths = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        codes = [np.zeros(0, dtype=np.int64)]
+        lengths = [np.zeros(0, dtype=np.int64)]
         for chunk in read_chunks(texts):
             if chunk and isinstance(chunk[0], list):
                 lengths.append(np.fromiter(map(len, chunk), dtype=np.int64, count=len(chunk)))
