@@ -140,7 +140,8 @@ def take_turns(contestants: Sequence[Contestant], *, turns: int = 1, threads: in
     measured = Turns({contestant.name: [] for contestant in contestants})
     for turn in range(turns):
         with ExitStack() as stack:
-            used, number = threads or count_processors(), turn
+            used = threads or count_processors()
+            number = turn
             waiting = [stack.enter_context(_Process(contestant, used)) for contestant in contestants]
             while waiting:
                 for process in reversed(waiting) if number % 2 else list(waiting):

@@ -223,7 +223,8 @@ def check_data(settings: TrainingSettings, data: TrainingData, tasks: Mapping[st
 def _take_run(settings: TrainingSettings, base: str, sha256: str | dict[str, Any]) -> RunReport:
     """Train, unless the run is finished: reports are written last."""
     folder = RunFolder(settings.paths.output)
-    report, encoder = folder.read_report(), folder.encoder / ENCODER_FILE
+    report = folder.read_report()
+    encoder = folder.encoder / ENCODER_FILE
     if (
         report is not None
         and report.settings == settings.to_dict()
@@ -246,7 +247,8 @@ def _load_trained(
     settings: TrainingSettings, base: EncoderShim, shares: list[float]
 ) -> Iterator[tuple[float, EncoderShim]]:
     """Load the trained encoder of a run, averaged with each share of its base."""
-    method, folder = METHODS[settings.run.method], RunFolder(settings.paths.output)
+    method = METHODS[settings.run.method]
+    folder = RunFolder(settings.paths.output)
     weights = load_transformer(find_checkpoint(folder.path))[0] if any(shares) else {}
     for share in shares:
         if share:

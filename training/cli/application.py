@@ -21,7 +21,10 @@ TRAINING = Path(__file__).parents[1]
 TAKES_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 # The panels of `--help`.
-DATA, TRAIN, MEASURE, REPORT = "Data", "Training", "Measuring", "Reports"
+DATA = "Data"
+TRAIN = "Training"
+MEASURE = "Measuring"
+REPORT = "Reports"
 
 app = typer.Typer(
     help="Train encoders of biomedical names, and measure them.\n\n`COMMAND --help` explains a command.",
@@ -118,7 +121,8 @@ def parse_numbers(values: str, option: str, kind: type[int] | type[float]) -> li
 def refuse_options(context: typer.Context, kind: str, allowed: Collection[str]) -> None:
     """Refuse options that are given and have no meaning for a kind of input. Projects may pass empty ones."""
     for option in context.command.params:
-        name, is_option = str(option.name), option.param_type_name == "option"
+        name = str(option.name)
+        is_option = option.param_type_name == "option"
         if is_option and name not in allowed and context.params.get(name) != option.get_default(context):
             raise ValueError(f"--{name.replace('_', '-')} is no option for {kind}. Leave it out.")
 

@@ -110,7 +110,8 @@ def _convert_all(assets: Path, output: Path, errors: str, *, documents: bool) ->
     inputs = {name: assets / section["input"] for name, section in sections.items()}
     there = [name for name, path in inputs.items() if path.is_file() or (path.is_dir() and any(path.iterdir()))]
     for name in show_progress(there, description="Converting corpora", unit="corpora"):
-        folder, format_name = output / sections[name]["output"], sections[name]["format"]
+        folder = output / sections[name]["output"]
+        format_name = sections[name]["format"]
         if documents:
             data = convert_documents(format_name, inputs[name], folder, Conversion.read({"errors": errors}))
         else:

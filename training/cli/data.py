@@ -152,7 +152,8 @@ def format_report(report: dict[str, Any]) -> str:
     """Format the report of a terminology read from a release as tables in Markdown."""
     from ..markup import format_rows
 
-    kept, given = report["kept"], report.get("tradenames")
+    kept = report["kept"]
+    given = report.get("tradenames")
     tables: dict[tuple[str, ...], dict[str, Any]] = {
         ("file", "rows"): report["read"],
         ("dropped", "rows"): {reason: n for reason, n in report["dropped"].items() if n},

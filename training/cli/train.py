@@ -47,7 +47,8 @@ def run_training(
     from ..methods.registry import METHODS, read_settings
 
     settings = read_settings(config, read_overrides(context.args))
-    method, folder = METHODS[settings.run.method], RunFolder(settings.paths.output)
+    method = METHODS[settings.run.method]
+    folder = RunFolder(settings.paths.output)
     report = train(settings)
     if report is None:
         return

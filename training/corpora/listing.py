@@ -149,7 +149,8 @@ def _find_corpus(
 ) -> tuple[Corpus, list[str]]:
     """Find the files of a corpus, and say which are missing."""
     values = dict(section)
-    mentions, dictionary = _list(values.pop("mentions")), _list(values.pop("dictionary"))
+    mentions = _list(values.pop("mentions"))
+    dictionary = _list(values.pop("dictionary"))
     if own:
         if not Path(own).exists():
             raise FileNotFoundError(NO_FILE.format(file=own, cwd=Path.cwd()))
@@ -179,7 +180,8 @@ def _find_corpus(
 def _find_folds(folder: Path, patterns: list[str], values: dict[str, Any]) -> tuple[list[Path], list[str]]:
     """Find the files of mentions, put files in place of the patterns of `seen_by_fold`, and list what is missing.
     With numbered folds, all are needed: an average over some of them is not the published measure."""
-    folds, learned = values.get("folds", []), [_list(part) for part in values.pop("seen_by_fold", [])]
+    folds = values.get("folds", [])
+    learned = [_list(part) for part in values.pop("seen_by_fold", [])]
     if not folds and not learned:
         found = _find_mentions(folder, patterns)
         return found, [] if found else [" or ".join(patterns)]
@@ -239,7 +241,8 @@ def _find_in_terminology(folder: Path) -> tuple[str, str]:
     """Find the version in the report of the reader, and the settings by which it has left out or added names."""
     manifest: dict[str, Any] = read_manifest(folder / MANIFEST, FORMAT_VERSION, parts=FILES, check_files=False)
     report = manifest.get("report") or {}
-    version, settings = str(report.get("source_version") or ""), WHOLE | (report.get("settings") or {})
+    version = str(report.get("source_version") or "")
+    settings = WHOLE | (report.get("settings") or {})
     changed = [f"{name} = {json.dumps(settings[name])}" for name in WHOLE if settings[name] != WHOLE[name]]
     name = f"UMLS {version}" if UMLS_VERSION.fullmatch(version) else version
     return name, f"read with {', '.join(changed)}" if changed else ""

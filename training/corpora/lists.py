@@ -177,7 +177,8 @@ def _check_folds(parts: Collection[str], folds: range, wanted: tuple[str, ...]) 
 
 def _make_mention(row: Row, text: str, raw_id: str, doc_id: str = "") -> list[Mention]:
     """Make a mention; none if it is refused."""
-    text, is_rounded = plain_text(text), DAMAGED_ID.fullmatch(raw_id.strip())
+    text = plain_text(text)
+    is_rounded = DAMAGED_ID.fullmatch(raw_id.strip())
     if is_rounded or not text.strip():
         rounded = f"the id {raw_id!r} is a number that a spreadsheet has rounded"
         row.refuse(rounded if text.strip() else "an empty mention")

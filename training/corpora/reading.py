@@ -218,7 +218,8 @@ def open_input(path: Path, report: ExchangeReport) -> Originals:
     elif not path.is_file():
         raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
     elif path.name.endswith((".zip", ".tar", ".tar.gz", ".tgz")):
-        found, prefix = _read_archive(path), f"{path.name}: "
+        found = _read_archive(path)
+        prefix = f"{path.name}: "
     else:
         found = [(path.name, path)]
     hashes: dict[str, str] = {}
@@ -247,7 +248,8 @@ def _read_archive(path: Path) -> list[tuple[str, bytes]]:
 
 def cut_window(text: str, start: int, end: int, size: int = WINDOW) -> tuple[str, int]:
     """Cut out the text around a span, from a word's start to a word's end, and say where it starts."""
-    left, right = max(0, start - size), min(len(text), end + size)
+    left = max(0, start - size)
+    right = min(len(text), end + size)
     if left and not text[left - 1].isspace():
         left = next((place + 1 for place in range(left, start) if text[place].isspace()), start)
     if right < len(text) and not text[right].isspace():

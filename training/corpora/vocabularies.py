@@ -19,13 +19,15 @@ MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 CTD_CREATED = re.compile(
     rf"#\s*Report created:\s*\w+ (?P<month>{'|'.join(MONTHS)}) +(?P<day>\d{{1,2}}) [\d:]+ \w+ (?P<year>\d{{4}})\s*"
 )
-CTD_NAMES, CTD_IDS = ("DiseaseName", "ChemicalName"), ("DiseaseID", "ChemicalID")
+CTD_NAMES = ("DiseaseName", "ChemicalName")
+CTD_IDS = ("DiseaseID", "ChemicalID")
 
 SNAPSHOT = (
     r"(?:.*/)?(?P<table>sct2_Concept_Snapshot|sct2_Description_Snapshot|der2_cRefset_LanguageSnapshot)"
     r"(?:-(?P<language>[a-z-]+))?_(?P<edition>[a-z]{2,3}\d*)_(?P<date>\d{8})\.txt"
 )
-CONCEPTS, DESCRIPTIONS = "sct2_Concept_Snapshot", "sct2_Description_Snapshot"
+CONCEPTS = "sct2_Concept_Snapshot"
+DESCRIPTIONS = "sct2_Description_Snapshot"
 LANGUAGES = "der2_cRefset_LanguageSnapshot"
 COMMON = ("id", "effectiveTime", "active", "moduleId")
 COLUMNS = {
@@ -35,10 +37,12 @@ COLUMNS = {
 }
 FORMS = {"id": r"[\w-]+", "active": "0|1", "effectiveTime": r"0|\d{8}", "conceptId": "[0-9]+"}
 NAMES = FULLY_SPECIFIED, SYNONYM = "900000000000003001", "900000000000013009"
-US_ENGLISH, GB_ENGLISH = "900000000000509007", "900000000000508004"
+US_ENGLISH = "900000000000509007"
+GB_ENGLISH = "900000000000508004"
 REFSETS = {US_ENGLISH: " (US English)", GB_ENGLISH: " (GB English)", "": ""}
 # The modules of the International edition: its core, and the model of its own concepts.
-INTERNATIONAL, MODULES = "INT", ("900000000000207008", "900000000000012004")
+INTERNATIONAL = "INT"
+MODULES = ("900000000000207008", "900000000000012004")
 
 # The ids and the names of a dictionary, in their order.
 Names = dict[tuple[str, str], None]
@@ -119,7 +123,9 @@ def read_snomed(originals: Originals, *, refset: str = "") -> CorpusParts:
     }
     found: list[tuple[int, bool, str]] = []
     for row, values in _read_rows(tables, DESCRIPTIONS, date):
-        concept, kind, term = values["conceptId"], values["typeId"], plain_text(values["term"]).strip()
+        concept = values["conceptId"]
+        kind = values["typeId"]
+        term = plain_text(values["term"]).strip()
         if concept not in is_active:
             _refuse_mixed(f"{row.place}: the concept {concept} is not in the snapshot of concepts")
         reasons = {
@@ -167,7 +173,9 @@ def _find_tables(originals: Originals, wanted: Sequence[str]) -> tuple[dict[str,
 
 def _read_rows(tables: dict[str, list[InputFile]], table: str, date: str) -> Iterator[tuple[Row, dict[str, str]]]:
     """Read the rows of a table, and refuse rows of a later release, and ids that the table has twice."""
-    columns, seen, newest = COLUMNS[table], set[str](), ""
+    columns = COLUMNS[table]
+    seen = set[str]()
+    newest = ""
     form = f"a header with the columns {', '.join(columns)}, then as many fields with tabs between them"
     for file in tables[table]:
         rows = file.rows(form)

@@ -17,7 +17,10 @@ SEARCHED_ROWS = 200
 # Equal vectors have products that differ in the last digits.
 TIE = 1e-6
 SMALLEST_LENGTH = 1e-12
-ACCURACY, ROW_ACCURACY, ANY_TIED, ANSWERED = "acc", "row_acc", "acc_any_tied", "answered"
+ACCURACY = "acc"
+ROW_ACCURACY = "row_acc"
+ANY_TIED = "acc_any_tied"
+ANSWERED = "answered"
 ANSWER_METRICS = ("precision", "recall", "f1")
 
 
@@ -77,12 +80,14 @@ def judge(task: LinkingTask, found: NearestNames) -> Hits:
     hits = np.zeros((len(task.queries), len(labels)), dtype=bool)
     for number, gold in enumerate(task.gold):
         ids = [task.ids[row] for row in found.rows[number] if row >= 0]
-        best, scores = found.scores[number, :1], found.scores[number, : len(ids)]
+        best = found.scores[number, :1]
+        scores = found.scores[number, : len(ids)]
         tied = np.flatnonzero(scores >= best - TIE * np.maximum(1.0, np.abs(best)))
         is_any_tied = any(_is_right(ids[place], gold) for place in tied)
         hits[number] = [*find_hits(ids, gold, task.ranks), is_any_tied, bool(ids)]
     if task.level != ANSWER:
-        labels, hits = labels[:-1], hits[:, :-1]
+        labels = labels[:-1]
+        hits = hits[:, :-1]
     mentions = task.group_queries()
     folds = [task.folds[queries[0]] if task.folds else 0 for queries in mentions]
     return Hits(labels, np.array([hits[queries].all(axis=0) for queries in mentions]), np.array(folds))
@@ -93,12 +98,14 @@ def summarise(task: LinkingTask, hits: Hits) -> list[Figure]:
     concepts, names of equal score in the order of the dictionary, averaged over folds; `row_acc`, the same among the
     first names, as it is published for SapBERT and BioSyn; `acc_any_tied`, what `acc` would be at best if names of
     equal score were in another order; and of a task about answers precision, recall and F1."""
-    means, n = hits.means(), len(hits.is_hit)
+    means = hits.means()
+    n = len(hits.is_hit)
     figures = [Figure(metric, rank, value, n) for (metric, rank), value in means.items()]
     if task.level != ANSWER:
         return figures
     # The first name of each mention is its one answer. A mention without a name found is not answered.
-    recall, answered = means[ACCURACY, 1], means[ANSWERED, None]
+    recall = means[ACCURACY, 1]
+    answered = means[ANSWERED, None]
     precision = recall / answered if answered else 0.0
     f1 = 2 * precision * recall / (precision + recall) if recall else 0.0
     values = zip(ANSWER_METRICS, (precision, recall, f1), strict=True)

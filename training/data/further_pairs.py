@@ -72,7 +72,9 @@ def write_finetuning_pairs(
     files = [SourceFile(file) for file in ([mentions] if isinstance(mentions, str | Path) else mentions)]
     concept_of, names_of, source = read_dictionary(dictionary, lower_case=lower_case)
     pairs: list[tuple[str, str, str]] = []
-    counts, missing, seen = Counter[str](), dict[str, None](), set[tuple[str, str]]()
+    counts = Counter[str]()
+    missing = dict[str, None]()
+    seen = set[tuple[str, str]]()
     for mention in chain.from_iterable(map(read_mentions, files)):
         text = mention.text.lower() if lower_case else mention.text
         concepts = dict.fromkeys(concept_of[part] for part in mention.ids if part in concept_of)

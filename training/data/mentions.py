@@ -112,7 +112,8 @@ def parse_text(line: str) -> tuple[str, str, list[Mention]]:
     # Here, because it imports spaCy.
     from spacy_sapbert.exchange.fields import find_misfit
 
-    row, mentions = parse_record(_Text, line), []
+    row = parse_record(_Text, line)
+    mentions = []
     for found in row.mentions:
         extent = [found.start, found.end]
         if not found.discontinuous and (fault := find_misfit(row.text, found.start, found.end, found.text)):

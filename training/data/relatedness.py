@@ -72,7 +72,8 @@ _SIDES = {
 KINDS += [*("/".join(pair) for pair in _PREFIXES), TYPE_1_OR_2, NUMBERED]
 # A number at the end of a name, or behind one of these words, tells siblings apart.
 _COUNTED = frozenset("type class grade group stage factor form subtype variant".split())
-_NUMBER, _LETTER = re.compile(r"\d{1,3}[a-z]?"), re.compile(r"[a-h]")
+_NUMBER = re.compile(r"\d{1,3}[a-z]?")
+_LETTER = re.compile(r"[a-h]")
 _SLOT = "\0"
 # The kind of opposites, the words of a name but one (or but its beginning), and what was taken out.
 Slot = tuple[str, str, str]
@@ -82,7 +83,8 @@ def find_slots(name: str) -> Iterator[Slot]:
     """Find the words of a name that tell it from its opposites: names with the same frame and another side."""
     words = normal_words(name)
     for place, word in enumerate(words):
-        before, behind = words[:place], words[place + 1 :]
+        before = words[:place]
+        behind = words[place + 1 :]
         kind, side = _SIDES.get(word) or (_find_number(words, place), word)
         if kind and len(words) > 1:
             yield kind, " ".join((*before, _SLOT, *behind)), str(side)
@@ -94,7 +96,8 @@ def find_slots(name: str) -> Iterator[Slot]:
 
 def _find_number(words: Sequence[str], place: int) -> str:
     """Return the kind of a number or letter that counts siblings; nothing for other words."""
-    word, before = words[place], words[place - 1] if place else ""
+    word = words[place]
+    before = words[place - 1] if place else ""
     if before == "type" and word in ("1", "2"):
         return TYPE_1_OR_2
     is_last = 0 < place == len(words) - 1
@@ -108,7 +111,8 @@ def find_opposites(terminology: Terminology) -> list[tuple[str, str]]:
     A name and its opposite's name have the same normal words but one. Two concepts are not opposites if they share a
     name or a code, or one is the other's parent. Of a concept's opposites of one kind, one is drawn, by ids and names.
     """
-    table, ids = list_distinct_names(terminology.names), terminology.concepts["id"].to_list()
+    table = list_distinct_names(terminology.names)
+    ids = terminology.concepts["id"].to_list()
     names: dict[int, list[str]] = defaultdict(list)
     frames: dict[tuple[str, str], dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
     for row, name in table.filter(~table["name"].is_duplicated()).iter_rows():

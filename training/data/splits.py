@@ -131,7 +131,8 @@ def write_split(
     sources: Sequence[str] = (),
 ) -> tuple[Terminology, dict[str, LinkingTask]]:
     """Split a terminology, and write all parts to one folder."""
-    rest, tasks = terminology, {}
+    rest = terminology
+    tasks = {}
     for source in sources:
         tasks[f"held_out_{source}.json"], concepts = make_source_task(rest, source, seed=seed)
         rest = hold_out(rest, concepts)

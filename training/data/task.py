@@ -22,7 +22,8 @@ from .run_folder import write_text
 # What the hits of a task are counted by: ranks of distinct concepts, ranks of names, or the first name as the answer.
 CONCEPT, ROW, ANSWER = "concept", "row", "answer"
 # In place of names and ids, the file in the same folder that holds them.
-DICTIONARY_KEYS, SHARED_KEY = ("names", "ids"), "dictionary"
+DICTIONARY_KEYS = ("names", "ids")
+SHARED_KEY = "dictionary"
 SHARED_NAME = re.compile(r"dictionary_[0-9a-f]{16}\.json")
 
 
@@ -110,7 +111,8 @@ def limit_names(task: LinkingTask, max_names: int, *, seed: int = 0) -> LinkingT
     """Keep all names of gold concepts, and whole other concepts drawn at random: about `max_names` names."""
     if len(task.names) <= max_names:
         return task
-    counts, gold = Counter(task.ids), {id_ for ids in task.gold for id_ in ids}
+    counts = Counter(task.ids)
+    gold = {id_ for ids in task.gold for id_ in ids}
     chosen = {joined for joined in counts if not gold.isdisjoint(joined.split(EQUAL_IDS))}
     others = [joined for joined in counts if joined not in chosen]
     n = sum(counts[joined] for joined in chosen)

@@ -60,7 +60,8 @@ def make_triple_data(
 def save_triples(triples: TripleData, path: str | Path, data: Mapping[str, Any]) -> None:
     """Write triples to a folder."""
     columns = {"head": triples.heads, "relation": triples.relations, "tail": triples.tails}
-    concepts, relations = pl.DataFrame({"id": triples.concepts}), pl.DataFrame({"label": triples.labels})
+    concepts = pl.DataFrame({"id": triples.concepts})
+    relations = pl.DataFrame({"label": triples.labels})
     FOLDER.save(path, data, triples=pl.DataFrame(columns), concepts=concepts, relations=relations)
 
 
@@ -124,7 +125,8 @@ def _collect_triples(
     folder: RrfFolder, terminology: Terminology, label: RelationLabel
 ) -> tuple[TripleData, Counter[str]]:
     """Return the distinct triples, sorted, and the numbers of dropped rows by reason."""
-    settings, ids = terminology.report.get("settings", {}), terminology.concepts["id"]
+    settings = terminology.report.get("settings", {})
+    ids = terminology.concepts["id"]
     told = {name: source for name, source in read_sources(folder).items() if source.restriction_level is not None}
     known = {**list_sources(terminology.report), **told}
     # The settings of the terminology as conditions on rows, by the reason to drop a row.
@@ -140,7 +142,8 @@ def _collect_triples(
     dropped = Counter({**dict.fromkeys(conditions, 0), "unnamed_concept": 0, "duplicate": 0})
     # A triple is a number, with its label in the order in which labels come. 1,000 labels of 100 million concepts fit.
     numbers: dict[str, int] = {}
-    n, square = np.uint64(len(ids)), np.uint64(len(ids) ** 2)
+    n = np.uint64(len(ids))
+    square = np.uint64(len(ids) ** 2)
     parts: list[np.ndarray] = []
     blocks = folder.tables("MRREL", COLUMNS)
     while batch := list(islice(blocks, BLOCKS_AT_ONCE)):

@@ -129,7 +129,8 @@ def check_shares(shares: Sequence[float] | None, n: int) -> list[float]:
 
 def average_transformers(transformers: Sequence[torch.nn.Module], shares: Sequence[float]) -> torch.nn.Module:
     """Average the weights of transformers of one architecture in float32. The shares sum to 1."""
-    mean, total = copy.deepcopy(transformers[0]).float(), shares[0]
+    mean = copy.deepcopy(transformers[0]).float()
+    total = shares[0]
     for transformer, share in zip(transformers[1:], shares[1:], strict=True):
         total += share
         mean = average_weights(mean, transformer, share / total if share else 0.0)

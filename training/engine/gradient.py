@@ -69,7 +69,8 @@ class ChunkedGradient:
         about the batch; gradients of its own weights are accumulated as well. The scale is a factor of the gradient,
         for half precision and for means over several batches, but not of the loss that is returned.
         """
-        device, n_processes = self.accelerator.device, self.accelerator.num_processes
+        device = self.accelerator.device
+        n_processes = self.accelerator.num_processes
         own = np.arange(self.accelerator.process_index, len(tokens), n_processes)
         chunks, embedded, states = self.embed([tokens[row] for row in own])
         everything = self._gather(join_chunks(chunks, [part.detach() for part in embedded]), len(tokens))

@@ -99,7 +99,9 @@ def count_trainable(module: torch.nn.Module) -> int:
 
 def _finish(method: Method[Any], ending: Ending, description: RunDescription, task: LinkingTask | None) -> RunReport:
     """Write the results of a run: the encoder with its card, and last the report, which marks the run complete."""
-    settings, base, folder = method.settings, method.base, method.folder
+    settings = method.settings
+    base = method.base
+    folder = method.folder
     weights = dict(method.model.transformer.named_parameters())
     trained = method.to_encoder(weights, base, settings, base_share=settings.run.base_share)
     # An interrupted run is not measured: the user should not wait. The resumed run is.

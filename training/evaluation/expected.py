@@ -48,7 +48,8 @@ def expect(linker: SapbertLinker) -> list[Expected]:
     """Look up each name of a linker's terminology among all others, but for those with the same words, which would be
     found too easily ("Disease, Kidney"). Names with equal vectors are one name."""
     retriever, index = linker.retriever, linker.index
-    concept_of, names = retriever.terminology.name_concept, retriever.names
+    concept_of = retriever.terminology.name_concept
+    names = retriever.names
     found = [Expected() for _ in range(len(retriever.terminology))]
     of_row = [retriever.name_rows[start:end] for start, end in pairwise(retriever.offsets.tolist())]
     # A row without names has no words.
@@ -83,9 +84,11 @@ def expect(linker: SapbertLinker) -> list[Expected]:
 def list_branches(linker: SapbertLinker) -> dict[int, np.ndarray]:
     """List the concepts of each branch: those below the children of the lowest concept that has most of all others
     below it. None without a hierarchy."""
-    hierarchy, n = linker.retriever.filters.hierarchy, len(linker.terminology)
+    hierarchy = linker.retriever.filters.hierarchy
+    n = len(linker.terminology)
     parents, offsets = hierarchy.parents
-    children, seen = list_owners(offsets), set[int]()
+    children = list_owners(offsets)
+    seen = set[int]()
     level = np.setdiff1d(parents, children)
     while True:
         below = {row: np.flatnonzero(hierarchy.find_below(np.arange(n) == row)) for row in level.tolist()}
@@ -98,7 +101,8 @@ def list_branches(linker: SapbertLinker) -> dict[int, np.ndarray]:
 
 def write_expected(linker: SapbertLinker, output: Path) -> float:
     """Write a table of all concepts and a report. Return the share of names that would be linked right."""
-    found, terminology = expect(linker), linker.terminology
+    found = expect(linker)
+    terminology = linker.terminology
     ids, names = (terminology.concepts[column].to_list() for column in ("id", "canonical_name"))
 
     def describe(row: int) -> list[str]:

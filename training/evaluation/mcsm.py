@@ -108,7 +108,8 @@ class McsmTask:
             raise ValueError(f"{n_known} concepts have a vector, but {self.k} neighbours of each are compared.")
         is_of_type = np.stack([self.concepts["types"].list.contains(tui).to_numpy() for tui in SEMANTIC_TYPES], axis=1)
         sums = _add_up(scale_to_unit(found[is_known]), is_of_type[is_known], self.k)
-        sizes, known = is_of_type.sum(axis=0), is_of_type[is_known].sum(axis=0)
+        sizes = is_of_type.sum(axis=0)
+        known = is_of_type[is_known].sum(axis=0)
         # Any other concept is equally likely at each rank.
         chance = np.maximum(0, known - 1) / (n_known - 1) * discounts(self.k).sum()
         with np.errstate(invalid="ignore"):

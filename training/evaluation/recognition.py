@@ -123,9 +123,12 @@ class RecognitionTask(DocumentTask):
 
     def measure(self, system: DocumentSystem) -> Measured:
         """Measure a pipeline: figures, its speed, and the list of its errors."""
-        docs, nlp, ids = self.read(), system.nlp, ConceptIds(system.terminologies, self.below)
+        docs = self.read()
+        nlp = system.nlp
+        ids = ConceptIds(system.terminologies, self.below)
         golds = [ids.read_gold(doc) for doc in docs]
-        texts, key = [doc.text for doc in docs], find_spans_key(nlp)
+        texts = [doc.text for doc in docs]
+        key = find_spans_key(nlp)
         # Components compile their settings at the first text: that is counted by itself.
         starts = [time.perf_counter()]
         list(nlp.pipe(texts[:1]))
@@ -146,7 +149,8 @@ class RecognitionTask(DocumentTask):
         judged = [one for row in zip(linked, golds, strict=True) for one in ids.judge_links(*row, key)]
         if judged:
             confidence, curves = score_confidence(*map(np.array, zip(*judged, strict=True)))
-            figures, details = figures + confidence, details | curves
+            figures = figures + confidence
+            details = details | curves
         # Linkers of a group of spans leave entities as they are.
         if isinstance(system, PipelineSystem) and key is None:
             figures += score_given(link_documents(nlp, docs), ids)
@@ -277,7 +281,8 @@ def _count_mentions(gold: Gold, found: Found) -> tuple[int, int, int]:
 
 
 def _count_concepts(gold: Gold, found: Found) -> tuple[int, int, int]:
-    wanted, ids = set(gold.values()), {id_ for _, _, id_ in found}
+    wanted = set(gold.values())
+    ids = {id_ for _, _, id_ in found}
     right = sum(not ids.isdisjoint(one) for one in wanted)
     return right, len(ids.difference(*wanted)), len(wanted) - right
 
@@ -312,7 +317,8 @@ def score_confidence(probabilities: np.ndarray, is_right: np.ndarray) -> tuple[l
     ones have a probability of at least so many per cent: `kept` at each of `THRESHOLDS`. Returns curves as well.
     """
     values, curves = describe_confidence(probabilities, is_right)
-    n, right = len(is_right), probabilities[is_right]
+    n = len(is_right)
+    right = probabilities[is_right]
     figures = [Figure(name, None, np.nan if value is None else value, n) for name, value in values.items()]
     kept = [float((right >= per_cent / 100).sum()) / max(len(right), 1) for per_cent in THRESHOLDS]
     return figures + [Figure("kept", *each, len(right)) for each in zip(THRESHOLDS, kept, strict=True)], curves

@@ -123,12 +123,14 @@ class RelationTask:
         Triples with a concept that has no vector are left out; in `accuracy_of_all` they count as wrong. The same on
         each run with equal settings.
         """
-        data, is_covered = self.data, np.ones(len(self.data.labels), dtype=bool)
+        data = self.data
+        is_covered = np.ones(len(self.data.labels), dtype=bool)
         if self.settings.fine_tune:
             make_model = self._prepare_encoder(system)
         else:
             vectors, is_known = find_vectors(system, self.terminology, data.concepts)
-            is_covered, features = is_known[data.ends].all(axis=1), torch.from_numpy(vectors)
+            is_covered = is_known[data.ends].all(axis=1)
+            features = torch.from_numpy(vectors)
             make_model = partial(RelationModel, data, features.shape[1], lambda concepts: features[concepts])
         train_rows, test_rows = (np.flatnonzero(part & is_covered) for part in (~data.is_test, data.is_test))
         if not len(train_rows) or not len(test_rows):
@@ -155,7 +157,8 @@ class RelationTask:
             raise ValueError(
                 f"{self.name} trains encoders (fine_tune), but got other vectors. Limit `tasks` of systems."
             )
-        encoder, device = system.shim, resolve_device("auto")
+        encoder = system.shim
+        device = resolve_device("auto")
         pad_id = encoder.source.tokenizer.pad_token_id or 0
         rows = find_rows(pl.Series(self.data.concepts), self.terminology.concepts["id"])
         tokens = tokenise(self.terminology.concepts["canonical_name"].gather(rows), encoder)
@@ -177,7 +180,9 @@ class RelationTask:
         """Score the predicted labels of each seed: means, and their standard deviations (not defined for one seed)."""
         from sklearn.metrics import f1_score
 
-        data, n, n_all = self.data, len(test_rows), int(self.data.is_test.sum())
+        data = self.data
+        n = len(test_rows)
+        n_all = int(self.data.is_test.sum())
         gold = data.labels[test_rows]
         hits = np.stack([gold == predicted for predicted in predictions])
         scores = {
@@ -225,7 +230,9 @@ class RelationModel(torch.nn.Module):
         self, data: RelationData, width: int, encode: Encode, transformer: torch.nn.Module | None = None
     ) -> None:
         super().__init__()
-        self.data, self.encode, self.transformer = data, encode, transformer
+        self.data = data
+        self.encode = encode
+        self.transformer = transformer
         self.classifier = torch.nn.Linear(2 * width, len(data.names))
 
     def forward(self, rows: np.ndarray) -> torch.Tensor:
@@ -264,7 +271,8 @@ def choose_triples(
     terminology: Terminology, settings: RelationTaskSettings, *, seen: Terminology | None = None
 ) -> RelationData:
     """Choose triples, and split them with the same shares of all labels."""
-    ids, triples = terminology.concepts["id"], read_triples(settings.triples)
+    ids = terminology.concepts["id"]
+    triples = read_triples(settings.triples)
     left_out: dict[str, int] = {}
 
     def keep(frame: pl.DataFrame, condition: pl.Expr, reason: str) -> pl.DataFrame:
@@ -272,7 +280,8 @@ def choose_triples(
         left_out[reason] = frame.height - kept.height
         return kept
 
-    rows, relations = find_rows(triples.concepts, ids), triples.labels.gather(triples.relations)
+    rows = find_rows(triples.concepts, ids)
+    relations = triples.labels.gather(triples.relations)
     frame = pl.DataFrame({"head": rows[triples.heads], "relation": relations, "tail": rows[triples.tails]})
     frame = keep(frame, (pl.col("head") >= 0) & (pl.col("tail") >= 0), "unknown_concept")
     # They say the same as another with the concepts changed round. The first by name is kept.
@@ -324,7 +333,8 @@ def find_inverses(frame: pl.DataFrame) -> dict[str, str]:
         # The order of pairs makes no difference to a sum.
         return pl.struct(pl.col(first).alias("first"), pl.col(second).alias("second")).hash().sum()
 
-    forward, backward = hash_pairs("head", "tail").alias("forward"), hash_pairs("tail", "head").alias("backward")
+    forward = hash_pairs("head", "tail").alias("forward")
+    backward = hash_pairs("tail", "head").alias("backward")
     hashes = frame.group_by("relation").agg(forward, backward).sort("relation")
     label_of: dict[int, str] = {}
     found = {}

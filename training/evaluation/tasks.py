@@ -57,15 +57,18 @@ class NamesTask:
         several parts, which do not say which part is which concept."""
         if self.corpus is None:
             return []
-        seen, rules = read_seen(self.corpus), get_protocol(self.protocol)
+        seen = read_seen(self.corpus)
+        rules = get_protocol(self.protocol)
         processed = process_mentions(seen, rules, self.corpus.spelling)
         return [(mention.parts[0], mention.ids) for mention in processed if len(mention.parts) == 1]
 
     def describe(self) -> dict[str, Any]:
         """Describe the task for a report: its dictionary, what its protocol does, and counts."""
-        task, rules = self.linking, get_protocol(self.protocol) if self.corpus else None
+        task = self.linking
+        rules = get_protocol(self.protocol) if self.corpus else None
         corpus = self.corpus or Corpus([], Path(), title=self.title, names_from="the terminology")
-        n_folds, limit = len(set(task.folds)), task.report.get("limited_to")
+        n_folds = len(set(task.folds))
+        limit = task.report.get("limited_to")
         is_comparable = bool(corpus.published) and corpus.has_published_names and not limit
         is_processed = self.protocol == "processed"
         remarks = [corpus.other_release, corpus.note]

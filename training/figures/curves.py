@@ -91,7 +91,8 @@ def draw_confidence(curves: Mapping[str, Mapping[str, Any]], path: str | Path) -
         left.plot([0, 100], [0, 100], color="0.6", linewidth=0.8, zorder=1)
         right.axhline(95, color="0.6", linewidth=0.8, zorder=1)
         for number, (name, values) in enumerate(curves.items()):
-            colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+            colour = COLOURS[number % len(COLOURS)]
+            marker = MARKERS[number % len(MARKERS)]
             if "reliability" in values:
                 mean, is_right, n = np.array(values["reliability"]).T
                 left.plot(100 * mean, 100 * is_right, color=colour, linewidth=0.8)

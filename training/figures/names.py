@@ -99,7 +99,8 @@ def find_neighbours(
     if not names.height or not queries:
         raise ValueError(f"There is nothing to look up: {len(queries)} strings among {names.height} names.")
     strings, ids = _group(names)
-    queries, written = list(dict.fromkeys(queries)), [_normalise(string) for string in strings]
+    queries = list(dict.fromkeys(queries))
+    written = [_normalise(string) for string in strings]
     own = [{row for row, text in enumerate(written) if text == _normalise(query)} for query in queries]
     right = [{concept for row in rows for concept in ids[row]} for rows in own]
     found = [_look_up(encode, strings, ids, queries, own, right, k) for encode in vectors.values()]

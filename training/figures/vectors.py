@@ -26,7 +26,8 @@ BATCH, BIN_WIDTH = 256, 0.05
 # A triplet is mined if its negative is farther than its positive by no more than this.
 MARGIN = 0.2
 # How many groups get a label, and how far from its group a label may lie, in points.
-N_LABELS, DISTANCES = 8, (10.0, 14.0, 20.0, 28.0, 38.0, 50.0)
+N_LABELS = 8
+DISTANCES = (10.0, 14.0, 20.0, 28.0, 38.0, 50.0)
 
 # Cosines of positive and of negative pairs. Each pair counts twice, once from each side.
 Split = tuple[np.ndarray, np.ndarray]
@@ -42,7 +43,8 @@ def draw_batch(data: PairData) -> tuple[list[str], np.ndarray]:
 def split_cosines(vectors: np.ndarray, labels: np.ndarray, *, margin: float = MARGIN) -> dict[str, Split]:
     """Compute the cosines of "all" pairs of a batch, and of the "mined" ones that training would use."""
     embeddings = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
-    every, miner = list_pairs(torch.from_numpy(labels)), make_miner("sapbert", margin)
+    every = list_pairs(torch.from_numpy(labels))
+    miner = make_miner("sapbert", margin)
     assert miner is not None
     similarities = cosines(embeddings)
     return {
@@ -191,10 +193,12 @@ def _write_labels(axes: Axes, plane: np.ndarray, concepts: np.ndarray, titles: M
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
-    points, frame = axes.transData.transform(plane), axes.get_window_extent()
+    points = axes.transData.transform(plane)
+    frame = axes.get_window_extent()
     taken: list[Bbox] = []
     for concept, title in titles.items():
-        group, colour = plane[concepts == concept], choose_look(concept)[0]
+        group = plane[concepts == concept]
+        colour = choose_look(concept)[0]
         label = axes.annotate(
             textwrap.fill(textwrap.shorten(title, 36, placeholder="\u00a0…"), 18),
             xy=tuple(group[np.linalg.norm(group - np.median(group, axis=0), axis=1).argmin()]),
@@ -207,7 +211,8 @@ def _write_labels(axes: Axes, plane: np.ndarray, concepts: np.ndarray, titles: M
             color=colour,
             bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5},
         )
-        middle, size = axes.transData.transform(label.xy), np.array(Text.get_window_extent(label).size) + 12
+        middle = axes.transData.transform(label.xy)
+        size = np.array(Text.get_window_extent(label).size) + 12
         boxes, costs = {}, {}
         for distance, angle in product(DISTANCES, np.linspace(0, 2 * np.pi, 16, endpoint=False)):
             # Labels are wider than high, so they have to move farther to the sides.

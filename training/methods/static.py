@@ -159,7 +159,9 @@ class Static(PairMethod[StaticSettings]):
     text_targets: np.ndarray
 
     def load(self) -> TrainingData:
-        learned, path, languages = super().load(), self.settings.paths.texts, self.settings.languages
+        learned = super().load()
+        path = self.settings.paths.texts
+        languages = self.settings.languages
         if self.settings.table.pieces:
             terminology = Terminology.from_disk(self.settings.paths.terminology)
             self.hashes["terminology"] = terminology.fingerprint
@@ -188,7 +190,8 @@ class Static(PairMethod[StaticSettings]):
         return Model(table)
 
     def weigh_pairs(self) -> np.ndarray | None:
-        weights, languages = super().weigh_pairs(), self.languages
+        weights = super().weigh_pairs()
+        languages = self.languages
         if languages is None:
             return weights
         of_pairs = np.maximum(languages.weights[self.data.left], languages.weights[self.data.right])
@@ -196,7 +199,9 @@ class Static(PairMethod[StaticSettings]):
 
     def _learn_from_teacher(self) -> StaticTable:
         """Encode strings with the teacher, and make the table before training unless it is there."""
-        settings, weights, names = self.settings, self.settings.distillation, self.data.names
+        settings = self.settings
+        weights = self.settings.distillation
+        names = self.data.names
         teacher = Teacher(self.base, settings.paths.vectors or self.folder.path / "vectors")
         taught = np.arange(len(names)) if self.languages is None else np.flatnonzero(self.languages.is_taught)
         rng = np.random.default_rng(settings.run.seed)
@@ -238,9 +243,11 @@ class Static(PairMethod[StaticSettings]):
         tokens = self.take_tokens(names) + [self.text_tokens[text] for text in texts.tolist()]
         vectors = self.model.transformer(tokens)
         check_finite("embeddings", [vectors])
-        of_names, of_texts = vectors[: len(names)], vectors[len(names) :]
+        of_names = vectors[: len(names)]
+        of_texts = vectors[len(names) :]
         contrast, counts = self.measure_pairs(of_names, names, labels)
-        total, entry = contrast, {"contrast": contrast.item()}
+        total = contrast
+        entry = {"contrast": contrast.item()}
         taught = np.ones(len(names), bool) if self.languages is None else self.languages.is_taught[names]
         for what, weight, learned, targets, rows in (
             ("names", weights.names, of_names[torch.from_numpy(taught)], self.name_targets, names[taught]),
@@ -279,7 +286,8 @@ class RowAdagrad(torch.optim.Optimizer):
         """Update the rows that have a gradient. A closure is not used: the gradients are there."""
         for group in self.param_groups:
             for table in group["params"]:
-                state, gradient = self.state[table], table.grad.coalesce()
+                state = self.state[table]
+                gradient = table.grad.coalesce()
                 state.setdefault("sum", torch.zeros(len(table), dtype=table.dtype, device=table.device))
                 (rows,), values = gradient.indices(), gradient.values()
                 sums = state["sum"][rows] + values.square().mean(dim=1)

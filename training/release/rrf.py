@@ -78,7 +78,8 @@ def write_rrf(
     """
     if unwritable not in ("raise", "replace"):
         raise ValueError(f"unwritable is {unwritable!r}, but has to be 'raise' or 'replace'.")
-    frames, replaced = dict(concepts=terminology.concepts, names=terminology.names, retired=terminology.retired), {}
+    frames = dict(concepts=terminology.concepts, names=terminology.names, retired=terminology.retired)
+    replaced = {}
     if unwritable == "replace":
         replaced = _replace_unwritable(frames)
     _check_writable(**frames)
@@ -172,7 +173,8 @@ def _make_tables(
 ) -> tuple[dict[str, pl.DataFrame], dict[str, int]]:
     """Make the tables of all files but MRFILES and MRCOLS, and count what is outside the terminology."""
     atoms, codes = _make_atoms(concepts, names)
-    sources, types = list_sources(report), report.get("semantic_types") or {}
+    sources = list_sources(report)
+    types = report.get("semantic_types") or {}
     levels = {sab: str(source.restriction_level or 0) for sab, source in sources.items()}
     first = atoms.unique("concept", keep="first", maintain_order=True).select("concept", "AUI", "SAB")
     concepts = concepts.rename({"id": "CUI", "definition": "DEF"}).with_row_index("concept")
@@ -247,7 +249,9 @@ def _place_codes(lists: pl.Series, concepts: pl.Series, sources: list[str]) -> t
     offsets = concepts.search_sorted(pl.Series(range(len(lists) + 1), dtype=pl.UInt32())).to_list()
     for concept, codes in enumerate(lists.to_list()):
         start, end = offsets[concept : concept + 2]
-        own, position, in_atoms = sources[start:end], 0, True
+        own = sources[start:end]
+        position = 0
+        in_atoms = True
         for whole in codes:
             source, _, code = whole.partition(":")
             if not source or not code or code == NO_CODE or source == NO_SOURCE:
@@ -322,7 +326,8 @@ def _make_sources(atoms: pl.DataFrame, sources: Mapping[str, Source]) -> pl.Data
     )
     for sab, n_atoms, n_concepts, languages, term_types in counts.sort("SAB").iter_rows():
         source = sources.get(sab, Source())
-        name, version = _one_line(source.name) or sab, _one_line(source.version)
+        name = _one_line(source.name) or sab
+        version = _one_line(source.version)
         row = {"VSAB": "_".join([sab, *version.split()]), "RSAB": sab, "SON": name, "SF": sab, "SVER": version}
         row |= {"SLC": _one_line(source.licence), "SRL": str(source.restriction_level or 0)}
         row |= {"TFR": str(n_atoms), "CFR": str(n_concepts), "TTYL": ",".join(filter(None, term_types))}

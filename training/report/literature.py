@@ -16,7 +16,9 @@ from ..markup import NOTHING
 
 FOLDER = Path(__file__).parent
 COLUMNS = ("Table or figure", "Shows", "How", "With", "Command")
-HERE, WITH_DATA, COPIED = "runs here", "runs with your data", "copied"
+HERE = "runs here"
+WITH_DATA = "runs with your data"
+COPIED = "copied"
 
 
 class PublishedFigure(NamedTuple):
@@ -103,7 +105,8 @@ def read_papers() -> list[PaperItem]:
 
 def list_paper_rows(source: str) -> list[list[str]]:
     """List a row for each command of a paper's tables and figures, and for what is copied: see `COLUMNS`."""
-    counts, rows = Counter(figure.table for figure in read_literature() if figure.source == source), []
+    counts = Counter(figure.table for figure in read_literature() if figure.source == source)
+    rows = []
     for item in (item for item in read_papers() if item.source == source):
         first = [item.item, item.shows]
         rows += [[*first, HERE, item.here, command] for command in item.commands]

@@ -39,7 +39,11 @@ FIGURES_FOLDER, SUMMARY_FILE = "figures", "systems.svg"
 # What `figures` writes beside its pictures: tables of nearest names.
 NEIGHBOURS_FILE = "neighbours.json"
 MEDIA_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
-LONGEST_LABEL, WIDTH, ROW_HEIGHT, MARGIN, LEGEND_HEIGHT = 40, 7.0, 0.3, 0.7, 0.2
+LONGEST_LABEL = 40
+WIDTH = 7.0
+ROW_HEIGHT = 0.3
+MARGIN = 0.7
+LEGEND_HEIGHT = 0.2
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,8 @@ def make_report(folder: str | Path, *, sample: int = 0) -> None:
     """Write report.md and report.html of a folder of `measure`, and wrong answers into its folder `errors`: all, or
     for documents `sample` of each kind.
     """
-    results, sources = Results(folder), read_publications().items()
+    results = Results(folder)
+    sources = read_publications().items()
     tasks = [name for name, task in results.tasks.items() if results.lines[name] and not task.get("level")]
     others = [[make_task_table(results, name), *list_document_errors(results, name, sample)] for name in tasks]
     papers = [Table(source["short"], list_columns(COLUMNS), list_paper_rows(name)) for name, source in sources]
@@ -121,7 +126,8 @@ def _draw(found: Mapping[str, Mapping[str, list[float]]], titles: Mapping[str, s
         place = {name: -number for number, name in enumerate(titles)}
         for number, (system, scores) in enumerate(found.items()):
             points = [(fmean(values), place[name]) for name, values in scores.items() if values]
-            colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
+            colour = COLOURS[number % len(COLOURS)]
+            marker = MARKERS[number // len(COLOURS) % len(MARKERS)]
             label = cut_text(system, LONGEST_LABEL)
             axes.plot([x for x, _ in points], [y for _, y in points], marker, color=colour, markersize=6, label=label)
         axes.set_yticks(list(place.values()), [cut_text(title, LONGEST_LABEL) for title in titles.values()])
@@ -212,7 +218,8 @@ def _to_markdown(sections: Sequence[ReportSection], folder: Path) -> str:
 
 
 def _load_template(name: str) -> Template:
-    loader, escape = FileSystemLoader(Path(__file__).with_name("templates")), select_autoescape(["html"])
+    loader = FileSystemLoader(Path(__file__).with_name("templates"))
+    escape = select_autoescape(["html"])
     environment = Environment(loader=loader, autoescape=escape, trim_blocks=True, lstrip_blocks=True)
     filters = {"escape_markdown": escape_markdown, "isolate": isolate, "cut_text": cut_text, "data_url": _make_data_url}
     environment.filters.update(filters)

@@ -34,7 +34,10 @@ REFINED = "refined"
 TEXTS = Config().from_disk(Path(__file__).with_name("texts.cfg"))["texts"]
 TASKS_FOLDER, ERRORS_FOLDER = "tasks", "errors"
 # Wrong mentions shown of each system, right names shown of each, the longest cell, and a lower rank to look at.
-N_EXAMPLES, NAMES_SHOWN, LONGEST_NAMES, RESCUE_RANK = 10, 3, 240, 5
+N_EXAMPLES = 10
+NAMES_SHOWN = 3
+LONGEST_NAMES = 240
+RESCUE_RANK = 5
 WRONG_COLUMNS = ["Mention", "Right ids", "Right names", "Found ids", "Found names", f"Right at {RESCUE_RANK}"]
 YES, NO = "yes", "no"
 # Metrics that are not shares begin with one of these.
@@ -68,7 +71,8 @@ def make_accuracy_table(results: Results, name: str) -> Table:
     """Make the table of a linking task. Published figures have its protocol, and their citation."""
     task, lines = results.tasks[name], results.lines[name]
     metrics = list_headlines(task["level"], task["ranks"])
-    labels, cited = [*map(label_metric, metrics)], [find_published(line, task) for line in lines]
+    labels = [*map(label_metric, metrics)]
+    cited = [find_published(line, task) for line in lines]
     columns = list_columns(["System", "Similarity", "Search"], [*labels, "acc@1, any tied"])
     if any(cited):
         columns += [Column(f"literature, {'/'.join(labels)}", "published"), Column("difference", "number")]
@@ -103,7 +107,8 @@ def cite(figure: PublishedFigure) -> str:
 def _compare(line: Line, metrics: Sequence[Metric], figures: Mapping[Metric, PublishedFigure]) -> list[str]:
     printed, gains = [], []
     for metric in metrics:
-        values, figure = line.list_values(metric), figures.get(metric)
+        values = line.list_values(metric)
+        figure = figures.get(metric)
         printed.append(figure.printed if figure else NOTHING)
         gains.append(f"{fmean(values) - figure.value:+.1f}" if figure and values else NOTHING)
     places = "; ".join(dict.fromkeys(map(cite, figures.values())))
@@ -136,15 +141,19 @@ def make_test_table(results: Results, name: str, hits: Mapping[str, Sequence[boo
 
 
 def _compare_runs(results: Results, name: str) -> Iterator[list[str]]:
-    task, lines, metric = results.tasks[name], results.lines[name], take_metric(results.tasks[name])
+    task = results.tasks[name]
+    lines = results.lines[name]
+    metric = take_metric(results.tasks[name])
     for line in lines:
-        values, figure = line.list_values(metric), find_published(line, task).get(metric)
+        values = line.list_values(metric)
+        figure = find_published(line, task).get(metric)
         if figure and len(values) > 1:
             other = f"{figure.system}, {figure.printed} ({cite(figure)})"
             test = compare_with_figure(values, figure.value)
             yield [line.label, other, f"{fmean(values) - figure.value:+.1f}", str(test)]
     for first, second in combinations(lines, 2):
-        values, others = first.list_values(metric), second.list_values(metric)
+        values = first.list_values(metric)
+        others = second.list_values(metric)
         if min(len(values), len(others)) < 2:
             continue
         if set(first.runs) == set(second.runs):
@@ -168,9 +177,11 @@ def make_counts_table(results: Results) -> Table:
     """Make the table of the sizes of corpora, beside the sizes in SapBERT's paper."""
     cited = Column("Published", "published")
     columns = [*list_columns(["Corpus", "Protocol"], ["Names"]), cited, Column("Mentions", "number"), cited]
-    published, rows = read_counts(), []
+    published = read_counts()
+    rows = []
     for name in (name for tasks in results.corpora.values() for name in tasks):
-        task, counts = results.tasks[name], results.tasks[name]["counts"]
+        task = results.tasks[name]
+        counts = results.tasks[name]["counts"]
         sizes = published.get(task["corpus"])
         names, test = (f"{sizes['names']:,.0f}", f"{sizes['test']:,g}") if sizes else (NOTHING, NOTHING)
         labels = [task["title"], results.label_task(name)]
@@ -228,7 +239,10 @@ def find_errors(results: Results, name: str) -> tuple[dict[str, list[bool]], lis
     at rank 1, by system, and tables of counts and examples; both are empty if no predictions were kept."""
     path = results.folder / TASKS_FOLDER / f"{name}.json"
     task = LinkingTask.from_disk(path) if path.is_file() else None
-    label, hits, counts, examples = results.label_task(name), {}, [], []
+    label = results.label_task(name)
+    hits = {}
+    counts = []
+    examples = []
     first, rescue = (name_figure(*take_metric(results.tasks[name], rank)) for rank in (1, RESCUE_RANK))
     for line in results.lines[name]:
         kept = results.find_predictions(line.system, name)

@@ -77,10 +77,12 @@ class EncoderSystem(System, EncoderChoice):
         return {"kind": "encoder", "encoder": encoder, "similarity": self.similarity}
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-        embeddings, normalised = self.loaded, self.similarity == "cosine"
+        embeddings = self.loaded
+        normalised = self.similarity == "cosine"
         embeddings.add([*names, *queries])
         # Names are read in blocks: their vectors may not fit into memory.
-        left, right = embeddings.take(queries, normalised=normalised), embeddings.view(names, normalised)
+        left = embeddings.take(queries, normalised=normalised)
+        right = embeddings.view(names, normalised)
         rows, scores = search_on_device(right, left, k, resolve_device("auto"))
         # Without a known token all names are equally near: as in the linker, there is no candidate.
         is_unknown = ~self._find_known(queries)
@@ -116,7 +118,8 @@ class LinkerSystem(System):
     _index: Any = PrivateAttr(None)
 
     def load(self) -> tuple[str, Embeddings]:
-        shim, folder = EncoderShim({}, "auto"), find_encoder(self.encoder)
+        shim = EncoderShim({}, "auto")
+        folder = find_encoder(self.encoder)
         shim.load(folder)
         return folder, Embeddings(shim, self.cache or None)
 
@@ -127,7 +130,8 @@ class LinkerSystem(System):
 
     def describe_search(self) -> dict[str, Any]:
         """Describe the index, with its recall as measured when it was built."""
-        scoring, recall = self._index.configuration["scoring"], self._index.recall.get("at_1")
+        scoring = self._index.configuration["scoring"]
+        recall = self._index.recall.get("at_1")
         return {"similarity": "", "search": scoring, "recall": recall}
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -185,7 +189,8 @@ class TrainedBioSyn(System):
         path = Path(self.model) / BIOSYN_FILE
         try:
             data = json.loads(path.read_text(encoding="utf8"))
-            trained, weight = data["encoder"], float(data["weight"])
+            trained = data["encoder"]
+            weight = float(data["weight"])
             sparse = SparseEncoder(data["sparse"]["vocabulary"], data["sparse"]["idf"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
@@ -207,7 +212,8 @@ class TrainedBioSyn(System):
         sparse = score_sparse(encoder.encode(queries), encoder.encode(names))
 
         def take_queries(block: slice) -> Callable[[slice], np.ndarray]:
-            shared, dense = sparse(block), left[block]
+            shared = sparse(block)
+            dense = left[block]
             return lambda rows: shared(rows) * weight + dense @ right[rows].T
 
         return search_blocks(take_queries, len(queries), len(names), k)

@@ -116,7 +116,8 @@ def _read_binary(path: Path) -> VectorTable:
         keys: list[str] = []
         vectors = np.empty((n_rows, width), dtype=np.float32)
         for row in show_progress(range(1, n_rows + 1), description=f"Reading {path.name}", unit="words"):
-            word, data = _read_word(content), content.read(width * NUMBER.itemsize)
+            word = _read_word(content)
+            data = content.read(width * NUMBER.itemsize)
             if len(data) < width * NUMBER.itemsize:
                 raise ValueError(f"row {row}: the file ends there, but its first line says {n_rows:,} rows")
             try:
@@ -208,7 +209,8 @@ class WordVectorSystem(VectorFile):
         words = [[token.text for token in tokenizer(string)] for string in strings]
         distinct = pl.Series(list(dict.fromkeys(chain.from_iterable(words))), dtype=pl.String())
         known = pl.Series(keys, dtype=pl.String())
-        rows, lower = find_rows(distinct, known), find_rows(distinct.str.to_lowercase(), known)
+        rows = find_rows(distinct, known)
+        lower = find_rows(distinct.str.to_lowercase(), known)
         row_of = dict(zip(distinct, np.where(rows >= 0, rows, lower).tolist(), strict=True))
         means = np.zeros((len(strings), vectors.shape[1]), dtype=np.float32)
         for number, of_string in enumerate(words):

@@ -121,7 +121,8 @@ class BioSynData:
 
 def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> BioSynData:
     """Read mentions and dictionary. Composite and repeated mentions, and those without an id, are not kept."""
-    files, file = [SourceFile(path) for path in mentions], SourceFile(dictionary)
+    files = [SourceFile(path) for path in mentions]
+    file = SourceFile(dictionary)
     rows = ((joined, name.lower()) for joined, name, _ in read_dictionary_rows(file))
     names = {name: frozenset(joined.split(EQUAL_IDS)) for name, joined in group_by_name(rows).items()}
     if not names:
@@ -185,7 +186,8 @@ def marginal_loss(scores: torch.Tensor, positives: torch.Tensor) -> torch.Tensor
     """Compute the marginal negative log-likelihood of the right candidates (Sung et al., ACL 2020, section 3.3): the
     mean over mentions with a right candidate; 0 if there is none."""
     counts = positives.any(dim=1)
-    scores, positives = scores[counts].float(), positives[counts]
+    scores = scores[counts].float()
+    positives = positives[counts]
     right = scores.masked_fill(~positives, -torch.inf).logsumexp(dim=1)
     losses = scores.logsumexp(dim=1) - right
     return losses.sum() / max(1, len(losses))
@@ -218,7 +220,8 @@ class BioSyn(Method[BioSynSettings]):
     def build(self) -> Model:
         self.epochs: list[dict[str, Any]] = []
         self.steps_per_epoch = math.ceil(len(self.data.mentions) / self.settings.batch.mentions)
-        steps, limit = self.settings.batch.epochs * self.steps_per_epoch, self.settings.batch.max_steps
+        steps = self.settings.batch.epochs * self.steps_per_epoch
+        limit = self.settings.batch.max_steps
         self.n_steps = min(steps, limit) if limit else steps
         self.mention_tokens = self.make_tokens(pl.Series(self.data.mentions), self.base)
         self.name_tokens = self.make_tokens(pl.Series(self.data.names), self.base)
@@ -269,7 +272,8 @@ class BioSyn(Method[BioSynSettings]):
         self._set_candidates(join_candidates(self.sparse_candidates, mentions, names, total))
         n_answerable = int(self.positives.any(axis=1).sum())
         if not n_answerable:
-            unknown, path = self.data.report["not_in_dictionary"], self.settings.paths.dictionary
+            unknown = self.data.report["not_in_dictionary"]
+            path = self.settings.paths.dictionary
             n, k = self.candidates.shape
             raise ValueError(
                 f"None of the {n} mentions has a right name among its {k} candidates, so nothing can be learned "
@@ -289,7 +293,8 @@ class BioSyn(Method[BioSynSettings]):
             self.epochs[-1]["sparse_weight"] = self.sparse_weight.item()
 
     def _learn(self, rows: np.ndarray, scale: float) -> float:
-        candidates, device = self.candidates[rows], self.accelerator.device
+        candidates = self.candidates[rows]
+        device = self.accelerator.device
         # Strings of the same tokens are encoded once.
         tokens: dict[tuple[int, ...], int] = {}
         places = []
