@@ -93,10 +93,12 @@ def link_corpus(job: Job, corpus: Path, output: Path, actors: int = 0) -> list[s
         done = list_done(output)
         left = [block for block in blocks if block.key not in done]
         sizes = {block.key: block.counts[block.number] if block.counts else 0 for block in blocks}
-        total, n_done = sum(sizes.values()), sum(size for key, size in sizes.items() if key in done)
+        total = sum(sizes.values())
+        n_done = sum(size for key, size in sizes.items() if key in done)
         if n_done:
             msg.info(f"{n_done:,} of {total:,} documents are linked already.")
-        unread, n_errors = [], 0
+        unread = []
+        n_errors = 0
         with show_progress(total=total, initial=n_done, description="Linking", unit="documents") as progress:
             for result in _link(job, str(output.resolve()), left, actors):
                 if result["stop"]:
@@ -174,7 +176,8 @@ def start_output(output: Path, job: Job, corpus: Path) -> list[Block]:
         part.write_text(json.dumps(whole, indent=1, ensure_ascii=False), encoding="utf8")
     blocks = []
     for index, (name, file) in enumerate(sorted(files.items())):
-        place, counts = str((corpus if corpus.is_file() else corpus / name).resolve()), file["blocks"]
+        place = str((corpus if corpus.is_file() else corpus / name).resolve())
+        counts = file["blocks"]
         for number in range(1 if counts is None else len(counts)):
             blocks.append(Block(place, name, counts or [], number, f"{index:05d}-{number:06d}", file["problem"] or ""))
     return blocks

@@ -202,7 +202,8 @@ def _read_doc(doc: Doc, entities: list[Entity] | None, attribute: str) -> Iterat
     for entity in entities or [(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents]:
         # Given entities are found again, because a component may have merged or split tokens.
         span = _find_span(doc, entity)
-        kb_id, candidates = span[0].ent_kb_id_ or None, span._.get(attribute) or ()
+        kb_id = span[0].ent_kb_id_ or None
+        candidates = span._.get(attribute) or ()
         yield Mention(*entity, span.text, kb_id, get_probability(span), candidates)
 
 

@@ -126,12 +126,14 @@ def main(
     loop, one = figures["plain loop"], figures["one process"]
     rows = []
     for name, found in measured.items():
-        own, wall = figures[name], found.median(name, "link")
+        own = figures[name]
+        wall = found.median(name, "link")
         # Imports and loading are the same in both.
         more = (own["processor"] - loop["processor"]) / loop["loop_processor"]
         overhead = f"{more:.1%}" if name == "one process" else ""
         same = "" if name == "plain loop" else "yes" if own["digest"] == one["digest"] else "NO"
-        seconds, speed = f"{own['seconds']:.1f}", f"{loop['seconds'] / own['seconds']:.2f}"
+        seconds = f"{own['seconds']:.1f}"
+        speed = f"{loop['seconds'] / own['seconds']:.2f}"
         rows.append([name, f"{wall:.1f}", seconds, speed, overhead, f"{found.peak(name) / MB:,.0f}", same])
     columns = ["run", "seconds in all", "seconds of linking", "speed", "more processor time", "peak memory, MB"]
     table = format_rows([*columns, "same files"], rows, n_text_columns=1).rstrip("\n")

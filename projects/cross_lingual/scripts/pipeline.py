@@ -85,7 +85,8 @@ def read(rrf: Path, names: str, sentences: str, assets: Path, tradenames: str = 
 
 def add_names(terminology: Terminology, file: Path) -> Terminology:
     """Add names of concepts that the terminology has."""
-    builder, n_unknown = TerminologyBuilder(), 0
+    builder = TerminologyBuilder()
+    n_unknown = 0
     for line in file.read_text(encoding="utf8").splitlines()[1:]:
         concept, name, language = line.split("\t")
         if concept in terminology:

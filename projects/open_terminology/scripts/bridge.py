@@ -35,7 +35,8 @@ TOXIC = ("toxicity", "toxic")
 # the contexts; a single word does if it does so with this many others.
 LEAST_CONTEXTS, MOST_SAME, LEAST_OTHERS = 3, 0.1, 3
 # The fewest and the most words of a name, and the most words that share a context.
-LENGTHS, MOST_WORDS = (2, 8), 30
+LENGTHS = (2, 8)
+MOST_WORDS = 30
 # Words that a concept and the one above it differ in.
 GENERAL = frozenset(
     "abnormality anomaly defect malformation deformity abnormal disturbance impairment alteration aberration "
@@ -46,7 +47,8 @@ GENERAL = frozenset(
 
 def count_descendants(terminology: Terminology) -> np.ndarray:
     """Count the descendants of each concept, each once."""
-    hierarchy, sizes = Hierarchy(terminology), np.zeros(len(terminology), dtype=np.uint32)
+    hierarchy = Hierarchy(terminology)
+    sizes = np.zeros(len(terminology), dtype=np.uint32)
     for row in range(len(terminology)):
         sizes[[*hierarchy.find_above(row)]] += 1
     return sizes
@@ -74,7 +76,8 @@ def list_contrasts(terminology: Terminology, kept: np.ndarray) -> tuple[np.ndarr
     """List the words that tell siblings apart, and the pairs of them that stand for one another all the same."""
     # Series of numbered names would count as many contexts.
     is_used = kept[terminology.name_concept] & ~terminology.names["name"].str.contains(r"\d").to_numpy()
-    names, concept = terminology.names["name"].filter(is_used), terminology.name_concept[is_used].astype(np.int64)
+    names = terminology.names["name"].filter(is_used)
+    concept = terminology.name_concept[is_used].astype(np.int64)
     of_names = read_names(names)
     spell = make_speller(names, of_names)
     same = {pair: n for pair, (n, _) in count_pairs(of_names.hashes, of_names.reading, concept[of_names.name]).items()}
@@ -99,7 +102,8 @@ def list_contrasts(terminology: Terminology, kept: np.ndarray) -> tuple[np.ndarr
 def _iter_pairs(of_names: NameReadings) -> Iterator[tuple[int, int]]:
     """Yield each two words that stand in one context, a name but for one of its words."""
     hashes, reading = of_names.hashes, of_names.reading
-    lengths, sums = of_names.n_words[reading], of_names.add_up(hashes)
+    lengths = of_names.n_words[reading]
+    sums = of_names.add_up(hashes)
     used = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1])
     rows = np.unique(np.stack([sums[reading[used]] - hashes[used], hashes[used]], axis=1), axis=0)
     starts = np.flatnonzero(np.diff(rows[:, 0], prepend=~rows[:1, 0]))

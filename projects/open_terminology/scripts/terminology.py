@@ -17,7 +17,8 @@ from spacy_sapbert.terminology import Terminology, merge, read_obo, read_obo_rel
 from spacy_sapbert.terminology.table import summarize
 from training.release.rrf import Relation, write_rrf
 
-OWN, EXAMPLES = Path("output/rrf"), 3
+OWN = Path("output/rrf")
+EXAMPLES = 3
 NOTE = """# Sources
 
 {concepts:,} concepts and {names:,} names of the following ontologies, joined by equal ids and by cross-references.

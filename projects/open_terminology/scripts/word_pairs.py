@@ -46,7 +46,8 @@ def main(rrf: Path, output: Path) -> None:
     terminology = read_rrf(rrf, languages=["ENG"])
     # Series of numbered names would count as many contexts.
     is_used = ~terminology.names["name"].str.contains(r"\d").to_numpy()
-    names, concept = terminology.names["name"].filter(is_used), terminology.name_concept[is_used]
+    names = terminology.names["name"].filter(is_used)
+    concept = terminology.name_concept[is_used]
     of_names = read_names(names)
     spell = make_speller(names, of_names)
     chosen = choose_pairs(count_pairs(of_names.hashes, of_names.reading, concept[of_names.name]), spell, LEAST)

@@ -92,7 +92,8 @@ def score(task: LinkingTask, found: dict[str, Ranking]) -> dict[str, float]:
     """Judge a system, as all systems are: the first one or five distinct concepts, and what ties could be worth."""
     first_row = {concept_id: row for row, concept_id in reversed(list(enumerate(task.ids)))}
     shape = len(task.queries), max(len(found[query][0]) for query in task.queries)
-    rows, scores = np.full(shape, -1), np.full(shape, -np.inf)
+    rows = np.full(shape, -1)
+    scores = np.full(shape, -np.inf)
     for number, query in enumerate(task.queries):
         ids, values = found[query]
         rows[number, : len(ids)], scores[number, : len(ids)] = [first_row[one] for one in ids], values
@@ -169,7 +170,8 @@ def main(
     read = read_tasks(tasks, mentions, dictionary)
     files = list_paths(",".join([tasks, mentions, dictionary]))
     described = describe([], files, threads)
-    first, run = next(iter(read.values())), output.resolve() / "run"
+    first = next(iter(read.values()))
+    run = output.resolve() / "run"
     with fill_folder(run) as folder:
         write_json(folder / "queries.json", {name: list(dict.fromkeys(task.queries)) for name, task in read.items()})
         write_json(folder / "dictionary.json", {"names": first.names, "ids": first.ids})

@@ -121,7 +121,8 @@ def main(
     concepts to find; `systems` are the keys of those to measure, empty for all; `fasthpocr`, `gilda` and `quickumls`
     are the Pythons of their environments, empty to leave them out."""
     tasks = read_tasks(documents, below)
-    known, path = read_any_terminology(terminology), Path(terminology).resolve()
+    known = read_any_terminology(terminology)
+    path = Path(terminology).resolve()
     described = describe([], [path, *(task.path for task in tasks.values())], threads)
     run = output.resolve() / "run_texts"
     with fill_folder(run) as folder:

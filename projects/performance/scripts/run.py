@@ -62,7 +62,9 @@ def encode_plainly(given: dict[str, Any]) -> Iterator[Any]:
 
     shim = EncoderShim({}, "fp32")
     shim.load(given["plain_encoder"])
-    settings, tokenizer, transformer = shim.settings, shim.source.tokenizer, shim.source.transformer.float().eval()
+    settings = shim.settings
+    tokenizer = shim.source.tokenizer
+    transformer = shim.source.transformer.float().eval()
     options = {"padding": "max_length", "max_length": settings.max_length, "truncation": True, "return_tensors": "pt"}
 
     def encode_batch(batch: list[str]) -> np.ndarray:
@@ -135,7 +137,8 @@ def encode_inputs(settings: dict[str, Any]) -> dict[str, int]:
 def search(given: dict[str, Any]) -> Iterator[Any]:
     """An index of the plugin."""
     queries = {kind: np.load(Path(given["run"], f"encoded_{kind}.npy")) for kind in given["counts"]}
-    vectors, altered = queries.pop("names")[: given["rows"] or None], queries.pop("altered")
+    vectors = queries.pop("names")[: given["rows"] or None]
+    altered = queries.pop("altered")
     index = {cls.kind: cls for cls in (Index, ScannIndex, UsearchIndex, FaissIndex)}[given["way"]]()
     yield "read"
     index.build(vectors, make_altered=lambda: altered)
@@ -161,8 +164,11 @@ def make_index_rows(measured: Turns, n_rows: int, n_mentions: int) -> list[Entry
     part, (first, *_) = f"index of {n_rows:,} rows", measured.steps
     rows = []
     for kind in measured.steps:
-        is_scann, found, speed = kind == "scann", measured.figures(kind), n_mentions / measured.median(kind, "search")
-        build, ratio = measured.median(kind, "build"), measured.ratio(first, kind, "search")
+        is_scann = kind == "scann"
+        found = measured.figures(kind)
+        speed = n_mentions / measured.median(kind, "search")
+        build = measured.median(kind, "build")
+        ratio = measured.ratio(first, kind, "search")
         rows += [
             Entry(part, f"{kind}, build", build, "{:.2f} s", at_most=30 if is_scann else None),
             Entry(part, f"{kind}, on disk (MB)", found["bytes"] / MB),
@@ -181,7 +187,8 @@ def measure_index(sizes: str = "0", kinds: str = "exact,scann,usearch") -> None:
     """Compare indexes of these sizes, their rows drawn at random; 0 for all rows."""
     settings = srsly.read_json(RUN / "settings.json")
     counts = encode_inputs(settings)
-    rows, results = [], {}
+    rows = []
+    results = {}
     facts = ["Distinct queries: " + ", ".join(f"{n:,} {kind}" for kind, n in counts.items() if kind != "names") + "."]
     for size in map(int, sizes.split(",")):
         given = {**settings, "rows": size, "counts": counts, "function": "search"}

@@ -57,7 +57,8 @@ def plain(given: dict[str, Any]) -> Iterator[Any]:
 
 def read_plainly(folder: Path) -> dict[str, set[str]]:
     """Read the lower-cased English names of each CUI."""
-    path, names = folder / "MRCONSO.RRF", dict[str, set[str]]()
+    path = folder / "MRCONSO.RRF"
+    names = dict[str, set[str]]()
     open_file: Any = path.open if path.exists() else partial(gzip.open, folder / "MRCONSO.RRF.gz")
     # Only "\n" ends a line: names may hold other characters that end lines elsewhere.
     with open_file("rt", encoding="utf8", newline="\n") as file:
@@ -119,7 +120,8 @@ def build(given: dict[str, Any]) -> Iterator[Any]:
 
     from spacy_sapbert.terminology import read_rrf
 
-    nlp, work = spacy.blank("en"), Path(given["work"])
+    nlp = spacy.blank("en")
+    work = Path(given["work"])
     index = {"@misc": f"spacy-sapbert.{given['index']}.v1", "recall_target": given["recall_target"]}
     linker = nlp.add_pipe("sapbert_linker", config={"index": index})
     yield "import"
@@ -161,7 +163,8 @@ def link(given: dict[str, Any]) -> Iterator[Any]:
     yield "import"
     linker = spacy.load(Path(given["work"], "pipeline")).get_pipe("sapbert_linker")
     yield "load"
-    names, seed = linker.terminology.names["name"], given["seed"]
+    names = linker.terminology.names["name"]
+    seed = given["seed"]
     wanted = min(given["mentions"], len(names))
     # The index was tuned with altered names of another seed.
     altered = alter_names(names, wanted, seed=seed + 1)
@@ -217,7 +220,8 @@ def _read_memory(process: int | None) -> dict[str, int]:
 
 def make_size_rows(part: str, measured: Turns, *, is_full: bool) -> list[Entry]:
     """Choose the figures of one size to show. Only a full release has targets."""
-    built, linked = measured.figures("build"), measured.figures("link")
+    built = measured.figures("build")
+    linked = measured.figures("link")
     steps = {step.name: step.seconds for step in measured.steps["build"]}
     rows = [
         *(Entry(part, what, built[what]) for what in ("concepts", "names", "rows")),

@@ -14,16 +14,23 @@ from inputs import OUTPUT, find_names, read_names
 from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
 
 # Concepts made at once, and the first code.
-BLOCK, FIRST_CODE = 50_000, 10**7
+BLOCK = 50_000
+FIRST_CODE = 10**7
 # Published for 2020AA by authors who trained on it: 4.28 million concepts and 15.48 million rows; 10.28 million English
 # rows with 8.74 million distinct lower-cased names. The shares below give these means; all other figures are choices.
 ROWS_A_CONCEPT = 15.48 / 4.28
 # English names of a concept: a rounded lognormal with a mean of 2.06, more than half of them 1.
-NAMES_MU, NAMES_SIGMA, MOST_NAMES = -0.194, 1.1, 4000
+NAMES_MU = -0.194
+NAMES_SIGMA = 1.1
+MOST_NAMES = 4000
 # Rows of the same name: geometric with a mean of 1.176; 37 % of the further ones are spelled the same.
 ONE_ROW_SHARE, SAME_SPELLING_SHARE = 0.85, 0.37
-WITHOUT_ENGLISH, FOREIGN_SHARE, FOREIGN_MEAN = 0.012, 0.125, 9.72
-SECOND_TYPE_SHARE, BRAND_SHARE, PARENT_SHARE = 0.08, 0.016, 0.16
+WITHOUT_ENGLISH = 0.012
+FOREIGN_SHARE = 0.125
+FOREIGN_MEAN = 9.72
+SECOND_TYPE_SHARE = 0.08
+BRAND_SHARE = 0.016
+PARENT_SHARE = 0.16
 SOURCES = ["NCBI", "SNOMEDCT_US", "MEDCIN", "MSH", "RXNORM", "LNC", "NCI", "GO", "OMIM", "MTH"]
 TERM_TYPES = ["PT", "SY", "ET", "SCN", "FN"]
 # Languages with words, so that other scripts occur.
@@ -38,7 +45,10 @@ TYPES = [
 ]  # fmt: skip
 # A word gives way to one that follows the same word elsewhere, or becomes a new one: the beginning of one word and the
 # end of another. Names of one word would otherwise soon be used up.
-EXCHANGED, NEW_WORD, NEW_SINGLE_WORD, LONGEST = 0.5, 0.12, 0.8, 24
+EXCHANGED = 0.5
+NEW_WORD = 0.12
+NEW_SINGLE_WORD = 0.8
+LONGEST = 24
 
 
 class Patterns(NamedTuple):
@@ -58,7 +68,8 @@ class Patterns(NamedTuple):
         """Split real names into words; repeated names count once."""
         clean = names.cast(pl.String).str.replace_all(r"\s+", " ").str.strip_chars()
         split = clean.filter(clean != "").unique(maintain_order=True).str.split(" ").list.head(LONGEST)
-        lengths, flat = split.list.len().to_numpy().astype(np.int64), split.explode()
+        lengths = split.list.len().to_numpy().astype(np.int64)
+        flat = split.explode()
         words = flat.unique().sort()
         codes = flat.cast(pl.Enum(words)).to_physical().to_numpy().astype(np.int64)
         first_place = np.searchsorted(np.sort(codes), np.arange(len(words) + 1))
@@ -68,7 +79,8 @@ class Patterns(NamedTuple):
         """Make names of concepts, given by the number of each. All names of a concept follow one real name."""
         n = len(concept)
         pattern = rng.integers(len(self.lengths), size=concept.max(initial=0) + 1)[concept]
-        lengths, starts = self.lengths[pattern], self.starts[pattern]
+        lengths = self.lengths[pattern]
+        starts = self.starts[pattern]
         before = np.full(n, -1, dtype=np.int64)
         columns = []
         for place in range(int(lengths.max(initial=0))):
@@ -87,8 +99,10 @@ class Patterns(NamedTuple):
 
     def _follow(self, before: np.ndarray, own: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw a word that follows the word before in some real name, or starts one; its own word at a name's end."""
-        share, known = rng.random(len(own)), np.maximum(before, 0)
-        first, span = self.first_place[known], self.first_place[known + 1] - self.first_place[known]
+        share = rng.random(len(own))
+        known = np.maximum(before, 0)
+        first = self.first_place[known]
+        span = self.first_place[known + 1] - self.first_place[known]
         at = np.minimum(self.by_word[first + (share * span).astype(np.int64)], len(self.flat) - 2)
         ends = np.searchsorted(self.starts, at + 1)
         is_end = (ends < len(self.starts)) & (self.starts[np.minimum(ends, len(self.starts) - 1)] == at + 1)
@@ -115,12 +129,14 @@ def make_each(sizes: Sequence[int], names_like: str, seed: int) -> Iterator[tupl
 def make_rrf(folder: Path, n_rows: int, seed: int, patterns: Patterns) -> dict[str, int]:
     """Write MRCONSO, with about as many rows as wanted, MRREL, MRSTY and MRSAB into a new folder; count their rows."""
     folder.mkdir()
-    rng, n_concepts = np.random.default_rng(seed), max(1, round(n_rows / ROWS_A_CONCEPT))
+    rng = np.random.default_rng(seed)
+    n_concepts = max(1, round(n_rows / ROWS_A_CONCEPT))
     counts = dict.fromkeys(("MRCONSO.RRF", "MRREL.RRF", "MRSTY.RRF", "MRSAB.RRF"), 0)
     same = {"CENC": "UTF-8", "CURVER": "Y", "SABIN": "Y", "SRL": "0", "SON": "synthetic", "LAT": "ENG"}
     sources = [{**same, **dict.fromkeys(("VSAB", "RSAB", "SF", "SSN"), source)} for source in SOURCES]
     for first in range(0, n_concepts, BLOCK):
-        n, n_before = min(BLOCK, n_concepts - first), counts["MRCONSO.RRF"]
+        n = min(BLOCK, n_concepts - first)
+        n_before = counts["MRCONSO.RRF"]
         conso, owner = make_atoms(first, n, n_before, rng, patterns)
         first_atoms = n_before + np.searchsorted(owner, np.arange(n))
         tables = {
@@ -157,7 +173,10 @@ def make_atoms(
     names = pl.select(pl.concat_str(words, patterns.make(concept, rng), separator=" ", ignore_nulls=True)).to_series()
     repeats = np.where(is_foreign, 1, rng.geometric(ONE_ROW_SHARE, size=len(concept)))
     name = np.repeat(np.arange(len(concept)), repeats)
-    n, owner, variant, language = len(name), concept[name], variant[name], language[name]
+    n = len(name)
+    owner = concept[name]
+    variant = variant[name]
+    language = language[name]
     is_first = np.concatenate([[True], name[1:] != name[:-1]])
     differs = ~is_first & (rng.random(n) >= SAME_SPELLING_SHARE)
     # A name's first row decides how its other rows are spelled, where they are spelled the same.
@@ -165,7 +184,8 @@ def make_atoms(
     string, how = pl.col("string"), pl.col("how")
     capital = pl.concat_str(string.str.slice(0, 1).str.to_uppercase(), string.str.slice(1))
     spelled = pl.when(how == 0).then(string).when(how == 1).then(capital).otherwise(string.str.to_uppercase())
-    code, number = write_number(first + owner + FIRST_CODE, ""), first + owner
+    code = write_number(first + owner + FIRST_CODE, "")
+    number = first + owner
     lui = number * MOST_NAMES + variant + (language > 0) * (MOST_NAMES // 2)
 
     def choose(values: list[str], weights: list[float] | None = None) -> pl.Series:
@@ -219,7 +239,8 @@ def make_relations(first: int, first_atoms: np.ndarray, rng: np.random.Generator
 
 def make_types(first: int, n_concepts: int, rng: np.random.Generator) -> pl.DataFrame:
     """Make rows of MRSTY: one type for each concept, two for some."""
-    main, has_second = rng.integers(0, len(TYPES), size=n_concepts), rng.random(n_concepts) < SECOND_TYPE_SHARE
+    main = rng.integers(0, len(TYPES), size=n_concepts)
+    has_second = rng.random(n_concepts) < SECOND_TYPE_SHARE
     concept = np.repeat(np.arange(n_concepts), 1 + has_second)
     is_second = np.concatenate([[False], concept[1:] == concept[:-1]])
     drawn = np.array(TYPES)[(main[concept] + is_second) % len(TYPES)]

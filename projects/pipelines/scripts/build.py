@@ -232,7 +232,8 @@ def measure_documents(nlp: Language, label: str, file: Path, below: Sequence[str
     if not n_mentions:
         advice = "Give documents with ids of this ontology, or none"
         msg.fail(f"No mention in {file} has a concept that the pipeline may link", advice, exits=1)
-    key, scores = label.split()[0], {}
+    key = label.split()[0]
+    scores = {}
     for metric, rank, value, _ in measured.figures:
         # JSON has no number for a figure that is not defined.
         if not np.isnan(value):

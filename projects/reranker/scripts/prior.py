@@ -91,7 +91,8 @@ def read_case(text: str) -> Case:
     """Read a case, and look up its mentions."""
     name, _, paths = text.partition("=")
     pipeline, mentions, *rest = paths.split(":")
-    nlp, is_foreign = spacy.load(pipeline), not mentions.endswith(".spacy")
+    nlp = spacy.load(pipeline)
+    is_foreign = not mentions.endswith(".spacy")
     linker: Any = nlp.get_pipe("sapbert_linker")
     if "sapbert_reranker" in nlp.pipe_names:
         nlp.remove_pipe("sapbert_reranker")
@@ -177,7 +178,8 @@ def summarise(name: str, is_foreign: bool, min_score: float, batch: GoldBatch, m
     distinct = np.intersect1d(alike, np.flatnonzero(has_right))
     means = [float(np.mean(hit[which])) if len(hit[which]) else 0.0 for which in (has_right, distinct) for hit in hits]
     values = {key: np.asarray(signals[key], dtype=np.float64)[first] for key in CHANCE}
-    cosine, alone = lists.first(column["cosine"])[filled], lists.first(right)[filled]
+    cosine = lists.first(column["cosine"])[filled]
+    alone = lists.first(right)[filled]
     of_filled = [match for match, has_some in zip(matches, filled.tolist(), strict=False) if has_some]
     return Case(name, is_foreign, of_filled, values, cosine, is_any[filled], alone, n_alike[places], min_score, means)
 
@@ -213,7 +215,8 @@ def fit_signals(cases: Sequence[Case], signals: Sequence[Mapping[str, np.ndarray
 
 def fit_weights(cases: Sequence[Case]) -> Weights:
     """Fit the weights of `CHANCE` to given mentions, and then those of `FOUND` to matches."""
-    given, raw = [case for case in cases if not case.matches], [case for case in cases if case.matches]
+    given = [case for case in cases if not case.matches]
+    raw = [case for case in cases if case.matches]
     has_names = any(not case.is_foreign for case in given)
     chance = fit_signals(given, [case.signals for case in given]) if has_names else CHANCE
     of_matches = [make_match_signals(weigh(case.signals, chance), case.matches) for case in raw]
@@ -255,12 +258,15 @@ def fit_cosine(cases: Sequence[Case], chance: float) -> float:
 
 def describe(case: Case, weights: Weights, threshold: float) -> list[str]:
     """Describe a case: accuracies, probabilities, and what gets an id of reranker and linker."""
-    chance, right = judge(case, weights), case.is_right
-    given, given_alone = chance >= (MIN_FOUND if case.matches else MIN_CHANCE), case.cosine >= threshold
+    chance = judge(case, weights)
+    right = case.is_right
+    given = chance >= (MIN_FOUND if case.matches else MIN_CHANCE)
+    given_alone = case.cosine >= threshold
     if case.is_foreign:
         return [case.name, *[""] * 6, f"{100 * given.mean():.1f}", f"{100 * given_alone.mean():.1f}", ""]
     shown = [f"{100 * first:.1f}/{100 * fifth:.1f}" for first, fifth in zip(*[iter(case.accuracies)] * 2, strict=True)]
-    kept, kept_alone = given[right].mean(), given_alone[case.is_right_alone].mean()
+    kept = given[right].mean()
+    kept_alone = given_alone[case.is_right_alone].mean()
     auroc = area_under_roc(chance, right)
     return [
         case.name,

@@ -53,7 +53,8 @@ def read_case(text: str) -> tuple[str, list[Judged]]:
     judge = _judge_raw if rest == [RAW] else _judge_given
     judged = []
     for ent, is_right in judge(nlp, golds, ids):
-        match, probability = read_match(ent), ent._.kb_probability
+        match = read_match(ent)
+        probability = ent._.kb_probability
         how = match["how"] if match else ""
         has_id = probability >= (thresholds[bool(how)] or 0)
         judged.append(Judged(how or GIVEN, probability, is_right, has_id))

@@ -39,7 +39,9 @@ from training.evaluation.documents import DocumentTask, PipelineSystem, hash_fol
 from training.markup import format_rows, format_values
 
 CONFIG = Path(__file__).parents[1] / "configs" / "reranker.cfg"
-RERANKER, LINKER, ABBREVIATIONS = "sapbert_reranker", "sapbert_linker", "schwartz_hearst"
+RERANKER = "sapbert_reranker"
+LINKER = "sapbert_linker"
+ABBREVIATIONS = "schwartz_hearst"
 PACKAGE_HASH = hash_folder(Path(spacy_sapbert.__file__).parent, "*.py")
 # The columns of tables: shares in per cent.
 COLUMNS = {
@@ -313,7 +315,8 @@ def list_batches(corpus: LinkedCorpus, mentions: int, rng: random.Random) -> Ite
     for example in rng.sample(corpus.examples, len(corpus.examples)):
         if n_taken >= mentions:
             break
-        batch, n_taken = [*batch, example], n_taken + len(example.reference.ents)
+        batch = [*batch, example]
+        n_taken = n_taken + len(example.reference.ents)
         if sum(len(taken.reference.ents) for taken in batch) >= BATCH:
             yield batch
             batch = []

@@ -94,7 +94,8 @@ def judge(case: Case, weights: Weights) -> np.ndarray:
 
 def describe(case: Case, weights: Weights) -> list[str]:
     """Describe a case: how much is a mention, of all and of what the default keeps, and how reliable trust is."""
-    trust, right = judge(case, weights), case.is_mention
+    trust = judge(case, weights)
+    right = case.is_mention
     kept = judge(case._replace(signals=case.signals * ([1.0] * len(WEIGHTS) + [0.0] * (len(WAYS) - 1))), weights)
     is_kept = kept >= MatcherSettings().min_trust
     auroc = area_under_roc(trust, right)

@@ -123,7 +123,8 @@ def _check_seen(kept: list[Span], request: GoldRequest) -> None:
     withdrawn = [{"start": place.start, "end": place.end} for place in request.withdrawn]
     # Whoever sends a request again, because no answer came, finds it done already.
     for place in (*spans, *withdrawn):
-        now, before = _find_overlapping(kept, place), _find_overlapping(seen, place)
+        now = _find_overlapping(kept, place)
+        before = _find_overlapping(seen, place)
         is_done = now == [place] or ("kb_id" not in place and not any(place.items() <= span.items() for span in now))
         if not is_done and now != before:
             ids = " and ".join("no mention" if "rejected" in span else span["kb_id"] for span in now)

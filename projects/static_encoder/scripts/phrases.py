@@ -97,7 +97,8 @@ def group_names(names: pl.Series, table: pl.DataFrame) -> list[str]:
     distinct = names.unique().sort()
     numbers = pl.DataFrame({"name": distinct}).with_row_index("number")
     links = table.join(numbers, on="name").select("number", pl.col("concept").rank("dense") - 1)
-    first, second = links["number"].to_numpy(), links["concept"].to_numpy() + len(distinct)
+    first = links["number"].to_numpy()
+    second = links["concept"].to_numpy() + len(distinct)
     size = len(distinct) + links["concept"].n_unique()
     graph = csr_matrix((np.ones(len(links), bool), (first, second)), shape=(size, size))
     _, groups = connected_components(graph, directed=False)
@@ -164,7 +165,8 @@ def make_lesson(rows: pl.DataFrame, table: pl.DataFrame) -> Lesson:
 def draw_batches(lesson: Lesson, recipe: Recipe, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Draw phrases, and the names of a step: one of each phrase's own, and others."""
     rng = np.random.default_rng(seed)
-    n, bounds = len(lesson.phrases), lesson.own.indptr
+    n = len(lesson.phrases)
+    bounds = lesson.own.indptr
     for _ in range(recipe.epochs):
         for rows in np.array_split(rng.permutation(n), -(-n // recipe.batch)):
             places = bounds[rows] + rng.integers(bounds[rows + 1] - bounds[rows])
@@ -189,7 +191,8 @@ def learn_phrases(encoder: EncoderShim, lesson: Lesson, recipe: Recipe, seed: in
         right = torch.arange(len(rows))
         tokens = [of_name[name] for name in names.tolist()]
         vectors = table([*(of_phrase[row] for row in rows.tolist()), *tokens])
-        of_names, old = vectors[len(rows) :], before(tokens)
+        of_names = vectors[len(rows) :]
+        old = before(tokens)
         is_alike = torch.from_numpy(lesson.alike[rows][:, names].toarray())
         is_alike[right, right] = False
         scores = (vectors[: len(rows)] @ of_names.T / recipe.temperature).masked_fill(is_alike, -torch.inf)
@@ -215,7 +218,8 @@ def learn(
     seed: int = 0,
 ) -> None:
     """Teach an encoder phrases. Beside the new one is a report."""
-    recipe, began = Recipe(), time.perf_counter()
+    recipe = Recipe()
+    began = time.perf_counter()
     rows = read_phrases(phrases)
     rows = rows.sample(min(most or len(rows), len(rows)), seed=seed, shuffle=True)
     with show_phase("Reading names"):
