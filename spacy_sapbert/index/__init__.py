@@ -81,8 +81,8 @@ def is_as_configured(index: Index, configured: Index) -> bool:
 
 def find_available() -> int | None:
     """Find how many bytes of memory the system can still give to processes; None where it does not say."""
-    found = re.search(r"MemAvailable: +(\d+) kB", MEMINFO.read_text(encoding="ascii")) if MEMINFO.exists() else None
-    return int(found[1]) * 1024 if found else None
+    match = re.search(r"MemAvailable: +(\d+) kB", MEMINFO.read_text(encoding="ascii")) if MEMINFO.exists() else None
+    return int(match[1]) * 1024 if match else None
 
 
 def warn_of_memory(rows: int, width: int) -> None:

@@ -173,7 +173,9 @@ class ApproximateIndex(Index):
         if allowed is not None:
             # A query that is far from all allowed rows, if near to others, mostly stays far.
             best = np.where(allowed[rows], scores, -np.inf).max(axis=1)
-            search_again(best < steps[0][0], max(effort or 0 for _, effort in steps))
+            near = steps[0][0]
+            most = max(effort or 0 for _, effort in steps)
+            search_again(best < near, most)
             steps = tuple(step for step in steps if step[1] is None)
         for (limit, effort), (lower, _) in pairwise([*steps, (-np.inf, None)]):
             best = scores[:, ignored]
@@ -187,7 +189,8 @@ class ApproximateIndex(Index):
         candidates = None if effort is None else self._find_candidates(queries, k, effort)
         if candidates is None:
             return exact_search(vectors, queries, k)
-        rows, scores = take_best(candidates, score_rows(vectors, queries, candidates), k)
+        scores = score_rows(vectors, queries, candidates)
+        rows, scores = take_best(candidates, scores, k)
         # So many rows are wanted only if the nearest ones are useless, such as rows of removed names. And parts of a
         # graph can be out of reach.
         short = (rows < 0).any(axis=1)
@@ -253,8 +256,8 @@ class RecallTest:
         if self.rows is None:
             return {**self._compare(index.search(self.queries, self.k)[1]), "test": "altered"}
         # The best row is the query's own.
-        found = index._search(self.queries, self.k + 1, ignored=1)
-        return {**self._compare(_scores_of_others(*found, self.rows)), "test": "left_out", "seed": self.seed}
+        results = index._search(self.queries, self.k + 1, ignored=1)
+        return {**self._compare(_scores_of_others(*results, self.rows)), "test": "left_out", "seed": self.seed}
 
     def _compare(self, found: np.ndarray) -> dict[str, Any]:
         # By score, so that another row at the same distance counts as found.

@@ -136,16 +136,20 @@ class FaissIndex(LeafIndex):
         if not isinstance(centres, faiss.IndexFlatIP) or not isinstance(lists, faiss.BlockInvertedLists):
             return False
         expected = faiss.downcast_InvertedLists(own.invlists)
+        leaves = own.nlist
+        width = self.width
         sizes = arranged.ntotal, centres.d, centres.ntotal, centres.codes.size(), arranged.pq.centroids.size()
-        leaves, width = own.nlist, self.width
         if sizes != (2 * rows, width, leaves, 4 * width * leaves, width << HASH_BITS):
             return False
         pairs = (arranged, own, FIELDS), (arranged.pq, own.pq, HASH_FIELDS), (lists, expected, LIST_FIELDS)
         if any(getattr(one, name) != getattr(other, name) for one, other, names in pairs for name in names):
             return False
-        of_leaves = [(lists.get_ids(leaf), lists.list_size(leaf)) for leaf in range(leaves)]
-        ids = [faiss.rev_swig_ptr(*of_leaf) for of_leaf in of_leaves if of_leaf[1]]
-        return all(of_leaf.min() >= 0 and of_leaf.max() < rows for of_leaf in ids)
+        for leaf in range(leaves):
+            if size := lists.list_size(leaf):
+                ids = faiss.rev_swig_ptr(lists.get_ids(leaf), size)
+                if ids.min() < 0 or ids.max() >= rows:
+                    return False
+        return True
 
 
 class LeafFinder:
@@ -166,18 +170,21 @@ class LeafFinder:
         """Find the first leaves and the second leaves of rows, shape (2, n)."""
         products, leaves = self._groups.search(rows, NEAREST)
         # Where the groups have fewer leaves, the first one again.
-        is_missing = leaves < 0
-        leaves, products = (np.where(is_missing, found[:, :1], found) for found in (leaves, products))
+        is_missing = leaves[:, 1:] < 0
         first = leaves[:, :1]
-        others = leaves[:, 1:]
+        others = np.where(is_missing, first, leaves[:, 1:])
+        by_first = products[:, :1]
+        by_others = np.where(is_missing, by_first, products[:, 1:])
         lengths = np.einsum("ij,ij->i", rows, rows)[:, None]
         squares = np.diag(self._products)
         # Of the residuals: squared lengths, and the product of the first and each other one.
-        of_first = lengths - 2 * products[:, :1] + squares[first]
-        of_others = lengths - 2 * products[:, 1:] + squares[others]
-        of_both = lengths - products[:, :1] - products[:, 1:] + self._products[first, others]
-        costs = of_others + SOAR_LAMBDA * of_both**2 / np.maximum(of_first, np.finfo(np.float32).tiny)
-        return np.stack([first[:, 0], others[np.arange(len(rows)), costs.argmin(axis=1)]])
+        of_first = lengths - 2 * by_first + squares[first]
+        of_others = lengths - 2 * by_others + squares[others]
+        of_both = lengths - by_first - by_others + self._products[first, others]
+        of_first = np.maximum(of_first, np.finfo(np.float32).tiny)
+        costs = of_others + SOAR_LAMBDA * of_both**2 / of_first
+        second = np.take_along_axis(others, costs.argmin(axis=1)[:, None], axis=1)
+        return np.stack([first[:, 0], second[:, 0]])
 
 
 def _set_training(parameters: Any, **values: Any) -> None:

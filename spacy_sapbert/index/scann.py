@@ -114,8 +114,10 @@ class ScannIndex(LeafIndex):
 
     def _read_structure(self, folder: Path, listed: set[str], memory_map: bool) -> Any:
         # Of the rows, the config has nothing but their width.
-        config = self._make_builder(np.zeros((1, self.width), np.float32)).score_ah(HASHED_TOGETHER).create_config()
-        sizes = np.diff(np.append(np.arange(0, self.width, HASHED_TOGETHER), self.width)).tolist()
+        builder = self._make_builder(np.zeros((1, self.width), np.float32))
+        config = builder.score_ah(HASHED_TOGETHER).create_config()
+        starts = np.arange(0, self.width, HASHED_TOGETHER)
+        sizes = np.diff(starts, append=self.width).tolist()
         check_files(folder, listed, config, len(self._built), self._count_leaves(), sizes)
         try:
             return self._open(folder, write_assets(FILES))
@@ -128,9 +130,10 @@ def use_processor(library: str) -> None:
     """Switch on ScaNN's code for this processor. ScaNN should do so itself, but its wheels without TensorFlow (1.3.5 to
     1.4.2) are compiled without what finds out about the processor, and so take SSE 4 for all there is. The results are
     the same, and builds and searches take two thirds of the time."""
-    found = re.search(r"^flags\s*:(.*)", CPUINFO.read_text(), flags=re.MULTILINE) if CPUINFO.is_file() else None
+    match = re.search(r"^flags\s*:(.*)", CPUINFO.read_text(), flags=re.MULTILINE) if CPUINFO.is_file() else None
+    flags = {*match[1].split()} if match else set()
     for switch, needed in SWITCHES.items():
-        if found and needed <= {*found[1].split()}:
+        if needed <= flags:
             # A version without the switch, or for processors of another family, stays as it is.
             with suppress(ValueError):
                 ctypes.c_bool.in_dll(ctypes.CDLL(library), switch).value = True

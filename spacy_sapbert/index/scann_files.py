@@ -63,7 +63,8 @@ def check_files(folder: Path, listed: set[str], config: str, rows: int, leaves: 
     if first.min() < 0 or second.min() < -1 or tokens.max() >= leaves or (first == second).any():
         raise arrays.refuse(TOKENS, f"it does not have one or two of {leaves} leaves for each row")
     for name in HASHES:
-        if arrays.read(name, np.uint8, shape=(rows, len(blocks))).max() >= HASH_VALUES:
+        hashes = arrays.read(name, np.uint8, shape=(rows, len(blocks)))
+        if hashes.max() >= HASH_VALUES:
             raise arrays.refuse(name, "it has hashes of more than four bits")
 
 
@@ -91,7 +92,8 @@ def _copy_partitioner(data: bytes, leaves: int, width: int) -> bytes:
     copy = kind(n_tokens=leaves)
     copied = copy.kmeans.kmeans_tree
     copied.learned_spilling_type = tree.learned_spilling_type
-    copied.root.learned_spilling_threshold, copied.root.leaf_id = np.nan, -1
+    copied.root.learned_spilling_threshold = np.nan
+    copied.root.leaf_id = -1
     centres = np.array([centre.dimension for centre in tree.root.centers])
     _check_numbers(centres, (leaves, width))
     for leaf, centre in enumerate(centres):

@@ -140,7 +140,8 @@ def check_graph(data: np.ndarray, rows: int, width: int) -> None:
     expected = (rows, width, KINDS, rows, 0, width, rows, CONNECTIVITY, 2 * CONNECTIVITY)
     if (*shape.tolist(), *(graph[name].item() for name in CHECKED)) != expected:
         raise ValueError(f"it is no graph of {rows:,} vectors of {width} numbers")
-    entry, top = int(graph["entry"]), int(graph["top"])
+    entry = int(graph["entry"])
+    top = int(graph["top"])
     if levels.min() < 0 or levels.max() != top or entry >= rows or levels[entry] != top:
         raise ValueError("its levels are not those of its nodes")
     # A node has its key, its level, and its links on each level: how many, and as many places as there may be.
@@ -152,9 +153,10 @@ def check_graph(data: np.ndarray, rows: int, width: int) -> None:
     keys, numbers, of_nodes = (
         np.ndarray(len(data) - kind.itemsize + 1, kind, data, strides=1) for kind in (KEY, SLOT, LEVEL)
     )
-    if (np.sort(keys[starts]) != np.arange(rows)).any() or (of_nodes[starts + KEY.itemsize] != levels).any():
+    places = starts + KEY.itemsize
+    if (np.sort(keys[starts]) != np.arange(rows)).any() or (of_nodes[places] != levels).any():
         raise ValueError("its nodes are not numbered as its vectors are")
-    places = starts + KEY.itemsize + LEVEL.itemsize
+    places += LEVEL.itemsize
     _check_links(numbers, places, 2 * CONNECTIVITY, levels, 0)
     for level in range(1, top + 1):
         upper = starts[levels >= level] + BASE_SIZE + LEVEL_SIZE * (level - 1)
@@ -167,7 +169,8 @@ def _check_links(numbers: np.ndarray, places: np.ndarray, most: int, levels: np.
     for start in range(0, len(places), CHECKED_AT_ONCE):
         part = places[start : start + CHECKED_AT_ONCE]
         counts = numbers[part]
-        nodes = numbers[(part[:, None] + SLOT.itemsize * (1 + links))[links < counts[:, None]]]
+        slots = part[:, None] + SLOT.itemsize * (1 + links)
+        nodes = numbers[slots[links < counts[:, None]]]
         if (counts > most).any() or (nodes >= len(levels)).any() or (levels[nodes] < level).any():
             raise ValueError("a node is linked to one that is not there")
 
