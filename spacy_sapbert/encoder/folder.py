@@ -100,9 +100,9 @@ def read_encoder(
         require_transformers(f"The encoder '{name}'")
         from .transformer_folder import read_metadata
 
-        subfolder, found = read_metadata(name, revision)
+        subfolder, metadata = read_metadata(name, revision)
         found_kind = _check_kind(name, TRANSFORMER, kind)
-        base = EncoderSettings().changed(where, **found)
+        base = EncoderSettings().changed(where, **metadata)
     given = {key: value for key, value in (requested or {}).items() if value is not None}
     settings = base.changed(where, **given)
     fingerprint = saved.get("fingerprint") if saved and is_local and settings == base else None

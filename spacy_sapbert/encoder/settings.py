@@ -102,10 +102,10 @@ def find_installed(name: str | Path) -> Path | None:
         return find_bundled()
     spec = find_spec(f"spacy_sapbert_{name}") if str(name).isidentifier() else None
     folders = (Path(place) / "encoder" for place in (spec.submodule_search_locations if spec else None) or ())
-    found = next((folder for folder in folders if (folder / ENCODER_FILE).is_file()), None)
-    if found is None and name == "multilingual":  # No model of the hub has this name.
+    installed = next((folder for folder in folders if (folder / ENCODER_FILE).is_file()), None)
+    if installed is None and name == "multilingual":  # No model of the hub has this name.
         raise ModuleNotFoundError(
             "The encoder 'multilingual' needs the package spacy-sapbert-multilingual. In a checkout, `python -m spacy "
             "project run package projects/multilingual_encoder` builds its wheel; install that."
         )
-    return found
+    return installed

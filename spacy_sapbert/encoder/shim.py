@@ -177,8 +177,11 @@ class EncoderShim(Shim):
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         encode = self._in_memory.tokenizer.encode_batch_fast
-        blocks = range(0, len(texts), TOKENISED_AT_ONCE)
-        return [found.ids for start in blocks for found in encode(list(texts[start : start + TOKENISED_AT_ONCE]))]
+        ids: list[list[int]] = []
+        for start in range(0, len(texts), TOKENISED_AT_ONCE):
+            block = texts[start : start + TOKENISED_AT_ONCE]
+            ids += [encoding.ids for encoding in encode(list(block))]
+        return ids
 
     def tokenize_names(self, names: pl.Series) -> TokenLists:
         """Tokenise any number of names, faster than `tokenize` where it is enough to look at each distinct word.
@@ -222,12 +225,14 @@ class EncoderShim(Shim):
         plain = words.filter(is_plain)
         plain = plain.str.to_lowercase() if tokenizer.normalizer.lowercase else plain
         distinct, numbers = number_parts(plain.str.extract_all(PLAIN_PARTS))
-        cut = tokenizer.model.tokenize
-        of_part = self._tokenize_all(
-            distinct, "words", lambda parts: [[token.id for token in cut(part)] for part in parts]
-        )
-        tokens = TokenLists.join([numbers.replace(of_part), self._tokenize_all(words.filter(~is_plain), "words")])
-        return tokens.take(np.argsort(np.argsort(~is_plain.to_numpy(), kind="stable")))
+
+        def cut(parts: Sequence[str]) -> list[list[int]]:
+            return [[token.id for token in tokenizer.model.tokenize(part)] for part in parts]
+
+        of_plain = numbers.replace(self._tokenize_all(distinct, "words", cut))
+        of_others = self._tokenize_all(words.filter(~is_plain), "words")
+        order = np.argsort(~is_plain.to_numpy(), kind="stable")
+        return TokenLists.join([of_plain, of_others]).take(np.argsort(order))
 
     def find_informative(self, tokens: TokenLists) -> np.ndarray:
         """Tell which strings have a token that the vocabulary knows.

@@ -110,8 +110,8 @@ def forward(
     padded_ids[real] = np.fromiter(chain.from_iterable(batch), dtype=np.int64, count=int(lengths.sum()))
     ids = torch.from_numpy(padded_ids).to(device)
     mask = torch.from_numpy(real.astype(np.int64)).to(device)
-    seen = mask if settings.attention_mask else torch.ones_like(mask)
-    output = transformer(input_ids=ids, attention_mask=seen)
+    visible = mask if settings.attention_mask else torch.ones_like(mask)
+    output = transformer(input_ids=ids, attention_mask=visible)
     return pool(output[0], mask, settings.pooling, getattr(output, "pooler_output", None))
 
 
