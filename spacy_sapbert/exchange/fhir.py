@@ -80,7 +80,8 @@ class CodeFinder:
     def __init__(
         self, terminology: Terminology | None = None, id_source: str | None = None, attribute: str = ATTRIBUTE
     ) -> None:
-        self._terminology, self._attribute = terminology, attribute
+        self._terminology = terminology
+        self._attribute = attribute
         self._id_source = normalize_source(id_source) if id_source else ""
         self._list = cache(self._list_codes)
 
@@ -124,8 +125,8 @@ class CodeFinder:
         unique = dict.fromkeys([own, *listed])
         # If a source has several codes, nobody can tell which of them has the name.
         counts = Counter(source for source, _ in unique)
-        known = {source: names.get(source, "") for source, n in counts.items() if n == 1}
-        return [Code(*key, name if key == of_concept else known.get(key[0], "")) for key in unique]
+        displays = {source: names.get(source, "") for source, n in counts.items() if n == 1}
+        return [Code(*key, name if key == of_concept else displays.get(key[0], "")) for key in unique]
 
     def _locate(self, id_: str, listed: list[Key]) -> Key:
         """Split an id into source and code. An id without a source takes the source of the only code equal to it."""
@@ -187,11 +188,11 @@ class CodeableConcepts:
         """
         text = self._write_string(span.text, place)
         place = f"{place}: {span.text!r:.60}"
-        found = self.codes.find(span)
+        by_id = self.codes.find(span)
         codings = []
-        if not found:
+        if not by_id:
             self.report.note_odd("mentions without a concept", place)
-        for id_, codes in found.items():
+        for id_, codes in by_id.items():
             for source in self._sources:
                 if not any(code.source == source for code in codes):
                     self.report.leave_out(f"concepts without a code in {source}", f"{place}: {id_}")
@@ -212,8 +213,12 @@ class CodeableConcepts:
             return None
         version = self._versions.get(code.source)
         display = self._write_string(code.display, place).strip()
-        optional = {"version": version, "display": display}
-        return {"system": system.uri, "code": written, **{key: value for key, value in optional.items() if value}}
+        coding = {"system": system.uri, "code": written}
+        if version:
+            coding["version"] = version
+        if display:
+            coding["display"] = display
+        return coding
 
     def _write_string(self, text: str, place: str) -> str:
         if CONTROL.search(text):
@@ -225,14 +230,17 @@ class CodeableConcepts:
         `resource`, `verificationStatus` if it is negated or uncertain, and `codeableConcept` of each mention."""
         for document in documents:
             place = f"document {document.doc_id}"
-            for found in document.annotations:
-                if found.span is None or not CONTROL.sub(" ", found.span.text).strip():
+            for mention in document.annotations:
+                if mention.span is None or not CONTROL.sub(" ", mention.span.text).strip():
                     self.report.leave_out("mentions of white space, which are not a text in FHIR", place)
                     continue
-                row = {"document": document.doc_id, "start": found.start, "end": found.end, "label": found.label}
-                row |= {"pieces": found.pieces} if found.pieces else {}
-                concept = self.make(found.span, place)
-                yield {**row, **describe_context(found.context), "codeableConcept": concept}
+                row: dict[str, Any] = {"document": document.doc_id, "start": mention.start, "end": mention.end}
+                row["label"] = mention.label
+                if mention.pieces:
+                    row["pieces"] = mention.pieces
+                row |= describe_context(mention.context)
+                row["codeableConcept"] = self.make(mention.span, place)
+                yield row
 
 
 def describe_context(context: MentionContext | None) -> dict[str, Any]:

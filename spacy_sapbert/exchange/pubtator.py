@@ -39,21 +39,21 @@ def parse_pubtator(lines: Iterable[tuple[int, str]], label: str, report: Exchang
     document: PubTatorDocument | None = None
     for number, line in lines:
         place = f"{label}, line {number}"
-        found = TEXT_LINE.fullmatch(line)
+        match = TEXT_LINE.fullmatch(line)
         fields = line.split("\t")
-        doc_id = found[1].strip() if found else fields[0].strip()
-        if document and (not line.strip() or (found and doc_id != document.doc_id)):
+        doc_id = match[1].strip() if match else fields[0].strip()
+        if document and (not line.strip() or (match and doc_id != document.doc_id)):
             yield document
             document = None
         if not line.strip():
             continue
-        if found:
+        if match:
             document = document or PubTatorDocument(doc_id, place)
-            kind = "title" if found[2] == "t" else "abstract"
+            kind = "title" if match[2] == "t" else "abstract"
             if getattr(document, kind) is not None or document.lines:
                 report.refuse(f"{place}, document {doc_id}", f"a second {kind}, or one below mentions", FORM)
             else:
-                setattr(document, kind, found[3])
+                setattr(document, kind, match[3])
         elif document is None or doc_id != document.doc_id:
             report.refuse(f"{place}, document {doc_id:.40}", "a line that belongs to no title above it", FORM)
         else:
@@ -103,9 +103,9 @@ def dump_pubtator(documents: Iterable[AnnotatedText], report: ExchangeReport) ->
         place = f"document {document.doc_id}"
         if BREAK.search(text):
             report.note_odd("documents with line breaks or tabs, which become spaces", place)
-        found = re.search(r"\n|(?<=[.!?]) ", text)
+        match = re.search(r"\n|(?<=[.!?]) ", text)
         # An empty abstract adds no space when it is read.
-        cut = found.start() if found and found.end() < len(text) else len(text)
+        cut = match.start() if match and match.end() < len(text) else len(text)
         lines += [f"{name}|t|{plain_text(text[:cut])}", f"{name}|a|{plain_text(text[cut + 1 :])}"]
         for annotation in document.annotations:
             mention = plain_text(document.cut(annotation))
