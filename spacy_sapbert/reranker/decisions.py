@@ -60,31 +60,31 @@ class FixedReranker:
         owners: Iterable[int] = documents if self.learned.is_trained else repeat(0, len(keys))
         distinct: dict[tuple[int, MentionKey], int] = {}
         places = [distinct.setdefault(pair, len(distinct)) for pair in zip(owners, keys, strict=True)]
-        asked = [*distinct]
+        pairs = [*distinct]
         candidates: list[list[Candidate]] = []
         kb_ids: list[str] = []
         probabilities: list[float] = []
         empty = NIL if set_nil else ""
-        for part in _cut([document for document, _ in asked] if self.learned.is_trained else range(len(asked))):
-            of_documents, of_part = zip(*asked[part], strict=True)
-            found, given, _ = self.table.read(of_part, of_documents)
-            raw, together, raw_nil, order = self.score(given)
+        for part in _cut([document for document, _ in pairs] if self.learned.is_trained else range(len(pairs))):
+            of_documents, of_part = zip(*pairs[part], strict=True)
+            proposed, inputs, _ = self.table.read(of_part, of_documents)
+            raw, together, raw_nil, order = self.score(inputs)
             matches = [(key.forms, key.match) for key in of_part]
-            is_nil, best = self._choose(given.lists, together, raw_nil, matches, min_probability)
+            is_nil, best = self._choose(inputs.lists, together, raw_nil, matches, min_probability)
             nil = 1 - judge_matches(1 - self.learned.nil.apply(raw_nil), matches)
             probability = np.where(is_nil, nil, best)
-            calibrated = self._share(given, raw, together, best, order)
-            rows = order[given.lists.place < k]
-            kept = found.take(rows)
-            described = self.linker.describe(kept)
+            calibrated = self._share(inputs, raw, together, best, order)
+            rows = order[inputs.lists.place < k]
+            first = proposed.take(rows)
+            described = self.linker.describe(first)
             flat = [candidate for of_mention in described for candidate in of_mention]
             for candidate, value in zip(flat, calibrated[rows].tolist(), strict=True):
                 candidate["probability"] = value
             if explain:
-                few = ListInput(given.features[rows], given.scores[rows], Lists(kept.lengths), given.alike[rows])
-                self._explain(flat, few)
-            chosen = zip(is_nil.tolist(), described, strict=True)
-            kb_ids += [empty if nothing else of_mention[0]["id"] for nothing, of_mention in chosen]
+                lists = Lists(first.lengths)
+                self._explain(flat, ListInput(inputs.features[rows], inputs.scores[rows], lists, inputs.alike[rows]))
+            for nothing, of_mention in zip(is_nil.tolist(), described, strict=True):
+                kb_ids.append(empty if nothing else of_mention[0]["id"])
             candidates += described
             probabilities += probability.tolist()
         return Decisions(

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,10 +100,12 @@ class AnnotationMemory:
         rows: np.ndarray,
         documents: np.ndarray,
     ) -> None:
-        self.mentions, self.concepts = list(mentions), list(concepts)
+        self.mentions = list(mentions)
+        self.concepts = list(concepts)
         # Half precision: a cosine differs by less than .001, and the largest part of the folder is half as large.
         self.vectors = np.asarray(vectors, dtype=np.float16)
-        self.rows, self.documents = np.asarray(rows, dtype=np.int64), np.asarray(documents, dtype=np.uint64)
+        self.rows = np.asarray(rows, dtype=np.int64)
+        self.documents = np.asarray(documents, dtype=np.uint64)
         self._wide = self.vectors.astype(np.float32)
         self._places = {mention: place for place, mention in enumerate(self.mentions)}
         self._keys = frozenset(self.documents.tolist())
@@ -131,13 +134,13 @@ class AnnotationMemory:
         """Collect mentions with the id of a concept and the key of the document. Their order makes no difference."""
         counts = Counter(annotations)
         mentions, concepts, documents = (
-            {value: place for place, value in enumerate(sorted({found[column] for found in counts}))}
+            {value: place for place, value in enumerate(sorted({annotation[column] for annotation in counts}))}
             for column in range(3)
         )
         rows = sorted((mentions[text], concepts[id_], documents[key], n) for (text, id_, key), n in counts.items())
-        vectors = encode([*mentions])
         table = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
-        return cls([*mentions], vectors, [*concepts], table, np.array([*documents], dtype=np.uint64))
+        keys = np.array([*documents], dtype=np.uint64)
+        return cls([*mentions], encode([*mentions]), [*concepts], table, keys)
 
     def has_document(self, key: int) -> bool:
         """Return whether annotations of a document are here."""
@@ -174,27 +177,30 @@ class AnnotationMemory:
     def describe(self, recalled: Iterable[Recalled], concepts: Iterable[Sequence[int]]) -> Remembered:
         """Describe the candidates of mentions, given by the numbers of their concepts, -1 for those that nothing is
         annotated with."""
-        recalled, concepts = [*recalled], [*concepts]
+        recalled = [*recalled]
+        concepts = [*concepts]
         lengths = [*map(len, concepts)]
-        flat = np.array([concept for of_mention in concepts for concept in of_mention], dtype=np.int64)
+        flat = np.array([*chain.from_iterable(concepts)], dtype=np.int64)
 
-        def look_up(found: Iterable[dict[int, Any]], default: float = 0) -> np.ndarray:
+        def look_up(tables: Iterable[dict[int, Any]], default: float = 0) -> np.ndarray:
             values: list[float] = []
-            for of, asked in zip(found, concepts, strict=True):
+            for table, row in zip(tables, concepts, strict=True):
                 # Few mentions are annotated themselves, or belong to a document that is left out.
-                values += [of.get(concept, default) for concept in asked] if of else [default] * len(asked)
+                values += [table.get(concept, default) for concept in row] if table else [default] * len(row)
             return np.array(values, dtype=np.float64)
 
         def repeat(values: Iterable[float]) -> np.ndarray:
             return np.repeat(np.array([*values], dtype=np.float64), lengths)
 
         nearest = look_up((of.nearest for of in recalled), np.nan)
-        totals = np.where(flat >= 0, np.append(self._totals, 0)[flat], 0)
+        floor = repeat(of.floor for of in recalled)
+        # Behind the totals there is a 0 for -1.
+        totals = np.append(self._totals, 0)[flat]
         return Remembered(
             frequency=totals - look_up(of.left_out for of in recalled),
             n_same=look_up(of.same for of in recalled),
             n_mention=repeat(sum(of.same.values()) for of in recalled),
-            nearest=np.where(np.isnan(nearest), repeat(of.floor for of in recalled), nearest),
+            nearest=np.where(np.isnan(nearest), floor, nearest),
             best=repeat(next(iter(of.nearest.values()), of.floor) for of in recalled),
             votes=look_up(of.votes for of in recalled),
             all_votes=repeat(sum(of.votes.values()) for of in recalled),
@@ -209,12 +215,14 @@ class AnnotationMemory:
         nearest = np.argpartition(-cosines, n_nearest - 1, axis=1)[:, :n_nearest]
         cosines = np.take_along_axis(cosines, nearest, axis=1)
         order = np.argsort(-cosines, axis=1, kind="stable")
-        return np.take_along_axis(nearest, order, axis=1), np.take_along_axis(cosines, order, axis=1)
+        nearest = np.take_along_axis(nearest, order, axis=1)
+        return nearest, np.take_along_axis(cosines, order, axis=1)
 
 
 def document_key(text: str) -> int:
     """Make the key by which a training document is recognised: a hash of 64 bits."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf8", "surrogatepass"), digest_size=8).digest(), "little")
+    digest = hashlib.blake2b(text.encode("utf8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
 
 class Curve(NamedTuple):
