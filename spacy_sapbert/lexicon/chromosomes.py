@@ -70,8 +70,9 @@ def read_chromosomes(text: str, language: Language) -> Chromosomes:
         if sex is None:
             return match[0]
         (parts if len(sex) > 1 else numbers).add(sex)
+        before, _ = _cut_sides(match)
         # "ATR-X" is on a chromosome, "MPS-X" has a number.
-        return match[0] if _ACRONYM.search(_cut_sides(match)[0]) else " "
+        return match[0] if _ACRONYM.search(before) else " "
 
     if _MAYBE.search(text):
         text = _BAND.sub(take_band, _IN_BRACKETS.sub(_write_bands, text))
@@ -125,8 +126,11 @@ def _is_chromosome(match: re.Match[str], language: Language) -> bool:
         return is_linked
     if is_linked or _CHANGED.search(before) or _ACRONYM.search(before):
         return True
-    sides = (_find_content(of_side, language) for of_side in (words[::-1], words_after))
-    return any(_SEX.fullmatch(word) or not language.chromosomal.isdisjoint(language.list_words(word)) for word in sides)
+    for of_side in (words[::-1], words_after):
+        word = _find_content(of_side, language)
+        if _SEX.fullmatch(word) or not language.chromosomal.isdisjoint(language.list_words(word)):
+            return True
+    return False
 
 
 def _cut_sides(match: re.Match[str]) -> tuple[str, str]:
