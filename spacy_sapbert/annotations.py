@@ -195,8 +195,8 @@ def get_kb_ents(span: Span) -> list[tuple[str, float]]:
 def get_probability(span: Span) -> float | None:
     """Get how probable it is that the chosen concept is right, or one that counts as one with it, such as another with
     the same name; where none was chosen, how probable it is that none is right. None if no reranker has decided."""
-    found = [link["probability"] for link in _find_links(span) if "probability" in link]
-    return found[-1] if found else None
+    probabilities = [link["probability"] for link in _find_links(span) if "probability" in link]
+    return probabilities[-1] if probabilities else None
 
 
 def get_candidates(span: Span, linker: str) -> list[Candidate]:
@@ -243,9 +243,9 @@ def get_links(span: Span) -> Sequence[Link]:
 
 def write_match(span: Span, match: Match) -> None:
     """Store how a span was found, in place of what is stored for its boundaries and the same label."""
-    kept = [other for other in _get_matches(span) if other["label"] != match["label"]]
+    others = [other for other in _get_matches(span) if other["label"] != match["label"]]
     # A new list, because copies of the document share the old one.
-    get_user_data(span)[make_attribute_key(span, MATCH)] = [*kept, match]
+    get_user_data(span)[make_attribute_key(span, MATCH)] = [*others, match]
 
 
 def read_match(span: Span) -> Match | None:
@@ -336,11 +336,12 @@ class Writer:
             is_ent = mention.is_ent
             if not is_ent and number not in groups:
                 groups[number] = [*docs[number].spans[key]]
-            span: Span = (get_ents(number) if is_ent else groups[number])[mention.place]
+            spans: Sequence[Span] = get_ents(number) if is_ent else groups[number]
+            span = spans[mention.place]
             candidates = decisions.candidates[row]
             kb_id = decisions.kb_ids[row]
-            present = get_links(span)
             probability = None if decisions.probabilities is None else decisions.probabilities[row]
+            present = get_links(span)
             of_mention = id(present), id(candidates), span.label, span.kb_id, kb_id, probability
             if of_mention not in shared:
                 is_set = self._may_set(span)
@@ -348,15 +349,19 @@ class Writer:
                 shared[of_mention] = present, _join(present, link), is_set
             _, links, is_set = shared[of_mention]
             get_user_data(span)[make_attribute_key(span, LINKS)] = links
-            if is_set and not is_ent:
+            if not is_set:
+                continue
+            if is_ent:
+                for token in span:
+                    token.ent_kb_id_ = kb_id
+            else:
                 # The id of a span in a group can only be set when it is made.
                 new = Span(span.doc, span.start, span.end, label=span.label, kb_id=kb_id, span_id=span.id)
                 groups[number][mention.place] = new
-            for token in span if is_set and is_ent else ():
-                token.ent_kb_id_ = kb_id
         for number, spans in groups.items():
-            group = docs[number].spans[key]
-            docs[number].spans[key] = SpanGroup(docs[number], name=group.name, attrs=dict(group.attrs), spans=spans)
+            doc = docs[number]
+            group = doc.spans[key]
+            doc.spans[key] = SpanGroup(doc, name=group.name, attrs=dict(group.attrs), spans=spans)
 
     def _make_link(self, label: str, candidates: list[Candidate], kb_id: str, probability: float | None) -> Link:
         link: Link = {
@@ -402,10 +407,11 @@ class Writer:
 
 def _join(links: Iterable[Link], link: Link) -> list[Link]:
     """Put a link behind those of others. Where a linker links again, what a reranker made of its links is void."""
-    component, label = link["component"], link["label"]
-    kept = (
+    component = link["component"]
+    label = link["label"]
+    others = (
         other
         for other in links
         if other["label"] != label or component not in (other["component"], other.get("reranks"))
     )
-    return [*kept, link]
+    return [*others, link]

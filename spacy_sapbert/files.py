@@ -67,8 +67,8 @@ def _hash(path: Path, digest: Any) -> str:
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
-    found: str = digest.hexdigest()
-    return found
+    value: str = digest.hexdigest()
+    return value
 
 
 def list_files(folder: Path) -> list[str]:
@@ -108,14 +108,14 @@ def read_manifest(
         raise FileNotFoundError(MISSING.format(path=path))
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
-        found = manifest["format"]
+        own = manifest["format"]
         checksum = manifest.pop("checksum")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise OSError(DAMAGED.format(path=path, reason=repr(error))) from error
     # The version first, because other versions may compute the checksum differently.
-    if found != version:
+    if own != version:
         raise OtherFormatError(
-            f"'{path}' has format {found}, this version of spacy-sapbert reads format {version}. Install the "
+            f"'{path}' has format {own}, this version of spacy-sapbert reads format {version}. Install the "
             "version that the pipeline's meta.json asks for, or build the pipeline again."
         )
     if checksum != _checksum(manifest):
@@ -154,8 +154,10 @@ def is_inside(name: object) -> bool:
 def _check_files(path: Path, checksums: dict[str, str], used: Iterable[str]) -> None:
     folder = path.parent
     for pattern in used:
-        found = {file.relative_to(folder).as_posix() for file in folder.glob(pattern)} if "*" in pattern else {pattern}
-        for name in sorted(found - set(checksums) - {path.name}):
+        names = {pattern}
+        if "*" in pattern:
+            names = {file.relative_to(folder).as_posix() for file in folder.glob(pattern)}
+        for name in sorted(names - set(checksums) - {path.name}):
             raise OSError(DAMAGED.format(path=path, reason=f"it does not list {name!r}, which would be read"))
     files = [folder / name for name in checksums]
     for file in files:
@@ -220,8 +222,8 @@ def _named_errors(path: Path) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             error.filename = error.filename or str(path)
             raise
-        if found := re.search(r"\(os error (\d+)\)", str(error)):
-            raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from error
+        if match := re.search(r"\(os error (\d+)\)", str(error)):
+            raise OSError(int(match[1]), os.strerror(int(match[1])), str(path)) from error
         raise
 
 
