@@ -36,12 +36,12 @@ def make_dictionary_terminology(
     # A concept is called by the first of its ids that no other concept has.
     id_of: dict[tuple[str, ...], str] = {}
     row_of_id: dict[str, int] = {}
-    taken: set[str] = set()
+    ids: set[str] = set()
     for parts in names:
-        id_ = id_of[parts] = next((part for part in parts if part not in taken), "+".join(parts))
-        taken.add(id_)
-        if known := [part for part in parts if part in row_of]:
-            row_of_id[id_] = row_of[known[0]]
+        id_ = id_of[parts] = next((part for part in parts if part not in ids), "+".join(parts))
+        ids.add(id_)
+        if rows := [part for part in parts if part in row_of]:
+            row_of_id[id_] = row_of[rows[0]]
     ids_of_row: dict[int, set[str]] = {}
     for id_, row in row_of_id.items():
         ids_of_row.setdefault(row, set()).add(id_)

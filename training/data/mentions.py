@@ -41,8 +41,8 @@ class Mention:
     def to_line(self) -> str:
         """Format the mention as a line of JSON, without empty fields."""
         values = {key.alias or name: getattr(self, name) for name, key in _Line.model_fields.items()}
-        kept = {k: value for k, value in values.items() if k in ("mention", "ids") or value not in (None, "", [])}
-        return json.dumps(kept, ensure_ascii=False)
+        fields = {k: value for k, value in values.items() if k in ("mention", "ids") or value not in (None, "", [])}
+        return json.dumps(fields, ensure_ascii=False)
 
 
 class _Line(BaseModel):

@@ -260,14 +260,14 @@ def find_long_forms(mentions: Iterable[Mention]) -> dict[str, dict[str, str]]:
     """Find the long form of each short form that the texts around mentions define, by document; the first definition
     where there are several. Most definitions stand beside a mention."""
     make_doc = spacy.blank("en").make_doc
-    found: dict[str, dict[str, str]] = {}
+    long_forms: dict[str, dict[str, str]] = {}
     for doc_id, text in dict.fromkeys((mention.doc_id, mention.window) for mention in mentions if mention.doc_id):
-        forms = found.setdefault(doc_id, {})
+        forms = long_forms.setdefault(doc_id, {})
         # As the published processing reads them.
         for place in find_definitions(make_doc(text), text, by_initials=False) if text else ():
             short = text[place.short_start : place.short_end]
             forms.setdefault(short, " ".join(text[place.long_start : place.long_end].split()))
-    return found
+    return long_forms
 
 
 def spell_out(mention: str, long_forms: Mapping[str, str], inside: frozenset[str] = frozenset()) -> str:

@@ -35,12 +35,12 @@ class Relatedness:
         return is_above or not self._words(left).isdisjoint(self._words(right))
 
     def _find_ancestors(self, id_: str) -> set[str]:
-        found: set[str] = set()
+        ancestors: set[str] = set()
         last = {id_}
         for _ in range(STEPS):
-            last = {parent for child in last for parent in self._parents.get(child, ())} - found
-            found |= last
-        return found
+            last = {parent for child in last for parent in self._parents.get(child, ())} - ancestors
+            ancestors |= last
+        return ancestors
 
     def _list_words(self, id_: str) -> set[str]:
         """List the names of a concept as sorted normal words; names without words as they are written."""

@@ -128,12 +128,14 @@ def limit_names(task: LinkingTask, max_names: int, *, seed: int = 0) -> LinkingT
 
 def sample_mentions(task: LinkingTask, max_mentions: int, *, seed: int = 0) -> LinkingTask:
     """Keep mentions whose concept is in the dictionary, and draw some of them; they stay in their order."""
-    known = {part for joined in set(task.ids) for part in joined.split(EQUAL_IDS)}
-    answerable = [queries for queries in task.group_queries() if not known.isdisjoint(task.gold[queries[0]])]
+    answers = {part for joined in set(task.ids) for part in joined.split(EQUAL_IDS)}
+    answerable = [queries for queries in task.group_queries() if not answers.isdisjoint(task.gold[queries[0]])]
     drawn = np.random.default_rng(seed).permutation(len(answerable))[:max_mentions]
-    kept = [query for place in np.sort(drawn) for query in answerable[place]]
+    places = [query for place in np.sort(drawn) for query in answerable[place]]
     lists = {name: getattr(task, name) for name in ("queries", "gold", "folds", "mention_of", "texts")}
-    drawn_lists: dict[str, Any] = {name: [values[query] for query in kept] for name, values in lists.items() if values}
+    drawn_lists: dict[str, Any] = {
+        name: [values[place] for place in places] for name, values in lists.items() if values
+    }
     return replace(
         task,
         **drawn_lists,

@@ -162,8 +162,8 @@ class TrainingLoop:
             self._save()
 
     def _refuse(self, what: str, where: str) -> FloatingPointError:
-        kept = list_checkpoints(self.folder.checkpoints)
-        last = str(kept[-1]) if kept else "none, because no step before was saved"
+        checkpoints = list_checkpoints(self.folder.checkpoints)
+        last = str(checkpoints[-1]) if checkpoints else "none, because no step before was saved"
         return FloatingPointError(
             f"The {what} of {where} had infinite numbers or NaN, so the run was stopped before they reached its "
             "weights or checkpoints. The learning rate is probably too high, or half precision too coarse: train "
@@ -265,18 +265,18 @@ class TrainingLoop:
 @contextmanager
 def watch_signals() -> Iterator[threading.Event]:
     """Set an event at Ctrl-C or a termination signal instead of stopping within a step. The second stops at once."""
-    wanted = threading.Event()
+    event = threading.Event()
 
     def ask(*_: Any) -> None:
-        if wanted.is_set():
+        if event.is_set():
             raise KeyboardInterrupt
-        wanted.set()
+        event.set()
 
     # Only the main thread receives signals.
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM) if is_main}
     try:
-        yield wanted
+        yield event
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

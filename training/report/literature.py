@@ -67,9 +67,9 @@ def read_counts() -> dict[str, dict[str, float]]:
 
 def published_value(system: str, corpus: str, metric: str, *, pooling: str = "") -> PublishedFigure | None:
     """Look up a figure by the names of literature.tsv, of any pooling if none is given. The first in the file wins."""
-    wanted = (system, corpus, metric)
-    found = (figure for figure in read_literature() if (figure.system, figure.corpus, figure.metric) == wanted)
-    return next((figure for figure in found if pooling in ("", figure.pooling)), None)
+    key = (system, corpus, metric)
+    figures = (figure for figure in read_literature() if (figure.system, figure.corpus, figure.metric) == key)
+    return next((figure for figure in figures if pooling in ("", figure.pooling)), None)
 
 
 def check_published(system: str, pooling: str = "") -> None:
