@@ -105,10 +105,10 @@ def read_sweep(
             f"{path} is not a sweep: it needs the sections [sweep] and [variants] with at least one line "
             f"`name = {{settings}}`, and no others, but has {', '.join(config) or 'none'}. See training/sweeps."
         )
-    given = {**config["sweep"], **({"seeds": list(seeds)} if seeds else {})}
+    settings = {**config["sweep"], **({"seeds": list(seeds)} if seeds else {})}
     if run_config:
-        given |= {"config": str(Path(run_config).absolute()), "settings": {}}
-    section = SweepSection.read(given, f"[sweep] in {path}")
+        settings |= {"config": str(Path(run_config).absolute()), "settings": {}}
+    section = SweepSection.read(settings, f"[sweep] in {path}")
     _check_changes("`settings` of [sweep]", section.settings, path)
     _check_changes("the command line", overrides or {}, path)
     variants: dict[str, dict[int, Any]] = {}
@@ -237,10 +237,10 @@ def _take_run(settings: TrainingSettings, base: str, sha256: str | dict[str, Any
         == read_manifest(encoder, ENCODER_VERSION, parts=PARTS, check_files=False)["fingerprint"]
     ):
         return report
-    taken = train(settings)
+    run = train(settings)
     # Sweeps run in one process, which is the main one.
-    assert taken is not None
-    return taken
+    assert run is not None
+    return run
 
 
 def _load_trained(

@@ -114,8 +114,8 @@ def parse_numbers(values: str, option: str, kind: type[int] | type[float]) -> li
     try:
         return [kind(value) for value in values.replace(",", " ").split()]
     except ValueError as error:
-        wanted = "whole numbers" if kind is int else "numbers"
-        raise ValueError(f"{option} is {values!r}, but has to be {wanted} with commas between them.") from error
+        kinds = "whole numbers" if kind is int else "numbers"
+        raise ValueError(f"{option} is {values!r}, but has to be {kinds} with commas between them.") from error
 
 
 def refuse_options(context: typer.Context, kind: str, allowed: Collection[str]) -> None:

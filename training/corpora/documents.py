@@ -204,8 +204,8 @@ def read_docbin(originals: Originals) -> CorpusParts:
             doc_id = str(doc.user_data.get(DOC_ID) or f"{part}-{number}")
             doc_id = f"{doc_id}#{number}" if doc_id in corpus.texts[part] else doc_id
             place = f"{file.label}, document {doc_id}"
-            found = (*doc.ents, *doc.spans.get(OVERLAPPING, ()))
-            values = ((span.start_char, span.end_char, span.label_, span.kb_id_) for span in found)
+            spans = (*doc.ents, *doc.spans.get(OVERLAPPING, ()))
+            values = ((span.start_char, span.end_char, span.label_, span.kb_id_) for span in spans)
             annotations = ((Annotation(*value, place), "") for value in values)
             _add_identified(corpus, part, doc_id, doc.text, annotations, file.report, left_out)
     return corpus
@@ -222,8 +222,8 @@ def read_uniform(originals: Originals) -> CorpusParts:
             is_text = WHOLE_TEXT.search(line)
             try:
                 if is_text:
-                    doc_id, text, found = parse_text(line)
-                    corpus.add(part, doc_id, text, [replace(mention, place=place) for mention in found])
+                    doc_id, text, annotations = parse_text(line)
+                    corpus.add(part, doc_id, text, [replace(mention, place=place) for mention in annotations])
                 else:
                     mentions += [replace(parse_mention(line), place=place)] if line.strip() else []
             except ValueError as error:

@@ -79,8 +79,8 @@ class Corpus:
         """What to say if published figures search other names than these; nothing if they search this release."""
         if not self.searched or (_fold(self.release) == _fold(self.searched) and not self.changes):
             return ""
-        found = f"this is {self.release}" if self.release else "the release of these names is not known"
-        return f"Published figures search {self.searched}, and {found}{self.changes and f', {self.changes}'}."
+        release = f"this is {self.release}" if self.release else "the release of these names is not known"
+        return f"Published figures search {self.searched}, and {release}{self.changes and f', {self.changes}'}."
 
     @property
     def has_published_names(self) -> bool:
@@ -139,9 +139,9 @@ def read_corpora(
 def _choose_sources(section: dict[str, Any], sources: Sequence[str]) -> dict[str, Any]:
     if not sources or section["dictionary"] != TERMINOLOGY:
         return section
-    kept = [] if ALL in sources else list(sources)
-    names_from = f"the names of {', '.join(kept) or 'all sources'} in the terminology"
-    return {**section, "sources": kept, "searched": "", "other_sources": True, "names_from": names_from}
+    chosen = [] if ALL in sources else list(sources)
+    names_from = f"the names of {', '.join(chosen) or 'all sources'} in the terminology"
+    return {**section, "sources": chosen, "searched": "", "other_sources": True, "names_from": names_from}
 
 
 def _find_corpus(

@@ -86,23 +86,23 @@ def read_ctd(originals: Originals) -> CorpusParts:
 
 
 def _find_single(originals: Originals, pattern: str) -> InputFile:
-    taken: dict[str, InputFile] = {}
+    files: dict[str, InputFile] = {}
     for _, file in originals.match(pattern):
-        claim(taken, DICTIONARY, file, "The dictionary")
-    return taken[DICTIONARY]
+        claim(files, DICTIONARY, file, "The dictionary")
+    return files[DICTIONARY]
 
 
 def _add_names(names: Names, row: Row, ids: str, written: Iterable[str]) -> None:
-    known = split_ids(ids)
-    kept = [plain_text(name).strip() for name in written if name.strip()]
-    if not known or not kept:
-        row.refuse("no name" if known else "no id")
+    distinct = split_ids(ids)
+    cleaned = [plain_text(name).strip() for name in written if name.strip()]
+    if not distinct or not cleaned:
+        row.refuse("no name" if distinct else "no id")
         return
-    for part in known:
+    for part in distinct:
         if not any(character.isdigit() for character in part):
             row.report.note_odd("ids without a digit", f"{row.place}: {part}")
-    joined = "|".join(known)
-    for name in kept:
+    joined = "|".join(distinct)
+    for name in cleaned:
         if (joined, name) in names:
             row.report.leave_out("names that a concept has twice", f"{row.place}: {name}")
         names[joined, name] = None
@@ -121,7 +121,7 @@ def read_snomed(originals: Originals, *, refset: str = "") -> CorpusParts:
         for _, values in (_read_rows(tables, LANGUAGES, date) if refset else ())
         if values["active"] == "1" and values["refsetId"] == refset
     }
-    found: list[tuple[int, bool, str]] = []
+    rows: list[tuple[int, bool, str]] = []
     for row, values in _read_rows(tables, DESCRIPTIONS, date):
         concept = values["conceptId"]
         kind = values["typeId"]
@@ -143,12 +143,12 @@ def read_snomed(originals: Originals, *, refset: str = "") -> CorpusParts:
         else:
             if edition == INTERNATIONAL and values["moduleId"] not in MODULES:
                 report.note_odd("names of a module that the International edition has not", row.place)
-            found.append((int(concept), kind != FULLY_SPECIFIED, term))
+            rows.append((int(concept), kind != FULLY_SPECIFIED, term))
     # The sort keeps the order of the file among equals.
-    found.sort(key=lambda name: name[:2])
-    names = list(dict.fromkeys((str(concept), term) for concept, _, term in found))
-    if len(names) < len(found):
-        report.leave_out("names that a concept has twice", edition, len(found) - len(names))
+    rows.sort(key=lambda name: name[:2])
+    names = list(dict.fromkeys((str(concept), term) for concept, _, term in rows))
+    if len(names) < len(rows):
+        report.leave_out("names that a concept has twice", edition, len(rows) - len(names))
     release = f"SNOMED CT {edition} {date}{REFSETS[refset]}"
     return CorpusParts(dictionaries={DICTIONARY: names}, releases={DICTIONARY: release})
 
@@ -156,14 +156,14 @@ def read_snomed(originals: Originals, *, refset: str = "") -> CorpusParts:
 def _find_tables(originals: Originals, wanted: Sequence[str]) -> tuple[dict[str, list[InputFile]], str, str]:
     """Find the files of each table, the edition and the date; refuse files of several editions or releases."""
     tables: dict[str, list[InputFile]] = {}
-    taken: dict[tuple[str, str], InputFile] = {}
+    files: dict[tuple[str, str], InputFile] = {}
     labels: dict[tuple[str, str], str] = {}
-    for found, file in originals.match(SNAPSHOT):
-        labels.setdefault((found["edition"].upper(), found["date"]), file.label)
+    for match, file in originals.match(SNAPSHOT):
+        labels.setdefault((match["edition"].upper(), match["date"]), file.label)
         if len(labels) > 1:
             _refuse_mixed(f"{' and '.join(labels.values())} are named after different ones")
-        table = next(name for name in COLUMNS if name.lower() == found["table"].lower())
-        claim(taken, (table, (found["language"] or "").lower()), file, table)
+        table = next(name for name in COLUMNS if name.lower() == match["table"].lower())
+        claim(files, (table, (match["language"] or "").lower()), file, table)
         tables.setdefault(table, []).append(file)
     missing = [table for table in wanted if table not in tables]
     if missing:

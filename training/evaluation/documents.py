@@ -57,8 +57,8 @@ class DocumentSystem(System):
     @property
     def terminologies(self) -> list[Terminology]:
         """The terminologies of the components."""
-        found = [getattr(component, "terminology", None) for _, component in self.nlp.pipeline]
-        return [terminology for terminology in found if isinstance(terminology, Terminology)]
+        tables = [getattr(component, "terminology", None) for _, component in self.nlp.pipeline]
+        return [terminology for terminology in tables if isinstance(terminology, Terminology)]
 
     def name_concept(self, id_: str) -> str:
         """Name a concept; empty if the pipeline does not know it."""
@@ -101,13 +101,13 @@ class PipelineSystem(DocumentSystem):
         """
         nlp = self.nlp
         package = hash_folder(Path(spacy_sapbert.__file__).parent, "*.py")
-        found: dict[str, Any] = {"files": self._files, "name": nlp.meta.get("name", "")}
+        parts: dict[str, Any] = {"files": self._files, "name": nlp.meta.get("name", "")}
         if self.terminology:
             linker: Any = nlp.get_pipe("sapbert_linker")
-            found = {"encoder": linker.encoder.fingerprint, "terminology": linker.terminology.fingerprint}
-            found |= {key: getattr(self, key) for key in ("abbreviations", "lang", "matcher", "reranker")}
-            found["settings"] = self.linker
-        return {**found, "kind": "pipeline", "package": package}
+            parts = {"encoder": linker.encoder.fingerprint, "terminology": linker.terminology.fingerprint}
+            parts |= {key: getattr(self, key) for key in ("abbreviations", "lang", "matcher", "reranker")}
+            parts["settings"] = self.linker
+        return {**parts, "kind": "pipeline", "package": package}
 
     def load(self) -> Language:
         if self.pipeline:
@@ -276,10 +276,10 @@ def _make_inputs(nlp: Language, golds: Iterable[Doc]) -> Iterator[tuple[Doc, tup
 
 
 def _find_span(doc: Doc, gold: Span) -> Span:
-    found = doc.char_span(gold.start_char, gold.end_char, label=gold.label_, alignment_mode="expand")
+    span = doc.char_span(gold.start_char, gold.end_char, label=gold.label_, alignment_mode="expand")
     # Both documents have the same text.
-    assert found is not None
-    return found
+    assert span is not None
+    return span
 
 
 def _read_link(doc_id: str, gold: Span, span: Span) -> LinkedMention:
@@ -311,16 +311,22 @@ def summarise_links(linked: Sequence[LinkedMention]) -> tuple[list[Figure], dict
     `ece` and `reliability`. With NIL: `nil_p`, `nil_r` and `nil_f`.
     """
     n = len(linked)
-    hits = [find_hits([found["id"] for found in m.found], m.gold, RANKS)[: len(RANKS)] for m in linked if m.gold]
+    hits = []
+    for mention in linked:
+        if mention.gold:
+            ids = [candidate["id"] for candidate in mention.found]
+            hits.append(find_hits(ids, mention.gold, RANKS)[: len(RANKS)])
     is_nil = np.array([not mention.gold for mention in linked])
     firsts = [mention.found[0] if mention.found else None for mention in linked]
-    is_right = np.array([bool(mention.found) and mention.is_right(mention.found[0]["id"]) for mention in linked])
+    pairs = zip(linked, firsts, strict=True)
+    is_right = np.array([first is not None and mention.is_right(first["id"]) for mention, first in pairs])
     probabilities = [first.get("probability") if first else 0.0 for first in firsts]
     has_probabilities = None not in probabilities and any(firsts)
     scores = probabilities if has_probabilities else [first["score"] if first else -1.0 for first in firsts]
     values: dict[str, float | None] = {"right": float(np.mean([mention.is_decided_right for mention in linked]))}
-    found, curves = describe_confidence(np.array(scores, dtype=float), is_right, are_probabilities=has_probabilities)
-    values |= found
+    confidence = np.array(scores, dtype=float)
+    of_confidence, curves = describe_confidence(confidence, is_right, are_probabilities=has_probabilities)
+    values |= of_confidence
     if is_nil.any():
         predicted = np.array([not mention.kb_id for mention in linked])
         values |= dict(zip(("nil_p", "nil_r", "nil_f"), nil_scores(is_nil, predicted), strict=True))

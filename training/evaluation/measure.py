@@ -153,11 +153,11 @@ def _measure(system: System, task: Task, folder: Path) -> Result:
     predictions = folder / PREDICTIONS_FOLDER / f"{key}.jsonl.gz"
     if path.is_file():
         try:
-            kept = RESULTS.validate_python(json.loads(path.read_text(encoding="utf8")))
+            results = RESULTS.validate_python(json.loads(path.read_text(encoding="utf8")))
         except ValueError as error:
             raise ValueError(f"{path} holds no result: {error}. Remove the file to measure it again.") from error
-        if predictions.is_file() or not kept.has_predictions:
-            return kept
+        if predictions.is_file() or not results.has_predictions:
+            return results
     begin = time.perf_counter()
     measured = task.measure(bound)
     seconds = round(time.perf_counter() - begin, 2)

@@ -303,12 +303,15 @@ def score_overlap(
         for key, these, others in (("p", spans, gold.keys()), ("r", gold.keys(), spans)):
             hits[f"span_{key}"] += [one in others for one in these]
             hits[f"overlap_{key}"] += [any(overlap(one, other) for other in others) for one in these]
-        hits["id_p"] += [is_right for one in found if (is_right := ids.judge(one, gold)) is not None]
-        for bounds, wanted in gold.items():
-            if ids.knows(wanted):
-                is_met = any(ids.judge(one, {bounds: wanted}) for one in found)
-                for key in ("id_r", "named_r" if ids.is_name(text[slice(*bounds)], wanted) else "other_r"):
-                    hits[key].append(is_met)
+        verdicts = [ids.judge(one, gold) for one in found]
+        hits["id_p"] += [is_right for is_right in verdicts if is_right is not None]
+        for bounds, right in gold.items():
+            if not ids.knows(right):
+                continue
+            is_met = any(ids.judge(one, {bounds: right}) for one in found)
+            is_name = ids.is_name(text[slice(*bounds)], right)
+            hits["id_r"].append(is_met)
+            hits["named_r" if is_name else "other_r"].append(is_met)
     return [Figure(key, None, sum(each) / max(len(each), 1), len(each)) for key, each in hits.items()]
 
 
@@ -320,8 +323,10 @@ def score_confidence(probabilities: np.ndarray, is_right: np.ndarray) -> tuple[l
     n = len(is_right)
     right = probabilities[is_right]
     figures = [Figure(name, None, np.nan if value is None else value, n) for name, value in values.items()]
-    kept = [float((right >= per_cent / 100).sum()) / max(len(right), 1) for per_cent in THRESHOLDS]
-    return figures + [Figure("kept", *each, len(right)) for each in zip(THRESHOLDS, kept, strict=True)], curves
+    for per_cent in THRESHOLDS:
+        share = float((right >= per_cent / 100).sum()) / max(len(right), 1)
+        figures.append(Figure("kept", per_cent, share, len(right)))
+    return figures, curves
 
 
 def score_given(linked: Sequence[LinkedMention], ids: ConceptIds) -> list[Figure]:
@@ -330,10 +335,10 @@ def score_given(linked: Sequence[LinkedMention], ids: ConceptIds) -> list[Figure
     """
     hits: list[list[bool]] = []
     for mention in linked:
-        wanted = ids.resolve(mention.gold)
-        if ids.counts(wanted) and ids.knows(wanted):
+        right = ids.resolve(mention.gold)
+        if ids.counts(right) and ids.knows(right):
             found = [ids.resolve([candidate["id"]]) for candidate in mention.found[: max(RANKS)]]
-            is_right = [any(ids.is_right(one, wanted) for one in each) for each in found]
+            is_right = [any(ids.is_right(one, right) for one in each) for each in found]
             hits.append([*(any(is_right[:rank]) for rank in RANKS), not mention.kb_id])
     if not hits:
         return []

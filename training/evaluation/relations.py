@@ -276,9 +276,9 @@ def choose_triples(
     left_out: dict[str, int] = {}
 
     def keep(frame: pl.DataFrame, condition: pl.Expr, reason: str) -> pl.DataFrame:
-        kept = frame.filter(condition)
-        left_out[reason] = frame.height - kept.height
-        return kept
+        rest = frame.filter(condition)
+        left_out[reason] = frame.height - rest.height
+        return rest
 
     rows = find_rows(triples.concepts, ids)
     relations = triples.labels.gather(triples.relations)
@@ -337,10 +337,10 @@ def find_inverses(frame: pl.DataFrame) -> dict[str, str]:
     backward = hash_pairs("tail", "head").alias("backward")
     hashes = frame.group_by("relation").agg(forward, backward).sort("relation")
     label_of: dict[int, str] = {}
-    found = {}
+    inverses = {}
     for label, own, turned in hashes.iter_rows():
         if turned in label_of:
-            found[label] = label_of[turned]
+            inverses[label] = label_of[turned]
         else:
             label_of.setdefault(own, label)
-    return found
+    return inverses

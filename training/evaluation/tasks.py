@@ -48,18 +48,18 @@ class NamesTask:
         """Search the names, and count hits."""
         task = self.linking
         with show_phase(f"Searching {len(task.names):,} names for {self.name}"):
-            found = system.find(task)
-        hits = judge(task, found)
-        return Measured(summarise(task, hits), system.describe_search(), make_predictions(task, found, hits))
+            nearest = system.find(task)
+        hits = judge(task, nearest)
+        return Measured(summarise(task, hits), system.describe_search(), make_predictions(task, nearest, hits))
 
     def list_seen(self) -> list[tuple[str, list[str]]]:
         """List the strings of the training part, as the protocol leaves them, with their ids; without mentions of
         several parts, which do not say which part is which concept."""
         if self.corpus is None:
             return []
-        seen = read_seen(self.corpus)
+        mentions = read_seen(self.corpus)
         rules = get_protocol(self.protocol)
-        processed = process_mentions(seen, rules, self.corpus.spelling)
+        processed = process_mentions(mentions, rules, self.corpus.spelling)
         return [(mention.parts[0], mention.ids) for mention in processed if len(mention.parts) == 1]
 
     def describe(self) -> dict[str, Any]:

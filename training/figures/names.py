@@ -63,17 +63,22 @@ def draw_types(terminology: Terminology, names: pl.DataFrame, n: int, *, seed: i
 
     Concepts with several types are left out, and so are names that occur with several types.
     """
-    typed = terminology.concepts.filter(pl.col("types").list.len() == 1).select("id", type=pl.col("types").list.first())
+    types = pl.col("types").list
+    has_one = terminology.concepts.filter(types.len() == 1)
+    typed = has_one.select("id", type=types.first())
     preferred = names.unique("id", keep="first", maintain_order=True)
-    table = preferred.join(typed, on="id", how="inner", maintain_order="left").select("type", "name").unique()
+    table = preferred.join(typed, on="id", how="inner", maintain_order="left")
+    table = table.select("type", "name").unique()
     table = table.filter(pl.col("type").n_unique().over("name") == 1).sort("type", "name")
-    counts = table.group_by("type", maintain_order=True).len().filter(pl.col("len") >= NAMES_OF_TYPE)
+    counts = table.group_by("type", maintain_order=True).len()
+    counts = counts.filter(pl.col("len") >= NAMES_OF_TYPE)
     chosen = counts.sort("len", descending=True, maintain_order=True)["type"].head(n)
     if not 1 < n <= len(chosen):
         reason = f"{counts.height} have {NAMES_OF_TYPE} names of their own"
         raise ValueError(f"Can't draw {n} semantic types: {reason}. Ask for fewer, and for two or more.")
     table = table.filter(pl.col("type").is_in(chosen.implode()))
-    table = table.with_columns(key=pl.Series(np.random.default_rng(seed).random(table.height)))
+    keys = np.random.default_rng(seed).random(table.height)
+    table = table.with_columns(key=pl.Series(keys))
     table = table.filter(pl.col("key").rank().over("type") <= NAMES_OF_TYPE)
     return table.select(id="type", concept="type", name="name")
 
@@ -85,8 +90,8 @@ def limit_concepts(names: pl.DataFrame, limit: int, *, keep: Collection[str] = (
     counts = names.group_by("id").len().sort("id")
     counts = counts.with_columns(key=pl.Series(np.random.default_rng(0).random(counts.height)))
     counts = counts.sort(~pl.col("id").is_in(list(keep)), "key")
-    taken = counts.filter((pl.col("len").cum_sum() <= limit) | pl.col("id").is_in(list(keep)))
-    return names.filter(pl.col("id").is_in(taken["id"].implode()))
+    chosen = counts.filter((pl.col("len").cum_sum() <= limit) | pl.col("id").is_in(list(keep)))
+    return names.filter(pl.col("id").is_in(chosen["id"].implode()))
 
 
 def find_neighbours(
@@ -103,7 +108,7 @@ def find_neighbours(
     written = [_normalise(string) for string in strings]
     own = [{row for row, text in enumerate(written) if text == _normalise(query)} for query in queries]
     right = [{concept for row in rows for concept in ids[row]} for rows in own]
-    found = [_look_up(encode, strings, ids, queries, own, right, k) for encode in vectors.values()]
+    answers = [_look_up(encode, strings, ids, queries, own, right, k) for encode in vectors.values()]
     among = f"{len(strings):,} names of {names['id'].n_unique():,} concepts"
     return [
         {
@@ -111,7 +116,7 @@ def find_neighbours(
             "columns": ["", *vectors],
             "rows": [[str(rank), *row] for rank, row in enumerate(zip(*columns, strict=True), start=1)],
         }
-        for query, *columns in zip(queries, *found, strict=True)
+        for query, *columns in zip(queries, *answers, strict=True)
     ]
 
 

@@ -59,12 +59,12 @@ def draw_histograms(
     """Draw a batch: all pairs on the left, mined ones on the right, one row for each encoder. Returns the caption."""
     means = []
     with draw(paths, 2 * PANEL_WIDTH, 0.3 + 2.1 * len(vectors)) as figure:
-        found = {label: split_cosines(encode(names), labels) for label, encode in vectors.items()}
-        lowest = min(part.min() for splits in found.values() for part in splits["all"])
+        cosines = {label: split_cosines(encode(names), labels) for label, encode in vectors.items()}
+        lowest = min(part.min() for splits in cosines.values() for part in splits["all"])
         bins = np.arange(np.floor(lowest / BIN_WIDTH), round(1 / BIN_WIDTH) + 1) * BIN_WIDTH
-        panels = figure.subplots(len(found), 2, sharex=True, sharey=True, squeeze=False)
+        panels = figure.subplots(len(cosines), 2, sharex=True, sharey=True, squeeze=False)
         letters = iter(ascii_lowercase)
-        for row, (label, splits) in zip(panels, found.items(), strict=True):
+        for row, (label, splits) in zip(panels, cosines.items(), strict=True):
             for axes, (which, split) in zip(row, splits.items(), strict=True):
                 _draw_densities(axes, split, bins)
                 axes.set_title(f"({next(letters)}) {label}, {which} pairs", loc="left", fontsize="medium")
@@ -125,13 +125,14 @@ def draw_scatter(
     perplexity = min(30.0, (names.height - 1) / 3)
     # Exact, because the sums of the faster method depend on the number of threads.
     tsne = TSNE(metric="cosine", init="pca", method="exact", perplexity=perplexity, random_state=seed)
-    planes, measured = [], []
+    planes = []
+    measured = []
     with draw(paths, PANEL_WIDTH * len(vectors), 3.45) as figure:
         panels = figure.subplots(1, len(vectors), squeeze=False)[0]
         for axes, letter, (label, encode) in zip(panels, ascii_lowercase, vectors.items(), strict=False):
-            found = encode(names["name"].to_list())
-            planes.append(tsne.fit_transform(found))
-            share, silhouette = measure_separation(found, concepts)
+            encoded = encode(names["name"].to_list())
+            planes.append(tsne.fit_transform(encoded))
+            share, silhouette = measure_separation(encoded, concepts)
             measured.append(f"{label}: {100 * share:.1f} % and {silhouette:.2f}")
             axes.set_title(f"({letter}) {label}" if len(vectors) > 1 else label, loc="left", fontsize="medium")
             axes.set_xlabel(f"Nearest name of the same {group}: {100 * share:.1f} %\nMean silhouette: {silhouette:.2f}")
@@ -195,7 +196,7 @@ def _write_labels(axes: Axes, plane: np.ndarray, concepts: np.ndarray, titles: M
 
     points = axes.transData.transform(plane)
     frame = axes.get_window_extent()
-    taken: list[Bbox] = []
+    frames: list[Bbox] = []
     for concept, title in titles.items():
         group = plane[concepts == concept]
         colour = choose_look(concept)[0]
@@ -220,7 +221,7 @@ def _write_labels(axes: Axes, plane: np.ndarray, concepts: np.ndarray, titles: M
             corner = middle + np.array(offset) * axes.figure.dpi / 72 - size / 2
             box = boxes[offset] = Bbox([corner, corner + size])
             is_inside = frame.contains(*box.min) and frame.contains(*box.max)
-            hidden = 3 * box.count_contains(points) + 30 * box.count_overlaps(taken) + 30 * (not is_inside)
+            hidden = 3 * box.count_contains(points) + 30 * box.count_overlaps(frames) + 30 * (not is_inside)
             costs[offset] = hidden + 0.08 * distance
         label.xyann = min(costs, key=costs.__getitem__)
-        taken.append(boxes[label.xyann])
+        frames.append(boxes[label.xyann])

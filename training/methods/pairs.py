@@ -288,8 +288,8 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
             return np.load(path)
         _, first_pair = np.unique(data.labels, return_index=True)
         vectors = self.base.encode(data.names.gather(data.left[first_pair]).to_list())
-        wanted = min(LOOKED_THROUGH * n, n_concepts - 1) if terminology else n
-        neighbours, _ = search_others(vectors, np.arange(n_concepts), wanted, self.base.fingerprint)
+        n_wanted = min(LOOKED_THROUGH * n, n_concepts - 1) if terminology else n
+        neighbours, _ = search_others(vectors, np.arange(n_concepts), n_wanted, self.base.fingerprint)
         if terminology:
             neighbours = _tell_apart(neighbours, n, data.concepts.to_list(), terminology)
         with write_whole(path) as temporary:

@@ -255,8 +255,8 @@ class Static(PairMethod[StaticSettings]):
         ):
             if weight and len(rows):
                 # The mean of 1 - cosine to the teacher's unit vectors; zeros where it knows no token.
-                wanted = torch.from_numpy(targets[rows]).to(learned)
-                distance = (1.0 - (learned * wanted).sum(dim=1)).mean()
+                of_teacher = torch.from_numpy(targets[rows]).to(learned)
+                distance = (1.0 - (learned * of_teacher).sum(dim=1)).mean()
                 total, entry[f"{what}_distance"] = total + weight * distance, distance.item()
         (total * scale).backward()
         return {"loss": total.item(), **entry, "pairs": len(pairs), **counts}

@@ -97,9 +97,9 @@ class EncoderSystem(System, EncoderChoice):
         row_of = {string: row for row, string in enumerate(dict.fromkeys(strings))}
         is_known = self._find_known(list(row_of))
         vectors = np.zeros((len(row_of), self.shim.width), dtype=np.float32)
-        known = [string for string, row in row_of.items() if is_known[row]]
-        if known:
-            vectors[is_known] = self.loaded.take(known, normalised=False)
+        loaded = [string for string, row in row_of.items() if is_known[row]]
+        if loaded:
+            vectors[is_known] = self.loaded.take(loaded, normalised=False)
         rows = [row_of[string] for string in strings]
         return vectors[rows], is_known[rows]
 
@@ -143,7 +143,8 @@ class LinkerSystem(System):
             row_of.setdefault((concept, name), row)
         nlp = spacy.blank("en")
         linker: Any = nlp.add_pipe("sapbert_linker", config={"k": min(LINKED, k), "spans_key": MENTIONS})
-        (folder, embeddings), terminology = self.loaded, builder.build()
+        folder, embeddings = self.loaded
+        terminology = builder.build()
         with TemporaryDirectory() as vectors:
             store_vectors(terminology.names["name"], embeddings, vectors)
             encoder = make_huggingface_loader(folder)
@@ -152,13 +153,13 @@ class LinkerSystem(System):
         docs = [nlp.make_doc(query) for query in queries]
         for doc in docs:
             doc.spans[MENTIONS] = [Span(doc, 0, len(doc))] if len(doc) else []
-        found = []
+        matches = []
         for doc in nlp.pipe(docs):
             candidates = [entry for span in doc.spans[MENTIONS] for entry in linker.get_candidates(span)][:k]
             rows = [row_of[entry["concept_id"], entry["name"]] for entry in candidates]
             scores = [entry["score"] for entry in candidates]
-            found.append((np.array(rows, dtype=np.int64), np.array(scores, dtype=np.float32)))
-        return pad(found, k)
+            matches.append((np.array(rows, dtype=np.int64), np.array(scores, dtype=np.float32)))
+        return pad(matches, k)
 
 
 def store_vectors(names: pl.Series, embeddings: Embeddings, folder: str) -> None:

@@ -130,7 +130,7 @@ def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> 
             f"The dictionary {dictionary} has no name to compare mentions with. Give lines of an id, a tab and a name."
         )
     read: Counter[str] = Counter({"read": 0, "composites": 0, "without_ids": 0, "repeated": 0})
-    kept: dict[tuple[str, frozenset[str]], None] = {}
+    distinct: dict[tuple[str, frozenset[str]], None] = {}
     for mention in chain.from_iterable(map(read_mentions, files)):
         read["read"] += 1
         entry = (mention.text.lower(), frozenset(mention.ids))
@@ -138,11 +138,11 @@ def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> 
             read["composites"] += 1
         elif not mention.ids:
             read["without_ids"] += 1
-        elif entry in kept:
+        elif entry in distinct:
             read["repeated"] += 1
         else:
-            kept[entry] = None
-    if not kept:
+            distinct[entry] = None
+    if not distinct:
         raise ValueError(
             f"There is no mention to train on in {', '.join(map(str, mentions))}: of {read['read']} mentions, "
             f"{read['composites']} are composite, {read['without_ids']} have no id and {read['repeated']} are repeated."
@@ -151,12 +151,14 @@ def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> 
     known = frozenset(chain.from_iterable(names.values()))
     report = {
         **read,
-        "mentions": len(kept),
-        "not_in_dictionary": sum(not gold <= known for _, gold in kept),
+        "mentions": len(distinct),
+        "not_in_dictionary": sum(not gold <= known for _, gold in distinct),
         "names": len(names),
         "sources": {"mentions": [source.describe() for source in files], "dictionary": file.describe()},
     }
-    return BioSynData([text for text, _ in kept], [gold for _, gold in kept], list(names), list(names.values()), report)
+    texts = [text for text, _ in distinct]
+    gold_ids = [gold for _, gold in distinct]
+    return BioSynData(texts, gold_ids, list(names), list(names.values()), report)
 
 
 def find_sparse(mentions: csr_matrix, names: csr_matrix, k: int) -> np.ndarray:
@@ -304,12 +306,15 @@ class BioSyn(Method[BioSynSettings]):
         # Products of mentions' sparse vectors with their candidates'.
         left = self.sparse_mentions[np.repeat(rows, candidates.shape[1])]
         products = left.multiply(self.sparse_names[candidates.reshape(-1)]).sum(axis=1)
-        shared = torch.from_numpy(np.asarray(products, dtype=np.float32).reshape(candidates.shape)).to(device)
+        products = np.asarray(products, dtype=np.float32).reshape(candidates.shape)
+        sparse = torch.from_numpy(products).to(device)
         chunks, embedded, _ = self.gradient.embed([np.array(ids) for ids in tokens])
+        # One row per mention: first its own vector, then its candidates'.
         vectors = join_chunks(chunks, embedded)[torch.tensor(places, device=device)]
-        # One row of `vectors` per mention: first its own vector, then its candidates'.
-        scores = self.sparse_weight * shared + (vectors[:, :1] * vectors[:, 1:]).sum(dim=2)
-        loss = marginal_loss(scores, torch.from_numpy(self.positives[rows]).to(device))
+        dense = (vectors[:, :1] * vectors[:, 1:]).sum(dim=2)
+        scores = self.sparse_weight * sparse + dense
+        positives = torch.from_numpy(self.positives[rows]).to(device)
+        loss = marginal_loss(scores, positives)
         (loss * scale).backward()
         return loss.item()
 

@@ -112,22 +112,22 @@ def load_graph(paths: CoderPaths, data: CoderData) -> Graph:
     # -1 for concepts that the terminology does not know.
     rows = find_rows(triples.concepts, terminology.concepts["id"])
     has_names = np.isin(rows, names["concept"].to_numpy())
-    known = (rows >= 0)[triples.heads] & (rows >= 0)[triples.tails]
+    is_there = (rows >= 0)[triples.heads] & (rows >= 0)[triples.tails]
     head_named = has_names[triples.heads]
     tail_named = has_names[triples.tails]
-    kept = head_named & tail_named
-    counts = np.bincount(triples.relations[kept], minlength=len(triples.labels))
+    is_kept = head_named & tail_named
+    counts = np.bincount(triples.relations[is_kept], minlength=len(triples.labels))
     rare = np.flatnonzero((counts > 0) & (counts < data.min_triples))
-    kept &= (counts >= data.min_triples)[triples.relations]
+    is_kept &= (counts >= data.min_triples)[triples.relations]
     report: dict[str, Any] = {
         "triples_read": len(triples),
-        "triples": int(kept.sum()),
-        "unknown_concept": int((~known).sum()),
-        "head_without_names": int((known & ~head_named).sum()),
-        "tail_without_names": int((known & ~tail_named).sum()),
+        "triples": int(is_kept.sum()),
+        "unknown_concept": int((~is_there).sum()),
+        "head_without_names": int((is_there & ~head_named).sum()),
+        "tail_without_names": int((is_there & ~tail_named).sum()),
         "rare_labels": {triples.labels[row]: int(counts[row]) for row in rare.tolist()},
     }
-    if not kept.any():
+    if not is_kept.any():
         reasons = ("unknown_concept", "head_without_names", "tail_without_names", "rare_labels")
         left_out = {name: report[name] for name in reasons if report[name]}
         raise ValueError(
@@ -135,10 +135,10 @@ def load_graph(paths: CoderPaths, data: CoderData) -> Graph:
             f"{paths.terminology}: {left_out}. They probably come from another release, or the "
             "terminology has other languages than data.languages for these concepts."
         )
-    heads = rows[triples.heads[kept]]
-    tails = rows[triples.tails[kept]]
+    heads = rows[triples.heads[is_kept]]
+    tails = rows[triples.tails[is_kept]]
     used = np.union1d(heads, tails)
-    labels, relations, n_triples = np.unique(triples.relations[kept], return_inverse=True, return_counts=True)
+    labels, relations, n_triples = np.unique(triples.relations[is_kept], return_inverse=True, return_counts=True)
     is_used = pl.col("concept").is_in(pl.Series(used, dtype=pl.UInt32()).implode())
     table = number_names(names.filter(is_used), terminology)
     label_names = triples.labels.gather(labels).to_list()
@@ -293,7 +293,7 @@ class GroupSampler:
         drawn = [rng.choice(names, size=min(self.synonyms, len(names)), replace=False) for names in synonyms]
         names = np.unique(np.concatenate([anchors, take(anchors).ravel(), *drawn]))
         concepts = [self.table.concepts_of(name) for name in names.tolist()]
-        rows = np.repeat(np.arange(len(names)), [len(found) for found in concepts])
+        rows = np.repeat(np.arange(len(names)), [*map(len, concepts)])
         distinct, columns = np.unique(np.concatenate(concepts), return_inverse=True)
         has = np.zeros((len(names), len(distinct)), dtype=np.float32)
         has[rows, columns] = 1.0
