@@ -193,16 +193,16 @@ def describe_input(path: Path, job: Job, known: dict[str, Any]) -> dict[str, Any
     for file in show_progress(files, description="Reading the list of files", unit="files"):
         name = file.name if path.is_file() else file.relative_to(path).as_posix()
         stat = file.stat()
-        found = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+        state = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
         before = known.get(name, {"problem": "unknown"})
-        if before["problem"] is None and found.items() <= before.items():
+        if before["problem"] is None and state.items() <= before.items():
             described[name] = before
             continue
-        found["sha256"] = hash_file(file)
+        state["sha256"] = hash_file(file)
         try:
-            described[name] = {**found, "blocks": count_blocks(file, job.block, job.columns), "problem": None}
+            described[name] = {**state, "blocks": count_blocks(file, job.block, job.columns), "problem": None}
         except Exception as error:  # a damaged file makes its reader raise nearly anything
-            described[name] = {**found, "blocks": None, "problem": f"{type(error).__name__}: {error}"}
+            described[name] = {**state, "blocks": None, "problem": f"{type(error).__name__}: {error}"}
     return described
 
 

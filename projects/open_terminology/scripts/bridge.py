@@ -80,32 +80,35 @@ def list_contrasts(terminology: Terminology, kept: np.ndarray) -> tuple[np.ndarr
     concept = terminology.name_concept[is_used].astype(np.int64)
     of_names = read_names(names)
     spell = make_speller(names, of_names)
-    same = {pair: n for pair, (n, _) in count_pairs(of_names.hashes, of_names.reading, concept[of_names.name]).items()}
+    counts = count_pairs(of_names.hashes, of_names.reading, concept[of_names.name])
     words: dict[int, str] = {}
     others: dict[int, set[int]] = defaultdict(set)
     alike = []
     for pair, n in Counter(_iter_pairs(of_names)).items():
         for word in pair:
             words.setdefault(word, spell(word))
-        is_same = same.get(pair, 0) >= MOST_SAME * n
-        if is_same:
+        n_same, _ = counts.get(pair, (0, 0))
+        if n_same >= MOST_SAME * n:
             alike.append(pair)
         elif n >= LEAST_CONTEXTS and all(_can_contrast(words[word]) for word in pair):
             others[pair[0]].add(pair[1])
             others[pair[1]].add(pair[0])
-    contrasting = sorted(word for word, found in others.items() if len(found) >= LEAST_OTHERS)
-    known = frozenset(contrasting)
-    pairs = [pair_words(*(word >> int(SHIFT) for word in pair)) for pair in alike if known.issuperset(pair)]
-    return np.array([word >> int(SHIFT) for word in contrasting], dtype=np.uint32), np.array(sorted(pairs), np.uint64)
+    contrasting = {word for word, of_word in others.items() if len(of_word) >= LEAST_OTHERS}
+    keys = {word: word >> int(SHIFT) for word in sorted(contrasting)}
+    pairs = sorted(pair_words(keys[first], keys[second]) for first, second in alike if {first, second} <= contrasting)
+    return np.array([*keys.values()], dtype=np.uint32), np.array(pairs, np.uint64)
 
 
 def _iter_pairs(of_names: NameReadings) -> Iterator[tuple[int, int]]:
     """Yield each two words that stand in one context, a name but for one of its words."""
-    hashes, reading = of_names.hashes, of_names.reading
+    hashes = of_names.hashes
+    reading = of_names.reading
     lengths = of_names.n_words[reading]
     sums = of_names.add_up(hashes)
-    used = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1])
-    rows = np.unique(np.stack([sums[reading[used]] - hashes[used], hashes[used]], axis=1), axis=0)
+    is_used = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1])
+    words = hashes[is_used]
+    contexts = sums[reading[is_used]] - words
+    rows = np.unique(np.stack([contexts, words], axis=1), axis=0)
     starts = np.flatnonzero(np.diff(rows[:, 0], prepend=~rows[:1, 0]))
     for of_context in np.split(rows[:, 1], starts[1:]):
         if 2 <= len(of_context) <= MOST_WORDS:

@@ -132,8 +132,8 @@ def pack(
     names = list_names(pipelines, [*chosen])
     lines: list[str] = []
     for name, kinds in sorted(chosen.items()):
-        known = {further.lower() for further in names[name]}
-        new = {text: kind for text, kind in kinds.items() if text.lower() not in known}
+        others = {further.lower() for further in names[name]}
+        new = {text: kind for text, kind in kinds.items() if text.lower() not in others}
         counts["another name"] += len(kinds) - len(new)
         if new:
             lines.append("\t".join((SEPARATOR.join(new), SEPARATOR.join(names[name]), "".join(new.values()))))

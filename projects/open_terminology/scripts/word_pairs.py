@@ -25,7 +25,7 @@ HEADER = """# {what}, learned from the English names of open sources:
 
 def list_synonyms(rrf: Path, sources: Iterable[str]) -> list[list[str]]:
     """List the names of each concept that several sources have, if there are at least two."""
-    found: dict[str, dict[tuple[str, ...], list[str]]] = defaultdict(lambda: defaultdict(list))
+    by_words: dict[str, dict[tuple[str, ...], list[str]]] = defaultdict(lambda: defaultdict(list))
     for source in sources:
         terminology = read_rrf(rrf, languages=["ENG"], sources=[source])
         ids = terminology.concepts["id"].gather(terminology.names["concept"])
@@ -34,10 +34,14 @@ def list_synonyms(rrf: Path, sources: Iterable[str]) -> list[list[str]]:
             of_source.setdefault((id_, tuple(sorted(normal_words(name)))), name)
         for (id_, words), name in of_source.items():
             if len(words) <= MOST_WORDS and all(word.isalpha() and len(word) > 1 for word in words):
-                found[id_][words].append(name)
-    groups = ([names[0] for names in of_words.values() if len(names) >= LEAST_SOURCES] for of_words in found.values())
-    long = ([name for name in names if len(name) >= LEAST_LENGTH and not name.isupper()] for names in groups)
-    return sorted(sorted(names) for names in long if len(names) > 1)
+                by_words[id_][words].append(name)
+    synonyms = []
+    for of_words in by_words.values():
+        names = [names[0] for names in of_words.values() if len(names) >= LEAST_SOURCES]
+        long = sorted(name for name in names if len(name) >= LEAST_LENGTH and not name.isupper())
+        if len(long) > 1:
+            synonyms.append(long)
+    return sorted(synonyms)
 
 
 def main(rrf: Path, output: Path) -> None:

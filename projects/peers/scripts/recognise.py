@@ -38,7 +38,8 @@ def make_contestants(
 
     def add(key: str, name: str, function: str, **inputs: Any) -> None:
         if python := pythons[function.partition("_")[0]]:
-            found[key] = Contestant(name, SCRIPTS / "foreign.py", function, {**given, **inputs, "key": key}, python)
+            inputs = {**given, **inputs, "key": key}
+            contestants[key] = Contestant(name, SCRIPTS / "foreign.py", function, inputs, python)
 
     own = {**given, "terminology": str(terminology), "encoder": encoder}
     below = {"below": given["below"]} if given["below"] else {}
@@ -47,13 +48,13 @@ def make_contestants(
     every = {"matcher": {"matches": "all", "spans_key": "concepts", **below}, "linker": linker}
     ours = {"phrases": ("PhraseMatcher", None), "longest": ("ours, longest names", longest)}
     ours |= {"all": ("ours, all names", every), "reranked": ("ours, with reranker", {**longest, "reranker": {}})}
-    found = {
+    contestants = {
         key: Contestant(name, SCRIPTS / "ours.py", "recognise", {**own, "key": key, "settings": settings})
         for key, (name, settings) in ours.items()
     }
     if given["types"]:
         # It finds concepts of all types.
-        del found["phrases"]
+        del contestants["phrases"]
     add("gilda", "gilda", "gilda_texts")
     for threshold in (0.7, 0.8, 0.9):
         add(f"quick_{threshold}", f"QuickUMLS, similarity from {threshold}", "quickumls", threshold=threshold)
@@ -62,7 +63,7 @@ def make_contestants(
         kept = {"ontology": str(terminology), "index": str(index / hash_file(terminology)[:16])}
         for key, name, is_longest in (("fast_longest", "longest names", True), ("fast_all", "all names", False)):
             add(key, f"FastHPOCR, {name}", "fasthpocr", **kept, is_longest=is_longest)
-    return found
+    return contestants
 
 
 def make_peers(
@@ -135,10 +136,10 @@ def main(
         names = known.names.select("concept", "name").join(concepts, on="concept", maintain_order="left")
         write_json(folder / "dictionary.json", {"names": names["name"].to_list(), "ids": names["id"].to_list()})
     roots = [*next(iter(tasks.values())).below]
-    given = {"run": str(run), "repeats": repeats, "below": roots, "types": wanted, "lang": lang}
+    inputs = {"run": str(run), "repeats": repeats, "below": roots, "types": wanted, "lang": lang}
     named = {"fasthpocr": fasthpocr, "gilda": gilda, "quickumls": quickumls}
     pythons = {name: str(Path(python).absolute()) if python else "" for name, python in named.items()}
-    contestants = make_contestants(given, path, encoder, output.resolve() / "fasthpocr_index", pythons)
+    contestants = make_contestants(inputs, path, encoder, output.resolve() / "fasthpocr_index", pythons)
     contestants = {
         key: one for key, one in contestants.items() if key in (systems.split(",") if systems else contestants)
     }

@@ -123,15 +123,21 @@ def encode_inputs(settings: dict[str, Any]) -> dict[str, int]:
     linker: Any = spacy.load(run / "pipeline").get_pipe("sapbert_linker")
     names = linker.terminology.names["name"]
     texts = {kind: alter_names(names, SAMPLE, kinds=[kind], seed=SEED) for kind in ALTERATIONS}
-    texts |= {"altered": alter_names(names), "mentions": list(dict.fromkeys(srsly.read_json(run / "mentions.json")))}
-    vectors = {kind: linker.encoder.encode(strings) for kind, strings in texts.items()}
-    # A static encoder gives strings of unknown tokens vectors of zeros.
-    vectors = {kind: found[found.any(axis=1)] for kind, found in vectors.items()}
+    texts["altered"] = alter_names(names)
+    texts["mentions"] = list(dict.fromkeys(srsly.read_json(run / "mentions.json")))
+    counts = {}
+
+    def save(kind: str, vectors: np.ndarray) -> None:
+        np.save(run / f"encoded_{kind}.npy", vectors)
+        counts[kind] = len(vectors)
+
+    for kind, strings in texts.items():
+        vectors = linker.encoder.encode(strings)
+        # A static encoder gives strings of unknown tokens vectors of zeros.
+        save(kind, vectors[vectors.any(axis=1)])
     rows = np.asarray(linker.index.vectors, dtype=np.float32)
-    vectors["names"] = rows[np.random.default_rng(settings["seed"]).permutation(len(rows))]
-    for kind, found in vectors.items():
-        np.save(run / f"encoded_{kind}.npy", found)
-    return {kind: len(found) for kind, found in vectors.items()}
+    save("names", rows[np.random.default_rng(settings["seed"]).permutation(len(rows))])
+    return counts
 
 
 def search(given: dict[str, Any]) -> Iterator[Any]:
@@ -165,19 +171,19 @@ def make_index_rows(measured: Turns, n_rows: int, n_mentions: int) -> list[Entry
     rows = []
     for kind in measured.steps:
         is_scann = kind == "scann"
-        found = measured.figures(kind)
+        figures = measured.figures(kind)
         speed = n_mentions / measured.median(kind, "search")
         build = measured.median(kind, "build")
         ratio = measured.ratio(first, kind, "search")
         rows += [
             Entry(part, f"{kind}, build", build, "{:.2f} s", at_most=30 if is_scann else None),
-            Entry(part, f"{kind}, on disk (MB)", found["bytes"] / MB),
-            Entry(part, f"{kind}, load", found["load"], "{:.2f} s"),
+            Entry(part, f"{kind}, on disk (MB)", figures["bytes"] / MB),
+            Entry(part, f"{kind}, load", figures["load"], "{:.2f} s"),
             Entry(part, f"{kind}, peak memory (MB)", measured.peak(kind, "search") / MB),
             Entry(part, f"{kind}, queries", speed, "{:,.0f}/s"),
             Entry(part, f"{kind} / {first}, median", ratio, "{:.1f}x", at_least=20 if is_scann else None),
         ]
-        for query, share in found["missed"].items():
+        for query, share in figures["missed"].items():
             target = 0.01 if is_scann and query == "mentions" else None
             rows.append(Entry(part, f"{kind}, missed: {query.replace('_', ' ')}", share, "{:.2%}", at_most=target))
     return rows

@@ -107,9 +107,9 @@ def measure_rrf(
         for way in ("ours", "plain") if size in (0, plain_rows) else ("ours",):
             (work / way).mkdir()
             ways[way] = {"rrf": str(folder), "work": str(work / way), "seed": seed}
-        found = compare(__file__, ways, threads, TURNS if 0 < size <= MOST_ROWS_IN_TURNS else 1)
-        table += make_rrf_rows(part, found, is_full=size >= FULL_RELEASE)
-        measured[part] = found.to_dict()
+        turns = compare(__file__, ways, threads, TURNS if 0 < size <= MOST_ROWS_IN_TURNS else 1)
+        table += make_rrf_rows(part, turns, is_full=size >= FULL_RELEASE)
+        measured[part] = turns.to_dict()
     facts = [f"Names and pairs in lower case, English, without tradenames; seed {seed}."]
     report("rrf", table, facts, described, measured=measured)
 
@@ -165,16 +165,16 @@ def link(given: dict[str, Any]) -> Iterator[Any]:
     yield "load"
     names = linker.terminology.names["name"]
     seed = given["seed"]
-    wanted = min(given["mentions"], len(names))
+    n_mentions = min(given["mentions"], len(names))
     # The index was tuned with altered names of another seed.
-    altered = alter_names(names, wanted, seed=seed + 1)
-    kinds = {"names": names.sample(wanted, seed=seed).to_list(), "altered": altered, "real": given["real"]}
+    altered = alter_names(names, n_mentions, seed=seed + 1)
+    kinds = {"names": names.sample(n_mentions, seed=seed).to_list(), "altered": altered, "real": given["real"]}
     mentions = {kind: list(dict.fromkeys(of_kind)) for kind, of_kind in kinds.items() if of_kind}
     yield "draw", {"mentions": {kind: len(of_kind) for kind, of_kind in mentions.items()}}
     for kind, of_kind in mentions.items():
         starts = range(0, len(of_kind), BATCH)
-        found = sum(sum(map(bool, linker.find(of_kind[start : start + BATCH]))) for start in starts)
-        yield f"link {kind}", {f"{kind} found": found}
+        n_linked = sum(sum(map(bool, linker.find(of_kind[start : start + BATCH]))) for start in starts)
+        yield f"link {kind}", {f"{kind} found": n_linked}
     recall = {}
     for kind, of_kind in mentions.items():
         queries = linker.encoder.encode(of_kind[:EXACT_SAMPLE])
@@ -269,15 +269,15 @@ def measure_size(
     described = describe(PACKAGES, [source, *paths], threads)
     table: list[Entry] = []
     measured: dict[str, Any] = {}
-    given = {"index": index, "recall_target": recall_target, "mentions": mentions, "real": real, "seed": seed}
+    settings = {"index": index, "recall_target": recall_target, "mentions": mentions, "real": real, "seed": seed}
     ways = ["build", "load", "link", *(["serve"] if Path("/proc/self/smaps_rollup").exists() else [])]
     for size, work, n_rows in make_each([int(size) for size in rows.split(",")], names_like, seed):
         # One after the other, as the others load what the first has built.
-        of_size = {**given, "work": str(work)}
-        found = Turns({way: compare(__file__, {way: of_size}, threads).steps[way] for way in ways})
+        of_size = {**settings, "work": str(work)}
+        turns = Turns({way: compare(__file__, {way: of_size}, threads).steps[way] for way in ways})
         part = f"{n_rows:,} rows of RRF"
-        table += make_size_rows(part, found, is_full=size >= FULL_RELEASE)
-        measured[part] = found.to_dict()
+        table += make_size_rows(part, turns, is_full=size >= FULL_RELEASE)
+        measured[part] = turns.to_dict()
     facts = [f"Names resemble those of {source.name}; altered ones are shortened, misspelt or have another word."]
     facts.append(f"{index}, recall target {recall_target:g}, seed {seed}.")
     report("size", table, facts, described, measured=measured)

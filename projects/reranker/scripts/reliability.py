@@ -78,8 +78,8 @@ def _judge_given(nlp: Language, golds: Sequence[Doc], ids: ConceptIds) -> Iterat
         for gold, doc in zip(golds, nlp.pipe(map(_take_ids_off, golds)), strict=True):
             for ent, of_gold in zip(doc.ents, gold.ents, strict=True):
                 if ent.kb_id_:
-                    wanted = ids.resolve(of_gold.kb_id_.split(ID_SEPARATOR))
-                    yield ent, any(ids.is_right(one, wanted) for one in ids.resolve([ent.kb_id_]))
+                    gold_ids = ids.resolve(of_gold.kb_id_.split(ID_SEPARATOR))
+                    yield ent, any(ids.is_right(one, gold_ids) for one in ids.resolve([ent.kb_id_]))
 
 
 def _take_ids_off(gold: Doc) -> Doc:

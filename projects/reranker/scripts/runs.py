@@ -74,17 +74,17 @@ def make_config(pipeline: Path) -> Config:
     """Make a config: all components are sourced and frozen, and the first linker's candidates are reranked."""
     saved = Config().from_disk(pipeline / "config.cfg", interpolate=False)
     factories = {name: saved["components"][name]["factory"] for name in saved["nlp"]["pipeline"]}
-    kept = [name for name, factory in factories.items() if factory != RERANKER]
-    linkers = [name for name in kept if factories[name] == LINKER]
+    names = [name for name, factory in factories.items() if factory != RERANKER]
+    linkers = [name for name in names if factories[name] == LINKER]
     if not linkers:
         raise ValueError(f"The pipeline {pipeline} has no linker: its components are {', '.join(factories) or 'none'}.")
     config = Config().from_disk(CONFIG, interpolate=False)
     own = {**config["components"][RERANKER], "linker": linkers[0]}
-    config["components"] = {**{name: {"source": str(pipeline.absolute())} for name in kept}, RERANKER: own}
-    config["nlp"] |= {"lang": saved["nlp"]["lang"], "pipeline": [*kept, RERANKER]}
-    config["training"]["frozen_components"] = kept
+    config["components"] = {**{name: {"source": str(pipeline.absolute())} for name in names}, RERANKER: own}
+    config["nlp"] |= {"lang": saved["nlp"]["lang"], "pipeline": [*names, RERANKER]}
+    config["training"]["frozen_components"] = names
     # The others, such as entity recognisers, are not needed for gold mentions.
-    annotating = [name for name in kept if factories[name] in (LINKER, ABBREVIATIONS)]
+    annotating = [name for name in names if factories[name] in (LINKER, ABBREVIATIONS)]
     config["training"]["annotating_components"] = annotating
     return config
 
@@ -113,12 +113,12 @@ class Run:
 
     def measure(self, store: Path) -> Figures:
         """Train and measure a reranker, unless the folder of results has them. The pipelines are deleted."""
-        known = store / f"{self.hash()}.json"
+        path = store / f"{self.hash()}.json"
         store.mkdir(parents=True, exist_ok=True)
-        if not known.is_file():
+        if not path.is_file():
             with TemporaryDirectory(dir=store) as folder:
-                write_json(known, measure_linker(self._train(Path(folder)), self.test))
-        return json.loads(known.read_text(encoding="utf8"))
+                write_json(path, measure_linker(self._train(Path(folder)), self.test))
+        return json.loads(path.read_text(encoding="utf8"))
 
     def _train(self, output: Path) -> Path:
         overrides: dict[str, Any] = {"system.seed": self.seed, "training.batcher.size": self.batch_words}
@@ -210,9 +210,9 @@ def calibrate(
     reranker: Any = nlp.get_pipe(RERANKER)
     if precision != NONE:
         reranker.precision = float(precision)
-    found = reranker.calibrate(list(Corpus(documents)(nlp)), nlp=nlp)
+    calibration = reranker.calibrate(list(Corpus(documents)(nlp)), nlp=nlp)
     nlp.to_disk(output)
-    msg.good(f"Calibrated on {documents}: {found}. The pipeline is {output}.")
+    msg.good(f"Calibrated on {documents}: {calibration}. The pipeline is {output}.")
 
 
 class LinkedCorpus(NamedTuple):
@@ -275,8 +275,8 @@ def read_corpus(folder: Path) -> LinkedCorpus:
 
 def find_parts(documents: Path) -> tuple[Path, Path]:
     """Find the documents to learn from and to measure on."""
-    found = [documents / "train.spacy", *sorted(documents.glob("*.train.spacy"))]
-    train = next((path for path in found if path.is_file()), None)
+    parts = [documents / "train.spacy", *sorted(documents.glob("*.train.spacy"))]
+    train = next((path for path in parts if path.is_file()), None)
     if train is None:
         raise FileNotFoundError(f"There are no training documents in {documents}: run `convert` for this corpus first.")
     return train, train.with_name(train.name.replace("train.spacy", "test.spacy"))

@@ -86,7 +86,7 @@ def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     with lock_folder(path.parent, f".{path.name}.lock", timeout=timeout):
         content = _read_file(path)
-        kept = [line for line in content.lines if content.rows[line].get("text") != request.text]
+        lines = [line for line in content.lines if content.rows[line].get("text") != request.text]
         withdrawn = {(place.start, place.end) for place in request.withdrawn}
         spans = content.spans.get(request.text, [])
         _check_seen(spans, request)
@@ -98,18 +98,18 @@ def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
         for answer, written in (("accept", accepted), ("reject", rejected)):
             if written:
                 row = {"text": request.text, "spans": written, "answer": answer}
-                kept.append(json.dumps(row, ensure_ascii=False).encode())
+                lines.append(json.dumps(row, ensure_ascii=False).encode())
         with write_whole(path) as temporary:
             if path.exists():
                 shutil.copymode(path, temporary)
-            temporary.write_bytes(b"".join(line + b"\n" for line in kept))
+            temporary.write_bytes(b"".join(line + b"\n" for line in lines))
     return len(spans)
 
 
 def find_gold(path: Path, texts: Sequence[str]) -> list[list[Span]]:
     """Find the corrections that are kept of each text, in its order. The file may be missing."""
-    kept = _read_file(path.resolve()).spans
-    return [kept.get(text, []) for text in texts]
+    by_text = _read_file(path.resolve()).spans
+    return [by_text.get(text, []) for text in texts]
 
 
 def _check_seen(kept: list[Span], request: GoldRequest) -> None:

@@ -188,8 +188,8 @@ def find_unknown_id(linkers: Sequence[SapbertLinker], ids: Iterable[str]) -> str
             unknown = {id_ for id_ in unknown if id_ not in linker.terminology}
         elif unknown:
             codes = linker.terminology.concepts["codes"].explode()
-            found = codes.filter(codes.is_in([f"{source}:{id_}" for id_ in unknown]))
-            unknown -= {code.removeprefix(f"{source}:") for code in found}
+            matches = codes.filter(codes.is_in([f"{source}:{id_}" for id_ in unknown]))
+            unknown -= {code.removeprefix(f"{source}:") for code in matches}
     return min(unknown, default=None)
 
 
@@ -254,10 +254,10 @@ def _settle(job: Job, docs: Iterable[Doc]) -> None:
     if not job.future.set_running_or_notify_cancel():
         return  # its client has gone
     try:
-        found = list(docs)
+        documents = list(docs)
         if job.is_over():
             raise Late
-        job.future.set_result(job.answer(found))
+        job.future.set_result(job.answer(documents))
     except BaseException as error:  # the request fails, and not the service
         job.future.set_exception(error)
 
@@ -422,8 +422,8 @@ def _add_concepts(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
 
     @app.get("/types")
     async def types() -> list[dict[str, str]]:
-        known = linker.terminology.concepts["types"].explode().drop_nulls().unique().sort().to_list()
-        return [{"id": type_, "name": name_type(type_)} for type_ in known]
+        identifiers = linker.terminology.concepts["types"].explode().drop_nulls().unique().sort().to_list()
+        return [{"id": type_, "name": name_type(type_)} for type_ in identifiers]
 
 
 def _check_alive(worker: Worker) -> None:
@@ -465,8 +465,8 @@ def main(
     **settings: Any,
 ) -> None:
     """Serve a saved pipeline until the process ends."""
-    given = {name: value for name, value in settings.items() if value is not None}
-    read = ServiceSettings.read(given, "the service")
+    options = {name: value for name, value in settings.items() if value is not None}
+    read = ServiceSettings.read(options, "the service")
     if host not in LOOPBACK and not read.hosts:
         warnings.warn(
             f"The service listens at {host}, but answers only requests that are addressed to localhost, 127.0.0.1 or "
