@@ -202,7 +202,8 @@ def get_probability(span: Span) -> float | None:
 def get_candidates(span: Span, linker: str) -> list[Candidate]:
     """Get what a linker found for a span, best first. A span without a label stands for the entity with its boundaries,
     or for the only span that was linked there."""
-    return copy_candidates(next((link["candidates"] for link in _find_links(span) if link["component"] == linker), ()))
+    lists = (link["candidates"] for link in _find_links(span) if link["component"] == linker)
+    return copy_candidates(next(lists, ()))
 
 
 def read_attribute(span: Span, attribute: str = ATTRIBUTE) -> list[Candidate]:
@@ -212,11 +213,13 @@ def read_attribute(span: Span, attribute: str = ATTRIBUTE) -> list[Candidate]:
 
 
 def _assign(span: Span, value: list[Candidate], attribute: str = ATTRIBUTE) -> None:
-    shown = next((link for link in reversed(_find_links(span)) if link["attribute"] == attribute), None)
-    label = span.label_ or span[0].ent_type_
-    new: Link = {"component": "", "label": label, "attribute": attribute, "candidates": value, "kb_id": ""}
+    links = (link for link in reversed(_find_links(span)) if link["attribute"] == attribute)
+    shown = next(links, None)
     if shown is not None:
-        new = {**shown, "candidates": value}
+        new: Link = {**shown, "candidates": value}
+    else:
+        label = span.label_ or span[0].ent_type_
+        new = {"component": "", "label": label, "attribute": attribute, "candidates": value, "kb_id": ""}
     # A new list, because copies of the document share the old one.
     others = (link for link in get_links(span) if link is not shown)
     get_user_data(span)[make_attribute_key(span, LINKS)] = [*others, new]

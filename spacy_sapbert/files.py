@@ -79,11 +79,14 @@ def list_files(folder: Path) -> list[str]:
 def write_manifest(path: Path, version: int, data: dict[str, Any], *, below: bool = True) -> None:
     """Write a manifest: data, the format's version, the checksums of the files beside it, and one of all that. Folders
     with manifests of their own are checked by these (`below`)."""
-    names = [name for name in list_files(path.parent) if name != path.name and (below or "/" not in name)]
-    files = {name: checksum_file(path.parent / name) for name in names}
+    files = {}
+    for name in list_files(path.parent):
+        if name != path.name and (below or "/" not in name):
+            files[name] = checksum_file(path.parent / name)
     manifest = {**data, "format": version, "files": files}
+    manifest["checksum"] = _checksum(manifest)
     # Not srsly's JSON, which reads some floats back as their neighbours and so fails the checksum.
-    text = json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=2, ensure_ascii=False)
+    text = json.dumps(manifest, indent=2, ensure_ascii=False)
     path.write_text(text, encoding="utf8")
 
 

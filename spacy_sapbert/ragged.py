@@ -126,8 +126,7 @@ class TokenLists(Sequence[np.ndarray]):
     @property
     def places(self) -> np.ndarray:
         """Return the place of each token id in its string."""
-        starts = np.repeat(self.offsets[:-1], self.lengths)
-        places: np.ndarray = np.arange(len(self.ids)) - starts
+        places: np.ndarray = np.arange(len(self.ids)) - np.repeat(self.offsets[:-1], self.lengths)
         return places
 
     def take(self, rows: np.ndarray) -> TokenLists:
@@ -157,9 +156,7 @@ class TokenLists(Sequence[np.ndarray]):
         return len(self.offsets) - 1
 
     def __getitem__(self, row: int) -> np.ndarray:  # type: ignore[override]  # no slices
-        start = self.offsets[:-1][row]
-        end = self.offsets[1:][row]
-        return self.ids[start:end]
+        return self.ids[self.offsets[:-1][row] : self.offsets[1:][row]]
 
 
 def number_parts(split: pl.Series) -> tuple[pl.Series, TokenLists]:

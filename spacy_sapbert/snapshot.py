@@ -328,7 +328,7 @@ class FixedLinker:
 
     def _add_matches(self, candidates: Candidates, matches: list[Matched]) -> Candidates:
         """Put what the matcher has found among the candidates, before those with the same score."""
-        names = np.array([row for match in matches for row in match.names], dtype=np.int64)
+        names = np.array([*chain.from_iterable(match.names for match in matches)], dtype=np.int64)
         if not len(names):
             return candidates
         retriever = self.snapshot.retriever

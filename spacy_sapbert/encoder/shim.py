@@ -177,11 +177,8 @@ class EncoderShim(Shim):
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         encode = self._in_memory.tokenizer.encode_batch_fast
-        ids: list[list[int]] = []
-        for start in range(0, len(texts), TOKENISED_AT_ONCE):
-            block = texts[start : start + TOKENISED_AT_ONCE]
-            ids += [encoding.ids for encoding in encode(list(block))]
-        return ids
+        blocks = (texts[start : start + TOKENISED_AT_ONCE] for start in range(0, len(texts), TOKENISED_AT_ONCE))
+        return [encoding.ids for block in blocks for encoding in encode(list(block))]
 
     def tokenize_names(self, names: pl.Series) -> TokenLists:
         """Tokenise any number of names, faster than `tokenize` where it is enough to look at each distinct word.

@@ -196,7 +196,9 @@ class TransformerEncoder(NamedTuple):
                 rows = order[start : start + batch_size]
                 batch = [tokens[row] for row in rows]
                 pooled = forward(self.inference, batch, settings, pad_id=pad_id, device=self.device)
-                vectors[rows] = (normalise(pooled) if normalised else pooled).cpu().numpy()
+                if normalised:
+                    pooled = normalise(pooled)
+                vectors[rows] = pooled.cpu().numpy()
         return vectors
 
 

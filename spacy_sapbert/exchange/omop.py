@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import date
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -199,8 +200,8 @@ class NoteNlp:
     def _list_keys(self, span: Span) -> list[Key]:
         names = {source: system.vocabulary for source, system in CODE_SYSTEMS.items() if system.vocabulary}
         names |= {normalize_source(source): name for source, name in self.vocabularies.items()}
-        sources = [normalize_source(source) for source in self.sources]
-        codes = [code for codes in self.codes.find(span).values() for code in codes]
+        sources = [*map(normalize_source, self.sources)]
+        codes = [*chain.from_iterable(self.codes.find(span).values())]
         return [(names[code.source], code.code) for code in pick_codes(codes, sources) if code.source in names]
 
     def _explain(self, span: Span, keys: list[Key], concepts: list[OmopConcept]) -> str:

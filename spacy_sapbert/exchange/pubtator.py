@@ -87,8 +87,10 @@ def read_pubtator(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]
         # A document without an abstract may have an empty one, which adds no space.
         text = document.text if document.abstract else plain_text(document.title or "")
         written = []
-        for place, (_, start, end, mention, label, *ids) in list_mention_lines(document, path.name, report):
-            annotation = Annotation(int(start), int(end), label.strip(), ids[0] if ids else "", place)
+        for place, fields in list_mention_lines(document, path.name, report):
+            _, start, end, mention, label, *ids = fields
+            kb_id = ids[0] if ids else ""
+            annotation = Annotation(int(start), int(end), label.strip(), kb_id, place)
             written.append((annotation, mention))
         place = f"{document.place}, document {document.doc_id}"
         yield AnnotatedText(document.doc_id, text, place_mentions(text, written, place, report, FORM))

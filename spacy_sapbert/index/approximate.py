@@ -173,9 +173,8 @@ class ApproximateIndex(Index):
         if allowed is not None:
             # A query that is far from all allowed rows, if near to others, mostly stays far.
             best = np.where(allowed[rows], scores, -np.inf).max(axis=1)
-            near = steps[0][0]
             most = max(effort or 0 for _, effort in steps)
-            search_again(best < near, most)
+            search_again(best < steps[0][0], most)
             steps = tuple(step for step in steps if step[1] is None)
         for (limit, effort), (lower, _) in pairwise([*steps, (-np.inf, None)]):
             best = scores[:, ignored]
@@ -240,24 +239,30 @@ class RecallTest:
         self.rows: np.ndarray | None = None
         if altered is not None and len(altered) >= ENOUGH:
             self.queries = altered[:sample]
-            compared, others = np.split(self.queries, [len(self.queries) if search is None else EXACT_SAMPLE])
-            self.expected = exact_search(vectors, compared, self.k)[1]
+            n_compared = len(self.queries) if search is None else EXACT_SAMPLE
+            compared, others = np.split(self.queries, [n_compared])
+            _, self.expected = exact_search(vectors, compared, self.k)
             if search is not None and len(others):
-                self.expected = np.concatenate([self.expected, search(others, self.k)[1]])
+                _, scores = search(others, self.k)
+                self.expected = np.concatenate([self.expected, scores])
         else:
             rng = np.random.default_rng(seed)
-            self.rows = np.sort(rng.choice(len(vectors), size=min(sample, len(vectors)), replace=False))
+            drawn = rng.choice(len(vectors), size=min(sample, len(vectors)), replace=False)
+            self.rows = np.sort(drawn)
             self.queries = np.ascontiguousarray(vectors[self.rows], dtype=np.float32)
-            self.expected = _scores_of_others(*exact_search(vectors, self.queries, self.k + 1), self.rows)
+            nearest = exact_search(vectors, self.queries, self.k + 1)
+            self.expected = _scores_of_others(*nearest, self.rows)
 
     def measure(self, index: Index) -> dict[str, Any]:
         """Measure an index of the same vectors: "at_1" and "at_10" are shares of the exact neighbours that were found,
         and "test" says of what."""
         if self.rows is None:
-            return {**self._compare(index.search(self.queries, self.k)[1]), "test": "altered"}
+            _, scores = index.search(self.queries, self.k)
+            return {**self._compare(scores), "test": "altered"}
         # The best row is the query's own.
-        results = index._search(self.queries, self.k + 1, ignored=1)
-        return {**self._compare(_scores_of_others(*results, self.rows)), "test": "left_out", "seed": self.seed}
+        nearest = index._search(self.queries, self.k + 1, ignored=1)
+        scores = _scores_of_others(*nearest, self.rows)
+        return {**self._compare(scores), "test": "left_out", "seed": self.seed}
 
     def _compare(self, found: np.ndarray) -> dict[str, Any]:
         # By score, so that another row at the same distance counts as found.

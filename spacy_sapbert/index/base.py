@@ -138,7 +138,8 @@ def score_rows(vectors: np.ndarray, queries: np.ndarray, rows: np.ndarray) -> np
         # -1 reads the last row, whose score is replaced below.
         of_query = widen(vectors.take(rows[part], axis=0, mode="wrap"))
         np.matmul(of_query, queries[part, :, None], out=scores[part, :, None])
-    scores[(rows < 0) | np.isnan(scores)] = -np.inf
+    is_missing = (rows < 0) | np.isnan(scores)
+    scores[is_missing] = -np.inf
     return scores
 
 

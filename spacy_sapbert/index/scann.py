@@ -130,7 +130,8 @@ def use_processor(library: str) -> None:
     """Switch on ScaNN's code for this processor. ScaNN should do so itself, but its wheels without TensorFlow (1.3.5 to
     1.4.2) are compiled without what finds out about the processor, and so take SSE 4 for all there is. The results are
     the same, and builds and searches take two thirds of the time."""
-    match = re.search(r"^flags\s*:(.*)", CPUINFO.read_text(), flags=re.MULTILINE) if CPUINFO.is_file() else None
+    text = CPUINFO.read_text() if CPUINFO.is_file() else ""
+    match = re.search(r"^flags\s*:(.*)", text, flags=re.MULTILINE)
     flags = {*match[1].split()} if match else set()
     for switch, needed in SWITCHES.items():
         if needed <= flags:

@@ -104,10 +104,12 @@ class UsearchIndex(ApproximateIndex):
         matches = view.search(queries, expansion, threads=count_threads())
         # usearch answers a single query in another form.
         rows = np.atleast_2d(matches.keys).astype(np.int64)
+        width = rows.shape[1]
         counts = getattr(matches, "counts", None)
         if counts is not None:
-            rows[np.arange(rows.shape[1]) >= np.asarray(counts)[:, None]] = -1
-        return np.pad(rows, ((0, 0), (0, expansion - rows.shape[1])), constant_values=-1)
+            is_beyond = np.arange(width) >= np.asarray(counts)[:, None]
+            rows[is_beyond] = -1
+        return np.pad(rows, ((0, 0), (0, expansion - width)), constant_values=-1)
 
     def _write_structure(self, folder: Path) -> None:
         # Not NumPy's `tofile`, which does not notice that the last few kilobytes cannot be written.
@@ -170,7 +172,8 @@ def _check_links(numbers: np.ndarray, places: np.ndarray, most: int, levels: np.
         part = places[start : start + CHECKED_AT_ONCE]
         counts = numbers[part]
         slots = part[:, None] + SLOT.itemsize * (1 + links)
-        nodes = numbers[slots[links < counts[:, None]]]
+        is_used = links < counts[:, None]
+        nodes = numbers[slots[is_used]]
         if (counts > most).any() or (nodes >= len(levels)).any() or (levels[nodes] < level).any():
             raise ValueError("a node is linked to one that is not there")
 

@@ -51,11 +51,12 @@ def learn_classes(
 def count_pairs(hashes: np.ndarray, name: np.ndarray, concept: np.ndarray) -> Counts:
     """Count the contexts in which two words stand for one another, and those that both have. A context is a name but
     for one of its words, in any order."""
-    distinct, word, owner, context = _list_contexts(hashes, name, concept)
-    codes, n_same = _pair_words(word, owner, context, len(distinct))
+    distinct, rows = _list_contexts(hashes, name, concept)
+    codes, n_same = _pair_words(rows, len(distinct))
     pairs = [divmod(code, len(distinct)) for code in codes.tolist()]
     contexts: dict[int, set[int]] = {number: set() for pair in pairs for number in pair}
-    for number, place in zip(word.tolist(), context.tolist(), strict=True):
+    word, _, context = rows.tolist()
+    for number, place in zip(word, context, strict=True):
         if number in contexts:
             contexts[number].add(place)
     spelled = distinct.tolist()
@@ -66,11 +67,9 @@ def count_pairs(hashes: np.ndarray, name: np.ndarray, concept: np.ndarray) -> Co
     return counts
 
 
-def _list_contexts(
-    hashes: np.ndarray, name: np.ndarray, concept: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """List the distinct words; and the word, the concept and the context of each place, each once, sorted by context,
-    concept and word."""
+def _list_contexts(hashes: np.ndarray, name: np.ndarray, concept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """List the distinct words; and in columns the word, the concept and the context of each place, each once, sorted by
+    context, concept and word."""
     lengths = np.bincount(name, minlength=len(concept))[name]
     sums = np.zeros(len(concept), dtype=np.uint64)
     np.add.at(sums, name, hashes)
@@ -81,20 +80,19 @@ def _list_contexts(
     distinct, word = np.unique(hashes, return_inverse=True)
     rows = np.stack([word, concept[name], context])
     rows = rows[:, np.lexsort(rows)]
-    word, owner, context = rows[:, _is_new(rows)]
-    return distinct, word, owner, context
+    return distinct, rows[:, _is_new(rows)]
 
 
 def _is_new(rows: np.ndarray) -> np.ndarray:
     """Tell which columns differ from the one before."""
-    is_new: np.ndarray = (np.diff(rows, prepend=-1) != 0).any(axis=0)
-    return is_new
+    return np.diff(rows, prepend=-1).any(axis=0)
 
 
-def _pair_words(word: np.ndarray, owner: np.ndarray, context: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _pair_words(rows: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Pair the words of a concept that share a context: each pair as one number, the first word times `n` plus the
-    second one; and the contexts in which it stands."""
-    starts = np.flatnonzero(_is_new(np.stack([owner, context])))
+    second one; and the number of contexts in which it stands."""
+    word, _, context = rows
+    starts = np.flatnonzero(_is_new(rows[1:]))
     sizes = np.diff(starts, append=len(word))
     group = np.repeat(np.arange(len(starts)), sizes)
     is_few = np.repeat(sizes < MOST_ALTERNATIVES, sizes)
@@ -105,9 +103,10 @@ def _pair_words(word: np.ndarray, owner: np.ndarray, context: np.ndarray, n: int
         parts.append(np.stack([context[first], codes]))
     places, codes = np.concatenate(parts, axis=1)
     pairs, number = np.unique(codes, return_inverse=True)
+    n_pairs = len(pairs)
     # Several concepts may have a pair in one context.
-    distinct = np.unique(places * len(pairs) + number)
-    return pairs, np.bincount(distinct % max(len(pairs), 1), minlength=len(pairs))
+    distinct = np.unique(places * n_pairs + number)
+    return pairs, np.bincount(distinct % max(n_pairs, 1), minlength=n_pairs)
 
 
 def choose_pairs(counts: Counts, spell: Callable[[int], str], least: int = LEAST) -> dict[tuple[int, int], int]:

@@ -9,8 +9,7 @@ it, and whether it is a canonical name. How the words were found adds to it. The
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, starmap
-from operator import eq
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,8 +69,8 @@ def compute_signals(
     key = np.unique(sums, return_inverse=True)[1]
     names = _read_lower(terminology.names["name"])
     canonical = [*_read_lower(terminology.concepts["canonical_name"])]
-    pairs = zip(names, map(canonical.__getitem__, concept.tolist()), strict=True)
-    is_canonical = np.fromiter(starmap(eq, pairs), bool)
+    pairs = zip(names, concept.tolist(), strict=True)
+    is_canonical = np.fromiter((text == canonical[row] for text, row in pairs), bool)
     n_sources, n_all_sources = _count_sources(terminology, key)
     of_concept = key * len(terminology) + concept
     common = compute_commonness(level)
@@ -120,9 +119,7 @@ def find_acronyms(terminology: Terminology, words: np.ndarray, name: np.ndarray,
         if len(short) > OWN_CASE_LENGTH:
             return False
         concept = concepts[row]
-        start, end = offsets[concept : concept + 2].tolist()
-        others = (names[other] for other in range(start, end))
+        others = (names[other] for other in range(*offsets[concept : concept + 2].tolist()))
         return any(len(other) > len(short) + LONGER and is_initialism(short, other) for other in others)
 
-    rows = filter(is_acronym, name[is_word].tolist())
-    return np.array([*rows], dtype=np.uint32)
+    return np.array([*filter(is_acronym, name[is_word].tolist())], dtype=np.uint32)

@@ -146,8 +146,13 @@ def coverage_at(confidence: np.ndarray, is_right: np.ndarray, precision: float =
 def bin_confidences(confidence: np.ndarray, is_right: np.ndarray) -> list[Bin]:
     """Put answers into bins of equal width by their confidence, and leave out empty ones."""
     places = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
-    masks = [places == bin_ for bin_ in np.unique(places)]
-    return [Bin(float(confidence[mask].mean()), float(is_right[mask].mean()), int(mask.sum())) for mask in masks]
+    bins = []
+    for place in np.unique(places):
+        is_in = places == place
+        mean = float(confidence[is_in].mean())
+        precision = float(is_right[is_in].mean())
+        bins.append(Bin(mean, precision, int(is_in.sum())))
+    return bins
 
 
 def calibration_error(confidence: np.ndarray, is_right: np.ndarray) -> float:

@@ -145,10 +145,12 @@ class FixedReranker:
     ) -> np.ndarray:
         """Calibrate all candidates of a mention as the best ones, and leave the others no more than these do."""
         lists = given.lists
-        calibrated = raw * np.divide(best, together, out=np.zeros_like(best), where=together > 0)[lists.mention]
+        scale = np.divide(best, together, out=np.zeros_like(best), where=together > 0)
+        calibrated = raw * scale[lists.mention]
         is_other = ~lists.find_alike(order, given.alike)
         others = np.bincount(lists.mention, calibrated * is_other, lists.n_mentions)
-        left = np.minimum(1, np.divide(1 - best, others, out=np.ones_like(best), where=others > 0))
+        left = np.divide(1 - best, others, out=np.ones_like(best), where=others > 0)
+        left = np.minimum(1, left)
         calibrated[is_other] *= left[lists.mention[is_other]]
         # A candidate is not more probable than one before it.
         lowered: np.ndarray = np.empty_like(calibrated)
@@ -179,7 +181,10 @@ class FixedReranker:
         gains[given.features <= mean] = 0
         best = np.argsort(-gains, axis=1)[:, :NAMED_FEATURES]
         words = [FEATURES[name] for name in self.learned.features]
-        return ["; ".join(words[f] for f in of if gains[row, f] > LEAST) for row, of in enumerate(best.tolist())]
+        reasons = []
+        for of_candidate, features in zip(gains, best.tolist(), strict=True):
+            reasons.append("; ".join(words[feature] for feature in features if of_candidate[feature] > LEAST))
+        return reasons
 
 
 def check_learned(name: str, linker: FixedLinker, learned: Learned) -> None:

@@ -156,7 +156,8 @@ class ConceptFacts:
     def count(self, concepts: np.ndarray) -> ConceptCounts:
         """Count the names, parents and semantic types of concepts."""
         # The last column, because other threads may count too.
-        missing = np.unique(concepts[self._counts[concepts, -1] == 0])
+        is_missing = self._counts[concepts, -1] == 0
+        missing = np.unique(concepts[is_missing])
         for column, lists in enumerate(self._lists):
             self._counts[missing, column] = [1 + len(of_concept) for of_concept in lists.list(missing)]
         n_names = self._offsets[concepts + 1] - self._offsets[concepts]
@@ -205,15 +206,17 @@ def compute_document_features(
     Each mention is there once for a document. `numbers` are those of the candidates' concepts, `documents` those of the
     mentions' documents.
     """
+    n_concepts = numbers.max(initial=0) + 1
     # Rows of one concept in one document together, best first.
-    keys = documents[lists.mention] * (numbers.max(initial=0) + 1) + numbers
+    keys = documents[lists.mention] * n_concepts + numbers
     order = np.lexsort((-scores, keys))
+    ordered = scores[order]
     starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    sizes = np.diff(np.append(starts, len(order)))
-    best = np.repeat(scores[order[starts]], sizes)
+    sizes = np.diff(starts, append=len(order))
+    best = np.repeat(ordered[starts], sizes)
     has_second = sizes > 1
     second = np.zeros(len(starts), dtype=np.float32)
-    second[has_second] = scores[order[starts[has_second] + 1]]
+    second[has_second] = ordered[starts[has_second] + 1]
     # The best one looks at the second, all others at the best.
     best[starts] = second
     proposed = ProposedConcepts(*np.empty((2, len(order)), dtype=np.float32))

@@ -133,10 +133,8 @@ class AnnotationMemory:
     ) -> AnnotationMemory:
         """Collect mentions with the id of a concept and the key of the document. Their order makes no difference."""
         counts = Counter(annotations)
-        mentions, concepts, documents = (
-            {value: place for place, value in enumerate(sorted({annotation[column] for annotation in counts}))}
-            for column in range(3)
-        )
+        columns = [sorted({annotation[column] for annotation in counts}) for column in range(3)]
+        mentions, concepts, documents = ({value: place for place, value in enumerate(column)} for column in columns)
         rows = sorted((mentions[text], concepts[id_], documents[key], n) for (text, id_, key), n in counts.items())
         table = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
         keys = np.array([*documents], dtype=np.uint64)
@@ -150,8 +148,8 @@ class AnnotationMemory:
         """Recall what the annotations say of mentions, without those of the document that is left out for each."""
         nearest, cosines = self._find_nearest(vectors)
         weights = np.exp(SHARPNESS * (cosines.astype(np.float64) - 1))
-        columns = (mentions, left_out, nearest.tolist(), cosines.tolist(), weights.tolist())
-        return [self._recall(*row) for row in zip(*columns, strict=True)]
+        rows = zip(mentions, left_out, nearest.tolist(), cosines.tolist(), weights.tolist(), strict=True)
+        return [self._recall(*row) for row in rows]
 
     def _recall(
         self, text: str, left_out: int | None, nearest: list[int], cosines: list[float], weights: list[float]
@@ -350,7 +348,8 @@ def _read_curve(arrays: ArrayFile, name: str) -> Curve:
 
 
 def _read_memory(arrays: ArrayFile, texts: Texts) -> AnnotationMemory:
-    mentions, concepts = texts["mentions"], texts["concepts"]
+    mentions = texts["mentions"]
+    concepts = texts["concepts"]
     documents = arrays.read("documents", np.uint64)
     rows = arrays.read("rows", np.int64, shape=(None, 4))
     limits = len(mentions), len(concepts), len(documents), np.iinfo(np.int32).max

@@ -79,10 +79,11 @@ class Lists:
     def sort(self, scores: np.ndarray) -> np.ndarray:
         """List the rows of the candidates, best first, mention after mention. Ties stay in their order."""
         # A row for each list, because short rows are sorted in a fraction of the time.
-        table = np.full((self.n_mentions, int(self.lengths.max(initial=0))), np.inf)
+        longest = int(self.lengths.max(initial=0))
+        table = np.full((self.n_mentions, longest), np.inf)
         table[self.mention, self.place] = -scores
         rows = np.argsort(table, axis=1, kind="stable") + self.offsets[:-1, None]
-        is_filled = np.arange(table.shape[1]) < self.lengths[:, None]
+        is_filled = np.arange(longest) < self.lengths[:, None]
         return np.asarray(rows[is_filled])
 
     def find_alike(self, order: np.ndarray, numbers: np.ndarray) -> np.ndarray:

@@ -91,7 +91,8 @@ class CandidateTable:
             for key, rows in zip(block, self._make(block), strict=True):
                 packed[key] = rows
                 self._cache.put(key, rows)
-        (*columns, alike, features), offsets = unpack_lists([packed[key] or b"" for key in keys], self._row)
+        columns, offsets = unpack_lists([packed[key] or b"" for key in keys], self._row)
+        *columns, alike, features = columns
         candidates = Candidates([key.forms for key in keys], offsets, *columns)
         return candidates, alike, features
 
@@ -141,10 +142,11 @@ class CandidateTable:
 
     def _recall(self, keys: Sequence[MentionKey], memory: AnnotationMemory) -> list[Recalled]:
         texts = [key.forms[0] if key.forms else "" for key in keys]
+        left_out = [key.left_out for key in keys]
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         vectors = self._linker.snapshot.encode([*places], self._linker.settings.batch_size)
-        vectors = vectors[[places[text] for text in texts]]
-        return memory.recall(texts, vectors, [key.left_out for key in keys])
+        rows = [places[text] for text in texts]
+        return memory.recall(texts, vectors[rows], left_out)
 
     def _add(self, candidates: Candidates, keys: Sequence[MentionKey], recalled: Sequence[Recalled]) -> Candidates:
         """Add concepts that similar mentions are annotated with, if the linker may link to them. They have the lowest

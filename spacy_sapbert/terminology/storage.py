@@ -246,7 +246,7 @@ def _list_text_buffers(column: pl.Series) -> list[np.ndarray]:
         texts = column.slice(start, PIECE).drop_nulls()
         lengths = texts.str.len_bytes().to_numpy()
         # It is quick to take as many bytes of each, from before it on. Behind a text are zeros.
-        text = bytes(4) + _join_texts(texts, "\0" * INLINE) + bytes(INLINE)
+        text = bytes(4) + _join(texts, "\0" * INLINE) + bytes(INLINE)
         windows = np.ndarray(len(text) - VIEW.itemsize + 1, VIEW, text, strides=1)
         numbers = windows[make_offsets(lengths + INLINE)[:-1]].view(np.uint32).reshape(-1, 4)
         # A view of a long text has its length, its first four bytes, its buffer and its place there.
@@ -257,14 +257,14 @@ def _list_text_buffers(column: pl.Series) -> list[np.ndarray]:
         numbers[is_long, 3] = places[:-1] % STEP
         piece = slice(start, start + PIECE)
         views[piece][is_there[piece]] = numbers
-        long_text = _join_texts(texts.filter(pl.Series(is_long)), "")
+        long_text = _join(texts.filter(pl.Series(is_long)), "")
         long_texts.append(np.frombuffer(long_text, np.uint8))
         place = places[-1]
     bits = np.packbits(is_there[: 0 if is_there.all() else None], bitorder="little")
     return [bits, views, np.concatenate(long_texts)]
 
 
-def _join_texts(texts: pl.Series, between: str) -> bytes:
+def _join(texts: pl.Series, between: str) -> bytes:
     text: bytes = texts.str.join(between).cast(pl.Binary())[0]
     return text
 

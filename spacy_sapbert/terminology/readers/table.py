@@ -174,9 +174,7 @@ def _add(
         definition=row.get("definition"),
         codes=[f"{row['source']}:{row['code']}"] if row.get("code") else (),
     )
-    language = row.get("language") or "ENG"
-    source = row.get("source", "")
-    term_type = row.get("term_type", "")
+    language, source, term_type = row.get("language") or "ENG", row.get("source", ""), row.get("term_type", "")
     preferred = flag in _TRUE
     name, *others = _split_names(row["name"], settings.name_separator)
     builder.add_name(row["id"], name, language=language, source=source, term_type=term_type, preferred=preferred)
@@ -195,8 +193,7 @@ def _split_names(text: str, separator: str | None) -> list[str]:
 
 
 def _find_columns(table: TextTable, settings: TableSettings, found: Sequence[str]) -> dict[str, int]:
-    positions = {}
-    path = table.path
+    positions, path = {}, table.path
     is_athena = set(ATHENA.values()) <= set(found)
     for what in (*COLUMNS, "code", "invalid"):
         field = TableSettings.model_fields.get(f"{what}_column")
