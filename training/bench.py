@@ -53,7 +53,7 @@ class Turns(NamedTuple):
 
     def seconds(self, contestant: str, step: str) -> list[float]:
         """List the seconds that a step took, by turn."""
-        seconds = [taken.seconds for taken in self.steps[contestant] if taken.name == step]
+        seconds = [run.seconds for run in self.steps[contestant] if run.name == step]
         if not seconds:
             raise KeyError(f"{contestant!r} has taken no step {step!r}.")
         return seconds
@@ -69,7 +69,7 @@ class Turns(NamedTuple):
 
     def peak(self, contestant: str, step: str = "") -> int:
         """Return the most memory, in bytes: in all, or until the end of a step."""
-        return max(taken.peak_bytes for taken in self.steps[contestant] if step in ("", taken.name))
+        return max(run.peak_bytes for run in self.steps[contestant] if step in ("", run.name))
 
     def figures(self, contestant: str, step: str = "") -> dict[str, Any]:
         """Return the last figures of a step, or the figures of all steps together."""

@@ -105,8 +105,8 @@ def open_terminology(path: str | Path) -> Terminology:
 
 def parse_list(values: str) -> list[str] | None:
     """Split a project's variable at commas and spaces. None if it is empty, or "all"."""
-    found = values.replace(",", " ").split()
-    return None if not found or found == ["all"] else found
+    parts = values.replace(",", " ").split()
+    return None if not parts or parts == ["all"] else parts
 
 
 def parse_numbers(values: str, option: str, kind: type[int] | type[float]) -> list[Any]:

@@ -50,8 +50,8 @@ def read_corpus(name: str, path: str | Path, report: ExchangeReport, *, id_key: 
     """Read a corpus from the files of its authors: in a format of `FORMATS`, or "auto" for somebody's own annotations.
     The report gets what is left out, odd or malformed. `id_key` is the key of a span's id, for Prodigy."""
     if name not in (AUTO, *FORMATS):
-        known = "; ".join(f"{known} ({format_.files})" for known, format_ in FORMATS.items())
-        raise ValueError(f"There is no reader for {name!r}. Formats, and the files of each: {known}.")
+        formats = "; ".join(f"{key} ({format_.files})" for key, format_ in FORMATS.items())
+        raise ValueError(f"There is no reader for {name!r}. Formats, and the files of each: {formats}.")
     originals = open_input(Path(path), report)
     name = guess_format(originals) if name == AUTO else name
     corpus = read_prodigy_corpus(originals, id_key=id_key) if name == "prodigy" else FORMATS[name].read(originals)

@@ -78,8 +78,8 @@ def read_medmentions(originals: Originals) -> CorpusParts:
     """Read MedMentions: corpus_pubtator.txt with all documents, and lists of the PMIDs of each part."""
     matched = originals.match(MEDMENTIONS)
     report = originals.report
-    texts = [file for found, file in matched if not found["part"]]
-    lists = [(PART_NAMES[found["part"].lower()], file) for found, file in matched if found["part"]]
+    texts = [file for match, file in matched if not match["part"]]
+    lists = [(PART_NAMES[match["part"].lower()], file) for match, file in matched if match["part"]]
     if len(texts) != 1 or not lists:
         originals.refuse(MEDMENTIONS)
     part_of: dict[str, str] = {}
@@ -170,13 +170,15 @@ def _add_identified(
     annotations stand the mentions as they are written, which count for those in several pieces."""
     mentions = []
     plain = plain_text(text)
-    for found, written in annotations:
-        if found.kb_id:
-            ids = split_ids(found.kb_id, keep_prefixes=True)
-            mention = Mention(written, ids, doc_id, type=found.label, raw_id=found.kb_id, place=found.place)
-            mentions.append(locate(mention, plain, *(found.pieces or [(found.start, found.end)])))
+    for annotation, written in annotations:
+        if annotation.kb_id:
+            ids = split_ids(annotation.kb_id, keep_prefixes=True)
+            mention = Mention(
+                written, ids, doc_id, type=annotation.label, raw_id=annotation.kb_id, place=annotation.place
+            )
+            mentions.append(locate(mention, plain, *(annotation.pieces or [(annotation.start, annotation.end)])))
         else:
-            report.leave_out(left_out, found.place)
+            report.leave_out(left_out, annotation.place)
     corpus.add(part, doc_id, text, mentions)
 
 

@@ -183,11 +183,11 @@ def _find_folds(folder: Path, patterns: list[str], values: dict[str, Any]) -> tu
     folds = values.get("folds", [])
     learned = [_list(part) for part in values.pop("seen_by_fold", [])]
     if not folds and not learned:
-        found = _find_mentions(folder, patterns)
-        return found, [] if found else [" or ".join(patterns)]
+        matches = _find_mentions(folder, patterns)
+        return matches, [] if matches else [" or ".join(patterns)]
     if not folds or not any(FOLD in pattern for pattern in patterns):
         raise ValueError(f"`folds` and `seen_by_fold` need the numbers of folds, and {FOLD} in `mentions`")
-    files, missing, seen = [], [], []
+    files, missing, trained = [], [], []
     for fold in folds:
         filled, *parts = ([text.replace(FOLD, str(fold)) for text in part] for part in (patterns, *learned))
         paths = _find_mentions(folder, filled)
@@ -195,8 +195,10 @@ def _find_folds(folder: Path, patterns: list[str], values: dict[str, Any]) -> tu
             raise ValueError(f"the fold {fold} has several files: {_join_names(paths)}")
         files += paths
         missing += [] if paths else [" or ".join(filled)]
-        seen.append([path for part in parts for path in _find_mentions(folder, part) or [folder / " or ".join(part)]])
-    values["seen_by_fold"] = seen
+        trained.append(
+            [path for part in parts for path in _find_mentions(folder, part) or [folder / " or ".join(part)]]
+        )
+    values["seen_by_fold"] = trained
     return files, [" or ".join(patterns)] if len(missing) == len(folds) else missing
 
 

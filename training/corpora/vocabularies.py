@@ -174,7 +174,7 @@ def _find_tables(originals: Originals, wanted: Sequence[str]) -> tuple[dict[str,
 def _read_rows(tables: dict[str, list[InputFile]], table: str, date: str) -> Iterator[tuple[Row, dict[str, str]]]:
     """Read the rows of a table, and refuse rows of a later release, and ids that the table has twice."""
     columns = COLUMNS[table]
-    seen = set[str]()
+    keys = set[str]()
     newest = ""
     form = f"a header with the columns {', '.join(columns)}, then as many fields with tabs between them"
     for file in tables[table]:
@@ -192,9 +192,9 @@ def _read_rows(tables: dict[str, list[InputFile]], table: str, date: str) -> Ite
                 continue
             if values["effectiveTime"] > date:
                 _refuse_mixed(f"{row.place}: a row of {values['effectiveTime']} in a release of {date}")
-            if values["id"] in seen:
+            if values["id"] in keys:
                 _refuse_mixed(f"{row.place}: the id {values['id']} is there twice, and a snapshot has the latest only")
-            seen.add(values["id"])
+            keys.add(values["id"])
             newest = max(newest, values["effectiveTime"])
             yield row, values
     if newest and newest < date:

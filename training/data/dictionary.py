@@ -46,7 +46,7 @@ def make_dictionary_terminology(
     for id_, row in row_of_id.items():
         ids_of_row.setdefault(row, set()).add(id_)
     builder = TerminologyBuilder()
-    for parts, found in names.items():
+    for parts, written in names.items():
         id_ = id_of[parts]
         facts: dict[str, Any] = {}
         if described_by and id_ in row_of_id:
@@ -55,8 +55,8 @@ def make_dictionary_terminology(
             parents = {parent for row in above for parent in ids_of_row.get(row, ())}
             facts = {"types": concept.types, "definition": concept.definition, "parents": sorted(parents)}
         codes = [f"OTHER:{part}" for part in parts if part != id_]
-        builder.add_concept(id_, canonical_name=next(iter(found)), codes=codes, **facts)
-        for name in found:
+        builder.add_concept(id_, canonical_name=next(iter(written)), codes=codes, **facts)
+        for name in written:
             # Not marked as preferred: ties would be decided in another way than with the table as published.
             builder.add_name(id_, name)
     return builder.build({"files": [file.describe()], "described": len(row_of_id)})

@@ -82,12 +82,12 @@ def write_finetuning_pairs(
         counts["mentions"] += 1
         counts["without_concept" if mention.ids else "without_ids"] += not concepts
         for concept in concepts:
-            found = [(concept, text, name) for name in names_of[concept] if name != text]
-            counts["identical"] += len(names_of[concept]) - len(found)
+            candidates = [(concept, text, name) for name in names_of[concept] if name != text]
+            counts["identical"] += len(names_of[concept]) - len(candidates)
             is_repeated = (concept, text) in seen
-            counts["repeated"] += is_repeated * len(found)
+            counts["repeated"] += is_repeated * len(candidates)
             if not (distinct and is_repeated):
-                pairs += found
+                pairs += candidates
             seen.add((concept, text))
     examples = ", ".join(list(missing)[:3]) or "none"
     if not pairs:
@@ -125,7 +125,7 @@ def read_translations(file: SourceFile) -> Iterator[tuple[str, str]]:
     for number, text in file.lines():
         if not text.strip():
             continue
-        separator = separator or next((found for found in FORMS if found in text), "")
+        separator = separator or next((sign for sign in FORMS if sign in text), "")
         fields = re.split(r"[ \t]+", text.strip()) if separator == " " else text.split(separator or None)
         fields = [field.strip() for field in fields]
         expected = 3 if separator == SEPARATOR else 2

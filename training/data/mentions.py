@@ -114,12 +114,12 @@ def parse_text(line: str) -> tuple[str, str, list[Mention]]:
 
     row = parse_record(_Text, line)
     mentions = []
-    for found in row.mentions:
-        extent = [found.start, found.end]
-        if not found.discontinuous and (fault := find_misfit(row.text, found.start, found.end, found.text)):
+    for mention in row.mentions:
+        extent = [mention.start, mention.end]
+        if not mention.discontinuous and (fault := find_misfit(row.text, mention.start, mention.end, mention.text)):
             raise ValueError(fault)
-        places: dict[str, Any] = {"start": None, "end": None, "fragments": [extent]} if found.discontinuous else {}
-        mentions.append(replace(_make_mention(found), doc_id=row.doc_id, **places))
+        places: dict[str, Any] = {"start": None, "end": None, "fragments": [extent]} if mention.discontinuous else {}
+        mentions.append(replace(_make_mention(mention), doc_id=row.doc_id, **places))
     return row.doc_id, row.text, mentions
 
 

@@ -190,8 +190,8 @@ def describe_base(name: str) -> str:
         return PACKAGED_BASE
     folder = Path(name)
     if not folder.is_dir():
-        known = read_bases().get(name)
-        return (known and known.name) or (folder.name if folder.is_absolute() else name)
+        base = read_bases().get(name)
+        return (base and base.name) or (folder.name if folder.is_absolute() else name)
     folder = folder.resolve()
     try:
         origin = RunFolder(folder.parent).read_description().settings["paths"]["encoder"]

@@ -119,9 +119,9 @@ def check_shares(shares: Sequence[float] | None, n: int) -> list[float]:
         return [1.0 / n] * n
     # Not the opposite conditions: comparisons with NaN are false.
     if not (len(shares) == n and all(share >= 0 for share in shares) and math.isclose(sum(shares), 1, abs_tol=1e-6)):
-        given = ",".join(f"{share:g}" for share in shares)
+        listed = ",".join(f"{share:g}" for share in shares)
         raise ValueError(
-            f"--shares is {given!r}, but has to be {n} numbers of 0 or more that sum to 1, one for each encoder, with "
+            f"--shares is {listed!r}, but has to be {n} numbers of 0 or more that sum to 1, one for each encoder, with "
             "commas between them; empty for equal shares."
         )
     return list(shares)

@@ -54,10 +54,10 @@ def save_checkpoint(
     names = {path.name for path in list_checkpoints(folder)}
     # Earlier checkpoints survive a full disk or a power cut.
     with fill_folder(folder, remove=sorted({*names, name})[:-KEPT], parts=[STEPS]) as temporary:
-        made = temporary / name
-        made.mkdir()
-        save_file(tensors, made / STATE_FILE)
-        write_manifest(made / CHECKPOINT_FILE, FORMAT_VERSION, data)
+        checkpoint = temporary / name
+        checkpoint.mkdir()
+        save_file(tensors, checkpoint / STATE_FILE)
+        write_manifest(checkpoint / CHECKPOINT_FILE, FORMAT_VERSION, data)
 
 
 def list_checkpoints(folder: Path) -> list[Path]:

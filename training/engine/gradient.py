@@ -77,7 +77,7 @@ class ChunkedGradient:
         everything.requires_grad_()
         # Miners choose no pairs among embeddings that are NaN, and the loss of no pairs is 0.
         check_finite("embeddings", [everything])
-        loss, seen = cost(everything)
+        loss, counts = cost(everything)
         (loss * scale).backward()
         assert everything.grad is not None
         gradient = everything.grad[torch.from_numpy(own).to(device)]
@@ -99,7 +99,7 @@ class ChunkedGradient:
                 again.backward(part)
         if n_processes > 1:
             self._add_up(parameters, before)
-        return float(loss.detach()), seen
+        return float(loss.detach()), counts
 
     def _forward(self, tokens: Sequence[np.ndarray]) -> torch.Tensor:
         device = self.accelerator.device

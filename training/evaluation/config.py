@@ -87,16 +87,16 @@ def read_measurement(
     for name, section in config.get("tasks", {}).items():
         with _name_section(path, f"tasks.{name}"):
             read = _read_kind(TASK_KINDS, section)
-        for made in read.make_available(name, settings):
-            if isinstance(made, Missing):
-                measurement.missing.append(made)
-            elif made.name in measurement.tasks:
+        for task in read.make_available(name, settings):
+            if isinstance(task, Missing):
+                measurement.missing.append(task)
+            elif task.name in measurement.tasks:
                 raise ValueError(
-                    f"Two of the tasks of {path} are called {made.name!r}: rename one of their files or sections, or "
+                    f"Two of the tasks of {path} are called {task.name!r}: rename one of their files or sections, or "
                     "give a file of documents as NAME=FILE."
                 )
             else:
-                measurement.tasks[made.name] = made
+                measurement.tasks[task.name] = task
     if not measurement.tasks:
         shown = [f"{entry.name}: {entry.reason}" for entry in measurement.missing[:3]]
         more = [f"and {len(measurement.missing) - 3} more"] if len(measurement.missing) > 3 else []

@@ -62,7 +62,7 @@ class DocumentSystem(System):
 
     def name_concept(self, id_: str) -> str:
         """Name a concept; empty if the pipeline does not know it."""
-        return next((known[id_].canonical_name for known in self.terminologies if id_ in known), "")
+        return next((table[id_].canonical_name for table in self.terminologies if id_ in table), "")
 
 
 class PipelineSystem(DocumentSystem):
@@ -243,16 +243,16 @@ def link_documents(nlp: Language, golds: Iterable[Doc]) -> list[LinkedMention]:
                 linked.append(_read_link(name_document(gold), span, ent))
     if not linked:
         raise ValueError("These documents can't be measured: they have no mention with a gold id.")
-    found = [found for mention in linked for found in mention.found]
-    if not found:
+    candidates = [candidate for mention in linked for candidate in mention.found]
+    if not candidates:
         names = ", ".join(nlp.pipe_names) or "none"
         raise ValueError(
             f"This pipeline can't be measured: its components ({names}) propose no concept for any mention."
         )
     # Gold ids and candidates with ids of different kinds: every link would count as wrong.
     gold_ids = {id_ for mention in linked for id_ in mention.gold}
-    ids = {part for each in found for part in each["id"].split(ID_SEPARATOR)}
-    same = sorted(gold_ids & {part for each in found for part in each.get("concept_id", "").split(ID_SEPARATOR)})
+    ids = {part for each in candidates for part in each["id"].split(ID_SEPARATOR)}
+    same = sorted(gold_ids & {part for each in candidates for part in each.get("concept_id", "").split(ID_SEPARATOR)})
     if same and gold_ids.isdisjoint(ids):
         reason = f"the gold ids ({same[0]}) name concepts, and the linker's `output_source` gives codes instead"
         raise ValueError(f"This pipeline can't be measured: {reason}.")
@@ -355,8 +355,8 @@ def describe_confidence(
 
 def describe_error(mention: LinkedMention, system: PipelineSystem) -> dict[str, Any]:
     """Describe a wrong decision for a list of errors: values by column."""
-    rank = next((n for n, found in enumerate(mention.found, 1) if mention.is_right(found["id"])), 0)
-    chosen = next((found for found in mention.found if found["id"] == mention.kb_id), {})
+    rank = next((n for n, candidate in enumerate(mention.found, 1) if mention.is_right(candidate["id"])), 0)
+    chosen = next((candidate for candidate in mention.found if candidate["id"] == mention.kb_id), {})
     numbers = {key: chosen.get(key) for key in ("score", "probability")}
     kind = "not among the candidates" if not rank else f"right one at rank {rank}"
     if not mention.gold:

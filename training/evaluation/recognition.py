@@ -183,7 +183,7 @@ class ConceptIds:
     def resolve(self, written: Iterable[str]) -> frozenset[str]:
         """Find the concepts of ids (a concept may have several); unknown ids stay as they are."""
         return frozenset(
-            one for id_ in written for one in next(filter(None, (known.resolve([id_]) for known in self._known)), [id_])
+            one for id_ in written for one in next(filter(None, (table.resolve([id_]) for table in self._known)), [id_])
         )
 
     def _read_names(self, id_: str) -> frozenset[str]:
@@ -231,8 +231,8 @@ class ConceptIds:
         """Check whether a link overlaps a gold mention of its concept; None where nobody can tell, as it only overlaps
         mentions whose concept is not known."""
         over = [ids for bounds, ids in gold.items() if overlap(bounds, link[:2])]
-        known = [ids for ids in over if self.knows(ids)]
-        return any(self.is_right(link[2], ids) for ids in known) if known or not over else None
+        judged = [ids for ids in over if self.knows(ids)]
+        return any(self.is_right(link[2], ids) for ids in judged) if judged or not over else None
 
     def judge_links(self, doc: Doc, gold: Gold, spans_key: str | None = None) -> list[tuple[float, bool]]:
         """List the probabilities of links, and whether each is right."""
@@ -281,10 +281,10 @@ def _count_mentions(gold: Gold, found: Found) -> tuple[int, int, int]:
 
 
 def _count_concepts(gold: Gold, found: Found) -> tuple[int, int, int]:
-    wanted = set(gold.values())
+    gold_ids = set(gold.values())
     ids = {id_ for _, _, id_ in found}
-    right = sum(not ids.isdisjoint(one) for one in wanted)
-    return right, len(ids.difference(*wanted)), len(wanted) - right
+    right = sum(not ids.isdisjoint(one) for one in gold_ids)
+    return right, len(ids.difference(*gold_ids)), len(gold_ids) - right
 
 
 def score_overlap(
@@ -337,8 +337,8 @@ def score_given(linked: Sequence[LinkedMention], ids: ConceptIds) -> list[Figure
     for mention in linked:
         right = ids.resolve(mention.gold)
         if ids.counts(right) and ids.knows(right):
-            found = [ids.resolve([candidate["id"]]) for candidate in mention.found[: max(RANKS)]]
-            is_right = [any(ids.is_right(one, right) for one in each) for each in found]
+            candidates = [ids.resolve([candidate["id"]]) for candidate in mention.found[: max(RANKS)]]
+            is_right = [any(ids.is_right(one, right) for one in each) for each in candidates]
             hits.append([*(any(is_right[:rank]) for rank in RANKS), not mention.kb_id])
     if not hits:
         return []
@@ -355,7 +355,7 @@ def list_errors(doc: Doc, gold: Gold, found: Found, ids: ConceptIds, system: Doc
     wrong = {one for one in found if one[2] not in gold.get(one[:2], ())}
     rows = []
     for one in wrong:
-        met = [wanted for bounds, wanted in gold.items() if overlap(bounds, one[:2])]
+        met = [gold_ids for bounds, gold_ids in gold.items() if overlap(bounds, one[:2])]
         kinds = {True: "other bounds", None: "unknown concept", False: "wrong concept" if met else "false positive"}
         rows.append((*one, kinds[ids.judge(one, gold)], sorted(frozenset().union(*met))))
     for bounds in gold.keys() - right - {one[:2] for one in wrong}:
@@ -368,11 +368,11 @@ def list_errors(doc: Doc, gold: Gold, found: Found, ids: ConceptIds, system: Doc
             "kind": kind,
             "mention": doc.text[start:end],
             "context": mark_mention(doc.text, start, end),
-            "gold": ID_SEPARATOR.join(wanted),
-            "gold_name": ID_SEPARATOR.join(map(system.name_concept, wanted)),
+            "gold": ID_SEPARATOR.join(gold_ids),
+            "gold_name": ID_SEPARATOR.join(map(system.name_concept, gold_ids)),
             "chosen": id_,
             "chosen_name": system.name_concept(id_),
             "document": name_document(doc),
         }
-        for start, end, id_, kind, wanted in sorted(rows)
+        for start, end, id_, kind, gold_ids in sorted(rows)
     ]

@@ -214,10 +214,10 @@ class RelationTask:
     def check_unseen(self, concepts: Collection[str], path: str) -> None:
         """Refuse training concepts (of the folder `path`) among which an unseen triple has both ends."""
         is_learned = np.array([concept in concepts for concept in self.data.concepts], dtype=bool)
-        seen = self.data.ends[is_learned[self.data.ends].all(axis=1) & bool(self.settings.unseen)]
-        if len(seen):
-            pair = " and ".join(self.data.concepts[end] for end in seen[0])
-            reason = f"of {len(seen):,} of its {len(self.data.labels):,} triples both concepts are in {path}, as {pair}"
+        ends = self.data.ends[is_learned[self.data.ends].all(axis=1) & bool(self.settings.unseen)]
+        if len(ends):
+            pair = " and ".join(self.data.concepts[end] for end in ends[0])
+            reason = f"of {len(ends):,} of its {len(self.data.labels):,} triples both concepts are in {path}, as {pair}"
             raise ValueError(
                 f"{self.name} is not unseen: {reason}. Give the terminology that is trained on as `unseen`."
             )

@@ -133,8 +133,8 @@ def find_translations(
         raise ValueError(f"There is nothing to look up: {reason}, to find among {len(strings)} in {target}.")
     columns = []
     for encode in vectors.values():
-        found = _look_up(encode, strings, ids, asked["name"].to_list(), [set()] * n, [{concept_id}] * n, 1)
-        cells = [cell for (cell,) in found]
+        rows = _look_up(encode, strings, ids, asked["name"].to_list(), [set()] * n, [{concept_id}] * n, 1)
+        cells = [cell for (cell,) in rows]
         columns.append([*cells, f"{sum(cell.endswith(MARK) for cell in cells)} of {n}"])
     title = f"Nearest of {len(strings):,} names ({target}) to names of {own['concept'][0]} ({concept_id})"
     first = ([*asked["language"], "Right concept"], [*asked["name"], ""])
@@ -161,17 +161,17 @@ def _look_up(
     k: int,
 ) -> list[list[str]]:
     """Write the k nearest strings of each query, without those that add no concept."""
-    found = exact_search(encode(strings), encode(queries), len(strings))
+    nearest = exact_search(encode(strings), encode(queries), len(strings))
     columns = []
-    for query, (rows, cosines) in enumerate(zip(*found, strict=True)):
+    for query, (rows, cosines) in enumerate(zip(*nearest, strict=True)):
         cells: list[str] = []
-        seen: set[str] = set()
+        concepts: set[str] = set()
         for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True):
             if len(cells) == k:
                 break
-            if row not in left_out[query] and not seen.issuperset(ids[row]):
+            if row not in left_out[query] and not concepts.issuperset(ids[row]):
                 cells.append(f"{strings[row]} ({cosine:.2f}){'' if right[query].isdisjoint(ids[row]) else MARK}")
-                seen.update(ids[row])
+                concepts.update(ids[row])
         columns.append(cells + [""] * (k - len(cells)))
     return columns
 

@@ -306,9 +306,9 @@ def _tell_apart(neighbours: np.ndarray, n: int, ids: list[str], terminology: Ter
         if concept in row_of and opposite in row_of:
             opposites[row_of[concept]].append(row_of[opposite])
     chosen = np.full((len(neighbours), n), -1, dtype=np.int64)
-    for row, found in enumerate(neighbours.tolist()):
+    for row, row_neighbours in enumerate(neighbours.tolist()):
         first = islice(cycle(opposites[row]), n // 2) if row in opposites else ()
-        others = (other for other in found if not relatedness.is_related(ids[row], ids[other]))
+        others = (other for other in row_neighbours if not relatedness.is_related(ids[row], ids[other]))
         kept = list(islice(chain(first, others), n))
         chosen[row, : len(kept)] = kept
     return chosen

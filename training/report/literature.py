@@ -81,8 +81,8 @@ def check_published(system: str, pooling: str = "") -> None:
         near = ", ".join(get_close_matches(system, poolings) or sorted(poolings)[1:])
         raise ValueError(f"No published system is called {system!r} (see `published`). Choose one of: {near}.")
     if pooling not in poolings[system]:
-        known = ", ".join(map(repr, sorted(poolings[system])))
-        raise ValueError(f"No figure of {system!r} has the `published_pooling` {pooling!r}. Choose one of: {known}.")
+        names = ", ".join(map(repr, sorted(poolings[system])))
+        raise ValueError(f"No figure of {system!r} has the `published_pooling` {pooling!r}. Choose one of: {names}.")
 
 
 class PaperItem(NamedTuple):

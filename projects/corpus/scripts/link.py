@@ -149,10 +149,10 @@ def list_done(output: Path) -> set[str]:
 
 def start_output(output: Path, job: Job, corpus: Path) -> list[Block]:
     """Check that the folder is empty or belongs to this job and input, write its manifest, and list all blocks."""
-    known, settings = _read_manifest(output), asdict(job)
+    previous, settings = _read_manifest(output), asdict(job)
     if not list_done(output):
         # Nothing is lost if settings are corrected before any block is linked.
-        known = {}
+        previous = {}
     # The same pipeline may have moved, so its name does not count.
     name = Path(settings.pop("pipeline")).name
     del settings["code"]
@@ -162,15 +162,15 @@ def start_output(output: Path, job: Job, corpus: Path) -> list[Block]:
         "versions": {package: version(package) for package in PACKAGES},
         "settings": settings,
     }
-    for key, wanted in manifest.items() if known else ():
-        if known.get(key) != wanted:
+    for key, value in manifest.items() if previous else ():
+        if previous.get(key) != value:
             raise CorpusError(
-                f"{output} holds the output of another {key}: {known.get(key)}, not {wanted}. Choose another output "
+                f"{output} holds the output of another {key}: {previous.get(key)}, not {value}. Choose another output "
                 "folder, or delete this one to link all documents again."
             )
-    files = describe_input(corpus, job, known.get("files", {}))
-    if known:
-        _check_files(output, known["files"], files)
+    files = describe_input(corpus, job, previous.get("files", {}))
+    if previous:
+        _check_files(output, previous["files"], files)
     with write_whole(output / MANIFEST) as part:
         whole = {**manifest, "name": name, "files": files}
         part.write_text(json.dumps(whole, indent=1, ensure_ascii=False), encoding="utf8")

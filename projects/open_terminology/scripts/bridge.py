@@ -132,7 +132,7 @@ def main(
     terminology = read_rrf(rrf, languages=["ENG"], sources=[source for source in sources if source not in left_out])
     types = terminology.concepts["types"].to_list()
     conditions, anatomy = (
-        np.array([not wanted.isdisjoint(of or ()) for of in types], dtype=bool) for wanted in (CONDITIONS, ANATOMY)
+        np.array([not branches.isdisjoint(of or ()) for of in types], dtype=bool) for branches in (CONDITIONS, ANATOMY)
     )
     keys, clusters = list_entries(terminology, conditions)
     # Concepts by their numbers in the file.

@@ -58,18 +58,18 @@ def main(rrf: Path, output: Path) -> None:
     class_of = join_classes(chosen)
     # Pairs that are in no class would be in none when they are read either.
     pairs = [sorted(map(spell, pair)) for pair in chosen if len({class_of.get(word, word) for word in pair}) == 1]
-    kept = sorted(pair for pair in pairs if all(normal_words(word) == (word,) for word in pair))
+    plain = sorted(pair for pair in pairs if all(normal_words(word) == (word,) for word in pair))
     sources = terminology.report["sources"]
     listed = "; ".join(sorted(filter(None, (facts.get("name", "") for facts in sources.values()))))
     synonyms = list_synonyms(rrf, sources)
     lists = (
-        ("word_pairs.txt", "Words that names of one concept use for one another, and no names", map("\t".join, kept)),
+        ("word_pairs.txt", "Words that names of one concept use for one another, and no names", map("\t".join, plain)),
         ("synonyms.txt", f"Names that {LEAST_SOURCES} sources have for one concept", map("\t".join, synonyms)),
     )
     for name, what, lines in lists:
         with write_whole(output / name) as file:
             file.write_text(HEADER.format(what=what, sources=listed) + "".join(f"{line}\n" for line in lines), "utf8")
-    print(f"{len(kept):,} pairs of {len(class_of):,} words, and the names of {len(synonyms):,} concepts: {output}")
+    print(f"{len(plain):,} pairs of {len(class_of):,} words, and the names of {len(synonyms):,} concepts: {output}")
 
 
 if __name__ == "__main__":

@@ -36,15 +36,15 @@ def group_names(names: Sequence[str], ids: Sequence[str]) -> dict[str, list[str]
 def take_passes(given: dict[str, Any], texts: str, step: str, work: Callable[[Sequence[str]], Any]) -> Iterator[Any]:
     """Work on the texts of each task, in several passes, and keep what was found."""
     tasks = json.loads(Path(given["run"], texts).read_text(encoding="utf8"))
-    kept = {}
+    rankings = {}
     # Libraries do some work only once: that counts in no pass.
     work(next(iter(tasks.values()))[:1])
     yield "warm"
     for _ in range(given["repeats"]):
         for task, strings in tasks.items():
-            kept[task] = work(strings)
+            rankings[task] = work(strings)
             yield f"{step} {task}"
-    Path(given["run"], f"found_{given['key']}.json").write_text(json.dumps(kept), encoding="utf8")
+    Path(given["run"], f"found_{given['key']}.json").write_text(json.dumps(rankings), encoding="utf8")
 
 
 def look_up(given: dict[str, Any], search: Search) -> Iterator[Any]:

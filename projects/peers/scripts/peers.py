@@ -176,15 +176,15 @@ def main(
     with fill_folder(run) as folder:
         write_json(folder / "queries.json", {name: list(dict.fromkeys(task.queries)) for name, task in read.items()})
         write_json(folder / "dictionary.json", {"names": first.names, "ids": first.ids})
-    given = {"run": str(run), "neighbours": neighbours, "batch_size": batch_size, "repeats": repeats}
+    inputs = {"run": str(run), "neighbours": neighbours, "batch_size": batch_size, "repeats": repeats}
     pythons = (str(Path(python).absolute()) if python else "" for python in (scispacy, gilda))
-    contestants = make_contestants(given, encoders.split(","), *pythons)
+    contestants = make_contestants(inputs, encoders.split(","), *pythons)
     measured = take_turns(list(contestants.values()), threads=threads)
     peers = make_peers(run, read, contestants, measured)
-    known = {single for joined in set(first.ids) for single in joined.split("|")}
+    ids = {single for joined in set(first.ids) for single in joined.split("|")}
     facts = [
         f"{name}: protocol {task.report.get('protocol', 'strict')}, {task.n_mentions:,} mentions, "
-        f"{sum(known.isdisjoint(gold) for gold in task.gold):,} without their concept among {len(task.names):,} names."
+        f"{sum(ids.isdisjoint(gold) for gold in task.gold):,} without their concept among {len(task.names):,} names."
         for name, task in read.items()
     ]
     facts.append(f"{neighbours} names a mention, {batch_size} mentions at a time, median of {repeats} passes.")

@@ -60,9 +60,9 @@ def make_contestants(
         add(f"quick_{threshold}", f"QuickUMLS, similarity from {threshold}", "quickumls", threshold=threshold)
     # FastHPOCR knows only ontologies, each by an index of its own.
     if ".obo" in terminology.suffixes:
-        kept = {"ontology": str(terminology), "index": str(index / hash_file(terminology)[:16])}
+        caches = {"ontology": str(terminology), "index": str(index / hash_file(terminology)[:16])}
         for key, name, is_longest in (("fast_longest", "longest names", True), ("fast_all", "all names", False)):
-            add(key, f"FastHPOCR, {name}", "fasthpocr", **kept, is_longest=is_longest)
+            add(key, f"FastHPOCR, {name}", "fasthpocr", **caches, is_longest=is_longest)
     return contestants
 
 
@@ -72,10 +72,10 @@ def make_peers(
     """Make a flat dict for each system and task."""
     peers = []
     for key, (name, *_) in contestants.items():
-        kept = srsly.read_json(run / f"found_{key}.json")
+        saved = srsly.read_json(run / f"found_{key}.json")
         for task_name, task in tasks.items():
             docs = task.read()
-            founds = [ids.keep((start, end, id_) for start, end, id_ in found) for found in kept[task_name]]
+            founds = [ids.keep((start, end, id_) for start, end, id_ in spans) for spans in saved[task_name]]
             golds = [ids.read_gold(doc) for doc in docs]
             scores = [*score(golds, founds), *score_overlap([doc.text for doc in docs], golds, founds, ids)]
             figures = {figure.metric: figure.value for figure in scores}
@@ -129,14 +129,14 @@ def main(
     with fill_folder(run) as folder:
         texts = {name: [doc.text for doc in task.read()] for name, task in tasks.items()}
         write_json(folder / "texts.json", texts)
-        wanted = [kind for kind in map(str.strip, types.split(",")) if kind]
+        kinds = [kind for kind in map(str.strip, types.split(",")) if kind]
         concepts = known.concepts.with_row_index("concept").select("concept", "id", "types")
-        if wanted:
-            concepts = concepts.filter(pl.col("types").list.set_intersection(wanted).list.len() > 0)
+        if kinds:
+            concepts = concepts.filter(pl.col("types").list.set_intersection(kinds).list.len() > 0)
         names = known.names.select("concept", "name").join(concepts, on="concept", maintain_order="left")
         write_json(folder / "dictionary.json", {"names": names["name"].to_list(), "ids": names["id"].to_list()})
     roots = [*next(iter(tasks.values())).below]
-    inputs = {"run": str(run), "repeats": repeats, "below": roots, "types": wanted, "lang": lang}
+    inputs = {"run": str(run), "repeats": repeats, "below": roots, "types": kinds, "lang": lang}
     named = {"fasthpocr": fasthpocr, "gilda": gilda, "quickumls": quickumls}
     pythons = {name: str(Path(python).absolute()) if python else "" for name, python in named.items()}
     contestants = make_contestants(inputs, path, encoder, output.resolve() / "fasthpocr_index", pythons)

@@ -192,13 +192,13 @@ def fit(cases: Sequence[Case], columns: Sequence[np.ndarray]) -> np.ndarray:
     n_cases = Counter(case.corpus for case in cases)
     parts = []
     for case, values in zip(cases, columns, strict=True):
-        kept = np.arange(len(values))
-        if len(kept) > MOST_MENTIONS:
-            kept = rng.choice(len(kept), MOST_MENTIONS, replace=False)
+        drawn = np.arange(len(values))
+        if len(drawn) > MOST_MENTIONS:
+            drawn = rng.choice(len(drawn), MOST_MENTIONS, replace=False)
         # A string that occurs n times counts as the root of n.
-        weights = case.n_alike[kept] ** -0.5
+        weights = case.n_alike[drawn] ** -0.5
         weights *= (FOREIGN if case.is_foreign else 1 / n_cases[case.corpus]) / weights.sum()
-        parts.append((values[kept], case.is_right[kept], weights))
+        parts.append((values[drawn], case.is_right[drawn], weights))
     inputs, is_right, weights = map(np.concatenate, zip(*parts, strict=True))
     scale = np.maximum(inputs.std(axis=0), 1e-6)
     model = LogisticRegression(C=100.0, fit_intercept=False, solver="newton-cholesky", tol=1e-6)
@@ -261,12 +261,12 @@ def describe(case: Case, weights: Weights, threshold: float) -> list[str]:
     """Describe a case: accuracies, probabilities, and what gets an id of reranker and linker."""
     chance = judge(case, weights)
     right = case.is_right
-    given = chance >= (MIN_FOUND if case.matches else MIN_CHANCE)
+    is_given = chance >= (MIN_FOUND if case.matches else MIN_CHANCE)
     given_alone = case.cosine >= threshold
     if case.is_foreign:
-        return [case.name, *[""] * 6, f"{100 * given.mean():.1f}", f"{100 * given_alone.mean():.1f}", ""]
+        return [case.name, *[""] * 6, f"{100 * is_given.mean():.1f}", f"{100 * given_alone.mean():.1f}", ""]
     shown = [f"{100 * first:.1f}/{100 * fifth:.1f}" for first, fifth in zip(*[iter(case.accuracies)] * 2, strict=True)]
-    kept = given[right].mean()
+    share = is_given[right].mean()
     kept_alone = given_alone[case.is_right_alone].mean()
     auroc = area_under_roc(chance, right)
     return [
@@ -274,9 +274,9 @@ def describe(case: Case, weights: Weights, threshold: float) -> list[str]:
         *shown,
         f"{calibration_error(chance, right):.3f}",
         "" if auroc is None else f"{auroc:.3f}",
-        f"{100 * kept:.1f}",
+        f"{100 * share:.1f}",
         f"{100 * kept_alone:.1f}",
-        f"{100 * right[given].mean():.1f}" if given.any() else "",
+        f"{100 * right[is_given].mean():.1f}" if is_given.any() else "",
     ]
 
 
@@ -291,9 +291,9 @@ def main(
     learned = samples[: len([*filter(None, fitted.split(","))])]
     raw = [case for case in learned if case.matches]
     strings = [case for case in learned if not case.matches]
-    given = [case for case in strings if not case.is_foreign]
+    own = [case for case in strings if not case.is_foreign]
     weights = fit_weights(learned) if learned else Weights(CHANCE, FOUND)
-    threshold = fit_cosine(strings, MIN_CHANCE) if given else samples[0].min_score
+    threshold = fit_cosine(strings, MIN_CHANCE) if own else samples[0].min_score
     rows = []
     for number, case in enumerate(samples):
         others = [other for other in learned if other.corpus != case.corpus]
@@ -302,7 +302,7 @@ def main(
         rows.append(describe(case, of_case, threshold))
     write_text(output / "prior.md", format_rows(["", *TITLES], rows, n_text_columns=1))
     least = {
-        "min_chance": choose_least(given, weights, MIN_CHANCE),
+        "min_chance": choose_least(own, weights, MIN_CHANCE),
         "min_found": choose_least(raw, weights, MIN_FOUND),
     }
     write_json(output / "prior.json", {**weights._asdict(), **least, "threshold": threshold})

@@ -142,7 +142,7 @@ def show_figures(rows: Mapping[str, Sequence[Figures]], first: str, output: Path
     """Write and print a table of figures."""
     cells = []
     for name, figures in rows.items():
-        columns = [[100 * found[key] for found in figures if found.get(key) is not None] for key in COLUMNS.values()]
+        columns = [[100 * figure[key] for figure in figures if figure.get(key) is not None] for key in COLUMNS.values()]
         cells.append([name, str(len(figures)), *map(format_values, columns)])
     table = format_rows([first, "runs", *COLUMNS], cells, n_text_columns=1)
     write_text(output, table)
@@ -184,9 +184,9 @@ def folds(
     for test in sorted(documents.glob("*.test.spacy")):
         fold = test.name.removesuffix(".test.spacy")
         train = read_docs(documents / f"{fold}.train.spacy")
-        given = [path for part in VALIDATION if (path := documents / f"{fold}.{part}.spacy").is_file()]
-        if given:
-            dev = read_docs(given[0])
+        paths = [path for part in VALIDATION if (path := documents / f"{fold}.{part}.spacy").is_file()]
+        if paths:
+            dev = read_docs(paths[0])
         else:
             parts = split_documents(train, {"train": 1 - DEV_DOCUMENTS, "dev": DEV_DOCUMENTS}, seed=seed)
             train, dev = parts["train"], parts["dev"]
@@ -249,11 +249,11 @@ def measure_across(
     for left_out in corpora if len(corpora) > 1 else ():
         others = [corpus for corpus in corpora if corpus is not left_out]
         (alone,) = rows[f"{left_out.name}: linker alone"] = [measure_linker(left_out.linker, left_out.test)]
-        found = rows[f"{left_out.name}: reranker of the others"] = []
+        figures = rows[f"{left_out.name}: reranker of the others"] = []
         for seed in numbers:
             left_out.reranker.model = train_across(others, seed).model
-            found.append(measure_linker(left_out.nlp, left_out.test))
-        msg.text(f"{left_out.name}: acc@1 {alone['acc_at_1']:.3f}, {found[0]['acc_at_1']:.3f}")
+            figures.append(measure_linker(left_out.nlp, left_out.test))
+        msg.text(f"{left_out.name}: acc@1 {alone['acc_at_1']:.3f}, {figures[0]['acc_at_1']:.3f}")
     show_figures(rows, "corpus left out", output)
     if save:
         train_across(corpora, numbers[0]).to_disk(save)
@@ -289,9 +289,9 @@ def train_across(corpora: Sequence[LinkedCorpus], seed: int) -> Any:
     component = corpora[0].reranker
     # The network starts with mean and deviation of the features of all corpora.
     samples = [corpus.sample.given for corpus in corpora]
-    lengths = [length for given in samples for length in given.lists.lengths.tolist()]
+    lengths = [length for sample in samples for length in sample.lists.lengths.tolist()]
     parts = ("features", "scores", "alike")
-    features, scores, alike = (np.concatenate([getattr(given, part) for given in samples]) for part in parts)
+    features, scores, alike = (np.concatenate([getattr(sample, part) for sample in samples]) for part in parts)
     is_right = np.concatenate([corpus.sample.is_right for corpus in corpora])
     start_network(component.model, ListInput(features, scores, Lists(lengths), alike), is_right)
     # Each corpus keeps its reranker, which remembers its features; all have one network.
@@ -317,10 +317,10 @@ def list_batches(corpus: LinkedCorpus, mentions: int, rng: random.Random) -> Ite
             break
         batch = [*batch, example]
         n_taken = n_taken + len(example.reference.ents)
-        if sum(len(taken.reference.ents) for taken in batch) >= BATCH:
+        if sum(len(entry.reference.ents) for entry in batch) >= BATCH:
             yield batch
             batch = []
-    if any(taken.reference.ents for taken in batch):
+    if any(entry.reference.ents for entry in batch):
         yield batch
 
 

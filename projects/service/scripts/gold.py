@@ -117,8 +117,8 @@ def _check_seen(kept: list[Span], request: GoldRequest) -> None:
     # Two who decide alike do not contradict each other.
     kept = [_leave_out(span, "annotator") for span in kept]
     spans, seen = (
-        [_leave_out(span.list_values(), "annotator") for span in sorted(given, key=lambda span: span.start)]
-        for given in (request.spans, request.seen)
+        [_leave_out(span.list_values(), "annotator") for span in sorted(part, key=lambda span: span.start)]
+        for part in (request.spans, request.seen)
     )
     withdrawn = [{"start": place.start, "end": place.end} for place in request.withdrawn]
     # Whoever sends a request again, because no answer came, finds it done already.
@@ -143,8 +143,8 @@ def _find_overlapping(spans: Sequence[Span], place: Span) -> Sequence[Span]:
 
 def _merge(spans: list[Span], new: list[Span]) -> list[Span]:
     new = sorted(new, key=itemgetter("start"))
-    kept = [span for span in spans if not _find_overlapping(new, span)]
-    return sorted([*kept, *new], key=itemgetter("start"))
+    others = [span for span in spans if not _find_overlapping(new, span)]
+    return sorted([*others, *new], key=itemgetter("start"))
 
 
 class _Content(NamedTuple):

@@ -176,8 +176,8 @@ def list_gold(
         name = {"name": concept.canonical_name} if concept else {}
         return {**span, **name, "start": at[span["start"]], "end": at[span["end"]]}
 
-    kept = zip(texts, find_gold(path, texts), strict=True)
-    return [[describe(span, at) for span in spans] for text, spans in kept for at in [request.list_offsets(text)]]
+    pairs = zip(texts, find_gold(path, texts), strict=True)
+    return [[describe(span, at) for span in spans] for text, spans in pairs for at in [request.list_offsets(text)]]
 
 
 def find_unknown_id(linkers: Sequence[SapbertLinker], ids: Iterable[str]) -> str | None:
@@ -319,22 +319,22 @@ def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
     def check_types(types: list[str]) -> None:
         try:
             # One by one, because a filter may have some that the terminology lacks.
-            for wanted in types:
-                linker.find((), types=[wanted])
+            for kind in types:
+                linker.find((), types=[kind])
         except ValueError as error:
             raise HTTPException(422, str(error)) from error
 
     async def look_up(request: LinkRequest) -> list[dict[str, Any]]:
         mentions = request.mentions or []
-        found = await _ask(worker, [], lambda _: linker.find(mentions, k=request.k, types=request.types))
-        rows = zip(mentions, found, strict=True)
+        answers = await _ask(worker, [], lambda _: linker.find(mentions, k=request.k, types=request.types))
+        rows = zip(mentions, answers, strict=True)
         return [{"mention": mention, "candidates": request.choose(candidates)} for mention, candidates in rows]
 
     async def link_texts(request: LinkRequest, texts: list[str]) -> list[dict[str, Any]]:
         results = await _ask(worker, texts, lambda docs: [request.describe(doc, bar) for doc in docs])
         if request.gold and worker.settings.gold is not None:
-            kept = await asyncio.to_thread(list_gold, request, texts, Path(worker.settings.gold), linker)
-            for result, spans in zip(results, kept, strict=True):
+            gold = await asyncio.to_thread(list_gold, request, texts, Path(worker.settings.gold), linker)
+            for result, spans in zip(results, gold, strict=True):
                 result["gold"] = spans
         return results
 
@@ -366,8 +366,8 @@ def _add_gold(app: FastAPI, worker: Worker, linkers: Sequence[SapbertLinker]) ->
     def find(request: FindRequest) -> dict[str, Any]:
         path = find_file()
         check(request.texts)
-        kept = list_gold(request, request.texts, path, linkers[0])
-        return {"results": [{"gold": spans} for spans in kept]}
+        gold = list_gold(request, request.texts, path, linkers[0])
+        return {"results": [{"gold": spans} for spans in gold]}
 
     @app.post("/gold")
     def keep(request: GoldRequest) -> dict[str, Any]:

@@ -148,11 +148,11 @@ def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> 
             f"{read['composites']} are composite, {read['without_ids']} have no id and {read['repeated']} are repeated."
             " Give the training and development parts of a corpus with its ids."
         )
-    known = frozenset(chain.from_iterable(names.values()))
+    answers = frozenset(chain.from_iterable(names.values()))
     report = {
         **read,
         "mentions": len(distinct),
-        "not_in_dictionary": sum(not gold <= known for _, gold in distinct),
+        "not_in_dictionary": sum(not gold <= answers for _, gold in distinct),
         "names": len(names),
         "sources": {"mentions": [source.describe() for source in files], "dictionary": file.describe()},
     }
@@ -180,7 +180,7 @@ def join_candidates(sparse: np.ndarray, mentions: np.ndarray, names: np.ndarray,
 def find_positives(gold: Sequence[frozenset[str]], ids: Sequence[frozenset[str]], candidates: np.ndarray) -> np.ndarray:
     """Label the right candidates: names whose concepts include all concepts of the mention; bool, like candidates."""
     return np.array(
-        [[wanted <= ids[row] for row in rows] for wanted, rows in zip(gold, candidates.tolist(), strict=True)]
+        [[gold_ids <= ids[row] for row in rows] for gold_ids, rows in zip(gold, candidates.tolist(), strict=True)]
     ).reshape(candidates.shape)
 
 

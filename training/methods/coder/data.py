@@ -65,18 +65,18 @@ class SynonymTable(ConceptNames):
 def choose_names(terminology: Terminology, data: NameData, path: str) -> pl.DataFrame:
     """List the names to learn from: concept, name and language."""
     names = terminology.names.select("concept", "name", "language")
-    known = sorted(names["language"].unique())
+    languages = sorted(names["language"].unique())
     if data.languages != ("all",):
-        if missing := sorted(set(data.languages) - set(known)):
+        if missing := sorted(set(data.languages) - set(languages)):
             raise ValueError(
                 f"The terminology {path} has no names in {', '.join(missing)}; it has names in "
-                f"{', '.join(known) or 'none'}. Correct data.languages, or read the release with these languages "
+                f"{', '.join(languages) or 'none'}. Correct data.languages, or read the release with these languages "
                 "(`preprocess --languages`)."
             )
         names = names.filter(pl.col("language").is_in(data.languages))
-    elif len(known) == 1:
+    elif len(languages) == 1:
         warnings.warn(
-            f"Names of all languages are wanted, and those in {path} are all in {known[0]}. If it was read for one "
+            f"Names of all languages are wanted, and those in {path} are all in {languages[0]}. If it was read for one "
             "language only, read it with `preprocess --languages all`.",
             stacklevel=2,
         )

@@ -335,10 +335,10 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
                 "encoder as it was then, and were probably deleted since. Put the file back, or set another output "
                 "folder."
             )
-        with np.load(path) as found:
-            self.anchors = found["anchors"]
-            self.neighbours = found["neighbours"]
-            return json.loads(str(found["report"])) if step == start else None
+        with np.load(path) as arrays:
+            self.anchors = arrays["anchors"]
+            self.neighbours = arrays["neighbours"]
+            return json.loads(str(arrays["report"])) if step == start else None
 
     def _search(self, path: Path, start: int) -> None:
         """Search for the neighbours of all anchors of a period, unless a run that was stopped has left them."""
@@ -352,8 +352,8 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
         digest.update("\n".join(names).encode())
         identity = digest.hexdigest()
         if path.is_file():
-            with np.load(path) as known:
-                if str(known["identity"]) == identity:
+            with np.load(path) as arrays:
+                if str(arrays["identity"]) == identity:
                     return
         began = time.perf_counter()
         # A search that is killed goes on with the vectors that it has left.

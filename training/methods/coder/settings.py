@@ -71,8 +71,8 @@ class SimilarityConstants(Settings):
         cosines = (2.0, 50.0, 0.5, 0.1)
         distances = (0.2, 5.0, -float(round(width**0.5)), 0.1)
         published = {"transe": distances, "transe_margin": (*cosines[:3], 1.0)}.get(kind, cosines)
-        given = (self.alpha, self.beta, self.base, self.margin)
-        return tuple(p if g is None else g for g, p in zip(given, published, strict=True))
+        present = (self.alpha, self.beta, self.base, self.margin)
+        return tuple(p if g is None else g for g, p in zip(present, published, strict=True))
 
 
 class LinearOptimizer(OptimizerSettings):
