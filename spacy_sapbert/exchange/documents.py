@@ -336,7 +336,8 @@ def _keep_pieces(mentions: Sequence[tuple[Span, Annotation]], place: str, report
 def _make_span(
     doc: Doc, document: AnnotatedText, annotation: Annotation, report: ExchangeReport, inside_tokens: str
 ) -> Span | None:
-    start, end = annotation.start, annotation.end
+    start = annotation.start
+    end = annotation.end
     place = f"{annotation.place or f'document {document.doc_id}'}: {document.cut(annotation)!r:.60}"
     if not 0 <= start < end <= len(document.text):
         report.leave_out("mentions outside of their text", place)

@@ -91,7 +91,8 @@ def read_bioc(path: Path, report: ExchangeReport, *, id_infons: Sequence[str] = 
     for number, document in enumerate(_list_documents(path, report), 1):
         place = f"{path.name}, document {number}"
         try:
-            name, (text, rows) = str(document["id"]), _parse_passages(document)
+            name = str(document["id"])
+            text, rows = _parse_passages(document)
         # What reading malformed records can raise.
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             report.refuse(place, f"not of this form ({error!r:.80})", BIOC_FORM)
@@ -490,7 +491,8 @@ def _list_writable(
 
 
 def _find_fault(format_: ExchangeFormat, annotation: Annotation, mention: str) -> str | None:
-    label, kb_id = annotation.label, annotation.kb_id
+    label = annotation.label
+    kb_id = annotation.kb_id
     if not re.fullmatch(format_.label, label, re.DOTALL):
         return f"the label {label!r:.80} is empty, or has white space where the format has none"
     if not re.fullmatch(format_.mention, mention, re.DOTALL):

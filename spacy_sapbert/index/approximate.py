@@ -28,7 +28,9 @@ ADDED_LIMIT = 20_000
 SAMPLE = 2000
 # Above this number of rows, only the first 300 of them are compared with all rows, which takes longest, and the others
 # with what a dear search finds: among 6.7 million names, it misses 0.3 %.
-EXACT_UNTIL, EXACT_SAMPLE, DEAR_EFFORT = 500_000, 300, 128
+EXACT_UNTIL = 500_000
+EXACT_SAMPLE = 300
+DEAR_EFFORT = 128
 # Fewer altered names say too little: codes and symbols can hardly be altered.
 ENOUGH = 500
 # What brings the package of a kind.

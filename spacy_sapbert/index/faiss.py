@@ -41,7 +41,9 @@ HASH_FIELDS = ("d", "M", "nbits", "dsub", "ksub", "code_size")
 LIST_FIELDS = ("nlist", "code_size", "n_per_block", "block_size")
 # A row's second leaf is one of its nearest leaves. Groups of leaves are searched for these, because comparing each row
 # with all leaves takes three times as long: of 144 groups, 24 have 98 % of the nearest leaves.
-NEAREST, GROUPS_PER_ROOT, SEARCHED_GROUPS = 16, 2.0, 24
+NEAREST = 16
+GROUPS_PER_ROOT = 2.0
+SEARCHED_GROUPS = 24
 # Rows compared with the leaves at once: few enough to stay near the processor.
 ASSIGNED = 1 << 16
 

@@ -20,7 +20,8 @@ NEWTON_STEPS = 30
 TINY = 1e-9
 PLATT_POINTS = 1025
 # Bins of the calibration error, and the precision at which coverage is reported.
-N_BINS, PRECISION = 15, 0.95
+N_BINS = 15
+PRECISION = 0.95
 NO_LINK = ("", NIL)
 NIL_SCORES = ("nel_nil_p", "nel_nil_r", "nel_nil_f")
 

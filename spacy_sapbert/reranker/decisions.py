@@ -29,7 +29,8 @@ FIRST = 3.0
 # Mentions whose features are in memory together.
 MENTIONS_AT_ONCE = 2048
 # Features that a reason names, and the logit that each has to add.
-NAMED_FEATURES, LEAST = 3, 0.1
+NAMED_FEATURES = 3
+LEAST = 0.1
 
 
 @dataclass(frozen=True)

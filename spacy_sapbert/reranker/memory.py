@@ -33,7 +33,8 @@ NEAREST = 64
 # A mention with a cosine of 1 has a vote, one with 0.9 a third of it.
 SHARPNESS = 12.0
 # Concepts of the nearest annotated mentions that become candidates, and the cosine that they need.
-ADDED, ADDED_COSINE = 5, 0.6
+ADDED = 5
+ADDED_COSINE = 0.6
 # Votes of similar mentions that stand for those that nobody has annotated.
 PRIOR_VOTES = 0.001
 
@@ -282,8 +283,9 @@ class RerankerManifest(TypedDict):
 
 def save_learned(path: Path, model: NetworkModel, learned: Learned) -> None:
     """Save a reranker to a folder, completely or not at all; before training, without a network."""
-    (concept_x, concept_y), (nil_x, nil_y) = learned.concept, learned.nil
-    arrays = {"concept_x": concept_x, "concept_y": concept_y, "nil_x": nil_x, "nil_y": nil_y}
+    concept = learned.concept
+    nil = learned.nil
+    arrays = {"concept_x": concept.x, "concept_y": concept.y, "nil_x": nil.x, "nil_y": nil.y}
     data: dict[str, Any] = {
         "features": list(learned.features),
         "encoder": learned.encoder,

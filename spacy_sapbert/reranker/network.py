@@ -101,7 +101,8 @@ class Lists:
     def with_nil(self, values: np.ndarray, nil: np.ndarray) -> np.ndarray:
         """Put a value for NIL behind those of each list's candidates."""
         rows = np.empty(self.n_candidates + self.n_mentions, dtype=np.result_type(values, nil))
-        rows[self.rows], rows[self.nil_rows] = values, nil
+        rows[self.rows] = values
+        rows[self.nil_rows] = nil
         return rows
 
     def softmax(self, logits: np.ndarray) -> np.ndarray:

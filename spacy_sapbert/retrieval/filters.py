@@ -53,7 +53,8 @@ class FilterTable:
     process lacks, so that it would wait forever."""
 
     def __init__(self, terminology: Terminology) -> None:
-        self._terminology, self.hierarchy = terminology, Hierarchy(terminology)
+        self._terminology = terminology
+        self.hierarchy = Hierarchy(terminology)
         self._columns = cache(partial(_read_column, terminology))
         # Each label of `label_types` has a filter with the same output source.
         self._match_codes = lru_cache(4)(lambda source: _match_codes(terminology.concepts["codes"], source))

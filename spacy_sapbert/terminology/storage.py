@@ -44,7 +44,8 @@ BEHIND[-1] = 0
 # The bits that letters beyond ASCII have in a view.
 BEYOND_ASCII = np.array([0x8080808000000000, 0x8080808080808080], dtype=np.uint64)
 # Rows of a column that are written at a time, and bytes of one that are checked.
-PIECE, CHECKED = 1 << 16, 1 << 20
+PIECE = 1 << 16
+CHECKED = 1 << 20
 # Arrow's names of types, its names of columns (none), and its flag of columns with missing values.
 TYPES = {pl.String(): b"vu", pl.UInt32(): b"I", pl.Boolean(): b"b", pl.List(pl.String()): b"+L"}
 FORMATS = {kind: ctypes.create_string_buffer(name) for kind, name in TYPES.items()}

@@ -53,7 +53,8 @@ def run_training(
     if report is None:
         return
     try_to_draw({folder.path.resolve().name: folder.path}, folder.curves)
-    training, unit = report.training, method.unit
+    training = report.training
+    unit = method.unit
     for line in (f"Started from: {settings.paths.encoder or SMALL}", *describe_run(report, settings.list_changes())):
         typer.echo(line)
     speed = training[f"{unit}_per_second"]

@@ -104,7 +104,8 @@ def _add_pubtator(
     corpus: CorpusParts, part: str, document: PubTatorDocument, file: InputFile, types: Sequence[str] = ()
 ) -> None:
     """Add a document to a part, unless that has it already."""
-    doc_id, report = document.doc_id, file.report
+    doc_id = document.doc_id
+    report = file.report
     place = f"{document.place}, document {doc_id}"
     if doc_id in corpus.texts[part]:
         n = sum(len(fields) > RELATION_FIELDS for _, fields in document.lines)

@@ -27,7 +27,8 @@ class Relatedness:
     def __init__(self, terminology: Terminology) -> None:
         self._terminology = terminology
         self._parents = dict(zip(*terminology.concepts.select("id", "parents"), strict=True))
-        self._ancestors, self._words = cache(self._find_ancestors), cache(self._list_words)
+        self._ancestors = cache(self._find_ancestors)
+        self._words = cache(self._list_words)
 
     def is_related(self, left: str, right: str) -> bool:
         """Check two concepts."""

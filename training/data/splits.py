@@ -228,7 +228,8 @@ def write_language_split(
     """Hold out concepts with their names in all languages, and write all parts to one folder: a task for each language,
     and one of all their queries, for evaluation during training."""
     asked, tasks = make_language_tasks(terminology, held_out=held_out, **choice)
-    rest, (first, *_) = hold_out(terminology, asked), tasks.values()
+    rest = hold_out(terminology, asked)
+    first, *_ = tasks.values()
     queries = [query for task in tasks.values() for query in task.queries]
     gold = [ids for task in tasks.values() for ids in task.gold]
     report = {"concepts": first.report["concepts"], "languages": len(tasks)}

@@ -201,7 +201,8 @@ class DocumentTask:
     needs = frozenset({"nlp"})
 
     def __init__(self, name: str, path: str | Path) -> None:
-        self.name, self.path = name, Path(path)
+        self.name = name
+        self.path = Path(path)
 
     def hash(self) -> str:
         return hash_json([PROTOCOL, VERSION, hash_file(self.path), RANKS])

@@ -20,9 +20,11 @@ from ..data.run_folder import write_text
 from ..markup import format_rows
 
 # Rows that are looked up together, and neighbours of each.
-CHUNK, DEPTH = 1024, 32
+CHUNK = 1024
+DEPTH = 32
 # Concepts and pairs that the report lists, and the names that a listed concept has at least.
-LISTED, LEAST_NAMES = 30, 3
+LISTED = 30
+LEAST_NAMES = 3
 COLUMNS = ("id", "name", "names", "left out", "right", "homonyms", "opposites", "taken for")
 REPORT, TABLE = "report.md", "concepts.tsv"
 

@@ -38,7 +38,8 @@ WARM_UP = 0.1  # The share of steps in which the learning rate rises.
 # vectors, and to fine-tune.
 RATES = {False: (512, 1e-3), True: (96, 2e-5)}
 SPLIT_SEED = 72
-PREDICTED_AT_ONCE, ENCODED_AT_ONCE = 4096, 256
+PREDICTED_AT_ONCE = 4096
+ENCODED_AT_ONCE = 256
 Encode = Callable[[np.ndarray], torch.Tensor]
 
 

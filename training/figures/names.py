@@ -15,9 +15,12 @@ from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 from .pictures import Vectors
 
 # The papers give no numbers. A concept with fewer names does not show as a group; one with more hides the others.
-FEWEST_NAMES, MOST_NAMES, NAMES_OF_TYPE = 4, 20, 40
+FEWEST_NAMES = 4
+MOST_NAMES = 20
+NAMES_OF_TYPE = 40
 # How many English names to search, and how many neighbours to show.
-MOST_SEARCHED, SHOWN = 50_000, 5
+MOST_SEARCHED = 50_000
+SHOWN = 5
 # The mark after a name of the right concept.
 MARK = " ✓"
 
@@ -126,7 +129,8 @@ def find_translations(
     """Look up a concept's first name in each other language among the names in `target`. The last row counts hits."""
     own = names.filter(pl.col("id") == concept_id)
     asked = own.filter(pl.col("language") != target).unique("language", keep="first", maintain_order=True)
-    asked, n = asked.sort("language"), asked.height
+    asked = asked.sort("language")
+    n = asked.height
     strings, ids = _group(names.filter(pl.col("language") == target))
     if not n or not strings:
         reason = f"of {concept_id} there are {n} names in other languages"

@@ -22,7 +22,8 @@ from .pictures import COLOURS, MARKERS, PANEL_WIDTH, Vectors, draw, fix_layout
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BATCH, BIN_WIDTH = 256, 0.05
+BATCH = 256
+BIN_WIDTH = 0.05
 # A triplet is mined if its negative is farther than its positive by no more than this.
 MARGIN = 0.2
 # How many groups get a label, and how far from its group a label may lie, in points.

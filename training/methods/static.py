@@ -238,7 +238,8 @@ class Static(PairMethod[StaticSettings]):
 
     def loss(self, batch: StaticStep, scale: float) -> dict[str, Any]:
         """Add up the losses of pairs and of the teacher's vectors. See `Method.loss`."""
-        weights, (pairs, texts) = self.settings.distillation, batch
+        weights = self.settings.distillation
+        pairs, texts = batch
         names, labels = self.list_names(pairs)
         tokens = self.take_tokens(names) + [self.text_tokens[text] for text in texts.tolist()]
         vectors = self.model.transformer(tokens)
@@ -257,7 +258,8 @@ class Static(PairMethod[StaticSettings]):
                 # The mean of 1 - cosine to the teacher's unit vectors; zeros where it knows no token.
                 of_teacher = torch.from_numpy(targets[rows]).to(learned)
                 distance = (1.0 - (learned * of_teacher).sum(dim=1)).mean()
-                total, entry[f"{what}_distance"] = total + weight * distance, distance.item()
+                total = total + weight * distance
+                entry[f"{what}_distance"] = distance.item()
         (total * scale).backward()
         return {"loss": total.item(), **entry, "pairs": len(pairs), **counts}
 
@@ -289,7 +291,8 @@ class RowAdagrad(torch.optim.Optimizer):
                 state = self.state[table]
                 gradient = table.grad.coalesce()
                 state.setdefault("sum", torch.zeros(len(table), dtype=table.dtype, device=table.device))
-                (rows,), values = gradient.indices(), gradient.values()
+                (rows,) = gradient.indices()
+                values = gradient.values()
                 sums = state["sum"][rows] + values.square().mean(dim=1)
                 state["sum"][rows] = sums
                 # The small number keeps the first step of a row finite whose gradient is zero.

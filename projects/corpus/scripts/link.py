@@ -149,7 +149,8 @@ def list_done(output: Path) -> set[str]:
 
 def start_output(output: Path, job: Job, corpus: Path) -> list[Block]:
     """Check that the folder is empty or belongs to this job and input, write its manifest, and list all blocks."""
-    previous, settings = _read_manifest(output), asdict(job)
+    previous = _read_manifest(output)
+    settings = asdict(job)
     if not list_done(output):
         # Nothing is lost if settings are corrected before any block is linked.
         previous = {}

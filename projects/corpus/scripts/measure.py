@@ -25,7 +25,9 @@ PACKAGES = ("spacy-sapbert", "spacy", "pyarrow", "ray")
 SCHEMA = pa.schema([("id", pa.string()), ("text", pa.string()), ("entities", ENTITIES)])
 WORD = re.compile(r"[A-Za-z]{4,}")
 # Words to change, as a share of those with four letters; documents of a file and of a row group.
-SHARE, FILE, GROUP = 0.1, 10_000, 1_000
+SHARE = 0.1
+FILE = 10_000
+GROUP = 1_000
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -80,7 +82,8 @@ def plain(given: dict[str, Any]) -> Iterator[Any]:
             doc.ents = spacy.util.filter_spans(ents)
             yield doc
 
-    begin, processor = time.perf_counter(), time.process_time()
+    begin = time.perf_counter()
+    processor = time.process_time()
     linked = sum(bool(ent.kb_id_) for doc in nlp.pipe(make_docs(), batch_size=given["block"]) for ent in doc.ents)
     figures = {"seconds": time.perf_counter() - begin, "loop_processor": time.process_time() - processor}
     yield "link", {**figures, "processor": time.process_time(), "linked": linked}

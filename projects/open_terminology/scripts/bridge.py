@@ -33,7 +33,9 @@ ORGANS = {
 TOXIC = ("toxicity", "toxic")
 # Two words tell siblings apart if they stand in at least this many contexts, and are the same in at most this share of
 # the contexts; a single word does if it does so with this many others.
-LEAST_CONTEXTS, MOST_SAME, LEAST_OTHERS = 3, 0.1, 3
+LEAST_CONTEXTS = 3
+MOST_SAME = 0.1
+LEAST_OTHERS = 3
 # The fewest and the most words of a name, and the most words that share a context.
 LENGTHS = (2, 8)
 MOST_WORDS = 30

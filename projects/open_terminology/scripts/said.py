@@ -19,7 +19,8 @@ from spacy_sapbert.text import normalize_name
 
 KINDS = {"lay": "l", "clin": "c", "verb": "v", "desc": "d"}
 # A phrase has at most so many words, and a concept so many further names.
-MOST_WORDS, MOST_NAMES = 9, 4
+MOST_WORDS = 9
+MOST_NAMES = 4
 # Short forms, which the package has a list of; names of people; measurements, which mean something by a limit only; and
 # what is a question or several things.
 SHORT = re.compile(r"[^a-z]{1,5}|(?:(?:my|his|her|is|was|the) )*\S{1,3}")

@@ -13,7 +13,9 @@ from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.text import normal_words
 
 # A synonym needs at least this many sources, at most this many words and at least this many characters.
-LEAST_SOURCES, MOST_WORDS, LEAST_LENGTH = 3, 3, 6
+LEAST_SOURCES = 3
+MOST_WORDS = 3
+LEAST_LENGTH = 6
 # More than for the names of a single terminology, because the pairs are for all.
 LEAST = 9
 HEADER = """# {what}, learned from the English names of open sources:

@@ -134,7 +134,8 @@ def make_table(peers: list[dict[str, Any]], columns: Sequence[str], show: Callab
     heading += [f"{task} {column}" for task in dict.fromkeys(peer["task"] for peer in peers) for column in columns]
     rows: dict[str, list[str]] = {}
     for peer in peers:
-        name, load = peer["system"], peer["load_seconds"]
+        name = peer["system"]
+        load = peer["load_seconds"]
         memory = max(other["peak_bytes"] for other in peers if other["system"] == name) / MB
         first = [name, f"{peer['build_seconds']:,.1f}", "" if load is None else f"{load:.2f}", f"{memory:,.0f}"]
         rows.setdefault(name, first).extend(show(peer))

@@ -10,7 +10,8 @@ from inputs import RUN, Entry, compare, count_bytes, report
 
 from training.bench import MB
 
-TURNS, WARM_UP = 5, 10
+TURNS = 5
+WARM_UP = 10
 # About as many as an abstract has.
 MENTIONS_A_DOCUMENT = 10
 CACHES = ("empty cache", "filled cache")

@@ -22,7 +22,10 @@ from spacy_sapbert.retrieval.encoding import ALTERATIONS, alter_names
 from spacy_sapbert.terminology import Terminology
 from training.bench import MB, Turns
 
-K, BATCH, TURNS, WARM_UP = 10, 128, 5, 256
+K = 10
+BATCH = 128
+TURNS = 5
+WARM_UP = 256
 # Of the encoder, by its kind: the least ratio to the plain loop, and the least names a second.
 TARGETS: dict[str, tuple[float, float | None]] = {"transformer": (5, None), "static": (100, 50_000)}
 # Queries of each kind; at a share of 0.005, the standard error is 0.0022.
@@ -167,7 +170,8 @@ def search(given: dict[str, Any]) -> Iterator[Any]:
 
 def make_index_rows(measured: Turns, n_rows: int, n_mentions: int) -> list[Entry]:
     """Choose the figures of one size to show. Ratios are to the first kind."""
-    part, (first, *_) = f"index of {n_rows:,} rows", measured.steps
+    part = f"index of {n_rows:,} rows"
+    first, *_ = measured.steps
     rows = []
     for kind in measured.steps:
         is_scann = kind == "scann"

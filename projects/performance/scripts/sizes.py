@@ -18,15 +18,19 @@ from inputs import PACKAGES, Entry, compare, count_bytes, find_names, read_menti
 
 from training.bench import Turns, describe
 
-GB, MINUTE, BATCH = 1e9, 60.0, 8192
+GB = 1e9
+MINUTE = 60.0
+BATCH = 8192
 # Mentions of a kind that are compared with all names, and rows that are searched for then: as many as a linker fetches.
-EXACT_SAMPLE, DEPTH = 500, 36
+EXACT_SAMPLE = 500
+DEPTH = 36
 # Mentions a second of each kind, and the share of their nearest names that is found.
 TARGETS = {"names": (2500, 0.99), "altered": (2500, 0.99), "real": (1800, 0.98)}
 # Processes that serve at once.
 SERVING = 4
 # Above this, a run takes so long that other work on the machine averages out.
-TURNS, MOST_ROWS_IN_TURNS = 3, 1_000_000
+TURNS = 3
+MOST_ROWS_IN_TURNS = 1_000_000
 # Targets are for a release as large as UMLS 2020AA.
 FULL_RELEASE = 15_000_000
 

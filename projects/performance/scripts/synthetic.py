@@ -24,7 +24,8 @@ NAMES_MU = -0.194
 NAMES_SIGMA = 1.1
 MOST_NAMES = 4000
 # Rows of the same name: geometric with a mean of 1.176; 37 % of the further ones are spelled the same.
-ONE_ROW_SHARE, SAME_SPELLING_SHARE = 0.85, 0.37
+ONE_ROW_SHARE = 0.85
+SAME_SPELLING_SHARE = 0.37
 WITHOUT_ENGLISH = 0.012
 FOREIGN_SHARE = 0.125
 FOREIGN_MEAN = 9.72

@@ -50,7 +50,8 @@ KINDS: dict[str, list[tuple[str, list[str]]]] = {
         ]
     ],
 }
-MOST_TRIES, LEAST = 8, 0.5
+MOST_TRIES = 8
+LEAST = 0.5
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 

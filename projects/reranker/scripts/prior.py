@@ -47,7 +47,8 @@ from training.markup import format_rows
 # These are set, not fitted: nearly all that is behind the first, says the opposite, or is doubtful, is wrong.
 SET = {"behind": CHANCE["behind"], "opposite": CHANCE["opposite"], "doubt": FOUND["doubt"]}
 # Mentions of a case that count, and the weight of a case of strings that are no names.
-MOST_MENTIONS, FOREIGN = 2500, 0.3
+MOST_MENTIONS = 2500
+FOREIGN = 0.3
 RANKS = (1, 5)
 # Probabilities that may be the least for an id.
 BARS = [round(0.01 * number, 2) for number in range(10, 91)]

@@ -54,12 +54,16 @@ COLUMNS = {
 ALONE, NONE = "linker alone", "null"
 VALIDATION = ("validation", "dev")
 # To calibrate on: a share of the mentions to learn from, and of the documents of a fold that brings none for it.
-DEV_MENTIONS, DEV_DOCUMENTS = 0.25, 0.1
+DEV_MENTIONS = 0.25
+DEV_DOCUMENTS = 0.1
 # Words of a batch in folds: such documents are single mentions, so it has about as many of them as a batch of texts.
 FOLD_WORDS = 200
 Figures = dict[str, Any]
 # Across corpora: epochs; mentions of a corpus in an epoch, of a step, and to take mean and deviation of features from.
-EPOCHS, MENTIONS, BATCH, MEASURED = 5, 4000, 64, 1000
+EPOCHS = 5
+MENTIONS = 4000
+BATCH = 64
+MEASURED = 1000
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 

@@ -38,7 +38,8 @@ COLUMNS = ["phrase", "name", "kind", "list"]
 # Why a phrase is held out: all phrases of its concept are, or it alone.
 WHYS = ("concept", "phrase")
 # One of so many concepts, and of the phrases of the others, is held out.
-CONCEPTS, PHRASES = 10, 20
+CONCEPTS = 10
+PHRASES = 20
 Terminologies = Annotated[str, typer.Argument(help="Saved terminologies or .obo files, with commas between them")]
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

@@ -86,7 +86,8 @@ class EncoderSystem(System, EncoderChoice):
         rows, scores = search_on_device(right, left, k, resolve_device("auto"))
         # Without a known token all names are equally near: as in the linker, there is no candidate.
         is_unknown = ~self._find_known(queries)
-        rows[is_unknown], scores[is_unknown] = -1, -np.inf
+        rows[is_unknown] = -1
+        scores[is_unknown] = -np.inf
         return rows, scores
 
     def _find_known(self, strings: Sequence[str]) -> np.ndarray:

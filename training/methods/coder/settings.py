@@ -162,7 +162,8 @@ class CoderBatch(UpdateBatch):
 
     @model_validator(mode="after")
     def _check_repetitions(self) -> Self:
-        k, m = self.triplets, self.repetitions
+        k = self.triplets
+        m = self.repetitions
         if m < 2 or m * m > k or k % m:
             right = ", ".join(str(m) for m in range(2, int(max(k, 0) ** 0.5) + 1) if k % m == 0) or "none"
             allowed = "2 or more, divide batch.triplets and be at most its square root (Yuan et al., JBI 2022)"
