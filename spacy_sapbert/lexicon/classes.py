@@ -85,7 +85,8 @@ def _list_contexts(hashes: np.ndarray, name: np.ndarray, concept: np.ndarray) ->
 
 def _is_new(rows: np.ndarray) -> np.ndarray:
     """Tell which columns differ from the one before."""
-    return np.diff(rows, prepend=-1).any(axis=0)
+    is_new: np.ndarray = (np.diff(rows, prepend=-1) != 0).any(axis=0)
+    return is_new
 
 
 def _pair_words(rows: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
