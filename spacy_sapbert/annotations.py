@@ -82,7 +82,8 @@ def register_extensions(attribute: str = ATTRIBUTE) -> None:
     attribute (str): Another name for `kb_candidates`, as in the linker's setting.
     """
     if not Span.has_extension(attribute):
-        getter, setter = partial(read_attribute, attribute=attribute), partial(_assign, attribute=attribute)
+        getter = partial(read_attribute, attribute=attribute)
+        setter = partial(_assign, attribute=attribute)
         Span.set_extension(attribute, getter=getter, setter=setter)
     elif getattr(Span.get_extension(attribute)[2], "func", None) is not read_attribute:
         instead = "`linker.get_candidates(span)`"
@@ -194,14 +195,15 @@ def get_kb_ents(span: Span) -> list[tuple[str, float]]:
 def get_probability(span: Span) -> float | None:
     """Get how probable it is that the chosen concept is right, or one that counts as one with it, such as another with
     the same name; where none was chosen, how probable it is that none is right. None if no reranker has decided."""
-    found = [link["probability"] for link in _find_links(span) if "probability" in link]
-    return found[-1] if found else None
+    probabilities = [link["probability"] for link in _find_links(span) if "probability" in link]
+    return probabilities[-1] if probabilities else None
 
 
 def get_candidates(span: Span, linker: str) -> list[Candidate]:
     """Get what a linker found for a span, best first. A span without a label stands for the entity with its boundaries,
     or for the only span that was linked there."""
-    return copy_candidates(next((link["candidates"] for link in _find_links(span) if link["component"] == linker), ()))
+    lists = (link["candidates"] for link in _find_links(span) if link["component"] == linker)
+    return copy_candidates(next(lists, ()))
 
 
 def read_attribute(span: Span, attribute: str = ATTRIBUTE) -> list[Candidate]:
@@ -211,11 +213,13 @@ def read_attribute(span: Span, attribute: str = ATTRIBUTE) -> list[Candidate]:
 
 
 def _assign(span: Span, value: list[Candidate], attribute: str = ATTRIBUTE) -> None:
-    shown = next((link for link in reversed(_find_links(span)) if link["attribute"] == attribute), None)
-    label = span.label_ or span[0].ent_type_
-    new: Link = {"component": "", "label": label, "attribute": attribute, "candidates": value, "kb_id": ""}
+    links = (link for link in reversed(_find_links(span)) if link["attribute"] == attribute)
+    shown = next(links, None)
     if shown is not None:
-        new = {**shown, "candidates": value}
+        new: Link = {**shown, "candidates": value}
+    else:
+        label = span.label_ or span[0].ent_type_
+        new = {"component": "", "label": label, "attribute": attribute, "candidates": value, "kb_id": ""}
     # A new list, because copies of the document share the old one.
     others = (link for link in get_links(span) if link is not shown)
     get_user_data(span)[make_attribute_key(span, LINKS)] = [*others, new]
@@ -242,9 +246,9 @@ def get_links(span: Span) -> Sequence[Link]:
 
 def write_match(span: Span, match: Match) -> None:
     """Store how a span was found, in place of what is stored for its boundaries and the same label."""
-    kept = [other for other in _get_matches(span) if other["label"] != match["label"]]
+    others = [other for other in _get_matches(span) if other["label"] != match["label"]]
     # A new list, because copies of the document share the old one.
-    get_user_data(span)[make_attribute_key(span, MATCH)] = [*kept, match]
+    get_user_data(span)[make_attribute_key(span, MATCH)] = [*others, match]
 
 
 def read_match(span: Span) -> Match | None:
@@ -265,7 +269,9 @@ def _get_match(span: Span) -> str:
 def get_pieces(span: Span) -> list[tuple[int, int]]:
     """Get where the pieces of a span start and end in the document, in characters; one piece if it is continuous, or
     if the document is a part of another one, in which the others were."""
-    match, start, doc = read_match(span), span.start_char, span.doc
+    match = read_match(span)
+    start = span.start_char
+    doc = span.doc
     pieces = [(start + first, start + last) for first, last in (match["pieces"] if match else ())]
     is_whole = all(0 <= first and last <= doc[-1].idx + len(doc[-1]) for first, last in pieces)
     return pieces if pieces and is_whole else [(start, span.end_char)]
@@ -319,7 +325,8 @@ class Writer:
         """Write what was decided on the mentions of documents. Other mentions are left alone."""
         if not Span.has_extension(self.attribute):
             register_extensions(self.attribute)
-        docs, key = list(docs), self.spans_key or ""
+        docs = list(docs)
+        key = self.spans_key or ""
         # Mentions of a document come one after another.
         get_ents = lru_cache(1)(lambda number: docs[number].ents)
         groups: dict[int, list[Span]] = {}
@@ -332,11 +339,12 @@ class Writer:
             is_ent = mention.is_ent
             if not is_ent and number not in groups:
                 groups[number] = [*docs[number].spans[key]]
-            span: Span = (get_ents(number) if is_ent else groups[number])[mention.place]
+            spans: Sequence[Span] = get_ents(number) if is_ent else groups[number]
+            span = spans[mention.place]
             candidates = decisions.candidates[row]
             kb_id = decisions.kb_ids[row]
-            present = get_links(span)
             probability = None if decisions.probabilities is None else decisions.probabilities[row]
+            present = get_links(span)
             of_mention = id(present), id(candidates), span.label, span.kb_id, kb_id, probability
             if of_mention not in shared:
                 is_set = self._may_set(span)
@@ -344,15 +352,19 @@ class Writer:
                 shared[of_mention] = present, _join(present, link), is_set
             _, links, is_set = shared[of_mention]
             get_user_data(span)[make_attribute_key(span, LINKS)] = links
-            if is_set and not is_ent:
+            if not is_set:
+                continue
+            if is_ent:
+                for token in span:
+                    token.ent_kb_id_ = kb_id
+            else:
                 # The id of a span in a group can only be set when it is made.
                 new = Span(span.doc, span.start, span.end, label=span.label, kb_id=kb_id, span_id=span.id)
                 groups[number][mention.place] = new
-            for token in span if is_set and is_ent else ():
-                token.ent_kb_id_ = kb_id
         for number, spans in groups.items():
-            group = docs[number].spans[key]
-            docs[number].spans[key] = SpanGroup(docs[number], name=group.name, attrs=dict(group.attrs), spans=spans)
+            doc = docs[number]
+            group = doc.spans[key]
+            doc.spans[key] = SpanGroup(doc, name=group.name, attrs=dict(group.attrs), spans=spans)
 
     def _make_link(self, label: str, candidates: list[Candidate], kb_id: str, probability: float | None) -> Link:
         link: Link = {
@@ -380,7 +392,8 @@ class Writer:
         return self.set_kb_id and (self.overwrite or not span.kb_id_ or span.kb_id_ in own)
 
     def _check_rival(self, span: Span, rival: Link) -> None:
-        first, mention = rival["component"], f"{span.text!r:.80}"
+        first = rival["component"]
+        mention = f"{span.text!r:.80}"
         if rival["attribute"] == self.attribute:
             raise ValueError(
                 f"'{self.component}' would hide the candidates that '{first}' found for {mention}: both show theirs as "
@@ -397,10 +410,11 @@ class Writer:
 
 def _join(links: Iterable[Link], link: Link) -> list[Link]:
     """Put a link behind those of others. Where a linker links again, what a reranker made of its links is void."""
-    component, label = link["component"], link["label"]
-    kept = (
+    component = link["component"]
+    label = link["label"]
+    others = (
         other
         for other in links
         if other["label"] != label or component not in (other["component"], other.get("reranks"))
     )
-    return [*kept, link]
+    return [*others, link]

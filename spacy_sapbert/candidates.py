@@ -226,7 +226,8 @@ class Candidates:
             return self
         rounded = self.score.round(DIGITS)
         last = np.minimum(self.offsets[:-1] + k, self.offsets[1:]) - 1
-        return self.take(np.flatnonzero(rounded >= rounded[last][self.mention]))
+        lowest = rounded[last][self.mention]
+        return self.take(np.flatnonzero(rounded >= lowest))
 
     def sort(self) -> Candidates:
         """Sort the candidates of each mention, best first. Those with equal scores stay in their order."""
@@ -245,14 +246,18 @@ def merge_forms(candidates: Candidates, ids: np.ndarray) -> Candidates:
     mention is nothing but a short form, the document says what it stands for. So the scores of the short form are
     lowered until its best candidate comes behind that of the long form, even if it has the short form as its name.
     Given are the candidates of each mention's forms, one form after another, and a number for each candidate's id."""
-    mention, form, score = candidates.mention, candidates.form, candidates.score
+    mention = candidates.mention
+    form = candidates.form
+    score = candidates.score
     starts = np.flatnonzero(np.diff(2 * mention + form, prepend=-1))
     best = np.full((len(candidates), 2), np.nan)
     best[mention[starts], form[starts]] = score[starts]
-    excess = np.maximum(best[:, 1] - (best[:, 0] - MARGIN), 0.0)
+    of_long, of_short = best.T
+    excess = np.maximum(of_short - (of_long - MARGIN), 0.0)
     excess[[not _is_bare(forms) for forms in candidates.forms]] = 0.0
     # Without candidates of the other form there is nothing to stay behind.
-    score = np.where(form == 1, score - np.nan_to_num(excess)[mention], score)
+    lowered = score - np.nan_to_num(excess)[mention]
+    score = np.where(form == 1, lowered, score)
     # Rounded, so that two exact matches are equal; sorting is stable, so the long form then wins.
     order = np.lexsort((-score.round(DIGITS), mention))
     return replace(candidates, score=score).take(order).distinct(ids[order])
@@ -299,9 +304,9 @@ def check_texts(texts: Iterable[str]) -> list[str]:
         texts = list(texts)  # an iterator can be read only once
     # A string is made of strings too, each a letter.
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        found = f"{texts!r:.80}"
+        shown = f"{texts!r:.80}"
     elif any(map(invalid_utf8, texts)):
-        found = f"{texts!r:.80}, with half of a character (a lone surrogate)"
+        shown = f"{texts!r:.80}, with half of a character (a lone surrogate)"
     else:
         return texts
-    raise ValueError(f"`find` takes a list of strings to look up, not {found}. Pass [text] for a single one.")
+    raise ValueError(f"`find` takes a list of strings to look up, not {shown}. Pass [text] for a single one.")

@@ -67,8 +67,8 @@ def _hash(path: Path, digest: Any) -> str:
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
-    found: str = digest.hexdigest()
-    return found
+    value: str = digest.hexdigest()
+    return value
 
 
 def list_files(folder: Path) -> list[str]:
@@ -79,11 +79,14 @@ def list_files(folder: Path) -> list[str]:
 def write_manifest(path: Path, version: int, data: dict[str, Any], *, below: bool = True) -> None:
     """Write a manifest: data, the format's version, the checksums of the files beside it, and one of all that. Folders
     with manifests of their own are checked by these (`below`)."""
-    names = [name for name in list_files(path.parent) if name != path.name and (below or "/" not in name)]
-    files = {name: checksum_file(path.parent / name) for name in names}
+    files = {}
+    for name in list_files(path.parent):
+        if name != path.name and (below or "/" not in name):
+            files[name] = checksum_file(path.parent / name)
     manifest = {**data, "format": version, "files": files}
+    manifest["checksum"] = _checksum(manifest)
     # Not srsly's JSON, which reads some floats back as their neighbours and so fails the checksum.
-    text = json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=2, ensure_ascii=False)
+    text = json.dumps(manifest, indent=2, ensure_ascii=False)
     path.write_text(text, encoding="utf8")
 
 
@@ -108,13 +111,14 @@ def read_manifest(
         raise FileNotFoundError(MISSING.format(path=path))
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
-        found, checksum = manifest["format"], manifest.pop("checksum")
+        own = manifest["format"]
+        checksum = manifest.pop("checksum")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise OSError(DAMAGED.format(path=path, reason=repr(error))) from error
     # The version first, because other versions may compute the checksum differently.
-    if found != version:
+    if own != version:
         raise OtherFormatError(
-            f"'{path}' has format {found}, this version of spacy-sapbert reads format {version}. Install the "
+            f"'{path}' has format {own}, this version of spacy-sapbert reads format {version}. Install the "
             "version that the pipeline's meta.json asks for, or build the pipeline again."
         )
     if checksum != _checksum(manifest):
@@ -153,8 +157,10 @@ def is_inside(name: object) -> bool:
 def _check_files(path: Path, checksums: dict[str, str], used: Iterable[str]) -> None:
     folder = path.parent
     for pattern in used:
-        found = {file.relative_to(folder).as_posix() for file in folder.glob(pattern)} if "*" in pattern else {pattern}
-        for name in sorted(found - set(checksums) - {path.name}):
+        names = {pattern}
+        if "*" in pattern:
+            names = {file.relative_to(folder).as_posix() for file in folder.glob(pattern)}
+        for name in sorted(names - set(checksums) - {path.name}):
             raise OSError(DAMAGED.format(path=path, reason=f"it does not list {name!r}, which would be read"))
     files = [folder / name for name in checksums]
     for file in files:
@@ -219,8 +225,8 @@ def _named_errors(path: Path) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             error.filename = error.filename or str(path)
             raise
-        if found := re.search(r"\(os error (\d+)\)", str(error)):
-            raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from error
+        if match := re.search(r"\(os error (\d+)\)", str(error)):
+            raise OSError(int(match[1]), os.strerror(int(match[1])), str(path)) from error
         raise
 
 
@@ -292,7 +298,8 @@ def fill_folder(path: Path, *, last: str = "", remove: Iterable[str] = (), parts
             "is missing."
         ) from error
     # Not tempfile.mkdtemp, whose folders only their owner can read: a pipeline is there to be shared.
-    temporary, saved = path / f".saving-{uuid4().hex}", path / SAVED
+    temporary = path / f".saving-{uuid4().hex}"
+    saved = path / SAVED
     with _named_errors(path), lock_folder(path):
         temporary.mkdir()
         try:
@@ -356,7 +363,8 @@ def _read_waiting(path: Path, parts: Collection[str]) -> tuple[list[str], list[s
 
 def _move_parts(path: Path, gone: Iterable[str], names: Iterable[str]) -> None:
     """Move old parts aside and the decided ones in, in their order. If that fails, all are put back."""
-    saved, old = path / SAVED, path / f".replaced-{uuid4().hex}"
+    saved = path / SAVED
+    old = path / f".replaced-{uuid4().hex}"
     moves = [(path / name, old / name) for name in gone]
     for name in names:
         moves += [(path / name, old / name), (saved / name, path / name)]

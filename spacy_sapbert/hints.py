@@ -25,7 +25,8 @@ def describe_parts(snapshot: Snapshot) -> list[str]:
     retriever = snapshot.built
     if retriever is None:
         return ["no concepts"]
-    terminology, encoder = retriever.terminology, snapshot.encoder
+    terminology = retriever.terminology
+    encoder = snapshot.encoder
     parts = [f"{terminology.n_names:,} names of {len(terminology):,} concepts"]
     if encoder.is_loaded:
         parts.append(f"encoder {'bundled' if encoder.fingerprint == read_bundled() else encoder.content.kind}")
@@ -76,8 +77,8 @@ def _find_missing(linker: Any, nlp: Language) -> str:
     """Say that nothing in front of a linker finds mentions. What declares nothing may do so."""
     in_front = nlp.pipe_names[: [part for _, part in nlp.pipeline].index(linker)]
     assigned = [nlp.get_pipe_meta(name).assigns for name in in_front]
-    wanted = {"doc.ents", "doc.spans"} if linker.spans_key else {"doc.ents"}
-    if any(not attributes or wanted.intersection(attributes) for attributes in assigned):
+    needed = {"doc.ents", "doc.spans"} if linker.spans_key else {"doc.ents"}
+    if any(not attributes or needed.intersection(attributes) for attributes in assigned):
         return ""
     return (
         "No component in front of it sets `doc.ents`. Add `terminology_matcher` there, which finds the terminology's "

@@ -40,8 +40,9 @@ def take_lists(offsets: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np
     values, and their own offsets."""
     starts = offsets[numbers]
     lengths = offsets[numbers + 1] - starts
-    taken = make_offsets(lengths)
-    return np.arange(taken[-1]) + np.repeat(starts - taken[:-1], lengths), taken
+    own = make_offsets(lengths)
+    moves = np.repeat(starts - own[:-1], lengths)
+    return np.arange(own[-1]) + moves, own
 
 
 def sum_lists(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -57,8 +58,9 @@ def group_values(values: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, np
     0 and less than 2^31, and the numbers of their lists ascend. Returns the places of the values, those of a group
     together and ascending, and where each group starts among them."""
     order = np.sort(values << 32 | np.arange(len(values))) & 0xFFFFFFFF
-    is_new = (np.diff(values[order], prepend=-1) != 0) | (np.diff(owners[order], prepend=-1) != 0)
-    return order, np.flatnonzero(is_new)
+    is_new_value = np.diff(values[order], prepend=-1) != 0
+    is_new_list = np.diff(owners[order], prepend=-1) != 0
+    return order, np.flatnonzero(is_new_value | is_new_list)
 
 
 def pack_lists(columns: Iterable[np.ndarray], offsets: np.ndarray, dtype: np.dtype[Any]) -> list[bytes]:
@@ -67,23 +69,26 @@ def pack_lists(columns: Iterable[np.ndarray], offsets: np.ndarray, dtype: np.dty
     rows = np.empty(int(offsets[-1]), dtype=dtype)
     for name, column in zip(dtype.names or (), columns, strict=True):
         rows[name] = column
-    data, bounds = rows.tobytes(), (offsets * dtype.itemsize).tolist()
+    data = rows.tobytes()
+    bounds = (offsets * dtype.itemsize).tolist()
     return [data[start:end] for start, end in pairwise(bounds)]
 
 
 def unpack_lists(parts: Sequence[bytes], dtype: np.dtype[Any]) -> tuple[list[np.ndarray], np.ndarray]:
     """Put lists together that `pack_lists` has packed, in any order: their columns, and their offsets."""
     rows = np.frombuffer(b"".join(parts), dtype=dtype)
-    offsets = make_offsets([len(part) // dtype.itemsize for part in parts])
-    return [np.ascontiguousarray(rows[name]) for name in dtype.names or ()], offsets
+    columns = [np.ascontiguousarray(rows[name]) for name in dtype.names or ()]
+    lengths = [len(part) // dtype.itemsize for part in parts]
+    return columns, make_offsets(lengths)
 
 
-def find_places(ordered: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Find the places of wanted values among distinct ones in ascending order; -1 where there is none."""
+def find_places(ordered: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Find the places of values among distinct ones in ascending order; -1 where there is none."""
     if not len(ordered):
-        return np.full(len(wanted), -1)
-    places = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
-    return np.where(ordered[places] == wanted, places, -1)
+        return np.full(len(values), -1)
+    places = np.searchsorted(ordered, values)
+    places = np.minimum(places, len(ordered) - 1)
+    return np.where(ordered[places] == values, places, -1)
 
 
 class TokenLists(Sequence[np.ndarray]):
@@ -95,20 +100,23 @@ class TokenLists(Sequence[np.ndarray]):
 
     def __init__(self, ids: np.ndarray, offsets: np.ndarray) -> None:
         # Plain views: single items of a memmap are slow to get.
-        self.ids, self.offsets = np.asarray(ids), np.asarray(offsets)
+        self.ids = np.asarray(ids)
+        self.offsets = np.asarray(offsets)
 
     @classmethod
     def make(cls, lists: Sequence[TokenIds]) -> Self:
         """Copy the token ids of each string."""
         offsets = make_offsets([*map(len, lists)])
-        return cls(np.fromiter(chain.from_iterable(lists), dtype="<i4", count=int(offsets[-1])), offsets)
+        ids = np.fromiter(chain.from_iterable(lists), dtype="<i4", count=int(offsets[-1]))
+        return cls(ids, offsets)
 
     @classmethod
     def join(cls, parts: Iterable[TokenLists]) -> Self:
         """Join the token ids of several groups of strings, in their order."""
         parts = [cls.make([]), *parts]
+        ids = np.concatenate([part.ids for part in parts])
         lengths = np.concatenate([part.lengths for part in parts])
-        return cls(np.concatenate([part.ids for part in parts]), make_offsets(lengths))
+        return cls(ids, make_offsets(lengths))
 
     @property
     def lengths(self) -> np.ndarray:
@@ -130,7 +138,8 @@ class TokenLists(Sequence[np.ndarray]):
         """Yield views of `size` strings each."""
         for start in range(0, len(self), size):
             offsets = self.offsets[start : start + size + 1]
-            yield TokenLists(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
+            ids = self.ids[offsets[0] : offsets[-1]]
+            yield TokenLists(ids, offsets - offsets[0])
 
     def replace(self, lists: TokenLists) -> TokenLists:
         """Replace each id by the ids of the string of that number."""
@@ -139,7 +148,9 @@ class TokenLists(Sequence[np.ndarray]):
 
     def cut(self, length: int) -> TokenLists:
         """Keep the first token ids of each string."""
-        return TokenLists(self.ids[self.places < length], make_offsets(np.minimum(self.lengths, length)))
+        ids = self.ids[self.places < length]
+        lengths = np.minimum(self.lengths, length)
+        return TokenLists(ids, make_offsets(lengths))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -153,7 +164,9 @@ def number_parts(split: pl.Series) -> tuple[pl.Series, TokenLists]:
     each string's."""
     import polars as pl
 
-    counts, parts = split.list.len().to_numpy(), pl.DataFrame({"part": split.explode()})
+    counts = split.list.len().to_numpy()
+    parts = pl.DataFrame({"part": split.explode()})
     distinct = parts.unique(maintain_order=True).with_row_index("number")
     numbers = parts.join(distinct, on="part", how="left", maintain_order="left")["number"]
-    return distinct["part"], TokenLists(numbers.cast(pl.Int32).to_numpy(), make_offsets(counts))
+    lists = TokenLists(numbers.cast(pl.Int32).to_numpy(), make_offsets(counts))
+    return distinct["part"], lists

@@ -54,8 +54,8 @@ def linker_score(
     for gold, ent in iter_entities(examples):
         ranked = [] if ent is None else _candidate_ids(ent, linker)
         # A found id with "|" in it is one id, also where the terminology is not known.
-        found = ranked if ent is None else [ent.kb_id_, *ranked]
-        is_one = gold.kb_id_ in found or (find_id is not None and find_id(gold.kb_id_) is not None)
+        ids = ranked if ent is None else [ent.kb_id_, *ranked]
+        is_one = gold.kb_id_ in ids or (find_id is not None and find_id(gold.kb_id_) is not None)
         named = [gold.kb_id_] if is_one else gold.kb_id_.split(ID_SEPARATOR)
         gold_ids = {id_.strip() for id_ in named} - negatives
         if find_id is not None:

@@ -165,7 +165,8 @@ class Snapshot:
 
     def check_encoder(self) -> None:
         """Refuse an index that was built with another encoder, and a linker without either."""
-        index, encoder = self.retriever.index.fingerprint, self.encoder.fingerprint
+        index = self.retriever.index.fingerprint
+        encoder = self.encoder.fingerprint
         if index != encoder:
             raise ValueError(
                 f"The index of the linker '{self.name}' was built with another encoder ({index[:8]}...) than the one "
@@ -178,20 +179,23 @@ class Snapshot:
         """Find the candidates of distinct queries, in the cache or in the index. Each string is encoded once. There are
         more than `k` of a string that is a name, or where the last ones tie. Each depth has candidates of its own in
         the cache, because they may differ where the index is approximate."""
-        known = {query: self.cache.get((k, *query)) for query in queries}
+        packed = {query: self.cache.get((k, *query)) for query in queries}
         by_filter: dict[ConceptFilter, list[str]] = {}
-        for (text, allowed), packed in known.items():
-            if packed is None:
+        for (text, allowed), rows in packed.items():
+            if rows is None:
                 by_filter.setdefault(allowed, []).append(text)
-        rows = {text: row for row, text in enumerate(dict.fromkeys(chain.from_iterable(by_filter.values())))}
-        vectors = self.encode([*rows], batch_size)
-        for allowed, asked in by_filter.items():
-            found = self.retriever.find(asked, vectors[[rows[text] for text in asked]], k, allowed)
-            found = replace(found, score=np.minimum(found.score, 1.0))
-            for text, packed in zip(asked, pack_lists(found.columns, found.offsets, ROW), strict=True):
-                known[text, allowed] = packed
-                self.cache.put((k, text, allowed), packed)
-        columns, offsets = unpack_lists([packed or b"" for packed in known.values()], ROW)
+        missing = dict.fromkeys(chain.from_iterable(by_filter.values()))
+        places = {text: place for place, text in enumerate(missing)}
+        vectors = self.encode([*places], batch_size)
+        for allowed, texts in by_filter.items():
+            of_texts = vectors[[places[text] for text in texts]]
+            candidates = self.retriever.find(texts, of_texts, k, allowed)
+            candidates = replace(candidates, score=np.minimum(candidates.score, 1.0))
+            parts = pack_lists(candidates.columns, candidates.offsets, ROW)
+            for text, rows in zip(texts, parts, strict=True):
+                packed[text, allowed] = rows
+                self.cache.put((k, text, allowed), rows)
+        columns, offsets = unpack_lists([rows or b"" for rows in packed.values()], ROW)
         return Candidates([(text,) for text, _ in queries], offsets, *columns)
 
     def encode(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
@@ -207,15 +211,15 @@ class Snapshot:
                 vectors[place] = vector
         if not missing:
             return vectors
-        asked = [texts[place] for place in missing]
+        new = [texts[place] for place in missing]
         if self.retriever.is_simplified:
-            asked = [*map(simplify_chinese, asked)]
-        tokens = TokenLists.make(self.encoder.tokenize(asked))
+            new = [*map(simplify_chinese, new)]
+        tokens = TokenLists.make(self.encoder.tokenize(new))
         informative = np.flatnonzero(self.encoder.find_informative(tokens))
-        made = self.encoder.encode_tokens(tokens.take(informative), batch_size=batch_size)
+        new_vectors = self.encoder.encode_tokens(tokens.take(informative), batch_size=batch_size)
         places = np.array(missing, dtype=np.int64)[informative]
-        vectors[places] = made
-        for place, vector in zip(places.tolist(), made, strict=True):
+        vectors[places] = new_vectors
+        for place, vector in zip(places.tolist(), new_vectors, strict=True):
             # A copy, because a view would keep the vectors of all others.
             self.vectors.put(texts[place], vector.copy())
         return vectors
@@ -240,7 +244,9 @@ class FixedLinker:
     terminology is an error."""
 
     def __init__(self, settings: LinkerSettings, snapshot: Snapshot, depth: int = 0) -> None:
-        self.settings, self.snapshot, self._depth = settings, snapshot, depth
+        self.settings = settings
+        self.snapshot = snapshot
+        self._depth = depth
         self._terminology = snapshot.retriever.terminology.fingerprint
         # Made once for settings, because long lists of ids take time.
         make = partial(_make_filters, settings, snapshot.retriever)
@@ -251,10 +257,11 @@ class FixedLinker:
         mentions: list[MentionToLink] = []
         key = self.settings.spans_key
         for document, doc in enumerate(docs):
-            known = self._read_abbreviations(doc)
-            groups = (True, doc.ents), (False, doc.spans[key] if key and key in doc.spans else ())
+            abbreviations = self._read_abbreviations(doc)
+            in_group = doc.spans[key] if key and key in doc.spans else ()
+            groups = (True, doc.ents), (False, in_group)
             mentions += [
-                self._read(span, known, document, is_ent, place)
+                self._read(span, abbreviations, document, is_ent, place)
                 for is_ent, group in groups
                 for place, span in enumerate(group)
                 if self.links(span.label_)
@@ -263,11 +270,14 @@ class FixedLinker:
 
     def list_spans(self, spans: Iterable[Span]) -> list[MentionToLink]:
         """List any spans as mentions. Those with labels that are not to be linked have nothing to look up."""
-        mentions, known, doc = [], {}, None
+        mentions = []
+        abbreviations = {}
+        doc = None
         for span in spans:
             if span.doc is not doc:
-                doc, known = span.doc, self._read_abbreviations(span.doc)
-            mention = self._read(span, known)
+                doc = span.doc
+                abbreviations = self._read_abbreviations(span.doc)
+            mention = self._read(span, abbreviations)
             mentions.append(mention if self.links(span.label_) else MentionToLink((), mention.filter))
         return mentions
 
@@ -278,66 +288,71 @@ class FixedLinker:
 
     def links(self, label: str) -> bool:
         """Return whether mentions with a label are to be linked."""
-        wanted = self.settings.link_labels
-        return (wanted is None or label in wanted) and label not in self.settings.skip_labels
+        labels = self.settings.link_labels
+        return (labels is None or label in labels) and label not in self.settings.skip_labels
 
     def look_up(self, mentions: Sequence[MentionToLink], k: int | None = None) -> Candidates:
         """Find the `k` best candidates of mentions, and those with the score of the last one. Equal mentions are looked
         up once. What the matcher has found is among the candidates, and there are no others unless a reranker asks, as
         it does with a `k` of its own. Unless one asks, those that contradict the mention do not come first."""
-        found, places = self.look_up_distinct(mentions, k)
-        return found.take_mentions(places)
+        candidates, places = self.look_up_distinct(mentions, k)
+        return candidates.take_mentions(places)
 
     def look_up_distinct(
         self, mentions: Sequence[MentionToLink], k: int | None = None
     ) -> tuple[Candidates, np.ndarray]:
         """Find the candidates of distinct mentions, and the place of each mention among these."""
-        asks, k = k is not None, self.settings.k if k is None else k
+        asks = k is not None
+        k = self.settings.k if k is None else k
         numbers: dict[tuple[tuple[str, ...], ConceptFilter, Matched], int] = {}
-        keys = ((of.forms, of.filter, self._allow(of.match, of.filter)) for of in mentions)
-        place = [numbers.setdefault(key, len(numbers)) for key in keys]
+        places = []
+        for mention in mentions:
+            key = mention.forms, mention.filter, self._allow(mention.match, mention.filter)
+            places.append(numbers.setdefault(key, len(numbers)))
         queries: dict[tuple[str, ConceptFilter], int] = {}
         searched = [forms if asks or match == NO_MATCH else () for forms, _, match in numbers]
-        asked = [
+        of_forms = [
             queries.setdefault((form, allowed), len(queries))
             for forms, (_, allowed, _) in zip(searched, numbers, strict=True)
             for form in forms
         ]
         # As deep as a reranker will ask, so that it need not search again.
-        found = self.snapshot.find([*queries], max(k, self._depth), self.settings.batch_size)
-        found = self._join_forms(found.take_mentions(np.array(asked, dtype=np.int64)), searched)
+        candidates = self.snapshot.find([*queries], max(k, self._depth), self.settings.batch_size)
+        candidates = candidates.take_mentions(np.array(of_forms, dtype=np.int64))
+        candidates = self._join_forms(candidates, searched)
         if not asks:
-            found = self.snapshot.retriever.lower_contradicting(found)
-        found = self._add_matches(
-            replace(found, forms=[forms for forms, *_ in numbers]), [match for *_, match in numbers]
-        )
-        return found.cut(k), np.array(place, dtype=np.int64)
+            candidates = self.snapshot.retriever.lower_contradicting(candidates)
+        candidates = replace(candidates, forms=[forms for forms, *_ in numbers])
+        candidates = self._add_matches(candidates, [match for *_, match in numbers])
+        return candidates.cut(k), np.array(places, dtype=np.int64)
 
-    def _add_matches(self, found: Candidates, matches: list[Matched]) -> Candidates:
+    def _add_matches(self, candidates: Candidates, matches: list[Matched]) -> Candidates:
         """Put what the matcher has found among the candidates, before those with the same score."""
-        names = np.array([row for match in matches for row in match.names], dtype=np.int64)
+        names = np.array([*chain.from_iterable(match.names for match in matches)], dtype=np.int64)
         if not len(names):
-            return found
+            return candidates
         retriever = self.snapshot.retriever
         mention = list_owners(make_offsets([len(match.names) for match in matches]))
         concept = retriever.terminology.name_concept[names].astype(np.int64)
         score = np.array([match.score for match in matches])[mention]
-        joined = Candidates.of_rows(found.forms, mention, concept, names, score).followed_by(found).sort()
+        of_matches = Candidates.of_rows(candidates.forms, mention, concept, names, score)
+        joined = of_matches.followed_by(candidates).sort()
         return joined.distinct(retriever.number_ids(joined.concept, self.settings.output_source))
 
-    def _join_forms(self, found: Candidates, forms: list[tuple[str, ...]]) -> Candidates:
+    def _join_forms(self, candidates: Candidates, forms: list[tuple[str, ...]]) -> Candidates:
         lengths = np.array([len(of_mention) for of_mention in forms], dtype=np.int64)
-        offsets = found.offsets[make_offsets(lengths)]
+        offsets = candidates.offsets[make_offsets(lengths)]
         if not (lengths > 1).any():
-            return replace(found, forms=forms, offsets=offsets)
-        form = np.repeat([place for of_mention in forms for place in range(len(of_mention))], found.lengths)
-        joined = replace(found, forms=forms, offsets=offsets, form=form)
+            return replace(candidates, forms=forms, offsets=offsets)
+        places = [place for of_mention in forms for place in range(len(of_mention))]
+        form = np.repeat(places, candidates.lengths)
+        joined = replace(candidates, forms=forms, offsets=offsets, form=form)
         ids = self.snapshot.retriever.number_ids(joined.concept, self.settings.output_source)
         return merge_forms(joined, ids)
 
     def find(self, mentions: Sequence[MentionToLink]) -> list[list[Candidate]]:
         """Find the candidates of mentions, as plain data, which nothing else shares."""
-        return [copy_candidates(found) for found in self.describe(self.look_up(mentions))]
+        return [copy_candidates(of_mention) for of_mention in self.describe(self.look_up(mentions))]
 
     def find_named(self, texts: Iterable[str]) -> list[list[Candidate]]:
         """Find the concepts that have each string as a name, in any form that the matcher accepts, as plain data."""
@@ -349,9 +364,9 @@ class FixedLinker:
         return self.snapshot.retriever.describe(candidates, self.settings.output_source)
 
     def _read(
-        self, span: Span, known: Abbreviations, document: int = 0, is_ent: bool = True, place: int = 0
+        self, span: Span, abbreviations: Abbreviations, document: int = 0, is_ent: bool = True, place: int = 0
     ) -> MentionToLink:
-        forms = mention_forms(span, get_words(span), known, self.settings.abbreviations)
+        forms = mention_forms(span, get_words(span), abbreviations, self.settings.abbreviations)
         allowed = self._by_label.get(span.label_, self._filter)
         return MentionToLink(forms, allowed, self._read_match(span), document, is_ent, place)
 

@@ -53,10 +53,10 @@ class Turns(NamedTuple):
 
     def seconds(self, contestant: str, step: str) -> list[float]:
         """List the seconds that a step took, by turn."""
-        found = [taken.seconds for taken in self.steps[contestant] if taken.name == step]
-        if not found:
+        seconds = [run.seconds for run in self.steps[contestant] if run.name == step]
+        if not seconds:
             raise KeyError(f"{contestant!r} has taken no step {step!r}.")
-        return found
+        return seconds
 
     def median(self, contestant: str, step: str) -> float:
         """Return the seconds of a step in the median turn."""
@@ -69,15 +69,15 @@ class Turns(NamedTuple):
 
     def peak(self, contestant: str, step: str = "") -> int:
         """Return the most memory, in bytes: in all, or until the end of a step."""
-        return max(taken.peak_bytes for taken in self.steps[contestant] if step in ("", taken.name))
+        return max(run.peak_bytes for run in self.steps[contestant] if step in ("", run.name))
 
     def figures(self, contestant: str, step: str = "") -> dict[str, Any]:
         """Return the last figures of a step, or the figures of all steps together."""
-        found: dict[str, Any] = {}
-        for taken in self.steps[contestant]:
-            if step in ("", taken.name):
-                found.update(taken.figures)
-        return found
+        figures: dict[str, Any] = {}
+        for measured in self.steps[contestant]:
+            if step in ("", measured.name):
+                figures.update(measured.figures)
+        return figures
 
     def to_dict(self) -> dict[str, Any]:
         """Return all steps as JSON data."""
@@ -140,7 +140,8 @@ def take_turns(contestants: Sequence[Contestant], *, turns: int = 1, threads: in
     measured = Turns({contestant.name: [] for contestant in contestants})
     for turn in range(turns):
         with ExitStack() as stack:
-            used, number = threads or count_processors(), turn
+            used = threads or count_processors()
+            number = turn
             waiting = [stack.enter_context(_Process(contestant, used)) for contestant in contestants]
             while waiting:
                 for process in reversed(waiting) if number % 2 else list(waiting):
@@ -190,10 +191,10 @@ def _serve(script: str, function: str) -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf8")
     # What libraries print goes to the standard error output.
     os.dup2(2, 1)
-    given = json.loads(sys.stdin.readline())
+    message = json.loads(sys.stdin.readline())
     # ScaNN and nmslib start a thread for each processor that they see: narrowing the process down limits them.
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: given["threads"]])
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: message["threads"]])
     # The folder of this file, which is first, has modules with the names of others.
     sys.path[0] = str(Path(script).parent)
     spec = importlib.util.spec_from_file_location(Path(script).stem, script)
@@ -201,7 +202,7 @@ def _serve(script: str, function: str) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    steps = getattr(module, function)(given["inputs"])
+    steps = getattr(module, function)(message["inputs"])
     print("{}", file=answers, flush=True)
     while sys.stdin.readline():
         begin = time.perf_counter()

@@ -105,10 +105,10 @@ def read_sweep(
             f"{path} is not a sweep: it needs the sections [sweep] and [variants] with at least one line "
             f"`name = {{settings}}`, and no others, but has {', '.join(config) or 'none'}. See training/sweeps."
         )
-    given = {**config["sweep"], **({"seeds": list(seeds)} if seeds else {})}
+    settings = {**config["sweep"], **({"seeds": list(seeds)} if seeds else {})}
     if run_config:
-        given |= {"config": str(Path(run_config).absolute()), "settings": {}}
-    section = SweepSection.read(given, f"[sweep] in {path}")
+        settings |= {"config": str(Path(run_config).absolute()), "settings": {}}
+    section = SweepSection.read(settings, f"[sweep] in {path}")
     _check_changes("`settings` of [sweep]", section.settings, path)
     _check_changes("the command line", overrides or {}, path)
     variants: dict[str, dict[int, Any]] = {}
@@ -223,7 +223,8 @@ def check_data(settings: TrainingSettings, data: TrainingData, tasks: Mapping[st
 def _take_run(settings: TrainingSettings, base: str, sha256: str | dict[str, Any]) -> RunReport:
     """Train, unless the run is finished: reports are written last."""
     folder = RunFolder(settings.paths.output)
-    report, encoder = folder.read_report(), folder.encoder / ENCODER_FILE
+    report = folder.read_report()
+    encoder = folder.encoder / ENCODER_FILE
     if (
         report is not None
         and report.settings == settings.to_dict()
@@ -236,17 +237,18 @@ def _take_run(settings: TrainingSettings, base: str, sha256: str | dict[str, Any
         == read_manifest(encoder, ENCODER_VERSION, parts=PARTS, check_files=False)["fingerprint"]
     ):
         return report
-    taken = train(settings)
+    run = train(settings)
     # Sweeps run in one process, which is the main one.
-    assert taken is not None
-    return taken
+    assert run is not None
+    return run
 
 
 def _load_trained(
     settings: TrainingSettings, base: EncoderShim, shares: list[float]
 ) -> Iterator[tuple[float, EncoderShim]]:
     """Load the trained encoder of a run, averaged with each share of its base."""
-    method, folder = METHODS[settings.run.method], RunFolder(settings.paths.output)
+    method = METHODS[settings.run.method]
+    folder = RunFolder(settings.paths.output)
     weights = load_transformer(find_checkpoint(folder.path))[0] if any(shares) else {}
     for share in shares:
         if share:

@@ -99,8 +99,10 @@ class SchwartzHearst:
         # spaCy joins the tokens each time it is asked for the text, which takes longer than all the rest.
         text = doc.text_with_ws
         definitions = list(find_definitions(doc, text))
-        wanted = definitions or self._short_forms.lengths
-        doc._.abbreviation_offsets = _find_occurrences(doc, text, definitions, self._short_forms) if wanted else []
+        rows = []
+        if definitions or self._short_forms.lengths:
+            rows = _find_occurrences(doc, text, definitions, self._short_forms)
+        doc._.abbreviation_offsets = rows
         return doc
 
 
@@ -144,11 +146,11 @@ def get_long_form(span: Span) -> Span | None:
 
 def abbreviations_by_start(doc: Doc) -> Abbreviations:
     """Collect what this component, or another one with the same attributes, found: the longest where several start."""
-    found: Abbreviations = {}
+    longest: Abbreviations = {}
     for short, text in _iter_abbreviations(doc):
-        if text and short.end > found.get(short.start, (0, ""))[0]:
-            found[short.start] = (short.end, text)
-    return found
+        if text and short.end > longest.get(short.start, (0, ""))[0]:
+            longest[short.start] = (short.end, text)
+    return longest
 
 
 def expand_abbreviations(span: Span, abbreviations: Abbreviations) -> str | None:
@@ -164,7 +166,8 @@ def expand_abbreviations(span: Span, abbreviations: Abbreviations) -> str | None
     while i < span.end:
         end, piece = abbreviations.get(i, (0, ""))
         if not piece or end > span.end or piece.lower() in present:
-            end, piece = i + 1, span.doc[i].text
+            end = i + 1
+            piece = span.doc[i].text
         else:
             expanded = True
         pieces.append(piece + span.doc[end - 1].whitespace_)
@@ -211,11 +214,12 @@ def _find_occurrences(
 ) -> list[list[int | str]]:
     """Find the short forms in the tokens of a document, the longest first where they overlap: start, end, and start and
     end of the long form, or a reading of what the document does not define."""
-    known: dict[str, list[Definition]] = defaultdict(list)
+    by_short_form: dict[str, list[Definition]] = defaultdict(list)
     for definition in sorted(definitions):
-        known[text[definition.short_start : definition.short_end]].append(definition)
-    lengths = sorted(short_forms.lengths.union(map(len, known)), reverse=True)
-    first_letters = short_forms.first_letters.union(short[0] for short in known)
+        short = text[definition.short_start : definition.short_end]
+        by_short_form[short].append(definition)
+    lengths = sorted(short_forms.lengths.union(map(len, by_short_form)), reverse=True)
+    first_letters = short_forms.first_letters.union(short[0] for short in by_short_form)
     get_reader = cache(lambda: short_forms.make_reader(text))
     starts, ends = get_bounds(doc)
     token_ends = set(ends)
@@ -233,10 +237,10 @@ def _find_occurrences(
             stop = end + 1 if end not in token_ends and text[end : end + 1] == "." else end
             if stop not in token_ends:
                 continue
-            if stop == end and (defined := known.get(short)):
+            if stop == end and (of_short := by_short_form.get(short)):
                 # The latest definition at or before the token, or else the first one after it.
-                n_before = bisect_right(defined, start, key=attrgetter("short_start"))
-                definition = defined[max(0, n_before - 1)]
+                n_before = bisect_right(of_short, start, key=attrgetter("short_start"))
+                definition = of_short[max(0, n_before - 1)]
                 rows.append([start, end, definition.long_start, definition.long_end])
                 done = end
             elif short_forms.is_at(text, start, end) and (reading := get_reader()(start, end)):
@@ -271,7 +275,8 @@ def _list_sentence_starts(doc: Doc) -> list[int]:
     if marks.any():
         return [0, *(starts[place + 1] for place in (marks == 1).nonzero()[0].tolist())]
     stops = {doc.vocab.strings[mark] for mark in ".!?"}
-    return [0, *(start for word, start in zip(doc.to_array(ORTH).tolist(), starts[1:], strict=False) if word in stops)]
+    behind = zip(doc.to_array(ORTH).tolist(), starts[1:], strict=False)
+    return [0, *(start for word, start in behind if word in stops)]
 
 
 def get_bounds(doc: Doc) -> tuple[list[int], list[int]]:
@@ -286,7 +291,8 @@ def _iter_brackets(text: str) -> Iterator[Bracket]:
     depth = dict.fromkeys(BRACKETS.values(), 0)
     floor = 0
     for match in re.finditer(r"[()\[\]]", text):
-        kind, at = match.group(), match.start()
+        kind = match.group()
+        at = match.start()
         if kind in depth:
             stack.append((kind, at, floor))
             depth[kind] += 1
@@ -301,7 +307,8 @@ def _iter_brackets(text: str) -> Iterator[Bracket]:
                 yield Bracket(start, at, outer)
             # A bracket set off by spaces is a remark, which no long form extends over. One that is joined to a word
             # may be part of a long form: "poly(ADP-ribose) polymerase".
-            before, after = text[start - 1 : start], text[at + 1 : at + 2]
+            before = text[start - 1 : start]
+            after = text[at + 1 : at + 2]
             is_joined = bool(before.strip()) or after.isalnum() or after == "-"
             floor = outer if is_joined else at + 1
 
@@ -373,7 +380,9 @@ def _match_initials(text: str, short: str, start: int, end: int) -> int | None:
     dystrophy (DM)", one letter a word. Returns the offset of the first of these words."""
     words = list(re.finditer(r"[^\W_]+", text[start:end]))[-len(short) :]
     initials = sorted(word[0][0].lower() for word in words)
-    return start + words[0].start() if short.isupper() and initials == sorted(short.lower()) else None
+    if not short.isupper() or initials != sorted(short.lower()):
+        return None
+    return start + words[0].start()
 
 
 def _match_initials_in_order(text: str, short: str, start: int, end: int) -> int | None:
@@ -412,7 +421,8 @@ def _is_balanced(text: str) -> bool:
 
 def _window_start(words: list[int], end: int, short: str) -> int:
     """Get the start of the min(|A| + 5, 2|A|) words before an offset, |A| being the short form's length."""
-    return words[max(0, bisect_left(words, end) - min(len(short) + 5, 2 * len(short)))]
+    n_words = min(len(short) + 5, 2 * len(short))
+    return words[max(0, bisect_left(words, end) - n_words)]
 
 
 def _first_item(text: str, bracket: Bracket) -> tuple[int, int]:

@@ -83,7 +83,9 @@ def read_encoder(
     settings are put over them unless they are None. An encoder of another kind than the one given is refused."""
     if not Path(name).is_dir():
         name = find_installed(name) or name
-    where, subfolder, is_local = f"the encoder '{name}'", "", Path(name).is_dir()
+    where = f"the encoder '{name}'"
+    subfolder = ""
+    is_local = Path(name).is_dir()
     saved = _read_manifest(name, revision)
     if saved:
         found_kind = _check_kind(name, saved.get("kind", TRANSFORMER), kind)
@@ -98,9 +100,9 @@ def read_encoder(
         require_transformers(f"The encoder '{name}'")
         from .transformer_folder import read_metadata
 
-        subfolder, found = read_metadata(name, revision)
+        subfolder, metadata = read_metadata(name, revision)
         found_kind = _check_kind(name, TRANSFORMER, kind)
-        base = EncoderSettings().changed(where, **found)
+        base = EncoderSettings().changed(where, **metadata)
     given = {key: value for key, value in (requested or {}).items() if value is not None}
     settings = base.changed(where, **given)
     fingerprint = saved.get("fingerprint") if saved and is_local and settings == base else None
@@ -171,7 +173,8 @@ def _read_static(
 ) -> StaticSource:
     check_settings(settings)
     if Path(name).is_dir():
-        table, tokenizer = Path(name) / TABLE_FILE, Path(name) / TOKENIZER_FILE
+        table = Path(name) / TABLE_FILE
+        tokenizer = Path(name) / TOKENIZER_FILE
     else:
         from .transformer_folder import find_needed
 

@@ -18,7 +18,9 @@ from ..settings import Settings
 # The manifest of an encoder folder, with its settings.
 ENCODER_FILE = "name_encoder.json"
 # The kinds of encoders. An adapted one is a transformer with a bottleneck adapter.
-TRANSFORMER, STATIC, ADAPTED = "transformer", "static", "bottleneck"
+TRANSFORMER = "transformer"
+STATIC = "static"
+ADAPTED = "bottleneck"
 Pooling = Literal["cls", "mean", "mean_all_tok", "pooler"]
 Precision = Literal["auto", "fp32", "bf16"]
 # The device that spaCy uses.
@@ -100,10 +102,10 @@ def find_installed(name: str | Path) -> Path | None:
         return find_bundled()
     spec = find_spec(f"spacy_sapbert_{name}") if str(name).isidentifier() else None
     folders = (Path(place) / "encoder" for place in (spec.submodule_search_locations if spec else None) or ())
-    found = next((folder for folder in folders if (folder / ENCODER_FILE).is_file()), None)
-    if found is None and name == "multilingual":  # No model of the hub has this name.
+    installed = next((folder for folder in folders if (folder / ENCODER_FILE).is_file()), None)
+    if installed is None and name == "multilingual":  # No model of the hub has this name.
         raise ModuleNotFoundError(
             "The encoder 'multilingual' needs the package spacy-sapbert-multilingual. In a checkout, `python -m spacy "
             "project run package projects/multilingual_encoder` builds its wheel; install that."
         )
-    return found
+    return installed

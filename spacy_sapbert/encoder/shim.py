@@ -176,8 +176,9 @@ class EncoderShim(Shim):
         return [text.lower() for text in texts] if settings.lower_case else texts
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        encode, blocks = self._in_memory.tokenizer.encode_batch_fast, range(0, len(texts), TOKENISED_AT_ONCE)
-        return [found.ids for start in blocks for found in encode(list(texts[start : start + TOKENISED_AT_ONCE]))]
+        encode = self._in_memory.tokenizer.encode_batch_fast
+        blocks = (texts[start : start + TOKENISED_AT_ONCE] for start in range(0, len(texts), TOKENISED_AT_ONCE))
+        return [encoding.ids for block in blocks for encoding in encode(list(block))]
 
     def tokenize_names(self, names: pl.Series) -> TokenLists:
         """Tokenise any number of names, faster than `tokenize` where it is enough to look at each distinct word.
@@ -202,7 +203,8 @@ class EncoderShim(Shim):
         return pl.concat([names.clear(), *written])
 
     def _tokenize_all(self, texts: pl.Series, unit: str, tokenize: Tokenize | None = None) -> TokenLists:
-        parts, tokenize = [], tokenize or self._tokenize
+        parts = []
+        tokenize = tokenize or self._tokenize
         with show_progress(total=len(texts), description="Tokenizing names", unit=unit) as progress:
             for chunk in read_chunks(texts):
                 parts.append(TokenLists.make(tokenize(chunk)))
@@ -220,12 +222,14 @@ class EncoderShim(Shim):
         plain = words.filter(is_plain)
         plain = plain.str.to_lowercase() if tokenizer.normalizer.lowercase else plain
         distinct, numbers = number_parts(plain.str.extract_all(PLAIN_PARTS))
-        cut = tokenizer.model.tokenize
-        of_part = self._tokenize_all(
-            distinct, "words", lambda parts: [[token.id for token in cut(part)] for part in parts]
-        )
-        tokens = TokenLists.join([numbers.replace(of_part), self._tokenize_all(words.filter(~is_plain), "words")])
-        return tokens.take(np.argsort(np.argsort(~is_plain.to_numpy(), kind="stable")))
+
+        def cut(parts: Sequence[str]) -> list[list[int]]:
+            return [[token.id for token in tokenizer.model.tokenize(part)] for part in parts]
+
+        of_plain = numbers.replace(self._tokenize_all(distinct, "words", cut))
+        of_others = self._tokenize_all(words.filter(~is_plain), "words")
+        order = np.argsort(~is_plain.to_numpy(), kind="stable")
+        return TokenLists.join([of_plain, of_others]).take(np.argsort(order))
 
     def find_informative(self, tokens: TokenLists) -> np.ndarray:
         """Tell which strings have a token that the vocabulary knows.

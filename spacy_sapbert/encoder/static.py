@@ -88,10 +88,13 @@ class StaticSource:
         RETURNS (ndarray): Shape (n, width), float32. A string without a token that counts has a vector of zeros.
         """
         # A plain view, because taking rows of a memmap lasts longer.
-        rows, scales = np.asarray(self.rows), self.scales
+        rows = np.asarray(self.rows)
+        scales = self.scales
         lists = tokens if isinstance(tokens, TokenLists) else TokenLists.make(tokens)
         vectors = np.zeros((len(lists), self.width), dtype=np.float32)
-        ids, starts, lengths = lists.ids, lists.offsets[:-1], lists.lengths
+        ids = lists.ids
+        starts = lists.offsets[:-1]
+        lengths = lists.lengths
         order = np.argsort(-lengths, kind="stable")
         for first in range(0, len(order), BLOCK):
             block = order[first : first + BLOCK]
@@ -99,8 +102,9 @@ class StaticSource:
             for place in range(int(lengths[block[0]])):
                 # The longest strings come first: those with a token at this place.
                 n = int(np.count_nonzero(lengths[block] > place))
-                found = ids[starts[block[:n]] + place]
-                sums[:n] += rows.take(found, axis=0).astype(np.float32) * scales[found, None]
+                tokens_here = ids[starts[block[:n]] + place]
+                numbers = rows.take(tokens_here, axis=0).astype(np.float32)
+                sums[:n] += numbers * scales[tokens_here, None]
             vectors[block] = _normalise(sums) if normalised else sums
         return vectors
 
@@ -159,8 +163,8 @@ def make_source(
     tokenizer.post_processor = None  # it adds special tokens
     n_tokens = tokenizer.get_vocab_size()
     if rows.ndim != 2 or rows.dtype != np.int8 or scales.dtype != np.float32 or scales.shape != rows.shape[:1]:
-        found = f"{rows.dtype} {rows.shape} and {scales.dtype} {scales.shape}"
-        raise ValueError(f"its rows and scales are {found}, not int8 (tokens, width) and float32 (tokens,)")
+        shapes = f"{rows.dtype} {rows.shape} and {scales.dtype} {scales.shape}"
+        raise ValueError(f"its rows and scales are {shapes}, not int8 (tokens, width) and float32 (tokens,)")
     vocabulary = tokenizer.get_vocab()
     if (largest := max(vocabulary.values(), default=-1)) >= n_tokens:
         raise ValueError(f"its tokenizer has {n_tokens} tokens, but one with the id {largest}")
@@ -202,10 +206,11 @@ def write_static(source: StaticSource, folder: Path) -> None:
 def check_settings(settings: EncoderSettings) -> None:
     """Refuse settings without a meaning for a sum of rows: all but `max_length` and `normalize_writing` are fixed."""
     own: dict[str, Any] = {"max_length": settings.max_length, "normalize_writing": settings.normalize_writing}
+    where = " of a static encoder"
     for name, value in EncoderSettings(pooling="mean", **own).to_dict().items():
-        if (given := getattr(settings, name)) != value:
+        if (present := getattr(settings, name)) != value:
             allowed = f"{json.dumps(value)}, because its vectors are means of rows and its tokenizer decides the rest"
-            raise ValueError(BAD_SETTING.format(name=name, where=" of a static encoder", value=given, allowed=allowed))
+            raise ValueError(BAD_SETTING.format(name=name, where=where, value=present, allowed=allowed))
 
 
 class QuantisedStaticEmbedding:
@@ -226,5 +231,6 @@ class QuantisedStaticEmbedding:
             if path is None:
                 raise FileNotFoundError(MISSING.format(path=f"{model_name_or_path}/{name}"))
             paths.append(path)
-        table, tokenizer = load_file(paths[0]), Tokenizer.from_file(paths[1])
+        table = load_file(paths[0])
+        tokenizer = Tokenizer.from_file(paths[1])
         return modules.StaticEmbedding(tokenizer, embedding_weights=table["rows"] * table["scales"][:, None])

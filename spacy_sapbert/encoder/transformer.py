@@ -110,8 +110,8 @@ def forward(
     padded_ids[real] = np.fromiter(chain.from_iterable(batch), dtype=np.int64, count=int(lengths.sum()))
     ids = torch.from_numpy(padded_ids).to(device)
     mask = torch.from_numpy(real.astype(np.int64)).to(device)
-    seen = mask if settings.attention_mask else torch.ones_like(mask)
-    output = transformer(input_ids=ids, attention_mask=seen)
+    visible = mask if settings.attention_mask else torch.ones_like(mask)
+    output = transformer(input_ids=ids, attention_mask=visible)
     return pool(output[0], mask, settings.pooling, getattr(output, "pooler_output", None))
 
 
@@ -189,13 +189,16 @@ class TransformerEncoder(NamedTuple):
         """Encode tokenised strings, sorted by length, so that few batches need padding."""
         vectors = np.empty((len(tokens), self.width), dtype=np.float32)
         order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
-        settings, pad_id = self.source.settings, self.source.tokenizer.pad_token_id or 0
+        settings = self.source.settings
+        pad_id = self.source.tokenizer.pad_token_id or 0
         with torch.inference_mode():
             for start in range(0, len(order), batch_size):
                 rows = order[start : start + batch_size]
                 batch = [tokens[row] for row in rows]
                 pooled = forward(self.inference, batch, settings, pad_id=pad_id, device=self.device)
-                vectors[rows] = (normalise(pooled) if normalised else pooled).cpu().numpy()
+                if normalised:
+                    pooled = normalise(pooled)
+                vectors[rows] = pooled.cpu().numpy()
         return vectors
 
 

@@ -35,7 +35,8 @@ PICKLED = (
     "model.safetensors, as the documentation shows under Encoders, Pickled weights."
 )
 BASE_FOLDER, ADAPTER_FOLDER = "base", "adapter"
-CONFIG_FILE, WEIGHTS_FILE = f"{ADAPTER_FOLDER}/adapter_config.json", f"{ADAPTER_FOLDER}/adapter.safetensors"
+CONFIG_FILE = f"{ADAPTER_FOLDER}/adapter_config.json"
+WEIGHTS_FILE = f"{ADAPTER_FOLDER}/adapter.safetensors"
 # The second name that the library of adapters has for the word embeddings.
 ALIAS = "prompt_tuning."
 # Modules and poolings of sentence-transformers that a name encoder has as well.
@@ -89,15 +90,15 @@ def read_metadata(name: str | Path, revision: str | None = None) -> tuple[str, d
             f"{', '.join(unknown)}. Use an encoder without them"
         )
     subfolder = paths.get("Transformer", "")
-    found: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     if "Pooling" in paths:
         pooling = _read_json(name, f"{paths['Pooling']}/config.json", revision)
-        found["pooling"] = _find_pooling(pooling or {}, name)
+        metadata["pooling"] = _find_pooling(pooling or {}, name)
     prefix = f"{subfolder}/" if subfolder else ""
     transformer = _read_json(name, f"{prefix}sentence_bert_config.json", revision) or {}
     if transformer.get("do_lower_case"):
-        found["lower_case"] = True
-    return subfolder, found
+        metadata["lower_case"] = True
+    return subfolder, metadata
 
 
 def _read_json(name: str | Path, filename: str, revision: str | None) -> Any:
@@ -222,15 +223,17 @@ def read_adapted(
     # The fingerprint of the transformer alone is of no use.
     base = read_transformer(name, revision, BASE_FOLDER, settings, fingerprint or "unknown")
     transformer: Any = base.transformer
-    known, dtype = set(transformer.state_dict()), transformer.dtype
+    names = set(transformer.state_dict())
+    dtype = transformer.dtype
     config, weights = (find_needed(name, filename, revision) for filename in (CONFIG_FILE, WEIGHTS_FILE))
     try:
-        described, tensors = srsly.read_json(config), load_file(weights)
+        described = srsly.read_json(config)
+        tensors = load_file(weights)
         # Active from the beginning, or the library would warn that it is not.
         with LOADING, adapters.AdapterSetup(described["name"]):
             adapters.init(transformer)
             transformer.add_adapter(described["name"], config=described["config"], set_active=True)
-        needed = {key for key in transformer.state_dict() if key not in known and not key.startswith(ALIAS)}
+        needed = {key for key in transformer.state_dict() if key not in names and not key.startswith(ALIAS)}
         _refuse_missing(name, sorted(needed - set(tensors)))
         transformer.load_state_dict({key: tensors[key] for key in needed}, strict=False)
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:

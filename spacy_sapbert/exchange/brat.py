@@ -53,21 +53,23 @@ def parse_brat(
         spans = SPANS.fullmatch(fields[1]) if line.startswith("T") and len(fields) == 3 else None
         reference = REFERENCE.match(fields[1]) if line.startswith("N") and len(fields) > 1 else None
         if spans and fields[0] not in mentions:
+            name, _, mention = fields
             pieces = read_pieces(spans[2])
-            found = " ".join(text[start:end] for start, end in pieces)
-            if not fields[2].strip():
+            own = " ".join(text[start:end] for start, end in pieces)
+            is_equal = own.split() == mention.split()
+            if not mention.strip():
                 report.refuse(place, "an empty mention", FORM)
-            elif found.split() != fields[2].split() and not is_written_alike(found, fields[2]):
-                fault = f"the text at {pieces} is {found!r:.80}, but the mention is {fields[2]!r:.80}"
+            elif not is_equal and not is_written_alike(own, mention):
+                fault = f"the text at {pieces} is {own!r:.80}, but the mention is {mention!r:.80}"
                 report.refuse(place, fault, FORM)
             else:
-                if found.split() != fields[2].split():
-                    report.note_odd(ALIKE, f"{place}: {fields[2]!r:.60} for {found!r:.60}")
+                if not is_equal:
+                    report.note_odd(ALIKE, f"{place}: {mention!r:.60} for {own!r:.60}")
                 if " " in spans[1]:
                     report.note_odd("mentions whose type has a space, which brat itself doesn't read", place)
                 pieces.sort()
                 ends = pieces[0][0], pieces[-1][1]
-                mentions[fields[0]] = Annotation(*ends, spans[1], place=place, pieces=tuple(pieces)), fields[2]
+                mentions[name] = Annotation(*ends, spans[1], place=place, pieces=tuple(pieces)), mention
         elif reference:
             ids.setdefault(reference[1], []).append(reference[2])
         elif attribute := ATTRIBUTE.fullmatch(line):
@@ -85,10 +87,11 @@ def parse_brat(
         for name in filterfalse(mentions.__contains__, of_mentions):
             report.leave_out(f"{kind} of no mention", f"{label}: {name}")
     contexts = {name: MentionContext(**dict.fromkeys(of_mention, True)) for name, of_mention in words.items()}
-    return [
-        (replace(found, kb_id=ID_SEPARATOR.join(ids.get(name, ())), context=contexts.get(name)), written)
-        for name, (found, written) in mentions.items()
-    ]
+    complete = []
+    for name, (annotation, mention) in mentions.items():
+        kb_id = ID_SEPARATOR.join(ids.get(name, ()))
+        complete.append((replace(annotation, kb_id=kb_id, context=contexts.get(name)), mention))
+    return complete
 
 
 def read_brat(folder: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
@@ -105,14 +108,17 @@ def read_brat(folder: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
         text = read_text(txt, report)
         if text is None:
             continue
-        found = parse_brat(text, read_lines(ann, report), ann.relative_to(folder).as_posix(), report)
-        yield AnnotatedText(name.as_posix(), text, [tidy_pieces(text, annotation) for annotation, _ in found])
+        label = ann.relative_to(folder).as_posix()
+        mentions = parse_brat(text, read_lines(ann, report), label, report)
+        yield AnnotatedText(name.as_posix(), text, [tidy_pieces(text, annotation) for annotation, _ in mentions])
 
 
 def dump_brat(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, str]]:
     """Make a text file and an annotation file of each document. Brat shows only ids with a resource and a colon."""
     for name, document in name_files(documents, report):
-        lines, references, attributes = [], count(1), count(1)
+        lines = []
+        references = count(1)
+        attributes = count(1)
         for number, annotation in enumerate(document.annotations, 1):
             pieces = []
             for start, end in annotation.pieces or [(annotation.start, annotation.end)]:

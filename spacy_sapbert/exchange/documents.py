@@ -33,7 +33,9 @@ from ..files import check_is_file, write_whole
 from ..settings import OnMalformed
 
 # The document's id in `Doc.user_data`, and the span groups of mentions that overlap an entity or are in several pieces.
-DOC_ID, OVERLAPPING, DISCONTINUOUS = "doc_id", "overlapping", "discontinuous"
+DOC_ID = "doc_id"
+OVERLAPPING = "overlapping"
+DISCONTINUOUS = "discontinuous"
 # The label of mentions without one: spaCy drops entities that have none.
 LABEL = "MENTION"
 UNKNOWN = (
@@ -139,11 +141,14 @@ def tidy_pieces(text: str, annotation: Annotation) -> Annotation:
     joined: list[tuple[int, int]] = []
     for start, end in sorted(piece for piece in annotation.pieces if text[slice(*piece)].strip()):
         if joined and not text[joined[-1][1] : start].strip():
-            start, end = joined[-1][0], max(joined.pop()[1], end)
+            start = joined[-1][0]
+            end = max(joined.pop()[1], end)
         joined.append((start, end))
     if len(joined) < 2:
         return replace(annotation, pieces=())
-    return replace(annotation, start=joined[0][0], end=joined[-1][1], pieces=tuple(joined))
+    start = joined[0][0]
+    end = joined[-1][1]
+    return replace(annotation, start=start, end=end, pieces=tuple(joined))
 
 
 def write_file(path: Path, content: str | bytes) -> None:
@@ -187,12 +192,13 @@ def write_docs(path: str | Path, docs: Iterable[Doc]) -> None:
     path (str | Path): The file to write.
     docs (Iterable[Doc]): The documents, which stay as they are.
     """
-    found, left_out = DocBin(), Counter[str]()
+    documents = DocBin()
+    left_out = Counter[str]()
     for doc in docs:
-        found.add(doc)
-        found.user_data.append(_dump_user_data(doc, left_out))
-    found.store_user_data = True
-    write_file(Path(path), found.to_bytes())
+        documents.add(doc)
+        documents.user_data.append(_dump_user_data(doc, left_out))
+    documents.store_user_data = True
+    write_file(Path(path), documents.to_bytes())
     if left_out:
         counts = ", ".join(f"{n:,} of {name}" for name, n in sorted(left_out.items()))
         warn(f"{path} lacks values of `user_data` that no file can hold: {counts}.")
@@ -202,24 +208,27 @@ def _dump_user_data(doc: Doc, left_out: Counter[str]) -> bytes:
     # Objects may have ways of their own to fail.
     with suppress(Exception):
         return cast(bytes, srsly.msgpack_dumps(doc.user_data))
-    kept: dict[Any, Any] = {}
+    values: dict[Any, Any] = {}
     for key, value in get_user_data(doc[:]).items():
         try:
             srsly.msgpack_dumps({key: value})
         except Exception:
-            left_out[str(key[1] if isinstance(key, tuple) and len(key) == 4 else key)] += 1
+            name = key[1] if isinstance(key, tuple) and len(key) == 4 else key
+            left_out[str(name)] += 1
             # That ConText has looked at the document can be kept.
-            kept |= {GRAPH: None} if key == GRAPH else {}
+            if key == GRAPH:
+                values[GRAPH] = None
         else:
-            kept[key] = value
-    return cast(bytes, srsly.msgpack_dumps(kept))
+            values[key] = value
+    return cast(bytes, srsly.msgpack_dumps(values))
 
 
 def number_name(name: str, taken: set[str], number: int = 2) -> str:
     """Take a name; if it is taken already, put "#" and the first free number behind it."""
     free = name
     while free in taken:
-        free, number = f"{name}#{number}", number + 1
+        free = f"{name}#{number}"
+        number += 1
     taken.add(free)
     return free
 
@@ -229,7 +238,8 @@ def list_mentions(doc: Doc, spans_keys: Sequence[str] = ()) -> list[Span]:
     keys = dict.fromkeys((OVERLAPPING, DISCONTINUOUS, *spans_keys))
     groups = [doc.spans[key] for key in keys if key in doc.spans]
     spans = [*doc.ents, *(span for group in groups for span in group)]
-    return list({(span.start_char, span.end_char, span.label_, span.kb_id_): span for span in spans}.values())
+    distinct = {(span.start_char, span.end_char, span.label_, span.kb_id_): span for span in spans}
+    return list(distinct.values())
 
 
 def annotate(
@@ -250,25 +260,26 @@ def annotate(
             report.note_odd("attributes that no mention has: they are misspelt, or true of none", name)
     # What ran over one document of a file ran over all of them.
     is_known = has_context(docs, attributes)
-    taken: set[str] = set()
+    named: set[str] = set()
     texts = []
     for number, doc in enumerate(docs, 1):
-        given = str(doc.user_data.get(DOC_ID) or f"document-{number}")
-        text = AnnotatedText(number_name(given, taken, number), doc.text, [])
-        if text.doc_id != given:
+        name = str(doc.user_data.get(DOC_ID) or f"document-{number}")
+        text = AnnotatedText(number_name(name, named, number), doc.text, [])
+        if text.doc_id != name:
             report.note_odd("documents with the name of another one, which get a number", f"document {text.doc_id}")
         for span in list_mentions(doc, spans_keys):
             context = read_context(span, attributes, is_known=is_known)
             values = span.start_char, span.end_char, span.label_, span.kb_id_
-            found = Annotation(*values, span=span, context=context, pieces=tuple(get_pieces(span)))
-            text.annotations.append(tidy_pieces(doc.text, found))
+            annotation = Annotation(*values, span=span, context=context, pieces=tuple(get_pieces(span)))
+            text.annotations.append(tidy_pieces(doc.text, annotation))
         texts.append(text)
     return texts
 
 
 def find_candidate(span: Span, attribute: str = ATTRIBUTE) -> Candidate | None:
     """Find the candidate that was chosen for a mention."""
-    return next((found for found in read_attribute(span, attribute) if found["id"] == span.kb_id_), None)
+    candidates = read_attribute(span, attribute)
+    return next((candidate for candidate in candidates if candidate["id"] == span.kb_id_), None)
 
 
 def make_doc(
@@ -287,33 +298,34 @@ def make_doc(
     """
     doc = tokenize(document.text)
     doc.user_data[DOC_ID] = document.doc_id
-    made: list[tuple[Span, Annotation]] = []
+    mentions: list[tuple[Span, Annotation]] = []
     for annotation in document.annotations:
         span = _make_span(doc, document, annotation, report, inside_tokens)
-        made += [] if span is None else [(span, annotation)]
-    doc.ents, others = split_overlapping(span for span, annotation in made if not annotation.pieces)
+        if span is not None:
+            mentions.append((span, annotation))
+    doc.ents, others = split_overlapping(span for span, annotation in mentions if not annotation.pieces)
     for span in others:
         report.note_odd("mentions that overlap a longer one", f"document {document.doc_id}: {span.text!r:.60}")
     if others:
         doc.spans[OVERLAPPING] = SpanGroup(doc, name=OVERLAPPING, spans=others)
-    if in_pieces := list(_keep_pieces(made, f"document {document.doc_id}", report)):
+    if in_pieces := list(_keep_pieces(mentions, f"document {document.doc_id}", report)):
         doc.spans[DISCONTINUOUS] = SpanGroup(doc, name=DISCONTINUOUS, spans=in_pieces)
     return doc
 
 
-def _keep_pieces(made: Sequence[tuple[Span, Annotation]], place: str, report: ExchangeReport) -> Iterator[Span]:
+def _keep_pieces(mentions: Sequence[tuple[Span, Annotation]], place: str, report: ExchangeReport) -> Iterator[Span]:
     """Store the pieces of mentions that have several. Only one mention with the same label and ends can have pieces."""
-    known: dict[tuple[int, int, int], list[list[int]]] = {}
-    known.update(((span.start, span.end, span.label), []) for span, annotation in made if not annotation.pieces)
-    for span, annotation in made:
+    whole = ((span.start, span.end, span.label) for span, annotation in mentions if not annotation.pieces)
+    places: dict[tuple[int, int, int], list[list[int]]] = {key: [] for key in whole}
+    for span, annotation in mentions:
         if not annotation.pieces:
             continue
         where = f"{place}: {span.text!r:.60}"
-        at = [point - span.start_char for piece in annotation.pieces for point in piece]
+        pieces = [[start - span.start_char, end - span.start_char] for start, end in annotation.pieces]
         # At its ends, white space was perhaps left off, or it was extended to whole tokens.
-        at[0], at[-1] = 0, span.end_char - span.start_char
-        pieces = [list(piece) for piece in zip(at[::2], at[1::2], strict=True)]
-        if known.setdefault((span.start, span.end, span.label), pieces) != pieces:
+        pieces[0][0] = 0
+        pieces[-1][1] = span.end_char - span.start_char
+        if places.setdefault((span.start, span.end, span.label), pieces) != pieces:
             report.leave_out("mentions in several pieces with the ends and the label of another one", where)
             continue
         report.note_odd(f"mentions in several pieces, in the span group {DISCONTINUOUS!r}", where)
@@ -324,7 +336,8 @@ def _keep_pieces(made: Sequence[tuple[Span, Annotation]], place: str, report: Ex
 def _make_span(
     doc: Doc, document: AnnotatedText, annotation: Annotation, report: ExchangeReport, inside_tokens: str
 ) -> Span | None:
-    start, end = annotation.start, annotation.end
+    start = annotation.start
+    end = annotation.end
     place = f"{annotation.place or f'document {document.doc_id}'}: {document.cut(annotation)!r:.60}"
     if not 0 <= start < end <= len(document.text):
         report.leave_out("mentions outside of their text", place)
@@ -361,6 +374,6 @@ def split_overlapping(spans: Iterable[Span]) -> tuple[list[Span], list[Span]]:
     """Choose spans that do not overlap: the longest first, the first of equal ones. Return them, and the others."""
     spans = list(spans)
     chosen = filter_spans(spans)
-    kept = set(map(id, chosen))
-    others = [span for span in spans if id(span) not in kept]
+    identities = set(map(id, chosen))
+    others = [span for span in spans if id(span) not in identities]
     return chosen, sorted(others, key=lambda span: (span.start, -span.end))

@@ -80,7 +80,8 @@ class CodeFinder:
     def __init__(
         self, terminology: Terminology | None = None, id_source: str | None = None, attribute: str = ATTRIBUTE
     ) -> None:
-        self._terminology, self._attribute = terminology, attribute
+        self._terminology = terminology
+        self._attribute = attribute
         self._id_source = normalize_source(id_source) if id_source else ""
         self._list = cache(self._list_codes)
 
@@ -106,22 +107,26 @@ class CodeFinder:
         table = self._terminology
         # A retired id is written as the one that took its place.
         now = concept_id if table is None else table.find_id(concept_id) or concept_id
-        id_, concept_id = now if id_ == concept_id else id_, now
-        of_concept, row = _split_code(concept_id), None if table is None else table.find_row(concept_id)
+        id_ = now if id_ == concept_id else id_
+        concept_id = now
+        of_concept = _split_code(concept_id)
+        row = None if table is None else table.find_row(concept_id)
         listed: list[Key] = []
         names: dict[str, str] = {}
         if table is not None and row is not None:
-            name, names = table.concept(row).canonical_name, _name_sources(table, row)
+            name = table.concept(row).canonical_name
+            names = _name_sources(table, row)
             source = of_concept[0] if of_concept else self._id_source
             # Other ids of the concept's own source were merged into it, and are no longer in use.
             others = [key for key in map(_split_code, table.codes(concept_id)) if key and key[0] != source]
             listed = list(dict.fromkeys([of_concept, *others] if of_concept else others))
-        own, of_concept = self._locate(id_, listed), self._locate(concept_id, listed)
+        own = self._locate(id_, listed)
+        of_concept = self._locate(concept_id, listed)
         unique = dict.fromkeys([own, *listed])
         # If a source has several codes, nobody can tell which of them has the name.
         counts = Counter(source for source, _ in unique)
-        known = {source: names.get(source, "") for source, n in counts.items() if n == 1}
-        return [Code(*key, name if key == of_concept else known.get(key[0], "")) for key in unique]
+        displays = {source: names.get(source, "") for source, n in counts.items() if n == 1}
+        return [Code(*key, name if key == of_concept else displays.get(key[0], "")) for key in unique]
 
     def _locate(self, id_: str, listed: list[Key]) -> Key:
         """Split an id into source and code. An id without a source takes the source of the only code equal to it."""
@@ -181,11 +186,13 @@ class CodeableConcepts:
         place (str): Its document, for the report.
         RETURNS (dict[str, Any]): `text`, and `coding` if there are codes.
         """
-        text, place = self._write_string(span.text, place), f"{place}: {span.text!r:.60}"
-        found, codings = self.codes.find(span), []
-        if not found:
+        text = self._write_string(span.text, place)
+        place = f"{place}: {span.text!r:.60}"
+        by_id = self.codes.find(span)
+        codings = []
+        if not by_id:
             self.report.note_odd("mentions without a concept", place)
-        for id_, codes in found.items():
+        for id_, codes in by_id.items():
             for source in self._sources:
                 if not any(code.source == source for code in codes):
                     self.report.leave_out(f"concepts without a code in {source}", f"{place}: {id_}")
@@ -204,9 +211,14 @@ class CodeableConcepts:
         if not CODE.fullmatch(written) or CONTROL.search(written):
             self.report.leave_out("codes that FHIR does not allow", f"{place}: {written!r:.60}")
             return None
-        version, display = self._versions.get(code.source), self._write_string(code.display, place).strip()
-        optional = {"version": version, "display": display}
-        return {"system": system.uri, "code": written, **{key: value for key, value in optional.items() if value}}
+        version = self._versions.get(code.source)
+        display = self._write_string(code.display, place).strip()
+        coding = {"system": system.uri, "code": written}
+        if version:
+            coding["version"] = version
+        if display:
+            coding["display"] = display
+        return coding
 
     def _write_string(self, text: str, place: str) -> str:
         if CONTROL.search(text):
@@ -218,14 +230,17 @@ class CodeableConcepts:
         `resource`, `verificationStatus` if it is negated or uncertain, and `codeableConcept` of each mention."""
         for document in documents:
             place = f"document {document.doc_id}"
-            for found in document.annotations:
-                if found.span is None or not CONTROL.sub(" ", found.span.text).strip():
+            for mention in document.annotations:
+                if mention.span is None or not CONTROL.sub(" ", mention.span.text).strip():
                     self.report.leave_out("mentions of white space, which are not a text in FHIR", place)
                     continue
-                row = {"document": document.doc_id, "start": found.start, "end": found.end, "label": found.label}
-                row |= {"pieces": found.pieces} if found.pieces else {}
-                concept = self.make(found.span, place)
-                yield {**row, **describe_context(found.context), "codeableConcept": concept}
+                row: dict[str, Any] = {"document": document.doc_id, "start": mention.start, "end": mention.end}
+                row["label"] = mention.label
+                if mention.pieces:
+                    row["pieces"] = mention.pieces
+                row |= describe_context(mention.context)
+                row["codeableConcept"] = self.make(mention.span, place)
+                yield row
 
 
 def describe_context(context: MentionContext | None) -> dict[str, Any]:

@@ -107,23 +107,27 @@ def plain_text(text: str) -> str:
 
 def find_misfit(text: str, start: int, end: int, mention: str) -> str | None:
     """Say why a mention is not where its offsets say. Spaces may differ, as they do in some corpora."""
-    found = text[max(start, 0) : max(end, 0)]
-    if not 0 <= start <= end or found.split() != mention.split():
-        return f"the text from {start} to {end} is {found!r:.80}, but the mention is {mention!r:.80}"
+    part = text[max(start, 0) : max(end, 0)]
+    if not 0 <= start <= end or part.split() != mention.split():
+        return f"the text from {start} to {end} is {part!r:.80}, but the mention is {mention!r:.80}"
     return None
 
 
-def _find_misfit(text: str, found: Annotation, mention: str) -> tuple[str | None, bool]:
+def _find_misfit(text: str, annotation: Annotation, mention: str) -> tuple[str | None, bool]:
     """Do the same for an annotation, and say whether its mention differs from the text in writing only. A mention in
     pieces may have dots between them, or all of the text."""
-    fault = find_misfit(text, found.start, found.end, mention)
-    if not fault or found.start < 0 or found.end < found.start:
+    start = annotation.start
+    end = annotation.end
+    fault = find_misfit(text, start, end, mention)
+    if not fault or start < 0 or end < start:
         return fault, False
-    ways = [(text[found.start : found.end], mention)]
-    if len(found.pieces) > 1:
-        ways.insert(0, (" ".join(text[start:end] for start, end in found.pieces), mention.replace("...", " ")))
-    if ways[0][0].split() == ways[0][1].split():
-        return None, False
+    ways = [(text[start:end], mention)]
+    if len(annotation.pieces) > 1:
+        pieces = " ".join(text[first:last] for first, last in annotation.pieces)
+        without_dots = mention.replace("...", " ")
+        if pieces.split() == without_dots.split():
+            return None, False
+        ways.append((pieces, without_dots))
     is_alike = any(is_written_alike(*way) for way in ways)
     return (None if is_alike else fault), is_alike
 
@@ -138,21 +142,25 @@ def place_mentions(
 ) -> list[Annotation]:
     """Keep the annotations of a document whose offsets fit the mentions that are written beside them. Offsets become
     code points if all mentions fit as units of UTF-16, and better than as code points."""
-    placed, mentions = [found for found, _ in written], [mention for _, mention in written]
     misfits = [_find_misfit(text, *pair) for pair in written]
     if any(fault or is_alike for fault, is_alike in misfits) and max(text, default="") > "\uffff":
         points = {unit: point for point, unit in enumerate(count_utf16(text))}
-        decoded = [_decode(found, points) for found in placed]
-        others = [_find_misfit(text, *pair) for pair in zip(decoded, mentions, strict=True)]
+        decoded = [(_decode(annotation, points), mention) for annotation, mention in written]
+        others = [_find_misfit(text, *pair) for pair in decoded]
         if _rate(others) < min(_rate(misfits), (True, 0)):
             report.note_odd("documents with offsets in units of UTF-16, which are converted", place)
-            placed, misfits = decoded, others
-    for found, mention, (fault, is_alike) in zip(placed, mentions, misfits, strict=True):
+            written = decoded
+            misfits = others
+    placed = []
+    for (annotation, mention), (fault, is_alike) in zip(written, misfits, strict=True):
         if fault:
-            report.refuse(found.place, fault, form)
-        elif is_alike:
-            report.note_odd(ALIKE, f"{found.place}: {mention!r:.60} for {text[found.start : found.end]!r:.60}")
-    return [found for found, (fault, _) in zip(placed, misfits, strict=True) if not fault]
+            report.refuse(annotation.place, fault, form)
+            continue
+        if is_alike:
+            own = text[annotation.start : annotation.end]
+            report.note_odd(ALIKE, f"{annotation.place}: {mention!r:.60} for {own!r:.60}")
+        placed.append(annotation)
+    return placed
 
 
 def _rate(misfits: Iterable[tuple[str | None, bool]]) -> tuple[bool, int]:
@@ -161,22 +169,23 @@ def _rate(misfits: Iterable[tuple[str | None, bool]]) -> tuple[bool, int]:
     return any(faults), sum(alike)
 
 
-def _decode(found: Annotation, points: Mapping[int, int]) -> Annotation:
-    start, end = points.get(found.start, -1), points.get(found.end, -1)
-    pieces = tuple((points.get(first, -1), points.get(last, -1)) for first, last in found.pieces)
-    return replace(found, start=start, end=end, pieces=pieces)
+def _decode(annotation: Annotation, points: Mapping[int, int]) -> Annotation:
+    start = points.get(annotation.start, -1)
+    end = points.get(annotation.end, -1)
+    pieces = tuple((points.get(first, -1), points.get(last, -1)) for first, last in annotation.pieces)
+    return replace(annotation, start=start, end=end, pieces=pieces)
 
 
 def name_files(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, AnnotatedText]]:
     """Make a file's name of each document's, with "%" for characters that files cannot have in their names everywhere.
     A file system may take capitals for small letters."""
-    taken: set[str] = set()
+    names: set[str] = set()
     for document in documents:
         name = quote(document.doc_id, safe=" #()+,;=@[]")
         if name != document.doc_id:
             kind = "documents whose names are not file names, with % for other characters"
             report.note_odd(kind, document.doc_id)
-        number = number_name(name.lower(), taken)[len(name) :]
+        number = number_name(name.lower(), names)[len(name) :]
         if number:
             report.note_odd("documents whose names differ in capitals only, which get a number", document.doc_id)
         yield name + number, document
@@ -215,9 +224,9 @@ def parse_json(text: str | None, place: str, report: ExchangeReport, form: str) 
 def parse_values(text: str | None, place: str, report: ExchangeReport, form: str) -> Iterator[Any]:
     """Read JSON, or the objects of lines of JSON."""
     numbered = enumerate((text or "").removeprefix("\ufeff").split("\n"), 1)
-    lines = [(number, line) for number, line in numbered if line.strip()]
-    if len(lines) > 1 and all(line.startswith("{") for _, line in lines):
-        values = [parse_json(line, f"{place}, line {number}", report, form) for number, line in lines]
+    lines = {number: line for number, line in numbered if line.strip()}
+    if len(lines) > 1 and all(line.startswith("{") for line in lines.values()):
+        values = [parse_json(line, f"{place}, line {number}", report, form) for number, line in lines.items()]
     else:
         values = [parse_json(text, place, report, form)]
     yield from (value for value in values if value is not None)
@@ -232,13 +241,16 @@ def list_keys(text: str) -> list[str]:
 def parse_xml(data: bytes, place: str, report: ExchangeReport, form: str) -> Element | None:
     """Read XML; None if it is refused and errors are skipped. So are entities of its own: a few lines of them can stand
     for gigabytes, or for another file."""
-    builder, parser = TreeBuilder(), expat.ParserCreate()
+    builder = TreeBuilder()
+    parser = expat.ParserCreate()
 
     def refuse(name: str, *_: Any) -> None:
         raise ValueError(f"the entity {name!r:.40}, which XML does not have by itself")
 
-    parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
-    parser.CharacterDataHandler, parser.EntityDeclHandler = builder.data, refuse
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
+    parser.EntityDeclHandler = refuse
     # Entities that the file does not declare would be left out of the text.
     parser.DefaultHandlerExpand = lambda markup: refuse(markup) if markup.startswith("&") else None
     try:

@@ -61,13 +61,17 @@ LISTED = frozenset(("document", "passage", "sentence", "annotation", "location")
 # Spaces between two passages. A damaged offset can ask for more than there is memory.
 MAX_GAP = 1_000_000
 INCEPTION_FORM = "UIMA CAS JSON, whose %FEATURE_STRUCTURES have one text, a uima.cas.Sofa"
-SOFA, DOCUMENT, VIEW = "uima.cas.Sofa", "uima.tcas.DocumentAnnotation", "_InitialView"
-NAMED_ENTITY, IDENTIFIER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity", "identifier"
+SOFA = "uima.cas.Sofa"
+DOCUMENT = "uima.tcas.DocumentAnnotation"
+VIEW = "_InitialView"
+NAMED_ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
+IDENTIFIER = "identifier"
 # Layers that INCEpTION has in each document: tokens, sentences and what it knows of the file.
 OWN_LAYERS = (".segmentation.type.", ".metadata.type.", "uima.")
 _FEATURES = {name: {"%NAME": name, "%RANGE": "uima.cas.String"} for name in ("value", IDENTIFIER)}
 TYPES = {NAMED_ENTITY: {"%NAME": NAMED_ENTITY, "%SUPER_TYPE": "uima.tcas.Annotation", **_FEATURES}}
-TEXTS, DELIMITERS = "texts.jsonl", {"csv": ",", "tsv": "\t"}
+TEXTS = "texts.jsonl"
+DELIMITERS = {"csv": ",", "tsv": "\t"}
 READ = ("document", "start", "end", "label", "id", "mention")
 # A column that says that cells have the mark: it is in each row.
 MARKED = "escaped"
@@ -75,7 +79,8 @@ MARKED = "escaped"
 CHOICES, VISIBLE = "prodigy-choice", r".*\S.*"
 # Prodigy leaves `spans` out where an annotator has marked nothing.
 PRODIGY_KEYS = ("spans", "answer", "_task_hash")
-TABLE_FORM, TEXTS_FORM = f"a table with the columns {', '.join(READ)}", '{"document": "1", "text": "a cold"}'
+TABLE_FORM = f"a table with the columns {', '.join(READ)}"
+TEXTS_FORM = '{"document": "1", "text": "a cold"}'
 
 
 def read_bioc(path: Path, report: ExchangeReport, *, id_infons: Sequence[str] = ()) -> Iterator[AnnotatedText]:
@@ -86,23 +91,28 @@ def read_bioc(path: Path, report: ExchangeReport, *, id_infons: Sequence[str] = 
     for number, document in enumerate(_list_documents(path, report), 1):
         place = f"{path.name}, document {number}"
         try:
-            name, (text, rows) = str(document["id"]), _parse_passages(document)
+            name = str(document["id"])
+            text, rows = _parse_passages(document)
         # What reading malformed records can raise.
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             report.refuse(place, f"not of this form ({error!r:.80})", BIOC_FORM)
             continue
-        place, written = f"{place} ({name})", []
+        place = f"{place} ({name})"
+        written = []
         for places, mention, infons in rows:
             where = f"{place}: {mention!r:.60}"
             if not places:
                 report.leave_out("annotations without a place", where)
                 continue
-            start, end, pieces = min(places)[0], max(end for _, end in places), tuple(sorted(places))
-            label, ids = str(infons.get("type") or ""), _find_ids(infons, names, where, report)
+            start = min(places)[0]
+            end = max(end for _, end in places)
+            pieces = tuple(sorted(places))
+            label = str(infons.get("type") or "")
+            ids = _find_ids(infons, names, where, report)
             annotation = Annotation(start, end, label, ids, place, context=fields.read_flags(infons), pieces=pieces)
             written.append((annotation, mention or text[start:end]))
         annotations = fields.place_mentions(text, written, place, report, BIOC_FORM)
-        yield AnnotatedText(name, text, [tidy_pieces(text, found) for found in annotations])
+        yield AnnotatedText(name, text, [tidy_pieces(text, annotation) for annotation in annotations])
 
 
 def _list_documents(path: Path, report: ExchangeReport) -> Iterator[Any]:
@@ -118,9 +128,9 @@ def _list_documents(path: Path, report: ExchangeReport) -> Iterator[Any]:
         values = fields.parse_values(fields.read_text(path, report), str(path), report, BIOC_FORM)
     for data in values:
         # PubTator 3 has a key of its own.
-        found = data.get("documents", data.get("PubTator3", [data])) if isinstance(data, dict) else data
-        if isinstance(found, list) and (found or found is not data):
-            yield from found
+        documents = data.get("documents", data.get("PubTator3", [data])) if isinstance(data, dict) else data
+        if isinstance(documents, list) and (documents or documents is not data):
+            yield from documents
         else:
             report.refuse(str(path), "no collection of documents", BIOC_FORM)
 
@@ -142,55 +152,63 @@ def _find_ids(infons: dict[str, Any], names: Sequence[str], place: str, report: 
     """Find the ids of an annotation. It is counted if other infons have ids as well, or may have them instead."""
     values = {key.casefold(): value for key, value in infons.items()}
     written = [fields.join_ids(values.get(name), place, report, BIOC_FORM) for name in names]
-    found = [ids for ids in written if ids.strip()]
+    filled = [ids for ids in written if ids.strip()]
     unread = [key for key in infons if key.casefold() not in ("type", *FLAGS, *names)]
-    if len({tuple(fields.split_ids(ids)) for ids in found}) > 1:
+    if len({tuple(fields.split_ids(ids)) for ids in filled}) > 1:
         kind = "annotations with ids in several infons; the first is read: choose one with --id-infon"
-        report.note_odd(kind, f"{place}: {', '.join(map(repr, found)):.80}")
-    elif unread and not found:
+        report.note_odd(kind, f"{place}: {', '.join(map(repr, filled)):.80}")
+    elif unread and not filled:
         kind = "annotations without an id: if another of their infons has it, name that one with --id-infon"
         report.note_odd(kind, f"{place}: {', '.join(unread):.80}")
-    return "".join(found[:1])
+    return "".join(filled[:1])
 
 
 def _parse_passages(document: dict[str, Any]) -> tuple[str, list[tuple[list[tuple[int, int]], str, dict[str, Any]]]]:
     """Join the texts of passages, and list the places, the text and the `infons` of each annotation."""
-    text, parts = "", []
+    text = ""
+    parts = []
     for passage in document["passages"]:
         # Some have sentences instead of a text, and some have both.
         parts += [(passage, passage.get("text") or "")]
         parts += [(one, "" if parts[-1][1] else one.get("text") or "") for one in passage.get("sentences") or ()]
     for part, own in parts:
-        offset = int(part["offset"])
-        if own and offset < len(text):
+        gap = int(part["offset"]) - len(text)
+        if own and gap < 0:
             raise ValueError("a passage begins before the one above it has ended")
-        if offset - len(text) > MAX_GAP:
-            raise ValueError(f"a passage is {offset - len(text):,} characters behind the one above it")
-        text += " " * (offset - len(text)) + own if own else ""
+        if gap > MAX_GAP:
+            raise ValueError(f"a passage is {gap:,} characters behind the one above it")
+        if own:
+            text += " " * gap + own
     rows = []
     for part in (*(part for part, _ in parts), document):
         for annotation in part.get("annotations") or ():
-            places = [(int(at["offset"]), int(at["length"])) for at in annotation.get("locations") or ()]
-            ends = [(start, start + length) for start, length in places]
-            rows.append((ends, str(annotation.get("text") or ""), dict(annotation.get("infons") or {})))
+            places = []
+            for location in annotation.get("locations") or ():
+                start = int(location["offset"])
+                places.append((start, start + int(location["length"])))
+            mention = str(annotation.get("text") or "")
+            rows.append((places, mention, dict(annotation.get("infons") or {})))
     return text, rows
 
 
 def dump_bioc(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, str]]:
     """Make a collection. Each document is one passage, and offsets count code points."""
-    made = []
+    records = []
     for document in documents:
         rows = []
         for number, annotation in enumerate(document.annotations, 1):
-            infons = {"type": annotation.label, **({"identifier": annotation.kb_id} if annotation.kb_id else {})}
+            infons = {"type": annotation.label}
+            if annotation.kb_id:
+                infons["identifier"] = annotation.kb_id
             infons |= fields.write_flags(annotation.context)
             pieces = annotation.pieces or [(annotation.start, annotation.end)]
-            row = {"id": str(number), "infons": infons, "text": document.cut_pieces(annotation)}
-            rows.append(row | {"locations": [{"offset": start, "length": end - start} for start, end in pieces]})
+            locations = [{"offset": start, "length": end - start} for start, end in pieces]
+            text = document.cut_pieces(annotation)
+            rows.append({"id": str(number), "infons": infons, "text": text, "locations": locations})
         passage = {"offset": 0, "infons": {}, "text": document.text, "sentences": [], "annotations": rows}
-        passages = [{**passage, "relations": []}]
-        made.append({"id": document.doc_id, "infons": {}, "passages": passages, "relations": []})
-    collection = {"source": "spacy-sapbert", "date": "", "key": "", "infons": {}, "documents": made}
+        passage["relations"] = []
+        records.append({"id": document.doc_id, "infons": {}, "passages": [passage], "relations": []})
+    collection = {"source": "spacy-sapbert", "date": "", "key": "", "infons": {}, "documents": records}
     yield "", json.dumps(collection, ensure_ascii=False, indent=1)
 
 
@@ -203,21 +221,27 @@ def read_inception(folder: Path, report: ExchangeReport) -> Iterator[AnnotatedTe
         data = fields.parse_json(fields.read_text(path, report), str(path), report, INCEPTION_FORM)
         if data is None:
             continue
-        structures = data.get("%FEATURE_STRUCTURES") if isinstance(data, dict) else None
-        if isinstance(structures, dict):
-            # Older files have their structures by number, which is text in JSON.
-            structures = [{"%ID": id_, **row} for id_, row in structures.items() if isinstance(row, dict)]
-        rows = [row for row in structures if isinstance(row, dict)] if isinstance(structures, list) else []
+        rows = _list_structures(data)
         texts = [row for row in rows if row.get("%TYPE") == SOFA and isinstance(row.get("sofaString"), str)]
         # Other views of a document are not its text.
         texts = [row for row in texts if row.get("sofaID") == VIEW] or texts
         if len(texts) != 1:
             report.refuse(str(path), f"{len(texts)} texts", INCEPTION_FORM)
             continue
-        text, id_ = texts[0]["sofaString"], str(texts[0].get("%ID"))
-        found = [row for row in rows if str(row.get("@sofa")) == id_ and row.get("%TYPE") != SOFA]
+        text = texts[0]["sofaString"]
+        id_ = str(texts[0].get("%ID"))
+        of_text = [row for row in rows if str(row.get("@sofa")) == id_ and row.get("%TYPE") != SOFA]
         name = path.relative_to(folder).with_suffix("").as_posix()
-        yield AnnotatedText(name, text, list(_parse_annotations(text, found, path.name, report)))
+        annotations = _parse_annotations(text, of_text, path.name, report)
+        yield AnnotatedText(name, text, list(annotations))
+
+
+def _list_structures(data: Any) -> list[dict[str, Any]]:
+    structures = data.get("%FEATURE_STRUCTURES") if isinstance(data, dict) else None
+    if isinstance(structures, dict):
+        # Older files have their structures by number, which is text in JSON.
+        return [{"%ID": id_, **row} for id_, row in structures.items() if isinstance(row, dict)]
+    return [row for row in structures if isinstance(row, dict)] if isinstance(structures, list) else []
 
 
 def _parse_annotations(
@@ -225,7 +249,8 @@ def _parse_annotations(
 ) -> Iterator[Annotation]:
     points = {unit: point for point, unit in enumerate(fields.count_utf16(text))}
     for row in rows:
-        kind, identifier = str(row.get("%TYPE")), row.get(IDENTIFIER)
+        kind = str(row.get("%TYPE"))
+        identifier = row.get(IDENTIFIER)
         place = f"{label}, feature structure {row.get('%ID')}"
         if kind != NAMED_ENTITY and not isinstance(identifier, str):
             if not any(own in kind for own in OWN_LAYERS):
@@ -246,13 +271,19 @@ def dump_inception(documents: Iterable[AnnotatedText], report: ExchangeReport) -
     for name, document in fields.name_files(documents, report):
         units = fields.count_utf16(document.text)
         sofa = {"%ID": 1, "%TYPE": SOFA, "sofaNum": 1, "sofaID": VIEW, "mimeType": "text", "sofaString": document.text}
-        rows = [{"%ID": 2, "%TYPE": DOCUMENT, "@sofa": 1, "begin": 0, "end": units[-1], "language": "x-unspecified"}]
+        row: dict[str, Any] = {"%ID": 2, "%TYPE": DOCUMENT, "@sofa": 1, "begin": 0, "end": units[-1]}
+        row["language"] = "x-unspecified"
+        rows = [row]
         for id_, annotation in enumerate(document.annotations, 3):
-            row = {"%ID": id_, "%TYPE": NAMED_ENTITY, "@sofa": 1, "begin": units[annotation.start]}
-            row |= {"end": units[annotation.end], "value": annotation.label}
-            rows.append(row | ({IDENTIFIER: annotation.kb_id} if annotation.kb_id else {}))
-        view = {VIEW: {"%SOFA": 1, "%MEMBERS": [row["%ID"] for row in rows]}}
-        cas = {"%TYPES": TYPES, "%FEATURE_STRUCTURES": [sofa, *rows], "%VIEWS": view}
+            row = {"%ID": id_, "%TYPE": NAMED_ENTITY, "@sofa": 1}
+            row["begin"] = units[annotation.start]
+            row["end"] = units[annotation.end]
+            row["value"] = annotation.label
+            if annotation.kb_id:
+                row[IDENTIFIER] = annotation.kb_id
+            rows.append(row)
+        view = {"%SOFA": 1, "%MEMBERS": [row["%ID"] for row in rows]}
+        cas = {"%TYPES": TYPES, "%FEATURE_STRUCTURES": [sofa, *rows], "%VIEWS": {VIEW: view}}
         yield f"{name}.json", json.dumps(cas, ensure_ascii=False, indent=1)
 
 
@@ -260,7 +291,8 @@ def dump_table(
     documents: Iterable[AnnotatedText], report: ExchangeReport, *, ending: str, escape_formulas: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Make mentions.csv or mentions.tsv, and the texts as lines of JSON."""
-    table, texts = io.StringIO(), []
+    table = io.StringIO()
+    texts = []
     columns = [*READ, *OF_CANDIDATE, *FLAGS, PIECES, *([MARKED] if escape_formulas else [])]
     # Texts in quotation marks: a carriage return in a mention would otherwise end its row.
     form: dict[str, Any] = {"delimiter": DELIMITERS[ending], "lineterminator": "\n", "quoting": csv.QUOTE_NONNUMERIC}
@@ -269,12 +301,16 @@ def dump_table(
     for document in documents:
         texts.append(json.dumps({"document": document.doc_id, "text": document.text}, ensure_ascii=False) + "\n")
         for annotation in document.annotations:
-            mention = annotation.start, annotation.end, annotation.label, annotation.kb_id, document.cut(annotation)
-            candidate = find_candidate(annotation.span) if annotation.span else None
-            cells = {**(candidate or {}), **dict(zip(READ, (document.doc_id, *mention), strict=True))}
-            cells |= fields.write_flags(annotation.context) | {PIECES: fields.write_pieces(annotation.pieces)}
+            mention = document.cut(annotation)
+            values = document.doc_id, annotation.start, annotation.end, annotation.label, annotation.kb_id, mention
+            cells: dict[str, Any] = {}
+            if annotation.span:
+                cells |= find_candidate(annotation.span) or {}
+            cells |= zip(READ, values, strict=True)
+            cells |= fields.write_flags(annotation.context)
+            cells[PIECES] = fields.write_pieces(annotation.pieces)
             if any("\0" in str(cells[column]) for column in READ):
-                report.refuse(f"document {document.doc_id}: {mention[-1]!r:.60}", "a null character", TABLE_FORM)
+                report.refuse(f"document {document.doc_id}: {mention!r:.60}", "a null character", TABLE_FORM)
                 continue
             if escape_formulas:
                 escaped = {name: escape_formula(cell) for name, cell in cells.items() if isinstance(cell, str)}
@@ -287,7 +323,8 @@ def dump_table(
 def read_mention_table(folder: Path, report: ExchangeReport, *, ending: str) -> Iterator[AnnotatedText]:
     """Read mentions.csv or mentions.tsv and the texts beside it, in the order of the texts."""
     documents: dict[str, AnnotatedText] = {}
-    for _, place, record in fields.parse_records(fields.read_lines(folder / TEXTS, report), TEXTS, report, TEXTS_FORM):
+    lines = fields.read_lines(folder / TEXTS, report)
+    for _, place, record in fields.parse_records(lines, TEXTS, report, TEXTS_FORM):
         name = str(record.get("document", ""))
         if "document" not in record:
             report.refuse(place, "a text without a document", TEXTS_FORM)
@@ -297,11 +334,12 @@ def read_mention_table(folder: Path, report: ExchangeReport, *, ending: str) -> 
             documents[name] = AnnotatedText(name, record["text"], [])
     for place, cells in _read_rows(folder / f"mentions.{ending}", DELIMITERS[ending], report):
         name, start, end, label, ids, mention = (cells[column] for column in READ)
-        flags, pieces = [cells.get(word, "").lower() for word in FLAGS], cells.get(PIECES, "")
+        flags = [cells.get(word, "").lower() for word in FLAGS]
+        pieces = cells.get(PIECES, "")
         if name not in documents or not (fields.is_offset(start) and fields.is_offset(end)):
             report.refuse(place, f"no such document as {name!r:.40}, or offsets that are not numbers", TABLE_FORM)
-        elif (found := documents[name].text[int(start) : int(end)]) != mention:
-            fault = f"the text from {start} to {end} is {found!r:.80}, but the mention is {mention!r:.80}"
+        elif (text := documents[name].text[int(start) : int(end)]) != mention:
+            fault = f"the text from {start} to {end} is {text!r:.80}, but the mention is {mention!r:.80}"
             report.refuse(place, fault, TABLE_FORM)
         elif not {"", "true", "false"}.issuperset(flags):
             report.refuse(place, f"{', '.join(FLAGS)} are {flags!r:.80}, not all true or false", TABLE_FORM)
@@ -310,8 +348,8 @@ def read_mention_table(folder: Path, report: ExchangeReport, *, ending: str) -> 
             report.refuse(place, fault, TABLE_FORM)
         else:
             places = tuple(fields.read_pieces(pieces)) if pieces else ()
-            annotation = Annotation(int(start), int(end), label, ids, place, pieces=places)
-            annotation = replace(annotation, context=fields.read_flags(cells))
+            context = fields.read_flags(cells)
+            annotation = Annotation(int(start), int(end), label, ids, place, context=context, pieces=places)
             documents[name].annotations.append(tidy_pieces(documents[name].text, annotation))
     yield from documents.values()
 
@@ -367,7 +405,8 @@ class ExchangeFormat(NamedTuple):
 
 
 def _make_table(ending: str) -> ExchangeFormat:
-    read, dump = partial(read_mention_table, ending=ending), partial(dump_table, ending=ending)
+    read = partial(read_mention_table, ending=ending)
+    dump = partial(dump_table, ending=ending)
     return ExchangeFormat(TABLE_FORM, read, dump, is_folder=True, has_any_id=True)
 
 
@@ -407,7 +446,7 @@ def read_texts(
         return fields.read_kb_id(written, prefix)
 
     for document in FORMATS[name].read(source, report, **how):
-        annotations = [replace(found, kb_id=read_kb_id(found.kb_id)) for found in document.annotations]
+        annotations = [replace(annotation, kb_id=read_kb_id(annotation.kb_id)) for annotation in document.annotations]
         yield replace(document, annotations=annotations)
 
 
@@ -430,13 +469,14 @@ def _list_writable(
 ) -> Iterator[AnnotatedText]:
     format_ = FORMATS[name]
     for document in documents:
-        kept = []
+        writable = []
         if not re.fullmatch(format_.name, document.doc_id, re.DOTALL):
             fault = f"the name {document.doc_id!r:.80} has a bar, a tab or spaces at its ends"
             report.refuse(f"document {document.doc_id}", fault, format_.form)
             continue
         for annotation in document.annotations:
-            mention, kb_id = document.cut(annotation), annotation.kb_id
+            mention = document.cut(annotation)
+            kb_id = annotation.kb_id
             place = f"document {document.doc_id}: {mention!r:.60}"
             for word in annotation.context.words if annotation.context and not format_.has_context else ():
                 report.note_odd(f"{word} mentions, which {name} cannot mark as such", place)
@@ -446,12 +486,13 @@ def _list_writable(
                 report.refuse(place, reason, format_.form)
                 continue
             ids = (id_ if id_ == NIL else prefix + id_ for id_ in kb_id.split(fields.ID_SEPARATOR) if id_)
-            kept.append(replace(annotation, kb_id=fields.ID_SEPARATOR.join(ids)))
-        yield replace(document, annotations=kept)
+            writable.append(replace(annotation, kb_id=fields.ID_SEPARATOR.join(ids)))
+        yield replace(document, annotations=writable)
 
 
 def _find_fault(format_: ExchangeFormat, annotation: Annotation, mention: str) -> str | None:
-    label, kb_id = annotation.label, annotation.kb_id
+    label = annotation.label
+    kb_id = annotation.kb_id
     if not re.fullmatch(format_.label, label, re.DOTALL):
         return f"the label {label!r:.80} is empty, or has white space where the format has none"
     if not re.fullmatch(format_.mention, mention, re.DOTALL):
@@ -500,19 +541,19 @@ def _check_format(name: str, direction: str, known: Iterable[str]) -> None:
 def _check_place(name: str, path: Path) -> None:
     """Refuse a file where a format takes a folder, and the other way."""
     if path.exists() and path.is_dir() != FORMATS[name].is_folder:
-        found, wanted = ("a file", "a folder") if FORMATS[name].is_folder else ("a folder", "a file")
-        raise ValueError(f"{path} is {found}, but the format {name} takes {wanted}. Give the path of {wanted}.")
+        kind, needed = ("a file", "a folder") if FORMATS[name].is_folder else ("a folder", "a file")
+        raise ValueError(f"{path} is {kind}, but the format {name} takes {needed}. Give the path of {needed}.")
 
 
 def _check_keys(name: str, source: Path) -> None:
     """Refuse a file without mentions if it is of another format."""
     if other := find_other(name, source):
         raise ValueError(other)
-    wanted = FORMATS[name].keys
-    keys = fields.list_keys(source.read_text(encoding="utf8", errors="replace")) if wanted else []
-    if keys and not set(keys).intersection(wanted):
+    own = FORMATS[name].keys
+    keys = fields.list_keys(source.read_text(encoding="utf8", errors="replace")) if own else []
+    if keys and not set(keys).intersection(own):
         raise ValueError(
-            f"{source} has texts, but nothing below {' or '.join(map(repr, wanted))}, where {name} has mentions. Its "
+            f"{source} has texts, but nothing below {' or '.join(map(repr, own))}, where {name} has mentions. Its "
             f"keys are: {', '.join(keys):.300}. Choose its format, or rename its keys. The form of {name} is "
             f"{FORMATS[name].form}."
         )
@@ -563,13 +604,14 @@ def import_docs(
         raise
     if not any(text.annotations for text in texts):
         _check_keys(name, source)
-    nlp, docs = spacy.blank(lang), []
-    for found in texts:
-        if len(found.text) > nlp.max_length:
+    nlp = spacy.blank(lang)
+    docs = []
+    for document in texts:
+        if len(document.text) > nlp.max_length:
             form = f"texts of at most {nlp.max_length:,} characters, spaCy's limit"
-            report.refuse(f"{source}, document {found.doc_id}", f"{len(found.text):,} characters", form)
+            report.refuse(f"{source}, document {document.doc_id}", f"{len(document.text):,} characters", form)
         else:
-            docs.append(make_doc(found, nlp.make_doc, report, inside_tokens=inside_tokens))
+            docs.append(make_doc(document, nlp.make_doc, report, inside_tokens=inside_tokens))
     write_docs(output, docs)
     spans = [span for doc in docs for span in list_mentions(doc)]
     counts = {

@@ -26,7 +26,8 @@ UNREAD = {
 }
 # How the names of files end that a folder of a format has in any case. Others beside them are no sign.
 OWN_FILES = {"brat": ".ann", "csv": "mentions.csv", "tsv": "mentions.tsv"}
-N_BYTES, N_FILES = 1_000_000, 10
+N_BYTES = 1_000_000
+N_FILES = 10
 
 
 def find_other(name: str, source: Path) -> str:

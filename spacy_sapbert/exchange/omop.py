@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import date
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,12 +39,14 @@ COLUMNS = (
     *("term_exists", "term_temporal", "term_modifiers"),
 )
 # The most characters of a snippet and of a lexical variant, and of a snippet on each side of the mention.
-WIDTH, WINDOW = 250, 100
+WIDTH = 250
+WINDOW = 100
 FORM = "documents named by the note_id of their note, a whole number without zeros before it"
 # The id of "No matching concept".
 NO_CONCEPT = 0
 # What a database takes as an integer.
-NOTE_ID, LARGEST_ID = re.compile("0|[1-9][0-9]{0,18}"), (1 << 63) - 1
+NOTE_ID = re.compile("0|[1-9][0-9]{0,18}")
+LARGEST_ID = (1 << 63) - 1
 
 
 # The id of a concept, and the ids of its standard concepts: its own if it is standard, or what it maps to.
@@ -60,36 +63,43 @@ class AthenaTables(NamedTuple):
         """Find the concepts of Athena's vocabularies and codes in them. Files are read when this is called. If a code
         stands there twice, the concept that is standard counts, or else one that maps to standard ones."""
         check_polars("read tables of Athena")
-        keys = pl.DataFrame(list(set(wanted)), {"vocabulary_id": pl.String, "concept_code": pl.String}, orient="row")
+        key = ["vocabulary_id", "concept_code"]
+        keys = pl.DataFrame(list(set(wanted)), dict.fromkeys(key, pl.String), orient="row")
         concepts = _scan(self.concepts, CONCEPT)
-        joined = concepts.join(keys.lazy(), on=["vocabulary_id", "concept_code"], how="semi")
+        joined = concepts.join(keys.lazy(), on=key, how="semi")
         rows = _collect(joined, self.concepts, ["concept_id"])
         is_standard = pl.col("standard_concept").eq_missing(STANDARD)
         mapped = self._map(rows.filter(~is_standard)["concept_id"], concepts)
         rows = rows.join(mapped, on="concept_id", how="left", maintain_order="left")
         # The best comes last, and replaces others.
         order = [is_standard, pl.col("standard").is_not_null(), "concept_id"]
-        found: dict[Key, OmopConcept] = {}
-        for id_, vocabulary, code, kind, standard in rows.sort(order, descending=[False, False, True]).iter_rows():
-            found[vocabulary, code] = id_, ((id_,) if kind == STANDARD else tuple(standard or ()))
-        return found
+        rows = rows.sort(order, descending=[False, False, True])
+        matches: dict[Key, OmopConcept] = {}
+        for id_, vocabulary, code, kind, others in rows.iter_rows():
+            standard = [id_] if kind == STANDARD else others or []
+            matches[vocabulary, code] = id_, tuple(standard)
+        return matches
 
     def _map(self, ids: pl.Series, concepts: pl.LazyFrame) -> pl.DataFrame:
         """Map concepts to lists of standard ones, by valid relations of the kind "Maps to"."""
         if self.relationships is None:
             return pl.DataFrame(schema={"concept_id": pl.Int64, "standard": pl.List(pl.Int64)})
-        is_valid = pl.col("invalid_reason").fill_null("").str.strip_chars().is_in(VALID)
-        is_wanted = pl.col("concept_id_1").is_in(ids.cast(pl.String).implode())
-        scanned = _scan(self.relationships, CONCEPT_RELATIONSHIP)
-        scanned = scanned.filter((pl.col("relationship_id") == MAPS_TO) & is_valid & is_wanted)
-        columns = ["concept_id_1", "concept_id_2"]
-        pairs = _collect(scanned.select(columns).unique(), self.relationships, columns)
+        first = pl.col("concept_id_1")
+        second = pl.col("concept_id_2")
+        relations = _scan(self.relationships, CONCEPT_RELATIONSHIP).filter(
+            pl.col("relationship_id") == MAPS_TO,
+            pl.col("invalid_reason").fill_null("").str.strip_chars().is_in(VALID),
+            first.is_in(ids.cast(pl.String).implode()),
+        )
+        distinct = relations.select(first, second).unique()
+        pairs = _collect(distinct, self.relationships, ["concept_id_1", "concept_id_2"])
         # A file of another release can name concepts that are no longer standard.
-        targets = pairs.select(concept_id=pl.col("concept_id_2").cast(pl.String)).unique().lazy()
+        targets = pairs.select(concept_id=second.cast(pl.String)).unique().lazy()
         standard = concepts.filter(pl.col("standard_concept") == STANDARD)
-        kept = _collect(standard.join(targets, on="concept_id", how="semi"), self.concepts, ["concept_id"])
-        pairs = pairs.join(kept, left_on="concept_id_2", right_on="concept_id", how="semi")
-        return pairs.group_by(concept_id="concept_id_1").agg(standard=pl.col("concept_id_2").sort())
+        standard = standard.join(targets, on="concept_id", how="semi")
+        rows = _collect(standard, self.concepts, ["concept_id"])
+        pairs = pairs.join(rows, left_on="concept_id_2", right_on="concept_id", how="semi")
+        return pairs.group_by(concept_id="concept_id_1").agg(standard=second.sort())
 
 
 def _scan(path: Path, name: str) -> pl.LazyFrame:
@@ -97,20 +107,22 @@ def _scan(path: Path, name: str) -> pl.LazyFrame:
     # All values are texts, and nothing is quoted.
     table = pl.scan_csv(path, separator="\t", quote_char=None, infer_schema=False)
     try:
-        found = table.collect_schema().names()
+        columns = table.collect_schema().names()
     except (pl.exceptions.NoDataError, pl.exceptions.ComputeError) as error:
         raise _make_error(path, error) from error
-    if missing := ", ".join(column for column in READ[name] if column not in found):
+    if missing := ", ".join(column for column in READ[name] if column not in columns):
         raise ValueError(
             f"{path} is not Athena's {name}, because it has no column {missing}. Its columns are: "
-            f"{', '.join(found)[:200]}. Give the file as it is in the download, with tabs between columns."
+            f"{', '.join(columns)[:200]}. Give the file as it is in the download, with tabs between columns."
         )
     # Columns that are not read hide a shifted row from polars. No text has a NUL, so each line is one field here.
-    schema, width = {"line": pl.String()}, pl.col("line").str.count_matches("\t", literal=True) + 1
+    schema = {"line": pl.String()}
+    width = pl.col("line").str.count_matches("\t", literal=True) + 1
     lines = pl.scan_csv(path, separator="\0", quote_char=None, has_header=False, schema=schema, row_index_name="number")
-    odd = _collect(lines.filter(width != len(found)).head(1).select(pl.col("number") + 1, width), path)
-    if odd.height:
-        raise _make_error(path, "line {} has {} fields, but there are {} columns".format(*odd.row(0), len(found)))
+    odd = lines.filter(width != len(columns)).head(1).select(pl.col("number") + 1, width)
+    if rows := _collect(odd, path).rows():
+        number, n_fields = rows[0]
+        raise _make_error(path, f"line {number} has {n_fields} fields, but there are {len(columns)} columns")
     return table.select(READ[name])
 
 
@@ -162,17 +174,19 @@ class NoteNlp:
         for document in documents:
             name = document.doc_id
             # Not "017", which would become the note 17 as well.
-            if NOTE_ID.fullmatch(name) and int(name) <= LARGEST_ID:
-                notes += [(int(name), found.span, found.context) for found in document.annotations if found.span]
-            else:
+            if not NOTE_ID.fullmatch(name) or int(name) > LARGEST_ID:
                 self.report.refuse(f"document {name}", "its name is not a whole number", FORM)
+                continue
+            for annotation in document.annotations:
+                if annotation.span:
+                    notes.append((int(name), annotation.span, annotation.context))
         keys = [self._list_keys(span) for _, span, _ in notes]
-        known = athena.find(key for of_mention in keys for key in of_mention)
+        of_keys = athena.find(key for of_mention in keys for key in of_mention)
         # A component that finds the past anywhere tells it from the present.
         has_past = any(context is not None and context.historical for *_, context in notes)
         number = self.first_id
         for (note_id, span, context), of_mention in zip(notes, keys, strict=True):
-            concepts = [known[key] for key in of_mention if key in known]
+            concepts = [of_keys[key] for key in of_mention if key in of_keys]
             # A code that is standard is nearer to the concept than what another code maps to.
             in_order = sorted(concepts, key=lambda concept: concept[1] != concept[:1])
             standard: tuple[int, ...] = next((ids for _, ids in in_order if ids), ())
@@ -186,9 +200,9 @@ class NoteNlp:
     def _list_keys(self, span: Span) -> list[Key]:
         names = {source: system.vocabulary for source, system in CODE_SYSTEMS.items() if system.vocabulary}
         names |= {normalize_source(source): name for source, name in self.vocabularies.items()}
-        codes = [code for codes in self.codes.find(span).values() for code in codes]
-        picked = pick_codes(codes, [normalize_source(source) for source in self.sources])
-        return [(names[code.source], code.code) for code in picked if code.source in names]
+        sources = [*map(normalize_source, self.sources)]
+        codes = [*chain.from_iterable(self.codes.find(span).values())]
+        return [(names[code.source], code.code) for code in pick_codes(codes, sources) if code.source in names]
 
     def _explain(self, span: Span, keys: list[Key], concepts: list[OmopConcept]) -> str:
         if not self.codes.find(span):
@@ -220,11 +234,11 @@ def _describe(context: MentionContext | None, reason: str, has_past: bool) -> di
     modifiers = [f"unmapped={reason}"] if reason else []
     if context is None:
         return {"term_modifiers": ";".join(modifiers)}
-    said = ["subject=family member" if word == "family" else f"{word}=true" for word in context.words]
+    terms = ["subject=family member" if word == "family" else f"{word}=true" for word in context.words]
     return {
         "term_exists": "N" if context.negated or context.family or context.hypothetical else "Y",
         "term_temporal": "past" if context.historical else "present" if has_past else "",
-        "term_modifiers": ";".join([*said, *modifiers]),
+        "term_modifiers": ";".join([*terms, *modifiers]),
     }
 
 

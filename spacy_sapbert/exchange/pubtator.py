@@ -39,21 +39,21 @@ def parse_pubtator(lines: Iterable[tuple[int, str]], label: str, report: Exchang
     document: PubTatorDocument | None = None
     for number, line in lines:
         place = f"{label}, line {number}"
-        found = TEXT_LINE.fullmatch(line)
+        match = TEXT_LINE.fullmatch(line)
         fields = line.split("\t")
-        doc_id = found[1].strip() if found else fields[0].strip()
-        if document and (not line.strip() or (found and doc_id != document.doc_id)):
+        doc_id = match[1].strip() if match else fields[0].strip()
+        if document and (not line.strip() or (match and doc_id != document.doc_id)):
             yield document
             document = None
         if not line.strip():
             continue
-        if found:
+        if match:
             document = document or PubTatorDocument(doc_id, place)
-            kind = "title" if found[2] == "t" else "abstract"
+            kind = "title" if match[2] == "t" else "abstract"
             if getattr(document, kind) is not None or document.lines:
                 report.refuse(f"{place}, document {doc_id}", f"a second {kind}, or one below mentions", FORM)
             else:
-                setattr(document, kind, found[3])
+                setattr(document, kind, match[3])
         elif document is None or doc_id != document.doc_id:
             report.refuse(f"{place}, document {doc_id:.40}", "a line that belongs to no title above it", FORM)
         else:
@@ -87,8 +87,10 @@ def read_pubtator(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]
         # A document without an abstract may have an empty one, which adds no space.
         text = document.text if document.abstract else plain_text(document.title or "")
         written = []
-        for place, (_, start, end, mention, label, *ids) in list_mention_lines(document, path.name, report):
-            annotation = Annotation(int(start), int(end), label.strip(), ids[0] if ids else "", place)
+        for place, fields in list_mention_lines(document, path.name, report):
+            _, start, end, mention, label, *ids = fields
+            kb_id = ids[0] if ids else ""
+            annotation = Annotation(int(start), int(end), label.strip(), kb_id, place)
             written.append((annotation, mention))
         place = f"{document.place}, document {document.doc_id}"
         yield AnnotatedText(document.doc_id, text, place_mentions(text, written, place, report, FORM))
@@ -98,12 +100,14 @@ def dump_pubtator(documents: Iterable[AnnotatedText], report: ExchangeReport) ->
     """Make a file of documents. The first line or sentence is the title, the rest is the abstract."""
     lines = []
     for document in documents:
-        name, text, place = document.doc_id, document.text, f"document {document.doc_id}"
+        name = document.doc_id
+        text = document.text
+        place = f"document {document.doc_id}"
         if BREAK.search(text):
             report.note_odd("documents with line breaks or tabs, which become spaces", place)
-        found = re.search(r"\n|(?<=[.!?]) ", text)
+        match = re.search(r"\n|(?<=[.!?]) ", text)
         # An empty abstract adds no space when it is read.
-        cut = found.start() if found and found.end() < len(text) else len(text)
+        cut = match.start() if match and match.end() < len(text) else len(text)
         lines += [f"{name}|t|{plain_text(text[:cut])}", f"{name}|a|{plain_text(text[cut + 1 :])}"]
         for annotation in document.annotations:
             mention = plain_text(document.cut(annotation))

@@ -18,7 +18,11 @@ from ..forking import check_polars
 from . import fields
 from .documents import AnnotatedText, Annotation, ExchangeReport, find_candidate, number_name, tidy_pieces
 
-ID_KEY, CONTEXT, PIECES, ENTITIES, ACCEPTED = "kb_id", "context", "pieces", "entities", "accept"
+ID_KEY = "kb_id"
+CONTEXT = "context"
+PIECES = "pieces"
+ENTITIES = "entities"
+ACCEPTED = "accept"
 OF_CANDIDATE = ("name", "canonical_name", "score", "probability")
 FLAGS = MentionContext._fields
 PRODIGY_FORM = '{"text": "a head cold", "spans": [{"start": 2, "end": 11, "label": "DISEASE", "kb_id": "C0009443"}]}'
@@ -48,14 +52,14 @@ def parse_spans(
     written = []
     for span in record.get("spans") or []:
         values = span if isinstance(span, dict) else {}
-        start, end = (place if type(place) is int else -1 for place in map(values.get, ("start", "end")))
+        start, end = (offset if type(offset) is int else -1 for offset in map(values.get, ("start", "end")))
         mention = values.get("mention")
         if not isinstance(mention, str):
             mention = text[max(start, 0) : end] if end <= len(text) else ""
         if not 0 <= start < end or not mention.strip():
             report.refuse(place, f"a span without a place in the text: {span!r:.80}", form)
             continue
-        pieces, words = values.get(PIECES), values.get(CONTEXT)
+        pieces = values.get(PIECES)
         if pieces and not fields.is_in_pieces(str(pieces), start, end):
             report.refuse(place, f"the pieces {pieces!r:.80} are not '{start} END;...;START {end}'", form)
             continue
@@ -63,11 +67,14 @@ def parse_spans(
         places = tuple(fields.read_pieces(pieces)) if pieces else ()
         # Others may have something else of this name.
         context = None
+        words = values.get(CONTEXT)
         if isinstance(words, list) and all(word in FLAGS for word in words):
             context = MentionContext(*(word in words for word in FLAGS))
         label = str(values.get("label") or "")
-        written.append((Annotation(start, end, label, ids, place, context=context, pieces=places), mention))
-    return [tidy_pieces(text, one) for one in fields.place_mentions(text, written, place, report, form)]
+        annotation = Annotation(start, end, label, ids, place, context=context, pieces=places)
+        written.append((annotation, mention))
+    annotations = fields.place_mentions(text, written, place, report, form)
+    return [tidy_pieces(text, annotation) for annotation in annotations]
 
 
 def parse_prodigy(
@@ -76,7 +83,7 @@ def parse_prodigy(
     """Read the names, the places for messages and the records of examples that are neither rejected nor ignored. `part`
     names documents that have no name, with their number behind it. Texts of one document are numbered as well; choices
     for the mentions of one text are joined."""
-    taken: set[str] = set()
+    named: set[str] = set()
     choices: dict[tuple[str, str], tuple[str, str, dict[str, Any]]] = {}
     for number, place, record in fields.parse_records(lines, label, report, PRODIGY_FORM):
         spans = record.get("spans") or []
@@ -89,19 +96,25 @@ def parse_prodigy(
         elif record.get("answer") in ("reject", "ignore"):
             report.leave_out("examples that were rejected or ignored", place)
         else:
-            meta = record.get("meta")
-            names = record.get("doc_id"), meta.get("doc_id") if isinstance(meta, dict) else None
-            given = next((str(one) for one in names if one not in (None, "")), "")
-            name = given or f"{part}-{number}"
+            own_name = _find_name(record)
+            name = own_name or f"{part}-{number}"
             if "options" not in record:
-                yield number_name(name, taken, number), place, record
+                yield number_name(name, named, number), place, record
                 continue
-            chosen = {ACCEPTED: record[ACCEPTED]} if ACCEPTED in record else {}
-            first = (name, place, {"text": record["text"], "spans": []})
-            of_text = choices.setdefault((given, record["text"]), first)[-1]
-            of_text["spans"].append({**spans[0], **chosen})
+            text = record["text"]
+            first = name, place, {"text": text, "spans": []}
+            of_text = choices.setdefault((own_name, text), first)[-1]
+            accepted = {ACCEPTED: record[ACCEPTED]} if ACCEPTED in record else {}
+            of_text["spans"].append({**spans[0], **accepted})
     for name, place, record in choices.values():
-        yield number_name(name, taken), place, record
+        yield number_name(name, named), place, record
+
+
+def _find_name(record: Mapping[str, Any]) -> str:
+    """Find the name of an example's document; "" if it has none."""
+    meta = record.get("meta")
+    names = record.get("doc_id"), meta.get("doc_id") if isinstance(meta, dict) else None
+    return next((str(name) for name in names if name not in (None, "")), "")
 
 
 def read_prodigy(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
@@ -124,11 +137,14 @@ def dump_choices(
         if not document.annotations:
             report.leave_out("documents without mentions, which have no task", f"document {document.doc_id}")
         for annotation in document.annotations:
-            candidates = read_attribute(annotation.span) if annotation.span else []
-            names = {f"{prefix}{found['id']}": found["canonical_name"] for found in candidates}
+            options = {}
+            for candidate in read_attribute(annotation.span) if annotation.span else ():
+                id_ = f"{prefix}{candidate['id']}"
+                options[id_] = f"{candidate['canonical_name']} ({id_})"
+            options[NIL] = "No concept"
             accepted = [id_ for id_ in annotation.kb_id.split(fields.ID_SEPARATOR) if id_]
-            texts = {id_: f"{name} ({id_})" for id_, name in names.items()}
-            options = {**texts, NIL: "No concept"} | {id_: id_ for id_ in accepted if id_ not in (*texts, NIL)}
+            for id_ in accepted:
+                options.setdefault(id_, id_)
             choice = [{"id": id_, "text": text} for id_, text in options.items()]
             yield {"spans": [_make_span(annotation)], "options": choice, ACCEPTED: accepted}
 
@@ -166,17 +182,18 @@ def read_parquet(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
                 f"{path} has no column {column!r}. Its columns are: {columns:.200}. Rename the one with the {content}. "
                 f"The form is {PARQUET_FORM}."
             )
-    taken: set[str] = set()
-    wanted = [column for column in ("id", "text", ENTITIES) if column in frame.columns]
-    for number, row in enumerate(frame.select(wanted).iter_rows(named=True), 1):
-        place, spans = f"{path.name}, row {number}", row.get(ENTITIES)
+    names: set[str] = set()
+    rows = frame.select([column for column in ("id", "text", ENTITIES) if column in frame.columns])
+    for number, row in enumerate(rows.iter_rows(named=True), 1):
+        place = f"{path.name}, row {number}"
+        spans = row.get(ENTITIES)
         if not isinstance(row["text"], str) or not isinstance(spans, list | None):
             report.refuse(place, f"{row!r:.80} has no text, or {ENTITIES} that are no list", PARQUET_FORM)
             continue
         name = f"{path.stem}-{number}" if row.get("id") is None else str(row["id"])
         record = {"text": row["text"], "spans": spans}
         annotations = parse_spans(record, ID_KEY, place, report, PARQUET_FORM)
-        yield AnnotatedText(number_name(name, taken, number), row["text"], annotations)
+        yield AnnotatedText(number_name(name, names, number), row["text"], annotations)
 
 
 def dump_parquet(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, bytes]]:
@@ -187,8 +204,10 @@ def dump_parquet(documents: Iterable[AnnotatedText], report: ExchangeReport) -> 
         entities = []
         for annotation in document.annotations:
             candidate: Mapping[str, Any] = (annotation.span and find_candidate(annotation.span)) or {}
-            of_candidate = {key: candidate.get(key) for key in OF_CANDIDATE}
-            entities.append(_make_span(annotation) | {"mention": document.cut(annotation), **of_candidate})
+            entity = _make_span(annotation)
+            entity["mention"] = document.cut(annotation)
+            entity |= {key: candidate.get(key) for key in OF_CANDIDATE}
+            entities.append(entity)
         rows.append({"id": document.doc_id, "text": document.text, ENTITIES: entities})
     written = io.BytesIO()
     pl.DataFrame(rows, {"id": pl.String, "text": pl.String, ENTITIES: pl.List(ENTITY)}).write_parquet(written)

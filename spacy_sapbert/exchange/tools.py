@@ -67,7 +67,7 @@ def _read_tool(
     convert: Callable[[Any, str, ExchangeReport], Record | None],
     list_documents: Callable[[Iterable[Any]], Iterable[Any]],
 ) -> Iterator[AnnotatedText]:
-    taken: set[str] = set()
+    names: set[str] = set()
     values = fields.parse_values(fields.read_text(path, report), str(path), report, form)
     for number, document in enumerate(list_documents(values), 1):
         place = f"{path.name}, document {number}"
@@ -83,7 +83,7 @@ def _read_tool(
             continue
         name = f"{path.stem}-{number}" if record["name"] in (None, "") else str(record["name"])
         annotations = parse_spans(record, ID_KEY, f"{place} ({name:.80})", report, form)
-        yield AnnotatedText(number_name(name, taken, number), record["text"], annotations)
+        yield AnnotatedText(number_name(name, names, number), record["text"], annotations)
 
 
 def _list_records(values: Iterable[Any]) -> Iterator[Any]:
@@ -135,9 +135,9 @@ def _convert_pubannotation(document: Any, place: str, report: ExchangeReport) ->
 def _list_denotations(track: Record, place: str, report: ExchangeReport) -> Iterator[Record]:
     ids: dict[str, list[str]] = {}
     words: dict[str, list[str]] = {}
-    said = [(one["subj"], one["pred"], one["obj"]) for one in track.get("attributes") or ()]
-    said += [(one["obj"], one["pred"], True) for one in track.get("modifications") or ()]
-    for subject, predicate, value in said:
+    statements = [(one["subj"], one["pred"], one["obj"]) for one in track.get("attributes") or ()]
+    statements += [(one["obj"], one["pred"], True) for one in track.get("modifications") or ()]
+    for subject, predicate, value in statements:
         word = SAID.get(predicate.lower())
         if codes := fields.read_identifiers(str(value)):
             ids.setdefault(subject, []).append(codes)
@@ -149,7 +149,8 @@ def _list_denotations(track: Record, place: str, report: ExchangeReport) -> Iter
             report.leave_out("attributes without an id", f"{place}: {predicate} {value!r:.60}")
     for one in track.get("denotations") or ():
         subject = one.get("id")
-        spans = one["span"] if isinstance(one["span"], list) else [one["span"]]
+        span = one["span"]
+        spans = span if isinstance(span, list) else [span]
         pieces = sorted((span["begin"], span["end"]) for span in spans)
         record = _read_labels([one["obj"]], place, report)
         record[ID_KEY] += ids.get(subject, [])

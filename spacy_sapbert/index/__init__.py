@@ -81,15 +81,16 @@ def is_as_configured(index: Index, configured: Index) -> bool:
 
 def find_available() -> int | None:
     """Find how many bytes of memory the system can still give to processes; None where it does not say."""
-    found = re.search(r"MemAvailable: +(\d+) kB", MEMINFO.read_text(encoding="ascii")) if MEMINFO.exists() else None
-    return int(found[1]) * 1024 if found else None
+    match = re.search(r"MemAvailable: +(\d+) kB", MEMINFO.read_text(encoding="ascii")) if MEMINFO.exists() else None
+    return int(match[1]) * 1024 if match else None
 
 
 def warn_of_memory(rows: int, width: int) -> None:
     """Warn of a build that needs more memory than there is, for the vectors and two copies of a block in float32."""
     size = choose_dtype(rows).itemsize
     copied = min(rows, BLOCK) * 4 * 2
-    needed, available = (rows * size + copied) * width, find_available()
+    needed = (rows * size + copied) * width
+    available = find_available()
     if available is not None and needed > available:
         warn(
             f"an index of {rows:,} rows needs about {needed / GB:.1f} GB of memory while it is built, and "

@@ -28,7 +28,9 @@ ADDED_LIMIT = 20_000
 SAMPLE = 2000
 # Above this number of rows, only the first 300 of them are compared with all rows, which takes longest, and the others
 # with what a dear search finds: among 6.7 million names, it misses 0.3 %.
-EXACT_UNTIL, EXACT_SAMPLE, DEAR_EFFORT = 500_000, 300, 128
+EXACT_UNTIL = 500_000
+EXACT_SAMPLE = 300
+DEAR_EFFORT = 128
 # Fewer altered names say too little: codes and symbols can hardly be altered.
 ENOUGH = 500
 # What brings the package of a kind.
@@ -144,7 +146,8 @@ class ApproximateIndex(Index):
 
     def _arrange(self) -> None:
         self._structure = None
-        self.configuration, self.recall = EXACT, {}
+        self.configuration = EXACT
+        self.recall = {}
         if self._is_approximate():
             self._structure = self._build_structure()
             with show_phase(f"Tuning the index of {len(self._built):,} rows"):
@@ -172,7 +175,8 @@ class ApproximateIndex(Index):
         if allowed is not None:
             # A query that is far from all allowed rows, if near to others, mostly stays far.
             best = np.where(allowed[rows], scores, -np.inf).max(axis=1)
-            search_again(best < steps[0][0], max(effort or 0 for _, effort in steps))
+            most = max(effort or 0 for _, effort in steps)
+            search_again(best < steps[0][0], most)
             steps = tuple(step for step in steps if step[1] is None)
         for (limit, effort), (lower, _) in pairwise([*steps, (-np.inf, None)]):
             best = scores[:, ignored]
@@ -186,7 +190,8 @@ class ApproximateIndex(Index):
         candidates = None if effort is None else self._find_candidates(queries, k, effort)
         if candidates is None:
             return exact_search(vectors, queries, k)
-        rows, scores = take_best(candidates, score_rows(vectors, queries, candidates), k)
+        scores = score_rows(vectors, queries, candidates)
+        rows, scores = take_best(candidates, scores, k)
         # So many rows are wanted only if the nearest ones are useless, such as rows of removed names. And parts of a
         # graph can be out of reach.
         short = (rows < 0).any(axis=1)
@@ -236,24 +241,30 @@ class RecallTest:
         self.rows: np.ndarray | None = None
         if altered is not None and len(altered) >= ENOUGH:
             self.queries = altered[:sample]
-            compared, others = np.split(self.queries, [len(self.queries) if search is None else EXACT_SAMPLE])
-            self.expected = exact_search(vectors, compared, self.k)[1]
+            n_compared = len(self.queries) if search is None else EXACT_SAMPLE
+            compared, others = np.split(self.queries, [n_compared])
+            _, self.expected = exact_search(vectors, compared, self.k)
             if search is not None and len(others):
-                self.expected = np.concatenate([self.expected, search(others, self.k)[1]])
+                _, scores = search(others, self.k)
+                self.expected = np.concatenate([self.expected, scores])
         else:
             rng = np.random.default_rng(seed)
-            self.rows = np.sort(rng.choice(len(vectors), size=min(sample, len(vectors)), replace=False))
+            drawn = rng.choice(len(vectors), size=min(sample, len(vectors)), replace=False)
+            self.rows = np.sort(drawn)
             self.queries = np.ascontiguousarray(vectors[self.rows], dtype=np.float32)
-            self.expected = _scores_of_others(*exact_search(vectors, self.queries, self.k + 1), self.rows)
+            nearest = exact_search(vectors, self.queries, self.k + 1)
+            self.expected = _scores_of_others(*nearest, self.rows)
 
     def measure(self, index: Index) -> dict[str, Any]:
         """Measure an index of the same vectors: "at_1" and "at_10" are shares of the exact neighbours that were found,
         and "test" says of what."""
         if self.rows is None:
-            return {**self._compare(index.search(self.queries, self.k)[1]), "test": "altered"}
+            _, scores = index.search(self.queries, self.k)
+            return {**self._compare(scores), "test": "altered"}
         # The best row is the query's own.
-        found = index._search(self.queries, self.k + 1, ignored=1)
-        return {**self._compare(_scores_of_others(*found, self.rows)), "test": "left_out", "seed": self.seed}
+        nearest = index._search(self.queries, self.k + 1, ignored=1)
+        scores = _scores_of_others(*nearest, self.rows)
+        return {**self._compare(scores), "test": "left_out", "seed": self.seed}
 
     def _compare(self, found: np.ndarray) -> dict[str, Any]:
         # By score, so that another row at the same distance counts as found.

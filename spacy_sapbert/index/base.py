@@ -67,18 +67,19 @@ class Rows(Protocol):
 
 def exact_search(vectors: Rows, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Find the k rows with the highest inner products, in blocks that limit memory: best first, equal ones by row."""
-    parts = [queries[i : i + QUERY_BLOCK] for i in range(0, len(queries), QUERY_BLOCK)]
+    parts = [queries[start : start + QUERY_BLOCK] for start in range(0, len(queries), QUERY_BLOCK)]
     best = [np.empty((len(part), 0), dtype=np.int64) for part in parts]
     # Each block is read once.
     for start in range(0, len(vectors), ROW_BLOCK):
         block = widen(np.asarray(vectors[start : start + ROW_BLOCK])).T
-        for i, part in enumerate(parts):
+        for number, part in enumerate(parts):
             scores = part @ block
             # The vectors of a damaged file: a row without a score is far from everything.
             if np.isnan(scores.min()):
                 scores[np.isnan(scores)] = -np.inf
             ranks = _rank_highest(scores, k, start)
-            best[i] = _take_lowest(np.concatenate([best[i], ranks], axis=1), k)
+            ranks = np.concatenate([best[number], ranks], axis=1)
+            best[number] = _take_lowest(ranks, k)
     return _read_ranks(np.concatenate(best))
 
 
@@ -120,22 +121,25 @@ def _rank_highest(scores: np.ndarray, k: int, start: int) -> np.ndarray:
     places = np.flatnonzero(scores >= lowest)
     query, row = np.divmod(places, m)
     offsets = count_offsets(query, n)
+    column = np.arange(len(places)) - offsets[query]
     ranks = np.full((n, np.diff(offsets).max()), np.iinfo(np.int64).max)
-    ranks[query, np.arange(len(places)) - offsets[query]] = _rank(start + row, scores.ravel()[places])
+    ranks[query, column] = _rank(start + row, scores.ravel()[places])
     return ranks
 
 
 def score_rows(vectors: np.ndarray, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Compute the cosines of queries and their candidate rows, shape (n, m), in blocks; -inf where a row is -1."""
     # A mapped array is a class of its own, which takes longer.
-    vectors, scores = np.asarray(vectors), np.empty(rows.shape, dtype=np.float32)
+    vectors = np.asarray(vectors)
+    scores = np.empty(rows.shape, dtype=np.float32)
     block = max(1, COLLECTED // rows.shape[1])
     for start in range(0, len(queries), block):
         part = slice(start, start + block)
         # -1 reads the last row, whose score is replaced below.
         of_query = widen(vectors.take(rows[part], axis=0, mode="wrap"))
         np.matmul(of_query, queries[part, :, None], out=scores[part, :, None])
-    scores[(rows < 0) | np.isnan(scores)] = -np.inf
+    is_missing = (rows < 0) | np.isnan(scores)
+    scores[is_missing] = -np.inf
     return scores
 
 
@@ -275,11 +279,13 @@ class Index:
         if self._added is not None:
             added, added_scores = exact_search(self._added, queries, min(k, len(self._added)))
             rows = np.concatenate([rows, added + len(self._built)], axis=1)
-            rows, scores = take_best(rows, np.concatenate([scores, added_scores], axis=1), k)
+            scores = np.concatenate([scores, added_scores], axis=1)
+            rows, scores = take_best(rows, scores, k)
         missing = k - rows.shape[1]
         if missing > 0:
-            rows = np.pad(rows, ((0, 0), (0, missing)), constant_values=-1)
-            scores = np.pad(scores, ((0, 0), (0, missing)), constant_values=-np.inf)
+            padding = (0, 0), (0, missing)
+            rows = np.pad(rows, padding, constant_values=-1)
+            scores = np.pad(scores, padding, constant_values=-np.inf)
         return rows, scores
 
     def to_disk(self, path: str | Path) -> None:
@@ -314,10 +320,13 @@ class Index:
             raise FileNotFoundError(MISSING.format(path=folder / f"{VECTORS}.npy"))
         arrays = ArrayFolder(folder, memory_map=memory_map)
         self._vectors = arrays.read(VECTORS, np.float32, np.float16, shape=(None, None))
-        others = [f"{name}.npy" in data["files"] for name in (ADDED, ALTERED)]
-        width, has_added, has_altered = self.width, *others
-        self._added = arrays.read(ADDED, self._vectors.dtype, shape=(None, width)) if has_added else None
-        self._altered = arrays.read(ALTERED, np.float32, shape=(None, width)) if has_altered else None
+        self._added = None
+        self._altered = None
+        width = self.width
+        if f"{ADDED}.npy" in data["files"]:
+            self._added = arrays.read(ADDED, self._vectors.dtype, shape=(None, width))
+        if f"{ALTERED}.npy" in data["files"]:
+            self._altered = arrays.read(ALTERED, np.float32, shape=(None, width))
         if not width or data["rows"] != len(self):
             reason = f"it has {len(self):,} vectors of {width} numbers, where {data['rows']:,} were saved"
             raise arrays.refuse(VECTORS, reason)

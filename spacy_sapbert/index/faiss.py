@@ -41,7 +41,9 @@ HASH_FIELDS = ("d", "M", "nbits", "dsub", "ksub", "code_size")
 LIST_FIELDS = ("nlist", "code_size", "n_per_block", "block_size")
 # A row's second leaf is one of its nearest leaves. Groups of leaves are searched for these, because comparing each row
 # with all leaves takes three times as long: of 144 groups, 24 have 98 % of the nearest leaves.
-NEAREST, GROUPS_PER_ROOT, SEARCHED_GROUPS = 16, 2.0, 24
+NEAREST = 16
+GROUPS_PER_ROOT = 2.0
+SEARCHED_GROUPS = 24
 # Rows compared with the leaves at once: few enough to stay near the processor.
 ASSIGNED = 1 << 16
 
@@ -67,7 +69,9 @@ class FaissIndex(LeafIndex):
         return package
 
     def _build_structure(self) -> Any:
-        faiss, sample, leaves = self.import_package(), self._draw_sample(), self._count_leaves()
+        faiss = self.import_package()
+        sample = self._draw_sample()
+        leaves = self._count_leaves()
         centres = faiss.IndexFlatIP(self.width)
         arranged = self._make_empty(faiss.IndexIVFPQ, centres)
         add_preassigned = import_module("faiss.contrib.ivf_tools").add_preassigned
@@ -84,7 +88,8 @@ class FaissIndex(LeafIndex):
         return faiss.clone_index(faiss.IndexIVFPQFastScan(arranged))
 
     def _make_empty(self, kind: Any, centres: Any) -> Any:
-        faiss, width = self.import_package(), self.width
+        faiss = self.import_package()
+        width = self.width
         hashes = width // next(numbers for numbers in HASHED_TOGETHER if width % numbers == 0)
         return kind(centres, width, self._count_leaves(), hashes, HASH_BITS, faiss.METRIC_INNER_PRODUCT)
 
@@ -105,7 +110,8 @@ class FaissIndex(LeafIndex):
             raise OSError(EIO, f"{error}. The disk is probably full", str(folder)) from error
 
     def _read_structure(self, folder: Path, listed: set[str], memory_map: bool) -> Any:
-        faiss, path = self.import_package(), folder / FILE
+        faiss = self.import_package()
+        path = folder / FILE
         if FILE not in listed:
             raise FileNotFoundError(MISSING.format(path=path))
         try:
@@ -120,26 +126,32 @@ class FaissIndex(LeafIndex):
     def _is_own(self, arranged: Any) -> bool:
         """Return whether an index differs only in leaves and hashes from what is built of the rows. A search relies on
         its numbers."""
-        faiss, rows = self.import_package(), len(self._built)
+        faiss = self.import_package()
+        rows = len(self._built)
         if not isinstance(arranged, faiss.IndexIVFPQFastScan):
             return False
         own = self._make_empty(faiss.IndexIVFPQFastScan, faiss.IndexFlatIP(self.width))
         # As it is where an index with hashes of residuals is packed for fast scans.
         own.by_residual = True
-        centres, lists = faiss.downcast_index(arranged.quantizer), faiss.downcast_InvertedLists(arranged.invlists)
+        centres = faiss.downcast_index(arranged.quantizer)
+        lists = faiss.downcast_InvertedLists(arranged.invlists)
         if not isinstance(centres, faiss.IndexFlatIP) or not isinstance(lists, faiss.BlockInvertedLists):
             return False
         expected = faiss.downcast_InvertedLists(own.invlists)
+        leaves = own.nlist
+        width = self.width
         sizes = arranged.ntotal, centres.d, centres.ntotal, centres.codes.size(), arranged.pq.centroids.size()
-        leaves, width = own.nlist, self.width
         if sizes != (2 * rows, width, leaves, 4 * width * leaves, width << HASH_BITS):
             return False
         pairs = (arranged, own, FIELDS), (arranged.pq, own.pq, HASH_FIELDS), (lists, expected, LIST_FIELDS)
         if any(getattr(one, name) != getattr(other, name) for one, other, names in pairs for name in names):
             return False
-        of_leaves = [(lists.get_ids(leaf), lists.list_size(leaf)) for leaf in range(leaves)]
-        ids = [faiss.rev_swig_ptr(*of_leaf) for of_leaf in of_leaves if of_leaf[1]]
-        return all(of_leaf.min() >= 0 and of_leaf.max() < rows for of_leaf in ids)
+        for leaf in range(leaves):
+            if size := lists.list_size(leaf):
+                ids = faiss.rev_swig_ptr(lists.get_ids(leaf), size)
+                if ids.min() < 0 or ids.max() >= rows:
+                    return False
+        return True
 
 
 class LeafFinder:
@@ -147,7 +159,8 @@ class LeafFinder:
     the shortest, counting again what is parallel to the first one's residual (SOAR)."""
 
     def __init__(self, faiss: Any, centres: np.ndarray) -> None:
-        width, n_groups = centres.shape[1], round(GROUPS_PER_ROOT * math.sqrt(len(centres)))
+        width = centres.shape[1]
+        n_groups = round(GROUPS_PER_ROOT * math.sqrt(len(centres)))
         self._groups = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, n_groups, faiss.METRIC_INNER_PRODUCT)
         _set_training(self._groups.cp)
         self._groups.train(centres)
@@ -159,16 +172,21 @@ class LeafFinder:
         """Find the first leaves and the second leaves of rows, shape (2, n)."""
         products, leaves = self._groups.search(rows, NEAREST)
         # Where the groups have fewer leaves, the first one again.
-        is_missing = leaves < 0
-        leaves, products = (np.where(is_missing, found[:, :1], found) for found in (leaves, products))
-        first, others, lengths = leaves[:, :1], leaves[:, 1:], np.einsum("ij,ij->i", rows, rows)[:, None]
+        is_missing = leaves[:, 1:] < 0
+        first = leaves[:, :1]
+        others = np.where(is_missing, first, leaves[:, 1:])
+        by_first = products[:, :1]
+        by_others = np.where(is_missing, by_first, products[:, 1:])
+        lengths = np.einsum("ij,ij->i", rows, rows)[:, None]
         squares = np.diag(self._products)
         # Of the residuals: squared lengths, and the product of the first and each other one.
-        of_first = lengths - 2 * products[:, :1] + squares[first]
-        of_others = lengths - 2 * products[:, 1:] + squares[others]
-        of_both = lengths - products[:, :1] - products[:, 1:] + self._products[first, others]
-        costs = of_others + SOAR_LAMBDA * of_both**2 / np.maximum(of_first, np.finfo(np.float32).tiny)
-        return np.stack([first[:, 0], others[np.arange(len(rows)), costs.argmin(axis=1)]])
+        of_first = lengths - 2 * by_first + squares[first]
+        of_others = lengths - 2 * by_others + squares[others]
+        of_both = lengths - by_first - by_others + self._products[first, others]
+        of_first = np.maximum(of_first, np.finfo(np.float32).tiny)
+        costs = of_others + SOAR_LAMBDA * of_both**2 / of_first
+        second = np.take_along_axis(others, costs.argmin(axis=1)[:, None], axis=1)
+        return np.stack([first[:, 0], second[:, 0]])
 
 
 def _set_training(parameters: Any, **values: Any) -> None:

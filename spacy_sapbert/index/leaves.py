@@ -14,7 +14,8 @@ from .approximate import ApproximateIndex, Steps
 
 # As many leaves as the square root of the rows. Twice as many take twice as long to arrange, and on 463,000 and on 6.7
 # million names hardly less time to search.
-SAMPLE_PER_LEAF, TRAINING_PASSES = 50, 7
+SAMPLE_PER_LEAF = 50
+TRAINING_PASSES = 7
 SEED = 0
 # Each row goes to a second leaf that covers what the first one misses (SOAR, NeurIPS 2023): without it, 1.5 % to 4 %
 # fewer of the nearest names are found. ScaNN cannot edit such an index, so edits have to be kept beside it.
@@ -62,15 +63,15 @@ class LeafIndex(ApproximateIndex):
             yield {"scoring": "leaves", "leaves": leaves, "leaves_to_search": searched, "reorder": reorder}
 
     def _find_candidates(self, queries: np.ndarray, k: int, effort: int) -> np.ndarray | None:
-        share = effort * self.configuration["leaves_to_search"] / self.configuration["leaves"]
+        leaves = effort * self.configuration["leaves_to_search"]
+        share = leaves / self.configuration["leaves"]
         rescored = max(round(self.configuration["reorder"] * effort**0.5), 2 * k)
         if share > NEARLY_ALL or rescored > share * len(self._built):
             return None
         # The rows of a query must not depend on how many others there are.
         padding = np.broadcast_to(queries[-1], (-len(queries) % QUERY_MULTIPLE, self.width))
-        leaves = effort * self.configuration["leaves_to_search"]
-        found = self._search_leaves(np.concatenate([queries, padding]), rescored, leaves)
-        return found[: len(queries)]
+        rows = self._search_leaves(np.concatenate([queries, padding]), rescored, leaves)
+        return rows[: len(queries)]
 
     @abstractmethod
     def _search_leaves(self, queries: np.ndarray, wanted: int, leaves: int) -> np.ndarray:

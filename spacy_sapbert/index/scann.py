@@ -59,7 +59,8 @@ class ScannIndex(LeafIndex):
 
     def _build_structure(self) -> Any:
         with TemporaryDirectory() as temporary:
-            model, part = Path(temporary, "model"), Path(temporary, "part")
+            model = Path(temporary, "model")
+            part = Path(temporary, "part")
             self._train(model)
             names = sorted(path.name for path in model.glob("*.npy"))
             blocks: list[list[np.ndarray]] = []
@@ -113,8 +114,10 @@ class ScannIndex(LeafIndex):
 
     def _read_structure(self, folder: Path, listed: set[str], memory_map: bool) -> Any:
         # Of the rows, the config has nothing but their width.
-        config = self._make_builder(np.zeros((1, self.width), np.float32)).score_ah(HASHED_TOGETHER).create_config()
-        sizes = np.diff(np.append(np.arange(0, self.width, HASHED_TOGETHER), self.width)).tolist()
+        builder = self._make_builder(np.zeros((1, self.width), np.float32))
+        config = builder.score_ah(HASHED_TOGETHER).create_config()
+        starts = np.arange(0, self.width, HASHED_TOGETHER)
+        sizes = np.diff(starts, append=self.width).tolist()
         check_files(folder, listed, config, len(self._built), self._count_leaves(), sizes)
         try:
             return self._open(folder, write_assets(FILES))
@@ -127,9 +130,11 @@ def use_processor(library: str) -> None:
     """Switch on ScaNN's code for this processor. ScaNN should do so itself, but its wheels without TensorFlow (1.3.5 to
     1.4.2) are compiled without what finds out about the processor, and so take SSE 4 for all there is. The results are
     the same, and builds and searches take two thirds of the time."""
-    found = re.search(r"^flags\s*:(.*)", CPUINFO.read_text(), flags=re.MULTILINE) if CPUINFO.is_file() else None
+    text = CPUINFO.read_text() if CPUINFO.is_file() else ""
+    match = re.search(r"^flags\s*:(.*)", text, flags=re.MULTILINE)
+    flags = {*match[1].split()} if match else set()
     for switch, needed in SWITCHES.items():
-        if found and needed <= {*found[1].split()}:
+        if needed <= flags:
             # A version without the switch, or for processors of another family, stays as it is.
             with suppress(ValueError):
                 ctypes.c_bool.in_dll(ctypes.CDLL(library), switch).value = True
@@ -137,7 +142,8 @@ def use_processor(library: str) -> None:
 
 # ScaNN logs to file 2 of the process, its standard error, past Python's `sys.stderr`. One build at a time may put
 # another file in its place.
-STANDARD_ERROR, _LOG = 2, Lock()
+STANDARD_ERROR = 2
+_LOG = Lock()
 
 
 @contextmanager

@@ -49,7 +49,8 @@ def check_files(folder: Path, listed: set[str], config: str, rows: int, leaves: 
     leaves. `blocks` says how many numbers of a vector each hash stands for."""
     if unlisted := sorted({CONFIG_FILE, ASSETS_FILE, *FILES.values()} - listed):
         raise OSError(DAMAGED.format(path=folder, reason=f"the manifest does not list {unlisted[0]}"))
-    partitioner, codebook = MODEL_FILES["PARTITIONER"], MODEL_FILES["AH_CENTERS"]
+    partitioner = MODEL_FILES["PARTITIONER"]
+    codebook = MODEL_FILES["AH_CENTERS"]
     _check(folder / CONFIG_FILE, lambda _: _make_config(config))
     _check(folder / ASSETS_FILE, lambda _: write_assets(FILES).encode())
     _check(folder / partitioner, lambda data: _copy_partitioner(data, leaves, sum(blocks)))
@@ -57,11 +58,13 @@ def check_files(folder: Path, listed: set[str], config: str, rows: int, leaves: 
     arrays = ArrayFolder(folder)
     tokens = arrays.read(TOKENS, np.int32, shape=(2 * rows,))
     # Not every row has a second leaf.
-    first, second = tokens[::2], tokens[1::2]
+    first = tokens[::2]
+    second = tokens[1::2]
     if first.min() < 0 or second.min() < -1 or tokens.max() >= leaves or (first == second).any():
         raise arrays.refuse(TOKENS, f"it does not have one or two of {leaves} leaves for each row")
     for name in HASHES:
-        if arrays.read(name, np.uint8, shape=(rows, len(blocks))).max() >= HASH_VALUES:
+        hashes = arrays.read(name, np.uint8, shape=(rows, len(blocks)))
+        if hashes.max() >= HASH_VALUES:
             raise arrays.refuse(name, "it has hashes of more than four bits")
 
 
@@ -89,7 +92,8 @@ def _copy_partitioner(data: bytes, leaves: int, width: int) -> bytes:
     copy = kind(n_tokens=leaves)
     copied = copy.kmeans.kmeans_tree
     copied.learned_spilling_type = tree.learned_spilling_type
-    copied.root.learned_spilling_threshold, copied.root.leaf_id = np.nan, -1
+    copied.root.learned_spilling_threshold = np.nan
+    copied.root.leaf_id = -1
     centres = np.array([centre.dimension for centre in tree.root.centers])
     _check_numbers(centres, (leaves, width))
     for leaf, centre in enumerate(centres):

@@ -23,7 +23,9 @@ EXPANSION_ADD = 64
 # Candidates considered in a search, fewest first. All of them are rescored exactly.
 EXPANSIONS = (24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048)
 # How usearch saves a graph: the shape of its vectors, which follow, and then what it says of itself.
-KEY, SLOT, LEVEL = np.dtype("<u8"), np.dtype("<u4"), np.dtype("<i2")
+KEY = np.dtype("<u8")
+SLOT = np.dtype("<u4")
+LEVEL = np.dtype("<i2")
 VECTORS_HEAD = np.dtype([("rows", "<u4"), ("width", "<u4")])
 GRAPH_HEAD = np.dtype(
     [
@@ -102,10 +104,12 @@ class UsearchIndex(ApproximateIndex):
         matches = view.search(queries, expansion, threads=count_threads())
         # usearch answers a single query in another form.
         rows = np.atleast_2d(matches.keys).astype(np.int64)
+        width = rows.shape[1]
         counts = getattr(matches, "counts", None)
         if counts is not None:
-            rows[np.arange(rows.shape[1]) >= np.asarray(counts)[:, None]] = -1
-        return np.pad(rows, ((0, 0), (0, expansion - rows.shape[1])), constant_values=-1)
+            is_beyond = np.arange(width) >= np.asarray(counts)[:, None]
+            rows[is_beyond] = -1
+        return np.pad(rows, ((0, 0), (0, expansion - width)), constant_values=-1)
 
     def _write_structure(self, folder: Path) -> None:
         # Not NumPy's `tofile`, which does not notice that the last few kilobytes cannot be written.
@@ -138,7 +142,8 @@ def check_graph(data: np.ndarray, rows: int, width: int) -> None:
     expected = (rows, width, KINDS, rows, 0, width, rows, CONNECTIVITY, 2 * CONNECTIVITY)
     if (*shape.tolist(), *(graph[name].item() for name in CHECKED)) != expected:
         raise ValueError(f"it is no graph of {rows:,} vectors of {width} numbers")
-    entry, top = int(graph["entry"]), int(graph["top"])
+    entry = int(graph["entry"])
+    top = int(graph["top"])
     if levels.min() < 0 or levels.max() != top or entry >= rows or levels[entry] != top:
         raise ValueError("its levels are not those of its nodes")
     # A node has its key, its level, and its links on each level: how many, and as many places as there may be.
@@ -150,9 +155,10 @@ def check_graph(data: np.ndarray, rows: int, width: int) -> None:
     keys, numbers, of_nodes = (
         np.ndarray(len(data) - kind.itemsize + 1, kind, data, strides=1) for kind in (KEY, SLOT, LEVEL)
     )
-    if (np.sort(keys[starts]) != np.arange(rows)).any() or (of_nodes[starts + KEY.itemsize] != levels).any():
+    places = starts + KEY.itemsize
+    if (np.sort(keys[starts]) != np.arange(rows)).any() or (of_nodes[places] != levels).any():
         raise ValueError("its nodes are not numbered as its vectors are")
-    places = starts + KEY.itemsize + LEVEL.itemsize
+    places += LEVEL.itemsize
     _check_links(numbers, places, 2 * CONNECTIVITY, levels, 0)
     for level in range(1, top + 1):
         upper = starts[levels >= level] + BASE_SIZE + LEVEL_SIZE * (level - 1)
@@ -165,7 +171,9 @@ def _check_links(numbers: np.ndarray, places: np.ndarray, most: int, levels: np.
     for start in range(0, len(places), CHECKED_AT_ONCE):
         part = places[start : start + CHECKED_AT_ONCE]
         counts = numbers[part]
-        nodes = numbers[(part[:, None] + SLOT.itemsize * (1 + links))[links < counts[:, None]]]
+        slots = part[:, None] + SLOT.itemsize * (1 + links)
+        is_used = links < counts[:, None]
+        nodes = numbers[slots[is_used]]
         if (counts > most).any() or (nodes >= len(levels)).any() or (levels[nodes] < level).any():
             raise ValueError("a node is linked to one that is not there")
 

@@ -70,8 +70,9 @@ def read_chromosomes(text: str, language: Language) -> Chromosomes:
         if sex is None:
             return match[0]
         (parts if len(sex) > 1 else numbers).add(sex)
+        before, _ = _cut_sides(match)
         # "ATR-X" is on a chromosome, "MPS-X" has a number.
-        return match[0] if _ACRONYM.search(_cut_sides(match)[0]) else " "
+        return match[0] if _ACRONYM.search(before) else " "
 
     if _MAYBE.search(text):
         text = _BAND.sub(take_band, _IN_BRACKETS.sub(_write_bands, text))
@@ -92,14 +93,17 @@ def _list_parts(chromosome: str, points: str) -> Iterator[tuple[str, str]]:
     """List what bands are parts of, and the arm of each: its end is no band of its own."""
     arm = ""
     for point in _POINT.finditer(points):
-        arm, region = point[1] or arm, point[2].replace("ter", "")
+        arm = point[1] or arm
+        region = point[2].replace("ter", "")
         ends = (end for end in range(len(region) + 1) if region[end - 1 : end] != ".")
         yield from ((arm, chromosome + arm + region[:end]) for end in ends)
 
 
 def _read_sex(match: re.Match[str], language: Language) -> str | None:
     """Read a karyotype's sex chromosomes, or X. A karyotype about other chromosomes has "", and other text None."""
-    count, sex, zero = match[1], match[2].lower(), match[3]
+    count = match[1]
+    sex = match[2].lower()
+    zero = match[3]
     if count and _ABNORMALITY.match(match.string, match.end()):
         return ""
     if zero:
@@ -114,19 +118,25 @@ def _read_sex(match: re.Match[str], language: Language) -> str | None:
 def _is_chromosome(match: re.Match[str], language: Language) -> bool:
     """Check if "X" or "XX" is no number: in "del(X)" and "X-ALD", and beside a word for chromosomes or one's letter."""
     before, after = _cut_sides(match)
-    words, words_after = _WORD.findall(before), _WORD.findall(after)
+    words = _WORD.findall(before)
+    words_after = _WORD.findall(after)
     # "X linked" too, but neither "factor X inactivation" nor "factor-X-antibody".
     is_linked = after[1:7].lower() == "linked" or (after[:1] == "-" and before[-1:] != "-")
     if words and to_arabic("x", words[-1].lower()) != "x":
         return is_linked
     if is_linked or _CHANGED.search(before) or _ACRONYM.search(before):
         return True
-    sides = (_find_content(of_side, language) for of_side in (words[::-1], words_after))
-    return any(_SEX.fullmatch(word) or not language.chromosomal.isdisjoint(language.list_words(word)) for word in sides)
+    for of_side in (words[::-1], words_after):
+        word = _find_content(of_side, language)
+        if _SEX.fullmatch(word) or not language.chromosomal.isdisjoint(language.list_words(word)):
+            return True
+    return False
 
 
 def _cut_sides(match: re.Match[str]) -> tuple[str, str]:
-    text, start, end = match.string, match.start(), match.end()
+    text = match.string
+    start = match.start()
+    end = match.end()
     return text[max(start - NEAR, 0) : start], text[end : end + NEAR]
 
 

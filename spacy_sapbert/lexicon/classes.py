@@ -14,9 +14,12 @@ LENGTHS = (2, 8)
 MOST_ALTERNATIVES = 30
 # How often two words have to stand for one another: related ones, which share at least half of their letters and STEM
 # letters at the start ("cardiac", "cardio"), and any others.
-STEM, LEAST_RELATED, LEAST = 4, 1, 3
+STEM = 4
+LEAST_RELATED = 1
+LEAST = 3
 # The share of the contexts of both words in which they stand for one another; and below which a given pair is none.
-SHARE, LEAST_SHARE = 0.8, 0.5
+SHARE = 0.8
+LEAST_SHARE = 0.5
 # Contexts that a given pair counts as having been found in.
 GIVEN = 5
 Counts = dict[tuple[int, int], tuple[int, int]]
@@ -40,56 +43,87 @@ def learn_classes(
         if n_same >= LEAST_SHARE * n_both:
             pairs[first, second] = pairs.get((first, second), 0) + GIVEN
     class_of = sorted(join_classes(pairs).items())
-    return tuple(np.array([row[k] for row in class_of], dtype=np.uint64) for k in (0, 1))  # type: ignore[return-value]
+    members = np.array([word for word, _ in class_of], dtype=np.uint64)
+    classes = np.array([number for _, number in class_of], dtype=np.uint64)
+    return members, classes
 
 
 def count_pairs(hashes: np.ndarray, name: np.ndarray, concept: np.ndarray) -> Counts:
     """Count the contexts in which two words stand for one another, and those that both have. A context is a name but
     for one of its words, in any order."""
+    distinct, rows = _list_contexts(hashes, name, concept)
+    codes, n_same = _pair_words(rows, len(distinct))
+    pairs = [divmod(code, len(distinct)) for code in codes.tolist()]
+    contexts: dict[int, set[int]] = {number: set() for pair in pairs for number in pair}
+    word, _, context = rows.tolist()
+    for number, place in zip(word, context, strict=True):
+        if number in contexts:
+            contexts[number].add(place)
+    spelled = distinct.tolist()
+    counts: Counts = {}
+    for (first, second), same in zip(pairs, n_same.tolist(), strict=True):
+        n_both = len(contexts[first] & contexts[second])
+        counts[spelled[first], spelled[second]] = same, n_both
+    return counts
+
+
+def _list_contexts(hashes: np.ndarray, name: np.ndarray, concept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """List the distinct words; and in columns the word, the concept and the context of each place, each once, sorted by
+    context, concept and word."""
     lengths = np.bincount(name, minlength=len(concept))[name]
     sums = np.zeros(len(concept), dtype=np.uint64)
     np.add.at(sums, name, hashes)
-    used = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1])
-    context = np.unique(sums[name[used]] - hashes[used], return_inverse=True)[1]
-    distinct, word = np.unique(hashes[used], return_inverse=True)
-    rows = np.stack([word, concept[name[used]], context])
+    is_used = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1])
+    name = name[is_used]
+    hashes = hashes[is_used]
+    context = np.unique(sums[name] - hashes, return_inverse=True)[1]
+    distinct, word = np.unique(hashes, return_inverse=True)
+    rows = np.stack([word, concept[name], context])
     rows = rows[:, np.lexsort(rows)]
-    is_new = (np.diff(rows, prepend=-1) != 0).any(axis=0)
-    word, _, context = rows[:, is_new]
-    starts = np.flatnonzero((np.diff(rows[1:, is_new], prepend=-1) != 0).any(axis=0))
+    return distinct, rows[:, _is_new(rows)]
+
+
+def _is_new(rows: np.ndarray) -> np.ndarray:
+    """Tell which columns differ from the one before."""
+    is_new: np.ndarray = (np.diff(rows, prepend=-1) != 0).any(axis=0)
+    return is_new
+
+
+def _pair_words(rows: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pair the words of a concept that share a context: each pair as one number, the first word times `n` plus the
+    second one; and the number of contexts in which it stands."""
+    word, _, context = rows
+    starts = np.flatnonzero(_is_new(rows[1:]))
     sizes = np.diff(starts, append=len(word))
-    group, is_few = np.repeat(np.arange(len(starts)), sizes), np.repeat(sizes < MOST_ALTERNATIVES, sizes)
-    n, found = len(distinct), [np.empty((2, 0), dtype=np.int64)]
+    group = np.repeat(np.arange(len(starts)), sizes)
+    is_few = np.repeat(sizes < MOST_ALTERNATIVES, sizes)
+    parts = [np.empty((2, 0), dtype=np.int64)]
     for step in range(1, MOST_ALTERNATIVES - 1):
         first = np.flatnonzero((group[step:] == group[:-step]) & is_few[step:])
-        found.append(np.stack([context[first], word[first] * n + word[first + step]]))
-    of_pair, pair = np.concatenate(found, axis=1)
-    pairs, pair = np.unique(pair, return_inverse=True)
+        codes = word[first] * n + word[first + step]
+        parts.append(np.stack([context[first], codes]))
+    places, codes = np.concatenate(parts, axis=1)
+    pairs, number = np.unique(codes, return_inverse=True)
+    n_pairs = len(pairs)
     # Several concepts may have a pair in one context.
-    n_same = np.bincount(np.unique(of_pair * len(pairs) + pair) % max(len(pairs), 1), minlength=len(pairs))
-    contexts: dict[int, set[int]] = {number: set() for number in np.unique([pairs // n, pairs % n]).tolist()}
-    for of_word, of_context in zip(word.tolist(), context.tolist(), strict=True):
-        if of_word in contexts:
-            contexts[of_word].add(of_context)
-    counts: Counts = {}
-    for code, same in zip(pairs.tolist(), n_same.tolist(), strict=True):
-        first, second = divmod(code, n)
-        counts[int(distinct[first]), int(distinct[second])] = same, len(contexts[first] & contexts[second])
-    return counts
+    distinct = np.unique(places * n_pairs + number)
+    return pairs, np.bincount(distinct % max(n_pairs, 1), minlength=n_pairs)
 
 
 def choose_pairs(counts: Counts, spell: Callable[[int], str], least: int = LEAST) -> dict[tuple[int, int], int]:
     """Choose the pairs that may stand for one another in any name, with the number of their contexts."""
     chosen = {}
     for pair, (n_same, n_both) in counts.items():
-        if n_same >= SHARE * n_both:
-            words = first, second = tuple(map(spell, pair))
-            n_shared = len(commonprefix(words))
-            enough = LEAST_RELATED if n_shared >= max(STEM, len(max(words, key=len)) / 2) else least
-            # "Fertility" and "infertility" are the opposite, though genes of both have names that differ in them alone.
-            is_prefixed = first.endswith(second) or second.endswith(first)
-            if n_same >= enough and not is_prefixed and all(word.isalpha() and len(word) > 2 for word in words):
-                chosen[pair] = n_same
+        if n_same < SHARE * n_both:
+            continue
+        first, second = words = [*map(spell, pair)]
+        # "Fertility" and "infertility" are the opposite, though genes of both have names that differ in them alone.
+        is_prefixed = first.endswith(second) or second.endswith(first)
+        is_plain = all(word.isalpha() and len(word) > 2 for word in words)
+        is_related = len(commonprefix(words)) >= max(STEM, len(max(words, key=len)) / 2)
+        enough = LEAST_RELATED if is_related else least
+        if n_same >= enough and is_plain and not is_prefixed:
+            chosen[pair] = n_same
     return chosen
 
 
@@ -98,10 +132,13 @@ def join_classes(pairs: dict[tuple[int, int], int]) -> dict[int, int]:
     Pairs with more contexts come first."""
     members: dict[int, list[int]] = {}
     class_of: dict[int, int] = {}
-    for pair, _ in sorted(pairs.items(), key=lambda item: (-item[1], item[0])):
+    for pair in sorted(pairs, key=lambda pair: (-pairs[pair], pair)):
         first, second = (class_of.get(word, word) for word in pair)
-        ours, others = members.get(first, [first]), members.get(second, [second])
-        if first != second and all((min(a, b), max(a, b)) in pairs for a in ours for b in others):
+        if first == second:
+            continue
+        ours = members.get(first, [first])
+        others = members.get(second, [second])
+        if all((min(a, b), max(a, b)) in pairs for a in ours for b in others):
             members[first] = ours + others
             members.pop(second, None)
             class_of.update(dict.fromkeys(members[first], first))

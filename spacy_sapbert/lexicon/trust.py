@@ -8,6 +8,8 @@ it, and whether it is a canonical name. How the words were found adds to it. The
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +21,8 @@ from .english import RARE, compute_commonness, find_levels
 from .names import OWN_CASE_LENGTH
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from ..terminology.table import Terminology
 
 # The weights of signals of a name, and of how it was found.
@@ -55,17 +59,21 @@ def compute_signals(
     terminology: Terminology, words: np.ndarray, name: np.ndarray, has_levels: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Compute what the logit of each name depends on, by the names in `WEIGHTS`."""
-    n, concept = terminology.n_names, terminology.name_concept.astype(np.int64)
-    level, sums = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.uint64)
+    n = terminology.n_names
+    concept = terminology.name_concept.astype(np.int64)
+    level = np.zeros(n, dtype=np.int64)
+    sums = np.zeros(n, dtype=np.uint64)
     np.maximum.at(level, name, np.where(has_levels[name], find_levels(words), RARE))
     np.add.at(sums, name, words)
     key = np.unique(sums, return_inverse=True)[1]
-    canonical = [text.lower() for chunk in read_chunks(terminology.concepts["canonical_name"]) for text in chunk]
-    texts = (text.lower() for chunk in read_chunks(terminology.names["name"]) for text in chunk)
-    is_canonical = np.fromiter((text == canonical[of] for text, of in zip(texts, concept.tolist(), strict=True)), bool)
+    names = _read_lower(terminology.names["name"])
+    canonical = [*_read_lower(terminology.concepts["canonical_name"])]
+    pairs = zip(names, concept.tolist(), strict=True)
+    is_canonical = np.fromiter((text == canonical[row] for text, row in pairs), bool)
     n_sources, n_all_sources = _count_sources(terminology, key)
     of_concept = key * len(terminology) + concept
-    common, is_one = compute_commonness(level), np.bincount(name, minlength=n) == 1
+    common = compute_commonness(level)
+    is_one = np.bincount(name, minlength=n) == 1
     return {
         "bias": np.ones(n),
         "common": common,
@@ -78,25 +86,32 @@ def compute_signals(
     }
 
 
+def _read_lower(texts: pl.Series) -> Iterator[str]:
+    return map(str.lower, chain.from_iterable(read_chunks(texts)))
+
+
 def _count_sources(terminology: Terminology, key: np.ndarray) -> tuple[np.ndarray, int]:
     """Count the sources that have each name, for any concept, and those of the terminology."""
     numbers: dict[str, int] = {}
-    lists = [
-        [numbers.setdefault(source, len(numbers)) for source in text.split(SOURCE_SEPARATOR)]
-        for chunk in read_chunks(terminology.names["source"])
-        for text in chunk
-    ]
-    source = np.array([number for of_name in lists for number in of_name], dtype=np.int64)
+    source: list[int] = []
+    counts: list[int] = []
+    for text in chain.from_iterable(read_chunks(terminology.names["source"])):
+        sources = text.split(SOURCE_SEPARATOR)
+        source += [numbers.setdefault(name, len(numbers)) for name in sources]
+        counts.append(len(sources))
     n_all = max(len(numbers), 1)
-    pairs = np.unique(np.repeat(key, [*map(len, lists)]) * n_all + source)
-    return np.bincount(pairs // n_all)[key], n_all
+    pairs = np.repeat(key, counts) * n_all + np.array(source, dtype=np.int64)
+    return np.bincount(np.unique(pairs) // n_all)[key], n_all
 
 
 def find_acronyms(terminology: Terminology, words: np.ndarray, name: np.ndarray, has_levels: np.ndarray) -> np.ndarray:
     """Find names that are a known word and, in any case, an acronym of another name of their concept. Returns their
     rows, sorted; uint32."""
-    is_word = (np.bincount(name)[name] == 1) & (find_levels(words) < RARE) & has_levels[name]
-    names, offsets, concepts = terminology.names["name"], terminology.name_offsets, terminology.name_concept
+    is_alone = np.bincount(name)[name] == 1
+    is_word = is_alone & has_levels[name] & (find_levels(words) < RARE)
+    names = terminology.names["name"]
+    offsets = terminology.name_offsets
+    concepts = terminology.name_concept
 
     def is_acronym(row: int) -> bool:
         short = names[row].upper()
@@ -106,4 +121,4 @@ def find_acronyms(terminology: Terminology, words: np.ndarray, name: np.ndarray,
         others = (names[other] for other in range(*offsets[concept : concept + 2].tolist()))
         return any(len(other) > len(short) + LONGER and is_initialism(short, other) for other in others)
 
-    return np.array([row for row in name[is_word].tolist() if is_acronym(row)], dtype=np.uint32)
+    return np.array([*filter(is_acronym, name[is_word].tolist())], dtype=np.uint32)

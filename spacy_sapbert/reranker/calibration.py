@@ -16,9 +16,12 @@ from .network import logit, sigmoid
 # With fewer mentions two parameters are fitted, otherwise a step function of any form.
 ENOUGH_FOR_STEPS = 500
 # Steps of Newton's method, the smallest one, and points of the function that are stored.
-NEWTON_STEPS, TINY, PLATT_POINTS = 30, 1e-9, 1025
+NEWTON_STEPS = 30
+TINY = 1e-9
+PLATT_POINTS = 1025
 # Bins of the calibration error, and the precision at which coverage is reported.
-N_BINS, PRECISION = 15, 0.95
+N_BINS = 15
+PRECISION = 0.95
 NO_LINK = ("", NIL)
 NIL_SCORES = ("nel_nil_p", "nel_nil_r", "nel_nil_f")
 
@@ -67,20 +70,24 @@ def _fit_isotonic(probabilities: np.ndarray, right: np.ndarray) -> Curve:
     # Each pool: sum of probabilities, of right ones, and their number. One of each in front and behind keeps the
     # outermost pools away from 0 and 1.
     pools: list[tuple[float, float, int]] = [(0.0, 0.5, 1)]
-    for x, y in zip([*probabilities[order].tolist(), 1.0], [*right[order].tolist(), 0.5], strict=True):
-        pool = (x, y, 1)
-        while pools and pools[-1][1] * pool[2] >= pool[1] * pools[-1][2]:
-            last = pools.pop()
-            pool = (last[0] + pool[0], last[1] + pool[1], last[2] + pool[2])
-        pools.append(pool)
-    sums = np.array(pools)
-    return Curve(sums[:, 0] / sums[:, 2], sums[:, 1] / sums[:, 2])
+    points = np.stack([probabilities[order], right[order]], axis=1).tolist()
+    for x, y in [*points, (1.0, 0.5)]:
+        n = 1
+        while pools and pools[-1][1] * n >= y * pools[-1][2]:
+            last_x, last_y, last_n = pools.pop()
+            x = last_x + x
+            y = last_y + y
+            n = last_n + n
+        pools.append((x, y, n))
+    xs, ys, ns = np.array(pools).T
+    return Curve(xs / ns, ys / ns)
 
 
 def _fit_platt(probabilities: np.ndarray, right: np.ndarray) -> Curve:
     """Fit a logistic function of the logit by Newton's method, with Platt's smoothed targets."""
     n_right = right.sum()
-    targets = np.where(right > 0, (n_right + 1) / (n_right + 2), 1 / (len(right) - n_right + 2))
+    n_wrong = len(right) - n_right
+    targets = np.where(right > 0, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
     logits = logit(probabilities)
     design = np.stack([logits, np.ones_like(logits)], axis=1)
 
@@ -90,9 +97,11 @@ def _fit_platt(probabilities: np.ndarray, right: np.ndarray) -> Curve:
 
     weights = np.array([1.0, 0.0])
     for _ in range(NEWTON_STEPS):
-        found = sigmoid(design @ weights)
-        curvature = (design * (found * (1 - found))[:, None]).T @ design + 1e-6 * np.eye(2)
-        step = np.linalg.solve(curvature, design.T @ (found - targets))
+        chances = sigmoid(design @ weights)
+        slopes = (chances * (1 - chances))[:, None]
+        gradient = design.T @ (chances - targets)
+        curvature = (design * slopes).T @ design + 1e-6 * np.eye(2)
+        step = np.linalg.solve(curvature, gradient)
         while get_loss(weights - step) > get_loss(weights) and np.abs(step).max() > TINY:
             step = step / 2
         weights = weights - step
@@ -100,7 +109,8 @@ def _fit_platt(probabilities: np.ndarray, right: np.ndarray) -> Curve:
         # A falling map would turn the order around: the probabilities say nothing.
         weights = np.array([0.0, float(logit(targets.mean()))])
     x = np.linspace(0, 1, PLATT_POINTS)
-    return Curve(x, sigmoid(logit(x) * weights[0] + weights[1]))
+    scores = logit(x) * weights[0] + weights[1]
+    return Curve(x, sigmoid(scores))
 
 
 def choose_threshold(probabilities: np.ndarray, is_right: np.ndarray, precision: float) -> Threshold:
@@ -112,10 +122,10 @@ def choose_threshold(probabilities: np.ndarray, is_right: np.ndarray, precision:
     if not np.any(is_right):
         return Threshold(1.0, 0.0, 0.0)
     coverages, precisions = risk_coverage(probabilities, is_right)
-    kept = np.flatnonzero(precisions >= precision)
-    chosen = int(kept[-1]) if len(kept) else int(np.argmax(precisions))
-    lowest = np.unique(probabilities)[::-1][chosen]
-    return Threshold(float(lowest), float(precisions[chosen]), float(coverages[chosen]))
+    enough = np.flatnonzero(precisions >= precision)
+    place = int(enough[-1]) if len(enough) else int(np.argmax(precisions))
+    lowest = np.unique(probabilities)[::-1][place]
+    return Threshold(float(lowest), float(precisions[place]), float(coverages[place]))
 
 
 def risk_coverage(confidence: np.ndarray, is_right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -123,7 +133,9 @@ def risk_coverage(confidence: np.ndarray, is_right: np.ndarray) -> tuple[np.ndar
     order = np.argsort(-confidence, kind="stable")
     ordered = confidence[order]
     last = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
-    return (last + 1) / len(ordered), np.cumsum(is_right[order])[last] / (last + 1)
+    n_answers = last + 1
+    n_right = np.cumsum(is_right[order])[last]
+    return n_answers / len(ordered), n_right / n_answers
 
 
 def coverage_at(confidence: np.ndarray, is_right: np.ndarray, precision: float = PRECISION) -> float:
@@ -135,14 +147,19 @@ def coverage_at(confidence: np.ndarray, is_right: np.ndarray, precision: float =
 def bin_confidences(confidence: np.ndarray, is_right: np.ndarray) -> list[Bin]:
     """Put answers into bins of equal width by their confidence, and leave out empty ones."""
     places = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
-    masks = [places == bin_ for bin_ in np.unique(places)]
-    return [Bin(float(confidence[mask].mean()), float(is_right[mask].mean()), int(mask.sum())) for mask in masks]
+    bins = []
+    for place in np.unique(places):
+        is_in = places == place
+        mean = float(confidence[is_in].mean())
+        precision = float(is_right[is_in].mean())
+        bins.append(Bin(mean, precision, int(is_in.sum())))
+    return bins
 
 
 def calibration_error(confidence: np.ndarray, is_right: np.ndarray) -> float:
     """Compute the expected calibration error: the mean distance between confidence and precision of the bins."""
     bins = bin_confidences(confidence, is_right)
-    return sum(abs(found.confidence - found.precision) * found.n for found in bins) / max(len(confidence), 1)
+    return sum(abs(pool.confidence - pool.precision) * pool.n for pool in bins) / max(len(confidence), 1)
 
 
 def area_under_roc(probabilities: np.ndarray, is_right: np.ndarray) -> float | None:
@@ -151,7 +168,8 @@ def area_under_roc(probabilities: np.ndarray, is_right: np.ndarray) -> float | N
     None if all are right or all wrong.
     """
     right = np.asarray(is_right, dtype=bool)
-    n_right, n_wrong = int(right.sum()), int((~right).sum())
+    n_right = int(right.sum())
+    n_wrong = int((~right).sum())
     if not n_right or not n_wrong:
         return None
     _, place, counts = np.unique(np.asarray(probabilities), return_inverse=True, return_counts=True)
@@ -162,7 +180,8 @@ def area_under_roc(probabilities: np.ndarray, is_right: np.ndarray) -> float | N
 def nil_scores(is_nil: np.ndarray, predicted: np.ndarray) -> tuple[float, float, float]:
     """Compute precision, recall and F1 of NIL; 0 where there is nothing to divide by."""
     hits = int((is_nil & predicted).sum())
-    n_gold, n_predicted = int(is_nil.sum()), int(predicted.sum())
+    n_gold = int(is_nil.sum())
+    n_predicted = int(predicted.sum())
     return hits / max(n_predicted, 1), hits / max(n_gold, 1), 2 * hits / max(n_gold + n_predicted, 1)
 
 

@@ -29,7 +29,8 @@ FIRST = 3.0
 # Mentions whose features are in memory together.
 MENTIONS_AT_ONCE = 2048
 # Features that a reason names, and the logit that each has to add.
-NAMED_FEATURES, LEAST = 3, 0.1
+NAMED_FEATURES = 3
+LEAST = 0.1
 
 
 @dataclass(frozen=True)
@@ -60,31 +61,31 @@ class FixedReranker:
         owners: Iterable[int] = documents if self.learned.is_trained else repeat(0, len(keys))
         distinct: dict[tuple[int, MentionKey], int] = {}
         places = [distinct.setdefault(pair, len(distinct)) for pair in zip(owners, keys, strict=True)]
-        asked = [*distinct]
+        pairs = [*distinct]
         candidates: list[list[Candidate]] = []
         kb_ids: list[str] = []
         probabilities: list[float] = []
         empty = NIL if set_nil else ""
-        for part in _cut([document for document, _ in asked] if self.learned.is_trained else range(len(asked))):
-            of_documents, of_part = zip(*asked[part], strict=True)
-            found, given, _ = self.table.read(of_part, of_documents)
-            raw, together, raw_nil, order = self.score(given)
+        for part in _cut([document for document, _ in pairs] if self.learned.is_trained else range(len(pairs))):
+            of_documents, of_part = zip(*pairs[part], strict=True)
+            proposed, inputs, _ = self.table.read(of_part, of_documents)
+            raw, together, raw_nil, order = self.score(inputs)
             matches = [(key.forms, key.match) for key in of_part]
-            is_nil, best = self._choose(given.lists, together, raw_nil, matches, min_probability)
+            is_nil, best = self._choose(inputs.lists, together, raw_nil, matches, min_probability)
             nil = 1 - judge_matches(1 - self.learned.nil.apply(raw_nil), matches)
             probability = np.where(is_nil, nil, best)
-            calibrated = self._share(given, raw, together, best, order)
-            rows = order[given.lists.place < k]
-            kept = found.take(rows)
-            described = self.linker.describe(kept)
+            calibrated = self._share(inputs, raw, together, best, order)
+            rows = order[inputs.lists.place < k]
+            first = proposed.take(rows)
+            described = self.linker.describe(first)
             flat = [candidate for of_mention in described for candidate in of_mention]
             for candidate, value in zip(flat, calibrated[rows].tolist(), strict=True):
                 candidate["probability"] = value
             if explain:
-                few = ListInput(given.features[rows], given.scores[rows], Lists(kept.lengths), given.alike[rows])
-                self._explain(flat, few)
-            chosen = zip(is_nil.tolist(), described, strict=True)
-            kb_ids += [empty if nothing else of_mention[0]["id"] for nothing, of_mention in chosen]
+                lists = Lists(first.lengths)
+                self._explain(flat, ListInput(inputs.features[rows], inputs.scores[rows], lists, inputs.alike[rows]))
+            for nothing, of_mention in zip(is_nil.tolist(), described, strict=True):
+                kb_ids.append(empty if nothing else of_mention[0]["id"])
             candidates += described
             probabilities += probability.tolist()
         return Decisions(
@@ -117,7 +118,8 @@ class FixedReranker:
                 "learn_rate."
             )
         probabilities = lists.softmax(logits)
-        raw, order = probabilities[lists.rows], lists.sort(logits[lists.rows])
+        raw = probabilities[lists.rows]
+        order = lists.sort(logits[lists.rows])
         together = np.bincount(lists.mention, raw * lists.find_alike(order, given.alike), lists.n_mentions)
         return raw, together, probabilities[lists.nil_rows], order
 
@@ -144,10 +146,12 @@ class FixedReranker:
     ) -> np.ndarray:
         """Calibrate all candidates of a mention as the best ones, and leave the others no more than these do."""
         lists = given.lists
-        calibrated = raw * np.divide(best, together, out=np.zeros_like(best), where=together > 0)[lists.mention]
+        scale = np.divide(best, together, out=np.zeros_like(best), where=together > 0)
+        calibrated = raw * scale[lists.mention]
         is_other = ~lists.find_alike(order, given.alike)
         others = np.bincount(lists.mention, calibrated * is_other, lists.n_mentions)
-        left = np.minimum(1, np.divide(1 - best, others, out=np.ones_like(best), where=others > 0))
+        left = np.divide(1 - best, others, out=np.ones_like(best), where=others > 0)
+        left = np.minimum(1, left)
         calibrated[is_other] *= left[lists.mention[is_other]]
         # A candidate is not more probable than one before it.
         lowered: np.ndarray = np.empty_like(calibrated)
@@ -165,8 +169,10 @@ class FixedReranker:
     def _find_reasons(self, given: ListInput) -> list[str]:
         """Take each feature away, that is put its mean in its place, and see how much lower the candidates' logits
         are."""
-        model, rows = self.model, given.lists.rows
-        mean, logits = model.get_param("mean"), model.predict(given)[rows]
+        model = self.model
+        rows = given.lists.rows
+        mean = model.get_param("mean")
+        logits = model.predict(given)[rows]
         gains = np.zeros_like(given.features)
         for column in range(given.features.shape[1]):
             changed = given.features.copy()
@@ -176,12 +182,16 @@ class FixedReranker:
         gains[given.features <= mean] = 0
         best = np.argsort(-gains, axis=1)[:, :NAMED_FEATURES]
         words = [FEATURES[name] for name in self.learned.features]
-        return ["; ".join(words[f] for f in of if gains[row, f] > LEAST) for row, of in enumerate(best.tolist())]
+        reasons = []
+        for of_candidate, features in zip(gains, best.tolist(), strict=True):
+            reasons.append("; ".join(words[feature] for feature in features if of_candidate[feature] > LEAST))
+        return reasons
 
 
 def check_learned(name: str, linker: FixedLinker, learned: Learned) -> None:
     """Refuse another encoder, and a terminology that lacks most of what was annotated; warn of any other one."""
-    encoder, terminology = linker.snapshot.encoder.fingerprint, linker.snapshot.retriever.terminology
+    encoder = linker.snapshot.encoder.fingerprint
+    terminology = linker.snapshot.retriever.terminology
     if learned.encoder and encoder != learned.encoder:
         reason = f"it was trained with the encoder {learned.encoder[:8]}, but its linker has {encoder[:8]}"
         raise ValueError(CANT_DECIDE.format(name=name, reason=reason))
@@ -190,7 +200,8 @@ def check_learned(name: str, linker: FixedLinker, learned: Learned) -> None:
         return
     if learned.terminology == terminology.fingerprint:
         return
-    n, n_missing = len(memory.concepts), sum(concept not in terminology for concept in memory.concepts)
+    n = len(memory.concepts)
+    n_missing = sum(concept not in terminology for concept in memory.concepts)
     if 2 * n_missing > n:
         reason = f"{n_missing} of the {n} concepts of its annotations are not in the terminology"
         raise ValueError(CANT_DECIDE.format(name=name, reason=reason))

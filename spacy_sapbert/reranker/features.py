@@ -27,34 +27,38 @@ class ScoredLists:
     """The scores of candidates, and of the other candidates of their mentions."""
 
     def __init__(self, scores: np.ndarray, lists: Lists) -> None:
-        self.scores, self.place = scores, lists.place
+        self.scores = scores
+        self.place = lists.place
         self.best = lists.best(scores)[lists.mention]
-        is_best = np.zeros(len(scores), dtype=bool)
-        is_best[lists.sort(scores)[lists.place == 0]] = True
-        second = lists.best(np.where(is_best, -1.0, scores).astype(scores.dtype))[lists.mention]
-        self.best_other = np.where(is_best, second, self.best)
+        first = lists.sort(scores)[lists.place == 0]
+        others = scores.copy()
+        others[first] = -1.0
+        self.best_other = self.best.copy()
+        self.best_other[first] = lists.best(others)[lists.mention[first]]
         is_tied = np.abs(scores - self.best) < TIE
-        n_tied = np.bincount(lists.mention[is_tied], minlength=lists.n_mentions)[lists.mention]
-        self.n_tied = np.where(is_tied, n_tied, 0)
+        n_tied = np.bincount(lists.mention[is_tied], minlength=lists.n_mentions)
+        self.n_tied = np.where(is_tied, n_tied[lists.mention], 0)
 
 
 class ComparedNames:
     """The mentions' forms, compared with the matched and the canonical names of candidates."""
 
-    def __init__(self, found: Candidates, lists: Lists, facts: ConceptFacts) -> None:
-        forms = [of or ("",) for of in found.forms]
-        texts = [form for of in forms for form in of]
-        canonical_keys = ~found.concept
-        name_keys = np.where(found.name >= 0, found.name, canonical_keys)
+    def __init__(self, candidates: Candidates, lists: Lists, facts: ConceptFacts) -> None:
+        forms = [of_mention or ("",) for of_mention in candidates.forms]
+        texts = [form for of_mention in forms for form in of_mention]
+        canonical_keys = ~candidates.concept
+        name_keys = np.where(candidates.name >= 0, candidates.name, canonical_keys)
         keys, places = np.unique(np.concatenate([name_keys, canonical_keys]), return_inverse=True)
         names = facts.list_names(keys)
         self.strings = Strings([*texts, *names])
         name, canonical = (len(texts) + places).reshape(2, -1)
         # Places among the texts: of the more telling form, the one that found the candidate, the other.
-        n_forms = np.array([*map(len, forms)], dtype=np.int64)
-        self.first = make_offsets(n_forms)[lists.mention]
-        self.found_by, last = self.first + found.form, self.first + n_forms[lists.mention] - 1
-        self.is_expanded = n_forms[lists.mention] > 1
+        lengths = np.array([*map(len, forms)], dtype=np.int64)
+        n_forms = lengths[lists.mention]
+        self.first = make_offsets(lengths)[lists.mention]
+        self.found_by = self.first + candidates.form
+        last = self.first + n_forms - 1
+        self.is_expanded = n_forms > 1
         self.name = Comparison(self.strings, self.found_by, name)
         self.canonical = Comparison(self.strings, self.first, canonical)
         # Few mentions are short forms.
@@ -63,11 +67,13 @@ class ComparedNames:
         def find_initials(form: np.ndarray, of_name: np.ndarray) -> np.ndarray:
             fits: np.ndarray = is_short[form]
             rows = np.flatnonzero(fits)
-            pairs = zip(form[rows].tolist(), (of_name[rows] - len(texts)).tolist(), strict=True)
-            fits[rows] = [is_initialism(texts[text], names[of]) for text, of in pairs]
+            name_numbers = of_name[rows] - len(texts)
+            pairs = zip(form[rows].tolist(), name_numbers.tolist(), strict=True)
+            fits[rows] = [is_initialism(texts[text], names[number]) for text, number in pairs]
             return fits
 
-        self.name_initials, self.canonical_initials = find_initials(self.found_by, name), find_initials(last, canonical)
+        self.name_initials = find_initials(self.found_by, name)
+        self.canonical_initials = find_initials(last, canonical)
 
 
 def _list_comparisons(kind: str, shown: str) -> Features[ComparedNames]:
@@ -139,8 +145,9 @@ class ConceptFacts:
 
     def __init__(self, retriever: Retriever) -> None:
         columns = retriever.terminology.concepts
-        self._names, self._canonical_names = ColumnReader(retriever.names), ColumnReader(columns["canonical_name"])
-        self._parents, self._types = ColumnReader(columns["parents"]), ColumnReader(columns["types"])
+        self._names = ColumnReader(retriever.names)
+        self._canonical_names = ColumnReader(columns["canonical_name"])
+        self._lists = [ColumnReader(columns["parents"]), ColumnReader(columns["types"])]
         self._offsets = retriever.terminology.name_offsets
         # Zero for what has not been looked up, else one more.
         self._counts = np.zeros((len(columns), 2), dtype=np.int32)
@@ -149,37 +156,43 @@ class ConceptFacts:
     def count(self, concepts: np.ndarray) -> ConceptCounts:
         """Count the names, parents and semantic types of concepts."""
         # The last column, because other threads may count too.
-        missing = np.unique(concepts[self._counts[concepts, -1] == 0])
-        for column, lists in enumerate((self._parents, self._types)):
+        is_missing = self._counts[concepts, -1] == 0
+        missing = np.unique(concepts[is_missing])
+        for column, lists in enumerate(self._lists):
             self._counts[missing, column] = [1 + len(of_concept) for of_concept in lists.list(missing)]
         n_names = self._offsets[concepts + 1] - self._offsets[concepts]
-        return ConceptCounts(*(n.astype(np.float32) for n in (n_names, *(self._counts[concepts] - 1).T)))
+        parents, types = (self._counts[concepts] - 1).T.astype(np.float32)
+        return ConceptCounts(n_names.astype(np.float32), parents, types)
 
     def list_names(self, keys: np.ndarray) -> list[str]:
         """List names by their rows, or by the complements (~) of concepts' rows for canonical names."""
         is_name = keys >= 0
-        names, canonical = iter(self._names.list(keys[is_name])), iter(self._canonical_names.list(~keys[~is_name]))
+        names = iter(self._names.list(keys[is_name]))
+        canonical = iter(self._canonical_names.list(~keys[~is_name]))
         return [next(names if of_name else canonical) for of_name in is_name.tolist()]
 
 
 def compute_query_features(
-    found: Candidates,
+    candidates: Candidates,
     scores: np.ndarray,
     facts: ConceptFacts,
     prior: Mapping[str, np.ndarray],
-    said: Remembered | None,
+    remembered: Remembered | None,
 ) -> np.ndarray:
     """Compute the features that mentions with the same forms and filter share: shape (candidates, QUERY), float32.
 
-    `prior` is what decides before training, `said` what the annotations say of the candidates; None without
+    `prior` is what decides before training, `remembered` what the annotations say of the candidates; None without
     annotations.
     """
-    lists = Lists(found.lengths)
+    lists = Lists(candidates.lengths)
+    annotations = [np.zeros_like(scores)] * len(ANNOTATIONS)
+    if remembered is not None:
+        annotations = compute_columns(ANNOTATIONS, remembered)
     columns = [
         *compute_columns(SCORES, ScoredLists(scores, lists)),
-        *compute_columns(STRINGS, ComparedNames(found, lists, facts)),
-        *compute_columns(CONCEPTS, facts.count(found.concept)),
-        *([np.zeros_like(scores)] * len(ANNOTATIONS) if said is None else compute_columns(ANNOTATIONS, said)),
+        *compute_columns(STRINGS, ComparedNames(candidates, lists, facts)),
+        *compute_columns(CONCEPTS, facts.count(candidates.concept)),
+        *annotations,
         *(prior[name] for name in PRIOR),
     ]
     return np.stack(columns, axis=1, dtype=np.float32)
@@ -193,17 +206,20 @@ def compute_document_features(
     Each mention is there once for a document. `numbers` are those of the candidates' concepts, `documents` those of the
     mentions' documents.
     """
+    n_concepts = numbers.max(initial=0) + 1
     # Rows of one concept in one document together, best first.
-    keys = documents[lists.mention] * (numbers.max(initial=0) + 1) + numbers
+    keys = documents[lists.mention] * n_concepts + numbers
     order = np.lexsort((-scores, keys))
+    ordered = scores[order]
     starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    sizes = np.diff(np.append(starts, len(order)))
-    best = np.repeat(scores[order[starts]], sizes)
+    sizes = np.diff(starts, append=len(order))
+    best = np.repeat(ordered[starts], sizes)
     has_second = sizes > 1
     second = np.zeros(len(starts), dtype=np.float32)
-    second[has_second] = scores[order[starts[has_second] + 1]]
+    second[has_second] = ordered[starts[has_second] + 1]
     # The best one looks at the second, all others at the best.
     best[starts] = second
     proposed = ProposedConcepts(*np.empty((2, len(order)), dtype=np.float32))
-    proposed.best[order], proposed.n_others[order] = best, np.repeat(sizes - 1, sizes)
+    proposed.best[order] = best
+    proposed.n_others[order] = np.repeat(sizes - 1, sizes)
     return np.stack(compute_columns(DOCUMENT, proposed), axis=1)

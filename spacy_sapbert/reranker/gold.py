@@ -48,8 +48,8 @@ def find_gold(example: Example, *, use_gold_ents: bool) -> list[GoldMention]:
     if not gold:
         return []
     spans = example.get_aligned_ents_and_ner()[0] if use_gold_ents else example.predicted.ents
-    found = ((span, gold.get((span.start_char, span.end_char), "")) for span in spans)
-    return [GoldMention(span, kb_id) for span, kb_id in found if kb_id]
+    pairs = ((span, gold.get((span.start_char, span.end_char), "")) for span in spans)
+    return [GoldMention(span, kb_id) for span, kb_id in pairs if kb_id]
 
 
 class GoldIds:
@@ -65,16 +65,16 @@ class GoldIds:
 
         An id of the terminology may itself be several equal ones joined by "|": it is right if one of them is.
         """
-        found = self._resolved.get(kb_id)
-        if found is None:
+        right = self._resolved.get(kb_id)
+        if right is None:
             parts = {kb_id, *(part.strip() for part in kb_id.split(ID_SEPARATOR))} - {"", NIL}
             if kb_id in self._ids:
                 parts = {kb_id}
             equal = {
                 id_ for part in parts for id_ in (part, self._terminology.find_id(part), *self._joined.get(part, ()))
             }
-            found = self._resolved[kb_id] = self._ids & equal
-        return found
+            right = self._resolved[kb_id] = self._ids & equal
+        return right
 
     def count_missing(self, kb_ids: Iterable[str]) -> Counter[str]:
         """Count gold ids that stand for a concept which the terminology lacks."""
@@ -125,37 +125,38 @@ class AnnotatedMentions(NamedTuple):
         limit: int | None = None,
     ) -> AnnotatedMentions:
         """Read annotated mentions, at most `limit`."""
-        found = [
+        rows = [
             (gold.span, number, key, gold_ids.resolve(gold.kb_id))
             for number, of_document in enumerate(documents)
             for key in [document_key(of_document[0].span.doc.text)]
             for gold in of_document
             if linker.links(gold.span.label_)
         ][:limit]
-        spans, *others = map(list, zip(*found, strict=True)) if found else ([], [], [], [])
+        spans, *others = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
         return cls(linker.list_spans(spans), *others)
 
     def remember(self, encode: Callable[[list[str]], np.ndarray]) -> AnnotationMemory:
         """Collect the mentions, each by its more telling form."""
-        found = (
+        annotations = (
             (mention.forms[0], concept, key)
             for mention, key, ids in zip(self.mentions, self.keys, self.right, strict=True)
             for concept in ids
             if mention.forms
         )
-        return AnnotationMemory.collect(found, encode)
+        return AnnotationMemory.collect(annotations, encode)
 
     def look_up(self, table: CandidateTable) -> GoldBatch:
         """Look up the candidates, without what the annotations of their own documents say."""
         keys = table.make_keys(self.mentions, self.keys)
-        found, given, places = table.read(keys, self.documents)
-        rows, _ = take_lists(found.offsets, places)
-        lists = Lists(found.lengths[places])
-        ids, mentions = table.list_ids(found.concept), lists.mention.tolist()
+        candidates, features, places = table.read(keys, self.documents)
+        rows, _ = take_lists(candidates.offsets, places)
+        lists = Lists(candidates.lengths[places])
+        ids = table.list_ids(candidates.concept)
+        mentions = lists.mention.tolist()
         pairs = zip(rows.tolist(), mentions, strict=True)
         right = np.array([ids[row] in self.right[mention] for row, mention in pairs], dtype=bool)
         return GoldBatch(
-            ListInput(given.features[rows], given.scores[rows], lists, given.alike[rows]),
+            ListInput(features.features[rows], features.scores[rows], lists, features.alike[rows]),
             lists.with_nil(right, ~lists.best(right, empty=False)),
             np.array([not ids for ids in self.right], dtype=bool),
         )
@@ -163,7 +164,7 @@ class AnnotatedMentions(NamedTuple):
 
 def warn_of_missing(documents: Iterable[Iterable[GoldMention]], gold: GoldIds) -> None:
     """Warn of gold ids that the terminology lacks."""
-    kb_ids = [found.kb_id for of_document in documents for found in of_document]
+    kb_ids = [mention.kb_id for of_document in documents for mention in of_document]
     missing = gold.count_missing(kb_ids)
     if missing:
         examples = ", ".join(f"{kb_id} ({n})" for kb_id, n in missing.most_common(NAMED_IDS))
@@ -176,11 +177,11 @@ def warn_of_missing(documents: Iterable[Iterable[GoldMention]], gold: GoldIds) -
 
 def with_abbreviations(examples: Iterable[Example], nlp: Language) -> Iterator[Example]:
     """Find abbreviations in copies of documents: `initialize` is called before the pipeline can run."""
-    wanted = nlp.config.get("training", {}).get("annotating_components") or ()
+    annotating = nlp.config.get("training", {}).get("annotating_components") or ()
     parts = [
         part
         for name, part in nlp.components
-        if isinstance(part, SchwartzHearst) or (name in wanted and not isinstance(part, TrainablePipe))
+        if isinstance(part, SchwartzHearst) or (name in annotating and not isinstance(part, TrainablePipe))
     ]
     for example in examples:
         doc = example.predicted.copy()

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +33,8 @@ NEAREST = 64
 # A mention with a cosine of 1 has a vote, one with 0.9 a third of it.
 SHARPNESS = 12.0
 # Concepts of the nearest annotated mentions that become candidates, and the cosine that they need.
-ADDED, ADDED_COSINE = 5, 0.6
+ADDED = 5
+ADDED_COSINE = 0.6
 # Votes of similar mentions that stand for those that nobody has annotated.
 PRIOR_VOTES = 0.001
 
@@ -99,10 +101,12 @@ class AnnotationMemory:
         rows: np.ndarray,
         documents: np.ndarray,
     ) -> None:
-        self.mentions, self.concepts = list(mentions), list(concepts)
+        self.mentions = list(mentions)
+        self.concepts = list(concepts)
         # Half precision: a cosine differs by less than .001, and the largest part of the folder is half as large.
         self.vectors = np.asarray(vectors, dtype=np.float16)
-        self.rows, self.documents = np.asarray(rows, dtype=np.int64), np.asarray(documents, dtype=np.uint64)
+        self.rows = np.asarray(rows, dtype=np.int64)
+        self.documents = np.asarray(documents, dtype=np.uint64)
         self._wide = self.vectors.astype(np.float32)
         self._places = {mention: place for place, mention in enumerate(self.mentions)}
         self._keys = frozenset(self.documents.tolist())
@@ -130,14 +134,12 @@ class AnnotationMemory:
     ) -> AnnotationMemory:
         """Collect mentions with the id of a concept and the key of the document. Their order makes no difference."""
         counts = Counter(annotations)
-        mentions, concepts, documents = (
-            {value: place for place, value in enumerate(sorted({found[column] for found in counts}))}
-            for column in range(3)
-        )
+        columns = [sorted({annotation[column] for annotation in counts}) for column in range(3)]
+        mentions, concepts, documents = ({value: place for place, value in enumerate(column)} for column in columns)
         rows = sorted((mentions[text], concepts[id_], documents[key], n) for (text, id_, key), n in counts.items())
-        vectors = encode([*mentions])
         table = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
-        return cls([*mentions], vectors, [*concepts], table, np.array([*documents], dtype=np.uint64))
+        keys = np.array([*documents], dtype=np.uint64)
+        return cls([*mentions], encode([*mentions]), [*concepts], table, keys)
 
     def has_document(self, key: int) -> bool:
         """Return whether annotations of a document are here."""
@@ -147,8 +149,8 @@ class AnnotationMemory:
         """Recall what the annotations say of mentions, without those of the document that is left out for each."""
         nearest, cosines = self._find_nearest(vectors)
         weights = np.exp(SHARPNESS * (cosines.astype(np.float64) - 1))
-        columns = (mentions, left_out, nearest.tolist(), cosines.tolist(), weights.tolist())
-        return [self._recall(*row) for row in zip(*columns, strict=True)]
+        rows = zip(mentions, left_out, nearest.tolist(), cosines.tolist(), weights.tolist(), strict=True)
+        return [self._recall(*row) for row in rows]
 
     def _recall(
         self, text: str, left_out: int | None, nearest: list[int], cosines: list[float], weights: list[float]
@@ -174,27 +176,30 @@ class AnnotationMemory:
     def describe(self, recalled: Iterable[Recalled], concepts: Iterable[Sequence[int]]) -> Remembered:
         """Describe the candidates of mentions, given by the numbers of their concepts, -1 for those that nothing is
         annotated with."""
-        recalled, concepts = [*recalled], [*concepts]
+        recalled = [*recalled]
+        concepts = [*concepts]
         lengths = [*map(len, concepts)]
-        flat = np.array([concept for of_mention in concepts for concept in of_mention], dtype=np.int64)
+        flat = np.array([*chain.from_iterable(concepts)], dtype=np.int64)
 
-        def look_up(found: Iterable[dict[int, Any]], default: float = 0) -> np.ndarray:
+        def look_up(tables: Iterable[dict[int, Any]], default: float = 0) -> np.ndarray:
             values: list[float] = []
-            for of, asked in zip(found, concepts, strict=True):
+            for table, row in zip(tables, concepts, strict=True):
                 # Few mentions are annotated themselves, or belong to a document that is left out.
-                values += [of.get(concept, default) for concept in asked] if of else [default] * len(asked)
+                values += [table.get(concept, default) for concept in row] if table else [default] * len(row)
             return np.array(values, dtype=np.float64)
 
         def repeat(values: Iterable[float]) -> np.ndarray:
             return np.repeat(np.array([*values], dtype=np.float64), lengths)
 
         nearest = look_up((of.nearest for of in recalled), np.nan)
-        totals = np.where(flat >= 0, np.append(self._totals, 0)[flat], 0)
+        floor = repeat(of.floor for of in recalled)
+        # Behind the totals there is a 0 for -1.
+        totals = np.append(self._totals, 0)[flat]
         return Remembered(
             frequency=totals - look_up(of.left_out for of in recalled),
             n_same=look_up(of.same for of in recalled),
             n_mention=repeat(sum(of.same.values()) for of in recalled),
-            nearest=np.where(np.isnan(nearest), repeat(of.floor for of in recalled), nearest),
+            nearest=np.where(np.isnan(nearest), floor, nearest),
             best=repeat(next(iter(of.nearest.values()), of.floor) for of in recalled),
             votes=look_up(of.votes for of in recalled),
             all_votes=repeat(sum(of.votes.values()) for of in recalled),
@@ -209,12 +214,14 @@ class AnnotationMemory:
         nearest = np.argpartition(-cosines, n_nearest - 1, axis=1)[:, :n_nearest]
         cosines = np.take_along_axis(cosines, nearest, axis=1)
         order = np.argsort(-cosines, axis=1, kind="stable")
-        return np.take_along_axis(nearest, order, axis=1), np.take_along_axis(cosines, order, axis=1)
+        nearest = np.take_along_axis(nearest, order, axis=1)
+        return nearest, np.take_along_axis(cosines, order, axis=1)
 
 
 def document_key(text: str) -> int:
     """Make the key by which a training document is recognised: a hash of 64 bits."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf8", "surrogatepass"), digest_size=8).digest(), "little")
+    digest = hashlib.blake2b(text.encode("utf8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
 
 class Curve(NamedTuple):
@@ -276,8 +283,9 @@ class RerankerManifest(TypedDict):
 
 def save_learned(path: Path, model: NetworkModel, learned: Learned) -> None:
     """Save a reranker to a folder, completely or not at all; before training, without a network."""
-    (concept_x, concept_y), (nil_x, nil_y) = learned.concept, learned.nil
-    arrays = {"concept_x": concept_x, "concept_y": concept_y, "nil_x": nil_x, "nil_y": nil_y}
+    concept = learned.concept
+    nil = learned.nil
+    arrays = {"concept_x": concept.x, "concept_y": concept.y, "nil_x": nil.x, "nil_y": nil.y}
     data: dict[str, Any] = {
         "features": list(learned.features),
         "encoder": learned.encoder,
@@ -310,9 +318,11 @@ def load_learned(path: Path, model: NetworkModel, name: str, computed: Sequence[
             "others"
         )
         raise ValueError(CANT_DECIDE.format(name=name, reason=reason))
-    arrays, texts = ArrayFile(path / ARRAYS_FILE), manifest["memory"]
+    arrays = ArrayFile(path / ARRAYS_FILE)
+    texts = manifest["memory"]
     memory = None if texts is None else _read_memory(arrays, texts)
-    concept, nil = _read_curve(arrays, "concept"), _read_curve(arrays, "nil")
+    concept = _read_curve(arrays, "concept")
+    nil = _read_curve(arrays, "nil")
     if features:
         try:
             model.from_bytes((path / MODEL_FILE).read_bytes())
@@ -340,7 +350,8 @@ def _read_curve(arrays: ArrayFile, name: str) -> Curve:
 
 
 def _read_memory(arrays: ArrayFile, texts: Texts) -> AnnotationMemory:
-    mentions, concepts = texts["mentions"], texts["concepts"]
+    mentions = texts["mentions"]
+    concepts = texts["concepts"]
     documents = arrays.read("documents", np.uint64)
     rows = arrays.read("rows", np.int64, shape=(None, 4))
     limits = len(mentions), len(concepts), len(documents), np.iinfo(np.int32).max

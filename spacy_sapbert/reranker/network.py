@@ -46,38 +46,45 @@ class Lists:
     def __init__(self, lengths: np.ndarray | Sequence[int]) -> None:
         self.lengths = np.asarray(lengths, dtype=np.int64)
         self.offsets = make_offsets(self.lengths)
-        self.n_mentions, self.n_candidates = len(self.lengths), int(self.offsets[-1])
+        self.n_mentions = len(self.lengths)
+        self.n_candidates = int(self.offsets[-1])
         # Which mention each candidate belongs to, and its place in that mention's list.
+        rows = np.arange(self.n_candidates)
         self.mention = list_owners(self.offsets)
-        self.place = np.arange(self.n_candidates) - self.offsets[self.mention]
+        self.place = rows - self.offsets[self.mention]
         # In arrays with a row for NIL behind each mention's candidates: the rows of candidates, of NIL, and the first.
-        self.rows = np.arange(self.n_candidates) + self.mention
-        self.nil_rows = self.offsets[1:] + np.arange(self.n_mentions)
-        self.starts = self.offsets[:-1] + np.arange(self.n_mentions)
+        mentions = np.arange(self.n_mentions)
+        self.rows = rows + self.mention
+        self.nil_rows = self.offsets[1:] + mentions
+        self.starts = self.offsets[:-1] + mentions
 
     def best(self, values: np.ndarray, empty: float = 0.0) -> np.ndarray:
         """Get the largest value, or row of values, of each list; `empty` for lists without candidates."""
-        found = np.full((self.n_mentions, *values.shape[1:]), empty, dtype=values.dtype)
-        filled = self.lengths > 0
-        if filled.any():
+        largest = np.full((self.n_mentions, *values.shape[1:]), empty, dtype=values.dtype)
+        is_filled = self.lengths > 0
+        if is_filled.any():
             # Without the empty lists, the end of each is the start of the next.
-            found[filled] = np.maximum.reduceat(values, self.offsets[:-1][filled], axis=0)
-        return found
+            starts = self.offsets[:-1][is_filled]
+            largest[is_filled] = np.maximum.reduceat(values, starts, axis=0)
+        return largest
 
     def first(self, values: np.ndarray) -> np.ndarray:
         """Get the value, or row of values, of each list's first candidate; 0 for lists without candidates."""
-        found = np.zeros((self.n_mentions, *values.shape[1:]), dtype=values.dtype)
-        filled = self.lengths > 0
-        found[filled] = values[self.offsets[:-1][filled]]
-        return found
+        first = np.zeros((self.n_mentions, *values.shape[1:]), dtype=values.dtype)
+        is_filled = self.lengths > 0
+        starts = self.offsets[:-1][is_filled]
+        first[is_filled] = values[starts]
+        return first
 
     def sort(self, scores: np.ndarray) -> np.ndarray:
         """List the rows of the candidates, best first, mention after mention. Ties stay in their order."""
         # A row for each list, because short rows are sorted in a fraction of the time.
-        table = np.full((self.n_mentions, int(self.lengths.max(initial=0))), np.inf)
+        longest = int(self.lengths.max(initial=0))
+        table = np.full((self.n_mentions, longest), np.inf)
         table[self.mention, self.place] = -scores
         rows = np.argsort(table, axis=1, kind="stable") + self.offsets[:-1, None]
-        return np.asarray(rows[np.arange(table.shape[1]) < self.lengths[:, None]])
+        is_filled = np.arange(longest) < self.lengths[:, None]
+        return np.asarray(rows[is_filled])
 
     def find_alike(self, order: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """Find the candidates that have a number in common with the first one of their list in an order."""
@@ -94,7 +101,8 @@ class Lists:
     def with_nil(self, values: np.ndarray, nil: np.ndarray) -> np.ndarray:
         """Put a value for NIL behind those of each list's candidates."""
         rows = np.empty(self.n_candidates + self.n_mentions, dtype=np.result_type(values, nil))
-        rows[self.rows], rows[self.nil_rows] = values, nil
+        rows[self.rows] = values
+        rows[self.nil_rows] = nil
         return rows
 
     def softmax(self, logits: np.ndarray) -> np.ndarray:
@@ -193,11 +201,14 @@ def _fit_start(given: ListInput, is_right: np.ndarray) -> tuple[float, float]:
     """Return the weight of the score, and the score that stands for NIL, with the least loss."""
     lists = given.lists
 
-    def get_loss(scale: float, nil: float) -> float:
-        logits = scale * lists.with_nil(given.scores, np.full(lists.n_mentions, nil, dtype=np.float32))
+    def get_loss(pair: tuple[float, float]) -> float:
+        scale, nil = pair
+        nil_scores = np.full(lists.n_mentions, nil, dtype=np.float32)
+        logits = scale * lists.with_nil(given.scores, nil_scores)
         return listwise_loss(logits, is_right, lists, start=given.scores, pull=0.0)[0]
 
-    return min(((scale, float(nil)) for scale in SCALES for nil in NIL_SCORES), key=lambda pair: get_loss(*pair))
+    pairs = [(scale, float(nil)) for scale in SCALES for nil in NIL_SCORES]
+    return min(pairs, key=get_loss)
 
 
 def get_start(model: NetworkModel, given: ListInput) -> np.ndarray:
@@ -220,14 +231,16 @@ def _forward(model: NetworkModel, X: ListInput, is_train: bool) -> tuple[np.ndar
     logits = candidates[:, 0] + model.get_param("weight")[0] * X.scores
 
     def backprop(d_rows: np.ndarray) -> ListInput:
-        d_nil, d_logits = d_rows[lists.nil_rows], d_rows[lists.rows]
+        d_nil = d_rows[lists.nil_rows]
+        d_logits = d_rows[lists.rows]
         _inc_grad(model, "weight", d_logits @ X.scores)
         _inc_grad(model, "nil", d_nil.sum())
         backprop_nil(np.ascontiguousarray(d_nil[:, None]))
         backprop_candidates(np.ascontiguousarray(d_logits[:, None]))
         return X
 
-    return lists.with_nil(logits, nil[:, 0] + model.get_param("nil")[0]), backprop
+    nil_logits = nil[:, 0] + model.get_param("nil")[0]
+    return lists.with_nil(logits, nil_logits), backprop
 
 
 def listwise_loss(
@@ -240,10 +253,9 @@ def listwise_loss(
     """
     probabilities = lists.softmax(logits)
     sizes = lists.lengths + 1
-    right = np.add.reduceat(np.where(is_right, probabilities, 0.0), lists.starts)
-    right = np.maximum(right, 1e-30)
-    among_right = np.where(is_right, probabilities, 0.0) / np.repeat(right, sizes)
-    gradient = probabilities - among_right
+    right_ones = np.where(is_right, probabilities, 0.0)
+    right = np.maximum(np.add.reduceat(right_ones, lists.starts), 1e-30)
+    gradient = probabilities - right_ones / np.repeat(right, sizes)
     loss = -np.log(right).sum()
     if pull and lists.n_candidates:
         distance = logits[lists.rows] - start

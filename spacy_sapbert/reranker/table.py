@@ -41,7 +41,9 @@ class CandidateTable:
     def __init__(
         self, linker: FixedLinker, n_candidates: int, memory: AnnotationMemory | None, size: int, *, is_trained: bool
     ) -> None:
-        self._linker, self._n_candidates, self._memory = linker, n_candidates, memory
+        self._linker = linker
+        self._n_candidates = n_candidates
+        self._memory = memory
         self._is_trained = is_trained
         self._features = [*(QUERY if is_trained else BEFORE_TRAINING)]
         self._facts = ConceptFacts(linker.snapshot.retriever)
@@ -49,10 +51,12 @@ class CandidateTable:
         # For filters by their numbers, which concepts of the memory may become candidates.
         self._allowed: dict[int, list[bool]] = {}
         # The candidates of a mention are remembered as the bytes of such rows, without what a document changes.
-        columns = ("alike", np.int64, (2,)), ("features", np.float32, (len(self._features),))
-        self._row = np.dtype([*ROW.descr, *columns])
+        alike = ("alike", np.int64, (2,))
+        features = ("features", np.float32, (len(self._features),))
+        self._row = np.dtype([*ROW.descr, alike, features])
         self._cache = LRUCache[bytes](size)
-        terminology, concepts = linker.snapshot.retriever.terminology, [] if memory is None else memory.concepts
+        terminology = linker.snapshot.retriever.terminology
+        concepts = [] if memory is None else memory.concepts
         # The rows of the memory's concepts, and their places there by the ids that candidates have.
         self._of_memory: list[int] = terminology.find_rows(concepts).tolist()
         if linker.settings.output_source is None:
@@ -64,12 +68,12 @@ class CandidateTable:
         # By identity first: nearly all mentions share one filter, and comparing long lists of ids takes time.
         filters = {id(mention.filter): mention.filter for mention in mentions}
         numbers = {key: self._number_filter(allowed) for key, allowed in filters.items()}
-        own: Sequence[int | None] = [None] * len(mentions)
+        documents: Sequence[int | None] = [None] * len(mentions)
         if left_out is not None and self._memory is not None:
-            own = [key if self._memory.has_document(key) else None for key in left_out]
+            documents = [key if self._memory.has_document(key) else None for key in left_out]
         return [
-            MentionKey(mention.forms, numbers[id(mention.filter)], mention.match, key)
-            for mention, key in zip(mentions, own, strict=True)
+            MentionKey(mention.forms, numbers[id(mention.filter)], mention.match, document)
+            for mention, document in zip(mentions, documents, strict=True)
         ]
 
     def _number_filter(self, allowed: ConceptFilter) -> int:
@@ -80,32 +84,38 @@ class CandidateTable:
     def look_up(self, keys: Sequence[MentionKey]) -> tuple[Candidates, np.ndarray, np.ndarray]:
         """Get the candidates of mentions, which of them are alike, and the features that no document changes. Equal
         mentions are looked up once."""
-        known = {key: self._cache.get(key) for key in dict.fromkeys(keys)}
-        missing = [key for key, packed in known.items() if packed is None]
+        packed = {key: self._cache.get(key) for key in dict.fromkeys(keys)}
+        missing = [key for key, rows in packed.items() if rows is None]
         for start in range(0, len(missing), MADE_AT_ONCE):
-            asked = missing[start : start + MADE_AT_ONCE]
-            for key, packed in zip(asked, self._make(asked), strict=True):
-                known[key] = packed
-                self._cache.put(key, packed)
-        (*columns, alike, features), offsets = unpack_lists([known[key] or b"" for key in keys], self._row)
-        return Candidates([key.forms for key in keys], offsets, *columns), alike, features
+            block = missing[start : start + MADE_AT_ONCE]
+            for key, rows in zip(block, self._make(block), strict=True):
+                packed[key] = rows
+                self._cache.put(key, rows)
+        columns, offsets = unpack_lists([packed[key] or b"" for key in keys], self._row)
+        *columns, alike, features = columns
+        candidates = Candidates([key.forms for key in keys], offsets, *columns)
+        return candidates, alike, features
 
     def read(self, keys: Sequence[MentionKey], documents: Sequence[int]) -> tuple[Candidates, ListInput, np.ndarray]:
         """Read what the network sees of mentions, each once for a document. Return the place of each mention too."""
         distinct: dict[tuple[int, MentionKey], int] = {}
         places = [distinct.setdefault(pair, len(distinct)) for pair in zip(documents, keys, strict=True)]
-        found, alike, features = self.look_up([key for _, key in distinct])
-        lists = Lists(found.lengths)
-        cosine, prior = (np.ascontiguousarray(features[:, self._features.index(name)]) for name in ("cosine", "prior"))
+        candidates, alike, features = self.look_up([key for _, key in distinct])
+        lists = Lists(candidates.lengths)
+        prior = np.ascontiguousarray(features[:, self._features.index("prior")])
         if self._is_trained:
-            numbers = self._linker.snapshot.retriever.number_ids(found.concept, self._linker.settings.output_source)
+            cosine = np.ascontiguousarray(features[:, self._features.index("cosine")])
+            source = self._linker.settings.output_source
+            numbers = self._linker.snapshot.retriever.number_ids(candidates.concept, source)
             document = np.array([number for number, _ in distinct], dtype=np.int64)
-            features = np.hstack([features, compute_document_features(lists, cosine, numbers, document)])
-        return found, ListInput(features, prior, lists, alike), np.array(places, dtype=np.int64)
+            of_documents = compute_document_features(lists, cosine, numbers, document)
+            features = np.hstack([features, of_documents])
+        return candidates, ListInput(features, prior, lists, alike), np.array(places, dtype=np.int64)
 
     def list_ids(self, concepts: np.ndarray) -> list[str]:
         """List the ids that candidates with these concepts have."""
-        retriever, source = self._linker.snapshot.retriever, self._linker.settings.output_source
+        retriever = self._linker.snapshot.retriever
+        source = self._linker.settings.output_source
         # Many candidates share a concept.
         distinct, places = np.unique(concepts, return_inverse=True)
         ids = [retriever.get_id(concept, source) for concept in distinct.tolist()]
@@ -113,50 +123,55 @@ class CandidateTable:
 
     def _make(self, keys: Sequence[MentionKey]) -> list[bytes]:
         mentions = [MentionToLink(key.forms, self._filters[key.filter], key.match) for key in keys]
-        found, said = self._linker.look_up(mentions, self._n_candidates), None
+        candidates = self._linker.look_up(mentions, self._n_candidates)
+        remembered = None
         if self._memory is not None:
             recalled = self._recall(keys, self._memory)
-            found = self._add(found, keys, recalled)
-            places = [self._in_memory.get(id_, -1) for id_ in self.list_ids(found.concept)]
-            said = self._memory.describe(recalled, map(places.__getitem__, found.slices))
+            candidates = self._add(candidates, keys, recalled)
+            places = [self._in_memory.get(id_, -1) for id_ in self.list_ids(candidates.concept)]
+            remembered = self._memory.describe(recalled, map(places.__getitem__, candidates.slices))
         # Rounded, so that names with equal vectors have equal scores.
-        scores = found.score.round(6).astype(np.float32)
-        prior = compute_prior(found, scores, self._facts.list_names, self._facts.bridged)
+        scores = candidates.score.round(6).astype(np.float32)
+        prior = compute_prior(candidates, scores, self._facts.list_names, self._facts.bridged)
         if self._is_trained:
-            features = compute_query_features(found, scores, self._facts, prior, said)
+            features = compute_query_features(candidates, scores, self._facts, prior, remembered)
         else:
             features = np.stack([prior[name] for name in BEFORE_TRAINING], axis=1)
-        return pack_lists([*found.columns, prior["alike"], features], found.offsets, self._row)
+        columns = [*candidates.columns, prior["alike"], features]
+        return pack_lists(columns, candidates.offsets, self._row)
 
     def _recall(self, keys: Sequence[MentionKey], memory: AnnotationMemory) -> list[Recalled]:
         texts = [key.forms[0] if key.forms else "" for key in keys]
+        left_out = [key.left_out for key in keys]
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         vectors = self._linker.snapshot.encode([*places], self._linker.settings.batch_size)
-        return memory.recall(texts, vectors[[places[text] for text in texts]], [key.left_out for key in keys])
+        rows = [places[text] for text in texts]
+        return memory.recall(texts, vectors[rows], left_out)
 
-    def _add(self, found: Candidates, keys: Sequence[MentionKey], recalled: Sequence[Recalled]) -> Candidates:
+    def _add(self, candidates: Candidates, keys: Sequence[MentionKey], recalled: Sequence[Recalled]) -> Candidates:
         """Add concepts that similar mentions are annotated with, if the linker may link to them. They have the lowest
         score of the mention's candidates."""
         # A code does not say which of its concepts was meant.
         if self._linker.settings.output_source is not None:
-            return found
+            return candidates
         added = []
-        for number, (key, of, rows) in enumerate(zip(keys, recalled, found.slices, strict=True)):
-            known = {*found.concept[rows].tolist()}
-            lowest = found.score[rows.stop - 1] if known else 0.0
+        for number, (key, of, rows) in enumerate(zip(keys, recalled, candidates.slices, strict=True)):
+            proposed = {*candidates.concept[rows].tolist()}
+            lowest = candidates.score[rows.stop - 1] if proposed else 0.0
             concepts = [self._of_memory[place] for place in of.list_added() if self._allow(key.filter)[place]]
-            added += [(number, concept, lowest) for concept in concepts if concept not in known]
+            added += [(number, concept, lowest) for concept in concepts if concept not in proposed]
         if not added:
-            return found
+            return candidates
         mention, concept, score = map(np.array, zip(*added, strict=True))
-        new = Candidates.of_rows(found.forms, mention, concept, np.full(len(added), -1), score)
-        return found.followed_by(new)
+        new = Candidates.of_rows(candidates.forms, mention, concept, np.full(len(added), -1), score)
+        return candidates.followed_by(new)
 
     def _allow(self, number: int) -> list[bool]:
         """Tell which concepts of the memory a filter allows."""
         if number not in self._allowed:
             retriever = self._linker.snapshot.retriever
-            names, offsets = retriever.allow(self._filters[number]).names, retriever.terminology.name_offsets
+            names = retriever.allow(self._filters[number]).names
+            offsets = retriever.terminology.name_offsets
             self._allowed[number] = [
                 row >= 0 and bool(names[offsets[row] : offsets[row + 1]].any()) for row in self._of_memory
             ]

@@ -68,13 +68,13 @@ def group_by_tokens(names: pl.Series, encoder: EncoderShim, *, simplified: bool 
     if simplified:
         names = names.map_elements(simplify_chinese)
     tokens = encoder.tokenize_names(names)
-    known = np.flatnonzero(encoder.find_informative(tokens))
-    if len(known) < len(tokens):
-        tokens = tokens.take(known)
+    informative = np.flatnonzero(encoder.find_informative(tokens))
+    if len(informative) < len(tokens):
+        tokens = tokens.take(informative)
     keys = hash_tokens(tokens)
     first, group = group_keys(keys)
     row_of_name = np.full(len(names), -1, dtype=np.int64)
-    row_of_name[known] = group
+    row_of_name[informative] = group
     return TokenGroups(tokens.take(first), keys[first], row_of_name)
 
 
@@ -122,29 +122,38 @@ def make_row_table(row_of_name: np.ndarray, n_rows: int) -> tuple[np.ndarray, np
 
 def hash_tokens(tokens: TokenLists) -> np.ndarray:
     """Hash token sequences: the sum of the hashes of each token with its place."""
-    hash_numbers, halves = NumpyOps().hash, np.empty((len(tokens), 2), dtype=np.int64)
-    for start, block in zip(range(0, len(tokens), CHUNK), tokens.split(CHUNK), strict=True):
+    hash_numbers = NumpyOps().hash
+    halves = np.empty((len(tokens), 2), dtype=np.int64)
+    start = 0
+    for block in tokens.split(CHUNK):
+        end = start + len(block)
         placed = (block.places << 32 | block.ids).astype(np.uint64)
         hashes = hash_numbers(placed, 0).view(np.int64)
-        halves[start : start + CHUNK] = np.stack([sum_lists(half, block.offsets) for half in hashes.T], axis=1)
+        for half, values in enumerate(hashes.T):
+            halves[start:end, half] = sum_lists(values, block.offsets)
+        start = end
     return halves.view(KEY_DTYPE)[:, 0]
 
 
 def group_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Group equal keys. Groups are in the order of their first keys."""
     halves = np.ascontiguousarray(keys).view(np.uint64).reshape(-1, 2)
-    order = np.argsort(halves[:, 0], kind="stable")
+    first_half, second_half = halves.T
+    order = np.argsort(first_half, kind="stable")
     is_other = halves[order[1:]] != halves[order[:-1]]
     # Hardly ever do keys share the first half only, so sorting by both is rarely needed.
     if (is_other[:, 1] & ~is_other[:, 0]).any():
-        order = np.lexsort((halves[:, 1], halves[:, 0]))
+        order = np.lexsort((second_half, first_half))
         is_other = halves[order[1:]] != halves[order[:-1]]
-    starts = np.flatnonzero(np.append(len(keys) > 0, is_other.any(axis=1)))
+    is_start = np.append(len(keys) > 0, is_other.any(axis=1))
+    starts = np.flatnonzero(is_start)
+    sizes = np.diff(starts, append=len(keys))
     # The sort is stable, so that the first of equal keys is the first one there is.
     first = np.empty(len(keys), dtype=np.int64)
-    first[order] = np.repeat(order[starts], np.diff(starts, append=len(keys)))
+    first[order] = np.repeat(order[starts], sizes)
     is_first = first == np.arange(len(keys))
-    return np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[first]
+    numbers = np.cumsum(is_first) - 1
+    return np.flatnonzero(is_first), numbers[first]
 
 
 def find_keys(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -152,7 +161,9 @@ def find_keys(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     # Comparing the first halves as numbers is fast and excludes nearly all other keys.
     likely = np.flatnonzero(np.isin(_first_halves(keys), _first_halves(wanted)))
     first, group = group_keys(np.concatenate([keys[likely], wanted]))
-    places: np.ndarray = np.append(likely, -1)[np.minimum(first[group[len(likely) :]], len(likely))]
+    # What is not among the likely ones is first among the wanted ones, behind them.
+    rows = np.minimum(first[group[len(likely) :]], len(likely))
+    places: np.ndarray = np.append(likely, -1)[rows]
     return places
 
 
@@ -177,7 +188,8 @@ class VectorStore:
         if not np.isfinite(vectors).all():
             return
         chunk = np.empty(len(keys), dtype=self._dtype)
-        chunk["key"], chunk["vector"] = keys, vectors
+        chunk["key"] = keys
+        chunk["vector"] = vectors
         with fill_folder(self.path, parts=[f"vectors-{'?' * 16}-{'?' * 16}.npy"]) as folder:
             unnamed = folder / "chunk.npy"
             save_array(unnamed, chunk)
@@ -188,7 +200,8 @@ class VectorStore:
     def read(self, keys: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Read stored vectors. Damaged files are deleted, with a warning."""
         is_known = np.zeros(len(keys), dtype=bool)
-        chunks, damaged = [np.empty(0, dtype=self._dtype)], []
+        chunks = [np.empty(0, dtype=self._dtype)]
+        damaged = []
         for path in sorted(self.path.iterdir()):
             match = FILE_NAME.fullmatch(path.name)
             if match is None or match[1] != self._encoder:
@@ -199,10 +212,12 @@ class VectorStore:
             chunks.append(np.load(path, mmap_mode="r"))
         # All keys at once: to find some among millions takes nearly as long as to find all.
         rows = find_keys(keys, np.concatenate([chunk["key"] for chunk in chunks]))
-        for chunk, found in zip(chunks, np.split(rows, np.cumsum([*map(len, chunks[:-1])])), strict=True):
-            is_wanted = found >= 0
-            vectors[found[is_wanted]] = chunk["vector"][is_wanted]
-            is_known[found[is_wanted]] = True
+        ends = np.cumsum([*map(len, chunks)])
+        for chunk, of_chunk in zip(chunks, np.split(rows, ends[:-1]), strict=True):
+            is_wanted = of_chunk >= 0
+            places = of_chunk[is_wanted]
+            vectors[places] = chunk["vector"][is_wanted]
+            is_known[places] = True
         if damaged:
             warn(
                 f"{len(damaged)} files of vectors in '{self.path}' are damaged, the first is {damaged[0].name}. They "
@@ -238,7 +253,9 @@ def _refuse_path(path: object, reason: str) -> ValueError:
 def shorten(name: str, rng: random.Random, other: str = "") -> str:
     """Drop the first or the last word."""
     words = name.split()
-    return name if len(words) < 2 else " ".join(rng.choice((words[1:], words[:-1])))
+    if len(words) < 2:
+        return name
+    return " ".join(rng.choice((words[1:], words[:-1])))
 
 
 def take_first_word(name: str, rng: random.Random, other: str = "") -> str:
@@ -281,18 +298,20 @@ def alter_names(
     """Alter names drawn at random. Results that are names themselves are left out, because every index finds them."""
     import polars as pl
 
-    rng, alterations = random.Random(seed), [ALTERATIONS[kind] for kind in kinds]
+    rng = random.Random(seed)
+    alterations = [ALTERATIONS[kind] for kind in kinds]
     # Twice as many as wanted, because first words repeat and some results are names.
     rows = rng.sample(range(len(names)), min(2 * n, len(names)))
     altered: dict[str, None] = {}
     originals = names.gather(rows).to_list()
     for turn, (name, other) in enumerate(zip(originals, originals[1:] + originals[:1], strict=True)):
         altered[alterations[turn % len(alterations)](name, rng, other).strip()] = None
-    found = pl.Series(list(altered), dtype=pl.String)
+    results = pl.Series(list(altered), dtype=pl.String)
+    names = names.cast(pl.String)
     # The other way round, polars would make a set of all names.
-    equal = names.cast(pl.String).filter(names.cast(pl.String).is_in(found.implode()))
-    found = found.filter((found != "") & ~found.is_in(equal.implode()))
-    drawn: list[str] = found.head(n).to_list()
+    equal = names.filter(names.is_in(results.implode()))
+    is_new = (results != "") & ~results.is_in(equal.implode())
+    drawn: list[str] = results.filter(is_new).head(n).to_list()
     return drawn
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache, lru_cache, partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -52,7 +53,8 @@ class FilterTable:
     process lacks, so that it would wait forever."""
 
     def __init__(self, terminology: Terminology) -> None:
-        self._terminology, self.hierarchy = terminology, Hierarchy(terminology)
+        self._terminology = terminology
+        self.hierarchy = Hierarchy(terminology)
         self._columns = cache(partial(_read_column, terminology))
         # Each label of `label_types` has a filter with the same output source.
         self._match_codes = lru_cache(4)(lambda source: _match_codes(terminology.concepts["codes"], source))
@@ -61,16 +63,16 @@ class FilterTable:
         """Refuse types, sources or languages if the terminology has none of them, and warn of those that it lacks: they
         are misspelled, or the release is smaller than others."""
         for key, what in FIELDS.items():
-            wanted = getattr(allowed, key)
-            if wanted is None:
+            values = getattr(allowed, key)
+            if values is None:
                 continue
-            known = self._columns(what).known
-            wanted = self.find_types(wanted) if what == "types" else frozenset(wanted)
-            unknown = wanted - known
+            present = self._columns(what).known
+            values = self.find_types(values) if what == "types" else frozenset(values)
+            unknown = values - present
             if not unknown:
                 continue
-            message = _tell_unknown(key, what, unknown, known)
-            if unknown == wanted:
+            message = _tell_unknown(key, what, unknown, present)
+            if unknown == values:
                 raise ValueError(message)
             warn(f"{message} Values that it lacks are ignored.")
 
@@ -113,9 +115,9 @@ class FilterTable:
         """Tell for each name whether a filter allows it."""
         self.check(allowed)
         concepts = np.ones(len(self._terminology), dtype=bool)
-        for wanted in (allowed.types, allowed.label_types):
-            if wanted is not None:
-                concepts &= self._columns("types").match(self.find_types(wanted))
+        for types in (allowed.types, allowed.label_types):
+            if types is not None:
+                concepts &= self._columns("types").match(self.find_types(types))
         if allowed.ids is not None:
             concepts &= self._match_ids(allowed.ids, "ids")
         if allowed.below is not None:
@@ -143,13 +145,14 @@ class FilterTable:
         return self.hierarchy.find_below(matched)
 
     def _match_ids(self, wanted: Collection[str], key: str) -> np.ndarray:
-        ids, listed = self._terminology.concepts["id"], list(wanted)
+        ids = self._terminology.concepts["id"]
+        listed = list(wanted)
         rows = self._terminology.find_rows(listed)
         if (rows < 0).any():
             # One more than a message lists, so that it says that there are others.
-            known = [ids[row] for row in range(min(EXAMPLES + 1, len(ids)))]
+            examples = [ids[row] for row in range(min(EXAMPLES + 1, len(ids)))]
             unknown = {listed[place] for place in np.flatnonzero(rows < 0)}
-            raise ValueError(_tell_unknown(key, "ids", unknown, known, len(ids)))
+            raise ValueError(_tell_unknown(key, "ids", unknown, examples, len(ids)))
         matched = np.zeros(len(ids), dtype=bool)
         matched[rows] = True
         return matched
@@ -160,13 +163,14 @@ class _Column:
 
     def __init__(self, texts: pl.Series, separator: str | None = None) -> None:
         numbers: dict[str, int] = {}
-        codes, lengths = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        codes = [np.zeros(0, dtype=np.int64)]
+        lengths = [np.zeros(0, dtype=np.int64)]
         for chunk in read_chunks(texts):
             if chunk and isinstance(chunk[0], list):
-                lengths.append(np.fromiter(map(len, chunk), dtype=np.int64, count=len(chunk)))
-                chunk = [text for of_row in chunk for text in of_row]
-            number = (numbers.setdefault(text, len(numbers)) for text in chunk)
-            codes.append(np.fromiter(number, dtype=np.int64, count=len(chunk)).astype(np.int32))
+                lengths.append(np.array([*map(len, chunk)], dtype=np.int64))
+                chunk = [*chain.from_iterable(chunk)]
+            of_chunk = [numbers.setdefault(text, len(numbers)) for text in chunk]
+            codes.append(np.array(of_chunk, dtype=np.int32))
         self.values = [text.split(separator) if separator else [text] for text in numbers]
         self.codes = np.concatenate(codes).astype(np.min_scalar_type(len(numbers)))
         # Where the values of each list start; nothing but a zero for texts.
@@ -188,22 +192,17 @@ def _read_column(terminology: Terminology, what: str) -> _Column:
 def _match_codes(column: pl.Series, source: str) -> np.ndarray:
     # A source ends at the first colon, so none holds one; and a code of no characters could not be an id.
     prefix = f"{source}:"
-    matched = np.array(
-        [
-            any(code.startswith(prefix) and code != prefix for code in codes)
-            for chunk in read_chunks(column)
-            for codes in chunk
-        ],
-        dtype=bool,
-    )
-    if ":" in source or not matched.any():
-        known = {code.partition(":")[0] for chunk in read_chunks(column) for codes in chunk for code in codes}
+    lists = chain.from_iterable(read_chunks(column))
+    has_code = [any(code.startswith(prefix) and code != prefix for code in codes) for codes in lists]
+    if ":" in source or not any(has_code):
+        lists = chain.from_iterable(read_chunks(column))
+        sources = {code.partition(":")[0] for codes in lists for code in codes}
         raise ValueError(
             f"No concept of the terminology has a code in '{source}', which output_source asks for. A code's source is "
-            f"what stands before its first colon, compared exactly. There are codes in {len(known)} sources: "
-            f"{_list_some(known)}."
+            f"what stands before its first colon, compared exactly. There are codes in {len(sources)} sources: "
+            f"{_list_some(sources)}."
         )
-    return matched
+    return np.array(has_code, dtype=bool)
 
 
 def _tell_unknown(key: str, what: str, unknown: Collection[str], known: Collection[str], total: int = 0) -> str:

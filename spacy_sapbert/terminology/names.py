@@ -31,35 +31,43 @@ def normalize_names(names: pl.Series) -> tuple[pl.Series, int]:
 
 def list_distinct_names(names: pl.DataFrame, *, lower_case: bool = True) -> pl.DataFrame:
     """List the distinct names of each concept, in any language."""
-    listed = names.select("concept", pl.col("name").str.to_lowercase() if lower_case else "name")
+    name = pl.col("name").str.to_lowercase() if lower_case else pl.col("name")
     # By concept they are sorted already, so that sorting them is faster than hashing them.
-    listed = listed.sort("concept", "name")
-    return listed.filter(pl.any_horizontal(pl.all().ne_missing(pl.all().shift())))
+    rows = names.select("concept", name).sort("concept", "name")
+    is_new = pl.all().ne_missing(pl.all().shift())
+    return rows.filter(pl.any_horizontal(is_new))
 
 
 def find_rows(wanted: pl.Series, ids: pl.Series) -> np.ndarray:
     """Look up the rows of ids among distinct ids: int64, or -1 if an id is missing."""
     if len(ids) and wanted.is_sorted() and ids.is_sorted():
-        places = np.minimum(ids.search_sorted(wanted).to_numpy().astype(np.int64), len(ids) - 1)
-        return np.where((ids.gather(places) == wanted).to_numpy(), places, -1)
-    known = pl.DataFrame({"id": ids, "row": np.arange(len(ids), dtype=np.int64)})
-    found = pl.DataFrame({"id": wanted}).join(known, on="id", how="left", maintain_order="left")
-    return found["row"].fill_null(-1).to_numpy()
+        places = ids.search_sorted(wanted).to_numpy().astype(np.int64)
+        places = np.minimum(places, len(ids) - 1)
+        is_there = (ids.gather(places) == wanted).to_numpy()
+        return np.where(is_there, places, -1)
+    rows = pl.DataFrame({"id": ids, "row": np.arange(len(ids), dtype=np.int64)})
+    matches = pl.DataFrame({"id": wanted}).join(rows, on="id", how="left", maintain_order="left")
+    return matches["row"].fill_null(-1).to_numpy()
 
 
 def find_repeated(rows: pl.DataFrame) -> pl.Series:
     """Mark all rows that equal another one. By chance, others may be marked too: their hashes are compared, which is
     much faster."""
-    hashes = rows.select(reduce(xor, (pl.col(name).hash(seed) for seed, name in enumerate(rows.columns)))).to_series()
+    columns = (pl.col(name).hash(seed) for seed, name in enumerate(rows.columns))
+    hashes = rows.select(reduce(xor, columns)).to_series()
     ordered = np.sort(hashes.to_numpy())
-    return hashes.is_in(pl.Series(ordered[1:][ordered[1:] == ordered[:-1]]).implode())
+    is_repeated = ordered[1:] == ordered[:-1]
+    repeated = pl.Series(ordered[1:][is_repeated])
+    return hashes.is_in(repeated.implode())
 
 
 def keep_first(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """Keep the first of rows with the same key, in their order."""
-    is_repeated = find_repeated(rows.select(key))
-    repeated = rows.select(key).with_row_index("row").filter(is_repeated)
-    return rows.filter((~is_repeated).scatter(repeated.unique(key, keep="first")["row"].sort(), True))
+    keys = rows.select(key)
+    is_repeated = find_repeated(keys)
+    repeated = keys.with_row_index("row").filter(is_repeated)
+    first = repeated.unique(key, keep="first")["row"].sort()
+    return rows.filter((~is_repeated).scatter(first, True))
 
 
 def sort_by_concept(rows: pl.DataFrame) -> pl.DataFrame:
@@ -133,18 +141,25 @@ def unite_names(names: pl.DataFrame) -> pl.DataFrame:
     # Of the table, only what changes is copied.
     kept = names.select(*NAME_KEY, "source", "preferred", "term_type")
     repeated = kept.with_row_index("first_row").filter(is_repeated)
-    is_lesser = pl.col("term_type").str.contains(rf"^(?:{'|'.join(LESSER_SCOPES)})(?: |$)")
+    term_type = pl.col("term_type")
+    is_lesser = term_type.str.contains(rf"^(?:{'|'.join(LESSER_SCOPES)})(?: |$)")
     united = repeated.group_by(NAME_KEY, maintain_order=True).agg(
         pl.first("first_row"),
         pl.col("preferred").any(),
         pl.col("source").unique(maintain_order=True),
-        pl.coalesce(pl.col("term_type").filter(~is_lesser).first(), pl.first("term_type")).alias("term_type"),
+        pl.coalesce(term_type.filter(~is_lesser).first(), term_type.first()),
     )
-    has_several = united["source"].list.len() > 1
-    parts = united["source"].filter(has_several).list.join(SOURCE_SEPARATOR).str.split(SOURCE_SEPARATOR)
-    joined = parts.list.unique(maintain_order=True).list.eval(pl.element().filter(pl.element() != ""))
-    source = united["source"].list.first().scatter(has_several.arg_true(), joined.list.join(SOURCE_SEPARATOR))
-    changes = {"source": source, "preferred": united["preferred"], "term_type": united["term_type"]}
+    united = united.with_columns(_join_sources(united["source"]))
     rows = united["first_row"]
-    changed = [names[column].clone().scatter(rows, values) for column, values in changes.items()]
-    return names.with_columns(changed).filter((~is_repeated).scatter(rows, True))
+    changes = [names[column].clone().scatter(rows, united[column]) for column in ("source", "preferred", "term_type")]
+    is_kept = (~is_repeated).scatter(rows, True)
+    return names.with_columns(changes).filter(is_kept)
+
+
+def _join_sources(sources: pl.Series) -> pl.Series:
+    """Join the sources of each name."""
+    has_several = sources.list.len() > 1
+    parts = sources.filter(has_several).list.join(SOURCE_SEPARATOR).str.split(SOURCE_SEPARATOR)
+    distinct = parts.list.unique(maintain_order=True)
+    without_empty = distinct.list.eval(pl.element().filter(pl.element() != ""))
+    return sources.list.first().scatter(has_several.arg_true(), without_empty.list.join(SOURCE_SEPARATOR))

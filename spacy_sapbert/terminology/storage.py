@@ -44,7 +44,8 @@ BEHIND[-1] = 0
 # The bits that letters beyond ASCII have in a view.
 BEYOND_ASCII = np.array([0x8080808000000000, 0x8080808080808080], dtype=np.uint64)
 # Rows of a column that are written at a time, and bytes of one that are checked.
-PIECE, CHECKED = 1 << 16, 1 << 20
+PIECE = 1 << 16
+CHECKED = 1 << 20
 # Arrow's names of types, its names of columns (none), and its flag of columns with missing values.
 TYPES = {pl.String(): b"vu", pl.UInt32(): b"I", pl.Boolean(): b"b", pl.List(pl.String()): b"+L"}
 FORMATS = {kind: ctypes.create_string_buffer(name) for kind, name in TYPES.items()}
@@ -156,10 +157,12 @@ class _Buffers:
         size = next(self._sizes, None)
         if size is None:
             raise ValueError("the manifest lists fewer buffers than its columns have")
-        start, self._start = self._start, self._start + _align(size)
+        start = self._start
+        self._start = self._start + _align(size)
         if self._start > len(self._data) or size % np.dtype(dtype).itemsize:
             raise ValueError(f"a buffer of {size:,} bytes can't begin at {start:,} of {len(self._data):,}")
-        return _Buffer(np.asarray(self._data[start : start + size]).view(dtype), self._file, start)
+        values = np.asarray(self._data[start : start + size]).view(dtype)
+        return _Buffer(values, self._file, start)
 
     def check(self) -> None:
         """Check the texts that have been taken, and that they are all that the file has."""
@@ -183,8 +186,9 @@ class _Buffer(NamedTuple):
         if self.file is None:
             return self.values[start:stop]
         dtype = self.values.dtype
-        data = os.pread(self.file, (stop - start) * dtype.itemsize, self.start + start * dtype.itemsize)
-        return np.frombuffer(data, dtype)
+        size = (stop - start) * dtype.itemsize
+        place = self.start + start * dtype.itemsize
+        return np.frombuffer(os.pread(self.file, size, place), dtype)
 
 
 def _align(size: int) -> int:
@@ -209,7 +213,9 @@ def _write_table(frame: pl.DataFrame, file: BinaryIO | None) -> tuple[str, list[
     columns = chain.from_iterable(_list_buffers(column) for column in frame.iter_columns())
     for buffer in chain([np.frombuffer(HEADER, dtype=np.uint8)], columns):
         sizes.append(buffer.nbytes)
-        for part in (buffer.reshape(-1).view(np.uint8).data, bytes(-buffer.nbytes % ALIGNMENT)):
+        data = buffer.reshape(-1).view(np.uint8).data
+        padding = bytes(-buffer.nbytes % ALIGNMENT)
+        for part in (data, padding):
             digest.update(part)
             if file is not None:
                 file.write(part)
@@ -234,31 +240,44 @@ def _list_text_buffers(column: pl.Series) -> list[np.ndarray]:
     """List which texts are there (empty if all are), their views, and the bytes of those too long for a view."""
     # Of all that polars offers, this works in a forked process; `fill_null`, for one, does not.
     is_there = column.is_not_null().to_numpy()
-    views, long_texts, place = np.zeros((len(column), 4), dtype=np.uint32), [np.empty(0, dtype=np.uint8)], 0
+    views = np.zeros((len(column), 4), dtype=np.uint32)
+    long_texts = [np.empty(0, dtype=np.uint8)]
+    place = 0
     for start in range(0, len(column), PIECE):
         texts = column.slice(start, PIECE).drop_nulls()
         lengths = texts.str.len_bytes().to_numpy()
         # It is quick to take as many bytes of each, from before it on. Behind a text are zeros.
-        text = bytes(4) + texts.str.join("\0" * INLINE).cast(pl.Binary())[0] + bytes(INLINE)
-        taken = np.ndarray(len(text) - VIEW.itemsize + 1, VIEW, text, strides=1)[make_offsets(lengths + INLINE)[:-1]]
-        numbers = taken.view(np.uint32).reshape(-1, 4)
+        text = bytes(4) + _join(texts, "\0" * INLINE) + bytes(INLINE)
+        windows = np.ndarray(len(text) - VIEW.itemsize + 1, VIEW, text, strides=1)
+        numbers = windows[make_offsets(lengths + INLINE)[:-1]].view(np.uint32).reshape(-1, 4)
         # A view of a long text has its length, its first four bytes, its buffer and its place there.
-        numbers[:, 0], is_long = lengths, lengths > INLINE
+        numbers[:, 0] = lengths
+        is_long = lengths > INLINE
         places = place + make_offsets(lengths[is_long])
-        numbers[is_long, 2], numbers[is_long, 3] = places[:-1] // STEP, places[:-1] % STEP
-        views[start : start + PIECE][is_there[start : start + PIECE]] = numbers
-        long_texts.append(np.frombuffer(texts.filter(pl.Series(is_long)).str.join("").cast(pl.Binary())[0], np.uint8))
+        numbers[is_long, 2] = places[:-1] // STEP
+        numbers[is_long, 3] = places[:-1] % STEP
+        piece = slice(start, start + PIECE)
+        views[piece][is_there[piece]] = numbers
+        long_text = _join(texts.filter(pl.Series(is_long)), "")
+        long_texts.append(np.frombuffer(long_text, np.uint8))
         place = places[-1]
     bits = np.packbits(is_there[: 0 if is_there.all() else None], bitorder="little")
     return [bits, views, np.concatenate(long_texts)]
 
 
+def _join(texts: pl.Series, between: str) -> bytes:
+    text: bytes = texts.str.join(between).cast(pl.Binary())[0]
+    return text
+
+
 def _read_column(kind: pl.DataType, rows: int, buffers: _Buffers) -> _ArrowColumn:
     """Take the next buffers for a column. They stay where they are. Texts are checked later."""
     if isinstance(kind, pl.Boolean):
-        return _ArrowColumn(kind, rows, [None, buffers.take(np.uint8, _count_bytes(rows)).values])
+        bits = buffers.take(np.uint8, _count_bytes(rows))
+        return _ArrowColumn(kind, rows, [None, bits.values])
     if isinstance(kind, pl.UInt32):
-        return _ArrowColumn(kind, rows, [None, buffers.take(np.uint32, rows).values])
+        numbers = buffers.take(np.uint32, rows)
+        return _ArrowColumn(kind, rows, [None, numbers.values])
     if isinstance(kind, pl.List):
         offsets = buffers.take(np.int64, rows + 1).values
         if offsets[0] or (offsets[1:] < offsets[:-1]).any():
@@ -270,15 +289,17 @@ def _read_column(kind: pl.DataType, rows: int, buffers: _Buffers) -> _ArrowColum
     is_there = buffers.take_any(np.uint8).values
     if len(is_there) not in (0, _count_bytes(rows)):
         raise ValueError(f"{len(is_there):,} bytes can't say which of {rows:,} texts are there")
-    views, text = buffers.take(VIEW, rows), buffers.take_any(np.uint8)
+    views = buffers.take(VIEW, rows)
+    text = buffers.take_any(np.uint8)
     buffers.texts.append((views, text))
     return _take_texts(is_there, views.values, text.values, rows)
 
 
 def _take_texts(is_there: np.ndarray, views: np.ndarray, text: np.ndarray, rows: int) -> _ArrowColumn:
     texts = [text[start : start + LONGEST] for start in range(0, len(text), STEP)]
-    lengths = np.array([len(part) for part in texts], dtype=np.int64)
-    return _ArrowColumn(pl.String(), rows, [is_there if len(is_there) else None, views, *texts, lengths])
+    lengths = np.array([*map(len, texts)], dtype=np.int64)
+    bits = is_there if len(is_there) else None
+    return _ArrowColumn(pl.String(), rows, [bits, views, *texts, lengths])
 
 
 def _make_lists(offsets: np.ndarray, child: _ArrowColumn) -> _ArrowColumn:
@@ -287,7 +308,9 @@ def _make_lists(offsets: np.ndarray, child: _ArrowColumn) -> _ArrowColumn:
 
 def _check_texts(views: _Buffer, text: _Buffer) -> None:
     """Refuse views that `_list_text_buffers` would not make of these texts, and texts that are not UTF-8."""
-    place, rows, size = 0, len(views.values), len(text.values)
+    place = 0
+    rows = len(views.values)
+    size = len(text.values)
     step = CHECKED // (VIEW.itemsize + size // max(rows, 1)) + 1
     for start in range(0, rows, step):
         piece = views.read(start, min(start + step, rows))
@@ -340,25 +363,31 @@ class _ArrowColumn:
     def __init__(
         self, kind: pl.DataType, rows: int, buffers: list[np.ndarray | None], child: _ArrowColumn | None = None
     ) -> None:
-        self.buffers, self.child = buffers, child
+        self.buffers = buffers
+        self.child = child
+        structures = [] if child is None else [child.schema, child.array]
         self.addresses = _as_numbers(0 if buffer is None else buffer.ctypes.data for buffer in buffers)
-        self.children = _as_numbers(() if child is None else (of.ctypes.data for of in (child.schema, child.array)))
-        n_children, children = len(self.children) // 2, self.children.ctypes.data
+        self.children = _as_numbers(structure.ctypes.data for structure in structures)
+        n_children = len(structures) // 2
+        schemas = self.children.ctypes.data
+        arrays = schemas + self.children.itemsize
         # A null count of -1 is an unknown one.
         n_nulls = 0 if buffers[0] is None else -1
         # Format, name, metadata, flags, children, dictionary, release and private data.
         names = ctypes.addressof(FORMATS[kind]), ctypes.addressof(NAME)
-        self.schema: np.ndarray = _as_numbers([*names, 0, NULLABLE, n_children, children, 0, 0, 0])
+        self.schema: np.ndarray = _as_numbers([*names, 0, NULLABLE, n_children, schemas, 0, 0, 0])
         # Length, missing values, offset, buffers, children, dictionary, release and private data.
-        counts, addresses = [rows, n_nulls, 0, len(buffers), n_children], self.addresses.ctypes.data
-        self.array: np.ndarray = _as_numbers([*counts, addresses, children + self.children.itemsize, 0, 0, 0])
+        counts = rows, n_nulls, 0, len(buffers), n_children
+        self.array: np.ndarray = _as_numbers([*counts, self.addresses.ctypes.data, arrays, 0, 0, 0])
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         self.read[id(self)] = self
         self.array[RELEASE:] = ctypes.cast(_release, ctypes.c_void_p).value, id(self)
         make = ctypes.pythonapi.PyCapsule_New
-        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        schema, array = self.schema.ctypes.data, self.array.ctypes.data
+        make.restype = ctypes.py_object
+        make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        schema = self.schema.ctypes.data
+        array = self.array.ctypes.data
         return make(schema, b"arrow_schema", None), make(array, b"arrow_array", None)
 
 

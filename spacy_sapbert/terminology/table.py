@@ -21,7 +21,8 @@ from .codes import SOURCE_SEPARATOR as SOURCE_SEPARATOR
 from .display import MAX_VALUES, join_values, shorten_value, write_html, write_rows
 from .storage import hash_tables, load_folder, save_folder
 
-_TEXT, _TEXTS = pl.String(), pl.List(pl.String())
+_TEXT = pl.String()
+_TEXTS = pl.List(pl.String())
 CONCEPT_SCHEMA = pl.Schema(
     {"id": _TEXT, "canonical_name": _TEXT, "types": _TEXTS, "definition": _TEXT, "codes": _TEXTS, "parents": _TEXTS}
 )
@@ -228,12 +229,12 @@ class Terminology:
         RETURNS (int | None): The row; None if there is no such concept, or the id is not a string.
         """
         # A file may list NIL as a retired id, but no concept takes its place.
-        seen: set[object] = {NIL}
+        visited: set[object] = {NIL}
         # A concept may have been replaced by one that was replaced later, and even in a circle.
-        while isinstance(concept_id, str) and concept_id not in seen:
+        while isinstance(concept_id, str) and concept_id not in visited:
             if (row := _search(self._ids, concept_id)) is not None:
                 return row
-            seen.add(concept_id)
+            visited.add(concept_id)
             place = _search(self._retired["id"], concept_id)
             concept_id = None if place is None else self._retired["replaced_by"][place]
         return None
@@ -245,14 +246,14 @@ class Terminology:
         RETURNS (np.ndarray): The rows, -1 where there is no such concept; int64.
         """
         if SEARCH_COST * len(ids) < len(self):
-            found = {id_: self.find_row(id_) for id_ in ids}
+            rows = {id_: self.find_row(id_) for id_ in ids}
         else:
-            found = dict.fromkeys(ids)
+            rows = dict.fromkeys(ids)
             listed = chain.from_iterable(read_chunks(self._ids))
-            found |= {id_: row for row, id_ in enumerate(listed) if id_ in found}
+            rows |= {id_: row for row, id_ in enumerate(listed) if id_ in rows}
             retired = chain.from_iterable(read_chunks(self._retired["id"]))
-            found |= {id_: self.find_row(id_) for id_ in retired if id_ in found}
-        return np.array([-1 if row is None else row for row in map(found.get, ids)], dtype=np.int64)
+            rows |= {id_: self.find_row(id_) for id_ in retired if id_ in rows}
+        return np.array([-1 if row is None else row for row in map(rows.get, ids)], dtype=np.int64)
 
     def find_id(self, concept_id: object) -> str | None:
         """Find the id that a concept has now.

@@ -21,7 +21,10 @@ TRAINING = Path(__file__).parents[1]
 TAKES_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 # The panels of `--help`.
-DATA, TRAIN, MEASURE, REPORT = "Data", "Training", "Measuring", "Reports"
+DATA = "Data"
+TRAIN = "Training"
+MEASURE = "Measuring"
+REPORT = "Reports"
 
 app = typer.Typer(
     help="Train encoders of biomedical names, and measure them.\n\n`COMMAND --help` explains a command.",
@@ -102,8 +105,8 @@ def open_terminology(path: str | Path) -> Terminology:
 
 def parse_list(values: str) -> list[str] | None:
     """Split a project's variable at commas and spaces. None if it is empty, or "all"."""
-    found = values.replace(",", " ").split()
-    return None if not found or found == ["all"] else found
+    parts = values.replace(",", " ").split()
+    return None if not parts or parts == ["all"] else parts
 
 
 def parse_numbers(values: str, option: str, kind: type[int] | type[float]) -> list[Any]:
@@ -111,14 +114,15 @@ def parse_numbers(values: str, option: str, kind: type[int] | type[float]) -> li
     try:
         return [kind(value) for value in values.replace(",", " ").split()]
     except ValueError as error:
-        wanted = "whole numbers" if kind is int else "numbers"
-        raise ValueError(f"{option} is {values!r}, but has to be {wanted} with commas between them.") from error
+        kinds = "whole numbers" if kind is int else "numbers"
+        raise ValueError(f"{option} is {values!r}, but has to be {kinds} with commas between them.") from error
 
 
 def refuse_options(context: typer.Context, kind: str, allowed: Collection[str]) -> None:
     """Refuse options that are given and have no meaning for a kind of input. Projects may pass empty ones."""
     for option in context.command.params:
-        name, is_option = str(option.name), option.param_type_name == "option"
+        name = str(option.name)
+        is_option = option.param_type_name == "option"
         if is_option and name not in allowed and context.params.get(name) != option.get_default(context):
             raise ValueError(f"--{name.replace('_', '-')} is no option for {kind}. Leave it out.")
 

@@ -65,10 +65,10 @@ def convert(
     shares = _read_shares(split)
     with show_phase(f"Converting {source}"):
         if documents:
-            given = {"types": parse_list(types) or (), "unknown": unknown, "id_key": id_key, "errors": errors}
-            settings = Conversion.read({**given, "lang": lang, "shares": shares, "seed": seed})
-            known = open_terminology(terminology) if terminology else None
-            data = convert_documents(format_name, source, output, settings, terminology=known)
+            options = {"types": parse_list(types) or (), "unknown": unknown, "id_key": id_key, "errors": errors}
+            settings = Conversion.read({**options, "lang": lang, "shares": shares, "seed": seed})
+            table = open_terminology(terminology) if terminology else None
+            data = convert_documents(format_name, source, output, settings, terminology=table)
         else:
             data = convert_corpus(format_name, source, output, keep_nil=keep_nil, errors=errors)
     _echo_counts(data)
@@ -110,7 +110,8 @@ def _convert_all(assets: Path, output: Path, errors: str, *, documents: bool) ->
     inputs = {name: assets / section["input"] for name, section in sections.items()}
     there = [name for name, path in inputs.items() if path.is_file() or (path.is_dir() and any(path.iterdir()))]
     for name in show_progress(there, description="Converting corpora", unit="corpora"):
-        folder, format_name = output / sections[name]["output"], sections[name]["format"]
+        folder = output / sections[name]["output"]
+        format_name = sections[name]["format"]
         if documents:
             data = convert_documents(format_name, inputs[name], folder, Conversion.read({"errors": errors}))
         else:

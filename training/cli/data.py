@@ -70,8 +70,8 @@ def preprocess(
     own = {"described_by", "remove", "seed"}
     if source.is_file():
         refuse_options(context, "a dictionary", {"sources", *own})
-        known = open_terminology(described_by) if described_by else None
-        _read_dictionary(source, output, known, parse_list(sources) or [], remove, seed)
+        described = open_terminology(described_by) if described_by else None
+        _read_dictionary(source, output, described, parse_list(sources) or [], remove, seed)
         return
     if not re.search(r"[^\s,]", languages):
         raise ValueError("--languages is empty, which could mean none or all. Give languages, such as ENG,GER, or all.")
@@ -152,7 +152,8 @@ def format_report(report: dict[str, Any]) -> str:
     """Format the report of a terminology read from a release as tables in Markdown."""
     from ..markup import format_rows
 
-    kept, given = report["kept"], report.get("tradenames")
+    counts = report["kept"]
+    relations = report.get("tradenames")
     tables: dict[tuple[str, ...], dict[str, Any]] = {
         ("file", "rows"): report["read"],
         ("dropped", "rows"): {reason: n for reason, n in report["dropped"].items() if n},
@@ -163,14 +164,19 @@ def format_report(report: dict[str, Any]) -> str:
         ("names", "concepts"): report["names_per_concept"],
     }
     parts = [
-        f"{kept['concepts']:,} concepts with {kept['names']:,} names (distinct by concept and language), from "
-        f"{kept['atoms']:,} of {sum(n['rows'] for n in report['by_source'].values()):,} atoms."
+        f"{counts['concepts']:,} concepts with {counts['names']:,} names (distinct by concept and language), from "
+        f"{counts['atoms']:,} of {sum(n['rows'] for n in report['by_source'].values()):,} atoms."
     ]
     for header, entries in tables.items():
-        rows = [(label, [n[key] for key in header[1:]] if len(header) > 2 else [n]) for label, n in entries.items()]
-        cells = [[label or "(none)", *(f"{n:,}" for n in numbers)] for label, numbers in rows]
-        parts += [format_rows(header, cells, 1).rstrip()] if cells else []
-    tradenames = "{links:,} links gave {names:,} names to {concepts:,} concepts".format(**given) if given else "off"
+        rows = []
+        for label, n in entries.items():
+            numbers = [n[key] for key in header[1:]] if len(header) > 2 else [n]
+            rows.append([label or "(none)", *(f"{number:,}" for number in numbers)])
+        if rows:
+            parts.append(format_rows(header, rows, 1).rstrip())
+    tradenames = "off"
+    if relations:
+        tradenames = "{links:,} links gave {names:,} names to {concepts:,} concepts".format(**relations)
     unknown = ", ".join(f"{n:,} of {file}" for file, n in report["unknown_concepts"].items())
     parts += [
         f"Names normalized (white space, invisible characters, Unicode form): {report['normalized_names']:,}.",
@@ -288,11 +294,11 @@ def _pair_names(source: str, output: Path, text: str, **settings: Any) -> dict[s
         raise IsADirectoryError(f"Can't write to {text}: it is a folder. Give the path of a file.")
     terminology = open_terminology(source)
     with show_phase("Pairing names"):
-        made, data = write_pairs(terminology, output, **settings)
+        pairs, data = write_pairs(terminology, output, **settings)
     typer.echo(PUBLISHED)
     if text:
-        write_pairs_text(made, text)
-        typer.echo(f"{len(made):,} lines written to {text}.")
+        write_pairs_text(pairs, text)
+        typer.echo(f"{len(pairs):,} lines written to {text}.")
     return data
 
 

@@ -38,7 +38,8 @@ def name_folders(arguments: list[str]) -> dict[str, str]:
     for argument in arguments:
         name, equals, folder = argument.partition("=")
         if not equals or Path(argument).is_dir():
-            name, folder = Path(argument).resolve().name, argument
+            name = Path(argument).resolve().name
+            folder = argument
         if name in named:
             raise ValueError(f"Two are called '{name}'. Give each a name of its own, as in NAME=FOLDER.")
         named[name] = folder.strip()
@@ -75,7 +76,8 @@ def tsne(
     from ..figures.vectors import draw_scatter
 
     loaded = open_terminology(terminology)
-    names, kind = list_names(loaded, languages=[TARGET]), "semantic type" if types else "concept"
+    names = list_names(loaded, languages=[TARGET])
+    kind = "semantic type" if types else "concept"
     names = draw_types(loaded, names, types, seed=seed) if types else draw_concepts(names, concepts, seed=seed)
     caption = draw_scatter(load_vectors(encoder, cache), names, output, seed=seed, group=kind)
     note_caption(output[0], f"Names by {kind}, in the plane of t-SNE", caption)

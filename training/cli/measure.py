@@ -86,10 +86,10 @@ def report_expected(
 
     from ..evaluation.expected import REPORT, write_expected
 
-    found = dict(load_pipeline(pipeline, code).pipeline).get(linker)
-    if not isinstance(found, SapbertLinker):
+    component = dict(load_pipeline(pipeline, code).pipeline).get(linker)
+    if not isinstance(component, SapbertLinker):
         raise typer.BadParameter(f"{pipeline} has no sapbert_linker called {linker}. Name one with --linker.")
-    share = write_expected(found, output)
+    share = write_expected(component, output)
     typer.echo(f"{100 * share:.1f} per cent of the names would be linked right without themselves: {output / REPORT}")
 
 

@@ -47,12 +47,14 @@ def run_training(
     from ..methods.registry import METHODS, read_settings
 
     settings = read_settings(config, read_overrides(context.args))
-    method, folder = METHODS[settings.run.method], RunFolder(settings.paths.output)
+    method = METHODS[settings.run.method]
+    folder = RunFolder(settings.paths.output)
     report = train(settings)
     if report is None:
         return
     try_to_draw({folder.path.resolve().name: folder.path}, folder.curves)
-    training, unit = report.training, method.unit
+    training = report.training
+    unit = method.unit
     for line in (f"Started from: {settings.paths.encoder or SMALL}", *describe_run(report, settings.list_changes())):
         typer.echo(line)
     speed = training[f"{unit}_per_second"]
@@ -97,12 +99,12 @@ def settings(
 
     from ..methods.registry import find_method, read_settings
 
-    known = find_method({"run": {"method": method}}, "the command line").Settings
+    kind = find_method({"run": {"method": method}}, "the command line").Settings
     if config:
         overrides = {"run.method": method, **read_overrides(context.args)}
         typer.echo(Config(read_settings(find_config("configs")(config), overrides).to_dict()).to_str())
         return
-    for row in list_settings(known):
+    for row in list_settings(kind):
         default = f"default {row.default}" if row.default else "must be given"
         typer.echo(f"--{row.name}\n    {row.meaning}\n    {row.allowed}; {default}")
 
@@ -128,12 +130,12 @@ def sweep(
     from ..evaluation.config import read_measurement
     from ..sweep import read_sweep, run_sweep
 
-    given = read_overrides(context.args)
-    of_tasks = {name: value for name, value in given.items() if name.startswith(("tasks.", "measure."))}
+    overrides = read_overrides(context.args)
+    of_tasks = {name: value for name, value in overrides.items() if name.startswith(("tasks.", "measure."))}
     variants = read_sweep(
         config,
         output,
-        {name: value for name, value in given.items() if name not in of_tasks},
+        {name: value for name, value in overrides.items() if name not in of_tasks},
         seeds=tuple(parse_numbers(seeds, "--seeds", int)),
         run_config=find_config("configs")(run_config) if run_config else None,
     )
@@ -178,10 +180,10 @@ def export(
     if len(runs) > 1:
         # A run stands for its encoder.
         encoders = [str(folder) if (folder := RunFolder(name).encoder).is_dir() else name for name in runs]
-        given = parse_numbers(shares, "--shares", float) or None
-        mean = average_encoders(encoders, output, shares=given, dtype=dtype or "fp32", results=results, notes=facts)
+        weights = parse_numbers(shares, "--shares", float) or None
+        mean = average_encoders(encoders, output, shares=weights, dtype=dtype or "fp32", results=results, notes=facts)
         set_threshold(output, threshold)
-        parts = zip(check_shares(given, len(encoders)), encoders, strict=True)
+        parts = zip(check_shares(weights, len(encoders)), encoders, strict=True)
         listed = ", ".join(f"{part:g} of {name}" for part, name in parts)
         typer.echo(f"{listed}, {dtype or 'fp32'}: written to {output}. Fingerprint: {mean.fingerprint}.")
         return

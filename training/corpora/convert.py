@@ -50,8 +50,8 @@ def read_corpus(name: str, path: str | Path, report: ExchangeReport, *, id_key: 
     """Read a corpus from the files of its authors: in a format of `FORMATS`, or "auto" for somebody's own annotations.
     The report gets what is left out, odd or malformed. `id_key` is the key of a span's id, for Prodigy."""
     if name not in (AUTO, *FORMATS):
-        known = "; ".join(f"{known} ({format_.files})" for known, format_ in FORMATS.items())
-        raise ValueError(f"There is no reader for {name!r}. Formats, and the files of each: {known}.")
+        formats = "; ".join(f"{key} ({format_.files})" for key, format_ in FORMATS.items())
+        raise ValueError(f"There is no reader for {name!r}. Formats, and the files of each: {formats}.")
     originals = open_input(Path(path), report)
     name = guess_format(originals) if name == AUTO else name
     corpus = read_prodigy_corpus(originals, id_key=id_key) if name == "prodigy" else FORMATS[name].read(originals)
@@ -69,10 +69,10 @@ def guess_format(originals: Originals) -> str:
     """Guess the format of somebody's own annotations by the names of the files, and by the first line of JSON lines."""
     endings = {".spacy": "docbin", ".ann": "brat", ".jsonl": "jsonl", ".txt": "pubtator", ".pubtator": "pubtator"}
     for ending, name in endings.items():
-        found = [file for file in originals.files if file.name.endswith(ending)]
-        if found and name == "jsonl":
-            return "jsonl" if b'"mention' in found[0].read().partition(b"\n")[0] else "prodigy"
-        if found:
+        files = [file for file in originals.files if file.name.endswith(ending)]
+        if files and name == "jsonl":
+            return "jsonl" if b'"mention' in files[0].read().partition(b"\n")[0] else "prodigy"
+        if files:
             return name
     originals.refuse(" or ".join(endings))
 
@@ -94,11 +94,11 @@ def convert_corpus(
     report = ExchangeReport(errors)
     corpus = read_corpus(name, path, report)
     _settle_nil(corpus, report, keep_nil=keep_nil)
-    known = {single for rows in corpus.dictionaries.values() for ids, _ in rows for single in ids.split(EQUAL_IDS)}
+    answers = {single for rows in corpus.dictionaries.values() for ids, _ in rows for single in ids.split(EQUAL_IDS)}
     data = {
         **corpus.source,
         "settings": {"keep_nil": keep_nil, "errors": errors},
-        "parts": {part: _count_mentions(corpus, part, known, report) for part in corpus.mentions},
+        "parts": {part: _count_mentions(corpus, part, answers, report) for part in corpus.mentions},
         "dictionaries": {
             part: {
                 "concepts": len({ids for ids, _ in rows}),
@@ -199,16 +199,16 @@ def _choose_mentions(
     corpus: CorpusParts, settings: Conversion, terminology: Terminology | None, report: ExchangeReport
 ) -> None:
     """Choose mentions by type and id, and write their ids as in the terminology, or as in the corpus."""
-    known = KnownIds(terminology) if terminology else None
+    table = KnownIds(terminology) if terminology else None
     for part, mentions in corpus.mentions.items():
         corpus.mentions[part] = []
         for mention in mentions:
             if settings.types and mention.type not in settings.types:
                 report.leave_out("mentions of other types", mention.place)
                 continue
-            ids = split_ids(mention.raw_id, keep_prefixes=True) if known and mention.raw_id else mention.ids
-            found = known.resolve(ids) if known else ids
-            if ids and not found:
+            ids = split_ids(mention.raw_id, keep_prefixes=True) if table and mention.raw_id else mention.ids
+            resolved = table.resolve(ids) if table else ids
+            if ids and not resolved:
                 report.note_odd("mentions whose ids the terminology lacks", f"{mention.place}: {'|'.join(ids)}")
-                found = ids if settings.unknown == "keep" else []
-            corpus.mentions[part].append(replace(mention, ids=found))
+                resolved = ids if settings.unknown == "keep" else []
+            corpus.mentions[part].append(replace(mention, ids=resolved))

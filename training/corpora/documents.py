@@ -49,11 +49,13 @@ def read_pubtator_corpus(originals: Originals, *, pattern: str, types: Sequence[
 
 def read_gsc(originals: Originals) -> CorpusParts:
     """Read GSC+ as PhenoTagger has it: blocks of a PMID, a text, and mentions with terms of HPO."""
-    corpus, report = CorpusParts(), originals.report
+    corpus = CorpusParts()
+    report = originals.report
     for part, file in originals.find_parts(GSC).items():
         blocks = groupby(file.lines(), key=lambda numbered: bool(numbered[1].strip()))
         for (number, doc_id), *rest in (list(lines) for is_block, lines in blocks if is_block):
-            text, mentions = rest[0][1] if rest else "", []
+            text = rest[0][1] if rest else ""
+            mentions = []
             if not text or "\t" in text:
                 report.refuse(f"{file.label}, line {number}", "a PMID without a text", GSC_FORM)
                 continue
@@ -74,9 +76,10 @@ def read_gsc(originals: Originals) -> CorpusParts:
 
 def read_medmentions(originals: Originals) -> CorpusParts:
     """Read MedMentions: corpus_pubtator.txt with all documents, and lists of the PMIDs of each part."""
-    matched, report = originals.match(MEDMENTIONS), originals.report
-    texts = [file for found, file in matched if not found["part"]]
-    lists = [(PART_NAMES[found["part"].lower()], file) for found, file in matched if found["part"]]
+    matched = originals.match(MEDMENTIONS)
+    report = originals.report
+    texts = [file for match, file in matched if not match["part"]]
+    lists = [(PART_NAMES[match["part"].lower()], file) for match, file in matched if match["part"]]
     if len(texts) != 1 or not lists:
         originals.refuse(MEDMENTIONS)
     part_of: dict[str, str] = {}
@@ -101,7 +104,8 @@ def _add_pubtator(
     corpus: CorpusParts, part: str, document: PubTatorDocument, file: InputFile, types: Sequence[str] = ()
 ) -> None:
     """Add a document to a part, unless that has it already."""
-    doc_id, report = document.doc_id, file.report
+    doc_id = document.doc_id
+    report = file.report
     place = f"{document.place}, document {doc_id}"
     if doc_id in corpus.texts[part]:
         n = sum(len(fields) > RELATION_FIELDS for _, fields in document.lines)
@@ -112,7 +116,8 @@ def _add_pubtator(
         report.note_odd("documents that two parts have", place)
     if document.title is None or document.abstract is None:
         report.note_odd("documents without a title or without an abstract", place)
-    mentions, text = [], document.text
+    mentions = []
+    text = document.text
     for place, fields in list_mention_lines(document, file.label, report):
         _, start, end, written, kind, raw_id, joined = (*map(str.strip, fields), "", "")[:7]
         if types and kind not in types:
@@ -140,7 +145,8 @@ def read_brat_corpus(originals: Originals) -> CorpusParts:
         folder = found["part"] or "documents"
         return PART_NAMES.get(folder.lower(), folder.replace("/", ".")), found["doc"]
 
-    corpus, left_out = CorpusParts(), "mentions that no line normalizes (NIL has to be written)"
+    corpus = CorpusParts()
+    left_out = "mentions that no line normalizes (NIL has to be written)"
     for part, doc_id, txt, ann in originals.find_pairs(BRAT, name, BRAT_FORM):
         text = txt.text()
         # Pieces with nothing but white space between them are one.
@@ -163,21 +169,25 @@ def _add_identified(
 ) -> None:
     """Add a document with its mentions that have an id: without one, nobody has said what a mention means. Beside the
     annotations stand the mentions as they are written, which count for those in several pieces."""
-    mentions, plain = [], plain_text(text)
-    for found, written in annotations:
-        if found.kb_id:
-            ids = split_ids(found.kb_id, keep_prefixes=True)
-            mention = Mention(written, ids, doc_id, type=found.label, raw_id=found.kb_id, place=found.place)
-            mentions.append(locate(mention, plain, *(found.pieces or [(found.start, found.end)])))
+    mentions = []
+    plain = plain_text(text)
+    for annotation, written in annotations:
+        if annotation.kb_id:
+            ids = split_ids(annotation.kb_id, keep_prefixes=True)
+            mention = Mention(
+                written, ids, doc_id, type=annotation.label, raw_id=annotation.kb_id, place=annotation.place
+            )
+            mentions.append(locate(mention, plain, *(annotation.pieces or [(annotation.start, annotation.end)])))
         else:
-            report.leave_out(left_out, found.place)
+            report.leave_out(left_out, annotation.place)
     corpus.add(part, doc_id, text, mentions)
 
 
 def read_prodigy_corpus(originals: Originals, *, id_key: str = ID_KEY) -> CorpusParts:
     """Read texts with spans, each with its id under `id_key`. Rejected and ignored examples are left out. A line is a
     document, or a piece of the document that its `doc_id` names, by itself or in its `meta`."""
-    corpus, report = CorpusParts(), originals.report
+    corpus = CorpusParts()
+    report = originals.report
     left_out = f"spans without {id_key!r} (NIL has to be written)"
     for part, file in originals.find_parts(LINES).items():
         corpus.mentions[part] = []
@@ -189,15 +199,16 @@ def read_prodigy_corpus(originals: Originals, *, id_key: str = ID_KEY) -> Corpus
 
 def read_docbin(originals: Originals) -> CorpusParts:
     """Read documents of spaCy."""
-    corpus, left_out = CorpusParts(), "entities without an id (NIL has to be written)"
+    corpus = CorpusParts()
+    left_out = "entities without an id (NIL has to be written)"
     for part, file in originals.find_parts(DOCBIN).items():
         corpus.mentions[part] = []
         for number, doc in enumerate(parse_docs(file.read(), file.label, file.report), 1):
             doc_id = str(doc.user_data.get(DOC_ID) or f"{part}-{number}")
             doc_id = f"{doc_id}#{number}" if doc_id in corpus.texts[part] else doc_id
             place = f"{file.label}, document {doc_id}"
-            found = (*doc.ents, *doc.spans.get(OVERLAPPING, ()))
-            values = ((span.start_char, span.end_char, span.label_, span.kb_id_) for span in found)
+            spans = (*doc.ents, *doc.spans.get(OVERLAPPING, ()))
+            values = ((span.start_char, span.end_char, span.label_, span.kb_id_) for span in spans)
             annotations = ((Annotation(*value, place), "") for value in values)
             _add_identified(corpus, part, doc_id, doc.text, annotations, file.report, left_out)
     return corpus
@@ -210,11 +221,12 @@ def read_uniform(originals: Originals) -> CorpusParts:
     for part, file in originals.find_parts(LINES).items():
         mentions = corpus.mentions[part]
         for number, line in file.lines():
-            place, is_text = f"{file.label}, line {number}", WHOLE_TEXT.search(line)
+            place = f"{file.label}, line {number}"
+            is_text = WHOLE_TEXT.search(line)
             try:
                 if is_text:
-                    doc_id, text, found = parse_text(line)
-                    corpus.add(part, doc_id, text, [replace(mention, place=place) for mention in found])
+                    doc_id, text, annotations = parse_text(line)
+                    corpus.add(part, doc_id, text, [replace(mention, place=place) for mention in annotations])
                 else:
                     mentions += [replace(parse_mention(line), place=place)] if line.strip() else []
             except ValueError as error:
@@ -229,9 +241,11 @@ def read_mantra(originals: Originals) -> CorpusParts:
         # The set is named after the settings that its annotations were joined with: EMEA_ec22-cui-best_man.
         return LANGUAGES[found["language"].lower()], f"{found['set'].split('_ec')[0]}/{found['doc']}"
 
-    corpus, report = CorpusParts(), originals.report
+    corpus = CorpusParts()
+    report = originals.report
     for language, doc_id, txt, ann in originals.find_pairs(MANTRA, name, BRAT_FORM):
-        text, mentions = plain_text(txt.text()), []
+        text = plain_text(txt.text())
+        mentions = []
         for found, written in parse_brat(text, _read_notes(ann), f"{ann.label}, document {doc_id}", report):
             group = found.kb_id.rpartition(ID_SEPARATOR)[2]
             mention = Mention(written, split_ids(found.label), doc_id, type=group, place=found.place)

@@ -100,11 +100,11 @@ class KnownIds:
     def resolve(self, ids: Iterable[str]) -> list[str]:
         """List the distinct concepts that ids of a corpus stand for; none for unknown ids. An id that is not there as
         written is looked up without the prefix ("MESH:D003924", "D003924"), on both sides."""
-        found: dict[str, None] = {}
+        concepts: dict[str, None] = {}
         for id_ in ids:
             exact = (self._exact.get(make_key(one) or one) for one in (id_, self._find_id(id_)) if one)
-            found |= next(filter(None, exact), self._plain.get(_take_prefix_off(id_), {}))
-        return list(found)
+            concepts |= next(filter(None, exact), self._plain.get(_take_prefix_off(id_), {}))
+        return list(concepts)
 
 
 def _take_prefix_off(id_: str) -> str:
@@ -115,20 +115,22 @@ def split_documents(docs: Sequence[Doc], shares: Mapping[str, float], *, seed: i
     """Split documents at random into parts of given shares. All pieces of a document come into one part, and the draw
     does not depend on the order of the documents."""
     names = sorted({name_document(doc) for doc in docs})
-    wanted = {part: share for part, share in shares.items() if share}
-    if min(shares.values()) < 0 or abs(sum(shares.values()) - 1) > 1e-6 or len(names) < len(wanted):
+    parts = {part: share for part, share in shares.items() if share}
+    if min(shares.values()) < 0 or abs(sum(shares.values()) - 1) > 1e-6 or len(names) < len(parts):
         listed = ", ".join(f"{part} {share:g}" for part, share in shares.items())
         raise ValueError(
             f"Can't split {len(names)} documents into {listed}: shares are 0 or more, sum up to 1, and each part needs "
             "a document. Correct the shares, or give more documents."
         )
-    ends = np.round(np.cumsum(list(wanted.values())) * len(names)).astype(int)
+    ends = np.round(np.cumsum(list(parts.values())) * len(names)).astype(int)
     # Each part gets one document at least.
-    for place in range(len(ends)):
-        ends[place] = min(max(ends[place], place + 1), len(names) - (len(ends) - 1 - place))
-    drawn = np.split(np.random.default_rng(seed).permutation(len(names)), ends[:-1])
-    part_of = {names[row]: part for part, rows in zip(wanted, drawn, strict=True) for row in rows}
-    return {part: [doc for doc in docs if part_of[name_document(doc)] == part] for part in wanted}
+    least = np.arange(len(ends)) + 1
+    most = least + len(names) - len(ends)
+    ends = np.minimum(np.maximum(ends, least), most)
+    order = np.random.default_rng(seed).permutation(len(names))
+    drawn = np.split(order, ends[:-1])
+    part_of = {names[row]: part for part, rows in zip(parts, drawn, strict=True) for row in rows}
+    return {part: [doc for doc in docs if part_of[name_document(doc)] == part] for part in parts}
 
 
 def draw_mentions(docs: Sequence[Doc], n: int, *, seed: int = 0) -> list[Doc]:

@@ -79,8 +79,8 @@ class Corpus:
         """What to say if published figures search other names than these; nothing if they search this release."""
         if not self.searched or (_fold(self.release) == _fold(self.searched) and not self.changes):
             return ""
-        found = f"this is {self.release}" if self.release else "the release of these names is not known"
-        return f"Published figures search {self.searched}, and {found}{self.changes and f', {self.changes}'}."
+        release = f"this is {self.release}" if self.release else "the release of these names is not known"
+        return f"Published figures search {self.searched}, and {release}{self.changes and f', {self.changes}'}."
 
     @property
     def has_published_names(self) -> bool:
@@ -139,9 +139,9 @@ def read_corpora(
 def _choose_sources(section: dict[str, Any], sources: Sequence[str]) -> dict[str, Any]:
     if not sources or section["dictionary"] != TERMINOLOGY:
         return section
-    kept = [] if ALL in sources else list(sources)
-    names_from = f"the names of {', '.join(kept) or 'all sources'} in the terminology"
-    return {**section, "sources": kept, "searched": "", "other_sources": True, "names_from": names_from}
+    chosen = [] if ALL in sources else list(sources)
+    names_from = f"the names of {', '.join(chosen) or 'all sources'} in the terminology"
+    return {**section, "sources": chosen, "searched": "", "other_sources": True, "names_from": names_from}
 
 
 def _find_corpus(
@@ -149,7 +149,8 @@ def _find_corpus(
 ) -> tuple[Corpus, list[str]]:
     """Find the files of a corpus, and say which are missing."""
     values = dict(section)
-    mentions, dictionary = _list(values.pop("mentions")), _list(values.pop("dictionary"))
+    mentions = _list(values.pop("mentions"))
+    dictionary = _list(values.pop("dictionary"))
     if own:
         if not Path(own).exists():
             raise FileNotFoundError(NO_FILE.format(file=own, cwd=Path.cwd()))
@@ -179,13 +180,14 @@ def _find_corpus(
 def _find_folds(folder: Path, patterns: list[str], values: dict[str, Any]) -> tuple[list[Path], list[str]]:
     """Find the files of mentions, put files in place of the patterns of `seen_by_fold`, and list what is missing.
     With numbered folds, all are needed: an average over some of them is not the published measure."""
-    folds, learned = values.get("folds", []), [_list(part) for part in values.pop("seen_by_fold", [])]
+    folds = values.get("folds", [])
+    learned = [_list(part) for part in values.pop("seen_by_fold", [])]
     if not folds and not learned:
-        found = _find_mentions(folder, patterns)
-        return found, [] if found else [" or ".join(patterns)]
+        matches = _find_mentions(folder, patterns)
+        return matches, [] if matches else [" or ".join(patterns)]
     if not folds or not any(FOLD in pattern for pattern in patterns):
         raise ValueError(f"`folds` and `seen_by_fold` need the numbers of folds, and {FOLD} in `mentions`")
-    files, missing, seen = [], [], []
+    files, missing, trained = [], [], []
     for fold in folds:
         filled, *parts = ([text.replace(FOLD, str(fold)) for text in part] for part in (patterns, *learned))
         paths = _find_mentions(folder, filled)
@@ -193,8 +195,10 @@ def _find_folds(folder: Path, patterns: list[str], values: dict[str, Any]) -> tu
             raise ValueError(f"the fold {fold} has several files: {_join_names(paths)}")
         files += paths
         missing += [] if paths else [" or ".join(filled)]
-        seen.append([path for part in parts for path in _find_mentions(folder, part) or [folder / " or ".join(part)]])
-    values["seen_by_fold"] = seen
+        trained.append(
+            [path for part in parts for path in _find_mentions(folder, part) or [folder / " or ".join(part)]]
+        )
+    values["seen_by_fold"] = trained
     return files, [" or ".join(patterns)] if len(missing) == len(folds) else missing
 
 
@@ -239,7 +243,8 @@ def _find_in_terminology(folder: Path) -> tuple[str, str]:
     """Find the version in the report of the reader, and the settings by which it has left out or added names."""
     manifest: dict[str, Any] = read_manifest(folder / MANIFEST, FORMAT_VERSION, parts=FILES, check_files=False)
     report = manifest.get("report") or {}
-    version, settings = str(report.get("source_version") or ""), WHOLE | (report.get("settings") or {})
+    version = str(report.get("source_version") or "")
+    settings = WHOLE | (report.get("settings") or {})
     changed = [f"{name} = {json.dumps(settings[name])}" for name in WHOLE if settings[name] != WHOLE[name]]
     name = f"UMLS {version}" if UMLS_VERSION.fullmatch(version) else version
     return name, f"read with {', '.join(changed)}" if changed else ""

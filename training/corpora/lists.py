@@ -40,11 +40,11 @@ def read_biosyn(originals: Originals) -> CorpusParts:
     and dictionaries such as test_dictionary.txt, with names that stand there twice: they decide what is found among the
     first names."""
     corpus = CorpusParts()
-    taken: dict[str, InputFile] = {}
-    for found, file in originals.match(BIOSYN):
-        part, dictionary = found["part"], found["dictionary"]
-        name = f"{part}/{found['doc']}" if part else f"{dictionary}_dictionary"
-        claim(taken, name, file, name)
+    files: dict[str, InputFile] = {}
+    for match, file in originals.match(BIOSYN):
+        part, dictionary = match["part"], match["dictionary"]
+        name = f"{part}/{match['doc']}" if part else f"{dictionary}_dictionary"
+        claim(files, name, file, name)
         if part:
             corpus.documents[part] += 1
             corpus.mentions[part] += _read_queries(file)
@@ -56,15 +56,15 @@ def read_biosyn(originals: Originals) -> CorpusParts:
 def _read_names(file: InputFile) -> Iterator[tuple[str, str]]:
     for row in file.rows(DICTIONARY_FORM, (2,), separator="||", splits=1):
         ids, name = row.fields
-        known = split_ids(ids)
+        distinct = split_ids(ids)
         if not ids.strip() or not name.strip():
             row.refuse("no id or no name")
-        elif not known:
+        elif not distinct:
             file.report.leave_out("names without an id", row.place)
         else:
             if "+" in ids:
                 file.report.note_odd("names with + between ids, which are equal ones as with |", row.place)
-            yield "|".join(known), plain_text(name).strip()
+            yield "|".join(distinct), plain_text(name).strip()
 
 
 def _read_queries(file: InputFile) -> Iterator[Mention]:
@@ -177,7 +177,8 @@ def _check_folds(parts: Collection[str], folds: range, wanted: tuple[str, ...]) 
 
 def _make_mention(row: Row, text: str, raw_id: str, doc_id: str = "") -> list[Mention]:
     """Make a mention; none if it is refused."""
-    text, is_rounded = plain_text(text), DAMAGED_ID.fullmatch(raw_id.strip())
+    text = plain_text(text)
+    is_rounded = DAMAGED_ID.fullmatch(raw_id.strip())
     if is_rounded or not text.strip():
         rounded = f"the id {raw_id!r} is a number that a spreadsheet has rounded"
         row.refuse(rounded if text.strip() else "an empty mention")
@@ -212,14 +213,14 @@ def read_xlbel(originals: Originals) -> CorpusParts:
 
 
 def _add_sentence(mention: Mention, sentence: str, file: InputFile) -> Mention:
-    found = TARGET.search(sentence)
-    if not found or found[1].strip() != mention.text:
+    match = TARGET.search(sentence)
+    if not match or match[1].strip() != mention.text:
         kind = "sentences in which another mention or none is marked, left away"
         file.report.note_odd(kind, mention.place)
         return mention
-    before = TARGET.sub(r"\1", sentence[: found.start()])
-    text = before + found[1] + TARGET.sub(r"\1", sentence[found.end() :])
-    return locate(mention, text, (len(before), len(before) + len(found[1])))
+    before = TARGET.sub(r"\1", sentence[: match.start()])
+    text = before + match[1] + TARGET.sub(r"\1", sentence[match.end() :])
+    return locate(mention, text, (len(before), len(before) + len(match[1])))
 
 
 FOLD_FILES = "fold_1/test.txt, train.txt, standard.txt and so on"

@@ -137,8 +137,8 @@ class Originals:
     def find_parts(self, pattern: str) -> dict[str, InputFile]:
         """Find the file of each part, such as "train" or "fold1.test": the groups `part` and `fold` of their names."""
         parts: dict[str, InputFile] = {}
-        for found, file in self.match(pattern):
-            groups = found.groupdict()
+        for match, file in self.match(pattern):
+            groups = match.groupdict()
             name = groups["part"].replace("/", ".")
             name = PART_NAMES.get(name.lower(), name)
             name = f"fold{int(groups['fold'])}.{name}" if "fold" in groups else name
@@ -151,9 +151,9 @@ class Originals:
         """Find the text and the annotations of each document: files that differ in the group `kind` of a pattern, which
         is txt or ann. Of a match, `name` gives part and document. Yields both, and the two files."""
         pairs: dict[tuple[str, str], dict[str, InputFile]] = {}
-        for found, file in self.match(pattern):
-            part, doc_id = name(found)
-            claim(pairs.setdefault((part, doc_id), {}), found["kind"].lower(), file, f"document {doc_id}")
+        for match, file in self.match(pattern):
+            part, doc_id = name(match)
+            claim(pairs.setdefault((part, doc_id), {}), match["kind"].lower(), file, f"document {doc_id}")
         for (part, doc_id), pair in pairs.items():
             if len(pair) == 2:
                 yield part, doc_id, pair["txt"], pair["ann"]
@@ -211,20 +211,21 @@ class Format(NamedTuple):
 
 def open_input(path: Path, report: ExchangeReport) -> Originals:
     """List the files of a file, a folder or an archive (.zip, .tar, .tar.gz), which is not unpacked, sorted by name."""
-    found: Iterable[tuple[str, Path | bytes]]
+    contents: Iterable[tuple[str, Path | bytes]]
     prefix = ""
     if path.is_dir():
-        found = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file()]
+        contents = [(file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file()]
     elif not path.is_file():
         raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
     elif path.name.endswith((".zip", ".tar", ".tar.gz", ".tgz")):
-        found, prefix = _read_archive(path), f"{path.name}: "
+        contents = _read_archive(path)
+        prefix = f"{path.name}: "
     else:
-        found = [(path.name, path)]
+        contents = [(path.name, path)]
     hashes: dict[str, str] = {}
     files = [
         InputFile(name.removesuffix(".gz"), prefix + name, source, report, hashes)
-        for name, source in found
+        for name, source in contents
         if LITTER.isdisjoint(PurePosixPath(name).parts) and not PurePosixPath(name).name.startswith("._")
     ]
     return Originals(sorted(files, key=lambda file: file.name), report)
@@ -247,7 +248,8 @@ def _read_archive(path: Path) -> list[tuple[str, bytes]]:
 
 def cut_window(text: str, start: int, end: int, size: int = WINDOW) -> tuple[str, int]:
     """Cut out the text around a span, from a word's start to a word's end, and say where it starts."""
-    left, right = max(0, start - size), min(len(text), end + size)
+    left = max(0, start - size)
+    right = min(len(text), end + size)
     if left and not text[left - 1].isspace():
         left = next((place + 1 for place in range(left, start) if text[place].isspace()), start)
     if right < len(text) and not text[right].isspace():

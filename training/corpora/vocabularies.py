@@ -19,13 +19,15 @@ MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 CTD_CREATED = re.compile(
     rf"#\s*Report created:\s*\w+ (?P<month>{'|'.join(MONTHS)}) +(?P<day>\d{{1,2}}) [\d:]+ \w+ (?P<year>\d{{4}})\s*"
 )
-CTD_NAMES, CTD_IDS = ("DiseaseName", "ChemicalName"), ("DiseaseID", "ChemicalID")
+CTD_NAMES = ("DiseaseName", "ChemicalName")
+CTD_IDS = ("DiseaseID", "ChemicalID")
 
 SNAPSHOT = (
     r"(?:.*/)?(?P<table>sct2_Concept_Snapshot|sct2_Description_Snapshot|der2_cRefset_LanguageSnapshot)"
     r"(?:-(?P<language>[a-z-]+))?_(?P<edition>[a-z]{2,3}\d*)_(?P<date>\d{8})\.txt"
 )
-CONCEPTS, DESCRIPTIONS = "sct2_Concept_Snapshot", "sct2_Description_Snapshot"
+CONCEPTS = "sct2_Concept_Snapshot"
+DESCRIPTIONS = "sct2_Description_Snapshot"
 LANGUAGES = "der2_cRefset_LanguageSnapshot"
 COMMON = ("id", "effectiveTime", "active", "moduleId")
 COLUMNS = {
@@ -35,10 +37,12 @@ COLUMNS = {
 }
 FORMS = {"id": r"[\w-]+", "active": "0|1", "effectiveTime": r"0|\d{8}", "conceptId": "[0-9]+"}
 NAMES = FULLY_SPECIFIED, SYNONYM = "900000000000003001", "900000000000013009"
-US_ENGLISH, GB_ENGLISH = "900000000000509007", "900000000000508004"
+US_ENGLISH = "900000000000509007"
+GB_ENGLISH = "900000000000508004"
 REFSETS = {US_ENGLISH: " (US English)", GB_ENGLISH: " (GB English)", "": ""}
 # The modules of the International edition: its core, and the model of its own concepts.
-INTERNATIONAL, MODULES = "INT", ("900000000000207008", "900000000000012004")
+INTERNATIONAL = "INT"
+MODULES = ("900000000000207008", "900000000000012004")
 
 # The ids and the names of a dictionary, in their order.
 Names = dict[tuple[str, str], None]
@@ -82,23 +86,23 @@ def read_ctd(originals: Originals) -> CorpusParts:
 
 
 def _find_single(originals: Originals, pattern: str) -> InputFile:
-    taken: dict[str, InputFile] = {}
+    files: dict[str, InputFile] = {}
     for _, file in originals.match(pattern):
-        claim(taken, DICTIONARY, file, "The dictionary")
-    return taken[DICTIONARY]
+        claim(files, DICTIONARY, file, "The dictionary")
+    return files[DICTIONARY]
 
 
 def _add_names(names: Names, row: Row, ids: str, written: Iterable[str]) -> None:
-    known = split_ids(ids)
-    kept = [plain_text(name).strip() for name in written if name.strip()]
-    if not known or not kept:
-        row.refuse("no name" if known else "no id")
+    distinct = split_ids(ids)
+    cleaned = [plain_text(name).strip() for name in written if name.strip()]
+    if not distinct or not cleaned:
+        row.refuse("no name" if distinct else "no id")
         return
-    for part in known:
+    for part in distinct:
         if not any(character.isdigit() for character in part):
             row.report.note_odd("ids without a digit", f"{row.place}: {part}")
-    joined = "|".join(known)
-    for name in kept:
+    joined = "|".join(distinct)
+    for name in cleaned:
         if (joined, name) in names:
             row.report.leave_out("names that a concept has twice", f"{row.place}: {name}")
         names[joined, name] = None
@@ -117,9 +121,11 @@ def read_snomed(originals: Originals, *, refset: str = "") -> CorpusParts:
         for _, values in (_read_rows(tables, LANGUAGES, date) if refset else ())
         if values["active"] == "1" and values["refsetId"] == refset
     }
-    found: list[tuple[int, bool, str]] = []
+    rows: list[tuple[int, bool, str]] = []
     for row, values in _read_rows(tables, DESCRIPTIONS, date):
-        concept, kind, term = values["conceptId"], values["typeId"], plain_text(values["term"]).strip()
+        concept = values["conceptId"]
+        kind = values["typeId"]
+        term = plain_text(values["term"]).strip()
         if concept not in is_active:
             _refuse_mixed(f"{row.place}: the concept {concept} is not in the snapshot of concepts")
         reasons = {
@@ -137,12 +143,12 @@ def read_snomed(originals: Originals, *, refset: str = "") -> CorpusParts:
         else:
             if edition == INTERNATIONAL and values["moduleId"] not in MODULES:
                 report.note_odd("names of a module that the International edition has not", row.place)
-            found.append((int(concept), kind != FULLY_SPECIFIED, term))
+            rows.append((int(concept), kind != FULLY_SPECIFIED, term))
     # The sort keeps the order of the file among equals.
-    found.sort(key=lambda name: name[:2])
-    names = list(dict.fromkeys((str(concept), term) for concept, _, term in found))
-    if len(names) < len(found):
-        report.leave_out("names that a concept has twice", edition, len(found) - len(names))
+    rows.sort(key=lambda name: name[:2])
+    names = list(dict.fromkeys((str(concept), term) for concept, _, term in rows))
+    if len(names) < len(rows):
+        report.leave_out("names that a concept has twice", edition, len(rows) - len(names))
     release = f"SNOMED CT {edition} {date}{REFSETS[refset]}"
     return CorpusParts(dictionaries={DICTIONARY: names}, releases={DICTIONARY: release})
 
@@ -150,14 +156,14 @@ def read_snomed(originals: Originals, *, refset: str = "") -> CorpusParts:
 def _find_tables(originals: Originals, wanted: Sequence[str]) -> tuple[dict[str, list[InputFile]], str, str]:
     """Find the files of each table, the edition and the date; refuse files of several editions or releases."""
     tables: dict[str, list[InputFile]] = {}
-    taken: dict[tuple[str, str], InputFile] = {}
+    files: dict[tuple[str, str], InputFile] = {}
     labels: dict[tuple[str, str], str] = {}
-    for found, file in originals.match(SNAPSHOT):
-        labels.setdefault((found["edition"].upper(), found["date"]), file.label)
+    for match, file in originals.match(SNAPSHOT):
+        labels.setdefault((match["edition"].upper(), match["date"]), file.label)
         if len(labels) > 1:
             _refuse_mixed(f"{' and '.join(labels.values())} are named after different ones")
-        table = next(name for name in COLUMNS if name.lower() == found["table"].lower())
-        claim(taken, (table, (found["language"] or "").lower()), file, table)
+        table = next(name for name in COLUMNS if name.lower() == match["table"].lower())
+        claim(files, (table, (match["language"] or "").lower()), file, table)
         tables.setdefault(table, []).append(file)
     missing = [table for table in wanted if table not in tables]
     if missing:
@@ -167,7 +173,9 @@ def _find_tables(originals: Originals, wanted: Sequence[str]) -> tuple[dict[str,
 
 def _read_rows(tables: dict[str, list[InputFile]], table: str, date: str) -> Iterator[tuple[Row, dict[str, str]]]:
     """Read the rows of a table, and refuse rows of a later release, and ids that the table has twice."""
-    columns, seen, newest = COLUMNS[table], set[str](), ""
+    columns = COLUMNS[table]
+    keys = set[str]()
+    newest = ""
     form = f"a header with the columns {', '.join(columns)}, then as many fields with tabs between them"
     for file in tables[table]:
         rows = file.rows(form)
@@ -184,9 +192,9 @@ def _read_rows(tables: dict[str, list[InputFile]], table: str, date: str) -> Ite
                 continue
             if values["effectiveTime"] > date:
                 _refuse_mixed(f"{row.place}: a row of {values['effectiveTime']} in a release of {date}")
-            if values["id"] in seen:
+            if values["id"] in keys:
                 _refuse_mixed(f"{row.place}: the id {values['id']} is there twice, and a snapshot has the latest only")
-            seen.add(values["id"])
+            keys.add(values["id"])
             newest = max(newest, values["effectiveTime"])
             yield row, values
     if newest and newest < date:

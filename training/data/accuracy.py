@@ -17,7 +17,10 @@ SEARCHED_ROWS = 200
 # Equal vectors have products that differ in the last digits.
 TIE = 1e-6
 SMALLEST_LENGTH = 1e-12
-ACCURACY, ROW_ACCURACY, ANY_TIED, ANSWERED = "acc", "row_acc", "acc_any_tied", "answered"
+ACCURACY = "acc"
+ROW_ACCURACY = "row_acc"
+ANY_TIED = "acc_any_tied"
+ANSWERED = "answered"
 ANSWER_METRICS = ("precision", "recall", "f1")
 
 
@@ -51,7 +54,8 @@ class Hits(NamedTuple):
 
     def means(self) -> dict[tuple[str, int | None], float]:
         """Average over mentions, and over folds where there are several."""
-        means = np.mean([self.is_hit[self.folds == fold].mean(axis=0) for fold in np.unique(self.folds)], axis=0)
+        of_folds = [self.is_hit[self.folds == fold].mean(axis=0) for fold in np.unique(self.folds)]
+        means = np.mean(of_folds, axis=0)
         return dict(zip(self.labels, means.tolist(), strict=True))
 
 
@@ -72,20 +76,24 @@ def find(search: Search, task: LinkingTask) -> NearestNames:
 def judge(task: LinkingTask, found: NearestNames) -> Hits:
     """Decide which mentions are right: `acc` and `row_acc` at the ranks of the task, `acc_any_tied`, and for a task
     about answers `answered`. A mention of several parts is right if all of them are."""
-    labels: list[tuple[str, int | None]] = [(name, rank) for name in (ACCURACY, ROW_ACCURACY) for rank in task.ranks]
-    labels += [(ANY_TIED, 1), (ANSWERED, None)]
+    labels: list[tuple[str, int | None]] = [(ACCURACY, rank) for rank in task.ranks]
+    labels += [(ROW_ACCURACY, rank) for rank in task.ranks]
+    labels.append((ANY_TIED, 1))
+    if task.level == ANSWER:
+        labels.append((ANSWERED, None))
     hits = np.zeros((len(task.queries), len(labels)), dtype=bool)
     for number, gold in enumerate(task.gold):
         ids = [task.ids[row] for row in found.rows[number] if row >= 0]
-        best, scores = found.scores[number, :1], found.scores[number, : len(ids)]
-        tied = np.flatnonzero(scores >= best - TIE * np.maximum(1.0, np.abs(best)))
-        is_any_tied = any(_is_right(ids[place], gold) for place in tied)
-        hits[number] = [*find_hits(ids, gold, task.ranks), is_any_tied, bool(ids)]
-    if task.level != ANSWER:
-        labels, hits = labels[:-1], hits[:, :-1]
+        best = found.scores[number, :1]
+        scores = found.scores[number, : len(ids)]
+        lowest = best - TIE * np.maximum(1.0, np.abs(best))
+        is_any_tied = any(_is_right(ids[place], gold) for place in np.flatnonzero(scores >= lowest))
+        of_query = [*find_hits(ids, gold, task.ranks), is_any_tied, bool(ids)]
+        hits[number] = of_query[: len(labels)]
     mentions = task.group_queries()
+    is_hit = np.array([hits[queries].all(axis=0) for queries in mentions])
     folds = [task.folds[queries[0]] if task.folds else 0 for queries in mentions]
-    return Hits(labels, np.array([hits[queries].all(axis=0) for queries in mentions]), np.array(folds))
+    return Hits(labels, is_hit, np.array(folds))
 
 
 def summarise(task: LinkingTask, hits: Hits) -> list[Figure]:
@@ -93,24 +101,28 @@ def summarise(task: LinkingTask, hits: Hits) -> list[Figure]:
     concepts, names of equal score in the order of the dictionary, averaged over folds; `row_acc`, the same among the
     first names, as it is published for SapBERT and BioSyn; `acc_any_tied`, what `acc` would be at best if names of
     equal score were in another order; and of a task about answers precision, recall and F1."""
-    means, n = hits.means(), len(hits.is_hit)
+    means = hits.means()
+    n = len(hits.is_hit)
     figures = [Figure(metric, rank, value, n) for (metric, rank), value in means.items()]
     if task.level != ANSWER:
         return figures
     # The first name of each mention is its one answer. A mention without a name found is not answered.
-    recall, answered = means[ACCURACY, 1], means[ANSWERED, None]
+    recall = means[ACCURACY, 1]
+    answered = means[ANSWERED, None]
     precision = recall / answered if answered else 0.0
     f1 = 2 * precision * recall / (precision + recall) if recall else 0.0
-    values = zip(ANSWER_METRICS, (precision, recall, f1), strict=True)
-    return [*figures, *(Figure(metric, None, value, n) for metric, value in values)]
+    for metric, value in zip(ANSWER_METRICS, (precision, recall, f1), strict=True):
+        figures.append(Figure(metric, None, value, n))
+    return figures
 
 
 def find_hits(ids: list[str], gold: list[str], ranks: Sequence[int]) -> list[bool]:
     """Decide for each rank k whether a right concept is among the first k distinct concepts; then the same for names.
     `ids` are the concepts of the names found, best first; equal ids are joined with "|"."""
     is_right = {joined: _is_right(joined, gold) for joined in dict.fromkeys(ids[:SEARCHED_ROWS])}
-    distinct = list(is_right.values())
-    return [any(distinct[:rank]) for rank in ranks] + [any(is_right[joined] for joined in ids[:rank]) for rank in ranks]
+    of_concepts = list(is_right.values())
+    of_names = [is_right[joined] for joined in ids[: max(ranks, default=0)]]
+    return [any(of_concepts[:rank]) for rank in ranks] + [any(of_names[:rank]) for rank in ranks]
 
 
 def _is_right(joined: str, gold: list[str]) -> bool:
@@ -132,18 +144,23 @@ def evaluate_names(
         strings = list(dict.fromkeys([*names, *queries]))
         row_of = {string: row for row, string in enumerate(strings)}
         vectors = encode(strings)
-        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), SMALLEST_LENGTH)
-        right, left = (vectors[[row_of[string] for string in part]] for part in (names, queries))
-        return search(right, left, k)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = vectors / np.maximum(lengths, SMALLEST_LENGTH)
+        of_names = vectors[[row_of[name] for name in names]]
+        of_queries = vectors[[row_of[query] for query in queries]]
+        return search(of_names, of_queries, k)
 
-    return list_named(task, summarise(task, judge(task, find(compare, task))))
+    hits = judge(task, find(compare, task))
+    return list_named(task, summarise(task, hits))
 
 
 def list_named(task: LinkingTask, figures: Sequence[Figure]) -> dict[str, Any]:
     """List figures by names that have the rank in them, with the counts and the level of their task."""
-    named = {name_figure(figure.metric, figure.rank): figure.value for figure in figures}
-    counts = {"mentions": task.n_mentions, "queries": len(task.queries), "names": len(task.names)}
-    return {**named, **counts, **({} if task.level == CONCEPT else {"level": task.level})}
+    named: dict[str, Any] = {name_figure(figure.metric, figure.rank): figure.value for figure in figures}
+    named |= {"mentions": task.n_mentions, "queries": len(task.queries), "names": len(task.names)}
+    if task.level != CONCEPT:
+        named["level"] = task.level
+    return named
 
 
 def name_figure(metric: str, rank: int | None) -> str:
@@ -153,7 +170,8 @@ def name_figure(metric: str, rank: int | None) -> str:
 
 def label_figure(metric: str, rank: int | None = None) -> str:
     """Write metric and rank for readers: acc@1, row acc@5, F1."""
-    return metric.replace("row_acc", "row acc").replace("f1", "F1") + ("" if rank is None else f"@{rank}")
+    label = metric.replace("row_acc", "row acc").replace("f1", "F1")
+    return label if rank is None else f"{label}@{rank}"
 
 
 def list_headlines(level: str, ranks: Sequence[int]) -> list[tuple[str, int | None]]:
@@ -167,5 +185,6 @@ def take_headlines(named: Mapping[str, Any]) -> dict[str, float]:
     """Take what tables and cards show out of the figures of a run: shares by "acc@1", "row acc@1" or "F1"."""
     level = named.get("level", CONCEPT)
     stem = name_figure(ROW_ACCURACY if level == ROW else ACCURACY, 0)[:-1]
-    ranks = [int(name.removeprefix(stem)) for name in named if name.removeprefix(stem).isdecimal()]
-    return {label_figure(*figure): named[name_figure(*figure)] for figure in list_headlines(level, ranks)}
+    ends = [name.removeprefix(stem) for name in named]
+    headlines = list_headlines(level, [int(end) for end in ends if end.isdecimal()])
+    return {label_figure(*headline): named[name_figure(*headline)] for headline in headlines}

@@ -36,17 +36,17 @@ def make_dictionary_terminology(
     # A concept is called by the first of its ids that no other concept has.
     id_of: dict[tuple[str, ...], str] = {}
     row_of_id: dict[str, int] = {}
-    taken: set[str] = set()
+    ids: set[str] = set()
     for parts in names:
-        id_ = id_of[parts] = next((part for part in parts if part not in taken), "+".join(parts))
-        taken.add(id_)
-        if known := [part for part in parts if part in row_of]:
-            row_of_id[id_] = row_of[known[0]]
+        id_ = id_of[parts] = next((part for part in parts if part not in ids), "+".join(parts))
+        ids.add(id_)
+        if rows := [part for part in parts if part in row_of]:
+            row_of_id[id_] = row_of[rows[0]]
     ids_of_row: dict[int, set[str]] = {}
     for id_, row in row_of_id.items():
         ids_of_row.setdefault(row, set()).add(id_)
     builder = TerminologyBuilder()
-    for parts, found in names.items():
+    for parts, written in names.items():
         id_ = id_of[parts]
         facts: dict[str, Any] = {}
         if described_by and id_ in row_of_id:
@@ -55,8 +55,8 @@ def make_dictionary_terminology(
             parents = {parent for row in above for parent in ids_of_row.get(row, ())}
             facts = {"types": concept.types, "definition": concept.definition, "parents": sorted(parents)}
         codes = [f"OTHER:{part}" for part in parts if part != id_]
-        builder.add_concept(id_, canonical_name=next(iter(found)), codes=codes, **facts)
-        for name in found:
+        builder.add_concept(id_, canonical_name=next(iter(written)), codes=codes, **facts)
+        for name in written:
             # Not marked as preferred: ties would be decided in another way than with the table as published.
             builder.add_name(id_, name)
     return builder.build({"files": [file.describe()], "described": len(row_of_id)})

@@ -72,7 +72,9 @@ def write_finetuning_pairs(
     files = [SourceFile(file) for file in ([mentions] if isinstance(mentions, str | Path) else mentions)]
     concept_of, names_of, source = read_dictionary(dictionary, lower_case=lower_case)
     pairs: list[tuple[str, str, str]] = []
-    counts, missing, seen = Counter[str](), dict[str, None](), set[tuple[str, str]]()
+    counts = Counter[str]()
+    missing = dict[str, None]()
+    seen = set[tuple[str, str]]()
     for mention in chain.from_iterable(map(read_mentions, files)):
         text = mention.text.lower() if lower_case else mention.text
         concepts = dict.fromkeys(concept_of[part] for part in mention.ids if part in concept_of)
@@ -80,12 +82,12 @@ def write_finetuning_pairs(
         counts["mentions"] += 1
         counts["without_concept" if mention.ids else "without_ids"] += not concepts
         for concept in concepts:
-            found = [(concept, text, name) for name in names_of[concept] if name != text]
-            counts["identical"] += len(names_of[concept]) - len(found)
+            candidates = [(concept, text, name) for name in names_of[concept] if name != text]
+            counts["identical"] += len(names_of[concept]) - len(candidates)
             is_repeated = (concept, text) in seen
-            counts["repeated"] += is_repeated * len(found)
+            counts["repeated"] += is_repeated * len(candidates)
             if not (distinct and is_repeated):
-                pairs += found
+                pairs += candidates
             seen.add((concept, text))
     examples = ", ".join(list(missing)[:3]) or "none"
     if not pairs:
@@ -123,7 +125,7 @@ def read_translations(file: SourceFile) -> Iterator[tuple[str, str]]:
     for number, text in file.lines():
         if not text.strip():
             continue
-        separator = separator or next((found for found in FORMS if found in text), "")
+        separator = separator or next((sign for sign in FORMS if sign in text), "")
         fields = re.split(r"[ \t]+", text.strip()) if separator == " " else text.split(separator or None)
         fields = [field.strip() for field in fields]
         expected = 3 if separator == SEPARATOR else 2

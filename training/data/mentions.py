@@ -41,8 +41,8 @@ class Mention:
     def to_line(self) -> str:
         """Format the mention as a line of JSON, without empty fields."""
         values = {key.alias or name: getattr(self, name) for name, key in _Line.model_fields.items()}
-        kept = {k: value for k, value in values.items() if k in ("mention", "ids") or value not in (None, "", [])}
-        return json.dumps(kept, ensure_ascii=False)
+        fields = {k: value for k, value in values.items() if k in ("mention", "ids") or value not in (None, "", [])}
+        return json.dumps(fields, ensure_ascii=False)
 
 
 class _Line(BaseModel):
@@ -112,13 +112,14 @@ def parse_text(line: str) -> tuple[str, str, list[Mention]]:
     # Here, because it imports spaCy.
     from spacy_sapbert.exchange.fields import find_misfit
 
-    row, mentions = parse_record(_Text, line), []
-    for found in row.mentions:
-        extent = [found.start, found.end]
-        if not found.discontinuous and (fault := find_misfit(row.text, found.start, found.end, found.text)):
+    row = parse_record(_Text, line)
+    mentions = []
+    for mention in row.mentions:
+        extent = [mention.start, mention.end]
+        if not mention.discontinuous and (fault := find_misfit(row.text, mention.start, mention.end, mention.text)):
             raise ValueError(fault)
-        places: dict[str, Any] = {"start": None, "end": None, "fragments": [extent]} if found.discontinuous else {}
-        mentions.append(replace(_make_mention(found), doc_id=row.doc_id, **places))
+        places: dict[str, Any] = {"start": None, "end": None, "fragments": [extent]} if mention.discontinuous else {}
+        mentions.append(replace(_make_mention(mention), doc_id=row.doc_id, **places))
     return row.doc_id, row.text, mentions
 
 

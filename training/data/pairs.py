@@ -102,7 +102,8 @@ def read_pairs(path: str | Path) -> PairData:
     manifest, (names, concepts, rows) = FOLDER.load(path, "names", "concepts", "pairs")
     left, right, labels = (rows[column].cast(pl.Int64()).to_numpy() for column in ("left", "right", "label"))
     sources = concepts["sources"] if "sources" in concepts.columns else None
-    ids, files = concepts["id"], manifest.get("sources", {})
+    ids = concepts["id"]
+    files = manifest.get("sources", {})
     return PairData(names["name"], left, right, labels, ids, manifest["sha256"], sources, files)
 
 
@@ -170,7 +171,8 @@ def write_pairs(
     terminology: Terminology, path: str | Path, *, lower_case: bool = True, limit: int = 50, seed: int = 0
 ) -> tuple[PairData, dict[str, Any]]:
     """Write a folder of pairs: all unordered pairs of a concept's names, or `limit` drawn uniformly."""
-    names, ids = list_distinct_names(terminology.names, lower_case=lower_case), terminology.concepts["id"]
+    names = list_distinct_names(terminology.names, lower_case=lower_case)
+    ids = terminology.concepts["id"]
     concept = names["concept"].to_numpy().astype(np.int64)
     offsets = np.searchsorted(concept, np.arange(len(terminology) + 1))
     first, second = sample_pairs(offsets, ids, limit, seed)

@@ -92,7 +92,8 @@ def make_task(
     report: Counter[str] = Counter()
     long_forms = find_long_forms([*mentions, *seen]) if protocol.abbreviations else {}
     process = partial(process_mentions, protocol=protocol, spelling=spelling or {}, long_forms=long_forms)
-    queries, known = process(mentions, report=report), process(seen)
+    queries = process(mentions, report=report)
+    known = process(seen)
     if protocol.unseen_only:
         excluded = {tuple(query.parts) for query in known}
         distinct: dict[tuple[str, ...], Mention] = {}
@@ -115,7 +116,8 @@ def make_task(
     }
     # A row of the task is a part of a mention.
     rows = [(number, query, part) for number, query in enumerate(queries) for part in query.parts]
-    is_composite, is_changed = len(rows) > len(queries), any(query.parts != [query.text] for query in queries)
+    is_composite = len(rows) > len(queries)
+    is_changed = any(query.parts != [query.text] for query in queries)
     return LinkingTask(
         queries=[part for *_, part in rows],
         gold=[query.ids for _, query, _ in rows],
@@ -143,7 +145,9 @@ def process_mentions(
     report = Counter() if report is None else report
     processed: list[Mention] = []
     for mention in mentions:
-        ids, text, parts = mention.ids, mention.text, [mention.text]
+        ids = mention.ids
+        text = mention.text
+        parts = [mention.text]
         if protocol.separated:
             parts = mention.parts or [part.strip() for part in text.split(SEPARATOR) if part.strip()] or parts
             report["composites"] += len(parts) > 1
@@ -238,7 +242,8 @@ def _list_splits(mention: str) -> Iterator[list[str]]:
     words = mention.split()
     places = [place for place, word in enumerate(words) if "/" in word and word.lower() != "and/or"]
     if len(places) == 1:
-        before, after = words[: places[0]], words[places[0] + 1 :]
+        before = words[: places[0]]
+        after = words[places[0] + 1 :]
         yield [" ".join([*before, part, *after]) if part else "" for part in words[places[0]].split("/")]
     # "feverish rash": each word is a concept.
     yield words
@@ -255,14 +260,14 @@ def find_long_forms(mentions: Iterable[Mention]) -> dict[str, dict[str, str]]:
     """Find the long form of each short form that the texts around mentions define, by document; the first definition
     where there are several. Most definitions stand beside a mention."""
     make_doc = spacy.blank("en").make_doc
-    found: dict[str, dict[str, str]] = {}
+    long_forms: dict[str, dict[str, str]] = {}
     for doc_id, text in dict.fromkeys((mention.doc_id, mention.window) for mention in mentions if mention.doc_id):
-        forms = found.setdefault(doc_id, {})
+        forms = long_forms.setdefault(doc_id, {})
         # As the published processing reads them.
         for place in find_definitions(make_doc(text), text, by_initials=False) if text else ():
             short = text[place.short_start : place.short_end]
             forms.setdefault(short, " ".join(text[place.long_start : place.long_end].split()))
-    return found
+    return long_forms
 
 
 def spell_out(mention: str, long_forms: Mapping[str, str], inside: frozenset[str] = frozenset()) -> str:

@@ -27,7 +27,8 @@ class Relatedness:
     def __init__(self, terminology: Terminology) -> None:
         self._terminology = terminology
         self._parents = dict(zip(*terminology.concepts.select("id", "parents"), strict=True))
-        self._ancestors, self._words = cache(self._find_ancestors), cache(self._list_words)
+        self._ancestors = cache(self._find_ancestors)
+        self._words = cache(self._list_words)
 
     def is_related(self, left: str, right: str) -> bool:
         """Check two concepts."""
@@ -35,12 +36,12 @@ class Relatedness:
         return is_above or not self._words(left).isdisjoint(self._words(right))
 
     def _find_ancestors(self, id_: str) -> set[str]:
-        found: set[str] = set()
+        ancestors: set[str] = set()
         last = {id_}
         for _ in range(STEPS):
-            last = {parent for child in last for parent in self._parents.get(child, ())} - found
-            found |= last
-        return found
+            last = {parent for child in last for parent in self._parents.get(child, ())} - ancestors
+            ancestors |= last
+        return ancestors
 
     def _list_words(self, id_: str) -> set[str]:
         """List the names of a concept as sorted normal words; names without words as they are written."""
@@ -72,7 +73,8 @@ _SIDES = {
 KINDS += [*("/".join(pair) for pair in _PREFIXES), TYPE_1_OR_2, NUMBERED]
 # A number at the end of a name, or behind one of these words, tells siblings apart.
 _COUNTED = frozenset("type class grade group stage factor form subtype variant".split())
-_NUMBER, _LETTER = re.compile(r"\d{1,3}[a-z]?"), re.compile(r"[a-h]")
+_NUMBER = re.compile(r"\d{1,3}[a-z]?")
+_LETTER = re.compile(r"[a-h]")
 _SLOT = "\0"
 # The kind of opposites, the words of a name but one (or but its beginning), and what was taken out.
 Slot = tuple[str, str, str]
@@ -82,7 +84,8 @@ def find_slots(name: str) -> Iterator[Slot]:
     """Find the words of a name that tell it from its opposites: names with the same frame and another side."""
     words = normal_words(name)
     for place, word in enumerate(words):
-        before, behind = words[:place], words[place + 1 :]
+        before = words[:place]
+        behind = words[place + 1 :]
         kind, side = _SIDES.get(word) or (_find_number(words, place), word)
         if kind and len(words) > 1:
             yield kind, " ".join((*before, _SLOT, *behind)), str(side)
@@ -94,7 +97,8 @@ def find_slots(name: str) -> Iterator[Slot]:
 
 def _find_number(words: Sequence[str], place: int) -> str:
     """Return the kind of a number or letter that counts siblings; nothing for other words."""
-    word, before = words[place], words[place - 1] if place else ""
+    word = words[place]
+    before = words[place - 1] if place else ""
     if before == "type" and word in ("1", "2"):
         return TYPE_1_OR_2
     is_last = 0 < place == len(words) - 1
@@ -108,7 +112,8 @@ def find_opposites(terminology: Terminology) -> list[tuple[str, str]]:
     A name and its opposite's name have the same normal words but one. Two concepts are not opposites if they share a
     name or a code, or one is the other's parent. Of a concept's opposites of one kind, one is drawn, by ids and names.
     """
-    table, ids = list_distinct_names(terminology.names), terminology.concepts["id"].to_list()
+    table = list_distinct_names(terminology.names)
+    ids = terminology.concepts["id"].to_list()
     names: dict[int, list[str]] = defaultdict(list)
     frames: dict[tuple[str, str], dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
     for row, name in table.filter(~table["name"].is_duplicated()).iter_rows():

@@ -113,16 +113,16 @@ class RunFolder:
 
     def forget_metrics(self, step: int | None) -> None:
         """Remove the metrics after a step, which a resumed run repeats (None: all), and lines that are not entries."""
-        kept = []
+        lines = []
         for line, fault in self._read_lines() if step is not None else ():
             if fault:
                 # A run should not be lost because of a line that is drawn in a picture.
                 text = f"{fault}. The line is taken out, and the run goes on. Curves lack its figures."
                 warnings.warn(text, stacklevel=3)
             elif json.loads(line)["step"] <= step:
-                kept.append(line)
+                lines.append(line)
         if self.metrics.is_file():
-            write_text(self.metrics, "".join(kept))
+            write_text(self.metrics, "".join(lines))
 
     def remove_leftovers(self) -> None:
         """Remove the temporary files of killed runs. The folder is locked, so nobody is writing them."""
@@ -132,17 +132,17 @@ class RunFolder:
 
     def _read_lines(self) -> list[tuple[str, str]]:
         """Read the lines of the metrics, and what is wrong with each."""
-        found: list[tuple[str, str]] = []
+        pairs: list[tuple[str, str]] = []
         if self.metrics.is_file():
             lines = self.metrics.read_text(encoding="utf8", errors="replace").splitlines(keepends=True)
             for number, line in enumerate(lines, start=1):
                 try:
                     parse_record(_Entry, line)
-                    found.append((line, ""))
+                    pairs.append((line, ""))
                 except ValueError as error:
-                    found.append((line, f"{self.metrics}, line {number}: {error}"))
+                    pairs.append((line, f"{self.metrics}, line {number}: {error}"))
         # The last line may be incomplete if the run is active or was killed.
-        return [(line, fault) for line, fault in found if line.endswith("\n")]
+        return [(line, fault) for line, fault in pairs if line.endswith("\n")]
 
 
 def _read(path: Path, kind: type[DescriptionT]) -> DescriptionT:
@@ -176,11 +176,11 @@ def list_versions(*packages: str) -> dict[str, str]:
 
 def find_versions(packages: Iterable[str]) -> dict[str, str]:
     """Find the versions of Python and of those packages that are installed."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in packages:
         with suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
+            versions[package] = version(package)
+    return versions
 
 
 @contextmanager

@@ -66,11 +66,11 @@ def make_source_task(terminology: Terminology, source: str, *, seed: int = 0) ->
     paired, is_eligible = _find_paired(names, len(terminology))
     asked = paired[is_eligible[paired] & np.isin(paired, concepts)]
     if not len(asked) or len(concepts) == len(terminology):
-        known = ", ".join(list_all_sources(terminology))
+        sources = ", ".join(list_all_sources(terminology))
         raise ValueError(
             f"Can't hold out the source {source!r}: {len(concepts)} concepts have a name of it, {len(asked)} of them "
             "two names with one that is theirs alone, and something has to be left for training. The terminology has "
-            f"names of these sources: {known}. Give one of them, or a smaller one."
+            f"names of these sources: {sources}. Give one of them, or a smaller one."
         )
     return _ask(terminology, names, asked, concepts, np.random.default_rng(seed)), concepts
 
@@ -112,8 +112,8 @@ def _make_task(
 ) -> LinkingTask:
     ids = terminology.concepts["id"]
     gold = [[id_] for id_ in ids.gather(queries["concept"])]
-    found = ids.gather(dictionary["concept"]).to_list()
-    return LinkingTask(queries["name"].to_list(), gold, dictionary["name"].to_list(), found, report=report)
+    dictionary_ids = ids.gather(dictionary["concept"]).to_list()
+    return LinkingTask(queries["name"].to_list(), gold, dictionary["name"].to_list(), dictionary_ids, report=report)
 
 
 def hold_out(terminology: Terminology, rows: np.ndarray) -> Terminology:
@@ -131,7 +131,8 @@ def write_split(
     sources: Sequence[str] = (),
 ) -> tuple[Terminology, dict[str, LinkingTask]]:
     """Split a terminology, and write all parts to one folder."""
-    rest, tasks = terminology, {}
+    rest = terminology
+    tasks = {}
     for source in sources:
         tasks[f"held_out_{source}.json"], concepts = make_source_task(rest, source, seed=seed)
         rest = hold_out(rest, concepts)
@@ -158,10 +159,10 @@ def _save_split(
 
 def check_held_out(task: LinkingTask, concepts: Collection[str], path: str | Path) -> None:
     """Raise an error if training data contain held-out concepts."""
-    seen = {gold for ids in task.gold for gold in ids} & set(concepts)
-    if seen:
+    overlap = {gold for ids in task.gold for gold in ids} & set(concepts)
+    if overlap:
         raise ValueError(
-            f"{len(seen)} concepts with pairs in {path} are held out, the first is '{min(seen)}', so "
+            f"{len(overlap)} concepts with pairs in {path} are held out, the first is '{min(overlap)}', so "
             "evaluation would look too good. Make the pairs of the terminology that `python -m training "
             "split` has written, or give their own held-out names."
         )
@@ -186,8 +187,10 @@ def make_language_tasks(
     others = names.filter(~pl.col("language").is_in([TARGET, ""]), pl.col("concept").is_in(named.implode()))
     marked = english.with_columns(identical=True)
     others = others.join(marked, on=["concept", "name"], how="left", maintain_order="left")
-    shared = names.select("concept", "name").unique().filter(pl.col("name").is_duplicated())["name"].unique()
-    others = others.with_columns(pl.col("identical").fill_null(False), shared=pl.col("name").is_in(shared.implode()))
+    distinct = names.select("concept", "name").unique()["name"]
+    shared = distinct.filter(distinct.is_duplicated()).unique()
+    is_shared = pl.col("name").is_in(shared.implode())
+    others = others.with_columns(pl.col("identical").fill_null(False), shared=is_shared)
     askable = others.filter(~pl.col("identical"), ~pl.col("shared"))
     eligible = askable["concept"].unique().sort().to_numpy()
     if held_out < 1 or len(eligible) < held_out or len(terminology) <= held_out or 0 < dictionary < held_out:
@@ -199,15 +202,19 @@ def make_language_tasks(
         )
     asked = np.sort(np.random.default_rng(seed).permutation(eligible)[:held_out])
     rng = np.random.default_rng(seed)
-    rest = rng.permutation(np.setdiff1d(named.to_numpy(), asked))[: dictionary - held_out if dictionary else None]
+    rest = rng.permutation(np.setdiff1d(named.to_numpy(), asked))
+    if dictionary:
+        rest = rest[: dictionary - held_out]
     searched = english.filter(pl.col("concept").is_in(np.concatenate([asked, rest])))
+    is_asked = pl.col("concept").is_in(asked)
     # One name of each concept and language.
-    drawn = _draw_names(askable.filter(pl.col("concept").is_in(asked)), "language", ["language", "concept"], rng)
+    drawn = _draw_names(askable.filter(is_asked), "language", ["language", "concept"], rng)
     if max_queries:
         drawn = drawn.group_by("language", maintain_order=True).head(max_queries)
+    drawn = drawn.sort("language", "concept")
     tasks = {}
-    for (language,), queries in drawn.sort("language", "concept").partition_by("language", as_dict=True).items():
-        own = others.filter(pl.col("concept").is_in(asked), pl.col("language") == language)
+    for (language,), queries in drawn.partition_by("language", as_dict=True).items():
+        own = others.filter(is_asked, pl.col("language") == language)
         counts = {"identical": own["identical"].sum(), "shared": (own["shared"] & ~own["identical"]).sum()}
         report = {"concepts": searched["concept"].n_unique(), "names": own.height, **counts}
         report["not_drawn"] = own.height - sum(counts.values()) - queries.height
@@ -221,7 +228,8 @@ def write_language_split(
     """Hold out concepts with their names in all languages, and write all parts to one folder: a task for each language,
     and one of all their queries, for evaluation during training."""
     asked, tasks = make_language_tasks(terminology, held_out=held_out, **choice)
-    rest, (first, *_) = hold_out(terminology, asked), tasks.values()
+    rest = hold_out(terminology, asked)
+    first, *_ = tasks.values()
     queries = [query for task in tasks.values() for query in task.queries]
     gold = [ids for task in tasks.values() for ids in task.gold]
     report = {"concepts": first.report["concepts"], "languages": len(tasks)}

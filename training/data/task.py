@@ -22,7 +22,8 @@ from .run_folder import write_text
 # What the hits of a task are counted by: ranks of distinct concepts, ranks of names, or the first name as the answer.
 CONCEPT, ROW, ANSWER = "concept", "row", "answer"
 # In place of names and ids, the file in the same folder that holds them.
-DICTIONARY_KEYS, SHARED_KEY = ("names", "ids"), "dictionary"
+DICTIONARY_KEYS = ("names", "ids")
+SHARED_KEY = "dictionary"
 SHARED_NAME = re.compile(r"dictionary_[0-9a-f]{16}\.json")
 
 
@@ -110,7 +111,8 @@ def limit_names(task: LinkingTask, max_names: int, *, seed: int = 0) -> LinkingT
     """Keep all names of gold concepts, and whole other concepts drawn at random: about `max_names` names."""
     if len(task.names) <= max_names:
         return task
-    counts, gold = Counter(task.ids), {id_ for ids in task.gold for id_ in ids}
+    counts = Counter(task.ids)
+    gold = {id_ for ids in task.gold for id_ in ids}
     chosen = {joined for joined in counts if not gold.isdisjoint(joined.split(EQUAL_IDS))}
     others = [joined for joined in counts if joined not in chosen]
     n = sum(counts[joined] for joined in chosen)
@@ -126,12 +128,14 @@ def limit_names(task: LinkingTask, max_names: int, *, seed: int = 0) -> LinkingT
 
 def sample_mentions(task: LinkingTask, max_mentions: int, *, seed: int = 0) -> LinkingTask:
     """Keep mentions whose concept is in the dictionary, and draw some of them; they stay in their order."""
-    known = {part for joined in set(task.ids) for part in joined.split(EQUAL_IDS)}
-    answerable = [queries for queries in task.group_queries() if not known.isdisjoint(task.gold[queries[0]])]
+    answers = {part for joined in set(task.ids) for part in joined.split(EQUAL_IDS)}
+    answerable = [queries for queries in task.group_queries() if not answers.isdisjoint(task.gold[queries[0]])]
     drawn = np.random.default_rng(seed).permutation(len(answerable))[:max_mentions]
-    kept = [query for place in np.sort(drawn) for query in answerable[place]]
+    places = [query for place in np.sort(drawn) for query in answerable[place]]
     lists = {name: getattr(task, name) for name in ("queries", "gold", "folds", "mention_of", "texts")}
-    drawn_lists: dict[str, Any] = {name: [values[query] for query in kept] for name, values in lists.items() if values}
+    drawn_lists: dict[str, Any] = {
+        name: [values[place] for place in places] for name, values in lists.items() if values
+    }
     return replace(
         task,
         **drawn_lists,

@@ -59,7 +59,8 @@ def make_triple_data(
 def save_triples(triples: TripleData, path: str | Path, data: Mapping[str, Any]) -> None:
     """Write triples to a folder."""
     columns = {"head": triples.heads, "relation": triples.relations, "tail": triples.tails}
-    concepts, relations = pl.DataFrame({"id": triples.concepts}), pl.DataFrame({"label": triples.labels})
+    concepts = pl.DataFrame({"id": triples.concepts})
+    relations = pl.DataFrame({"label": triples.labels})
     FOLDER.save(path, data, triples=pl.DataFrame(columns), concepts=concepts, relations=relations)
 
 
@@ -124,23 +125,27 @@ def _collect_triples(
     folder: RrfFolder, terminology: Terminology, label: RelationLabel
 ) -> tuple[TripleData, Counter[str]]:
     """Return the distinct triples, sorted, and the numbers of dropped rows by reason."""
-    settings, ids = terminology.report.get("settings", {}), terminology.concepts["id"]
-    told = {name: source for name, source in read_sources(folder).items() if source.restriction_level is not None}
-    known = {**list_sources(terminology.report), **told}
+    settings = terminology.report.get("settings", {})
+    ids = terminology.concepts["id"]
+    sources = list_sources(terminology.report)
+    for name, source in read_sources(folder).items():
+        if source.restriction_level is not None:
+            sources[name] = source
     # The settings of the terminology as conditions on rows, by the reason to drop a row.
     conditions = {
         "source": keep_sources(settings.get("sources")),
-        "restriction_level": keep_sources(None, settings.get("max_restriction_level"), known),
+        "restriction_level": keep_sources(None, settings.get("max_restriction_level"), sources),
         "suppressed": (pl.col("SUPPRESS") == "N") | pl.lit(settings.get("suppressed") != "drop"),
         "self_loop": pl.col("CUI1") != pl.col("CUI2"),
     }
     joined = pl.concat_str("REL", "RELA", separator=" ").str.strip_chars_end()
-    name = (joined if label == "REL+RELA" else pl.col(label)).alias("label")
+    of_row = (joined if label == "REL+RELA" else pl.col(label)).alias("label")
     merged = follow_merges(list_retired(folder, ids)) if settings.get("remap_retired") else {}
     dropped = Counter({**dict.fromkeys(conditions, 0), "unnamed_concept": 0, "duplicate": 0})
     # A triple is a number, with its label in the order in which labels come. 1,000 labels of 100 million concepts fit.
     numbers: dict[str, int] = {}
-    n, square = np.uint64(len(ids)), np.uint64(len(ids) ** 2)
+    n = np.uint64(len(ids))
+    square = np.uint64(len(ids) ** 2)
     parts: list[np.ndarray] = []
     blocks = folder.tables("MRREL", COLUMNS)
     while batch := list(islice(blocks, BLOCKS_AT_ONCE)):
@@ -149,9 +154,9 @@ def _collect_triples(
             dropped[reason] += rows.height
             rows = rows.filter(condition)
             dropped[reason] -= rows.height
-        named = rows.select(
-            pl.Series("head", find_rows(rows["CUI2"], ids)), pl.Series("tail", find_rows(rows["CUI1"], ids)), name
-        ).filter((pl.col("head") >= 0) & (pl.col("tail") >= 0))
+        head = pl.Series("head", find_rows(rows["CUI2"], ids))
+        tail = pl.Series("tail", find_rows(rows["CUI1"], ids))
+        named = rows.select(head, tail, of_row).filter(pl.col("head") >= 0, pl.col("tail") >= 0)
         dropped["unnamed_concept"] += rows.height - named.height
         for text in named["label"].unique():
             numbers.setdefault(text, len(numbers))

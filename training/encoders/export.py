@@ -119,9 +119,9 @@ def check_shares(shares: Sequence[float] | None, n: int) -> list[float]:
         return [1.0 / n] * n
     # Not the opposite conditions: comparisons with NaN are false.
     if not (len(shares) == n and all(share >= 0 for share in shares) and math.isclose(sum(shares), 1, abs_tol=1e-6)):
-        given = ",".join(f"{share:g}" for share in shares)
+        listed = ",".join(f"{share:g}" for share in shares)
         raise ValueError(
-            f"--shares is {given!r}, but has to be {n} numbers of 0 or more that sum to 1, one for each encoder, with "
+            f"--shares is {listed!r}, but has to be {n} numbers of 0 or more that sum to 1, one for each encoder, with "
             "commas between them; empty for equal shares."
         )
     return list(shares)
@@ -129,7 +129,8 @@ def check_shares(shares: Sequence[float] | None, n: int) -> list[float]:
 
 def average_transformers(transformers: Sequence[torch.nn.Module], shares: Sequence[float]) -> torch.nn.Module:
     """Average the weights of transformers of one architecture in float32. The shares sum to 1."""
-    mean, total = copy.deepcopy(transformers[0]).float(), shares[0]
+    mean = copy.deepcopy(transformers[0]).float()
+    total = shares[0]
     for transformer, share in zip(transformers[1:], shares[1:], strict=True):
         total += share
         mean = average_weights(mean, transformer, share / total if share else 0.0)

@@ -128,7 +128,8 @@ def _name_tensor(name: str) -> str:
     layer = f"encoder.layer.{int(first[1:])}." if first != "emb" else ""
     part, _, kind = (rest if layer else name).rpartition(".")
     if kind not in KINDS:
-        part, kind = f"{part}.{kind}", "w"
+        part = f"{part}.{kind}"
+        kind = "w"
     return f"{layer}{PARTS[part]}.{KINDS[kind]}"
 
 

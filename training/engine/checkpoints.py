@@ -51,13 +51,13 @@ def save_checkpoint(
     tensors |= {f"random.{name}": value for name, value in random.items()}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     name = f"step-{data['step']:08d}"
-    known = {path.name for path in list_checkpoints(folder)}
+    names = {path.name for path in list_checkpoints(folder)}
     # Earlier checkpoints survive a full disk or a power cut.
-    with fill_folder(folder, remove=sorted({*known, name})[:-KEPT], parts=[STEPS]) as temporary:
-        made = temporary / name
-        made.mkdir()
-        save_file(tensors, made / STATE_FILE)
-        write_manifest(made / CHECKPOINT_FILE, FORMAT_VERSION, data)
+    with fill_folder(folder, remove=sorted({*names, name})[:-KEPT], parts=[STEPS]) as temporary:
+        checkpoint = temporary / name
+        checkpoint.mkdir()
+        save_file(tensors, checkpoint / STATE_FILE)
+        write_manifest(checkpoint / CHECKPOINT_FILE, FORMAT_VERSION, data)
 
 
 def list_checkpoints(folder: Path) -> list[Path]:

@@ -69,14 +69,15 @@ class ChunkedGradient:
         about the batch; gradients of its own weights are accumulated as well. The scale is a factor of the gradient,
         for half precision and for means over several batches, but not of the loss that is returned.
         """
-        device, n_processes = self.accelerator.device, self.accelerator.num_processes
+        device = self.accelerator.device
+        n_processes = self.accelerator.num_processes
         own = np.arange(self.accelerator.process_index, len(tokens), n_processes)
         chunks, embedded, states = self.embed([tokens[row] for row in own])
         everything = self._gather(join_chunks(chunks, [part.detach() for part in embedded]), len(tokens))
         everything.requires_grad_()
         # Miners choose no pairs among embeddings that are NaN, and the loss of no pairs is 0.
         check_finite("embeddings", [everything])
-        loss, seen = cost(everything)
+        loss, counts = cost(everything)
         (loss * scale).backward()
         assert everything.grad is not None
         gradient = everything.grad[torch.from_numpy(own).to(device)]
@@ -98,7 +99,7 @@ class ChunkedGradient:
                 again.backward(part)
         if n_processes > 1:
             self._add_up(parameters, before)
-        return float(loss.detach()), seen
+        return float(loss.detach()), counts
 
     def _forward(self, tokens: Sequence[np.ndarray]) -> torch.Tensor:
         device = self.accelerator.device

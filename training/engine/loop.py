@@ -56,7 +56,10 @@ class TrainingLoop:
         self.optimizer = method.make_optimizer()
         is_half = method.settings.run.precision == "fp16"
         self.scaler = torch.amp.GradScaler(method.accelerator.device.type, enabled=is_half)
-        self.n_steps, self.step, self.units, self.seconds = method.n_steps, 0, 0, 0.0
+        self.n_steps = method.n_steps
+        self.step = 0
+        self.units = 0
+        self.seconds = 0.0
         warmup = self.settings.optimizer.warmup_steps
         if self.n_steps is not None and warmup > self.n_steps:
             refuse("optimizer.warmup_steps", warmup, f"at most {self.n_steps}, the steps of the run")
@@ -159,8 +162,8 @@ class TrainingLoop:
             self._save()
 
     def _refuse(self, what: str, where: str) -> FloatingPointError:
-        kept = list_checkpoints(self.folder.checkpoints)
-        last = str(kept[-1]) if kept else "none, because no step before was saved"
+        checkpoints = list_checkpoints(self.folder.checkpoints)
+        last = str(checkpoints[-1]) if checkpoints else "none, because no step before was saved"
         return FloatingPointError(
             f"The {what} of {where} had infinite numbers or NaN, so the run was stopped before they reached its "
             "weights or checkpoints. The learning rate is probably too high, or half precision too coarse: train "
@@ -212,7 +215,9 @@ class TrainingLoop:
             "scaler": self.scaler.state_dict(),
             "settings": self._decisive(),
         }
-        folder, model, state = self.folder.checkpoints, self.method.model, self.method.state()
+        folder = self.folder.checkpoints
+        model = self.method.model
+        state = self.method.state()
         try:
             save_checkpoint(folder, model, self.optimizer, data, state, random)
         except NotFiniteError as error:
@@ -243,7 +248,9 @@ class TrainingLoop:
 
     def _load(self, path: Path) -> None:
         data, state, random = load_checkpoint(path, self.method.model, self.optimizer, self._decisive())
-        self.step, self.units, self.seconds = data["step"], data["units"], data["seconds"]
+        self.step = data["step"]
+        self.units = data["units"]
+        self.seconds = data["seconds"]
         self.scaler.load_state_dict(data["scaler"])
         self.method.load_state(state)
         restore_random_states(self.accelerator, random)
@@ -258,18 +265,18 @@ class TrainingLoop:
 @contextmanager
 def watch_signals() -> Iterator[threading.Event]:
     """Set an event at Ctrl-C or a termination signal instead of stopping within a step. The second stops at once."""
-    wanted = threading.Event()
+    event = threading.Event()
 
     def ask(*_: Any) -> None:
-        if wanted.is_set():
+        if event.is_set():
             raise KeyboardInterrupt
-        wanted.set()
+        event.set()
 
     # Only the main thread receives signals.
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM) if is_main}
     try:
-        yield wanted
+        yield event
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -196,11 +196,11 @@ def find_method(values: Mapping[str, Any], where: str | Path) -> type[Method[Any
     """Find the method that settings name. `where` says where they are from, for messages."""
     run = values.get("run")
     name = run.get("method") if isinstance(run, Mapping) else None
-    known = ", ".join(sorted(METHODS))
+    names = ", ".join(sorted(METHODS))
     if name is None:
-        raise ValueError(f'{where} names no method. Add the line `method = "..."` below [run], with one of {known}.')
+        raise ValueError(f'{where} names no method. Add the line `method = "..."` below [run], with one of {names}.')
     if not isinstance(name, str) or name not in METHODS:
-        raise ValueError(f"The setting run.method of {where} is {name!r}, but has to be one of {known}.")
+        raise ValueError(f"The setting run.method of {where} is {name!r}, but has to be one of {names}.")
     return METHODS[name]
 
 

@@ -20,19 +20,24 @@ def search_on_device(vectors: Rows, queries: np.ndarray, k: int, device: torch.d
     """Find the rows with the highest inner products: `exact_search`, on a GPU if the device is one."""
     if device.type == "cpu":
         return exact_search(vectors, queries, k)
-    parts = [torch.from_numpy(queries[i : i + QUERY_BLOCK]).to(device) for i in range(0, len(queries), QUERY_BLOCK)]
+    starts = range(0, len(queries), QUERY_BLOCK)
+    parts = [torch.from_numpy(queries[start : start + QUERY_BLOCK]).to(device) for start in starts]
     rows = [torch.empty((len(part), 0), dtype=torch.int64, device=device) for part in parts]
     scores = [torch.empty((len(part), 0), device=device) for part in parts]
     # Each block is read, and copied to the device, once.
     for start in range(0, len(vectors), ROW_BLOCK):
         block = torch.from_numpy(vectors[start : start + ROW_BLOCK]).to(device).float().T
-        for i, part in enumerate(parts):
-            found, places = (part @ block).topk(min(k, block.shape[1]))
-            values = torch.cat([scores[i], found], 1)
-            scores[i], kept = values.topk(min(k, values.shape[1]))
-            rows[i] = torch.cat([rows[i], places + start], 1).gather(1, kept)
-    found_rows, found_scores = (np.concatenate([part.cpu().numpy() for part in parts]) for parts in (rows, scores))
-    return take_best(found_rows, found_scores, k)
+        for number, part in enumerate(parts):
+            values, places = (part @ block).topk(min(k, block.shape[1]))
+            values = torch.cat([scores[number], values], 1)
+            places = torch.cat([rows[number], places + start], 1)
+            scores[number], best = values.topk(min(k, values.shape[1]))
+            rows[number] = places.gather(1, best)
+    return take_best(_join(rows), _join(scores), k)
+
+
+def _join(parts: list[torch.Tensor]) -> np.ndarray:
+    return np.concatenate([part.cpu().numpy() for part in parts])
 
 
 def search_others(
@@ -46,13 +51,13 @@ def search_others(
         index = ScannIndex()
         with show_phase("Building the index of names"):
             index.build(vectors, fingerprint=fingerprint)
-        found, _ = index.search(vectors[rows], wanted + 1)
+        nearest, _ = index.search(vectors[rows], wanted + 1)
         report = {"index": index.configuration, "recall": index.recall}
     else:
         # Faster there than building an index on the CPU, and nothing is missed.
-        found, _ = search_on_device(vectors, vectors[rows], wanted + 1, device)
+        nearest, _ = search_on_device(vectors, vectors[rows], wanted + 1, device)
         report = {"index": {"scoring": "exact"}, "recall": {}}
-    return leave_out(rows, found), report
+    return leave_out(rows, nearest), report
 
 
 def leave_out(rows: np.ndarray, found: np.ndarray) -> np.ndarray:

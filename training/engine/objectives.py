@@ -211,11 +211,11 @@ def make_loss(name: str, **constants: float) -> Loss:
     """Make a loss of `LOSSES`: with the starred constants of table 6, or with others."""
     if name not in LOSSES:
         raise ValueError(f"There is no loss {name!r}. The setting objective.loss has to be one of {', '.join(LOSSES)}.")
-    known = list(inspect.signature(LOSSES[name]).parameters)
+    parameters = list(inspect.signature(LOSSES[name]).parameters)
     for constant, value in constants.items():
         is_margin = constant in ("m", "margin")
-        if constant not in known:
-            reason = f"there is no constant {constant}, only {', '.join(known) or 'none'}"
+        if constant not in parameters:
+            reason = f"there is no constant {constant}, only {', '.join(parameters) or 'none'}"
         # Similarities lie around the base, and every other constant scales or widens a distance.
         elif constant == "base" or value > 0 or (value == 0 and is_margin):
             continue
@@ -230,8 +230,8 @@ def _of_library(loss: torch.nn.Module) -> Loss:
 
     def compute(embeddings: torch.Tensor, labels: torch.Tensor, pairs: Pairs) -> torch.Tensor:
         indices = (*pairs.positives.nonzero(as_tuple=True), *pairs.negatives.nonzero(as_tuple=True))
-        found: torch.Tensor = loss(embeddings.float(), labels, indices)
-        return found
+        value: torch.Tensor = loss(embeddings.float(), labels, indices)
+        return value
 
     return compute
 

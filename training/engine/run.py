@@ -99,7 +99,9 @@ def count_trainable(module: torch.nn.Module) -> int:
 
 def _finish(method: Method[Any], ending: Ending, description: RunDescription, task: LinkingTask | None) -> RunReport:
     """Write the results of a run: the encoder with its card, and last the report, which marks the run complete."""
-    settings, base, folder = method.settings, method.base, method.folder
+    settings = method.settings
+    base = method.base
+    folder = method.folder
     weights = dict(method.model.transformer.named_parameters())
     trained = method.to_encoder(weights, base, settings, base_share=settings.run.base_share)
     # An interrupted run is not measured: the user should not wait. The resumed run is.
@@ -111,9 +113,9 @@ def _finish(method: Method[Any], ending: Ending, description: RunDescription, ta
         f"{method.unit}_per_second": round(ending.units / max(ending.seconds, 1e-9), 2),
         **method.finish(trained, ending),
     }
-    made = {"training": training, "held_out": scores}
-    made["export"] = {"base_share": settings.run.base_share, "dtype": method.dtypes[0]}
-    report = _write(method, settings, description, trained, folder.encoder, made)
+    facts = {"training": training, "held_out": scores}
+    facts["export"] = {"base_share": settings.run.base_share, "dtype": method.dtypes[0]}
+    report = _write(method, settings, description, trained, folder.encoder, facts)
     write_json(folder.report, report.to_dict())
     return report
 
@@ -201,11 +203,11 @@ def export_run(
         scores = measure_both(base, encoder, _read_task(held_out, learned))
     else:
         # The run's own scores, if the weights are the same.
-        known = folder.read_report()
-        scores = known.held_out if known is not None and known.encoder["trained"] == encoder.fingerprint else None
-    made = {"training": {"steps": data["step"], "seconds": data["seconds"]}, "held_out": scores}
-    made["export"] = {"base_share": share, "dtype": dtype}
-    return _write(method, settings, description, encoder, output, made, notes)
+        report = folder.read_report()
+        scores = report.held_out if report is not None and report.encoder["trained"] == encoder.fingerprint else None
+    facts = {"training": {"steps": data["step"], "seconds": data["seconds"]}, "held_out": scores}
+    facts["export"] = {"base_share": share, "dtype": dtype}
+    return _write(method, settings, description, encoder, output, facts, notes)
 
 
 def read_data(settings: TrainingSettings, base: EncoderShim) -> TrainingData:
@@ -216,16 +218,16 @@ def read_data(settings: TrainingSettings, base: EncoderShim) -> TrainingData:
 
 def find_checkpoint(run: str | Path, step: int | None = None) -> Path:
     """Find the checkpoint of a step of a run; None for the last."""
-    found = {read_step(path): path for path in list_checkpoints(RunFolder(run).checkpoints)}
-    wanted = max(found, default=None) if step is None else step
-    if wanted not in found:
+    checkpoints = {read_step(path): path for path in list_checkpoints(RunFolder(run).checkpoints)}
+    chosen = max(checkpoints, default=None) if step is None else step
+    if chosen not in checkpoints:
         which = "" if step is None else f" of step {step}"
         raise FileNotFoundError(
-            f"The run {run} has no checkpoint{which}; there are: {', '.join(map(str, sorted(found))) or 'none'}. "
+            f"The run {run} has no checkpoint{which}; there are: {', '.join(map(str, sorted(checkpoints))) or 'none'}. "
             "Checkpoints are saved every run.checkpoint_steps steps and at the end, and only the last two are kept. "
             "Choose one of these, or let the run go on."
         )
-    return found[wanted]
+    return checkpoints[chosen]
 
 
 @contextmanager

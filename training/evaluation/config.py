@@ -81,30 +81,30 @@ def read_measurement(
     config = dict(read_config(path, dict(overrides or {})))
     with _name_section(path, "measure"):
         settings = MeasureSettings.read(config.pop("measure", {}))
-    found = Measurement({**config, "measure": settings.to_dict()})
+    measurement = Measurement({**config, "measure": settings.to_dict()})
     if needs_systems:
-        found.systems = _read_systems(config.get("systems", {}), settings, path)
+        measurement.systems = _read_systems(config.get("systems", {}), settings, path)
     for name, section in config.get("tasks", {}).items():
         with _name_section(path, f"tasks.{name}"):
             read = _read_kind(TASK_KINDS, section)
-        for made in read.make_available(name, settings):
-            if isinstance(made, Missing):
-                found.missing.append(made)
-            elif made.name in found.tasks:
+        for task in read.make_available(name, settings):
+            if isinstance(task, Missing):
+                measurement.missing.append(task)
+            elif task.name in measurement.tasks:
                 raise ValueError(
-                    f"Two of the tasks of {path} are called {made.name!r}: rename one of their files or sections, or "
+                    f"Two of the tasks of {path} are called {task.name!r}: rename one of their files or sections, or "
                     "give a file of documents as NAME=FILE."
                 )
             else:
-                found.tasks[made.name] = made
-    if not found.tasks:
-        shown = [f"{entry.name}: {entry.reason}" for entry in found.missing[:3]]
-        more = [f"and {len(found.missing) - 3} more"] if len(found.missing) > 3 else []
+                measurement.tasks[task.name] = task
+    if not measurement.tasks:
+        shown = [f"{entry.name}: {entry.reason}" for entry in measurement.missing[:3]]
+        more = [f"and {len(measurement.missing) - 3} more"] if len(measurement.missing) > 3 else []
         reasons = "; ".join(shown + more) or "no section has its files"
         raise ValueError(
             f"There is nothing to measure on in {path}: {reasons}. Give the folders or files of its tasks."
         )
-    return found
+    return measurement
 
 
 @contextmanager
@@ -126,24 +126,24 @@ def _read_kind(kinds: Mapping[str, str], section: Any) -> Any:
 
 
 def _read_systems(sections: Mapping[str, Any], settings: MeasureSettings, path: str | Path) -> dict[str, System]:
-    found: dict[str, System] = {}
+    systems: dict[str, System] = {}
     groups: dict[str, str] = {}
     for section_name, section in sections.items():
         with _name_section(path, f"systems.{section_name}"):
             for name, system in _read_kind(SYSTEM_KINDS, section).expand(section_name).items():
-                if name in found:
+                if name in systems:
                     raise ValueError(f"another section stands for the system {name!r} as well.")
                 title, group = system.title or name, system.group or name
                 if groups.setdefault(title, group) != group:
                     raise ValueError(f"another system is called {title!r} as well.")
-                found[name] = system.changed(title=title, group=group, cache=system.cache or settings.cache)
-    if not found:
+                systems[name] = system.changed(title=title, group=group, cache=system.cache or settings.cache)
+    if not systems:
         raise ValueError(f"{path} has no system: give a section [systems.NAME] with its `kind`.")
-    for name, system in found.items():
+    for name, system in systems.items():
         with _name_section(path, f"systems.{name}"):
-            system.connect(found)
-    known = {key for name, system in found.items() for key in (name, system.group)}
-    if unknown := [name for name in settings.only if name not in known]:
-        raise ValueError(f"Unknown system {', '.join(unknown)}. Choose of: {', '.join(found)}.")
-    only = set(settings.only) or known
-    return {name: system for name, system in found.items() if {name, system.group} & only}
+            system.connect(systems)
+    names = {key for name, system in systems.items() for key in (name, system.group)}
+    if unknown := [name for name in settings.only if name not in names]:
+        raise ValueError(f"Unknown system {', '.join(unknown)}. Choose of: {', '.join(systems)}.")
+    only = set(settings.only) or names
+    return {name: system for name, system in systems.items() if {name, system.group} & only}

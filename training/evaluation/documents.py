@@ -57,12 +57,12 @@ class DocumentSystem(System):
     @property
     def terminologies(self) -> list[Terminology]:
         """The terminologies of the components."""
-        found = [getattr(component, "terminology", None) for _, component in self.nlp.pipeline]
-        return [terminology for terminology in found if isinstance(terminology, Terminology)]
+        tables = [getattr(component, "terminology", None) for _, component in self.nlp.pipeline]
+        return [terminology for terminology in tables if isinstance(terminology, Terminology)]
 
     def name_concept(self, id_: str) -> str:
         """Name a concept; empty if the pipeline does not know it."""
-        return next((known[id_].canonical_name for known in self.terminologies if id_ in known), "")
+        return next((table[id_].canonical_name for table in self.terminologies if id_ in table), "")
 
 
 class PipelineSystem(DocumentSystem):
@@ -101,13 +101,13 @@ class PipelineSystem(DocumentSystem):
         """
         nlp = self.nlp
         package = hash_folder(Path(spacy_sapbert.__file__).parent, "*.py")
-        found: dict[str, Any] = {"files": self._files, "name": nlp.meta.get("name", "")}
+        parts: dict[str, Any] = {"files": self._files, "name": nlp.meta.get("name", "")}
         if self.terminology:
             linker: Any = nlp.get_pipe("sapbert_linker")
-            found = {"encoder": linker.encoder.fingerprint, "terminology": linker.terminology.fingerprint}
-            found |= {key: getattr(self, key) for key in ("abbreviations", "lang", "matcher", "reranker")}
-            found["settings"] = self.linker
-        return {**found, "kind": "pipeline", "package": package}
+            parts = {"encoder": linker.encoder.fingerprint, "terminology": linker.terminology.fingerprint}
+            parts |= {key: getattr(self, key) for key in ("abbreviations", "lang", "matcher", "reranker")}
+            parts["settings"] = self.linker
+        return {**parts, "kind": "pipeline", "package": package}
 
     def load(self) -> Language:
         if self.pipeline:
@@ -201,7 +201,8 @@ class DocumentTask:
     needs = frozenset({"nlp"})
 
     def __init__(self, name: str, path: str | Path) -> None:
-        self.name, self.path = name, Path(path)
+        self.name = name
+        self.path = Path(path)
 
     def hash(self) -> str:
         return hash_json([PROTOCOL, VERSION, hash_file(self.path), RANKS])
@@ -243,16 +244,16 @@ def link_documents(nlp: Language, golds: Iterable[Doc]) -> list[LinkedMention]:
                 linked.append(_read_link(name_document(gold), span, ent))
     if not linked:
         raise ValueError("These documents can't be measured: they have no mention with a gold id.")
-    found = [found for mention in linked for found in mention.found]
-    if not found:
+    candidates = [candidate for mention in linked for candidate in mention.found]
+    if not candidates:
         names = ", ".join(nlp.pipe_names) or "none"
         raise ValueError(
             f"This pipeline can't be measured: its components ({names}) propose no concept for any mention."
         )
     # Gold ids and candidates with ids of different kinds: every link would count as wrong.
     gold_ids = {id_ for mention in linked for id_ in mention.gold}
-    ids = {part for each in found for part in each["id"].split(ID_SEPARATOR)}
-    same = sorted(gold_ids & {part for each in found for part in each.get("concept_id", "").split(ID_SEPARATOR)})
+    ids = {part for each in candidates for part in each["id"].split(ID_SEPARATOR)}
+    same = sorted(gold_ids & {part for each in candidates for part in each.get("concept_id", "").split(ID_SEPARATOR)})
     if same and gold_ids.isdisjoint(ids):
         reason = f"the gold ids ({same[0]}) name concepts, and the linker's `output_source` gives codes instead"
         raise ValueError(f"This pipeline can't be measured: {reason}.")
@@ -276,10 +277,10 @@ def _make_inputs(nlp: Language, golds: Iterable[Doc]) -> Iterator[tuple[Doc, tup
 
 
 def _find_span(doc: Doc, gold: Span) -> Span:
-    found = doc.char_span(gold.start_char, gold.end_char, label=gold.label_, alignment_mode="expand")
+    span = doc.char_span(gold.start_char, gold.end_char, label=gold.label_, alignment_mode="expand")
     # Both documents have the same text.
-    assert found is not None
-    return found
+    assert span is not None
+    return span
 
 
 def _read_link(doc_id: str, gold: Span, span: Span) -> LinkedMention:
@@ -311,16 +312,22 @@ def summarise_links(linked: Sequence[LinkedMention]) -> tuple[list[Figure], dict
     `ece` and `reliability`. With NIL: `nil_p`, `nil_r` and `nil_f`.
     """
     n = len(linked)
-    hits = [find_hits([found["id"] for found in m.found], m.gold, RANKS)[: len(RANKS)] for m in linked if m.gold]
+    hits = []
+    for mention in linked:
+        if mention.gold:
+            ids = [candidate["id"] for candidate in mention.found]
+            hits.append(find_hits(ids, mention.gold, RANKS)[: len(RANKS)])
     is_nil = np.array([not mention.gold for mention in linked])
     firsts = [mention.found[0] if mention.found else None for mention in linked]
-    is_right = np.array([bool(mention.found) and mention.is_right(mention.found[0]["id"]) for mention in linked])
+    pairs = zip(linked, firsts, strict=True)
+    is_right = np.array([first is not None and mention.is_right(first["id"]) for mention, first in pairs])
     probabilities = [first.get("probability") if first else 0.0 for first in firsts]
     has_probabilities = None not in probabilities and any(firsts)
     scores = probabilities if has_probabilities else [first["score"] if first else -1.0 for first in firsts]
     values: dict[str, float | None] = {"right": float(np.mean([mention.is_decided_right for mention in linked]))}
-    found, curves = describe_confidence(np.array(scores, dtype=float), is_right, are_probabilities=has_probabilities)
-    values |= found
+    confidence = np.array(scores, dtype=float)
+    of_confidence, curves = describe_confidence(confidence, is_right, are_probabilities=has_probabilities)
+    values |= of_confidence
     if is_nil.any():
         predicted = np.array([not mention.kb_id for mention in linked])
         values |= dict(zip(("nil_p", "nil_r", "nil_f"), nil_scores(is_nil, predicted), strict=True))
@@ -349,8 +356,8 @@ def describe_confidence(
 
 def describe_error(mention: LinkedMention, system: PipelineSystem) -> dict[str, Any]:
     """Describe a wrong decision for a list of errors: values by column."""
-    rank = next((n for n, found in enumerate(mention.found, 1) if mention.is_right(found["id"])), 0)
-    chosen = next((found for found in mention.found if found["id"] == mention.kb_id), {})
+    rank = next((n for n, candidate in enumerate(mention.found, 1) if mention.is_right(candidate["id"])), 0)
+    chosen = next((candidate for candidate in mention.found if candidate["id"] == mention.kb_id), {})
     numbers = {key: chosen.get(key) for key in ("score", "probability")}
     kind = "not among the candidates" if not rank else f"right one at rank {rank}"
     if not mention.gold:

@@ -20,9 +20,11 @@ from ..data.run_folder import write_text
 from ..markup import format_rows
 
 # Rows that are looked up together, and neighbours of each.
-CHUNK, DEPTH = 1024, 32
+CHUNK = 1024
+DEPTH = 32
 # Concepts and pairs that the report lists, and the names that a listed concept has at least.
-LISTED, LEAST_NAMES = 30, 3
+LISTED = 30
+LEAST_NAMES = 3
 COLUMNS = ("id", "name", "names", "left out", "right", "homonyms", "opposites", "taken for")
 REPORT, TABLE = "report.md", "concepts.tsv"
 
@@ -47,9 +49,11 @@ class Expected:
 def expect(linker: SapbertLinker) -> list[Expected]:
     """Look up each name of a linker's terminology among all others, but for those with the same words, which would be
     found too easily ("Disease, Kidney"). Names with equal vectors are one name."""
-    retriever, index = linker.retriever, linker.index
-    concept_of, names = retriever.terminology.name_concept, retriever.names
-    found = [Expected() for _ in range(len(retriever.terminology))]
+    retriever = linker.retriever
+    index = linker.index
+    concept_of = retriever.terminology.name_concept
+    names = retriever.names
+    of_concepts = [Expected() for _ in range(len(retriever.terminology))]
     of_row = [retriever.name_rows[start:end] for start, end in pairwise(retriever.offsets.tolist())]
     # A row without names has no words.
     first = [int(rows[0]) if len(rows) else -1 for rows in of_row]
@@ -67,7 +71,7 @@ def expect(linker: SapbertLinker) -> list[Expected]:
                 near = concept_of[of_row[others[0]]].tolist() if others else []
                 concepts = {*concept_of[of_row[row]].tolist()}
                 for concept in concepts:
-                    expected = found[concept]
+                    expected = of_concepts[concept]
                     expected.n_names += 1
                     expected.n_homonyms += len(concepts) > 1
                     expected.n_left_out += n_distinct[concept] > 1
@@ -77,54 +81,60 @@ def expect(linker: SapbertLinker) -> list[Expected]:
                         expected.taken_for[near[0]] += 1
                         expected.n_opposites += bridge.contradicts(names[first[row]], names[first[others[0]]])
             progress.update(len(nearest))
-    return found
+    return of_concepts
 
 
 def list_branches(linker: SapbertLinker) -> dict[int, np.ndarray]:
     """List the concepts of each branch: those below the children of the lowest concept that has most of all others
     below it. None without a hierarchy."""
-    hierarchy, n = linker.retriever.filters.hierarchy, len(linker.terminology)
+    hierarchy = linker.retriever.filters.hierarchy
+    n = len(linker.terminology)
     parents, offsets = hierarchy.parents
-    children, seen = list_owners(offsets), set[int]()
+    children = list_owners(offsets)
+    visited = set[int]()
     level = np.setdiff1d(parents, children)
     while True:
         below = {row: np.flatnonzero(hierarchy.find_below(np.arange(n) == row)) for row in level.tolist()}
-        large = next((row for row, rows in below.items() if 2 * len(rows) > n and row not in seen), -1)
+        large = next((row for row, rows in below.items() if 2 * len(rows) > n and row not in visited), -1)
         level = children[parents == large]
         if not len(level):
             return below
-        seen.add(large)
+        visited.add(large)
 
 
 def write_expected(linker: SapbertLinker, output: Path) -> float:
     """Write a table of all concepts and a report. Return the share of names that would be linked right."""
-    found, terminology = expect(linker), linker.terminology
+    expected = expect(linker)
+    terminology = linker.terminology
     ids, names = (terminology.concepts[column].to_list() for column in ("id", "canonical_name"))
 
     def describe(row: int) -> list[str]:
-        of_row = found[row]
+        of_row = expected[row]
         share = "" if of_row.share is None else f"{100 * of_row.share:.0f}"
         others = ", ".join(f"{names[other]} ({n})" for other, n in of_row.taken_for.most_common(3))
         counts = (of_row.n_names, of_row.n_left_out, share, of_row.n_homonyms, of_row.n_opposites)
         return [ids[row], names[row], *map(str, counts), others]
 
     def summarise(title: str, rows: Any) -> list[str]:
-        kept = [found[row] for row in rows]
-        n, n_right = (sum(getattr(of_row, key) for of_row in kept) for key in ("n_left_out", "n_right"))
-        alone = sum(of_row.n_left_out == 0 for of_row in kept)
+        chosen = [expected[row] for row in rows]
+        n = sum(of_row.n_left_out for of_row in chosen)
+        n_right = sum(of_row.n_right for of_row in chosen)
+        alone = sum(of_row.n_left_out == 0 for of_row in chosen)
         share = f"{100 * n_right / n:.1f}" if n else ""
-        counts = (sum(of_row.n_homonyms for of_row in kept), sum(of_row.n_opposites for of_row in kept))
-        return [title, f"{len(kept):,}", f"{alone:,}", f"{n:,}", share, *map("{:,}".format, counts)]
+        counts = (sum(of_row.n_homonyms for of_row in chosen), sum(of_row.n_opposites for of_row in chosen))
+        return [title, f"{len(chosen):,}", f"{alone:,}", f"{n:,}", share, *map("{:,}".format, counts)]
 
     lines = ("\t".join(describe(row)) for row in range(len(ids)))
     write_text(output / TABLE, "".join(f"{line}\n" for line in ("\t".join(COLUMNS), *lines)))
     whole = summarise("all", range(len(ids)))
     below = list_branches(linker).items()
     branches = sorted((summarise(names[row], rows) for row, rows in below), key=lambda of: (float(of[4] or 101), of[0]))
-    weak = [row for row, of_row in enumerate(found) if of_row.n_left_out >= LEAST_NAMES]
-    weak.sort(key=lambda row: (found[row].share or 0.0, -found[row].n_left_out))
-    turned = sorted((row for row in range(len(ids)) if found[row].n_opposites), key=lambda row: -found[row].n_opposites)
-    shared = sorted((row for row in range(len(ids)) if found[row].n_homonyms), key=lambda row: -found[row].n_homonyms)
+    weak = [row for row, of_row in enumerate(expected) if of_row.n_left_out >= LEAST_NAMES]
+    weak.sort(key=lambda row: (expected[row].share or 0.0, -expected[row].n_left_out))
+    turned = [row for row, of_row in enumerate(expected) if of_row.n_opposites]
+    turned.sort(key=lambda row: -expected[row].n_opposites)
+    shared = [row for row, of_row in enumerate(expected) if of_row.n_homonyms]
+    shared.sort(key=lambda row: -expected[row].n_homonyms)
     heading = ["branch", "concepts", "with one wording only", "names left out", "right, %", "homonyms", "opposites"]
     parts = [
         "# Which concepts will be confused\n\nEach name is removed, with other spellings of the same words, and "

@@ -55,7 +55,8 @@ class ModelsOfFolds:
             rows = np.flatnonzero(folds == number)
             if not len(rows):
                 continue
-            queries, gold = [task.queries[row] for row in rows], [task.gold[row] for row in rows]
+            queries = [task.queries[row] for row in rows]
+            gold = [task.gold[row] for row in rows]
             bound = system.bind(self.task)
             parts.append(bound.find(replace(task, queries=queries, gold=gold, folds=[], mention_of=[], texts=[])))
             order.append(rows)

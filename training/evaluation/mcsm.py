@@ -102,20 +102,22 @@ class McsmTask:
 
         `mcsm_chance` is the score that random neighbours would get. Each is a mean over types, and given for each type.
         """
-        found, is_known = find_vectors(system, self.terminology, self.concepts["id"].to_list())
+        vectors, is_known = find_vectors(system, self.terminology, self.concepts["id"].to_list())
         n_known = int(is_known.sum())
         if n_known <= self.k:
             raise ValueError(f"{n_known} concepts have a vector, but {self.k} neighbours of each are compared.")
-        is_of_type = np.stack([self.concepts["types"].list.contains(tui).to_numpy() for tui in SEMANTIC_TYPES], axis=1)
-        sums = _add_up(scale_to_unit(found[is_known]), is_of_type[is_known], self.k)
-        sizes, known = is_of_type.sum(axis=0), is_of_type[is_known].sum(axis=0)
+        types = self.concepts["types"].list
+        is_of_type = np.stack([types.contains(tui).to_numpy() for tui in SEMANTIC_TYPES], axis=1)
+        sums = _add_up(scale_to_unit(vectors[is_known]), is_of_type[is_known], self.k)
+        all_sizes = is_of_type.sum(axis=0)
+        sizes = is_of_type[is_known].sum(axis=0)
         # Any other concept is equally likely at each rank.
-        chance = np.maximum(0, known - 1) / (n_known - 1) * discounts(self.k).sum()
+        chance = np.maximum(0, sizes - 1) / (n_known - 1) * discounts(self.k).sum()
         with np.errstate(invalid="ignore"):
             columns = {
-                "mcsm": (np.where(known > 0, sums / known, np.nan), known, n_known),
-                "mcsm_of_all": (np.where(sizes > 0, sums / sizes, np.nan), sizes, len(is_known)),
-                "mcsm_chance": (np.where(known > 0, chance, np.nan), known, n_known),
+                "mcsm": (np.where(sizes > 0, sums / sizes, np.nan), sizes, n_known),
+                "mcsm_of_all": (np.where(all_sizes > 0, sums / all_sizes, np.nan), all_sizes, len(is_known)),
+                "mcsm_chance": (np.where(sizes > 0, chance, np.nan), sizes, n_known),
             }
         figures = []
         for metric, (values, counts, n) in columns.items():

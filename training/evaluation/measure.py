@@ -26,7 +26,9 @@ MEASUREMENT = 3
 # The facts about systems that reports show.
 ABOUT_SYSTEMS = ["kind", "title", "description", "published", "published_pooling", "group", "seed", "tasks"]
 ABOUT_SYSTEMS += ["identity", "fingerprint"]
-MEASURED_FILE, CACHE_FOLDER, PREDICTIONS_FOLDER = "measured.json", "cache", "predictions"
+MEASURED_FILE = "measured.json"
+CACHE_FOLDER = "cache"
+PREDICTIONS_FOLDER = "predictions"
 
 
 @dataclass
@@ -78,7 +80,8 @@ def measure(
             f"None of the systems ({', '.join(systems) or 'there is none'}) can be measured on any of the tasks "
             f"({', '.join(tasks) or 'there is none'}): see `kind` and `tasks` of the systems, and what is missing."
         )
-    folder, begin = Path(output), time.perf_counter()
+    folder = Path(output)
+    begin = time.perf_counter()
     # After an error, the list of an earlier run would not match the tasks and predictions.
     (folder / MEASURED_FILE).unlink(missing_ok=True)
     lacking = [] if missing is None else missing
@@ -146,14 +149,15 @@ def _measure(system: System, task: Task, folder: Path) -> Result:
     bound = system.bind(task)
     identity = bound.identity
     key = hash_json([MEASUREMENT, identity, task.hash()])[:32]
-    path, predictions = folder / CACHE_FOLDER / f"{key}.json", folder / PREDICTIONS_FOLDER / f"{key}.jsonl.gz"
+    path = folder / CACHE_FOLDER / f"{key}.json"
+    predictions = folder / PREDICTIONS_FOLDER / f"{key}.jsonl.gz"
     if path.is_file():
         try:
-            kept = RESULTS.validate_python(json.loads(path.read_text(encoding="utf8")))
+            results = RESULTS.validate_python(json.loads(path.read_text(encoding="utf8")))
         except ValueError as error:
             raise ValueError(f"{path} holds no result: {error}. Remove the file to measure it again.") from error
-        if predictions.is_file() or not kept.has_predictions:
-            return kept
+        if predictions.is_file() or not results.has_predictions:
+            return results
     begin = time.perf_counter()
     measured = task.measure(bound)
     seconds = round(time.perf_counter() - begin, 2)

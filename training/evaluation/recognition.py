@@ -123,9 +123,12 @@ class RecognitionTask(DocumentTask):
 
     def measure(self, system: DocumentSystem) -> Measured:
         """Measure a pipeline: figures, its speed, and the list of its errors."""
-        docs, nlp, ids = self.read(), system.nlp, ConceptIds(system.terminologies, self.below)
+        docs = self.read()
+        nlp = system.nlp
+        ids = ConceptIds(system.terminologies, self.below)
         golds = [ids.read_gold(doc) for doc in docs]
-        texts, key = [doc.text for doc in docs], find_spans_key(nlp)
+        texts = [doc.text for doc in docs]
+        key = find_spans_key(nlp)
         # Components compile their settings at the first text: that is counted by itself.
         starts = [time.perf_counter()]
         list(nlp.pipe(texts[:1]))
@@ -146,7 +149,8 @@ class RecognitionTask(DocumentTask):
         judged = [one for row in zip(linked, golds, strict=True) for one in ids.judge_links(*row, key)]
         if judged:
             confidence, curves = score_confidence(*map(np.array, zip(*judged, strict=True)))
-            figures, details = figures + confidence, details | curves
+            figures = figures + confidence
+            details = details | curves
         # Linkers of a group of spans leave entities as they are.
         if isinstance(system, PipelineSystem) and key is None:
             figures += score_given(link_documents(nlp, docs), ids)
@@ -179,7 +183,7 @@ class ConceptIds:
     def resolve(self, written: Iterable[str]) -> frozenset[str]:
         """Find the concepts of ids (a concept may have several); unknown ids stay as they are."""
         return frozenset(
-            one for id_ in written for one in next(filter(None, (known.resolve([id_]) for known in self._known)), [id_])
+            one for id_ in written for one in next(filter(None, (table.resolve([id_]) for table in self._known)), [id_])
         )
 
     def _read_names(self, id_: str) -> frozenset[str]:
@@ -227,8 +231,8 @@ class ConceptIds:
         """Check whether a link overlaps a gold mention of its concept; None where nobody can tell, as it only overlaps
         mentions whose concept is not known."""
         over = [ids for bounds, ids in gold.items() if overlap(bounds, link[:2])]
-        known = [ids for ids in over if self.knows(ids)]
-        return any(self.is_right(link[2], ids) for ids in known) if known or not over else None
+        judged = [ids for ids in over if self.knows(ids)]
+        return any(self.is_right(link[2], ids) for ids in judged) if judged or not over else None
 
     def judge_links(self, doc: Doc, gold: Gold, spans_key: str | None = None) -> list[tuple[float, bool]]:
         """List the probabilities of links, and whether each is right."""
@@ -277,9 +281,10 @@ def _count_mentions(gold: Gold, found: Found) -> tuple[int, int, int]:
 
 
 def _count_concepts(gold: Gold, found: Found) -> tuple[int, int, int]:
-    wanted, ids = set(gold.values()), {id_ for _, _, id_ in found}
-    right = sum(not ids.isdisjoint(one) for one in wanted)
-    return right, len(ids.difference(*wanted)), len(wanted) - right
+    gold_ids = set(gold.values())
+    ids = {id_ for _, _, id_ in found}
+    right = sum(not ids.isdisjoint(one) for one in gold_ids)
+    return right, len(ids.difference(*gold_ids)), len(gold_ids) - right
 
 
 def score_overlap(
@@ -298,12 +303,15 @@ def score_overlap(
         for key, these, others in (("p", spans, gold.keys()), ("r", gold.keys(), spans)):
             hits[f"span_{key}"] += [one in others for one in these]
             hits[f"overlap_{key}"] += [any(overlap(one, other) for other in others) for one in these]
-        hits["id_p"] += [is_right for one in found if (is_right := ids.judge(one, gold)) is not None]
-        for bounds, wanted in gold.items():
-            if ids.knows(wanted):
-                is_met = any(ids.judge(one, {bounds: wanted}) for one in found)
-                for key in ("id_r", "named_r" if ids.is_name(text[slice(*bounds)], wanted) else "other_r"):
-                    hits[key].append(is_met)
+        verdicts = [ids.judge(one, gold) for one in found]
+        hits["id_p"] += [is_right for is_right in verdicts if is_right is not None]
+        for bounds, right in gold.items():
+            if not ids.knows(right):
+                continue
+            is_met = any(ids.judge(one, {bounds: right}) for one in found)
+            is_name = ids.is_name(text[slice(*bounds)], right)
+            hits["id_r"].append(is_met)
+            hits["named_r" if is_name else "other_r"].append(is_met)
     return [Figure(key, None, sum(each) / max(len(each), 1), len(each)) for key, each in hits.items()]
 
 
@@ -312,10 +320,13 @@ def score_confidence(probabilities: np.ndarray, is_right: np.ndarray) -> tuple[l
     ones have a probability of at least so many per cent: `kept` at each of `THRESHOLDS`. Returns curves as well.
     """
     values, curves = describe_confidence(probabilities, is_right)
-    n, right = len(is_right), probabilities[is_right]
+    n = len(is_right)
+    right = probabilities[is_right]
     figures = [Figure(name, None, np.nan if value is None else value, n) for name, value in values.items()]
-    kept = [float((right >= per_cent / 100).sum()) / max(len(right), 1) for per_cent in THRESHOLDS]
-    return figures + [Figure("kept", *each, len(right)) for each in zip(THRESHOLDS, kept, strict=True)], curves
+    for per_cent in THRESHOLDS:
+        share = float((right >= per_cent / 100).sum()) / max(len(right), 1)
+        figures.append(Figure("kept", per_cent, share, len(right)))
+    return figures, curves
 
 
 def score_given(linked: Sequence[LinkedMention], ids: ConceptIds) -> list[Figure]:
@@ -324,10 +335,10 @@ def score_given(linked: Sequence[LinkedMention], ids: ConceptIds) -> list[Figure
     """
     hits: list[list[bool]] = []
     for mention in linked:
-        wanted = ids.resolve(mention.gold)
-        if ids.counts(wanted) and ids.knows(wanted):
-            found = [ids.resolve([candidate["id"]]) for candidate in mention.found[: max(RANKS)]]
-            is_right = [any(ids.is_right(one, wanted) for one in each) for each in found]
+        right = ids.resolve(mention.gold)
+        if ids.counts(right) and ids.knows(right):
+            candidates = [ids.resolve([candidate["id"]]) for candidate in mention.found[: max(RANKS)]]
+            is_right = [any(ids.is_right(one, right) for one in each) for each in candidates]
             hits.append([*(any(is_right[:rank]) for rank in RANKS), not mention.kb_id])
     if not hits:
         return []
@@ -344,7 +355,7 @@ def list_errors(doc: Doc, gold: Gold, found: Found, ids: ConceptIds, system: Doc
     wrong = {one for one in found if one[2] not in gold.get(one[:2], ())}
     rows = []
     for one in wrong:
-        met = [wanted for bounds, wanted in gold.items() if overlap(bounds, one[:2])]
+        met = [gold_ids for bounds, gold_ids in gold.items() if overlap(bounds, one[:2])]
         kinds = {True: "other bounds", None: "unknown concept", False: "wrong concept" if met else "false positive"}
         rows.append((*one, kinds[ids.judge(one, gold)], sorted(frozenset().union(*met))))
     for bounds in gold.keys() - right - {one[:2] for one in wrong}:
@@ -357,11 +368,11 @@ def list_errors(doc: Doc, gold: Gold, found: Found, ids: ConceptIds, system: Doc
             "kind": kind,
             "mention": doc.text[start:end],
             "context": mark_mention(doc.text, start, end),
-            "gold": ID_SEPARATOR.join(wanted),
-            "gold_name": ID_SEPARATOR.join(map(system.name_concept, wanted)),
+            "gold": ID_SEPARATOR.join(gold_ids),
+            "gold_name": ID_SEPARATOR.join(map(system.name_concept, gold_ids)),
             "chosen": id_,
             "chosen_name": system.name_concept(id_),
             "document": name_document(doc),
         }
-        for start, end, id_, kind, wanted in sorted(rows)
+        for start, end, id_, kind, gold_ids in sorted(rows)
     ]

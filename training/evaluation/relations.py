@@ -38,7 +38,8 @@ WARM_UP = 0.1  # The share of steps in which the learning rate rises.
 # vectors, and to fine-tune.
 RATES = {False: (512, 1e-3), True: (96, 2e-5)}
 SPLIT_SEED = 72
-PREDICTED_AT_ONCE, ENCODED_AT_ONCE = 4096, 256
+PREDICTED_AT_ONCE = 4096
+ENCODED_AT_ONCE = 256
 Encode = Callable[[np.ndarray], torch.Tensor]
 
 
@@ -123,12 +124,14 @@ class RelationTask:
         Triples with a concept that has no vector are left out; in `accuracy_of_all` they count as wrong. The same on
         each run with equal settings.
         """
-        data, is_covered = self.data, np.ones(len(self.data.labels), dtype=bool)
+        data = self.data
+        is_covered = np.ones(len(self.data.labels), dtype=bool)
         if self.settings.fine_tune:
             make_model = self._prepare_encoder(system)
         else:
             vectors, is_known = find_vectors(system, self.terminology, data.concepts)
-            is_covered, features = is_known[data.ends].all(axis=1), torch.from_numpy(vectors)
+            is_covered = is_known[data.ends].all(axis=1)
+            features = torch.from_numpy(vectors)
             make_model = partial(RelationModel, data, features.shape[1], lambda concepts: features[concepts])
         train_rows, test_rows = (np.flatnonzero(part & is_covered) for part in (~data.is_test, data.is_test))
         if not len(train_rows) or not len(test_rows):
@@ -155,7 +158,8 @@ class RelationTask:
             raise ValueError(
                 f"{self.name} trains encoders (fine_tune), but got other vectors. Limit `tasks` of systems."
             )
-        encoder, device = system.shim, resolve_device("auto")
+        encoder = system.shim
+        device = resolve_device("auto")
         pad_id = encoder.source.tokenizer.pad_token_id or 0
         rows = find_rows(pl.Series(self.data.concepts), self.terminology.concepts["id"])
         tokens = tokenise(self.terminology.concepts["canonical_name"].gather(rows), encoder)
@@ -177,7 +181,9 @@ class RelationTask:
         """Score the predicted labels of each seed: means, and their standard deviations (not defined for one seed)."""
         from sklearn.metrics import f1_score
 
-        data, n, n_all = self.data, len(test_rows), int(self.data.is_test.sum())
+        data = self.data
+        n = len(test_rows)
+        n_all = int(self.data.is_test.sum())
         gold = data.labels[test_rows]
         hits = np.stack([gold == predicted for predicted in predictions])
         scores = {
@@ -209,10 +215,10 @@ class RelationTask:
     def check_unseen(self, concepts: Collection[str], path: str) -> None:
         """Refuse training concepts (of the folder `path`) among which an unseen triple has both ends."""
         is_learned = np.array([concept in concepts for concept in self.data.concepts], dtype=bool)
-        seen = self.data.ends[is_learned[self.data.ends].all(axis=1) & bool(self.settings.unseen)]
-        if len(seen):
-            pair = " and ".join(self.data.concepts[end] for end in seen[0])
-            reason = f"of {len(seen):,} of its {len(self.data.labels):,} triples both concepts are in {path}, as {pair}"
+        ends = self.data.ends[is_learned[self.data.ends].all(axis=1) & bool(self.settings.unseen)]
+        if len(ends):
+            pair = " and ".join(self.data.concepts[end] for end in ends[0])
+            reason = f"of {len(ends):,} of its {len(self.data.labels):,} triples both concepts are in {path}, as {pair}"
             raise ValueError(
                 f"{self.name} is not unseen: {reason}. Give the terminology that is trained on as `unseen`."
             )
@@ -225,7 +231,9 @@ class RelationModel(torch.nn.Module):
         self, data: RelationData, width: int, encode: Encode, transformer: torch.nn.Module | None = None
     ) -> None:
         super().__init__()
-        self.data, self.encode, self.transformer = data, encode, transformer
+        self.data = data
+        self.encode = encode
+        self.transformer = transformer
         self.classifier = torch.nn.Linear(2 * width, len(data.names))
 
     def forward(self, rows: np.ndarray) -> torch.Tensor:
@@ -264,15 +272,17 @@ def choose_triples(
     terminology: Terminology, settings: RelationTaskSettings, *, seen: Terminology | None = None
 ) -> RelationData:
     """Choose triples, and split them with the same shares of all labels."""
-    ids, triples = terminology.concepts["id"], read_triples(settings.triples)
+    ids = terminology.concepts["id"]
+    triples = read_triples(settings.triples)
     left_out: dict[str, int] = {}
 
     def keep(frame: pl.DataFrame, condition: pl.Expr, reason: str) -> pl.DataFrame:
-        kept = frame.filter(condition)
-        left_out[reason] = frame.height - kept.height
-        return kept
+        rest = frame.filter(condition)
+        left_out[reason] = frame.height - rest.height
+        return rest
 
-    rows, relations = find_rows(triples.concepts, ids), triples.labels.gather(triples.relations)
+    rows = find_rows(triples.concepts, ids)
+    relations = triples.labels.gather(triples.relations)
     frame = pl.DataFrame({"head": rows[triples.heads], "relation": relations, "tail": rows[triples.tails]})
     frame = keep(frame, (pl.col("head") >= 0) & (pl.col("tail") >= 0), "unknown_concept")
     # They say the same as another with the concepts changed round. The first by name is kept.
@@ -324,13 +334,14 @@ def find_inverses(frame: pl.DataFrame) -> dict[str, str]:
         # The order of pairs makes no difference to a sum.
         return pl.struct(pl.col(first).alias("first"), pl.col(second).alias("second")).hash().sum()
 
-    forward, backward = hash_pairs("head", "tail").alias("forward"), hash_pairs("tail", "head").alias("backward")
+    forward = hash_pairs("head", "tail").alias("forward")
+    backward = hash_pairs("tail", "head").alias("backward")
     hashes = frame.group_by("relation").agg(forward, backward).sort("relation")
     label_of: dict[int, str] = {}
-    found = {}
+    inverses = {}
     for label, own, turned in hashes.iter_rows():
         if turned in label_of:
-            found[label] = label_of[turned]
+            inverses[label] = label_of[turned]
         else:
             label_of.setdefault(own, label)
-    return found
+    return inverses

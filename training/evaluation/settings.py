@@ -237,10 +237,10 @@ class TaskSettings(Settings):
 
     def make_available(self, name: str, limits: Limits) -> Iterable[Task | Missing]:
         """Make the tasks unless an input is empty or missing."""
-        given = [getattr(self, field) for field in self.inputs]
-        if not all(given):
+        inputs = [getattr(self, field) for field in self.inputs]
+        if not all(inputs):
             return []
-        paths = [path for value in given for path in ([value] if isinstance(value, str) else value)]
+        paths = [path for value in inputs for path in ([value] if isinstance(value, str) else value)]
         if lacking := [path for path in paths if not Path(path).exists()]:
             return [Missing(f"no {', no '.join(lacking)}", title=name, task=name)]
         return self.make(name, limits)

@@ -48,24 +48,27 @@ class NamesTask:
         """Search the names, and count hits."""
         task = self.linking
         with show_phase(f"Searching {len(task.names):,} names for {self.name}"):
-            found = system.find(task)
-        hits = judge(task, found)
-        return Measured(summarise(task, hits), system.describe_search(), make_predictions(task, found, hits))
+            nearest = system.find(task)
+        hits = judge(task, nearest)
+        return Measured(summarise(task, hits), system.describe_search(), make_predictions(task, nearest, hits))
 
     def list_seen(self) -> list[tuple[str, list[str]]]:
         """List the strings of the training part, as the protocol leaves them, with their ids; without mentions of
         several parts, which do not say which part is which concept."""
         if self.corpus is None:
             return []
-        seen, rules = read_seen(self.corpus), get_protocol(self.protocol)
-        processed = process_mentions(seen, rules, self.corpus.spelling)
+        mentions = read_seen(self.corpus)
+        rules = get_protocol(self.protocol)
+        processed = process_mentions(mentions, rules, self.corpus.spelling)
         return [(mention.parts[0], mention.ids) for mention in processed if len(mention.parts) == 1]
 
     def describe(self) -> dict[str, Any]:
         """Describe the task for a report: its dictionary, what its protocol does, and counts."""
-        task, rules = self.linking, get_protocol(self.protocol) if self.corpus else None
+        task = self.linking
+        rules = get_protocol(self.protocol) if self.corpus else None
         corpus = self.corpus or Corpus([], Path(), title=self.title, names_from="the terminology")
-        n_folds, limit = len(set(task.folds)), task.report.get("limited_to")
+        n_folds = len(set(task.folds))
+        limit = task.report.get("limited_to")
         is_comparable = bool(corpus.published) and corpus.has_published_names and not limit
         is_processed = self.protocol == "processed"
         remarks = [corpus.other_release, corpus.note]

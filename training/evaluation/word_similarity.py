@@ -78,8 +78,8 @@ class WordSimilarityTask:
         figures = []
         for name in filter(self.pairs.columns.__contains__, RATINGS):
             ratings = self.pairs[name].to_numpy()
-            known = correlate(cosines[is_known], ratings[is_known])
-            figures.append(Figure(f"spearman.{name}", None, known, int(is_known.sum())))
+            of_known = correlate(cosines[is_known], ratings[is_known])
+            figures.append(Figure(f"spearman.{name}", None, of_known, int(is_known.sum())))
             figures.append(Figure(f"spearman_of_all.{name}", None, correlate(cosines, ratings), len(ratings)))
         return Measured(figures, {"set": self.set, "known": int(is_known.sum()), "coverage": float(is_known.mean())})
 

@@ -68,15 +68,17 @@ def read_confidence(folder: str | Path) -> dict[str, dict[str, Any]]:
     """Read the curves of pipelines on documents from a folder of `measure`, keyed by legend name."""
     path = Path(folder) / MEASURED
     measured = json.loads(path.read_text(encoding="utf8"))
-    found = [entry for entry in measured["results"] if "risk_coverage" in entry["details"]]
-    if not found:
+    entries = [entry for entry in measured["results"] if "risk_coverage" in entry["details"]]
+    if not entries:
         raise ValueError(f"There are no curves in {path}: no pipeline has been measured on documents.")
-    has_one_task = len({entry["task"] for entry in found}) == 1
-    systems, tasks = ({name: one["title"] for name, one in measured[part].items()} for part in ("systems", "tasks"))
-    return {
-        systems[entry["system"]] + ("" if has_one_task else f", {tasks[entry['task']]}"): entry["details"]
-        for entry in found
-    }
+    has_one_task = len({entry["task"] for entry in entries}) == 1
+    curves = {}
+    for entry in entries:
+        title = measured["systems"][entry["system"]]["title"]
+        if not has_one_task:
+            title = f"{title}, {measured['tasks'][entry['task']]['title']}"
+        curves[title] = entry["details"]
+    return curves
 
 
 def draw_confidence(curves: Mapping[str, Mapping[str, Any]], path: str | Path) -> None:
@@ -91,15 +93,14 @@ def draw_confidence(curves: Mapping[str, Mapping[str, Any]], path: str | Path) -
         left.plot([0, 100], [0, 100], color="0.6", linewidth=0.8, zorder=1)
         right.axhline(95, color="0.6", linewidth=0.8, zorder=1)
         for number, (name, values) in enumerate(curves.items()):
-            colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+            look = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
             if "reliability" in values:
                 mean, is_right, n = np.array(values["reliability"]).T
-                left.plot(100 * mean, 100 * is_right, color=colour, linewidth=0.8)
-                look = {"clip_on": False, "zorder": 3, "color": colour, "marker": marker}
-                left.scatter(100 * mean, 100 * is_right, s=10 + 150 * n / n.sum(), **look)
-            right.plot(
-                *(100 * np.array(values["risk_coverage"])), color=colour, marker=marker, markevery=10, label=name
-            )
+                points = 100 * mean, 100 * is_right
+                left.plot(*points, color=look["color"], linewidth=0.8)
+                left.scatter(*points, s=10 + 150 * n / n.sum(), clip_on=False, zorder=3, **look)
+            coverage, precision = 100 * np.array(values["risk_coverage"])
+            right.plot(coverage, precision, markevery=10, label=name, **look)
         left.set(xlabel="Probability (%)", ylabel="Right (%)", xlim=(0, 100), ylim=(0, 100))
         right.set(xlabel="Coverage (%)", ylabel="Precision (%)", xlim=(0, 100))
         figure.legend(loc="outside lower center", ncols=2)

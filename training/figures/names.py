@@ -15,9 +15,12 @@ from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 from .pictures import Vectors
 
 # The papers give no numbers. A concept with fewer names does not show as a group; one with more hides the others.
-FEWEST_NAMES, MOST_NAMES, NAMES_OF_TYPE = 4, 20, 40
+FEWEST_NAMES = 4
+MOST_NAMES = 20
+NAMES_OF_TYPE = 40
 # How many English names to search, and how many neighbours to show.
-MOST_SEARCHED, SHOWN = 50_000, 5
+MOST_SEARCHED = 50_000
+SHOWN = 5
 # The mark after a name of the right concept.
 MARK = " ✓"
 
@@ -63,17 +66,22 @@ def draw_types(terminology: Terminology, names: pl.DataFrame, n: int, *, seed: i
 
     Concepts with several types are left out, and so are names that occur with several types.
     """
-    typed = terminology.concepts.filter(pl.col("types").list.len() == 1).select("id", type=pl.col("types").list.first())
+    types = pl.col("types").list
+    has_one = terminology.concepts.filter(types.len() == 1)
+    typed = has_one.select("id", type=types.first())
     preferred = names.unique("id", keep="first", maintain_order=True)
-    table = preferred.join(typed, on="id", how="inner", maintain_order="left").select("type", "name").unique()
+    table = preferred.join(typed, on="id", how="inner", maintain_order="left")
+    table = table.select("type", "name").unique()
     table = table.filter(pl.col("type").n_unique().over("name") == 1).sort("type", "name")
-    counts = table.group_by("type", maintain_order=True).len().filter(pl.col("len") >= NAMES_OF_TYPE)
+    counts = table.group_by("type", maintain_order=True).len()
+    counts = counts.filter(pl.col("len") >= NAMES_OF_TYPE)
     chosen = counts.sort("len", descending=True, maintain_order=True)["type"].head(n)
     if not 1 < n <= len(chosen):
         reason = f"{counts.height} have {NAMES_OF_TYPE} names of their own"
         raise ValueError(f"Can't draw {n} semantic types: {reason}. Ask for fewer, and for two or more.")
     table = table.filter(pl.col("type").is_in(chosen.implode()))
-    table = table.with_columns(key=pl.Series(np.random.default_rng(seed).random(table.height)))
+    keys = np.random.default_rng(seed).random(table.height)
+    table = table.with_columns(key=pl.Series(keys))
     table = table.filter(pl.col("key").rank().over("type") <= NAMES_OF_TYPE)
     return table.select(id="type", concept="type", name="name")
 
@@ -85,8 +93,8 @@ def limit_concepts(names: pl.DataFrame, limit: int, *, keep: Collection[str] = (
     counts = names.group_by("id").len().sort("id")
     counts = counts.with_columns(key=pl.Series(np.random.default_rng(0).random(counts.height)))
     counts = counts.sort(~pl.col("id").is_in(list(keep)), "key")
-    taken = counts.filter((pl.col("len").cum_sum() <= limit) | pl.col("id").is_in(list(keep)))
-    return names.filter(pl.col("id").is_in(taken["id"].implode()))
+    chosen = counts.filter((pl.col("len").cum_sum() <= limit) | pl.col("id").is_in(list(keep)))
+    return names.filter(pl.col("id").is_in(chosen["id"].implode()))
 
 
 def find_neighbours(
@@ -99,10 +107,11 @@ def find_neighbours(
     if not names.height or not queries:
         raise ValueError(f"There is nothing to look up: {len(queries)} strings among {names.height} names.")
     strings, ids = _group(names)
-    queries, written = list(dict.fromkeys(queries)), [_normalise(string) for string in strings]
+    queries = list(dict.fromkeys(queries))
+    written = [_normalise(string) for string in strings]
     own = [{row for row, text in enumerate(written) if text == _normalise(query)} for query in queries]
     right = [{concept for row in rows for concept in ids[row]} for rows in own]
-    found = [_look_up(encode, strings, ids, queries, own, right, k) for encode in vectors.values()]
+    answers = [_look_up(encode, strings, ids, queries, own, right, k) for encode in vectors.values()]
     among = f"{len(strings):,} names of {names['id'].n_unique():,} concepts"
     return [
         {
@@ -110,7 +119,7 @@ def find_neighbours(
             "columns": ["", *vectors],
             "rows": [[str(rank), *row] for rank, row in enumerate(zip(*columns, strict=True), start=1)],
         }
-        for query, *columns in zip(queries, *found, strict=True)
+        for query, *columns in zip(queries, *answers, strict=True)
     ]
 
 
@@ -120,15 +129,16 @@ def find_translations(
     """Look up a concept's first name in each other language among the names in `target`. The last row counts hits."""
     own = names.filter(pl.col("id") == concept_id)
     asked = own.filter(pl.col("language") != target).unique("language", keep="first", maintain_order=True)
-    asked, n = asked.sort("language"), asked.height
+    asked = asked.sort("language")
+    n = asked.height
     strings, ids = _group(names.filter(pl.col("language") == target))
     if not n or not strings:
         reason = f"of {concept_id} there are {n} names in other languages"
         raise ValueError(f"There is nothing to look up: {reason}, to find among {len(strings)} in {target}.")
     columns = []
     for encode in vectors.values():
-        found = _look_up(encode, strings, ids, asked["name"].to_list(), [set()] * n, [{concept_id}] * n, 1)
-        cells = [cell for (cell,) in found]
+        rows = _look_up(encode, strings, ids, asked["name"].to_list(), [set()] * n, [{concept_id}] * n, 1)
+        cells = [cell for (cell,) in rows]
         columns.append([*cells, f"{sum(cell.endswith(MARK) for cell in cells)} of {n}"])
     title = f"Nearest of {len(strings):,} names ({target}) to names of {own['concept'][0]} ({concept_id})"
     first = ([*asked["language"], "Right concept"], [*asked["name"], ""])
@@ -155,17 +165,17 @@ def _look_up(
     k: int,
 ) -> list[list[str]]:
     """Write the k nearest strings of each query, without those that add no concept."""
-    found = exact_search(encode(strings), encode(queries), len(strings))
+    nearest = exact_search(encode(strings), encode(queries), len(strings))
     columns = []
-    for query, (rows, cosines) in enumerate(zip(*found, strict=True)):
+    for query, (rows, cosines) in enumerate(zip(*nearest, strict=True)):
         cells: list[str] = []
-        seen: set[str] = set()
+        concepts: set[str] = set()
         for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True):
             if len(cells) == k:
                 break
-            if row not in left_out[query] and not seen.issuperset(ids[row]):
+            if row not in left_out[query] and not concepts.issuperset(ids[row]):
                 cells.append(f"{strings[row]} ({cosine:.2f}){'' if right[query].isdisjoint(ids[row]) else MARK}")
-                seen.update(ids[row])
+                concepts.update(ids[row])
         columns.append(cells + [""] * (k - len(cells)))
     return columns
 

@@ -22,11 +22,13 @@ from .pictures import COLOURS, MARKERS, PANEL_WIDTH, Vectors, draw, fix_layout
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BATCH, BIN_WIDTH = 256, 0.05
+BATCH = 256
+BIN_WIDTH = 0.05
 # A triplet is mined if its negative is farther than its positive by no more than this.
 MARGIN = 0.2
 # How many groups get a label, and how far from its group a label may lie, in points.
-N_LABELS, DISTANCES = 8, (10.0, 14.0, 20.0, 28.0, 38.0, 50.0)
+N_LABELS = 8
+DISTANCES = (10.0, 14.0, 20.0, 28.0, 38.0, 50.0)
 
 # Cosines of positive and of negative pairs. Each pair counts twice, once from each side.
 Split = tuple[np.ndarray, np.ndarray]
@@ -42,7 +44,8 @@ def draw_batch(data: PairData) -> tuple[list[str], np.ndarray]:
 def split_cosines(vectors: np.ndarray, labels: np.ndarray, *, margin: float = MARGIN) -> dict[str, Split]:
     """Compute the cosines of "all" pairs of a batch, and of the "mined" ones that training would use."""
     embeddings = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
-    every, miner = list_pairs(torch.from_numpy(labels)), make_miner("sapbert", margin)
+    every = list_pairs(torch.from_numpy(labels))
+    miner = make_miner("sapbert", margin)
     assert miner is not None
     similarities = cosines(embeddings)
     return {
@@ -57,12 +60,12 @@ def draw_histograms(
     """Draw a batch: all pairs on the left, mined ones on the right, one row for each encoder. Returns the caption."""
     means = []
     with draw(paths, 2 * PANEL_WIDTH, 0.3 + 2.1 * len(vectors)) as figure:
-        found = {label: split_cosines(encode(names), labels) for label, encode in vectors.items()}
-        lowest = min(part.min() for splits in found.values() for part in splits["all"])
+        cosines = {label: split_cosines(encode(names), labels) for label, encode in vectors.items()}
+        lowest = min(part.min() for splits in cosines.values() for part in splits["all"])
         bins = np.arange(np.floor(lowest / BIN_WIDTH), round(1 / BIN_WIDTH) + 1) * BIN_WIDTH
-        panels = figure.subplots(len(found), 2, sharex=True, sharey=True, squeeze=False)
+        panels = figure.subplots(len(cosines), 2, sharex=True, sharey=True, squeeze=False)
         letters = iter(ascii_lowercase)
-        for row, (label, splits) in zip(panels, found.items(), strict=True):
+        for row, (label, splits) in zip(panels, cosines.items(), strict=True):
             for axes, (which, split) in zip(row, splits.items(), strict=True):
                 _draw_densities(axes, split, bins)
                 axes.set_title(f"({next(letters)}) {label}, {which} pairs", loc="left", fontsize="medium")
@@ -123,13 +126,14 @@ def draw_scatter(
     perplexity = min(30.0, (names.height - 1) / 3)
     # Exact, because the sums of the faster method depend on the number of threads.
     tsne = TSNE(metric="cosine", init="pca", method="exact", perplexity=perplexity, random_state=seed)
-    planes, measured = [], []
+    planes = []
+    measured = []
     with draw(paths, PANEL_WIDTH * len(vectors), 3.45) as figure:
         panels = figure.subplots(1, len(vectors), squeeze=False)[0]
         for axes, letter, (label, encode) in zip(panels, ascii_lowercase, vectors.items(), strict=False):
-            found = encode(names["name"].to_list())
-            planes.append(tsne.fit_transform(found))
-            share, silhouette = measure_separation(found, concepts)
+            encoded = encode(names["name"].to_list())
+            planes.append(tsne.fit_transform(encoded))
+            share, silhouette = measure_separation(encoded, concepts)
             measured.append(f"{label}: {100 * share:.1f} % and {silhouette:.2f}")
             axes.set_title(f"({letter}) {label}" if len(vectors) > 1 else label, loc="left", fontsize="medium")
             axes.set_xlabel(f"Nearest name of the same {group}: {100 * share:.1f} %\nMean silhouette: {silhouette:.2f}")
@@ -191,10 +195,12 @@ def _write_labels(axes: Axes, plane: np.ndarray, concepts: np.ndarray, titles: M
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
-    points, frame = axes.transData.transform(plane), axes.get_window_extent()
-    taken: list[Bbox] = []
+    points = axes.transData.transform(plane)
+    frame = axes.get_window_extent()
+    frames: list[Bbox] = []
     for concept, title in titles.items():
-        group, colour = plane[concepts == concept], choose_look(concept)[0]
+        group = plane[concepts == concept]
+        colour = choose_look(concept)[0]
         label = axes.annotate(
             textwrap.fill(textwrap.shorten(title, 36, placeholder="\u00a0…"), 18),
             xy=tuple(group[np.linalg.norm(group - np.median(group, axis=0), axis=1).argmin()]),
@@ -207,7 +213,8 @@ def _write_labels(axes: Axes, plane: np.ndarray, concepts: np.ndarray, titles: M
             color=colour,
             bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5},
         )
-        middle, size = axes.transData.transform(label.xy), np.array(Text.get_window_extent(label).size) + 12
+        middle = axes.transData.transform(label.xy)
+        size = np.array(Text.get_window_extent(label).size) + 12
         boxes, costs = {}, {}
         for distance, angle in product(DISTANCES, np.linspace(0, 2 * np.pi, 16, endpoint=False)):
             # Labels are wider than high, so they have to move farther to the sides.
@@ -215,7 +222,7 @@ def _write_labels(axes: Axes, plane: np.ndarray, concepts: np.ndarray, titles: M
             corner = middle + np.array(offset) * axes.figure.dpi / 72 - size / 2
             box = boxes[offset] = Bbox([corner, corner + size])
             is_inside = frame.contains(*box.min) and frame.contains(*box.max)
-            hidden = 3 * box.count_contains(points) + 30 * box.count_overlaps(taken) + 30 * (not is_inside)
+            hidden = 3 * box.count_contains(points) + 30 * box.count_overlaps(frames) + 30 * (not is_inside)
             costs[offset] = hidden + 0.08 * distance
         label.xyann = min(costs, key=costs.__getitem__)
-        taken.append(boxes[label.xyann])
+        frames.append(boxes[label.xyann])

@@ -154,7 +154,8 @@ class Batches:
         for number in range(start, self.epochs * self.per_epoch):
             epoch, batch = divmod(number, self.per_epoch)
             if number == start or not batch:
-                rng, n = np.random.default_rng([self.seed, epoch]), len(self.labels)
+                rng = np.random.default_rng([self.seed, epoch])
+                n = len(self.labels)
                 shares = None if self.weights is None else self.weights / self.weights.sum()
                 order = rng.permutation(n) if shares is None else rng.choice(n, size=n, p=shares)
             rows = order[batch * self.size : (batch + 1) * self.size]
@@ -162,7 +163,8 @@ class Batches:
 
     def _add_neighbours(self, rows: np.ndarray, neighbours: np.ndarray, number: list[int]) -> np.ndarray:
         """Keep one pair for each group, and fill the groups with random pairs of neighbours."""
-        rng, group = np.random.default_rng([self.seed, *number]), self.group or neighbours.shape[1]
+        rng = np.random.default_rng([self.seed, *number])
+        group = self.group or neighbours.shape[1]
         seeds = rows[: max(1, round(len(rows) / (1 + group)))]
         pools = neighbours[self.labels[seeds]]
         if group < pools.shape[1]:
@@ -219,11 +221,13 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
 
     def prepare_batches(self) -> None:
         """Order the pairs, and make the objective. One process of a launch searches for neighbours."""
-        batch, objective = self.settings.batch, self.settings.objective
+        batch = self.settings.batch
+        objective = self.settings.objective
         weights = self.weigh_pairs()
         with self.accelerator.main_process_first():
             neighbours = self.find_neighbours() if batch.neighbours else None
-        seed, labels = self.settings.run.seed, self.data.labels
+        seed = self.settings.run.seed
+        labels = self.data.labels
         self.order = Batches(labels, batch.pairs, seed, batch.epochs, weights, neighbours, batch.neighbours)
         steps = self.order.epochs * self.order.per_epoch
         self.n_steps = min(steps, batch.max_steps or steps)
@@ -237,7 +241,8 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
 
     def tokenise(self, encoder: EncoderShim) -> None:
         """Tokenise the names, also in other writing if there is a share of them."""
-        names, is_altered = self.data.names, self.settings.batch.altered
+        names = self.data.names
+        is_altered = self.settings.batch.altered
         altered = [alter_writing(names, seed=self.settings.run.seed)] if is_altered else []
         self.tokens = self.make_tokens(pl.concat([names, *altered]), encoder)
 
@@ -272,7 +277,9 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
         less similar than many others, take half of the places; missing ones are -1. A file in the folder of the run
         keeps them, so that a resumed run draws the same batches.
         """
-        data, batch, terminology = self.data, self.settings.batch, self.terminology
+        data = self.data
+        batch = self.settings.batch
+        terminology = self.terminology
         n_concepts = len(data.concepts)
         n = min(batch.neighbour_pool or batch.neighbours, n_concepts - 1)
         hashes = [self.base.fingerprint, data.sha256, *([terminology.fingerprint] if terminology else [])]
@@ -281,8 +288,8 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
             return np.load(path)
         _, first_pair = np.unique(data.labels, return_index=True)
         vectors = self.base.encode(data.names.gather(data.left[first_pair]).to_list())
-        wanted = min(LOOKED_THROUGH * n, n_concepts - 1) if terminology else n
-        neighbours, _ = search_others(vectors, np.arange(n_concepts), wanted, self.base.fingerprint)
+        n_wanted = min(LOOKED_THROUGH * n, n_concepts - 1) if terminology else n
+        neighbours, _ = search_others(vectors, np.arange(n_concepts), n_wanted, self.base.fingerprint)
         if terminology:
             neighbours = _tell_apart(neighbours, n, data.concepts.to_list(), terminology)
         with write_whole(path) as temporary:
@@ -299,9 +306,9 @@ def _tell_apart(neighbours: np.ndarray, n: int, ids: list[str], terminology: Ter
         if concept in row_of and opposite in row_of:
             opposites[row_of[concept]].append(row_of[opposite])
     chosen = np.full((len(neighbours), n), -1, dtype=np.int64)
-    for row, found in enumerate(neighbours.tolist()):
+    for row, row_neighbours in enumerate(neighbours.tolist()):
         first = islice(cycle(opposites[row]), n // 2) if row in opposites else ()
-        others = (other for other in found if not relatedness.is_related(ids[row], ids[other]))
+        others = (other for other in row_neighbours if not relatedness.is_related(ids[row], ids[other]))
         kept = list(islice(chain(first, others), n))
         chosen[row, : len(kept)] = kept
     return chosen

@@ -71,7 +71,8 @@ class Sapbert(PairMethod[SapbertSettings]):
         transformer = load_weights(make_transformer(base.source, settings), weights)
         if settings.adapter.kind == "lora":
             transformer.merge_adapter(ADAPTER)  # type: ignore[operator]
-            merged, transformer = transformer.state_dict(), copy_transformer(base.source)
+            merged = transformer.state_dict()
+            transformer = copy_transformer(base.source)
             transformer.load_state_dict({name: merged[name] for name in transformer.state_dict()})
         return transformer
 

@@ -159,7 +159,9 @@ class Static(PairMethod[StaticSettings]):
     text_targets: np.ndarray
 
     def load(self) -> TrainingData:
-        learned, path, languages = super().load(), self.settings.paths.texts, self.settings.languages
+        learned = super().load()
+        path = self.settings.paths.texts
+        languages = self.settings.languages
         if self.settings.table.pieces:
             terminology = Terminology.from_disk(self.settings.paths.terminology)
             self.hashes["terminology"] = terminology.fingerprint
@@ -188,7 +190,8 @@ class Static(PairMethod[StaticSettings]):
         return Model(table)
 
     def weigh_pairs(self) -> np.ndarray | None:
-        weights, languages = super().weigh_pairs(), self.languages
+        weights = super().weigh_pairs()
+        languages = self.languages
         if languages is None:
             return weights
         of_pairs = np.maximum(languages.weights[self.data.left], languages.weights[self.data.right])
@@ -196,7 +199,9 @@ class Static(PairMethod[StaticSettings]):
 
     def _learn_from_teacher(self) -> StaticTable:
         """Encode strings with the teacher, and make the table before training unless it is there."""
-        settings, weights, names = self.settings, self.settings.distillation, self.data.names
+        settings = self.settings
+        weights = self.settings.distillation
+        names = self.data.names
         teacher = Teacher(self.base, settings.paths.vectors or self.folder.path / "vectors")
         taught = np.arange(len(names)) if self.languages is None else np.flatnonzero(self.languages.is_taught)
         rng = np.random.default_rng(settings.run.seed)
@@ -233,14 +238,17 @@ class Static(PairMethod[StaticSettings]):
 
     def loss(self, batch: StaticStep, scale: float) -> dict[str, Any]:
         """Add up the losses of pairs and of the teacher's vectors. See `Method.loss`."""
-        weights, (pairs, texts) = self.settings.distillation, batch
+        weights = self.settings.distillation
+        pairs, texts = batch
         names, labels = self.list_names(pairs)
         tokens = self.take_tokens(names) + [self.text_tokens[text] for text in texts.tolist()]
         vectors = self.model.transformer(tokens)
         check_finite("embeddings", [vectors])
-        of_names, of_texts = vectors[: len(names)], vectors[len(names) :]
+        of_names = vectors[: len(names)]
+        of_texts = vectors[len(names) :]
         contrast, counts = self.measure_pairs(of_names, names, labels)
-        total, entry = contrast, {"contrast": contrast.item()}
+        total = contrast
+        entry = {"contrast": contrast.item()}
         taught = np.ones(len(names), bool) if self.languages is None else self.languages.is_taught[names]
         for what, weight, learned, targets, rows in (
             ("names", weights.names, of_names[torch.from_numpy(taught)], self.name_targets, names[taught]),
@@ -248,9 +256,10 @@ class Static(PairMethod[StaticSettings]):
         ):
             if weight and len(rows):
                 # The mean of 1 - cosine to the teacher's unit vectors; zeros where it knows no token.
-                wanted = torch.from_numpy(targets[rows]).to(learned)
-                distance = (1.0 - (learned * wanted).sum(dim=1)).mean()
-                total, entry[f"{what}_distance"] = total + weight * distance, distance.item()
+                of_teacher = torch.from_numpy(targets[rows]).to(learned)
+                distance = (1.0 - (learned * of_teacher).sum(dim=1)).mean()
+                total = total + weight * distance
+                entry[f"{what}_distance"] = distance.item()
         (total * scale).backward()
         return {"loss": total.item(), **entry, "pairs": len(pairs), **counts}
 
@@ -279,9 +288,11 @@ class RowAdagrad(torch.optim.Optimizer):
         """Update the rows that have a gradient. A closure is not used: the gradients are there."""
         for group in self.param_groups:
             for table in group["params"]:
-                state, gradient = self.state[table], table.grad.coalesce()
+                state = self.state[table]
+                gradient = table.grad.coalesce()
                 state.setdefault("sum", torch.zeros(len(table), dtype=table.dtype, device=table.device))
-                (rows,), values = gradient.indices(), gradient.values()
+                (rows,) = gradient.indices()
+                values = gradient.values()
                 sums = state["sum"][rows] + values.square().mean(dim=1)
                 state["sum"][rows] = sums
                 # The small number keeps the first step of a row finite whose gradient is zero.

@@ -228,10 +228,10 @@ class NameLanguages(NamedTuple):
 def find_languages(names: pl.Series, terminology: Terminology, taught: str, balance: float) -> NameLanguages:
     """Find the languages of names. One that is written alike in several counts as the teacher's or as the rarest. If
     the teacher knows all, the language with most names takes the place of the teacher's."""
-    known = terminology.names.select("language", name=pl.col("name").str.to_lowercase()).unique()
-    counts = known.group_by("language").len("count")
+    rows = terminology.names.select("language", name=pl.col("name").str.to_lowercase()).unique()
+    counts = rows.group_by("language").len("count")
     asked = pl.DataFrame({"name": names.str.to_lowercase()}).with_row_index("row")
-    joined = asked.join(known.join(counts, on="language"), on="name", how="left")
+    joined = asked.join(rows.join(counts, on="language"), on="name", how="left")
     first = taught or joined.drop_nulls().sort("count", "language")["language"].last()
     found = (
         joined.group_by("row")
@@ -264,21 +264,26 @@ def start_from_concepts(
     sides = np.stack([np.tile(data.labels, 2), np.concatenate([data.left, data.right])])
     labels, names = np.unique(sides, axis=1)
     concepts = torch.zeros(len(data.concepts), settings.width)
-    taught = languages.is_taught[names]
-    concepts.index_add_(0, torch.from_numpy(labels[taught]), torch.from_numpy(targets[names[taught]]).float())
+    is_taught = languages.is_taught[names]
+    taught = torch.from_numpy(targets[names[is_taught]]).float()
+    concepts.index_add_(0, torch.from_numpy(labels[is_taught]), taught)
     concepts = torch.nn.functional.normalize(concepts, dim=1)
-    tokens = TokenLists.make([encoding.ids for encoding in tokenizer.encode_batch_fast(data.names.to_list())])
+    encodings = tokenizer.encode_batch_fast(data.names.to_list())
+    tokens = TokenLists.make([encoding.ids for encoding in encodings])
     sums = torch.zeros(tokenizer.get_vocab_size(), settings.width)
     counts = np.zeros(len(sums))
     for start in range(0, len(names), CHUNK):
-        chunk = tokens.take(names[start : start + CHUNK])
+        block = slice(start, start + CHUNK)
+        chunk = tokens.take(names[block])
         lengths = torch.from_numpy(chunk.lengths)
-        vectors = concepts[torch.from_numpy(labels[start : start + CHUNK])] / lengths.clamp(min=1)[:, None]
+        vectors = concepts[torch.from_numpy(labels[block])]
+        vectors = vectors / lengths.clamp(min=1)[:, None]
         ids = torch.from_numpy(chunk.ids.astype(np.int64))
         sums.index_add_(0, ids, vectors.repeat_interleave(lengths, dim=0))
         counts += np.bincount(chunk.ids, minlength=len(sums))
     # One more, because the mean of few is not to be trusted.
-    return _weight_rows(tokenizer, (sums / torch.from_numpy(counts + 1)[:, None]).numpy(), counts)
+    means = sums / torch.from_numpy(counts + 1)[:, None]
+    return _weight_rows(tokenizer, means.numpy(), counts)
 
 
 def learn_tokenizer(names: pl.Series, weights: np.ndarray, pieces: int) -> Tokenizer:

@@ -78,7 +78,8 @@ def write_rrf(
     """
     if unwritable not in ("raise", "replace"):
         raise ValueError(f"unwritable is {unwritable!r}, but has to be 'raise' or 'replace'.")
-    frames, replaced = dict(concepts=terminology.concepts, names=terminology.names, retired=terminology.retired), {}
+    frames = dict(concepts=terminology.concepts, names=terminology.names, retired=terminology.retired)
+    replaced = {}
     if unwritable == "replace":
         replaced = _replace_unwritable(frames)
     _check_writable(**frames)
@@ -172,7 +173,8 @@ def _make_tables(
 ) -> tuple[dict[str, pl.DataFrame], dict[str, int]]:
     """Make the tables of all files but MRFILES and MRCOLS, and count what is outside the terminology."""
     atoms, codes = _make_atoms(concepts, names)
-    sources, types = list_sources(report), report.get("semantic_types") or {}
+    sources = list_sources(report)
+    types = report.get("semantic_types") or {}
     levels = {sab: str(source.restriction_level or 0) for sab, source in sources.items()}
     first = atoms.unique("concept", keep="first", maintain_order=True).select("concept", "AUI", "SAB")
     concepts = concepts.rename({"id": "CUI", "definition": "DEF"}).with_row_index("concept")
@@ -215,20 +217,26 @@ def _make_atoms(concepts: pl.DataFrame, names: pl.DataFrame) -> tuple[pl.DataFra
     )
     again = repeated.join(table.drop("CODE"), on="atom", how="left", maintain_order="left")
     table = pl.concat([table, again.select(table.columns)]).sort("concept", maintain_order=True)
+    name = pl.col("name")
+    is_preferred = pl.col("preferred")
     # A canonical name that its source does not prefer gets flags that rank it above other such names.
-    shown = (pl.col("name") == concepts["canonical_name"].gather(table["concept"])) & ~pl.col("preferred")
+    is_shown = (name == concepts["canonical_name"].gather(table["concept"])) & ~is_preferred
     table = table.with_columns(
         CUI=concepts["id"].gather(table["concept"]),
-        TS=pl.when(shown | pl.col("preferred")).then(pl.lit("P")).otherwise(pl.lit("S")),
-        STT=pl.when(shown).then(pl.lit("VO")).otherwise(pl.lit("PF")),
-        ISPREF=pl.when(pl.col("name_row").is_first_distinct()).then(pl.lit("Y")).otherwise(pl.lit("N")),
+        TS=_flag(is_shown | is_preferred, "P", "S"),
+        STT=_flag(is_shown, "VO", "PF"),
+        ISPREF=_flag(pl.col("name_row").is_first_distinct(), "Y", "N"),
         AUI=_number("A", pl.int_range(1, pl.len() + 1)),
-        LUI=_number("L", pl.struct("language", pl.col("name").str.to_lowercase()).rank("dense")),
+        LUI=_number("L", pl.struct("language", name.str.to_lowercase()).rank("dense")),
         SUI=_number("S", pl.struct("language", "name").rank("dense")),
         # Ontologies use the code as the source's identifier of the concept.
         SCUI=pl.when(pl.col("CODE") != NO_CODE).then("CODE").otherwise(pl.lit("")),
     )
     return table.rename({"name": "STR", "language": "LAT", "term_type": "TTY"}), rest
+
+
+def _flag(condition: pl.Expr, flag: str, other: str) -> pl.Expr:
+    return pl.when(condition).then(pl.lit(flag)).otherwise(pl.lit(other))
 
 
 def _number(prefix: str, values: pl.Expr) -> pl.Expr:
@@ -247,7 +255,9 @@ def _place_codes(lists: pl.Series, concepts: pl.Series, sources: list[str]) -> t
     offsets = concepts.search_sorted(pl.Series(range(len(lists) + 1), dtype=pl.UInt32())).to_list()
     for concept, codes in enumerate(lists.to_list()):
         start, end = offsets[concept : concept + 2]
-        own, position, in_atoms = sources[start:end], 0, True
+        own = sources[start:end]
+        position = 0
+        in_atoms = True
         for whole in codes:
             source, _, code = whole.partition(":")
             if not source or not code or code == NO_CODE or source == NO_SOURCE:
@@ -272,39 +282,55 @@ def _make_relations(concepts: pl.DataFrame, relations: Iterable[Relation]) -> tu
 
     In a row, concept 2 has the relation to concept 1, as in UMLS.
     """
-    known = pl.col("CUI1").is_in(concepts["CUI"].implode()) & pl.col("CUI2").is_in(concepts["CUI"].implode())
+    ids = concepts["CUI"].implode()
+    is_inside = pl.col("CUI1").is_in(ids) & pl.col("CUI2").is_in(ids)
     pairs = concepts.select("SAB", CUI1="CUI", CUI2="parents").explode("CUI2").drop_nulls("CUI2")
-    up = pairs.filter(known).with_columns(REL=pl.lit("PAR"), RELA=pl.lit("inverse_isa"))
+    up = pairs.filter(is_inside).with_columns(REL=pl.lit("PAR"), RELA=pl.lit("inverse_isa"))
     down = up.select("SAB", CUI1="CUI2", CUI2="CUI1", REL=pl.lit("CHD"), RELA=pl.lit("isa"))
-    schema = {"CUI2": pl.String(), "RELA": pl.String(), "CUI1": pl.String(), "SAB": pl.String()}
+    schema = dict.fromkeys(("CUI2", "RELA", "CUI1", "SAB"), pl.String())
     others = pl.DataFrame(list(relations), schema, orient="row").unique(maintain_order=True)
-    blank = pl.any_horizontal(pl.all().str.strip_chars().replace("", None).is_null())
-    broken = pl.col("RELA").str.contains(BREAKS) | pl.col("SAB").str.contains(BREAKS)
-    taken = f"relations have one of the labels {', '.join(TAKEN)}, which mean parents or shared names to readers"
-    for reason, odd in (
-        ("relations are not a head, a label, a tail and a source, with text in each", others.filter(blank)),
-        ("relations have a '|' or a line end in their label or source", others.filter(broken)),
-        (taken, others.filter(pl.col("RELA").is_in(TAKEN))),
+    _check_relations(others)
+    others = others.filter(pl.col("CUI1") != pl.col("CUI2"))
+    inside = others.filter(is_inside).with_columns(REL=pl.lit("RO"))
+    rows = pl.concat([up, down, inside.select(up.columns)])
+    rows = rows.with_columns(
+        STYPE1=pl.lit("CUI"),
+        STYPE2=pl.lit("CUI"),
+        SL=pl.col("SAB"),
+        RUI=_number("R", pl.int_range(1, pl.len() + 1)),
+    )
+    counts = {"dangling_parents": pairs.height - up.height, "dangling_relations": others.height - inside.height}
+    return rows, counts
+
+
+def _check_relations(relations: pl.DataFrame) -> None:
+    label = pl.col("RELA")
+    is_empty = pl.all().str.strip_chars().replace("", None).is_null()
+    is_broken = label.str.contains(BREAKS) | pl.col("SAB").str.contains(BREAKS)
+    labels = ", ".join(TAKEN)
+    for reason, is_odd in (
+        ("relations are not a head, a label, a tail and a source, with text in each", pl.any_horizontal(is_empty)),
+        ("relations have a '|' or a line end in their label or source", is_broken),
+        (
+            f"relations have one of the labels {labels}, which mean parents or shared names to readers",
+            label.is_in(TAKEN),
+        ),
     ):
+        odd = relations.filter(is_odd)
         if odd.height:
             _refuse(reason, odd)
-    others = others.filter(pl.col("CUI1") != pl.col("CUI2"))
-    kept = others.filter(known).with_columns(REL=pl.lit("RO"))
-    rows = pl.concat([up, down, kept.select(up.columns)])
-    common = {"STYPE1": pl.lit("CUI"), "STYPE2": pl.lit("CUI"), "SL": pl.col("SAB")}
-    rows = rows.with_columns(**common, RUI=_number("R", pl.int_range(1, pl.len() + 1)))
-    counts = {"dangling_parents": pairs.height - up.height, "dangling_relations": others.height - kept.height}
-    return rows, counts
 
 
 def _make_attributes(concepts: pl.DataFrame, atoms: pl.DataFrame, codes: Codes) -> pl.DataFrame:
     schema = {"concept": pl.UInt32(), "SAB": pl.String(), "ATV": pl.String()}
     of_codes = pl.DataFrame(codes, schema, orient="row").with_columns(ATN=pl.lit(XREF))
-    shown = _find_shown_names(atoms).join(concepts.select("concept", "canonical_name"), on="concept")
-    others = shown.filter(pl.col("STR") != pl.col("canonical_name")).sort("concept")
-    names = others.select("concept", SAB=pl.lit(NO_SOURCE), ATV="canonical_name", ATN=pl.lit(CANONICAL_NAME))
-    rows = pl.concat([of_codes, names]).join(concepts.select("concept", "CUI"), on="concept", how="left")
-    return rows.sort("concept", maintain_order=True).with_columns(METAUI="CUI", STYPE=pl.lit("CUI"))
+    names = _find_shown_names(atoms).join(concepts.select("concept", "canonical_name"), on="concept")
+    names = names.filter(pl.col("STR") != pl.col("canonical_name")).sort("concept")
+    names = names.select("concept", SAB=pl.lit(NO_SOURCE), ATV="canonical_name", ATN=pl.lit(CANONICAL_NAME))
+    rows = pl.concat([of_codes, names])
+    rows = rows.join(concepts.select("concept", "CUI"), on="concept", how="left")
+    rows = rows.sort("concept", maintain_order=True)
+    return rows.with_columns(METAUI="CUI", STYPE=pl.lit("CUI"))
 
 
 def _find_shown_names(atoms: pl.DataFrame) -> pl.DataFrame:
@@ -322,12 +348,27 @@ def _make_sources(atoms: pl.DataFrame, sources: Mapping[str, Source]) -> pl.Data
     )
     for sab, n_atoms, n_concepts, languages, term_types in counts.sort("SAB").iter_rows():
         source = sources.get(sab, Source())
-        name, version = _one_line(source.name) or sab, _one_line(source.version)
-        row = {"VSAB": "_".join([sab, *version.split()]), "RSAB": sab, "SON": name, "SF": sab, "SVER": version}
-        row |= {"SLC": _one_line(source.licence), "SRL": str(source.restriction_level or 0)}
-        row |= {"TFR": str(n_atoms), "CFR": str(n_concepts), "TTYL": ",".join(filter(None, term_types))}
-        row |= {"LAT": languages[0] if len(languages) == 1 else "", "CENC": "UTF-8", "CURVER": "Y", "SABIN": "Y"}
-        rows.append({**row, "SSN": name, "SCIT": name})
+        name = _one_line(source.name) or sab
+        version = _one_line(source.version)
+        row = {
+            "VSAB": "_".join([sab, *version.split()]),
+            "RSAB": sab,
+            "SON": name,
+            "SF": sab,
+            "SVER": version,
+            "SLC": _one_line(source.licence),
+            "SRL": str(source.restriction_level or 0),
+            "TFR": str(n_atoms),
+            "CFR": str(n_concepts),
+            "TTYL": ",".join(filter(None, term_types)),
+            "LAT": languages[0] if len(languages) == 1 else "",
+            "CENC": "UTF-8",
+            "CURVER": "Y",
+            "SABIN": "Y",
+            "SSN": name,
+            "SCIT": name,
+        }
+        rows.append(row)
     return pl.DataFrame(rows)
 
 
@@ -353,17 +394,31 @@ def _make_columns(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         for column, texts in frame.to_dict().items():
             lengths = texts.str.len_chars().to_numpy()
             least, most, mean = (lengths.min(), lengths.max(), lengths.mean()) if len(lengths) else (0, 0, 0.0)
-            row = {"COL": column, "DES": meanings.get((name, column), "Not used here")}
-            row |= {"MIN": str(least), "AV": f"{mean:.2f}", "MAX": str(most)}
-            rows.append({**row, "FIL": f"{name}.RRF", "DTY": f"varchar({max(1, most)})"})
+            row = {
+                "COL": column,
+                "DES": meanings.get((name, column), "Not used here"),
+                "MIN": str(least),
+                "AV": f"{mean:.2f}",
+                "MAX": str(most),
+                "FIL": f"{name}.RRF",
+                "DTY": f"varchar({max(1, most)})",
+            }
+            rows.append(row)
     return _complete("MRCOLS", pl.DataFrame(rows))
 
 
 def _make_files(tables: Mapping[str, pl.DataFrame], sizes: Mapping[str, int]) -> pl.DataFrame:
     rows = []
     for name, frame in tables.items():
-        row = {"FIL": f"{name}.RRF", "DES": DESCRIPTIONS[name], "FMT": ",".join(frame.columns)}
-        rows.append({**row, "CLS": str(frame.width), "RWS": str(frame.height), "BTS": str(sizes[name])})
+        row = {
+            "FIL": f"{name}.RRF",
+            "DES": DESCRIPTIONS[name],
+            "FMT": ",".join(frame.columns),
+            "CLS": str(frame.width),
+            "RWS": str(frame.height),
+            "BTS": str(sizes[name]),
+        }
+        rows.append(row)
     return _complete("MRFILES", pl.DataFrame(rows))
 
 

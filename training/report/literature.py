@@ -16,7 +16,9 @@ from ..markup import NOTHING
 
 FOLDER = Path(__file__).parent
 COLUMNS = ("Table or figure", "Shows", "How", "With", "Command")
-HERE, WITH_DATA, COPIED = "runs here", "runs with your data", "copied"
+HERE = "runs here"
+WITH_DATA = "runs with your data"
+COPIED = "copied"
 
 
 class PublishedFigure(NamedTuple):
@@ -65,9 +67,9 @@ def read_counts() -> dict[str, dict[str, float]]:
 
 def published_value(system: str, corpus: str, metric: str, *, pooling: str = "") -> PublishedFigure | None:
     """Look up a figure by the names of literature.tsv, of any pooling if none is given. The first in the file wins."""
-    wanted = (system, corpus, metric)
-    found = (figure for figure in read_literature() if (figure.system, figure.corpus, figure.metric) == wanted)
-    return next((figure for figure in found if pooling in ("", figure.pooling)), None)
+    key = (system, corpus, metric)
+    figures = (figure for figure in read_literature() if (figure.system, figure.corpus, figure.metric) == key)
+    return next((figure for figure in figures if pooling in ("", figure.pooling)), None)
 
 
 def check_published(system: str, pooling: str = "") -> None:
@@ -79,8 +81,8 @@ def check_published(system: str, pooling: str = "") -> None:
         near = ", ".join(get_close_matches(system, poolings) or sorted(poolings)[1:])
         raise ValueError(f"No published system is called {system!r} (see `published`). Choose one of: {near}.")
     if pooling not in poolings[system]:
-        known = ", ".join(map(repr, sorted(poolings[system])))
-        raise ValueError(f"No figure of {system!r} has the `published_pooling` {pooling!r}. Choose one of: {known}.")
+        names = ", ".join(map(repr, sorted(poolings[system])))
+        raise ValueError(f"No figure of {system!r} has the `published_pooling` {pooling!r}. Choose one of: {names}.")
 
 
 class PaperItem(NamedTuple):
@@ -103,7 +105,8 @@ def read_papers() -> list[PaperItem]:
 
 def list_paper_rows(source: str) -> list[list[str]]:
     """List a row for each command of a paper's tables and figures, and for what is copied: see `COLUMNS`."""
-    counts, rows = Counter(figure.table for figure in read_literature() if figure.source == source), []
+    counts = Counter(figure.table for figure in read_literature() if figure.source == source)
+    rows = []
     for item in (item for item in read_papers() if item.source == source):
         first = [item.item, item.shows]
         rows += [[*first, HERE, item.here, command] for command in item.commands]

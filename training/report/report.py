@@ -39,7 +39,11 @@ FIGURES_FOLDER, SUMMARY_FILE = "figures", "systems.svg"
 # What `figures` writes beside its pictures: tables of nearest names.
 NEIGHBOURS_FILE = "neighbours.json"
 MEDIA_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
-LONGEST_LABEL, WIDTH, ROW_HEIGHT, MARGIN, LEGEND_HEIGHT = 40, 7.0, 0.3, 0.7, 0.2
+LONGEST_LABEL = 40
+WIDTH = 7.0
+ROW_HEIGHT = 0.3
+MARGIN = 0.7
+LEGEND_HEIGHT = 0.2
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,8 @@ def make_report(folder: str | Path, *, sample: int = 0) -> None:
     """Write report.md and report.html of a folder of `measure`, and wrong answers into its folder `errors`: all, or
     for documents `sample` of each kind.
     """
-    results, sources = Results(folder), read_publications().items()
+    results = Results(folder)
+    sources = read_publications().items()
     tasks = [name for name, task in results.tasks.items() if results.lines[name] and not task.get("level")]
     others = [[make_task_table(results, name), *list_document_errors(results, name, sample)] for name in tasks]
     papers = [Table(source["short"], list_columns(COLUMNS), list_paper_rows(name)) for name, source in sources]
@@ -97,34 +102,37 @@ def make_report(folder: str | Path, *, sample: int = 0) -> None:
 def _summarise(results: Results) -> ReportSection:
     """Draw and list how often each system is right at rank 1, on each corpus, by its published protocol."""
     titles: dict[str, str] = {}
-    found: dict[str, dict[str, list[float]]] = {}
+    systems: dict[str, dict[str, list[float]]] = {}
     for names in results.corpora.values():
         measured = [name for name in names if results.lines[name]] or names
         name = next((name for name in measured if results.tasks[name]["is_published"]), measured[0])
         task = results.tasks[name]
         titles[name] = f"{task['title']}, {task['protocol']}"
         for line in results.lines[name]:
-            found.setdefault(line.title, {})[name] = line.list_values(take_metric(task))
-    if not any(values for scores in found.values() for values in scores.values()):
+            systems.setdefault(line.title, {})[name] = line.list_values(take_metric(task))
+    if not any(values for scores in systems.values() for values in scores.values()):
         return ReportSection("Systems by corpora")
-    rows = [[system, *(format_values(scores.get(name, [])) for name in titles)] for system, scores in found.items()]
+    rows = [[system, *(format_values(scores.get(name, [])) for name in titles)] for system, scores in systems.items()]
     table = Table("Systems by corpora: acc@1", list_columns(["System"], [*titles.values()]), rows, [TEXTS["summary"]])
     path = results.folder / FIGURES_FOLDER / SUMMARY_FILE
-    _draw(found, titles, path)
+    _draw(systems, titles, path)
     return ReportSection("Systems by corpora", [Picture(path, "Systems by corpora", TEXTS["picture"]), table])
 
 
-def _draw(found: Mapping[str, Mapping[str, list[float]]], titles: Mapping[str, str], path: Path) -> None:
-    height = MARGIN + ROW_HEIGHT * len(titles) + LEGEND_HEIGHT * ((len(found) + 1) // 2)
+def _draw(systems: Mapping[str, Mapping[str, list[float]]], titles: Mapping[str, str], path: Path) -> None:
+    height = MARGIN + ROW_HEIGHT * len(titles) + LEGEND_HEIGHT * ((len(systems) + 1) // 2)
     with draw([path], WIDTH, height) as figure:
         axes = figure.subplots()
         place = {name: -number for number, name in enumerate(titles)}
-        for number, (system, scores) in enumerate(found.items()):
-            points = [(fmean(values), place[name]) for name, values in scores.items() if values]
-            colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
+        for number, (system, scores) in enumerate(systems.items()):
+            means = [fmean(values) for values in scores.values() if values]
+            places = [place[name] for name, values in scores.items() if values]
+            colour = COLOURS[number % len(COLOURS)]
+            marker = MARKERS[number // len(COLOURS) % len(MARKERS)]
             label = cut_text(system, LONGEST_LABEL)
-            axes.plot([x for x, _ in points], [y for _, y in points], marker, color=colour, markersize=6, label=label)
-        axes.set_yticks(list(place.values()), [cut_text(title, LONGEST_LABEL) for title in titles.values()])
+            axes.plot(means, places, marker, color=colour, markersize=6, label=label)
+        labels = [cut_text(title, LONGEST_LABEL) for title in titles.values()]
+        axes.set_yticks(list(place.values()), labels)
         axes.set_ylim(-len(titles) + 0.5, 0.5)
         axes.grid(axis="y", linewidth=0.4, alpha=0.5)
         axes.set_xlabel("Right at rank 1 (%)")
@@ -180,13 +188,15 @@ def _describe_run(facts: Mapping[str, Any]) -> ReportSection:
     rows = []
     for system in facts["systems"].values():
         seed = "" if system["seed"] is None else str(system["seed"])
-        cells = [system["title"], system["kind"], system["published"], seed, system["fingerprint"][:12]]
-        rows.append([cell or NOTHING for cell in (*cells, system["description"])])
+        fingerprint = system["fingerprint"][:12]
+        cells = [system["title"], system["kind"], system["published"], seed, fingerprint, system["description"]]
+        rows.append([cell or NOTHING for cell in cells])
     systems = list_columns(["System", "Kind", "Published as", "Seed", "Fingerprint", "Description"])
+    versions = [[package, version] for package, version in facts["versions"].items()]
     config = [[name, str(value) or NOTHING] for name, value in dict_to_dot(facts["config"]).items()]
     tables = [
         Table("Systems", systems, rows),
-        Table("Versions", list_columns(["Package", "Version"]), [*map(list, facts["versions"].items())]),
+        Table("Versions", list_columns(["Package", "Version"]), versions),
         Table("Config", list_columns(["Setting", "Value"]), config, is_folded=True),
     ]
     return ReportSection("The run", [text, *(table for table in tables if table.rows)])
@@ -212,7 +222,8 @@ def _to_markdown(sections: Sequence[ReportSection], folder: Path) -> str:
 
 
 def _load_template(name: str) -> Template:
-    loader, escape = FileSystemLoader(Path(__file__).with_name("templates")), select_autoescape(["html"])
+    loader = FileSystemLoader(Path(__file__).with_name("templates"))
+    escape = select_autoescape(["html"])
     environment = Environment(loader=loader, autoescape=escape, trim_blocks=True, lstrip_blocks=True)
     filters = {"escape_markdown": escape_markdown, "isolate": isolate, "cut_text": cut_text, "data_url": _make_data_url}
     environment.filters.update(filters)

@@ -67,7 +67,8 @@ class Results:
         gathered: dict[str, dict[str, Line]] = {task: {} for task in self.tasks}
         for row in frame.iter_rows(named=True):
             name = row["system"]
-            system, run = self.systems[name], name if row["seed"] is None else row["seed"]
+            system = self.systems[name]
+            run = name if row["seed"] is None else row["seed"]
             line = Line(name, system["title"] or name, system["published"], system["published_pooling"], {})
             line = gathered[row["task"]].setdefault(system["group"] or name, line)
             line.runs.setdefault(run, {})[row["metric"], row["rank"]] = row["value"]

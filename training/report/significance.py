@@ -50,7 +50,8 @@ def compare_hits(first: Sequence[bool], second: Sequence[bool]) -> SignificanceT
 
     only_first = sum(left and not right for left, right in zip(first, second, strict=True))
     only_second = sum(right and not left for left, right in zip(first, second, strict=True))
-    sizes, n = f"{only_first} mentions right only in the one, {only_second} only in the other", only_first + only_second
+    sizes = f"{only_first} mentions right only in the one, {only_second} only in the other"
+    n = only_first + only_second
     return SignificanceTest("McNemar's exact test", sizes, float(binomtest(only_first, n).pvalue) if n else 1.0)
 
 

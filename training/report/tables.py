@@ -6,9 +6,9 @@ from __future__ import annotations
 import csv
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from statistics import fmean, stdev
 from string import ascii_lowercase
@@ -34,7 +34,10 @@ REFINED = "refined"
 TEXTS = Config().from_disk(Path(__file__).with_name("texts.cfg"))["texts"]
 TASKS_FOLDER, ERRORS_FOLDER = "tasks", "errors"
 # Wrong mentions shown of each system, right names shown of each, the longest cell, and a lower rank to look at.
-N_EXAMPLES, NAMES_SHOWN, LONGEST_NAMES, RESCUE_RANK = 10, 3, 240, 5
+N_EXAMPLES = 10
+NAMES_SHOWN = 3
+LONGEST_NAMES = 240
+RESCUE_RANK = 5
 WRONG_COLUMNS = ["Mention", "Right ids", "Right names", "Found ids", "Found names", f"Right at {RESCUE_RANK}"]
 YES, NO = "yes", "no"
 # Metrics that are not shares begin with one of these.
@@ -66,19 +69,24 @@ def list_columns(texts: Sequence[str], numbers: Sequence[str] = ()) -> list[Colu
 
 def make_accuracy_table(results: Results, name: str) -> Table:
     """Make the table of a linking task. Published figures have its protocol, and their citation."""
-    task, lines = results.tasks[name], results.lines[name]
+    task = results.tasks[name]
+    lines = results.lines[name]
     metrics = list_headlines(task["level"], task["ranks"])
-    labels, cited = [*map(label_metric, metrics)], [find_published(line, task) for line in lines]
+    labels = [*map(label_metric, metrics)]
+    cited = [find_published(line, task) for line in lines]
     columns = list_columns(["System", "Similarity", "Search"], [*labels, "acc@1, any tied"])
     if any(cited):
         columns += [Column(f"literature, {'/'.join(labels)}", "published"), Column("difference", "number")]
     rows = []
     for line, figures in zip(lines, cited, strict=True):
-        searched = results.get_details(line.system, name)
-        row = [line.label, searched.get("similarity") or NOTHING, _describe_search(searched)]
+        details = results.get_details(line.system, name)
+        row = [line.label, details.get("similarity") or NOTHING, _describe_search(details)]
         row += [format_values(line.list_values(metric)) for metric in [*metrics, (ANY_TIED, 1)]]
-        rows.append([*row, *(_compare(line, metrics, figures) if any(cited) else ())])
-    return Table(f"{task['title']}, {results.label_task(name)}: accuracy", columns, rows, [_describe_task(task)])
+        if any(cited):
+            row += _compare(line, metrics, figures)
+        rows.append(row)
+    title = f"{task['title']}, {results.label_task(name)}: accuracy"
+    return Table(title, columns, rows, [_describe_task(task)])
 
 
 def find_published(line: Line, task: Mapping[str, Any]) -> dict[Metric, PublishedFigure]:
@@ -87,12 +95,12 @@ def find_published(line: Line, task: Mapping[str, Any]) -> dict[Metric, Publishe
     if not line.published or not (task["is_published"] or is_refined):
         return {}
     corpus = f"{task['corpus']}_{REFINED}" if is_refined else task["corpus"]
-    found = {}
+    figures = {}
     for metric in list_headlines(task["level"], task["ranks"]):
         name = name_figure(metric[0].removeprefix("row_"), metric[1])
         if figure := published_value(line.published, corpus, name, pooling=line.published_pooling):
-            found[metric] = figure
-    return found
+            figures[metric] = figure
+    return figures
 
 
 def cite(figure: PublishedFigure) -> str:
@@ -101,13 +109,17 @@ def cite(figure: PublishedFigure) -> str:
 
 
 def _compare(line: Line, metrics: Sequence[Metric], figures: Mapping[Metric, PublishedFigure]) -> list[str]:
-    printed, gains = [], []
+    if not figures:
+        return [NOTHING, NOTHING]
+    printed = []
+    gains = []
     for metric in metrics:
-        values, figure = line.list_values(metric), figures.get(metric)
+        values = line.list_values(metric)
+        figure = figures.get(metric)
         printed.append(figure.printed if figure else NOTHING)
         gains.append(f"{fmean(values) - figure.value:+.1f}" if figure and values else NOTHING)
     places = "; ".join(dict.fromkeys(map(cite, figures.values())))
-    return [f"{'/'.join(printed)} ({line.published}; {places})", "/".join(gains)] if figures else [NOTHING, NOTHING]
+    return [f"{'/'.join(printed)} ({line.published}; {places})", "/".join(gains)]
 
 
 def _describe_task(task: Mapping[str, Any]) -> str:
@@ -136,15 +148,19 @@ def make_test_table(results: Results, name: str, hits: Mapping[str, Sequence[boo
 
 
 def _compare_runs(results: Results, name: str) -> Iterator[list[str]]:
-    task, lines, metric = results.tasks[name], results.lines[name], take_metric(results.tasks[name])
+    task = results.tasks[name]
+    lines = results.lines[name]
+    metric = take_metric(task)
     for line in lines:
-        values, figure = line.list_values(metric), find_published(line, task).get(metric)
+        values = line.list_values(metric)
+        figure = find_published(line, task).get(metric)
         if figure and len(values) > 1:
             other = f"{figure.system}, {figure.printed} ({cite(figure)})"
             test = compare_with_figure(values, figure.value)
             yield [line.label, other, f"{fmean(values) - figure.value:+.1f}", str(test)]
     for first, second in combinations(lines, 2):
-        values, others = first.list_values(metric), second.list_values(metric)
+        values = first.list_values(metric)
+        others = second.list_values(metric)
         if min(len(values), len(others)) < 2:
             continue
         if set(first.runs) == set(second.runs):
@@ -156,23 +172,29 @@ def _compare_runs(results: Results, name: str) -> Iterator[list[str]]:
 
 
 def _compare_hits(lines: Sequence[Line], hits: Mapping[str, Sequence[bool]]) -> Iterator[list[str]]:
-    kept = {line.system: line.title for line in lines if line.system in hits}
-    best = max(kept, key=lambda system: fmean(hits[system]), default="")
-    for system in kept:
+    titles = {line.system: line.title for line in lines if line.system in hits}
+    best = max(titles, key=lambda system: fmean(hits[system]), default="")
+    for system, title in titles.items():
         if system != best:
             gain = 100.0 * (fmean(hits[system]) - fmean(hits[best]))
-            yield [kept[system], kept[best], f"{gain:+.1f}", str(compare_hits(hits[system], hits[best]))]
+            test = compare_hits(hits[system], hits[best])
+            yield [title, titles[best], f"{gain:+.1f}", str(test)]
 
 
 def make_counts_table(results: Results) -> Table:
     """Make the table of the sizes of corpora, beside the sizes in SapBERT's paper."""
     cited = Column("Published", "published")
     columns = [*list_columns(["Corpus", "Protocol"], ["Names"]), cited, Column("Mentions", "number"), cited]
-    published, rows = read_counts(), []
-    for name in (name for tasks in results.corpora.values() for name in tasks):
-        task, counts = results.tasks[name], results.tasks[name]["counts"]
-        sizes = published.get(task["corpus"])
-        names, test = (f"{sizes['names']:,.0f}", f"{sizes['test']:,g}") if sizes else (NOTHING, NOTHING)
+    published = read_counts()
+    rows = []
+    for name in chain.from_iterable(results.corpora.values()):
+        task = results.tasks[name]
+        counts = task["counts"]
+        names = NOTHING
+        test = NOTHING
+        if sizes := published.get(task["corpus"]):
+            names = f"{sizes['names']:,.0f}"
+            test = f"{sizes['test']:,g}"
         labels = [task["title"], results.label_task(name)]
         rows.append([*labels, f"{counts['names']:,}", names, f"{counts['mentions']:,}", test])
     return Table("Names and mentions", columns, rows, [TEXTS["counts"]])
@@ -180,21 +202,26 @@ def make_counts_table(results: Results) -> Table:
 
 def make_task_table(results: Results, name: str) -> Table:
     """Make the table of all figures of a task: metrics by systems, and published systems on its corpus."""
-    task, lines = results.tasks[name], results.lines[name]
+    task = results.tasks[name]
+    lines = results.lines[name]
     metrics = list(dict.fromkeys(metric for line in lines for figures in line.runs.values() for metric in figures))
+    corpus = f"{task.get('corpus')}.{task['protocol']}"
     published: dict[str, dict[str, str]] = {}
     for figure in read_literature():
-        if figure.corpus == f"{task.get('corpus')}.{task['protocol']}":
-            published.setdefault(f"{figure.system} ({cite(figure)})", {})[figure.metric] = figure.printed
+        if figure.corpus == corpus:
+            system = f"{figure.system} ({cite(figure)})"
+            published.setdefault(system, {})[figure.metric] = figure.printed
     columns = list_columns(["Figure"], [line.label for line in lines])
     columns += [Column(system, "published") for system in published]
     rows = []
     for metric in metrics:
+        values = [_format(metric, line.list_values(metric)) for line in lines]
         cited = [printed.get(name_figure(*metric), NOTHING) for printed in published.values()]
-        rows.append([label_metric(metric), *(_format(metric, line.list_values(metric)) for line in lines), *cited])
+        rows.append([label_metric(metric), *values, *cited])
     counts = "; ".join(f"{what.replace('_', ' ')} {n:,}" for what, n in task.get("counts", {}).items())
     title = ", ".join(filter(None, [task.get("title") or name, task["protocol"]]))
-    return Table(title, columns, rows, [*filter(None, [counts, task.get("note")])])
+    caption = filter(None, [counts, task.get("note")])
+    return Table(title, columns, rows, [*caption])
 
 
 def _format(metric: Metric, values: Sequence[float]) -> str:
@@ -202,25 +229,28 @@ def _format(metric: Metric, values: Sequence[float]) -> str:
     if not values or not metric[0].startswith(PLAIN):
         return format_values(values)
     plain = [value / 100 for value in values]
-    return f"{fmean(plain):.3g}" + (f" ± {stdev(plain):.2g}" if len(plain) > 1 else "")
+    mean = f"{fmean(plain):.3g}"
+    return f"{mean} ± {stdev(plain):.2g}" if len(plain) > 1 else mean
 
 
 def make_literature_tables(source: str) -> Iterator[Table]:
     """Make a table for each table of a source, with the figures that are copied from it."""
     keys = ["System", "Pooling", "Trained on the corpus"]
     for table, title in read_publications()[source]["tables"].items():
-        listed = [figure for figure in read_literature() if (figure.source, figure.table) == (source, table)]
-        notes = dict(zip(dict.fromkeys(figure.note for figure in listed if figure.note), ascii_lowercase, strict=False))
-        cells = [
-            (one.system, one.pooling or NOTHING, one.supervised, f"{one.corpus} {one.metric}")
-            + (one.printed + (f" [{notes[one.note]}]" if one.note else ""),)
-            for one in listed
-        ]
-        frame = pl.DataFrame(cells, schema=[*keys, "corpus", "cell"], orient="row")
+        figures = [figure for figure in read_literature() if (figure.source, figure.table) == (source, table)]
+        notes = dict.fromkeys(figure.note for figure in figures if figure.note)
+        marks = dict(zip(notes, ascii_lowercase, strict=False))
+        rows = []
+        for figure in figures:
+            cell = f"{figure.printed} [{marks[figure.note]}]" if figure.note else figure.printed
+            column = f"{figure.corpus} {figure.metric}"
+            rows.append((figure.system, figure.pooling or NOTHING, figure.supervised, column, cell))
+        frame = pl.DataFrame(rows, schema=[*keys, "corpus", "cell"], orient="row")
         wide = frame.pivot("corpus", index=keys, values="cell", maintain_order=True).fill_null(NOTHING)
-        columns = [*list_columns(keys), *(Column(name, "published") for name in wide.columns[len(keys) :])]
-        caption = [title, *(f"[{mark}] {note}" for note, mark in notes.items())]
-        yield Table(listed[0].where, columns, wide.rows(), caption)
+        columns = list_columns(keys)
+        columns += [Column(name, "published") for name in wide.columns[len(keys) :]]
+        caption = [title, *(f"[{mark}] {note}" for note, mark in marks.items())]
+        yield Table(figures[0].where, columns, wide.rows(), caption)
 
 
 def find_errors(results: Results, name: str) -> tuple[dict[str, list[bool]], list[Table]]:
@@ -228,35 +258,54 @@ def find_errors(results: Results, name: str) -> tuple[dict[str, list[bool]], lis
     at rank 1, by system, and tables of counts and examples; both are empty if no predictions were kept."""
     path = results.folder / TASKS_FOLDER / f"{name}.json"
     task = LinkingTask.from_disk(path) if path.is_file() else None
-    label, hits, counts, examples = results.label_task(name), {}, [], []
+    label = results.label_task(name)
+    hits = {}
+    counts = []
+    examples = []
     first, rescue = (name_figure(*take_metric(results.tasks[name], rank)) for rank in (1, RESCUE_RANK))
     for line in results.lines[name]:
-        kept = results.find_predictions(line.system, name)
-        if not kept:
+        saved = results.find_predictions(line.system, name)
+        if not saved:
             continue
-        predictions = read_predictions(kept)
+        predictions = read_predictions(saved)
         hits[line.system] = [prediction.hits[first] for prediction in predictions]
         wrong = [prediction for prediction in predictions if not prediction.hits[first]]
-        names: dict[str, list[str]] = {single: [] for prediction in wrong for single in prediction.gold}
-        for written, joined in zip(task.names, task.ids, strict=True) if task else ():
-            for single in names.keys() & joined.split(EQUAL_IDS):
-                names[single].append(written)
+        names = _list_names(task, {id_ for prediction in wrong for id_ in prediction.gold})
         rows = [_describe_wrong(prediction, names, rescue) for prediction in wrong]
         n_rescued = sum(row[-1] == YES for row in rows)
         counts.append([line.title, f"{len(predictions):,}", f"{len(rows):,}", f"{n_rescued:,}"])
         title = f"{label}: wrong mentions of {line.title}"
         examples += _list_wrong(results, f"{name}.{line.system}", title, WRONG_COLUMNS, rows)
+    if not counts:
+        return hits, []
     columns = list_columns(["System"], ["Mentions", "Wrong", WRONG_COLUMNS[-1]])
-    return hits, [Table(f"{label}: wrong mentions", columns, counts), *examples] if counts else []
+    return hits, [Table(f"{label}: wrong mentions", columns, counts), *examples]
+
+
+def _list_names(task: LinkingTask | None, ids: Collection[str]) -> dict[str, list[str]]:
+    """List the names of ids in the dictionary of a task."""
+    names: dict[str, list[str]] = {id_: [] for id_ in ids}
+    if task is not None:
+        for name, joined in zip(task.names, task.ids, strict=True):
+            for id_ in names.keys() & joined.split(EQUAL_IDS):
+                names[id_].append(name)
+    return names
 
 
 def _describe_wrong(prediction: Prediction, names: dict[str, list[str]], rescue: str) -> list[str]:
-    best = [found[0] for found in prediction.candidates if found]
-    right = list(dict.fromkeys(name for single in prediction.gold for name in names[single]))
-    more = f" (and {len(right) - NAMES_SHOWN} more)" if right[NAMES_SHOWN:] else ""
-    found = ["; ".join(one.ids for one in best), "; ".join(one.name for one in best)]
-    gold = [EQUAL_IDS.join(prediction.gold), "; ".join(right[:NAMES_SHOWN]) + more]
-    return [prediction.mention, *gold, *found, YES if prediction.hits.get(rescue) else NO]
+    best = [candidates[0] for candidates in prediction.candidates if candidates]
+    right = list(dict.fromkeys(name for id_ in prediction.gold for name in names[id_]))
+    right_names = "; ".join(right[:NAMES_SHOWN])
+    if len(right) > NAMES_SHOWN:
+        right_names += f" (and {len(right) - NAMES_SHOWN} more)"
+    return [
+        prediction.mention,
+        EQUAL_IDS.join(prediction.gold),
+        right_names,
+        "; ".join(candidate.ids for candidate in best),
+        "; ".join(candidate.name for candidate in best),
+        YES if prediction.hits.get(rescue) else NO,
+    ]
 
 
 def list_document_errors(results: Results, name: str, sample: int = 0) -> Iterator[Table]:

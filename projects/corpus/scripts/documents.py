@@ -43,9 +43,9 @@ def count_blocks(path: Path, size: int, columns: Columns) -> list[int]:
     if path.name.endswith(PARQUET):
         with pq.ParquetFile(path) as file:
             if columns.text not in (names := file.schema_arrow.names):
-                found = ", ".join(names)
+                listed = ", ".join(names)
                 raise ValueError(
-                    f"{path} has no column {columns.text!r} with texts. Its columns are: {found}. Set `text`."
+                    f"{path} has no column {columns.text!r} with texts. Its columns are: {listed}. Set `text`."
                 )
             groups = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
     elif path.name.endswith(DOCBIN):
@@ -128,8 +128,9 @@ def _read_docbin(path: Path, start: int) -> Iterator[dict[str, Any]]:
     for doc in islice(docs, start, None):
         entities = [{"start": ent.start_char, "end": ent.end_char, "label": ent.label_} for ent in doc.ents]
         # Without this annotation, nothing has looked for entities.
-        known = entities if doc.has_annotation("ENT_IOB") else None
-        yield {"text": doc.text, "document": doc.user_data.get("doc_id"), "entities": known}
+        is_known = doc.has_annotation("ENT_IOB")
+        name = doc.user_data.get("doc_id")
+        yield {"text": doc.text, "document": name, "entities": entities if is_known else None}
 
 
 def _make_table(rows: list[dict[str, Any]], name: str, start: int) -> pa.Table:

@@ -93,10 +93,12 @@ def link_corpus(job: Job, corpus: Path, output: Path, actors: int = 0) -> list[s
         done = list_done(output)
         left = [block for block in blocks if block.key not in done]
         sizes = {block.key: block.counts[block.number] if block.counts else 0 for block in blocks}
-        total, n_done = sum(sizes.values()), sum(size for key, size in sizes.items() if key in done)
+        total = sum(sizes.values())
+        n_done = sum(size for key, size in sizes.items() if key in done)
         if n_done:
             msg.info(f"{n_done:,} of {total:,} documents are linked already.")
-        unread, n_errors = [], 0
+        unread = []
+        n_errors = 0
         with show_progress(total=total, initial=n_done, description="Linking", unit="documents") as progress:
             for result in _link(job, str(output.resolve()), left, actors):
                 if result["stop"]:
@@ -147,10 +149,11 @@ def list_done(output: Path) -> set[str]:
 
 def start_output(output: Path, job: Job, corpus: Path) -> list[Block]:
     """Check that the folder is empty or belongs to this job and input, write its manifest, and list all blocks."""
-    known, settings = _read_manifest(output), asdict(job)
+    previous = _read_manifest(output)
+    settings = asdict(job)
     if not list_done(output):
         # Nothing is lost if settings are corrected before any block is linked.
-        known = {}
+        previous = {}
     # The same pipeline may have moved, so its name does not count.
     name = Path(settings.pop("pipeline")).name
     del settings["code"]
@@ -160,21 +163,22 @@ def start_output(output: Path, job: Job, corpus: Path) -> list[Block]:
         "versions": {package: version(package) for package in PACKAGES},
         "settings": settings,
     }
-    for key, wanted in manifest.items() if known else ():
-        if known.get(key) != wanted:
+    for key, value in manifest.items() if previous else ():
+        if previous.get(key) != value:
             raise CorpusError(
-                f"{output} holds the output of another {key}: {known.get(key)}, not {wanted}. Choose another output "
+                f"{output} holds the output of another {key}: {previous.get(key)}, not {value}. Choose another output "
                 "folder, or delete this one to link all documents again."
             )
-    files = describe_input(corpus, job, known.get("files", {}))
-    if known:
-        _check_files(output, known["files"], files)
+    files = describe_input(corpus, job, previous.get("files", {}))
+    if previous:
+        _check_files(output, previous["files"], files)
     with write_whole(output / MANIFEST) as part:
         whole = {**manifest, "name": name, "files": files}
         part.write_text(json.dumps(whole, indent=1, ensure_ascii=False), encoding="utf8")
     blocks = []
     for index, (name, file) in enumerate(sorted(files.items())):
-        place, counts = str((corpus if corpus.is_file() else corpus / name).resolve()), file["blocks"]
+        place = str((corpus if corpus.is_file() else corpus / name).resolve())
+        counts = file["blocks"]
         for number in range(1 if counts is None else len(counts)):
             blocks.append(Block(place, name, counts or [], number, f"{index:05d}-{number:06d}", file["problem"] or ""))
     return blocks
@@ -190,16 +194,16 @@ def describe_input(path: Path, job: Job, known: dict[str, Any]) -> dict[str, Any
     for file in show_progress(files, description="Reading the list of files", unit="files"):
         name = file.name if path.is_file() else file.relative_to(path).as_posix()
         stat = file.stat()
-        found = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+        state = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
         before = known.get(name, {"problem": "unknown"})
-        if before["problem"] is None and found.items() <= before.items():
+        if before["problem"] is None and state.items() <= before.items():
             described[name] = before
             continue
-        found["sha256"] = hash_file(file)
+        state["sha256"] = hash_file(file)
         try:
-            described[name] = {**found, "blocks": count_blocks(file, job.block, job.columns), "problem": None}
+            described[name] = {**state, "blocks": count_blocks(file, job.block, job.columns), "problem": None}
         except Exception as error:  # a damaged file makes its reader raise nearly anything
-            described[name] = {**found, "blocks": None, "problem": f"{type(error).__name__}: {error}"}
+            described[name] = {**state, "blocks": None, "problem": f"{type(error).__name__}: {error}"}
     return described
 
 

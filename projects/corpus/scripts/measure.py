@@ -25,7 +25,9 @@ PACKAGES = ("spacy-sapbert", "spacy", "pyarrow", "ray")
 SCHEMA = pa.schema([("id", pa.string()), ("text", pa.string()), ("entities", ENTITIES)])
 WORD = re.compile(r"[A-Za-z]{4,}")
 # Words to change, as a share of those with four letters; documents of a file and of a row group.
-SHARE, FILE, GROUP = 0.1, 10_000, 1_000
+SHARE = 0.1
+FILE = 10_000
+GROUP = 1_000
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -41,10 +43,10 @@ def make(
         return
     counts = count_blocks(source, GROUP, Columns())
     rows = [row for block in read_blocks(source, source.name, counts, 0, Columns()) for row in block.to_pylist()]
-    made = make_documents(rows, documents, SHARE, seed)
+    texts = make_documents(rows, documents, SHARE, seed)
     with fill_folder(output) as folder:
         for start in range(0, documents, FILE):
-            table = pa.Table.from_pylist([next(made) for _ in range(min(FILE, documents - start))], schema=SCHEMA)
+            table = pa.Table.from_pylist([next(texts) for _ in range(min(FILE, documents - start))], schema=SCHEMA)
             pq.write_table(table, folder / f"{start // FILE:05d}.parquet", row_group_size=GROUP)
 
 
@@ -80,7 +82,8 @@ def plain(given: dict[str, Any]) -> Iterator[Any]:
             doc.ents = spacy.util.filter_spans(ents)
             yield doc
 
-    begin, processor = time.perf_counter(), time.process_time()
+    begin = time.perf_counter()
+    processor = time.process_time()
     linked = sum(bool(ent.kb_id_) for doc in nlp.pipe(make_docs(), batch_size=given["block"]) for ent in doc.ents)
     figures = {"seconds": time.perf_counter() - begin, "loop_processor": time.process_time() - processor}
     yield "link", {**figures, "processor": time.process_time(), "linked": linked}
@@ -113,30 +116,32 @@ def main(
     """Measure, and write report.json and report.md."""
     described = describe(PACKAGES, [corpus], 0)
     shutil.rmtree(output, ignore_errors=True)
-    given = {"pipeline": str(pipeline.resolve()), "corpus": str(corpus.resolve()), "block": block}
-    contestants = [Contestant("plain loop", __file__, "plain", given)]
+    settings = {"pipeline": str(pipeline.resolve()), "corpus": str(corpus.resolve()), "block": block}
+    contestants = [Contestant("plain loop", __file__, "plain", settings)]
     # The others are compared with one process.
     for number in sorted({0, *map(int, actors.split(","))}):
         name = f"{number} actors" if number else "one process"
-        own = {**given, "actors": number, "output": str((output / name.replace(" ", "_")).resolve())}
+        own = {**settings, "actors": number, "output": str((output / name.replace(" ", "_")).resolve())}
         contestants.append(Contestant(name, __file__, "ours", own))
     # One after the other, with all processors.
     measured = {one.name: take_turns([one]) for one in contestants}
-    figures = {name: found.figures(name) for name, found in measured.items()}
+    figures = {name: turns.figures(name) for name, turns in measured.items()}
     loop, one = figures["plain loop"], figures["one process"]
     rows = []
-    for name, found in measured.items():
-        own, wall = figures[name], found.median(name, "link")
+    for name, turns in measured.items():
+        own = figures[name]
+        wall = turns.median(name, "link")
         # Imports and loading are the same in both.
         more = (own["processor"] - loop["processor"]) / loop["loop_processor"]
         overhead = f"{more:.1%}" if name == "one process" else ""
         same = "" if name == "plain loop" else "yes" if own["digest"] == one["digest"] else "NO"
-        seconds, speed = f"{own['seconds']:.1f}", f"{loop['seconds'] / own['seconds']:.2f}"
-        rows.append([name, f"{wall:.1f}", seconds, speed, overhead, f"{found.peak(name) / MB:,.0f}", same])
+        seconds = f"{own['seconds']:.1f}"
+        speed = f"{loop['seconds'] / own['seconds']:.2f}"
+        rows.append([name, f"{wall:.1f}", seconds, speed, overhead, f"{turns.peak(name) / MB:,.0f}", same])
     columns = ["run", "seconds in all", "seconds of linking", "speed", "more processor time", "peak memory, MB"]
     table = format_rows([*columns, "same files"], rows, n_text_columns=1).rstrip("\n")
     facts = ["The memory of actors is not counted, as they are processes of their own."]
-    data = {"measured": {name: found.to_dict() for name, found in measured.items()}}
+    data = {"measured": {name: turns.to_dict() for name, turns in measured.items()}}
     write_report(output / "report", table, facts, described, data)
 
 

@@ -57,7 +57,9 @@ class BlockWorker:
     mentions go to the output folder, which all machines see at the same path."""
 
     def __init__(self, job: Job, output: str, blocks: Sequence[Block], *, is_actor: bool = False) -> None:
-        self._job, self._output, self._blocks = job, Path(output), blocks
+        self._job = job
+        self._output = Path(output)
+        self._blocks = blocks
         self._reader = BlockReader(job.columns)
         self._stop = ""
         try:

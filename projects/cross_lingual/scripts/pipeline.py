@@ -85,7 +85,8 @@ def read(rrf: Path, names: str, sentences: str, assets: Path, tradenames: str = 
 
 def add_names(terminology: Terminology, file: Path) -> Terminology:
     """Add names of concepts that the terminology has."""
-    builder, n_unknown = TerminologyBuilder(), 0
+    builder = TerminologyBuilder()
+    n_unknown = 0
     for line in file.read_text(encoding="utf8").splitlines()[1:]:
         concept, name, language = line.split("\t")
         if concept in terminology:
@@ -108,12 +109,12 @@ def link(pipeline: Path, files: str, output: Path) -> None:
     cells, marks, records = [], [], []
     for sentence, ents in zip(sentences, linked, strict=True):
         records.append({"language": sentence.language, "text": sentence.text, "ents": ents})
-        found = {ent["text"].lower(): ent["candidates"] for ent in ents}
+        of_text = {ent["text"].lower(): ent["candidates"] for ent in ents}
         for mention, ids in sentence.meant.items():
-            candidates = found.get(mention, [])
+            candidates = of_text.get(mention, [])
             ranks = [rank for rank, candidate in enumerate(candidates) if candidate["id"] in ids]
             is_known = any(concept in terminology for concept in ids)
-            marks.append((sentence.language, is_known, is_known and mention not in found, 0 in ranks, bool(ranks)))
+            marks.append((sentence.language, is_known, is_known and mention not in of_text, 0 in ranks, bool(ranks)))
             right = "yes" if 0 in ranks else "no" if is_known else "not in the terminology"
             best = candidates[0] if candidates else dict.fromkeys(("id", "canonical_name", "name", "score"), "-")
             shown = (best[key] for key in ("id", "canonical_name", "name", "score"))
@@ -146,8 +147,8 @@ def check(pipeline: Path, dist: Path, files: str) -> None:
         ZipFile(wheel).extractall(folder)
         sys.path.insert(0, folder)
         packaged = import_module(wheel.name.split("-")[0]).load()
-        found, expected = (link_texts(nlp, texts) for nlp in (packaged, spacy.load(pipeline)))
-    for text, one, other in zip(texts, found, expected, strict=True):
+        answers, expected = (link_texts(nlp, texts) for nlp in (packaged, spacy.load(pipeline)))
+    for text, one, other in zip(texts, answers, expected, strict=True):
         if one != other:
             msg.fail(f"Other links than before packaging in: {text}", exits=1)
     msg.good(f"{len(texts):,} sentences have the same links with the pipeline of {wheel.name}")

@@ -85,9 +85,9 @@ def check(links: Path) -> None:
     msg.info(f"Loaded en_hpo_demo from {place} in {time.perf_counter() - start:.1f} s")
     expected = list(srsly.read_jsonl(links))
     for record, doc in zip(expected, nlp.pipe(record["text"] for record in expected), strict=True):
-        found = [{"text": ent.text, "id": ent.kb_id_, "candidates": ent._.kb_candidates} for ent in doc.ents]
-        if not is_same(found, record["ents"]):
-            msg.fail(f"Other links than before packaging in: {doc.text}", f"{found}\n{record['ents']}", exits=1)
+        mentions = [{"text": ent.text, "id": ent.kb_id_, "candidates": ent._.kb_candidates} for ent in doc.ents]
+        if not is_same(mentions, record["ents"]):
+            msg.fail(f"Other links than before packaging in: {doc.text}", f"{mentions}\n{record['ents']}", exits=1)
     msg.good(f"{len(expected)} sentences have identical links after packaging, installation and loading offline")
 
 

@@ -33,9 +33,12 @@ ORGANS = {
 TOXIC = ("toxicity", "toxic")
 # Two words tell siblings apart if they stand in at least this many contexts, and are the same in at most this share of
 # the contexts; a single word does if it does so with this many others.
-LEAST_CONTEXTS, MOST_SAME, LEAST_OTHERS = 3, 0.1, 3
+LEAST_CONTEXTS = 3
+MOST_SAME = 0.1
+LEAST_OTHERS = 3
 # The fewest and the most words of a name, and the most words that share a context.
-LENGTHS, MOST_WORDS = (2, 8), 30
+LENGTHS = (2, 8)
+MOST_WORDS = 30
 # Words that a concept and the one above it differ in.
 GENERAL = frozenset(
     "abnormality anomaly defect malformation deformity abnormal disturbance impairment alteration aberration "
@@ -46,7 +49,8 @@ GENERAL = frozenset(
 
 def count_descendants(terminology: Terminology) -> np.ndarray:
     """Count the descendants of each concept, each once."""
-    hierarchy, sizes = Hierarchy(terminology), np.zeros(len(terminology), dtype=np.uint32)
+    hierarchy = Hierarchy(terminology)
+    sizes = np.zeros(len(terminology), dtype=np.uint32)
     for row in range(len(terminology)):
         sizes[[*hierarchy.find_above(row)]] += 1
     return sizes
@@ -74,34 +78,39 @@ def list_contrasts(terminology: Terminology, kept: np.ndarray) -> tuple[np.ndarr
     """List the words that tell siblings apart, and the pairs of them that stand for one another all the same."""
     # Series of numbered names would count as many contexts.
     is_used = kept[terminology.name_concept] & ~terminology.names["name"].str.contains(r"\d").to_numpy()
-    names, concept = terminology.names["name"].filter(is_used), terminology.name_concept[is_used].astype(np.int64)
+    names = terminology.names["name"].filter(is_used)
+    concept = terminology.name_concept[is_used].astype(np.int64)
     of_names = read_names(names)
     spell = make_speller(names, of_names)
-    same = {pair: n for pair, (n, _) in count_pairs(of_names.hashes, of_names.reading, concept[of_names.name]).items()}
+    counts = count_pairs(of_names.hashes, of_names.reading, concept[of_names.name])
     words: dict[int, str] = {}
     others: dict[int, set[int]] = defaultdict(set)
     alike = []
     for pair, n in Counter(_iter_pairs(of_names)).items():
         for word in pair:
             words.setdefault(word, spell(word))
-        is_same = same.get(pair, 0) >= MOST_SAME * n
-        if is_same:
+        n_same, _ = counts.get(pair, (0, 0))
+        if n_same >= MOST_SAME * n:
             alike.append(pair)
         elif n >= LEAST_CONTEXTS and all(_can_contrast(words[word]) for word in pair):
             others[pair[0]].add(pair[1])
             others[pair[1]].add(pair[0])
-    contrasting = sorted(word for word, found in others.items() if len(found) >= LEAST_OTHERS)
-    known = frozenset(contrasting)
-    pairs = [pair_words(*(word >> int(SHIFT) for word in pair)) for pair in alike if known.issuperset(pair)]
-    return np.array([word >> int(SHIFT) for word in contrasting], dtype=np.uint32), np.array(sorted(pairs), np.uint64)
+    contrasting = {word for word, of_word in others.items() if len(of_word) >= LEAST_OTHERS}
+    keys = {word: word >> int(SHIFT) for word in sorted(contrasting)}
+    pairs = sorted(pair_words(keys[first], keys[second]) for first, second in alike if {first, second} <= contrasting)
+    return np.array([*keys.values()], dtype=np.uint32), np.array(pairs, np.uint64)
 
 
 def _iter_pairs(of_names: NameReadings) -> Iterator[tuple[int, int]]:
     """Yield each two words that stand in one context, a name but for one of its words."""
-    hashes, reading = of_names.hashes, of_names.reading
-    lengths, sums = of_names.n_words[reading], of_names.add_up(hashes)
-    used = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1])
-    rows = np.unique(np.stack([sums[reading[used]] - hashes[used], hashes[used]], axis=1), axis=0)
+    hashes = of_names.hashes
+    reading = of_names.reading
+    lengths = of_names.n_words[reading]
+    sums = of_names.add_up(hashes)
+    is_used = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1])
+    words = hashes[is_used]
+    contexts = sums[reading[is_used]] - words
+    rows = np.unique(np.stack([contexts, words], axis=1), axis=0)
     starts = np.flatnonzero(np.diff(rows[:, 0], prepend=~rows[:1, 0]))
     for of_context in np.split(rows[:, 1], starts[1:]):
         if 2 <= len(of_context) <= MOST_WORDS:
@@ -125,7 +134,7 @@ def main(
     terminology = read_rrf(rrf, languages=["ENG"], sources=[source for source in sources if source not in left_out])
     types = terminology.concepts["types"].to_list()
     conditions, anatomy = (
-        np.array([not wanted.isdisjoint(of or ()) for of in types], dtype=bool) for wanted in (CONDITIONS, ANATOMY)
+        np.array([not branches.isdisjoint(of or ()) for of in types], dtype=bool) for branches in (CONDITIONS, ANATOMY)
     )
     keys, clusters = list_entries(terminology, conditions)
     # Concepts by their numbers in the file.

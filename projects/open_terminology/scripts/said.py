@@ -19,7 +19,8 @@ from spacy_sapbert.text import normalize_name
 
 KINDS = {"lay": "l", "clin": "c", "verb": "v", "desc": "d"}
 # A phrase has at most so many words, and a concept so many further names.
-MOST_WORDS, MOST_NAMES = 9, 4
+MOST_WORDS = 9
+MOST_NAMES = 4
 # Short forms, which the package has a list of; names of people; measurements, which mean something by a limit only; and
 # what is a question or several things.
 SHORT = re.compile(r"[^a-z]{1,5}|(?:(?:my|his|her|is|was|the) )*\S{1,3}")
@@ -132,8 +133,8 @@ def pack(
     names = list_names(pipelines, [*chosen])
     lines: list[str] = []
     for name, kinds in sorted(chosen.items()):
-        known = {further.lower() for further in names[name]}
-        new = {text: kind for text, kind in kinds.items() if text.lower() not in known}
+        others = {further.lower() for further in names[name]}
+        new = {text: kind for text, kind in kinds.items() if text.lower() not in others}
         counts["another name"] += len(kinds) - len(new)
         if new:
             lines.append("\t".join((SEPARATOR.join(new), SEPARATOR.join(names[name]), "".join(new.values()))))

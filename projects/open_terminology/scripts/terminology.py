@@ -17,7 +17,8 @@ from spacy_sapbert.terminology import Terminology, merge, read_obo, read_obo_rel
 from spacy_sapbert.terminology.table import summarize
 from training.release.rrf import Relation, write_rrf
 
-OWN, EXAMPLES = Path("output/rrf"), 3
+OWN = Path("output/rrf")
+EXAMPLES = 3
 NOTE = """# Sources
 
 {concepts:,} concepts and {names:,} names of the following ontologies, joined by equal ids and by cross-references.
@@ -142,11 +143,11 @@ def list_relations(terminologies: Path, merged: Terminology) -> Iterator[Relatio
     for id_, codes in merged.concepts.select("id", "codes").iter_rows():
         for code in codes:
             concepts.setdefault(code, set()).add(id_)
-    known = set(merged.concepts["id"])
+    ids = set(merged.concepts["id"])
 
     def find(term: str) -> str:
-        found = {term} if term in known else concepts.get(term, set())
-        return next(iter(found)) if len(found) == 1 else term
+        heads = {term} if term in ids else concepts.get(term, set())
+        return next(iter(heads)) if len(heads) == 1 else term
 
     for source in srsly.read_json(terminologies / "report.json")["read"]:
         for head, label, tail in srsly.read_jsonl(terminologies / f"{source}_relations.jsonl"):

@@ -13,7 +13,9 @@ from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.text import normal_words
 
 # A synonym needs at least this many sources, at most this many words and at least this many characters.
-LEAST_SOURCES, MOST_WORDS, LEAST_LENGTH = 3, 3, 6
+LEAST_SOURCES = 3
+MOST_WORDS = 3
+LEAST_LENGTH = 6
 # More than for the names of a single terminology, because the pairs are for all.
 LEAST = 9
 HEADER = """# {what}, learned from the English names of open sources:
@@ -25,7 +27,7 @@ HEADER = """# {what}, learned from the English names of open sources:
 
 def list_synonyms(rrf: Path, sources: Iterable[str]) -> list[list[str]]:
     """List the names of each concept that several sources have, if there are at least two."""
-    found: dict[str, dict[tuple[str, ...], list[str]]] = defaultdict(lambda: defaultdict(list))
+    by_words: dict[str, dict[tuple[str, ...], list[str]]] = defaultdict(lambda: defaultdict(list))
     for source in sources:
         terminology = read_rrf(rrf, languages=["ENG"], sources=[source])
         ids = terminology.concepts["id"].gather(terminology.names["concept"])
@@ -34,10 +36,14 @@ def list_synonyms(rrf: Path, sources: Iterable[str]) -> list[list[str]]:
             of_source.setdefault((id_, tuple(sorted(normal_words(name)))), name)
         for (id_, words), name in of_source.items():
             if len(words) <= MOST_WORDS and all(word.isalpha() and len(word) > 1 for word in words):
-                found[id_][words].append(name)
-    groups = ([names[0] for names in of_words.values() if len(names) >= LEAST_SOURCES] for of_words in found.values())
-    long = ([name for name in names if len(name) >= LEAST_LENGTH and not name.isupper()] for names in groups)
-    return sorted(sorted(names) for names in long if len(names) > 1)
+                by_words[id_][words].append(name)
+    synonyms = []
+    for of_words in by_words.values():
+        names = [names[0] for names in of_words.values() if len(names) >= LEAST_SOURCES]
+        long = sorted(name for name in names if len(name) >= LEAST_LENGTH and not name.isupper())
+        if len(long) > 1:
+            synonyms.append(long)
+    return sorted(synonyms)
 
 
 def main(rrf: Path, output: Path) -> None:
@@ -46,25 +52,26 @@ def main(rrf: Path, output: Path) -> None:
     terminology = read_rrf(rrf, languages=["ENG"])
     # Series of numbered names would count as many contexts.
     is_used = ~terminology.names["name"].str.contains(r"\d").to_numpy()
-    names, concept = terminology.names["name"].filter(is_used), terminology.name_concept[is_used]
+    names = terminology.names["name"].filter(is_used)
+    concept = terminology.name_concept[is_used]
     of_names = read_names(names)
     spell = make_speller(names, of_names)
     chosen = choose_pairs(count_pairs(of_names.hashes, of_names.reading, concept[of_names.name]), spell, LEAST)
     class_of = join_classes(chosen)
     # Pairs that are in no class would be in none when they are read either.
     pairs = [sorted(map(spell, pair)) for pair in chosen if len({class_of.get(word, word) for word in pair}) == 1]
-    kept = sorted(pair for pair in pairs if all(normal_words(word) == (word,) for word in pair))
+    plain = sorted(pair for pair in pairs if all(normal_words(word) == (word,) for word in pair))
     sources = terminology.report["sources"]
     listed = "; ".join(sorted(filter(None, (facts.get("name", "") for facts in sources.values()))))
     synonyms = list_synonyms(rrf, sources)
     lists = (
-        ("word_pairs.txt", "Words that names of one concept use for one another, and no names", map("\t".join, kept)),
+        ("word_pairs.txt", "Words that names of one concept use for one another, and no names", map("\t".join, plain)),
         ("synonyms.txt", f"Names that {LEAST_SOURCES} sources have for one concept", map("\t".join, synonyms)),
     )
     for name, what, lines in lists:
         with write_whole(output / name) as file:
             file.write_text(HEADER.format(what=what, sources=listed) + "".join(f"{line}\n" for line in lines), "utf8")
-    print(f"{len(kept):,} pairs of {len(class_of):,} words, and the names of {len(synonyms):,} concepts: {output}")
+    print(f"{len(plain):,} pairs of {len(class_of):,} words, and the names of {len(synonyms):,} concepts: {output}")
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ Found = tuple[int, int, str]
 
 def read_dictionary(given: dict[str, Any]) -> tuple[list[str], list[str]]:
     """Read the names of the dictionary, and the concept of each."""
-    found = json.loads(Path(given["run"], "dictionary.json").read_text(encoding="utf8"))
-    return found["names"], found["ids"]
+    dictionary = json.loads(Path(given["run"], "dictionary.json").read_text(encoding="utf8"))
+    return dictionary["names"], dictionary["ids"]
 
 
 def group_names(names: Sequence[str], ids: Sequence[str]) -> dict[str, list[str]]:
@@ -36,15 +36,15 @@ def group_names(names: Sequence[str], ids: Sequence[str]) -> dict[str, list[str]
 def take_passes(given: dict[str, Any], texts: str, step: str, work: Callable[[Sequence[str]], Any]) -> Iterator[Any]:
     """Work on the texts of each task, in several passes, and keep what was found."""
     tasks = json.loads(Path(given["run"], texts).read_text(encoding="utf8"))
-    kept = {}
+    rankings = {}
     # Libraries do some work only once: that counts in no pass.
     work(next(iter(tasks.values()))[:1])
     yield "warm"
     for _ in range(given["repeats"]):
         for task, strings in tasks.items():
-            kept[task] = work(strings)
+            rankings[task] = work(strings)
             yield f"{step} {task}"
-    Path(given["run"], f"found_{given['key']}.json").write_text(json.dumps(kept), encoding="utf8")
+    Path(given["run"], f"found_{given['key']}.json").write_text(json.dumps(rankings), encoding="utf8")
 
 
 def look_up(given: dict[str, Any], search: Search) -> Iterator[Any]:
@@ -125,8 +125,8 @@ def make_scispacy_searches(generator: Any, k: int) -> dict[str, Search]:
     def link(linker: Any, queries: Sequence[str]) -> list[Ranking]:
         doc = Doc(vocab, words=list(queries))
         doc.ents = [Span(doc, token, token + 1, label="ENTITY") for token in range(len(queries))]
-        found = [ent._.kb_ents for ent in linker(doc).ents]
-        return [([one for one, _ in pairs], [float(score) for _, score in pairs]) for pairs in found]
+        candidates = [ent._.kb_ents for ent in linker(doc).ents]
+        return [([one for one, _ in pairs], [float(score) for _, score in pairs]) for pairs in candidates]
 
     searches: dict[str, Search] = {"scispacy": lambda queries: rank_candidates(generator, queries, k)}
     for key, linker in linkers.items():
@@ -166,8 +166,8 @@ def gilda(given: dict[str, Any]) -> Iterator[Any]:
     yield "build"
 
     def search(queries: Sequence[str]) -> list[Ranking]:
-        found = [grounder.ground(query) for query in queries]
-        return [([one.term.id for one in matches], [float(one.score) for one in matches]) for matches in found]
+        answers = [grounder.ground(query) for query in queries]
+        return [([one.term.id for one in matches], [float(one.score) for one in matches]) for matches in answers]
 
     yield from look_up(given, search)
 
@@ -183,8 +183,8 @@ def gilda_texts(given: dict[str, Any]) -> Iterator[Any]:
 
     def annotate_all(texts: Sequence[str]) -> list[list[Found]]:
         # Given a context, it would fetch models of other terms.
-        found = [annotate(text, grounder=grounder, context_text="") for text in texts]
-        return [[(one.start, one.end, one.matches[0].term.id) for one in of_text] for of_text in found]
+        annotations = [annotate(text, grounder=grounder, context_text="") for text in texts]
+        return [[(one.start, one.end, one.matches[0].term.id) for one in of_text] for of_text in annotations]
 
     yield from annotate_texts(given, annotate_all)
 
@@ -207,8 +207,8 @@ def fasthpocr(given: dict[str, Any]) -> Iterator[Any]:
         annotator = HPOAnnotator(str(index))
 
         def annotate_all(texts: Sequence[str]) -> list[list[Found]]:
-            found = [annotator.annotate(text, longestMatch=given["is_longest"]) for text in texts]
-            return [[(one.startOffset, one.endOffset, one.hpoUri) for one in of_text] for of_text in found]
+            annotations = [annotator.annotate(text, longestMatch=given["is_longest"]) for text in texts]
+            return [[(one.startOffset, one.endOffset, one.hpoUri) for one in of_text] for of_text in annotations]
 
         return annotate_all
 
@@ -251,8 +251,8 @@ def quickumls(given: dict[str, Any]) -> Iterator[Any]:
             matcher.nlp = nlp
 
             def annotate_all(texts: Sequence[str]) -> list[list[Found]]:
-                found = [[matches[0] for matches in matcher.match(text)] for text in texts]
-                return [[(best["start"], best["end"], best["cui"]) for best in of_text] for of_text in found]
+                answers = [[matches[0] for matches in matcher.match(text)] for text in texts]
+                return [[(best["start"], best["end"], best["cui"]) for best in of_text] for of_text in answers]
 
             return annotate_all
 

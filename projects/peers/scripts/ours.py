@@ -32,8 +32,8 @@ def exact_match(given: dict[str, Any]) -> Iterator[Any]:
     yield "build"
 
     def search(queries: Sequence[str]) -> list[Ranking]:
-        found = [ids_of.get(query.lower(), []) for query in queries]
-        return [(concepts, [1.0] * len(concepts)) for concepts in found]
+        answers = [ids_of.get(query.lower(), []) for query in queries]
+        return [(concepts, [1.0] * len(concepts)) for concepts in answers]
 
     yield from look_up(given, search)
 

@@ -39,7 +39,7 @@ def list_paths(text: str) -> list[Path]:
 def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingTask]:
     """Read the linking tasks, all with one dictionary: files of tasks, and files of mentions, named after their
     folders."""
-    found = [(file.stem, LinkingTask.from_disk(file)) for file in list_paths(tasks)]
+    pairs = [(file.stem, LinkingTask.from_disk(file)) for file in list_paths(tasks)]
     files = list_paths(mentions)
     if files and not dictionary:
         raise ValueError("Mentions need the dictionary in which they are looked up: set the variable `dictionary`.")
@@ -47,12 +47,12 @@ def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingT
     for path in files:
         gold = [mention for mention in read_mentions(SourceFile(path)) if mention.ids]
         task = make_task(gold, [(concept_id, name) for concept_id, name, _ in rows], get_protocol("strict"))
-        found.append((path.resolve().parent.name, task))
-    read = dict(found)
-    if not read or len(read) < len(found):
-        given = ", ".join(name for name, _ in found) or "none"
+        pairs.append((path.resolve().parent.name, task))
+    read = dict(pairs)
+    if not read or len(read) < len(pairs):
+        names = ", ".join(name for name, _ in pairs) or "none"
         raise ValueError(
-            f"There must be tasks, each with a name of its own, but there are: {given}. Set the variable `tasks`, or "
+            f"There must be tasks, each with a name of its own, but there are: {names}. Set the variable `tasks`, or "
             "`mentions` and `dictionary`; the folder of a file of mentions gives its task the name."
         )
     first, *others = read
@@ -67,12 +67,12 @@ def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingT
 
 def make_contestants(given: dict[str, Any], encoders: list[str], scispacy: str, gilda: str) -> dict[str, Contestant]:
     """Make all contestants by their keys, other packages only if their Python is given."""
-    found: dict[str, Contestant] = {}
+    contestants: dict[str, Contestant] = {}
 
     def add(key: str, name: str, file: str, python: str = "", **inputs: Any) -> None:
         function = inputs.pop("function", key)
         options = {"python": python} if python else {}
-        found[key] = Contestant(name, SCRIPTS / file, function, {**given, **inputs, "key": key}, **options)
+        contestants[key] = Contestant(name, SCRIPTS / file, function, {**given, **inputs, "key": key}, **options)
 
     add("exact_match", "exact match", "ours.py")
     add("tfidf", "TF-IDF of characters", "ours.py")
@@ -85,17 +85,19 @@ def make_contestants(given: dict[str, Any], encoders: list[str], scispacy: str, 
         for key, name, is_approximate in (("exact", "exact", False), ("scann", "ScaNN", True)):
             own = {"function": "plugin", "encoder": encoder, "is_approximate": is_approximate}
             add(f"{key}_{number}", f"ours, {name}, {label or 'MiniLM-L6'}", "ours.py", **own)
-    return found
+    return contestants
 
 
 def score(task: LinkingTask, found: dict[str, Ranking]) -> dict[str, float]:
     """Judge a system, as all systems are: the first one or five distinct concepts, and what ties could be worth."""
     first_row = {concept_id: row for row, concept_id in reversed(list(enumerate(task.ids)))}
-    shape = len(task.queries), max(len(found[query][0]) for query in task.queries)
-    rows, scores = np.full(shape, -1), np.full(shape, -np.inf)
+    longest = max(len(found[query][0]) for query in task.queries)
+    rows = np.full((len(task.queries), longest), -1)
+    scores = np.full(rows.shape, -np.inf)
     for number, query in enumerate(task.queries):
         ids, values = found[query]
-        rows[number, : len(ids)], scores[number, : len(ids)] = [first_row[one] for one in ids], values
+        rows[number, : len(ids)] = [first_row[id_] for id_ in ids]
+        scores[number, : len(ids)] = values
     means = judge(task, NearestNames(rows, scores)).means()
     return {"acc@1": means[ACCURACY, 1], "acc@5": means[ACCURACY, 5], "acc@1, any tied": means[ANY_TIED, 1]}
 
@@ -132,7 +134,8 @@ def make_table(peers: list[dict[str, Any]], columns: Sequence[str], show: Callab
     heading += [f"{task} {column}" for task in dict.fromkeys(peer["task"] for peer in peers) for column in columns]
     rows: dict[str, list[str]] = {}
     for peer in peers:
-        name, load = peer["system"], peer["load_seconds"]
+        name = peer["system"]
+        load = peer["load_seconds"]
         memory = max(other["peak_bytes"] for other in peers if other["system"] == name) / MB
         first = [name, f"{peer['build_seconds']:,.1f}", "" if load is None else f"{load:.2f}", f"{memory:,.0f}"]
         rows.setdefault(name, first).extend(show(peer))
@@ -169,19 +172,20 @@ def main(
     read = read_tasks(tasks, mentions, dictionary)
     files = list_paths(",".join([tasks, mentions, dictionary]))
     described = describe([], files, threads)
-    first, run = next(iter(read.values())), output.resolve() / "run"
+    first = next(iter(read.values()))
+    run = output.resolve() / "run"
     with fill_folder(run) as folder:
         write_json(folder / "queries.json", {name: list(dict.fromkeys(task.queries)) for name, task in read.items()})
         write_json(folder / "dictionary.json", {"names": first.names, "ids": first.ids})
-    given = {"run": str(run), "neighbours": neighbours, "batch_size": batch_size, "repeats": repeats}
+    inputs = {"run": str(run), "neighbours": neighbours, "batch_size": batch_size, "repeats": repeats}
     pythons = (str(Path(python).absolute()) if python else "" for python in (scispacy, gilda))
-    contestants = make_contestants(given, encoders.split(","), *pythons)
+    contestants = make_contestants(inputs, encoders.split(","), *pythons)
     measured = take_turns(list(contestants.values()), threads=threads)
     peers = make_peers(run, read, contestants, measured)
-    known = {single for joined in set(first.ids) for single in joined.split("|")}
+    ids = {single for joined in set(first.ids) for single in joined.split("|")}
     facts = [
         f"{name}: protocol {task.report.get('protocol', 'strict')}, {task.n_mentions:,} mentions, "
-        f"{sum(known.isdisjoint(gold) for gold in task.gold):,} without their concept among {len(task.names):,} names."
+        f"{sum(ids.isdisjoint(gold) for gold in task.gold):,} without their concept among {len(task.names):,} names."
         for name, task in read.items()
     ]
     facts.append(f"{neighbours} names a mention, {batch_size} mentions at a time, median of {repeats} passes.")

@@ -38,7 +38,8 @@ def make_contestants(
 
     def add(key: str, name: str, function: str, **inputs: Any) -> None:
         if python := pythons[function.partition("_")[0]]:
-            found[key] = Contestant(name, SCRIPTS / "foreign.py", function, {**given, **inputs, "key": key}, python)
+            inputs = {**given, **inputs, "key": key}
+            contestants[key] = Contestant(name, SCRIPTS / "foreign.py", function, inputs, python)
 
     own = {**given, "terminology": str(terminology), "encoder": encoder}
     below = {"below": given["below"]} if given["below"] else {}
@@ -47,22 +48,22 @@ def make_contestants(
     every = {"matcher": {"matches": "all", "spans_key": "concepts", **below}, "linker": linker}
     ours = {"phrases": ("PhraseMatcher", None), "longest": ("ours, longest names", longest)}
     ours |= {"all": ("ours, all names", every), "reranked": ("ours, with reranker", {**longest, "reranker": {}})}
-    found = {
+    contestants = {
         key: Contestant(name, SCRIPTS / "ours.py", "recognise", {**own, "key": key, "settings": settings})
         for key, (name, settings) in ours.items()
     }
     if given["types"]:
         # It finds concepts of all types.
-        del found["phrases"]
+        del contestants["phrases"]
     add("gilda", "gilda", "gilda_texts")
     for threshold in (0.7, 0.8, 0.9):
         add(f"quick_{threshold}", f"QuickUMLS, similarity from {threshold}", "quickumls", threshold=threshold)
     # FastHPOCR knows only ontologies, each by an index of its own.
     if ".obo" in terminology.suffixes:
-        kept = {"ontology": str(terminology), "index": str(index / hash_file(terminology)[:16])}
+        caches = {"ontology": str(terminology), "index": str(index / hash_file(terminology)[:16])}
         for key, name, is_longest in (("fast_longest", "longest names", True), ("fast_all", "all names", False)):
-            add(key, f"FastHPOCR, {name}", "fasthpocr", **kept, is_longest=is_longest)
-    return found
+            add(key, f"FastHPOCR, {name}", "fasthpocr", **caches, is_longest=is_longest)
+    return contestants
 
 
 def make_peers(
@@ -71,10 +72,10 @@ def make_peers(
     """Make a flat dict for each system and task."""
     peers = []
     for key, (name, *_) in contestants.items():
-        kept = srsly.read_json(run / f"found_{key}.json")
+        saved = srsly.read_json(run / f"found_{key}.json")
         for task_name, task in tasks.items():
             docs = task.read()
-            founds = [ids.keep((start, end, id_) for start, end, id_ in found) for found in kept[task_name]]
+            founds = [ids.keep((start, end, id_) for start, end, id_ in spans) for spans in saved[task_name]]
             golds = [ids.read_gold(doc) for doc in docs]
             scores = [*score(golds, founds), *score_overlap([doc.text for doc in docs], golds, founds, ids)]
             figures = {figure.metric: figure.value for figure in scores}
@@ -121,23 +122,24 @@ def main(
     concepts to find; `systems` are the keys of those to measure, empty for all; `fasthpocr`, `gilda` and `quickumls`
     are the Pythons of their environments, empty to leave them out."""
     tasks = read_tasks(documents, below)
-    known, path = read_any_terminology(terminology), Path(terminology).resolve()
+    known = read_any_terminology(terminology)
+    path = Path(terminology).resolve()
     described = describe([], [path, *(task.path for task in tasks.values())], threads)
     run = output.resolve() / "run_texts"
     with fill_folder(run) as folder:
         texts = {name: [doc.text for doc in task.read()] for name, task in tasks.items()}
         write_json(folder / "texts.json", texts)
-        wanted = [kind for kind in map(str.strip, types.split(",")) if kind]
+        kinds = [kind for kind in map(str.strip, types.split(",")) if kind]
         concepts = known.concepts.with_row_index("concept").select("concept", "id", "types")
-        if wanted:
-            concepts = concepts.filter(pl.col("types").list.set_intersection(wanted).list.len() > 0)
+        if kinds:
+            concepts = concepts.filter(pl.col("types").list.set_intersection(kinds).list.len() > 0)
         names = known.names.select("concept", "name").join(concepts, on="concept", maintain_order="left")
         write_json(folder / "dictionary.json", {"names": names["name"].to_list(), "ids": names["id"].to_list()})
     roots = [*next(iter(tasks.values())).below]
-    given = {"run": str(run), "repeats": repeats, "below": roots, "types": wanted, "lang": lang}
+    inputs = {"run": str(run), "repeats": repeats, "below": roots, "types": kinds, "lang": lang}
     named = {"fasthpocr": fasthpocr, "gilda": gilda, "quickumls": quickumls}
     pythons = {name: str(Path(python).absolute()) if python else "" for name, python in named.items()}
-    contestants = make_contestants(given, path, encoder, output.resolve() / "fasthpocr_index", pythons)
+    contestants = make_contestants(inputs, path, encoder, output.resolve() / "fasthpocr_index", pythons)
     contestants = {
         key: one for key, one in contestants.items() if key in (systems.split(",") if systems else contestants)
     }

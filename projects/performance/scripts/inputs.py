@@ -61,7 +61,7 @@ def make_table(rows: list[Entry]) -> str:
 def compare(script: str, ways: dict[str, dict[str, Any]], threads: int, turns: int = 1) -> Turns:
     """Measure several ways, by name. Each runs the function that its inputs name, or else the one of its own name."""
     contestants = [
-        Contestant(way, script, given.get("function", way), {**given, "way": way}) for way, given in ways.items()
+        Contestant(way, script, inputs.get("function", way), {**inputs, "way": way}) for way, inputs in ways.items()
     ]
     return take_turns(contestants, turns=turns, threads=threads)
 

@@ -22,7 +22,10 @@ from spacy_sapbert.retrieval.encoding import ALTERATIONS, alter_names
 from spacy_sapbert.terminology import Terminology
 from training.bench import MB, Turns
 
-K, BATCH, TURNS, WARM_UP = 10, 128, 5, 256
+K = 10
+BATCH = 128
+TURNS = 5
+WARM_UP = 256
 # Of the encoder, by its kind: the least ratio to the plain loop, and the least names a second.
 TARGETS: dict[str, tuple[float, float | None]] = {"transformer": (5, None), "static": (100, 50_000)}
 # Queries of each kind; at a share of 0.005, the standard error is 0.0022.
@@ -62,7 +65,9 @@ def encode_plainly(given: dict[str, Any]) -> Iterator[Any]:
 
     shim = EncoderShim({}, "fp32")
     shim.load(given["plain_encoder"])
-    settings, tokenizer, transformer = shim.settings, shim.source.tokenizer, shim.source.transformer.float().eval()
+    settings = shim.settings
+    tokenizer = shim.source.tokenizer
+    transformer = shim.source.transformer.float().eval()
     options = {"padding": "max_length", "max_length": settings.max_length, "truncation": True, "return_tensors": "pt"}
 
     def encode_batch(batch: list[str]) -> np.ndarray:
@@ -121,21 +126,28 @@ def encode_inputs(settings: dict[str, Any]) -> dict[str, int]:
     linker: Any = spacy.load(run / "pipeline").get_pipe("sapbert_linker")
     names = linker.terminology.names["name"]
     texts = {kind: alter_names(names, SAMPLE, kinds=[kind], seed=SEED) for kind in ALTERATIONS}
-    texts |= {"altered": alter_names(names), "mentions": list(dict.fromkeys(srsly.read_json(run / "mentions.json")))}
-    vectors = {kind: linker.encoder.encode(strings) for kind, strings in texts.items()}
-    # A static encoder gives strings of unknown tokens vectors of zeros.
-    vectors = {kind: found[found.any(axis=1)] for kind, found in vectors.items()}
+    texts["altered"] = alter_names(names)
+    texts["mentions"] = list(dict.fromkeys(srsly.read_json(run / "mentions.json")))
+    counts = {}
+
+    def save(kind: str, vectors: np.ndarray) -> None:
+        np.save(run / f"encoded_{kind}.npy", vectors)
+        counts[kind] = len(vectors)
+
+    for kind, strings in texts.items():
+        vectors = linker.encoder.encode(strings)
+        # A static encoder gives strings of unknown tokens vectors of zeros.
+        save(kind, vectors[vectors.any(axis=1)])
     rows = np.asarray(linker.index.vectors, dtype=np.float32)
-    vectors["names"] = rows[np.random.default_rng(settings["seed"]).permutation(len(rows))]
-    for kind, found in vectors.items():
-        np.save(run / f"encoded_{kind}.npy", found)
-    return {kind: len(found) for kind, found in vectors.items()}
+    save("names", rows[np.random.default_rng(settings["seed"]).permutation(len(rows))])
+    return counts
 
 
 def search(given: dict[str, Any]) -> Iterator[Any]:
     """An index of the plugin."""
     queries = {kind: np.load(Path(given["run"], f"encoded_{kind}.npy")) for kind in given["counts"]}
-    vectors, altered = queries.pop("names")[: given["rows"] or None], queries.pop("altered")
+    vectors = queries.pop("names")[: given["rows"] or None]
+    altered = queries.pop("altered")
     index = {cls.kind: cls for cls in (Index, ScannIndex, UsearchIndex, FaissIndex)}[given["way"]]()
     yield "read"
     index.build(vectors, make_altered=lambda: altered)
@@ -158,20 +170,24 @@ def search(given: dict[str, Any]) -> Iterator[Any]:
 
 def make_index_rows(measured: Turns, n_rows: int, n_mentions: int) -> list[Entry]:
     """Choose the figures of one size to show. Ratios are to the first kind."""
-    part, (first, *_) = f"index of {n_rows:,} rows", measured.steps
+    part = f"index of {n_rows:,} rows"
+    first, *_ = measured.steps
     rows = []
     for kind in measured.steps:
-        is_scann, found, speed = kind == "scann", measured.figures(kind), n_mentions / measured.median(kind, "search")
-        build, ratio = measured.median(kind, "build"), measured.ratio(first, kind, "search")
+        is_scann = kind == "scann"
+        figures = measured.figures(kind)
+        speed = n_mentions / measured.median(kind, "search")
+        build = measured.median(kind, "build")
+        ratio = measured.ratio(first, kind, "search")
         rows += [
             Entry(part, f"{kind}, build", build, "{:.2f} s", at_most=30 if is_scann else None),
-            Entry(part, f"{kind}, on disk (MB)", found["bytes"] / MB),
-            Entry(part, f"{kind}, load", found["load"], "{:.2f} s"),
+            Entry(part, f"{kind}, on disk (MB)", figures["bytes"] / MB),
+            Entry(part, f"{kind}, load", figures["load"], "{:.2f} s"),
             Entry(part, f"{kind}, peak memory (MB)", measured.peak(kind, "search") / MB),
             Entry(part, f"{kind}, queries", speed, "{:,.0f}/s"),
             Entry(part, f"{kind} / {first}, median", ratio, "{:.1f}x", at_least=20 if is_scann else None),
         ]
-        for query, share in found["missed"].items():
+        for query, share in figures["missed"].items():
             target = 0.01 if is_scann and query == "mentions" else None
             rows.append(Entry(part, f"{kind}, missed: {query.replace('_', ' ')}", share, "{:.2%}", at_most=target))
     return rows
@@ -181,7 +197,8 @@ def measure_index(sizes: str = "0", kinds: str = "exact,scann,usearch") -> None:
     """Compare indexes of these sizes, their rows drawn at random; 0 for all rows."""
     settings = srsly.read_json(RUN / "settings.json")
     counts = encode_inputs(settings)
-    rows, results = [], {}
+    rows = []
+    results = {}
     facts = ["Distinct queries: " + ", ".join(f"{n:,} {kind}" for kind, n in counts.items() if kind != "names") + "."]
     for size in map(int, sizes.split(",")):
         given = {**settings, "rows": size, "counts": counts, "function": "search"}

@@ -18,15 +18,19 @@ from inputs import PACKAGES, Entry, compare, count_bytes, find_names, read_menti
 
 from training.bench import Turns, describe
 
-GB, MINUTE, BATCH = 1e9, 60.0, 8192
+GB = 1e9
+MINUTE = 60.0
+BATCH = 8192
 # Mentions of a kind that are compared with all names, and rows that are searched for then: as many as a linker fetches.
-EXACT_SAMPLE, DEPTH = 500, 36
+EXACT_SAMPLE = 500
+DEPTH = 36
 # Mentions a second of each kind, and the share of their nearest names that is found.
 TARGETS = {"names": (2500, 0.99), "altered": (2500, 0.99), "real": (1800, 0.98)}
 # Processes that serve at once.
 SERVING = 4
 # Above this, a run takes so long that other work on the machine averages out.
-TURNS, MOST_ROWS_IN_TURNS = 3, 1_000_000
+TURNS = 3
+MOST_ROWS_IN_TURNS = 1_000_000
 # Targets are for a release as large as UMLS 2020AA.
 FULL_RELEASE = 15_000_000
 
@@ -57,7 +61,8 @@ def plain(given: dict[str, Any]) -> Iterator[Any]:
 
 def read_plainly(folder: Path) -> dict[str, set[str]]:
     """Read the lower-cased English names of each CUI."""
-    path, names = folder / "MRCONSO.RRF", dict[str, set[str]]()
+    path = folder / "MRCONSO.RRF"
+    names = dict[str, set[str]]()
     open_file: Any = path.open if path.exists() else partial(gzip.open, folder / "MRCONSO.RRF.gz")
     # Only "\n" ends a line: names may hold other characters that end lines elsewhere.
     with open_file("rt", encoding="utf8", newline="\n") as file:
@@ -106,9 +111,9 @@ def measure_rrf(
         for way in ("ours", "plain") if size in (0, plain_rows) else ("ours",):
             (work / way).mkdir()
             ways[way] = {"rrf": str(folder), "work": str(work / way), "seed": seed}
-        found = compare(__file__, ways, threads, TURNS if 0 < size <= MOST_ROWS_IN_TURNS else 1)
-        table += make_rrf_rows(part, found, is_full=size >= FULL_RELEASE)
-        measured[part] = found.to_dict()
+        turns = compare(__file__, ways, threads, TURNS if 0 < size <= MOST_ROWS_IN_TURNS else 1)
+        table += make_rrf_rows(part, turns, is_full=size >= FULL_RELEASE)
+        measured[part] = turns.to_dict()
     facts = [f"Names and pairs in lower case, English, without tradenames; seed {seed}."]
     report("rrf", table, facts, described, measured=measured)
 
@@ -119,7 +124,8 @@ def build(given: dict[str, Any]) -> Iterator[Any]:
 
     from spacy_sapbert.terminology import read_rrf
 
-    nlp, work = spacy.blank("en"), Path(given["work"])
+    nlp = spacy.blank("en")
+    work = Path(given["work"])
     index = {"@misc": f"spacy-sapbert.{given['index']}.v1", "recall_target": given["recall_target"]}
     linker = nlp.add_pipe("sapbert_linker", config={"index": index})
     yield "import"
@@ -161,17 +167,18 @@ def link(given: dict[str, Any]) -> Iterator[Any]:
     yield "import"
     linker = spacy.load(Path(given["work"], "pipeline")).get_pipe("sapbert_linker")
     yield "load"
-    names, seed = linker.terminology.names["name"], given["seed"]
-    wanted = min(given["mentions"], len(names))
+    names = linker.terminology.names["name"]
+    seed = given["seed"]
+    n_mentions = min(given["mentions"], len(names))
     # The index was tuned with altered names of another seed.
-    altered = alter_names(names, wanted, seed=seed + 1)
-    kinds = {"names": names.sample(wanted, seed=seed).to_list(), "altered": altered, "real": given["real"]}
+    altered = alter_names(names, n_mentions, seed=seed + 1)
+    kinds = {"names": names.sample(n_mentions, seed=seed).to_list(), "altered": altered, "real": given["real"]}
     mentions = {kind: list(dict.fromkeys(of_kind)) for kind, of_kind in kinds.items() if of_kind}
     yield "draw", {"mentions": {kind: len(of_kind) for kind, of_kind in mentions.items()}}
     for kind, of_kind in mentions.items():
         starts = range(0, len(of_kind), BATCH)
-        found = sum(sum(map(bool, linker.find(of_kind[start : start + BATCH]))) for start in starts)
-        yield f"link {kind}", {f"{kind} found": found}
+        n_linked = sum(sum(map(bool, linker.find(of_kind[start : start + BATCH]))) for start in starts)
+        yield f"link {kind}", {f"{kind} found": n_linked}
     recall = {}
     for kind, of_kind in mentions.items():
         queries = linker.encoder.encode(of_kind[:EXACT_SAMPLE])
@@ -217,7 +224,8 @@ def _read_memory(process: int | None) -> dict[str, int]:
 
 def make_size_rows(part: str, measured: Turns, *, is_full: bool) -> list[Entry]:
     """Choose the figures of one size to show. Only a full release has targets."""
-    built, linked = measured.figures("build"), measured.figures("link")
+    built = measured.figures("build")
+    linked = measured.figures("link")
     steps = {step.name: step.seconds for step in measured.steps["build"]}
     rows = [
         *(Entry(part, what, built[what]) for what in ("concepts", "names", "rows")),
@@ -265,15 +273,15 @@ def measure_size(
     described = describe(PACKAGES, [source, *paths], threads)
     table: list[Entry] = []
     measured: dict[str, Any] = {}
-    given = {"index": index, "recall_target": recall_target, "mentions": mentions, "real": real, "seed": seed}
+    settings = {"index": index, "recall_target": recall_target, "mentions": mentions, "real": real, "seed": seed}
     ways = ["build", "load", "link", *(["serve"] if Path("/proc/self/smaps_rollup").exists() else [])]
     for size, work, n_rows in make_each([int(size) for size in rows.split(",")], names_like, seed):
         # One after the other, as the others load what the first has built.
-        of_size = {**given, "work": str(work)}
-        found = Turns({way: compare(__file__, {way: of_size}, threads).steps[way] for way in ways})
+        of_size = {**settings, "work": str(work)}
+        turns = Turns({way: compare(__file__, {way: of_size}, threads).steps[way] for way in ways})
         part = f"{n_rows:,} rows of RRF"
-        table += make_size_rows(part, found, is_full=size >= FULL_RELEASE)
-        measured[part] = found.to_dict()
+        table += make_size_rows(part, turns, is_full=size >= FULL_RELEASE)
+        measured[part] = turns.to_dict()
     facts = [f"Names resemble those of {source.name}; altered ones are shortened, misspelt or have another word."]
     facts.append(f"{index}, recall target {recall_target:g}, seed {seed}.")
     report("size", table, facts, described, measured=measured)

@@ -105,8 +105,8 @@ def main(
     nlp.meta |= {"name": name, "version": version, "description": f"{plan['description']} Not for clinical use."}
     save(nlp, output / name)
     (output / name / CODE_FILE).write_text(NEGATION_CODE if negation == "yes" else "", encoding="utf8")
-    kept = linker.terminology
-    msg.good(f"{len(kept):,} concepts with {kept.n_names:,} names: {output / name}")
+    full = linker.terminology
+    msg.good(f"{len(full):,} concepts with {full.n_names:,} names: {output / name}")
     for key, score in scores.items():
         print(f"{key:20} {score:.3f}")
 
@@ -182,9 +182,9 @@ def leave_out(terminology: Terminology, filters: dict[str, list[str]]) -> Termin
     keys = make_keys(names.to_list())
     is_canonical = names == terminology.concepts["canonical_name"].gather(terminology.names["concept"])
     is_kept = is_allowed | np.isin(keys, keys[is_allowed]) | is_canonical.to_numpy()
-    kept = terminology.names.filter(is_kept)
-    report = {**terminology.report, "kept": {"concepts": len(terminology), "names": kept.height}}
-    return Terminology(terminology.concepts, kept, retired=terminology.retired, report=report)
+    rows = terminology.names.filter(is_kept)
+    report = {**terminology.report, "kept": {"concepts": len(terminology), "names": rows.height}}
+    return Terminology(terminology.concepts, rows, retired=terminology.retired, report=report)
 
 
 def add_negation(nlp: Language) -> None:
@@ -219,8 +219,8 @@ def describe_size(linker: SapbertLinker) -> str:
 
 def measure_names(linker: SapbertLinker) -> tuple[dict[str, float], list[str]]:
     """Leave out the names that the linker may find, and look them up."""
-    found = expect(linker)
-    allowed = [found[row] for row in list_allowed(linker)]
+    expected = expect(linker)
+    allowed = [expected[row] for row in list_allowed(linker)]
     n, n_right = (sum(getattr(concept, key) for concept in allowed) for key in ("n_left_out", "n_right"))
     return ({LEFT_OUT: n_right / n}, [NOTE_ON_NAMES.format(key=LEFT_OUT, n=n)]) if n else ({}, [])
 
@@ -232,7 +232,8 @@ def measure_documents(nlp: Language, label: str, file: Path, below: Sequence[str
     if not n_mentions:
         advice = "Give documents with ids of this ontology, or none"
         msg.fail(f"No mention in {file} has a concept that the pipeline may link", advice, exits=1)
-    key, scores = label.split()[0], {}
+    key = label.split()[0]
+    scores = {}
     for metric, rank, value, _ in measured.figures:
         # JSON has no number for a figure that is not defined.
         if not np.isnan(value):
@@ -262,8 +263,8 @@ def save(nlp: Language, output: Path) -> None:
     output.mkdir(parents=True, exist_ok=True)
     nlp.to_disk(output)
     # `spacy package` would keep the README of an earlier run. An empty address would become a link.
-    given = {key: value for key, value in nlp.meta.items() if value}
-    (output / "README.md").write_text(generate_readme(given), encoding="utf8")
+    meta = {key: value for key, value in nlp.meta.items() if value}
+    (output / "README.md").write_text(generate_readme(meta), encoding="utf8")
     texts = ("{name}\n{url}\nLicence: {license}\n".format(**source) for source in nlp.meta["sources"])
     (output / LICENCES_FILE).write_text("\n".join(texts), encoding="utf8")
 

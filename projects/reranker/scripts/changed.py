@@ -50,7 +50,8 @@ KINDS: dict[str, list[tuple[str, list[str]]]] = {
         ]
     ],
 }
-MOST_TRIES, LEAST = 8, 0.5
+MOST_TRIES = 8
+LEAST = 0.5
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -67,27 +68,27 @@ class Changed(NamedTuple):
 
 
 def _list_elements(pattern: str, text: str) -> set[str]:
-    found = {word for match in re.finditer(pattern, text) for word in normal_words(match[1], "type")}
+    elements = {word for match in re.finditer(pattern, text) for word in normal_words(match[1], "type")}
     if pattern.startswith(r"(?i)\b("):
-        return found
-    return found | {word for word in normal_words(text) if re.fullmatch(r"\d+[a-z]?|[a-z]", word)}
+        return elements
+    return elements | {word for word in normal_words(text) if re.fullmatch(r"\d+[a-z]?|[a-z]", word)}
 
 
 def change(names: Sequence[str], concepts: Sequence[int], kind: str, most: int) -> list[Changed]:
     """Change names into strings that no name has: one of each concept, and `most` in all."""
     rng = random.Random(kind)
-    known = {key for name in names for key in _make_keys(name)}
-    found: dict[int, Changed] = {}
+    keys = {key for name in names for key in _make_keys(name)}
+    changes: dict[int, Changed] = {}
     for row in rng.sample(range(len(names)), len(names)):
-        for pattern, values in KINDS[kind] if concepts[row] not in found and len(found) < most else ():
+        for pattern, values in KINDS[kind] if concepts[row] not in changes and len(changes) < most else ():
             elements = [*re.finditer(pattern, names[row])]
             for element in rng.choices(elements, k=MOST_TRIES) if elements else ():
                 value = rng.choice([one for one in values if one.lower() != element[1].lower()])
                 text = names[row][: element.start(1)] + value + names[row][element.end(1) :]
-                if known.isdisjoint(_make_keys(text)):
-                    found.setdefault(concepts[row], Changed(text, pattern))
+                if keys.isdisjoint(_make_keys(text)):
+                    changes.setdefault(concepts[row], Changed(text, pattern))
                     break
-    return [*found.values()]
+    return [*changes.values()]
 
 
 def _make_keys(text: str) -> tuple[str, str]:

@@ -47,7 +47,8 @@ from training.markup import format_rows
 # These are set, not fitted: nearly all that is behind the first, says the opposite, or is doubtful, is wrong.
 SET = {"behind": CHANCE["behind"], "opposite": CHANCE["opposite"], "doubt": FOUND["doubt"]}
 # Mentions of a case that count, and the weight of a case of strings that are no names.
-MOST_MENTIONS, FOREIGN = 2500, 0.3
+MOST_MENTIONS = 2500
+FOREIGN = 0.3
 RANKS = (1, 5)
 # Probabilities that may be the least for an id.
 BARS = [round(0.01 * number, 2) for number in range(10, 91)]
@@ -91,7 +92,8 @@ def read_case(text: str) -> Case:
     """Read a case, and look up its mentions."""
     name, _, paths = text.partition("=")
     pipeline, mentions, *rest = paths.split(":")
-    nlp, is_foreign = spacy.load(pipeline), not mentions.endswith(".spacy")
+    nlp = spacy.load(pipeline)
+    is_foreign = not mentions.endswith(".spacy")
     linker: Any = nlp.get_pipe("sapbert_linker")
     if "sapbert_reranker" in nlp.pipe_names:
         nlp.remove_pipe("sapbert_reranker")
@@ -124,18 +126,19 @@ def _read_raw(nlp: Language, reranker: Any, path: Path) -> tuple[GoldBatch | Non
         docs = list(nlp.pipe(gold.text for gold in golds))
     fixed = reranker._find_fixed(nlp)
     annotated = [[(span, fixed.gold.resolve(span.kb_id_)) for span in list_gold_spans(gold)] for gold in golds]
-    kept, right = [], []
+    mentions = []
+    right = []
     for mention in fixed.linker.list_mentions(docs):
         ent = docs[mention.document].ents[mention.place]
         over = [ids for span, ids in annotated[mention.document] if overlap(span, ent)]
         if any(over) or not over:
-            kept.append(mention)
+            mentions.append(mention)
             right.append(frozenset().union(*over))
-    if not kept:
+    if not mentions:
         return None, []
-    documents = [mention.document for mention in kept]
-    batch = AnnotatedMentions(kept, documents, documents, right).look_up(fixed.table)
-    return batch, [(mention.forms, mention.match) for mention in kept]
+    documents = [mention.document for mention in mentions]
+    batch = AnnotatedMentions(mentions, documents, documents, right).look_up(fixed.table)
+    return batch, [(mention.forms, mention.match) for mention in mentions]
 
 
 def overlap(one: Span, other: Span) -> bool:
@@ -155,29 +158,30 @@ def _iter_foreign(nlp: Language, path: Path) -> Iterator[Example]:
 
 def summarise(name: str, is_foreign: bool, min_score: float, batch: GoldBatch, matches: Sequence[Match]) -> Case:
     """Summarise mentions. Those without candidates do not count."""
-    lists, features = batch.given.lists, batch.given.features
+    lists = batch.given.lists
+    features = batch.given.features
     column = {feature: features[:, place].astype(np.float64) for place, feature in enumerate(BEFORE_TRAINING)}
     signals = make_signals(lists, column, batch.given.alike)
     order = lists.sort(column["prior"])
     right = batch.is_right[lists.rows]
     is_any = lists.best(right & lists.find_alike(order, batch.given.alike), empty=False)
     filled = lists.lengths > 0
-    first = order[lists.offsets[:-1][filled]]
+    starts = lists.offsets[:-1][filled]
+    ends = lists.offsets[1:][filled]
+    first = order[starts]
     # Mentions with the same candidates are one string.
-    spans = zip(lists.offsets[:-1][filled].tolist(), lists.offsets[1:][filled].tolist(), strict=True)
-    strings = [features[start:end].tobytes() for start, end in spans]
+    bounds = zip(starts.tolist(), ends.tolist(), strict=True)
+    strings = [features[start:end].tobytes() for start, end in bounds]
     _, alike, places = np.unique(np.array(strings, dtype=object), return_index=True, return_inverse=True)
     n_alike = np.bincount(places)
     has_right = ~batch.is_nil[filled]
-    hits = [
-        lists.best(right[rows] & (lists.place < rank))[filled]
-        for rows in (np.arange(len(right)), order)
-        for rank in RANKS
-    ]
+    hits = [lists.best(of_order & (lists.place < rank))[filled] for of_order in (right, right[order]) for rank in RANKS]
     distinct = np.intersect1d(alike, np.flatnonzero(has_right))
-    means = [float(np.mean(hit[which])) if len(hit[which]) else 0.0 for which in (has_right, distinct) for hit in hits]
+    chosen = [hit[which] for which in (has_right, distinct) for hit in hits]
+    means = [float(np.mean(hit)) if len(hit) else 0.0 for hit in chosen]
     values = {key: np.asarray(signals[key], dtype=np.float64)[first] for key in CHANCE}
-    cosine, alone = lists.first(column["cosine"])[filled], lists.first(right)[filled]
+    cosine = lists.first(column["cosine"])[filled]
+    alone = lists.first(right)[filled]
     of_filled = [match for match, has_some in zip(matches, filled.tolist(), strict=False) if has_some]
     return Case(name, is_foreign, of_filled, values, cosine, is_any[filled], alone, n_alike[places], min_score, means)
 
@@ -189,13 +193,13 @@ def fit(cases: Sequence[Case], columns: Sequence[np.ndarray]) -> np.ndarray:
     n_cases = Counter(case.corpus for case in cases)
     parts = []
     for case, values in zip(cases, columns, strict=True):
-        kept = np.arange(len(values))
-        if len(kept) > MOST_MENTIONS:
-            kept = rng.choice(len(kept), MOST_MENTIONS, replace=False)
+        drawn = np.arange(len(values))
+        if len(drawn) > MOST_MENTIONS:
+            drawn = rng.choice(len(drawn), MOST_MENTIONS, replace=False)
         # A string that occurs n times counts as the root of n.
-        weights = case.n_alike[kept] ** -0.5
+        weights = case.n_alike[drawn] ** -0.5
         weights *= (FOREIGN if case.is_foreign else 1 / n_cases[case.corpus]) / weights.sum()
-        parts.append((values[kept], case.is_right[kept], weights))
+        parts.append((values[drawn], case.is_right[drawn], weights))
     inputs, is_right, weights = map(np.concatenate, zip(*parts, strict=True))
     scale = np.maximum(inputs.std(axis=0), 1e-6)
     model = LogisticRegression(C=100.0, fit_intercept=False, solver="newton-cholesky", tol=1e-6)
@@ -206,16 +210,17 @@ def fit(cases: Sequence[Case], columns: Sequence[np.ndarray]) -> np.ndarray:
 def fit_signals(cases: Sequence[Case], signals: Sequence[Mapping[str, np.ndarray]]) -> dict[str, float]:
     """Fit the weights of signals, by their names, but for those that are set."""
     names = [name for name in signals[0] if name not in SET]
-    found = fit(cases, [np.stack([of[name] for name in names], axis=1) for of in signals])
-    fitted = dict(zip(names, found.tolist(), strict=True))
+    weights = fit(cases, [np.stack([of[name] for name in names], axis=1) for of in signals])
+    fitted = dict(zip(names, weights.tolist(), strict=True))
     return {name: SET.get(name, fitted.get(name, 0.0)) for name in signals[0]}
 
 
 def fit_weights(cases: Sequence[Case]) -> Weights:
     """Fit the weights of `CHANCE` to given mentions, and then those of `FOUND` to matches."""
-    given, raw = [case for case in cases if not case.matches], [case for case in cases if case.matches]
-    has_names = any(not case.is_foreign for case in given)
-    chance = fit_signals(given, [case.signals for case in given]) if has_names else CHANCE
+    of_pipelines = [case for case in cases if not case.matches]
+    raw = [case for case in cases if case.matches]
+    has_names = any(not case.is_foreign for case in of_pipelines)
+    chance = fit_signals(of_pipelines, [case.signals for case in of_pipelines]) if has_names else CHANCE
     of_matches = [make_match_signals(weigh(case.signals, chance), case.matches) for case in raw]
     return Weights(chance, fit_signals(raw, of_matches) if raw else FOUND)
 
@@ -242,8 +247,8 @@ def choose_least(cases: Sequence[Case], weights: Weights, least: float) -> float
         shares = [case.is_right[judge(case, of) >= bar] for case in cases]
         return float(np.mean([share.mean() if len(share) else 1.0 for share in shares]))
 
-    wanted = measure(present, least)
-    return next((bar for bar in BARS if measure(weights, bar) >= wanted), least)
+    target = measure(present, least)
+    return next((bar for bar in BARS if measure(weights, bar) >= target), least)
 
 
 def fit_cosine(cases: Sequence[Case], chance: float) -> float:
@@ -255,21 +260,24 @@ def fit_cosine(cases: Sequence[Case], chance: float) -> float:
 
 def describe(case: Case, weights: Weights, threshold: float) -> list[str]:
     """Describe a case: accuracies, probabilities, and what gets an id of reranker and linker."""
-    chance, right = judge(case, weights), case.is_right
-    given, given_alone = chance >= (MIN_FOUND if case.matches else MIN_CHANCE), case.cosine >= threshold
+    chance = judge(case, weights)
+    right = case.is_right
+    is_given = chance >= (MIN_FOUND if case.matches else MIN_CHANCE)
+    given_alone = case.cosine >= threshold
     if case.is_foreign:
-        return [case.name, *[""] * 6, f"{100 * given.mean():.1f}", f"{100 * given_alone.mean():.1f}", ""]
+        return [case.name, *[""] * 6, f"{100 * is_given.mean():.1f}", f"{100 * given_alone.mean():.1f}", ""]
     shown = [f"{100 * first:.1f}/{100 * fifth:.1f}" for first, fifth in zip(*[iter(case.accuracies)] * 2, strict=True)]
-    kept, kept_alone = given[right].mean(), given_alone[case.is_right_alone].mean()
+    share = is_given[right].mean()
+    kept_alone = given_alone[case.is_right_alone].mean()
     auroc = area_under_roc(chance, right)
     return [
         case.name,
         *shown,
         f"{calibration_error(chance, right):.3f}",
         "" if auroc is None else f"{auroc:.3f}",
-        f"{100 * kept:.1f}",
+        f"{100 * share:.1f}",
         f"{100 * kept_alone:.1f}",
-        f"{100 * right[given].mean():.1f}" if given.any() else "",
+        f"{100 * right[is_given].mean():.1f}" if is_given.any() else "",
     ]
 
 
@@ -280,22 +288,22 @@ def main(
     fitted: Annotated[str, typer.Option(help="Cases to fit the weights to and measure, with commas between them")] = "",
 ) -> None:
     """Write a table, and the weights."""
-    found = [read_case(text) for text in filter(None, [*fitted.split(","), *cases.split(",")])]
-    learned = found[: len([*filter(None, fitted.split(","))])]
+    samples = [read_case(text) for text in filter(None, [*fitted.split(","), *cases.split(",")])]
+    learned = samples[: len([*filter(None, fitted.split(","))])]
     raw = [case for case in learned if case.matches]
     strings = [case for case in learned if not case.matches]
-    given = [case for case in strings if not case.is_foreign]
+    own = [case for case in strings if not case.is_foreign]
     weights = fit_weights(learned) if learned else Weights(CHANCE, FOUND)
-    threshold = fit_cosine(strings, MIN_CHANCE) if given else found[0].min_score
+    threshold = fit_cosine(strings, MIN_CHANCE) if own else samples[0].min_score
     rows = []
-    for number, case in enumerate(found):
+    for number, case in enumerate(samples):
         others = [other for other in learned if other.corpus != case.corpus]
         can_leave_out = number < len(learned) and not case.is_foreign
         of_case = fit_weights(others) if can_leave_out else weights
         rows.append(describe(case, of_case, threshold))
     write_text(output / "prior.md", format_rows(["", *TITLES], rows, n_text_columns=1))
     least = {
-        "min_chance": choose_least(given, weights, MIN_CHANCE),
+        "min_chance": choose_least(own, weights, MIN_CHANCE),
         "min_found": choose_least(raw, weights, MIN_FOUND),
     }
     write_json(output / "prior.json", {**weights._asdict(), **least, "threshold": threshold})

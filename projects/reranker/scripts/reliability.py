@@ -53,7 +53,8 @@ def read_case(text: str) -> tuple[str, list[Judged]]:
     judge = _judge_raw if rest == [RAW] else _judge_given
     judged = []
     for ent, is_right in judge(nlp, golds, ids):
-        match, probability = read_match(ent), ent._.kb_probability
+        match = read_match(ent)
+        probability = ent._.kb_probability
         how = match["how"] if match else ""
         has_id = probability >= (thresholds[bool(how)] or 0)
         judged.append(Judged(how or GIVEN, probability, is_right, has_id))
@@ -77,8 +78,8 @@ def _judge_given(nlp: Language, golds: Sequence[Doc], ids: ConceptIds) -> Iterat
         for gold, doc in zip(golds, nlp.pipe(map(_take_ids_off, golds)), strict=True):
             for ent, of_gold in zip(doc.ents, gold.ents, strict=True):
                 if ent.kb_id_:
-                    wanted = ids.resolve(of_gold.kb_id_.split(ID_SEPARATOR))
-                    yield ent, any(ids.is_right(one, wanted) for one in ids.resolve([ent.kb_id_]))
+                    gold_ids = ids.resolve(of_gold.kb_id_.split(ID_SEPARATOR))
+                    yield ent, any(ids.is_right(one, gold_ids) for one in ids.resolve([ent.kb_id_]))
 
 
 def _take_ids_off(gold: Doc) -> Doc:

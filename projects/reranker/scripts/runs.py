@@ -39,7 +39,9 @@ from training.evaluation.documents import DocumentTask, PipelineSystem, hash_fol
 from training.markup import format_rows, format_values
 
 CONFIG = Path(__file__).parents[1] / "configs" / "reranker.cfg"
-RERANKER, LINKER, ABBREVIATIONS = "sapbert_reranker", "sapbert_linker", "schwartz_hearst"
+RERANKER = "sapbert_reranker"
+LINKER = "sapbert_linker"
+ABBREVIATIONS = "schwartz_hearst"
 PACKAGE_HASH = hash_folder(Path(spacy_sapbert.__file__).parent, "*.py")
 # The columns of tables: shares in per cent.
 COLUMNS = {
@@ -52,12 +54,16 @@ COLUMNS = {
 ALONE, NONE = "linker alone", "null"
 VALIDATION = ("validation", "dev")
 # To calibrate on: a share of the mentions to learn from, and of the documents of a fold that brings none for it.
-DEV_MENTIONS, DEV_DOCUMENTS = 0.25, 0.1
+DEV_MENTIONS = 0.25
+DEV_DOCUMENTS = 0.1
 # Words of a batch in folds: such documents are single mentions, so it has about as many of them as a batch of texts.
 FOLD_WORDS = 200
 Figures = dict[str, Any]
 # Across corpora: epochs; mentions of a corpus in an epoch, of a step, and to take mean and deviation of features from.
-EPOCHS, MENTIONS, BATCH, MEASURED = 5, 4000, 64, 1000
+EPOCHS = 5
+MENTIONS = 4000
+BATCH = 64
+MEASURED = 1000
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -72,17 +78,17 @@ def make_config(pipeline: Path) -> Config:
     """Make a config: all components are sourced and frozen, and the first linker's candidates are reranked."""
     saved = Config().from_disk(pipeline / "config.cfg", interpolate=False)
     factories = {name: saved["components"][name]["factory"] for name in saved["nlp"]["pipeline"]}
-    kept = [name for name, factory in factories.items() if factory != RERANKER]
-    linkers = [name for name in kept if factories[name] == LINKER]
+    names = [name for name, factory in factories.items() if factory != RERANKER]
+    linkers = [name for name in names if factories[name] == LINKER]
     if not linkers:
         raise ValueError(f"The pipeline {pipeline} has no linker: its components are {', '.join(factories) or 'none'}.")
     config = Config().from_disk(CONFIG, interpolate=False)
     own = {**config["components"][RERANKER], "linker": linkers[0]}
-    config["components"] = {**{name: {"source": str(pipeline.absolute())} for name in kept}, RERANKER: own}
-    config["nlp"] |= {"lang": saved["nlp"]["lang"], "pipeline": [*kept, RERANKER]}
-    config["training"]["frozen_components"] = kept
+    config["components"] = {**{name: {"source": str(pipeline.absolute())} for name in names}, RERANKER: own}
+    config["nlp"] |= {"lang": saved["nlp"]["lang"], "pipeline": [*names, RERANKER]}
+    config["training"]["frozen_components"] = names
     # The others, such as entity recognisers, are not needed for gold mentions.
-    annotating = [name for name in kept if factories[name] in (LINKER, ABBREVIATIONS)]
+    annotating = [name for name in names if factories[name] in (LINKER, ABBREVIATIONS)]
     config["training"]["annotating_components"] = annotating
     return config
 
@@ -111,12 +117,12 @@ class Run:
 
     def measure(self, store: Path) -> Figures:
         """Train and measure a reranker, unless the folder of results has them. The pipelines are deleted."""
-        known = store / f"{self.hash()}.json"
+        path = store / f"{self.hash()}.json"
         store.mkdir(parents=True, exist_ok=True)
-        if not known.is_file():
+        if not path.is_file():
             with TemporaryDirectory(dir=store) as folder:
-                write_json(known, measure_linker(self._train(Path(folder)), self.test))
-        return json.loads(known.read_text(encoding="utf8"))
+                write_json(path, measure_linker(self._train(Path(folder)), self.test))
+        return json.loads(path.read_text(encoding="utf8"))
 
     def _train(self, output: Path) -> Path:
         overrides: dict[str, Any] = {"system.seed": self.seed, "training.batcher.size": self.batch_words}
@@ -140,7 +146,7 @@ def show_figures(rows: Mapping[str, Sequence[Figures]], first: str, output: Path
     """Write and print a table of figures."""
     cells = []
     for name, figures in rows.items():
-        columns = [[100 * found[key] for found in figures if found.get(key) is not None] for key in COLUMNS.values()]
+        columns = [[100 * figure[key] for figure in figures if figure.get(key) is not None] for key in COLUMNS.values()]
         cells.append([name, str(len(figures)), *map(format_values, columns)])
     table = format_rows([first, "runs", *COLUMNS], cells, n_text_columns=1)
     write_text(output, table)
@@ -182,9 +188,9 @@ def folds(
     for test in sorted(documents.glob("*.test.spacy")):
         fold = test.name.removesuffix(".test.spacy")
         train = read_docs(documents / f"{fold}.train.spacy")
-        given = [path for part in VALIDATION if (path := documents / f"{fold}.{part}.spacy").is_file()]
-        if given:
-            dev = read_docs(given[0])
+        paths = [path for part in VALIDATION if (path := documents / f"{fold}.{part}.spacy").is_file()]
+        if paths:
+            dev = read_docs(paths[0])
         else:
             parts = split_documents(train, {"train": 1 - DEV_DOCUMENTS, "dev": DEV_DOCUMENTS}, seed=seed)
             train, dev = parts["train"], parts["dev"]
@@ -208,9 +214,9 @@ def calibrate(
     reranker: Any = nlp.get_pipe(RERANKER)
     if precision != NONE:
         reranker.precision = float(precision)
-    found = reranker.calibrate(list(Corpus(documents)(nlp)), nlp=nlp)
+    calibration = reranker.calibrate(list(Corpus(documents)(nlp)), nlp=nlp)
     nlp.to_disk(output)
-    msg.good(f"Calibrated on {documents}: {found}. The pipeline is {output}.")
+    msg.good(f"Calibrated on {documents}: {calibration}. The pipeline is {output}.")
 
 
 class LinkedCorpus(NamedTuple):
@@ -247,11 +253,11 @@ def measure_across(
     for left_out in corpora if len(corpora) > 1 else ():
         others = [corpus for corpus in corpora if corpus is not left_out]
         (alone,) = rows[f"{left_out.name}: linker alone"] = [measure_linker(left_out.linker, left_out.test)]
-        found = rows[f"{left_out.name}: reranker of the others"] = []
+        figures = rows[f"{left_out.name}: reranker of the others"] = []
         for seed in numbers:
             left_out.reranker.model = train_across(others, seed).model
-            found.append(measure_linker(left_out.nlp, left_out.test))
-        msg.text(f"{left_out.name}: acc@1 {alone['acc_at_1']:.3f}, {found[0]['acc_at_1']:.3f}")
+            figures.append(measure_linker(left_out.nlp, left_out.test))
+        msg.text(f"{left_out.name}: acc@1 {alone['acc_at_1']:.3f}, {figures[0]['acc_at_1']:.3f}")
     show_figures(rows, "corpus left out", output)
     if save:
         train_across(corpora, numbers[0]).to_disk(save)
@@ -273,8 +279,8 @@ def read_corpus(folder: Path) -> LinkedCorpus:
 
 def find_parts(documents: Path) -> tuple[Path, Path]:
     """Find the documents to learn from and to measure on."""
-    found = [documents / "train.spacy", *sorted(documents.glob("*.train.spacy"))]
-    train = next((path for path in found if path.is_file()), None)
+    parts = [documents / "train.spacy", *sorted(documents.glob("*.train.spacy"))]
+    train = next((path for path in parts if path.is_file()), None)
     if train is None:
         raise FileNotFoundError(f"There are no training documents in {documents}: run `convert` for this corpus first.")
     return train, train.with_name(train.name.replace("train.spacy", "test.spacy"))
@@ -287,9 +293,9 @@ def train_across(corpora: Sequence[LinkedCorpus], seed: int) -> Any:
     component = corpora[0].reranker
     # The network starts with mean and deviation of the features of all corpora.
     samples = [corpus.sample.given for corpus in corpora]
-    lengths = [length for given in samples for length in given.lists.lengths.tolist()]
+    lengths = [length for sample in samples for length in sample.lists.lengths.tolist()]
     parts = ("features", "scores", "alike")
-    features, scores, alike = (np.concatenate([getattr(given, part) for given in samples]) for part in parts)
+    features, scores, alike = (np.concatenate([getattr(sample, part) for sample in samples]) for part in parts)
     is_right = np.concatenate([corpus.sample.is_right for corpus in corpora])
     start_network(component.model, ListInput(features, scores, Lists(lengths), alike), is_right)
     # Each corpus keeps its reranker, which remembers its features; all have one network.
@@ -313,11 +319,12 @@ def list_batches(corpus: LinkedCorpus, mentions: int, rng: random.Random) -> Ite
     for example in rng.sample(corpus.examples, len(corpus.examples)):
         if n_taken >= mentions:
             break
-        batch, n_taken = [*batch, example], n_taken + len(example.reference.ents)
-        if sum(len(taken.reference.ents) for taken in batch) >= BATCH:
+        batch = [*batch, example]
+        n_taken = n_taken + len(example.reference.ents)
+        if sum(len(entry.reference.ents) for entry in batch) >= BATCH:
             yield batch
             batch = []
-    if any(taken.reference.ents for taken in batch):
+    if any(entry.reference.ents for entry in batch):
         yield batch
 
 

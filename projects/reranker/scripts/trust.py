@@ -94,9 +94,10 @@ def judge(case: Case, weights: Weights) -> np.ndarray:
 
 def describe(case: Case, weights: Weights) -> list[str]:
     """Describe a case: how much is a mention, of all and of what the default keeps, and how reliable trust is."""
-    trust, right = judge(case, weights), case.is_mention
-    kept = judge(case._replace(signals=case.signals * ([1.0] * len(WEIGHTS) + [0.0] * (len(WAYS) - 1))), weights)
-    is_kept = kept >= MatcherSettings().min_trust
+    trust = judge(case, weights)
+    right = case.is_mention
+    alone = judge(case._replace(signals=case.signals * ([1.0] * len(WEIGHTS) + [0.0] * (len(WAYS) - 1))), weights)
+    is_kept = alone >= MatcherSettings().min_trust
     auroc = area_under_roc(trust, right)
     shares = right.mean(), right[is_kept].mean(), is_kept[right].mean()
     return [
@@ -115,13 +116,13 @@ def main(
     fitted: Annotated[str, typer.Option(help="Cases to fit the weights to and measure, with commas between them")] = "",
 ) -> None:
     """Write a table, and the weights."""
-    found = [read_case(text) for text in filter(None, [*fitted.split(","), *cases.split(",")])]
-    learned = found[: len([*filter(None, fitted.split(","))])]
+    samples = [read_case(text) for text in filter(None, [*fitted.split(","), *cases.split(",")])]
+    learned = samples[: len([*filter(None, fitted.split(","))])]
     weights: Weights = WEIGHTS | {f"as {way}": weight for way, weight in WAYS.items()}
     if learned:
         weights = fit(learned)
     rows = []
-    for number, case in enumerate(found):
+    for number, case in enumerate(samples):
         others = [other for other in learned if other.name.split("_")[0] != case.name.split("_")[0]]
         rows.append(describe(case, fit(others) if number < len(learned) and others else weights))
     heading = ["", "found", "mentions %", "mentions %, trusted", "mentions kept %", "AUROC", "ECE"]

@@ -30,8 +30,8 @@ def export_doc(doc: Doc, request: ExportRequest, linker: SapbertLinker) -> dict[
     else:
         concepts = CodeableConcepts(CodeFinder(linker.terminology, attribute=linker.attribute), report)
         content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in concepts.list_rows(texts))
-    found = {"left_out": report.left_out, "odd": report.odd}
-    counts = {kind: {name: entry["count"] for name, entry in entries.items()} for kind, entries in found.items()}
+    notes = {"left_out": report.left_out, "odd": report.odd}
+    counts = {kind: {name: entry["count"] for name, entry in entries.items()} for kind, entries in notes.items()}
     return {"content": content, **counts}
 
 
@@ -39,7 +39,7 @@ def _annotate(doc: Doc, spans: Sequence[Correction], report: ExchangeReport) -> 
     """Make mentions of spans that are not rejected, of whole tokens."""
     # Whoever is told that one mention is negated may take the others for findings.
     unsaid = MentionContext() if has_context([doc]) else None
-    made = []
+    annotations = []
     for span in spans:
         if span.rejected:
             continue
@@ -49,6 +49,6 @@ def _annotate(doc: Doc, spans: Sequence[Correction], report: ExchangeReport) -> 
             continue
         if (found.start_char, found.end_char) != (span.start, span.end):
             report.note_odd("mentions extended to whole tokens", found.text)
-        said = unsaid if span.context is None else MentionContext(**dict.fromkeys(span.context, True))
-        made.append(Annotation(found.start_char, found.end_char, found.label_, found.kb_id_, "", found, said))
-    return made
+        context = unsaid if span.context is None else MentionContext(**dict.fromkeys(span.context, True))
+        annotations.append(Annotation(found.start_char, found.end_char, found.label_, found.kb_id_, "", found, context))
+    return annotations

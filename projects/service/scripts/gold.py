@@ -86,7 +86,7 @@ def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     with lock_folder(path.parent, f".{path.name}.lock", timeout=timeout):
         content = _read_file(path)
-        kept = [line for line in content.lines if content.rows[line].get("text") != request.text]
+        lines = [line for line in content.lines if content.rows[line].get("text") != request.text]
         withdrawn = {(place.start, place.end) for place in request.withdrawn}
         spans = content.spans.get(request.text, [])
         _check_seen(spans, request)
@@ -98,18 +98,18 @@ def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
         for answer, written in (("accept", accepted), ("reject", rejected)):
             if written:
                 row = {"text": request.text, "spans": written, "answer": answer}
-                kept.append(json.dumps(row, ensure_ascii=False).encode())
+                lines.append(json.dumps(row, ensure_ascii=False).encode())
         with write_whole(path) as temporary:
             if path.exists():
                 shutil.copymode(path, temporary)
-            temporary.write_bytes(b"".join(line + b"\n" for line in kept))
+            temporary.write_bytes(b"".join(line + b"\n" for line in lines))
     return len(spans)
 
 
 def find_gold(path: Path, texts: Sequence[str]) -> list[list[Span]]:
     """Find the corrections that are kept of each text, in its order. The file may be missing."""
-    kept = _read_file(path.resolve()).spans
-    return [kept.get(text, []) for text in texts]
+    by_text = _read_file(path.resolve()).spans
+    return [by_text.get(text, []) for text in texts]
 
 
 def _check_seen(kept: list[Span], request: GoldRequest) -> None:
@@ -117,13 +117,14 @@ def _check_seen(kept: list[Span], request: GoldRequest) -> None:
     # Two who decide alike do not contradict each other.
     kept = [_leave_out(span, "annotator") for span in kept]
     spans, seen = (
-        [_leave_out(span.list_values(), "annotator") for span in sorted(given, key=lambda span: span.start)]
-        for given in (request.spans, request.seen)
+        [_leave_out(span.list_values(), "annotator") for span in sorted(part, key=lambda span: span.start)]
+        for part in (request.spans, request.seen)
     )
     withdrawn = [{"start": place.start, "end": place.end} for place in request.withdrawn]
     # Whoever sends a request again, because no answer came, finds it done already.
     for place in (*spans, *withdrawn):
-        now, before = _find_overlapping(kept, place), _find_overlapping(seen, place)
+        now = _find_overlapping(kept, place)
+        before = _find_overlapping(seen, place)
         is_done = now == [place] or ("kb_id" not in place and not any(place.items() <= span.items() for span in now))
         if not is_done and now != before:
             ids = " and ".join("no mention" if "rejected" in span else span["kb_id"] for span in now)
@@ -142,8 +143,8 @@ def _find_overlapping(spans: Sequence[Span], place: Span) -> Sequence[Span]:
 
 def _merge(spans: list[Span], new: list[Span]) -> list[Span]:
     new = sorted(new, key=itemgetter("start"))
-    kept = [span for span in spans if not _find_overlapping(new, span)]
-    return sorted([*kept, *new], key=itemgetter("start"))
+    others = [span for span in spans if not _find_overlapping(new, span)]
+    return sorted([*others, *new], key=itemgetter("start"))
 
 
 class _Content(NamedTuple):

@@ -110,7 +110,9 @@ class Gate:
     gone, answer failures, and add headers for browsers. Neither answer nor log quotes a text."""
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
-        self._app, self._max_body, self._max_seconds = app, settings.max_body, settings.max_seconds
+        self._app = app
+        self._max_body = settings.max_body
+        self._max_seconds = settings.max_seconds
         self._names = LOOPBACK.union(host.lower().strip("[]") for host in settings.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -134,7 +136,8 @@ class Gate:
             await self._pass_on(scope, body, receive, send)
 
     def _find_refusal(self, scope: Scope) -> JSONResponse | None:
-        headers, method = Headers(scope=scope), scope["method"]
+        headers = Headers(scope=scope)
+        method = scope["method"]
         # A site can point its own name at this machine, and its page then reads what the service answers.
         host = headers.get("host", "")
         address = f"{scope.get('scheme', 'http')}://{host}"
@@ -177,7 +180,8 @@ class Gate:
 
     async def _read_body(self, receive: Receive) -> bytes | None:
         """Read a body, of one that is too large only the start; None if the client has gone."""
-        body, is_open = bytearray(), True
+        body = bytearray()
+        is_open = True
         while is_open:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -187,7 +191,8 @@ class Gate:
         return bytes(body)
 
     async def _pass_on(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        waiting, is_answered = [{"type": "http.request", "body": body}], False
+        waiting = [{"type": "http.request", "body": body}]
+        is_answered = False
 
         async def replay() -> Message:
             return waiting.pop() if waiting else await receive()
@@ -205,7 +210,8 @@ class Gate:
                 work.result()
         except Exception as error:  # a user's component may raise anything
             # Not the error's own text, which may quote a patient's record.
-            kind, place = type(error).__name__, "".join(traceback.format_tb(error.__traceback__))
+            kind = type(error).__name__
+            place = "".join(traceback.format_tb(error.__traceback__))
             logger.error("A request failed with %s at:\n%s", kind, place)
             if not is_answered:
                 refusal = _refuse(500, f"The pipeline failed with {kind}. The service's log says where.")

@@ -176,8 +176,8 @@ def list_gold(
         name = {"name": concept.canonical_name} if concept else {}
         return {**span, **name, "start": at[span["start"]], "end": at[span["end"]]}
 
-    kept = zip(texts, find_gold(path, texts), strict=True)
-    return [[describe(span, at) for span in spans] for text, spans in kept for at in [request.list_offsets(text)]]
+    pairs = zip(texts, find_gold(path, texts), strict=True)
+    return [[describe(span, at) for span in spans] for text, spans in pairs for at in [request.list_offsets(text)]]
 
 
 def find_unknown_id(linkers: Sequence[SapbertLinker], ids: Iterable[str]) -> str | None:
@@ -188,8 +188,8 @@ def find_unknown_id(linkers: Sequence[SapbertLinker], ids: Iterable[str]) -> str
             unknown = {id_ for id_ in unknown if id_ not in linker.terminology}
         elif unknown:
             codes = linker.terminology.concepts["codes"].explode()
-            found = codes.filter(codes.is_in([f"{source}:{id_}" for id_ in unknown]))
-            unknown -= {code.removeprefix(f"{source}:") for code in found}
+            matches = codes.filter(codes.is_in([f"{source}:{id_}" for id_ in unknown]))
+            unknown -= {code.removeprefix(f"{source}:") for code in matches}
     return min(unknown, default=None)
 
 
@@ -254,10 +254,10 @@ def _settle(job: Job, docs: Iterable[Doc]) -> None:
     if not job.future.set_running_or_notify_cancel():
         return  # its client has gone
     try:
-        found = list(docs)
+        documents = list(docs)
         if job.is_over():
             raise Late
-        job.future.set_result(job.answer(found))
+        job.future.set_result(job.answer(documents))
     except BaseException as error:  # the request fails, and not the service
         job.future.set_exception(error)
 
@@ -319,22 +319,22 @@ def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
     def check_types(types: list[str]) -> None:
         try:
             # One by one, because a filter may have some that the terminology lacks.
-            for wanted in types:
-                linker.find((), types=[wanted])
+            for kind in types:
+                linker.find((), types=[kind])
         except ValueError as error:
             raise HTTPException(422, str(error)) from error
 
     async def look_up(request: LinkRequest) -> list[dict[str, Any]]:
         mentions = request.mentions or []
-        found = await _ask(worker, [], lambda _: linker.find(mentions, k=request.k, types=request.types))
-        rows = zip(mentions, found, strict=True)
+        answers = await _ask(worker, [], lambda _: linker.find(mentions, k=request.k, types=request.types))
+        rows = zip(mentions, answers, strict=True)
         return [{"mention": mention, "candidates": request.choose(candidates)} for mention, candidates in rows]
 
     async def link_texts(request: LinkRequest, texts: list[str]) -> list[dict[str, Any]]:
         results = await _ask(worker, texts, lambda docs: [request.describe(doc, bar) for doc in docs])
         if request.gold and worker.settings.gold is not None:
-            kept = await asyncio.to_thread(list_gold, request, texts, Path(worker.settings.gold), linker)
-            for result, spans in zip(results, kept, strict=True):
+            gold = await asyncio.to_thread(list_gold, request, texts, Path(worker.settings.gold), linker)
+            for result, spans in zip(results, gold, strict=True):
                 result["gold"] = spans
         return results
 
@@ -366,8 +366,8 @@ def _add_gold(app: FastAPI, worker: Worker, linkers: Sequence[SapbertLinker]) ->
     def find(request: FindRequest) -> dict[str, Any]:
         path = find_file()
         check(request.texts)
-        kept = list_gold(request, request.texts, path, linkers[0])
-        return {"results": [{"gold": spans} for spans in kept]}
+        gold = list_gold(request, request.texts, path, linkers[0])
+        return {"results": [{"gold": spans} for spans in gold]}
 
     @app.post("/gold")
     def keep(request: GoldRequest) -> dict[str, Any]:
@@ -422,8 +422,8 @@ def _add_concepts(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
 
     @app.get("/types")
     async def types() -> list[dict[str, str]]:
-        known = linker.terminology.concepts["types"].explode().drop_nulls().unique().sort().to_list()
-        return [{"id": type_, "name": name_type(type_)} for type_ in known]
+        identifiers = linker.terminology.concepts["types"].explode().drop_nulls().unique().sort().to_list()
+        return [{"id": type_, "name": name_type(type_)} for type_ in identifiers]
 
 
 def _check_alive(worker: Worker) -> None:
@@ -465,8 +465,8 @@ def main(
     **settings: Any,
 ) -> None:
     """Serve a saved pipeline until the process ends."""
-    given = {name: value for name, value in settings.items() if value is not None}
-    read = ServiceSettings.read(given, "the service")
+    options = {name: value for name, value in settings.items() if value is not None}
+    read = ServiceSettings.read(options, "the service")
     if host not in LOOPBACK and not read.hosts:
         warnings.warn(
             f"The service listens at {host}, but answers only requests that are addressed to localhost, 127.0.0.1 or "

@@ -38,7 +38,8 @@ COLUMNS = ["phrase", "name", "kind", "list"]
 # Why a phrase is held out: all phrases of its concept are, or it alone.
 WHYS = ("concept", "phrase")
 # One of so many concepts, and of the phrases of the others, is held out.
-CONCEPTS, PHRASES = 10, 20
+CONCEPTS = 10
+PHRASES = 20
 Terminologies = Annotated[str, typer.Argument(help="Saved terminologies or .obo files, with commas between them")]
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -97,13 +98,15 @@ def group_names(names: pl.Series, table: pl.DataFrame) -> list[str]:
     distinct = names.unique().sort()
     numbers = pl.DataFrame({"name": distinct}).with_row_index("number")
     links = table.join(numbers, on="name").select("number", pl.col("concept").rank("dense") - 1)
-    first, second = links["number"].to_numpy(), links["concept"].to_numpy() + len(distinct)
+    first = links["number"].to_numpy()
+    second = links["concept"].to_numpy() + len(distinct)
     size = len(distinct) + links["concept"].n_unique()
     graph = csr_matrix((np.ones(len(links), bool), (first, second)), shape=(size, size))
     _, groups = connected_components(graph, directed=False)
-    grouped = numbers.with_columns(group=pl.Series(groups[: len(distinct)]))
+    grouped = pl.DataFrame({"name": distinct, "group": groups[: len(distinct)]})
     grouped = grouped.with_columns(first=pl.col("name").min().over("group"))
-    return pl.DataFrame({"name": names}).join(grouped, on="name", maintain_order="left")["first"].to_list()
+    rows = pl.DataFrame({"name": names}).join(grouped, on="name", maintain_order="left")
+    return rows["first"].to_list()
 
 
 def hold_out(rows: pl.DataFrame, table: pl.DataFrame, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -144,19 +147,24 @@ def split(
 def make_lesson(rows: pl.DataFrame, table: pl.DataFrame) -> Lesson:
     """Find the names of each phrase's concepts."""
     rows = rows.select(fold("phrase"), fold("name")).with_row_index("row")
-    lacking = rows.select("name").unique(maintain_order=True).join(table, on="name", how="anti", maintain_order="left")
+    pair = ["row", "number"]
+    distinct = rows.select("name").unique(maintain_order=True)
+    lacking = distinct.join(table, on="name", how="anti", maintain_order="left")
     alone = lacking.with_columns(concept=-1 - pl.int_range(pl.len(), dtype=pl.Int64))
-    numbers = pl.concat([table, alone]).with_columns(number=pl.col("name").rank("dense").cast(pl.Int64) - 1)
+    number = pl.col("name").rank("dense").cast(pl.Int64) - 1
+    numbers = pl.concat([table, alone]).with_columns(number=number)
     names = numbers["name"].unique().sort()
     concepts = rows.join(numbers.select("name", "concept"), on="name").select("row", "concept")
-    own = concepts.join(numbers.select("concept", "number"), on="concept").select("row", "number").unique()
+    own = concepts.join(numbers.select("concept", "number"), on="concept").select(pair).unique()
     same = rows.select("row", "phrase").join(rows.select("phrase", other="row"), on="phrase")
-    alike = same.join(own.rename({"row": "other"}), on="other").select("row", "number")
-    equal = rows.join(numbers.select("name", "number"), left_on="phrase", right_on="name").select("row", "number")
+    alike = same.join(own.rename({"row": "other"}), on="other").select(pair)
+    of_names = numbers.select("number", phrase="name")
+    equal = rows.join(of_names, on="phrase").select(pair)
 
     def mark(pairs: pl.DataFrame) -> csr_matrix:
-        places = pairs.unique().sort("row", "number").to_numpy().T
-        return csr_matrix((np.ones(places.shape[1], bool), places), shape=(len(rows), len(names)))
+        places = pairs.unique().sort(pair).to_numpy().T
+        marks = np.ones(places.shape[1], bool)
+        return csr_matrix((marks, places), shape=(len(rows), len(names)))
 
     return Lesson(rows["phrase"], names, mark(own), mark(pl.concat([alike, equal])))
 
@@ -164,11 +172,14 @@ def make_lesson(rows: pl.DataFrame, table: pl.DataFrame) -> Lesson:
 def draw_batches(lesson: Lesson, recipe: Recipe, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Draw phrases, and the names of a step: one of each phrase's own, and others."""
     rng = np.random.default_rng(seed)
-    n, bounds = len(lesson.phrases), lesson.own.indptr
+    n = len(lesson.phrases)
+    bounds = lesson.own.indptr
     for _ in range(recipe.epochs):
         for rows in np.array_split(rng.permutation(n), -(-n // recipe.batch)):
-            places = bounds[rows] + rng.integers(bounds[rows + 1] - bounds[rows])
-            yield rows, np.append(lesson.own.indices[places], rng.integers(len(lesson.names), size=recipe.negatives))
+            starts = bounds[rows]
+            places = starts + rng.integers(bounds[rows + 1] - starts)
+            others = rng.integers(len(lesson.names), size=recipe.negatives)
+            yield rows, np.append(lesson.own.indices[places], others)
 
 
 def learn_phrases(encoder: EncoderShim, lesson: Lesson, recipe: Recipe, seed: int) -> tuple[StaticTable, list[dict]]:
@@ -177,32 +188,39 @@ def learn_phrases(encoder: EncoderShim, lesson: Lesson, recipe: Recipe, seed: in
     source = encoder.content
     table = StaticTable(source.tokenizer, torch.from_numpy(source.rows * source.scales[:, None]))
     before = StaticTable(source.tokenizer, table.start).requires_grad_(False)
-    of_phrase, of_name = (encoder.tokenize_names(strings) for strings in (lesson.phrases, lesson.names))
+    of_phrase = encoder.tokenize_names(lesson.phrases)
+    of_name = encoder.tokenize_names(lesson.names)
     rate = recipe.rate * table.start.abs().mean().item()
     # Fused, because the others take twice the time of all else.
     optimizer = torch.optim.Adam(table.parameters(), lr=rate, fused=True)
     losses: list[tuple[float, float]] = []
     steps = recipe.epochs * -(-len(lesson.phrases) // recipe.batch)
-    for rows, names in show_progress(
-        draw_batches(lesson, recipe, seed), description="Learning", unit="steps", total=steps
-    ):
+    batches = draw_batches(lesson, recipe, seed)
+    for rows, names in show_progress(batches, description="Learning", unit="steps", total=steps):
         right = torch.arange(len(rows))
         tokens = [of_name[name] for name in names.tolist()]
         vectors = table([*(of_phrase[row] for row in rows.tolist()), *tokens])
-        of_names, old = vectors[len(rows) :], before(tokens)
+        of_phrases = vectors[: len(rows)]
+        of_names = vectors[len(rows) :]
+        old = before(tokens)
         is_alike = torch.from_numpy(lesson.alike[rows][:, names].toarray())
         is_alike[right, right] = False
-        scores = (vectors[: len(rows)] @ of_names.T / recipe.temperature).masked_fill(is_alike, -torch.inf)
+        scores = of_phrases @ of_names.T / recipe.temperature
+        scores = scores.masked_fill(is_alike, -torch.inf)
         contrast = torch.nn.functional.cross_entropy(scores, right)
         # Names of unknown tokens have no vector.
-        distance = (1 - (of_names * old).sum(dim=1))[old.any(dim=1)].mean()
+        distances = 1 - (of_names * old).sum(dim=1)
+        distance = distances[old.any(dim=1)].mean()
         optimizer.zero_grad()
         (contrast + recipe.hold * distance).backward()
         table.rows.grad = table.rows.grad.to_dense()
         optimizer.step()
         losses.append((contrast.item(), distance.item()))
-    means = [np.mean(part, axis=0).tolist() for part in np.array_split(losses, recipe.epochs)]
-    return table, [dict(zip(("contrast", "distance"), mean, strict=True)) for mean in means]
+    of_epochs = []
+    for part in np.array_split(losses, recipe.epochs):
+        contrast, distance = part.mean(axis=0).tolist()
+        of_epochs.append({"contrast": contrast, "distance": distance})
+    return table, of_epochs
 
 
 @app.command()
@@ -215,7 +233,8 @@ def learn(
     seed: int = 0,
 ) -> None:
     """Teach an encoder phrases. Beside the new one is a report."""
-    recipe, began = Recipe(), time.perf_counter()
+    recipe = Recipe()
+    began = time.perf_counter()
     rows = read_phrases(phrases)
     rows = rows.sample(min(most or len(rows), len(rows)), seed=seed, shuffle=True)
     with show_phase("Reading names"):
@@ -225,13 +244,13 @@ def learn(
     encoder = EncoderShim({}, "fp32")
     encoder.set_source(source)
     learned, losses = learn_phrases(encoder, lesson, recipe, seed)
-    made = learned.to_encoder(source.settings.max_length).content
+    new = learned.to_encoder(source.settings.max_length).content
     # Quantising keeps no setting but the length.
-    made = make_source(made.tokenizer, made.rows, made.scales, source.settings, None)
-    write_encoder(replace(made, threshold=source.threshold), output)
+    new = make_source(new.tokenizer, new.rows, new.scales, source.settings, None)
+    write_encoder(replace(new, threshold=source.threshold), output)
     report = {
         "start": source.fingerprint,
-        "encoder": made.fingerprint,
+        "encoder": new.fingerprint,
         "settings": {**recipe.to_dict(), "most": most, "seed": seed},
         "phrases": {"sha256": hash_file(phrases), "rows": len(rows)},
         "names": {"sha256": sha256(table.write_csv().encode()).hexdigest(), "rows": len(lesson.names)},

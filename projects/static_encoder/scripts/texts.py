@@ -29,12 +29,12 @@ LENGTHS = (2, 2, 3, 3, 4, 5, 6)
 def main(rrf: Path, pairs: Path, phrases: Path, output: Path) -> None:
     """Write strings, one a line."""
     with show_phase("Reading definitions"):
-        found = read_definitions(rrf, set(read_pairs(pairs).concepts))
-    drawn = draw_phrases(found, DEFINITIONS, random.Random(0))
-    made = fill_templates(srsly.read_json(phrases))
-    texts = sorted({*drawn, *made})
+        definitions = read_definitions(rrf, set(read_pairs(pairs).concepts))
+    drawn = draw_phrases(definitions, DEFINITIONS, random.Random(0))
+    filled = fill_templates(srsly.read_json(phrases))
+    texts = sorted({*drawn, *filled})
     write_text(output, "\n".join(texts) + "\n")
-    msg.good(f"{len(drawn):,} phrases of {len(found):,} definitions and {len(made):,} of templates: {output}")
+    msg.good(f"{len(drawn):,} phrases of {len(definitions):,} definitions and {len(filled):,} of templates: {output}")
 
 
 def read_definitions(rrf: Path, concepts: set[str]) -> list[str]:

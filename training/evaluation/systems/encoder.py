@@ -77,14 +77,17 @@ class EncoderSystem(System, EncoderChoice):
         return {"kind": "encoder", "encoder": encoder, "similarity": self.similarity}
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-        embeddings, normalised = self.loaded, self.similarity == "cosine"
+        embeddings = self.loaded
+        normalised = self.similarity == "cosine"
         embeddings.add([*names, *queries])
         # Names are read in blocks: their vectors may not fit into memory.
-        left, right = embeddings.take(queries, normalised=normalised), embeddings.view(names, normalised)
+        left = embeddings.take(queries, normalised=normalised)
+        right = embeddings.view(names, normalised)
         rows, scores = search_on_device(right, left, k, resolve_device("auto"))
         # Without a known token all names are equally near: as in the linker, there is no candidate.
         is_unknown = ~self._find_known(queries)
-        rows[is_unknown], scores[is_unknown] = -1, -np.inf
+        rows[is_unknown] = -1
+        scores[is_unknown] = -np.inf
         return rows, scores
 
     def _find_known(self, strings: Sequence[str]) -> np.ndarray:
@@ -95,9 +98,9 @@ class EncoderSystem(System, EncoderChoice):
         row_of = {string: row for row, string in enumerate(dict.fromkeys(strings))}
         is_known = self._find_known(list(row_of))
         vectors = np.zeros((len(row_of), self.shim.width), dtype=np.float32)
-        known = [string for string, row in row_of.items() if is_known[row]]
-        if known:
-            vectors[is_known] = self.loaded.take(known, normalised=False)
+        loaded = [string for string, row in row_of.items() if is_known[row]]
+        if loaded:
+            vectors[is_known] = self.loaded.take(loaded, normalised=False)
         rows = [row_of[string] for string in strings]
         return vectors[rows], is_known[rows]
 
@@ -116,7 +119,8 @@ class LinkerSystem(System):
     _index: Any = PrivateAttr(None)
 
     def load(self) -> tuple[str, Embeddings]:
-        shim, folder = EncoderShim({}, "auto"), find_encoder(self.encoder)
+        shim = EncoderShim({}, "auto")
+        folder = find_encoder(self.encoder)
         shim.load(folder)
         return folder, Embeddings(shim, self.cache or None)
 
@@ -127,7 +131,8 @@ class LinkerSystem(System):
 
     def describe_search(self) -> dict[str, Any]:
         """Describe the index, with its recall as measured when it was built."""
-        scoring, recall = self._index.configuration["scoring"], self._index.recall.get("at_1")
+        scoring = self._index.configuration["scoring"]
+        recall = self._index.recall.get("at_1")
         return {"similarity": "", "search": scoring, "recall": recall}
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -139,7 +144,8 @@ class LinkerSystem(System):
             row_of.setdefault((concept, name), row)
         nlp = spacy.blank("en")
         linker: Any = nlp.add_pipe("sapbert_linker", config={"k": min(LINKED, k), "spans_key": MENTIONS})
-        (folder, embeddings), terminology = self.loaded, builder.build()
+        folder, embeddings = self.loaded
+        terminology = builder.build()
         with TemporaryDirectory() as vectors:
             store_vectors(terminology.names["name"], embeddings, vectors)
             encoder = make_huggingface_loader(folder)
@@ -148,13 +154,13 @@ class LinkerSystem(System):
         docs = [nlp.make_doc(query) for query in queries]
         for doc in docs:
             doc.spans[MENTIONS] = [Span(doc, 0, len(doc))] if len(doc) else []
-        found = []
+        matches = []
         for doc in nlp.pipe(docs):
             candidates = [entry for span in doc.spans[MENTIONS] for entry in linker.get_candidates(span)][:k]
             rows = [row_of[entry["concept_id"], entry["name"]] for entry in candidates]
             scores = [entry["score"] for entry in candidates]
-            found.append((np.array(rows, dtype=np.int64), np.array(scores, dtype=np.float32)))
-        return pad(found, k)
+            matches.append((np.array(rows, dtype=np.int64), np.array(scores, dtype=np.float32)))
+        return pad(matches, k)
 
 
 def store_vectors(names: pl.Series, embeddings: Embeddings, folder: str) -> None:
@@ -185,7 +191,8 @@ class TrainedBioSyn(System):
         path = Path(self.model) / BIOSYN_FILE
         try:
             data = json.loads(path.read_text(encoding="utf8"))
-            trained, weight = data["encoder"], float(data["weight"])
+            trained = data["encoder"]
+            weight = float(data["weight"])
             sparse = SparseEncoder(data["sparse"]["vocabulary"], data["sparse"]["idf"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
@@ -207,7 +214,8 @@ class TrainedBioSyn(System):
         sparse = score_sparse(encoder.encode(queries), encoder.encode(names))
 
         def take_queries(block: slice) -> Callable[[slice], np.ndarray]:
-            shared, dense = sparse(block), left[block]
+            shared = sparse(block)
+            dense = left[block]
             return lambda rows: shared(rows) * weight + dense @ right[rows].T
 
         return search_blocks(take_queries, len(queries), len(names), k)

@@ -30,8 +30,8 @@ class ExactMatch(System):
         rows_of: dict[str, list[int]] = {}
         for row, name in enumerate(names):
             rows_of.setdefault(self._fold(name), []).append(row)
-        found = [np.array(rows_of.get(self._fold(query), ())[:k], dtype=np.int64) for query in queries]
-        return pad([(rows, np.ones(len(rows), dtype=np.float32)) for rows in found], k)
+        matches = [np.array(rows_of.get(self._fold(query), ())[:k], dtype=np.int64) for query in queries]
+        return pad([(rows, np.ones(len(rows), dtype=np.float32)) for rows in matches], k)
 
     def _fold(self, text: str) -> str:
         return text.lower() if self.lower_case else text
@@ -123,14 +123,17 @@ class DictionaryBackoff:
         """
         # Of a name that several concepts have, the last one's, as in the authors' code.
         row_of_name = {name.lower(): row for row, name in enumerate(names)}
-        decided = np.array([self._known.get(query.lower(), row_of_name.get(query.lower(), -1)) for query in queries])
+        lower = [query.lower() for query in queries]
+        decided = np.array([self._known.get(query, row_of_name.get(query, -1)) for query in lower])
         rows = np.full((len(queries), k), -1, dtype=np.int64)
         scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
         is_decided = decided >= 0
+        rows[is_decided, 0] = decided[is_decided]
+        scores[is_decided, 0] = 1.0
         left = np.flatnonzero(~is_decided).tolist()
         if left:
             rows[left], scores[left] = self.system.search(names, [queries[number] for number in left], k)
-        rows[is_decided, 0], scores[is_decided, 0] = decided[is_decided], 1.0
-        known = sum(query.lower() in self._known for query in queries)
-        self.decided = Counter(training=known, dictionary=int(is_decided.sum()) - known, system=len(left))
+        n_training = sum(query in self._known for query in lower)
+        n_dictionary = int(is_decided.sum()) - n_training
+        self.decided = Counter(training=n_training, dictionary=n_dictionary, system=len(left))
         return rows, scores

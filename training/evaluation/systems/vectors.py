@@ -98,8 +98,8 @@ def _read_text(path: Path) -> VectorTable:
     if is_short.any():
         raise ValueError(f"row {int(is_short.arg_true()[0]) + 1}: it has fewer than {width} numbers")
     if not frame.height or announced[:1] not in ([], [frame.height]):
-        wanted = announced[0] if announced else "some"
-        raise ValueError(f"the last line: it has {frame.height} rows, and should have {wanted}")
+        expected = announced[0] if announced else "some"
+        raise ValueError(f"the last line: it has {frame.height} rows, and should have {expected}")
     with np.errstate(over="ignore"):
         return VectorTable(frame["key"].fill_null("").to_list(), numbers.to_numpy().astype(np.float32))
 
@@ -116,7 +116,8 @@ def _read_binary(path: Path) -> VectorTable:
         keys: list[str] = []
         vectors = np.empty((n_rows, width), dtype=np.float32)
         for row in show_progress(range(1, n_rows + 1), description=f"Reading {path.name}", unit="words"):
-            word, data = _read_word(content), content.read(width * NUMBER.itemsize)
+            word = _read_word(content)
+            data = content.read(width * NUMBER.itemsize)
             if len(data) < width * NUMBER.itemsize:
                 raise ValueError(f"row {row}: the file ends there, but its first line says {n_rows:,} rows")
             try:
@@ -174,17 +175,17 @@ class ConceptVectors(VectorFile):
 def find_vectors(system: Any, terminology: Terminology, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Find the vectors of concepts in a table, or of the concepts' canonical names; and tell which are known."""
     if "take" in system.gives:
-        found, is_known = system.take(ids)
+        vectors, is_known = system.take(ids)
     else:
         concepts = terminology.concepts
         rows = find_rows(pl.Series(ids, dtype=pl.String()), concepts["id"])
-        found, is_known = system.encode(concepts["canonical_name"].gather(rows).to_list())
+        vectors, is_known = system.encode(concepts["canonical_name"].gather(rows).to_list())
     if not is_known.any():
         raise ValueError(
             f"None of the {len(ids)} concepts has a vector in {getattr(system, 'vectors', 'the encoder')}. Its ids or "
             f"words are probably of another kind; these were looked for: {', '.join(ids[:3])}."
         )
-    return found, is_known
+    return vectors, is_known
 
 
 def scale_to_unit(vectors: np.ndarray) -> np.ndarray:
@@ -204,29 +205,32 @@ class WordVectorSystem(VectorFile):
 
     def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Encode strings as the means of their words' vectors. A mean of zeros has no direction, and is not known."""
-        tokenizer, (keys, vectors) = _make_tokenizer(), self.loaded
+        tokenizer = _make_tokenizer()
+        keys, vectors = self.loaded
         words = [[token.text for token in tokenizer(string)] for string in strings]
         distinct = pl.Series(list(dict.fromkeys(chain.from_iterable(words))), dtype=pl.String())
-        known = pl.Series(keys, dtype=pl.String())
-        rows, lower = find_rows(distinct, known), find_rows(distinct.str.to_lowercase(), known)
+        vocabulary = pl.Series(keys, dtype=pl.String())
+        rows = find_rows(distinct, vocabulary)
+        lower = find_rows(distinct.str.to_lowercase(), vocabulary)
         row_of = dict(zip(distinct, np.where(rows >= 0, rows, lower).tolist(), strict=True))
         means = np.zeros((len(strings), vectors.shape[1]), dtype=np.float32)
         for number, of_string in enumerate(words):
-            if found := [row_of[word] for word in of_string if row_of[word] >= 0]:
-                means[number] = vectors[found].mean(axis=0)
+            if of_words := [row_of[word] for word in of_string if row_of[word] >= 0]:
+                means[number] = vectors[of_words].mean(axis=0)
         return means, np.asarray(means.any(axis=1))
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the names with the highest cosine. Unknown strings are not found."""
-        (right, is_name), (left, is_query) = self.encode(names), self.encode(queries)
-        found = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))] * len(queries)
+        right, is_name = self.encode(names)
+        left, is_query = self.encode(queries)
+        matches = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))] * len(queries)
         if is_name.any() and is_query.any():
             rows_of_names = np.flatnonzero(is_name)
             n_wanted = min(k, len(rows_of_names))
             rows, scores = exact_search(scale_to_unit(right[is_name]), scale_to_unit(left[is_query]), n_wanted)
             for query, its_rows, its_scores in zip(np.flatnonzero(is_query), rows, scores, strict=True):
-                found[query] = rows_of_names[its_rows], its_scores
-        return pad(found, k)
+                matches[query] = rows_of_names[its_rows], its_scores
+        return pad(matches, k)
 
 
 @cache

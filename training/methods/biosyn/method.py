@@ -121,7 +121,8 @@ class BioSynData:
 
 def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> BioSynData:
     """Read mentions and dictionary. Composite and repeated mentions, and those without an id, are not kept."""
-    files, file = [SourceFile(path) for path in mentions], SourceFile(dictionary)
+    files = [SourceFile(path) for path in mentions]
+    file = SourceFile(dictionary)
     rows = ((joined, name.lower()) for joined, name, _ in read_dictionary_rows(file))
     names = {name: frozenset(joined.split(EQUAL_IDS)) for name, joined in group_by_name(rows).items()}
     if not names:
@@ -129,7 +130,7 @@ def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> 
             f"The dictionary {dictionary} has no name to compare mentions with. Give lines of an id, a tab and a name."
         )
     read: Counter[str] = Counter({"read": 0, "composites": 0, "without_ids": 0, "repeated": 0})
-    kept: dict[tuple[str, frozenset[str]], None] = {}
+    distinct: dict[tuple[str, frozenset[str]], None] = {}
     for mention in chain.from_iterable(map(read_mentions, files)):
         read["read"] += 1
         entry = (mention.text.lower(), frozenset(mention.ids))
@@ -137,25 +138,27 @@ def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> 
             read["composites"] += 1
         elif not mention.ids:
             read["without_ids"] += 1
-        elif entry in kept:
+        elif entry in distinct:
             read["repeated"] += 1
         else:
-            kept[entry] = None
-    if not kept:
+            distinct[entry] = None
+    if not distinct:
         raise ValueError(
             f"There is no mention to train on in {', '.join(map(str, mentions))}: of {read['read']} mentions, "
             f"{read['composites']} are composite, {read['without_ids']} have no id and {read['repeated']} are repeated."
             " Give the training and development parts of a corpus with its ids."
         )
-    known = frozenset(chain.from_iterable(names.values()))
+    answers = frozenset(chain.from_iterable(names.values()))
     report = {
         **read,
-        "mentions": len(kept),
-        "not_in_dictionary": sum(not gold <= known for _, gold in kept),
+        "mentions": len(distinct),
+        "not_in_dictionary": sum(not gold <= answers for _, gold in distinct),
         "names": len(names),
         "sources": {"mentions": [source.describe() for source in files], "dictionary": file.describe()},
     }
-    return BioSynData([text for text, _ in kept], [gold for _, gold in kept], list(names), list(names.values()), report)
+    texts = [text for text, _ in distinct]
+    gold_ids = [gold for _, gold in distinct]
+    return BioSynData(texts, gold_ids, list(names), list(names.values()), report)
 
 
 def find_sparse(mentions: csr_matrix, names: csr_matrix, k: int) -> np.ndarray:
@@ -177,7 +180,7 @@ def join_candidates(sparse: np.ndarray, mentions: np.ndarray, names: np.ndarray,
 def find_positives(gold: Sequence[frozenset[str]], ids: Sequence[frozenset[str]], candidates: np.ndarray) -> np.ndarray:
     """Label the right candidates: names whose concepts include all concepts of the mention; bool, like candidates."""
     return np.array(
-        [[wanted <= ids[row] for row in rows] for wanted, rows in zip(gold, candidates.tolist(), strict=True)]
+        [[gold_ids <= ids[row] for row in rows] for gold_ids, rows in zip(gold, candidates.tolist(), strict=True)]
     ).reshape(candidates.shape)
 
 
@@ -185,7 +188,8 @@ def marginal_loss(scores: torch.Tensor, positives: torch.Tensor) -> torch.Tensor
     """Compute the marginal negative log-likelihood of the right candidates (Sung et al., ACL 2020, section 3.3): the
     mean over mentions with a right candidate; 0 if there is none."""
     counts = positives.any(dim=1)
-    scores, positives = scores[counts].float(), positives[counts]
+    scores = scores[counts].float()
+    positives = positives[counts]
     right = scores.masked_fill(~positives, -torch.inf).logsumexp(dim=1)
     losses = scores.logsumexp(dim=1) - right
     return losses.sum() / max(1, len(losses))
@@ -218,7 +222,8 @@ class BioSyn(Method[BioSynSettings]):
     def build(self) -> Model:
         self.epochs: list[dict[str, Any]] = []
         self.steps_per_epoch = math.ceil(len(self.data.mentions) / self.settings.batch.mentions)
-        steps, limit = self.settings.batch.epochs * self.steps_per_epoch, self.settings.batch.max_steps
+        steps = self.settings.batch.epochs * self.steps_per_epoch
+        limit = self.settings.batch.max_steps
         self.n_steps = min(steps, limit) if limit else steps
         self.mention_tokens = self.make_tokens(pl.Series(self.data.mentions), self.base)
         self.name_tokens = self.make_tokens(pl.Series(self.data.names), self.base)
@@ -269,7 +274,8 @@ class BioSyn(Method[BioSynSettings]):
         self._set_candidates(join_candidates(self.sparse_candidates, mentions, names, total))
         n_answerable = int(self.positives.any(axis=1).sum())
         if not n_answerable:
-            unknown, path = self.data.report["not_in_dictionary"], self.settings.paths.dictionary
+            unknown = self.data.report["not_in_dictionary"]
+            path = self.settings.paths.dictionary
             n, k = self.candidates.shape
             raise ValueError(
                 f"None of the {n} mentions has a right name among its {k} candidates, so nothing can be learned "
@@ -289,7 +295,8 @@ class BioSyn(Method[BioSynSettings]):
             self.epochs[-1]["sparse_weight"] = self.sparse_weight.item()
 
     def _learn(self, rows: np.ndarray, scale: float) -> float:
-        candidates, device = self.candidates[rows], self.accelerator.device
+        candidates = self.candidates[rows]
+        device = self.accelerator.device
         # Strings of the same tokens are encoded once.
         tokens: dict[tuple[int, ...], int] = {}
         places = []
@@ -299,12 +306,15 @@ class BioSyn(Method[BioSynSettings]):
         # Products of mentions' sparse vectors with their candidates'.
         left = self.sparse_mentions[np.repeat(rows, candidates.shape[1])]
         products = left.multiply(self.sparse_names[candidates.reshape(-1)]).sum(axis=1)
-        shared = torch.from_numpy(np.asarray(products, dtype=np.float32).reshape(candidates.shape)).to(device)
+        products = np.asarray(products, dtype=np.float32).reshape(candidates.shape)
+        sparse = torch.from_numpy(products).to(device)
         chunks, embedded, _ = self.gradient.embed([np.array(ids) for ids in tokens])
+        # One row per mention: first its own vector, then its candidates'.
         vectors = join_chunks(chunks, embedded)[torch.tensor(places, device=device)]
-        # One row of `vectors` per mention: first its own vector, then its candidates'.
-        scores = self.sparse_weight * shared + (vectors[:, :1] * vectors[:, 1:]).sum(dim=2)
-        loss = marginal_loss(scores, torch.from_numpy(self.positives[rows]).to(device))
+        dense = (vectors[:, :1] * vectors[:, 1:]).sum(dim=2)
+        scores = self.sparse_weight * sparse + dense
+        positives = torch.from_numpy(self.positives[rows]).to(device)
+        loss = marginal_loss(scores, positives)
         (loss * scale).backward()
         return loss.item()
 

@@ -53,7 +53,8 @@ def pad(found: list[tuple[np.ndarray, np.ndarray]], k: int) -> tuple[np.ndarray,
     all_rows = np.full((len(found), k), -1, dtype=np.int64)
     all_scores = np.full((len(found), k), -np.inf, dtype=np.float32)
     for query, (rows, scores) in enumerate(found):
-        all_rows[query, : len(rows)], all_scores[query, : len(rows)] = rows, scores
+        all_rows[query, : len(rows)] = rows
+        all_scores[query, : len(rows)] = scores
     return all_rows, all_scores
 
 

@@ -65,18 +65,18 @@ class SynonymTable(ConceptNames):
 def choose_names(terminology: Terminology, data: NameData, path: str) -> pl.DataFrame:
     """List the names to learn from: concept, name and language."""
     names = terminology.names.select("concept", "name", "language")
-    known = sorted(names["language"].unique())
+    languages = sorted(names["language"].unique())
     if data.languages != ("all",):
-        if missing := sorted(set(data.languages) - set(known)):
+        if missing := sorted(set(data.languages) - set(languages)):
             raise ValueError(
                 f"The terminology {path} has no names in {', '.join(missing)}; it has names in "
-                f"{', '.join(known) or 'none'}. Correct data.languages, or read the release with these languages "
+                f"{', '.join(languages) or 'none'}. Correct data.languages, or read the release with these languages "
                 "(`preprocess --languages`)."
             )
         names = names.filter(pl.col("language").is_in(data.languages))
-    elif len(known) == 1:
+    elif len(languages) == 1:
         warnings.warn(
-            f"Names of all languages are wanted, and those in {path} are all in {known[0]}. If it was read for one "
+            f"Names of all languages are wanted, and those in {path} are all in {languages[0]}. If it was read for one "
             "language only, read it with `preprocess --languages all`.",
             stacklevel=2,
         )
@@ -91,7 +91,8 @@ def number_names(names: pl.DataFrame, terminology: Terminology) -> dict[str, Any
     """Number names and their concepts: the fields of a `ConceptNames`."""
     by_language = dict(sorted(names["language"].value_counts().iter_rows()))
     atoms = names.select("concept", "name").unique().sort("concept", "name")
-    concepts, distinct = atoms["concept"].unique().sort(), atoms["name"].unique().sort()
+    concepts = atoms["concept"].unique().sort()
+    distinct = atoms["name"].unique().sort()
     concept_of = find_rows(atoms["concept"], concepts)
     return {
         "names": distinct,
@@ -105,26 +106,28 @@ def number_names(names: pl.DataFrame, terminology: Terminology) -> dict[str, Any
 
 def load_graph(paths: CoderPaths, data: CoderData) -> Graph:
     """Load triples and names. Unusable triples are excluded and counted."""
-    terminology, triples = Terminology.from_disk(paths.terminology), read_triples(paths.triples)
+    terminology = Terminology.from_disk(paths.terminology)
+    triples = read_triples(paths.triples)
     names = choose_names(terminology, data, paths.terminology)
     # -1 for concepts that the terminology does not know.
     rows = find_rows(triples.concepts, terminology.concepts["id"])
     has_names = np.isin(rows, names["concept"].to_numpy())
-    known = (rows >= 0)[triples.heads] & (rows >= 0)[triples.tails]
-    head_named, tail_named = has_names[triples.heads], has_names[triples.tails]
-    kept = head_named & tail_named
-    counts = np.bincount(triples.relations[kept], minlength=len(triples.labels))
+    is_there = (rows >= 0)[triples.heads] & (rows >= 0)[triples.tails]
+    head_named = has_names[triples.heads]
+    tail_named = has_names[triples.tails]
+    is_kept = head_named & tail_named
+    counts = np.bincount(triples.relations[is_kept], minlength=len(triples.labels))
     rare = np.flatnonzero((counts > 0) & (counts < data.min_triples))
-    kept &= (counts >= data.min_triples)[triples.relations]
+    is_kept &= (counts >= data.min_triples)[triples.relations]
     report: dict[str, Any] = {
         "triples_read": len(triples),
-        "triples": int(kept.sum()),
-        "unknown_concept": int((~known).sum()),
-        "head_without_names": int((known & ~head_named).sum()),
-        "tail_without_names": int((known & ~tail_named).sum()),
+        "triples": int(is_kept.sum()),
+        "unknown_concept": int((~is_there).sum()),
+        "head_without_names": int((is_there & ~head_named).sum()),
+        "tail_without_names": int((is_there & ~tail_named).sum()),
         "rare_labels": {triples.labels[row]: int(counts[row]) for row in rare.tolist()},
     }
-    if not kept.any():
+    if not is_kept.any():
         reasons = ("unknown_concept", "head_without_names", "tail_without_names", "rare_labels")
         left_out = {name: report[name] for name in reasons if report[name]}
         raise ValueError(
@@ -132,11 +135,13 @@ def load_graph(paths: CoderPaths, data: CoderData) -> Graph:
             f"{paths.terminology}: {left_out}. They probably come from another release, or the "
             "terminology has other languages than data.languages for these concepts."
         )
-    heads, tails = rows[triples.heads[kept]], rows[triples.tails[kept]]
+    heads = rows[triples.heads[is_kept]]
+    tails = rows[triples.tails[is_kept]]
     used = np.union1d(heads, tails)
-    labels, relations, n_triples = np.unique(triples.relations[kept], return_inverse=True, return_counts=True)
+    labels, relations, n_triples = np.unique(triples.relations[is_kept], return_inverse=True, return_counts=True)
     is_used = pl.col("concept").is_in(pl.Series(used, dtype=pl.UInt32()).implode())
-    table, label_names = number_names(names.filter(is_used), terminology), triples.labels.gather(labels).to_list()
+    table = number_names(names.filter(is_used), terminology)
+    label_names = triples.labels.gather(labels).to_list()
     table["report"] |= {**report, "labels": dict(zip(label_names, n_triples.tolist(), strict=True))}
     table["identity"]["triples"] = hash_triples(paths.triples)
     return Graph(
@@ -152,7 +157,9 @@ def load_synonyms(path: str, data: NameData, neighbours: int = 1) -> SynonymTabl
     """Load the names of a terminology, which must suffice for `neighbours` neighbours of each."""
     terminology = Terminology.from_disk(path)
     table = number_names(choose_names(terminology, data, path), terminology)
-    name_of, n_names, n_concepts = table["name_rows"], len(table["names"]), len(table["concepts"])
+    name_of = table["name_rows"]
+    n_names = len(table["names"])
+    n_concepts = len(table["concepts"])
     concept_of = np.repeat(np.arange(n_concepts), np.diff(table["offsets"]))
     by_name = np.lexsort((concept_of, name_of))
     # A name has a synonym if any of its concepts has two names.
@@ -208,12 +215,14 @@ class TripletSampler:
 
     def draw(self, number: int) -> TripletBatch:
         """Draw a batch."""
-        graph, rng = self.graph, np.random.default_rng([self.seed, number])
+        graph = self.graph
+        rng = np.random.default_rng([self.seed, number])
         distinct = self._draw_triples(rng)
         # The columns of the graph are int32, which halves their memory; PyTorch indexes by int64.
         ends = np.concatenate([graph.heads[distinct], graph.tails[distinct]]).astype(np.int64)
         names = np.concatenate([self._draw_names(concept, rng) for concept in ends.tolist()])
-        concepts, triples = np.repeat(ends, self.repetitions), np.repeat(distinct, self.repetitions)
+        concepts = np.repeat(ends, self.repetitions)
+        triples = np.repeat(distinct, self.repetitions)
         if self.random_concepts:
             tails = graph.tails[triples]
             others = rng.integers(0, len(graph.concepts) - 1, size=len(tails))
@@ -284,7 +293,7 @@ class GroupSampler:
         drawn = [rng.choice(names, size=min(self.synonyms, len(names)), replace=False) for names in synonyms]
         names = np.unique(np.concatenate([anchors, take(anchors).ravel(), *drawn]))
         concepts = [self.table.concepts_of(name) for name in names.tolist()]
-        rows = np.repeat(np.arange(len(names)), [len(found) for found in concepts])
+        rows = np.repeat(np.arange(len(names)), [*map(len, concepts)])
         distinct, columns = np.unique(np.concatenate(concepts), return_inverse=True)
         has = np.zeros((len(names), len(distinct)), dtype=np.float32)
         has[rows, columns] = 1.0

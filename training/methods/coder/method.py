@@ -123,7 +123,8 @@ def measure_similarities(similarities: torch.Tensor, pairs: Pairs, constants: Se
     *of_loss, margin = constants
     # The miner only compares differences, so negative similarities serve as distances.
     mined = PairMiner(margin, "cosine").choose(-similarities, pairs)
-    positives, negatives = int(mined.positives.sum()), int(mined.negatives.sum())
+    positives = int(mined.positives.sum())
+    negatives = int(mined.negatives.sum())
     n_pairs = int(pairs.positives.sum()) + int(pairs.negatives.sum())
     loss = MultiSimilarityLoss(*of_loss).sum_up(similarities, mined)
     return MinedLoss(loss, positives, negatives, (positives + negatives) / max(1, n_pairs))
@@ -133,7 +134,8 @@ class CoderLoss:
     """L = L_MS + mu L_MS^rel, or the released code's variant: L_MS and a margin loss. Without relations, L_MS."""
 
     def __init__(self, settings: CoderSettings, relations: Relations | None, width: int) -> None:
-        self.kind, weight = settings.loss.relations, settings.relations.weight
+        self.kind = settings.loss.relations
+        weight = settings.relations.weight
         self.relations = relations
         self.of_terms = settings.terms.resolve("none", width)
         self.of_relations = settings.relations.resolve(self.kind, width)
@@ -226,8 +228,11 @@ class Coder(CoderFamily[CoderSettings]):
         return TrainingData(paths.terminology, self.table.report, self.table.identity, self.table.concepts.to_list())
 
     def build(self) -> Model:
-        settings, batch, n_labels = self.settings, self.settings.batch, len(self.table.labels)
-        kind, width = settings.loss.relations, self.base.source.transformer.config.hidden_size
+        settings = self.settings
+        batch = self.settings.batch
+        n_labels = len(self.table.labels)
+        kind = settings.loss.relations
+        width = self.base.source.transformer.config.hidden_size
         self.tokens = self.make_tokens(self.table.names, self.base)
         sizes = batch.triplets, batch.repetitions
         self.sampler = TripletSampler(
@@ -281,7 +286,8 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
     neighbours: np.ndarray
 
     def load(self) -> TrainingData:
-        path, settings = self.settings.paths.terminology, self.settings
+        path = self.settings.paths.terminology
+        settings = self.settings
         self.table = load_synonyms(path, settings.data, settings.batch.neighbours)
         return TrainingData(path, self.table.report, self.table.identity, self.table.concepts.to_list())
 
@@ -329,13 +335,16 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
                 "encoder as it was then, and were probably deleted since. Put the file back, or set another output "
                 "folder."
             )
-        with np.load(path) as found:
-            self.anchors, self.neighbours = found["anchors"], found["neighbours"]
-            return json.loads(str(found["report"])) if step == start else None
+        with np.load(path) as arrays:
+            self.anchors = arrays["anchors"]
+            self.neighbours = arrays["neighbours"]
+            return json.loads(str(arrays["report"])) if step == start else None
 
     def _search(self, path: Path, start: int) -> None:
         """Search for the neighbours of all anchors of a period, unless a run that was stopped has left them."""
-        batch, encoder, names = self.settings.batch, self.take_snapshot(), self.table.names.to_list()
+        batch = self.settings.batch
+        encoder = self.take_snapshot()
+        names = self.table.names.to_list()
         # Including updates after the last: a longer run may resume this one.
         updates = start * batch.accumulation, (start + batch.refresh_steps) * batch.accumulation
         anchors = np.unique(self.sampler.list_anchors(*updates))
@@ -343,8 +352,8 @@ class CoderPlusPlus(CoderFamily[CoderPlusPlusSettings]):
         digest.update("\n".join(names).encode())
         identity = digest.hexdigest()
         if path.is_file():
-            with np.load(path) as known:
-                if str(known["identity"]) == identity:
+            with np.load(path) as arrays:
+                if str(arrays["identity"]) == identity:
                     return
         began = time.perf_counter()
         # A search that is killed goes on with the vectors that it has left.

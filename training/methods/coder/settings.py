@@ -71,8 +71,8 @@ class SimilarityConstants(Settings):
         cosines = (2.0, 50.0, 0.5, 0.1)
         distances = (0.2, 5.0, -float(round(width**0.5)), 0.1)
         published = {"transe": distances, "transe_margin": (*cosines[:3], 1.0)}.get(kind, cosines)
-        given = (self.alpha, self.beta, self.base, self.margin)
-        return tuple(p if g is None else g for g, p in zip(given, published, strict=True))
+        present = (self.alpha, self.beta, self.base, self.margin)
+        return tuple(p if g is None else g for g, p in zip(present, published, strict=True))
 
 
 class LinearOptimizer(OptimizerSettings):
@@ -162,7 +162,8 @@ class CoderBatch(UpdateBatch):
 
     @model_validator(mode="after")
     def _check_repetitions(self) -> Self:
-        k, m = self.triplets, self.repetitions
+        k = self.triplets
+        m = self.repetitions
         if m < 2 or m * m > k or k % m:
             right = ", ".join(str(m) for m in range(2, int(max(k, 0) ** 0.5) + 1) if k % m == 0) or "none"
             allowed = "2 or more, divide batch.triplets and be at most its square root (Yuan et al., JBI 2022)"
