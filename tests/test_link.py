@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 import spacy
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -334,33 +335,7 @@ def test_tables_in_other_encodings_become_utf_8(tmp_path, folder, name, encoding
     assert linked["linked_id"].to_list() == ["MONDO:0007972", SEIZURE]
 
 
-BAD = [
-    (
-        "a.csv",
-        ["Seizure"],
-        [],
-        "has no column 'label'. Its columns are: n, diagnosis. Name the column of labels with",
-    ),
-    ("a.csv", [], ["--column", "diagnosis"], "has no row below its header. Give a table with diagnosis"),
-    ("a.jsonl", [1, 2], ["--column", "diagnosis"], "Row 1 of 'diagnosis' is 1, but labels are text"),
-    ("a.parquet", [["Seizure"]], ["--column", "diagnosis"], "lists, objects or bytes in the column 'diagnosis'"),
-    (
-        "a.csv",
-        ["Seizure"],
-        ["--output", "b.tsv", "--column", "diagnosis"],
-        "is b.tsv, but has to be .* of the same format",
-    ),
-    (
-        "a.csv",
-        ["Seizure"],
-        ["--output", "a.csv", "--column", "diagnosis"],
-        "is a.csv, but has to be another file than the table",
-    ),
-    ("a.csv", ["Seizure"], ["--output", "folder.csv", "--column", "diagnosis"], "folder.csv is a folder"),
-]
-
-
-@pytest.mark.parametrize("name, labels, words, message", BAD)
+@cases("link_refusals")
 def test_bad_files_are_refused_and_left_alone(tmp_path, monkeypatch, folder, name, labels, words, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.csv").mkdir()

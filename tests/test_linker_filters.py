@@ -4,6 +4,7 @@ import re
 
 import pytest
 import spacy
+from case_tables import cases
 from conftest import build_terminology
 from linked import ids, make_doc
 from spacy.tokens import Span
@@ -221,18 +222,8 @@ def test_what_the_terminology_lacks_is_refused_before_names_are_encoded(
     assert not built and not linker.is_ready
 
 
-# Settings for a large release, and what is allowed of a small one.
-PARTLY_UNKNOWN = [
-    ({"types": ["T184", "T999", "T998"]}, "types allows 'T998', 'T999', .*that it lacks are ignored"),
-    ({"types": ["Sign or Symptom", "T999"]}, "types allows 'T999', .*that it lacks are ignored"),
-    ({"sources": ["MSH", "MESH"]}, "sources allows 'MESH', .*that it lacks are ignored"),
-    ({"languages": ["ENG", "en"]}, "languages allows 'en', .*that it lacks are ignored"),
-    ({"label_types": {"A": ["T184", "T999"]}}, "label_types allows 'T999', .*that it lacks are ignored"),
-]
-
-
 @pytest.mark.parametrize("owner", ["linker", "matcher"])
-@pytest.mark.parametrize("settings, told", PARTLY_UNKNOWN)
+@cases("filter_warnings")
 def test_what_a_terminology_lacks_of_several_is_told(terminology, encoder_folder, owner, settings, told):
     nlp = spacy.blank("xx")
     nlp.add_pipe("terminology_matcher", config=settings if owner == "matcher" else {})
@@ -254,16 +245,7 @@ EQUAL_NAMES = [
 
 
 @pytest.mark.parametrize("is_matched", [False, True])
-@pytest.mark.parametrize(
-    "text, sources, expected",
-    [
-        ("swelling of the limb", None, ["B:1", "A:1"]),
-        ("Swelling of the limb", ["A", "B"], ["B:1", "A:1"]),
-        ("kidney disease", None, ["MGI:1", "MONDO:1"]),
-        ("kidney disease", ["MGI", "MONDO"], ["MGI:1", "MONDO:1"]),
-        ("kidney disease", ["MONDO", "MGI"], ["MONDO:1", "MGI:1"]),
-    ],
-)
+@cases("equal_names")
 def test_of_equal_names_scope_and_declared_source_decide_and_are_shown(text, sources, expected, is_matched):
     builder = TerminologyBuilder()
     for concept_id, name, term_type, source in EQUAL_NAMES:

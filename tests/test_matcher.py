@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 import spacy
+from case_tables import cases
 from conftest import build_terminology
 from spacy.tokens import Span
 from spacy.training import Example
@@ -205,22 +206,7 @@ FILTERS = [{"types": ["T191"]}, {"below": ["disease"]}, {"not_below": ["body"]}]
 
 @pytest.mark.parametrize("component", ["sapbert_linker", "terminology_matcher"])
 @pytest.mark.parametrize("filters", FILTERS, ids=str)
-@pytest.mark.parametrize(
-    "text, expected, of_all",
-    [
-        ("skin, lungs", [], ["skin", "lungs"]),
-        ("an infant with a rash", ["rash"], ["infant", "rash"]),
-        # As good a name of the disease.
-        ("cervix", ["cervix"], ["cervix"]),
-        # Inside of a name of another kind, and around one.
-        ("soft tissue in the emergency room", [], ["soft", "emergency"]),
-        ("soft and an emergency", ["soft", "emergency"], ["soft", "emergency"]),
-        ("right lung cancer", ["lung cancer"], ["lung cancer"]),
-        ("emergency room emergency", ["emergency"], ["emergency", "emergency"]),
-        # A better name in another language.
-        ("tos", ["tos"], ["tos"]),
-    ],
-)
+@cases("kinds")
 def test_a_filter_makes_no_mentions_of_names_of_another_kind(kinds, component, filters, text, expected, of_all):
     matcher = kinds.get_pipe("terminology_matcher")
     part = kinds.get_pipe(component)
@@ -295,44 +281,7 @@ def test_short_forms_of_names_are_found_where_the_document_defines_them(make_mat
     assert len(nlp(text).ents) == 1
 
 
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ("Hand deformity", [("Hand deformity", "exact")]),
-        ("deformities of the hand", [("deformities of the hand", "form")]),
-        ("hand malformations", [("hand malformations", "classes")]),
-        ("hand and foot deformities", [("hand and foot deformities", "coordination"), ("foot deformities", "exact")]),
-        ("hearing impairment, memory impairment", [("hearing impairment", "exact"), ("memory impairment", "classes")]),
-        ("hand deformity without memory loss", [("hand deformity", "exact"), ("memory loss", "exact")]),
-        # Nothing goes on over a comma, unless the name has one there as well.
-        ("memory, loss", []),
-        ("cyst and renal, cysts, renal", [("cysts, renal", "form")]),
-        ("a hand deformity clinic, hand-deformity nurses, a hand deformity score of 3, hand deformity markers", []),
-        ("a hand deformities visit; non-foot deformity", [("hand deformities", "form")]),
-        ("breast (BRCA) cancer", [("breast (BRCA) cancer", "form")]),
-        ("Breast cancer (BC). BC", [("Breast cancer", "exact"), ("BC", "definition"), ("BC", "definition")]),
-        ("Breast cancer cells (BCC). BCC", [("Breast cancer", "exact")]),
-        ("Memory loss (LM). LM", [("Memory loss", "exact"), ("LM", "definition"), ("LM", "definition")]),
-        ("the von Hippel-Lindau (VHL) gene", [("VHL", "definition")]),
-        ("the central line (CL)", []),
-        # Adjectives, however short, and what three sources have for one concept.
-        ("hypertensive, with nephropathy", [("hypertensive", "derived"), ("nephropathy", "classes")]),
-        ("obese, lost weight", [("lost weight", "derived"), ("obese", "derived")]),
-        ("iron deficient", [("iron deficient", "form")]),
-        # What is coordinated has to be what the name is, and no name by itself.
-        ("losses, or no hearing", []),
-        ("deformity of foot or hand", [("deformity of foot", "form"), ("deformity of foot or hand", "coordination")]),
-        ("hypertension and heart disease", [("hypertension", "exact")]),
-        ("a disorder memory", []),
-        ("loss of memory and hearing gain", [("loss of memory", "form")]),
-        ("losses of appetite and hearing losses", [("hearing losses", "form")]),
-        ("deformity of foot pain, deformity of the foot", [("deformity of the foot", "form")]),
-        # Other words around a name, and lines of lists.
-        ("non-hypertension (NHT). NHT, pre-hypertension, hypertension-free", []),
-        ("antihypertensive, hypertensive agents, hypertonic saline", []),
-        ("memory\nloss; Memory\nLoss; memory\n- loss; memory\tloss", [("memory\nloss", "form")]),
-    ],
-)
+@cases("matches")
 def test_what_is_found_says_how(make_matching, text, expected):
     names = ["hand deformity", "foot deformities", "hearing loss", "memory loss", "cyst, renal", "breast cancer"]
     names += ["von Hippel-Lindau disease", "hypertension", "kidney disease", "iron deficiency", "memory disease"]
@@ -352,24 +301,7 @@ def test_what_is_found_says_how(make_matching, text, expected):
     assert [span._.match_pieces for span in doc.spans["names"]] == [[(3, 7), (17, 28)]]
 
 
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ("naive lymphocytes, naïve lymphocytes", ["naive lymphocytes", "naïve lymphocytes"]),
-        ("Sjögren or Sjogren disease: cafe-au-lait spots", ["Sjögren", "Sjogren disease", "cafe-au-lait spots"]),
-        ("no fever&nbsp; and caf&eacute; au lait spot", ["fever&nbsp", "caf&eacute; au lait spot"]),
-        # What no space parts is one token, and stays whole.
-        ("fever&nbsp;and&nbsp;chills; fever&lt;br&gt;", ["fever&nbsp;and&nbsp;chills", "fever&lt;br&gt"]),
-        ("Sj&#246;gren&#39;s disease, Sjogren&#39;s", ["Sj&#246;gren&#39;s disease", "Sjogren&#39;s"]),
-        ("(&#233;tat m&aacute;l, &eacute;tat mal)", ["&#233;tat m&aacute;l", "&eacute;tat mal"]),
-        (
-            "fever(s), renal tumour(s), tumor(s) of the kidney",
-            ["fever(s)", "renal tumour(s)", "tumor(s) of the kidney"],
-        ),
-        ("hyper-\ntension, HYPER-\n TENSION, hyper-tension", ["hyper-\ntension", "HYPER-\n TENSION", "hyper-tension"]),
-        (f"{'NO ' * 20}RENAL\nTUMOR, RENAL\nTUMOR", ["RENAL\nTUMOR"]),
-    ],
-)
+@cases("writings_in_texts")
 def test_names_are_found_as_clinicians_write_them(make_matching, text, expected):
     names = ["naïve lymphocyte", "Sjogren disease", "Sjögren", "café-au-lait spot", "fever", "hypertension"]
     names += ["état mal", "renal tumor"]
@@ -377,42 +309,7 @@ def test_names_are_found_as_clinicians_write_them(make_matching, text, expected)
     assert [ent.text for ent in doc.ents] == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        # What is said of a subject, and words that say which one or how much.
-        ("The liver is enlarged.", [("liver is enlarged", "enlarged liver")]),
-        ("liver appears markedly enlarged today", []),
-        ("liver had been very enlarged since May", [("liver had been very enlarged", "enlarged liver")]),
-        ("Pain was noted in both his knees when walking", [("Pain was noted in both his knees", "knee pain")]),
-        ("enlarged left liver", [("enlarged left liver", "enlarged liver")]),
-        ("knee pain, left knee pain", [("knee pain", "knee pain"), ("knee pain", "knee pain")]),
-        # The opposite, another clause or sentence, and a longer phrase.
-        ("The liver is not enlarged, was no longer enlarged and was never enlarged.", []),
-        ("The liver, enlarged; liver is fine; enlarged and is.", []),
-        ("The liver was. Enlarged", []),
-        ("The liver is enlarged organ tissue. Pain in his knee brace. The disease is rare.", []),
-        ("low back pain is in his knee", [("low back pain", "low back pain")]),
-        ("liver is is is is is enlarged", []),
-        # Both of two things of which the same is said.
-        ("liver and spleen are enlarged", [("liver", "enlarged liver"), ("spleen are enlarged", "enlarged spleen")]),
-        ("enlarged spleen and left liver", [("enlarged spleen", "enlarged spleen"), ("liver", "enlarged liver")]),
-        ("liver is tender and enlarged", [("liver is tender and enlarged", "enlarged liver")]),
-        ("liver is not tender and enlarged, liver and spleen are not enlarged", []),
-        ("liver is tender and not enlarged", []),
-        ("knee and low back pain", [("knee", "knee pain"), ("low back pain", "low back pain")]),
-        ("knee, hip and low back pain", [("knee", "knee pain"), ("low back pain", "low back pain")]),
-        ("pain in his knee and his hand", [("pain in his knee", "knee pain"), ("hand", "hand pain")]),
-        ("knee, hand or foot pain", [("knee", "knee pain"), ("hand or foot pain", "hand pain")]),
-        # Not the same is said of both, or a list goes on.
-        ("knee and her low back pain", [("low back pain", "low back pain")]),
-        ("hand, and any pain; hand and had some pain", []),
-        ("pain in knees, nausea, and hands", [("pain in knees", "knee pain"), ("nausea", "nausea")]),
-        ("knee pain and nausea, hand and foot, pain", [("knee pain", "knee pain"), ("nausea", "nausea")]),
-        ("knee pain, hand stiffness", [("knee pain", "knee pain"), ("hand stiffness", "hand stiffness")]),
-        ("days and were enlarged", []),
-    ],
-)  # fmt: skip
+@cases("words_between")
 def test_words_that_a_name_lacks_and_both_of_two_coordinated_names(make_matching, text, expected):
     names = ["enlarged liver", "enlarged spleen", "knee pain", "low back pain", "hand pain", "nausea", "rare disease"]
     names += ["hand stiffness", "pain, hand", "enlarged days", *(f"x{number} disease" for number in range(60))]
@@ -421,30 +318,7 @@ def test_words_that_a_name_lacks_and_both_of_two_coordinated_names(make_matching
     assert [(text, "hand pain" if name == "pain, hand" else name) for text, name in found] == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("He has leprosy [Hansen's disease]: old", ["leprosy [Hansen's disease]"]),
-        ("Leprosy (Hansen's disease)", ["Leprosy (Hansen's disease)"]),
-        ("(131)I-albumin, then [(131)I-albumin].", ["(131)I-albumin", "(131)I-albumin"]),
-        ("(pain (chest) [acute])", ["pain (chest) [acute]"]),
-        # As corpora have them that are split into words.
-        ("Leprosy [ Hansen 's disease ] , pain ( chest )", ["Leprosy [ Hansen 's disease ]"]),
-        ("cysts ( renal ) , ( 131 ) I-albumin ( old )", ["cysts ( renal )", "( 131 ) I-albumin"]),
-        (
-            "cysts (  renal\n), pain (chest [acute]), cysts \uff08renal\uff09",
-            ["cysts (  renal\n)", "pain (chest [acute])", "cysts \uff08renal\uff09"],
-        ),
-        ("Renal cysts, cysts (renal)", ["Renal cysts", "cysts (renal)"]),
-        # Without a bracket of the name, or with one of the text alone.
-        ("leprosy, Hansen's disease, pain, chest, acute", []),
-        ("pain (chest acute), pain chest [acute]", []),
-        ("heart (failure), heart) failure; heart [failure", []),
-        ("failure (heart) is failure (of heart)", []),
-        ("hand (and foot) pain, hand and (foot) pain, pain (in hand)", []),
-        ("pain in hand (foot) and foot", ["pain in hand"]),
-    ],
-)
+@cases("brackets")
 def test_a_name_with_brackets_is_found_with_them_and_others_end_at_brackets(make_matching, text, expected):
     names = ["Leprosy [Hansen's disease]", "(131)I-albumin", "Pain (chest) [acute]", "cyst (renal)", "heart failure"]
     nlp = use_names(make_matching(), [*names, "hand pain", "foot pain"])
@@ -503,20 +377,7 @@ def test_english_words_around_a_mention_change_its_meaning_in_english_only(lang,
     assert found == expected and not nlp("non-hernie, une anti-hernie, anti hernie").ents
 
 
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ("hemetemesis, hematemsis, hematemessis, HEMATEEMSIS", ["Hematemesis"] * 4),
-        ("siezures; pnuemonia, polymyosits", ["Seizure", "Pneumonia", "Polymyositis"]),
-        ("oral aphtous ulcer; milk alergy, exzema", ["Aphthous ulcer", "Milk allergy", "Eczema"]),
-        ("urinary infctions and pneumonea", ["Urinary infection", "Pneumonia"]),
-        # Two errors; the first letter; a short word; words of English or of a name; several known words, none nearest.
-        ("hemetemesi, nematemesis, ulser, milky allergen", []),
-        ("aphthoid ulcer, polymyosis, infarction, infliction", ["Aphthoid", "Ulcer"]),
-        ("polymyonis, polymyosi_, polymyosiz", []),
-        ("hemetemesis1, hemetemesis2", []),
-    ],
-)
+@cases("typing_errors")
 def test_long_words_may_have_typing_errors(make_matching, text, expected):
     names = ["Hematemesis", "Seizure", "Pneumonia", "Aphthous ulcer", "Milk allergy", "Urinary infection"]
     names += ["Aphthoid", "Polymyosin", "Polymyosis disease", "Polymyositis", "Ulcer", "Eczema"]
@@ -824,17 +685,7 @@ def test_names_in_other_languages_are_found_as_they_stand(lang):
         assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [(write(name), f"C{names.index(name)}")]
 
 
-@pytest.mark.parametrize(
-    "lang, language, names, text",
-    [
-        ("de", "GER", ["Bär", "Bar"], "Bar, Bär"),
-        ("tr", "TUR", ["sınır", "sinir"], "sınır, sinir"),
-        ("es", "SPA", ["papá", "papa"], "papa, papá"),
-        ("fr", "FRE", ["mûr", "mur"], "mur, mûr"),
-        ("en", "ENG", ["Lipoma", "Lipomas"], "lipoma, lipomas"),
-        ("zh", "CHI", ["腫瘤hepatitis", "肿瘤hepatitis"], "肿瘤hepatitis"),
-    ],
-)
+@cases("nearly_alike")
 def test_of_names_that_are_written_nearly_alike_the_one_in_the_text_counts(lang, language, names, text):
     nlp = make_in(lang, [(name, language) for name in names], own_case_length=0)
     terminology = nlp.get_pipe("sapbert_linker").terminology

@@ -3,6 +3,7 @@
 import configparser
 import importlib.metadata
 import inspect
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -61,3 +62,10 @@ def test_the_class_and_the_factory_have_the_same_defaults():
         parameters = inspect.signature(function).parameters
         for name in LinkerSettings.model_fields:
             assert defaults[name] == parameters[name].default, name
+
+
+def test_the_fixtures_of_the_tests_import_neither_spacy_nor_pytorch():
+    script = "import conftest, index_vectors, sys; print(*{'spacy', 'thinc', 'torch', 'transformers'} & {*sys.modules})"
+    folder = Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.stdout == "\n", done.stderr

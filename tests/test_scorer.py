@@ -1,4 +1,5 @@
 import pytest
+from case_tables import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.scorer import Scorer
@@ -33,27 +34,7 @@ def make_example(gold, predicted, candidates=None):
     return Example(doc, make_doc(gold))
 
 
-@pytest.mark.parametrize(
-    "gold,predicted,tp,fp,fn",
-    [
-        (["D1"], ["D1"], 1, 0, 0),
-        (["D1"], ["D2"], 0, 1, 1),
-        (["D1", "D1"], ["D1", ""], 1, 0, 1),
-        (["D1", "D1"], ["D1", "NIL"], 1, 0, 1),
-        (["D1", "NIL"], ["D1", "D2"], 1, 1, 0),
-        (["D1", "NIL"], ["D1", "NIL"], 1, 0, 0),
-        (["D1", ""], ["D1", "NIL"], 1, 0, 0),
-        (["D1|D2"], ["D2"], 1, 0, 0),
-        (["D1|D2"], ["D3"], 0, 1, 1),
-        (["D1|D2"], ["NIL"], 0, 0, 1),
-        (["D1|D2"], ["D"], 0, 1, 1),
-        (["D1|"], [""], 0, 0, 1),
-        (["D1", "|"], ["D1", ""], 1, 0, 0),
-        # Entities that only one side has are the business of the entity recogniser's scores.
-        (["D1", "D2", None], ["D1", None, "D3"], 1, 0, 0),
-        (["D1"], [None], 0, 0, 0),
-    ],
-)
+@cases("scores")
 def test_micro(gold, predicted, tp, fp, fn):
     p, r = tp / max(tp + fp, 1), tp / max(tp + fn, 1)
     scores = linker_score([make_example(gold, predicted)])

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, get_type_hints
 
 import pytest
 import spacy
+from case_tables import cases
 from pydantic import AfterValidator, Field, model_validator
 
 from spacy_sapbert.linker import SapbertLinker
@@ -77,21 +78,7 @@ def test_what_has_no_meaning_is_refused(values, message):
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({"batch": {"pairs": 0}}, "batch.pairs: Input should be greater than or equal to 2, not 0"),
-        ({"batch": {"pair": 1}}, "batch.pair: There is no such setting. Did you mean pairs? There are:"),
-        ({"precision": "fp8"}, "precision: Input should be 'fp32' or 'bf16', not 'fp8'"),
-        ({"labels": "A"}, "labels: Input should be a list, not 'A'"),
-        ({"labels": [1]}, "labels.0: Input should be a valid string, not 1"),
-        ({"types": {"A": "T"}}, "types.A: Input should be a list, not 'T'"),
-        ({"name": "x"}, "name: Input should be a capital letter, not 'x'"),
-        ({"sizes": {"low": 2}, "batch": {"pairs": 0}}, "not 0; low is more than high"),
-        # A check between settings has a message of its own.
-        ({"labels": []}, "Give labels that are not empty, or null."),
-    ],
-)
+@cases("setting_refusals")
 def test_sections_and_lists(values, message):
     with pytest.raises(ValueError) as caught:
         Run.read({"output": "", **values})

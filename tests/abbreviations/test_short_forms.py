@@ -2,6 +2,7 @@
 
 import pytest
 import spacy
+from case_tables import cases
 from conftest import build_terminology
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,33 +49,9 @@ def read(text, short_forms):
     return {doc[start].text: long for start, (_, long) in abbreviations_by_start(doc).items()}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("No SOB, but N/V at night.", {"SOB": "shortness of breath", "N": "nausea and vomiting"}),
-        ("She denies SOB, N/V.", {"SOB": "shortness of breath", "N": "nausea and vomiting"}),
-        ("A sob story about SOBs", {}),
-        # Units, and texts in capitals, where nothing tells those that are words as well from words.
-        ("Brain: 5 MS for her", {}),
-        ("NO SOB, BUT N/V AT NIGHT", {"SOB": "shortness of breath", "N": "nausea and vomiting"}),
-        ("MS. SMITH HAS A MURMUR, NO SOB", {"SOB": "shortness of breath"}),
-        ("MS. SMITH HAS A MURMUR, SATURATION 96% ON RA", {"RA": "room air"}),
-        ("PMH: SOB, MS (valve), CABG", {"SOB": "shortness of breath", "MS": "mitral stenosis"}),
-        # Near words, or else those of the section, have to say which.
-        ("MS for years.", {}),
-        ("MS for years, with a murmur.", {"MS": "mitral stenosis"}),
-        ("MS for years, a murmur, interferon, lesions of the brain.", {"MS": "multiple sclerosis"}),
-        ("A murmur of MS. Interferon for the brain.", {"MS": "mitral stenosis"}),
-        ("MS for years, her brain was seen: a murmur.", {"MS": "multiple sclerosis"}),
-        (f"MS {'and so on ' * 9} a murmur.", {"MS": "mitral stenosis"}),
-        (f"MS {'and so on ' * 9} \nHeart: a murmur.", {}),
-        (f"MS {'and so on ' * 9} \n\na murmur.", {}),
-        # What the document says comes first, also for what stands before it.
-        ("MS of the heart valve, by mass spectrometry (MS)", {"MS": "mass spectrometry"}),
-    ],
-)
+@cases("short_form_readings")
 def test_readings(text, expected):
-    assert read(text, TABLE) == expected
+    assert read(text, TABLE) == dict(expected)
     assert "SOB" not in read(text, {})
 
 
@@ -144,23 +121,7 @@ def test_the_table_of_the_package():
     assert read("spastic gait since birth, CP", "clinical") == {"CP": "cerebral palsy"}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Seen in the ED for abdominal pain.", []),
-        ("PE unremarkable.", []),
-        ("Weaned to RA.", []),
-        ("MR angiogram.", []),
-        ("UC sent, no growth.", []),
-        ("AD lib diet.", []),
-        ("Taken to ED, PE, RA, MR, UC and AD.", []),
-        ("NPH 10 units, TTP over the spine. GBS swab negative. HCM: mammogram due.", []),
-        ("PMH: HTN, DM2, CAD s/p CABG", ["HTN", "DM2", "CAD"]),
-        ("PATIENT WITH HTN AND CAD. MR. SMITH WALKS.", ["HTN", "CAD"]),
-        ("CTA: PE, heparin given. RA on methotrexate. Sats 97% on RA. UC with colectomy.", ["PE", "RA", "UC"]),
-        ("Sildenafil for ED. Seen in ED by EMS.", ["ED"]),
-    ],
-)
+@cases("short_form_disorders")
 def test_what_is_no_disorder_is_none(diagnoses, text, expected):
     assert [ent.text for ent in diagnoses(text).ents] == expected
 
@@ -181,67 +142,15 @@ def test_english_pipelines_have_the_short_forms_of_notes(language, found):
     assert nlp("Known HTN.")._.abbreviation_offsets == found
 
 
-@pytest.mark.parametrize(
-    ("short_forms", "message"),
-    [
-        ("clinic", 'has to be "clinical" or a table'),
-        ({"SOB": "shortness of breath"}, "have to be a list of long forms"),
-        ({"SOB": []}, "have to be a list of long forms"),
-        ({"SOB": [": breath"]}, "have to be a list of long forms"),
-        ({"SOB": None}, "have to be a list of long forms"),
-        ({"SOB": [5]}, "have to be a list of long forms"),
-        (["SOB"], 'has to be "clinical" or a table'),
-        ({"SOB ": ["shortness of breath"]}, "can't be a short form"),
-        ({"S:B": ["shortness of breath"]}, "can't be a short form"),
-        ({"": ["shortness of breath"]}, "can't be a short form"),
-    ],
-)
+@cases("short_form_refusals")
 def test_tables_that_are_refused(short_forms, message):
     with pytest.raises(ValueError, match=message):
         spacy.blank("en").add_pipe("schwartz_hearst", config={"short_forms": short_forms})
 
 
-FITTING = [
-    ("AMI", "acute myocardial infarction"),
-    ("AMI", "Acute Myocardial Infarction"),
-    ("AMIs", "acute myocardial infarction"),
-    ("PD", "Parkinson's disease"),
-    ("PD", "Parkinson Disease"),
-    ("PD", "Disease, Parkinson"),
-    ("HTN", "hypertension"),
-    ("GERD", "gastroesophageal reflux disease"),
-    ("GERD", "gastro-esophageal reflux disease"),
-    ("COPD", "Chronic Obstructive Pulmonary Disease"),
-    ("ROP", "retinopathy of prematurity"),
-    ("T2D", "type 2 diabetes"),
-    ("CHD", "congenital (heart) disease"),
-    ("A-T", "ataxia telangiectasia"),
-    ("ALL", "leukemia, acute lymphoblastic"),
-]
-OTHERS = [
-    ("AMI", "acute infarction"),
-    ("AMI", "acute anterior myocardial infarction"),
-    ("AMI", "myocardial infarction"),
-    ("PD", "pulmonary"),
-    ("PD", "disease of Parkinson's"),
-    ("PD", "Parkinson disease, late onset"),
-    ("PD", "PD"),
-    ("PD", "PD (disorder)"),
-    ("pd", "Parkinson disease"),
-    ("cold", "chronic obstructive lung disease"),
-    ("Parkinson", "Parkinson disease"),
-    ("P", "pain"),
-    ("P D", "Parkinson disease"),
-    ("ABCDEFGHIJK", "a b c d e f g h i j k"),
-    ("", ""),
-    ("AMI", ""),
-    ("12", "1 2"),
-]
-
-
-@pytest.mark.parametrize("pairs, fits", [(FITTING, True), (OTHERS, False)])
-def test_initials_fit_and_other_strings_do_not(pairs, fits):
-    assert [pair for pair in pairs if is_initialism(*pair) != fits] == []
+@cases("initials")
+def test_initials_fit_and_other_strings_do_not(short, long, fits):
+    assert is_initialism(short, long) is fits
 
 
 WORDS = st.lists(st.text("abcdexyz", min_size=2, max_size=6), min_size=2, max_size=8)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from conftest import build_terminology, make_tokenizer
+from conftest import build_terminology, make_wordpieces
 from spacy.vocab import Vocab
 
 from spacy_sapbert.encoder.shim import build_name_encoder_v1
@@ -23,7 +23,7 @@ PROBES = ["cold fever zz", "heart zz", "left kidney", "acute pain of the skin"]
 def make_encoder(folder: Path, seed: int) -> str:
     """Write a static encoder with random vectors, or leave the one that is there."""
     if not folder.exists():
-        tokenizer = make_tokenizer().backend_tokenizer
+        tokenizer = make_wordpieces()
         table = np.random.default_rng(seed).normal(size=(tokenizer.get_vocab_size(), 16))
         write_static_encoder(folder, tokenizer, table)
     return str(folder)

@@ -4,6 +4,7 @@ import functools
 import itertools
 
 import pytest
+from case_tables import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,19 +99,7 @@ def test_ids_that_are_equal_are_one_concept_and_a_cui_is_the_id():
     assert len(merge([mondo, doid, mesh], cross_references=False)) == 7
 
 
-REFUSED = [
-    ({"A:1": ["B:1"], "A:2": ["B:1"]}, {"B:1": []}, "pointed_to_by_several"),
-    ({"A:1": ["B:1", "B:2"]}, {"B:1": [], "B:2": []}, "points_to_several"),
-    ({"A:1": ["B:1"]}, {"C0000001": ["B:1"], "C0000002": ["B:1"]}, "points_to_several"),
-    ({"C0000001": ["B:1"]}, {"C0000002": ["B:1"]}, "would_join_two_cuis"),
-    ({"C0000001": ["UMLS:C0000002"]}, {"C0000002": []}, "would_join_two_cuis"),
-    ({"A:1": ["B:1"], "B:2": []}, {"B:1": [], "A:9": []}, None),
-    ({"A:1": ["B:1"], "B:2": ["A:2"]}, {"B:1": [], "A:2": []}, None),
-    ({"A:1": ["A:2"]}, {"A:2": []}, "would_join_two_ids_of_a_source"),
-]
-
-
-@pytest.mark.parametrize("one, other, reason", REFUSED)
+@cases("links_refused")
 def test_links_that_are_not_one_to_one_are_refused(one, other, reason):
     merged = merge([make("A", one), make("B", other)])
     if reason is None:

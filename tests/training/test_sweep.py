@@ -4,6 +4,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from case_tables import cases
 from command_line import run_command
 from pair_rows import build, make_names, save_triple_rows
 from scipy.stats import ttest_rel
@@ -183,22 +184,7 @@ def test_sweeps_that_would_prove_nothing_are_not_run(config, tasks, tmp_path, mo
         run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
 
 
-@pytest.mark.parametrize(
-    "old, new, message",
-    [
-        ('learning_rate": 1e-2', 'learning_rate": 1e-4', "slow.*fast.*same settings"),
-        ('{"optimizer.learning_rate": 1e-2', '{"optimiser.learning_rate": 1e-2', "optimiser.*no such setting"),
-        ("[variants]", "[others]", "is not a sweep.*others"),
-        ("seeds", "seed", "seeds of .sweep."),
-        ("[0.0, 0.5]", "[0.0, 0]", "base_shares.*a list of different numbers"),
-        ("[0.0, 0.5]", "[1.0]", "base_shares.*less than 1, not 1.0"),
-        ('"batch.max_steps"', '"max_steps"', "'max_steps', which names no section"),
-        ('{"optimizer.learning_rate": 1e-2}', "5", "'fast' is 5"),
-        ('"optimizer.learning_rate": 1e-2', '"run.base_share": 0.5', "run.base_share.*`base_shares`"),
-        ('"optimizer.learning_rate": 1e-2', '"adapter.kind": "bottleneck"', "variant 'fast' has to be .0.0."),
-        ("[variants]", "[variants", "sweep.cfg can"),
-    ],
-)
+@cases("sweep_refusals")
 def test_sweeps_without_meaning_are_refused(old, new, message, config, tmp_path):
     config.write_text(SWEEP.replace(old, new))
     with pytest.raises(ValueError, match=message):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from pair_rows import read_triple_rows
@@ -276,45 +277,12 @@ def test_braces_are_modifiers_only_at_the_end_and_in_their_form(tmp_path, value,
     assert terminology["T:1"].names == (name,) and terminology.report["malformed_clauses"] == {}
 
 
-# Clauses of published ontologies, and others of their kinds: the tag under which each is counted, and the names that
-# the term has beside "toe".
-BROKEN = [
-    ("xref: http://x.y/a\\b", "xref", ()),
-    ('synonym: "foot finger" EXACT [TAO:Bird and Mabee 2003]', "synonym", ("foot finger",)),
-    ('synonym: "finger [foot]" EXACT dialect [x y] {a="b"}', "synonym", ()),
-    ('synonym: "finger [foot]" RELATED [x y] ! said', "synonym", ("finger [foot]",)),
-    ('synonym: "foot finger EXACT []', "synonym", ()),
-    ('synonym: "foot finger" CLOSE []', "synonym", ()),
-    ('synonym: "gr\udcfcn" EXACT []', "synonym", ()),
-    ('def: "A finger." [TAO:Bird and Mabee 2003]', "def", ()),
-    ("creation_date: 202z-01-01T00:00:00Z", "creation_date", ()),
-    ("namespace: fission yeast phenotype", "namespace", ()),
-    ("name: second", "name", ()),
-    ("name:", "name", ()),
-    ("is_a: X 2", "is_a", ()),
-    ("is_obsolete: yes", "is_obsolete", ()),
-    ("comment: \udcff", "comment", ()),
-    ("synonim: x", "synonim", ()),
-    ("no clause at all", "no clause at all", ()),
-]
-# Those are valid.
-RIGHT = [
-    ("! a comment", ()),
-    (" ! another", ()),
-    ('synonym: "foot finger" EXACT undeclared []', ("foot finger",)),
-    ('synonym: "foot finger" EXACT http://x.y/type []', ("foot finger",)),
-    ("xref: http://x.y/a", ()),
-    ("is_a: http://x.y/b", ()),
-    ("alt_id: http://x.y/c_1", ()),
-]
-
-
 def write_toes(path, line):
     """Write three terms, and a line among those of the second."""
     return write_terms(path, "T:1\nname: foot", f"T:2\nname: toe\n{line}\nis_a: T:1", "T:3\nname: nail\nis_a: T:2")
 
 
-@pytest.mark.parametrize("line, tag, names", BROKEN)
+@cases("broken_clauses")
 def test_a_broken_clause_is_counted_and_nothing_else_is_lost(tmp_path, line, tag, names):
     path = write_toes(tmp_path / "toe.obo", line)
     with pytest.warns(UserWarning, match=rf"1 clauses are not valid OBO.*{tag} \(1\).*toe.obo:10: {tag}: "):
@@ -339,7 +307,7 @@ def test_a_tag_that_is_not_text_does_not_keep_the_report_from_being_saved(tmp_pa
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("line, names", RIGHT)
+@cases("valid_clauses")
 def test_what_is_valid_is_not_counted(tmp_path, line, names):
     terminology = read_obo(write_toes(tmp_path / "toe.obo", line))
     assert terminology["T:2"].names == ("toe", *names) and terminology.report["malformed_clauses"] == {}

@@ -12,6 +12,7 @@ import re
 import numpy as np
 import polars as pl
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from rrf_files import atom
@@ -205,20 +206,7 @@ def test_tables_are_read_as_programs_write_them(tmp_path, name, data, settings):
     assert terminology.report["files"][0]["sha256"] == hashlib.sha256(data).hexdigest()
 
 
-# Cells of names, and the names in them.
-JOINED = [
-    ("Failure of Kidneys|KF", ["Failure of Kidneys", "KF"]),
-    ("a (b)|c|d", ["a (b)", "c", "d"]),
-    ("glucose | serum", ["glucose | serum"]),
-    ("P(A|B)", ["P(A|B)"]),
-    ("A*02:01|02", ["A*02:01|02"]),
-    ("|Z| score", ["|Z| score"]),
-    ("a||b", ["a||b"]),
-    ("t(9;22)", ["t(9;22)"]),
-]
-
-
-@pytest.mark.parametrize("cell, names", JOINED)
+@cases("joined_names")
 def test_names_that_are_joined_in_a_cell_are_divided(tmp_path, cell, names):
     path = tmp_path / "a.csv"
     path.write_text(f"cui,name,ontologies,name_status,type_ids\nA,{cell},SNO|ICD,P,T047|T046\n")
@@ -269,21 +257,7 @@ def test_synonyms_and_any_delimiter(tmp_path, delimiter, ending, rows, header, q
     assert {i: terminology[i].names for i in terminology.concepts["id"]} == {i: tuple(of) for i, of in naive.items()}
 
 
-LISTS = [
-    ("id,name,synonyms\nA,fever,pyrexia\n", {}, "not read: 'synonyms'[.] Set synonyms_column"),
-    ("id,name,Alt_Names\nA,fever,pyrexia\n", {}, "not read: 'Alt_Names'[.] Set synonyms_column"),
-    ("id,name,x,Also known as\nA,fever,pyrexia|febrile,hot\n", {}, "not read: 'x', 'Also known as'[.]"),
-    ("id,name,x\nA,fever,pyrexia+febrile\n", {"list_separator": "+"}, "not read: 'x'[.] .*'[+]'"),
-    ("id,name,types\nA,fever,T1|T2\n", {}, "not read: 'types'[.] .*types_column"),
-    ("id,name,alias\nA,fever,pyrexia;febrile\n", {"synonyms_column": "alias"}, "'alias' .*'pyrexia;febrile'"),
-    ("id,name,alias\nA,fever,\n", {}, None),
-    ("id,name,alias\nA,fever,pyrexia;febrile\nB,x,a|b\n", {"synonyms_column": "alias"}, None),
-    ("id,name,types,note\nA,fever,T1|T2,seen\n", {"types_column": "types"}, None),
-    ("id,name,note\n" + "A,fever,seen\n" * 20 + "A,fever,a|b\n", {}, None),
-]
-
-
-@pytest.mark.parametrize("text, settings, message", LISTS)
+@cases("lists_not_read")
 def test_lists_are_not_ignored_without_a_word(tmp_path, recwarn, text, settings, message):
     (tmp_path / "a.csv").write_text(text)
     read_table(tmp_path / "a.csv", **settings)

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 
 import polars as pl
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from rrf_files import atom, rrf_line, write_release
@@ -182,19 +183,7 @@ def test_filters_count_what_they_drop(tmp_path, capsys, options, expected, dropp
     assert said == ("language" in dropped)
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"languages": ["GER"]}, r"LAT 'GER'.*: ENG"),
-        ({"sources": ["msh"]}, r"SAB 'msh'.*: MSH"),
-        ({"semantic_types": ["T9"]}, r"semantic type 'T9'.*T1"),
-        ({"tradenames": "all"}, r"tradenames"),
-        ({"languages": "ENG"}, r"languages.*should be a list, not 'ENG'"),
-        ({"definition_sources": None}, r"definition_sources"),
-        ({"max_restriction_level": "0"}, r"max_restriction_level.*, not '0'"),
-        ({"suppressed": "drop"}, r"passes the filters: suppressed: 1 dropped"),
-    ],
-)
+@cases("rrf_refusals")
 def test_settings_that_fit_nothing_are_refused(tmp_path, options, message):
     lines = [atom("C1", "a", SUPPRESS="O")]
     folder = write_release(tmp_path, MRCONSO=lines, MRSTY=[rrf_line("MRSTY", CUI="C1", TUI="T1")])

@@ -3,6 +3,7 @@
 import gzip
 
 import pytest
+from case_tables import cases
 from command_line import run_command
 from corpus_originals import PUBTATOR, convert, pairs, write
 from thinc.api import Config
@@ -79,27 +80,7 @@ def test_all_corpora_that_are_there_are_converted_and_missing_ones_are_named(tmp
     assert written == {"test.spacy", "documents.json"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["bratwurst", "in"], "no reader for 'bratwurst'.*mantra-brat .Mantra-GSC-brat.zip"),
-        (["ncbi-disease", "in"], "not all the files.*test.txt"),
-        (["auto", "names"], "not all the files.*.spacy or .ann or .jsonl.*dictionary.tsv"),
-        (["pubtator", "in", "--errors", "ignore"], "errors.*'ignore'.*'raise' or 'skip'"),
-        (["pubtator", "none"], "Can't find the file"),
-        (["pubtator", "empty.txt"], "no mention and no name in empty.txt, read as pubtator"),
-        (["pubtator", "cut.txt.gz"], "The copy was probably cut short"),
-        (["pubtator", "cut.zip"], "Can't read the archive cut.zip"),
-        (["pubtator", "cut.tar.gz"], "Can't read the archive cut.tar.gz"),
-        (["pubtator", "in", "--documents", "--types", "Bird"], "no mention and no name.*other types"),
-        (["pubtator", "in", "--documents", "--unknown", "guess"], "'keep' or 'nil'"),
-        (["pubtator", "in", "--documents", "--split", "0.5,0.1,0.1"], "Can't split 2 documents.*train 0.5"),
-        (["pubtator", "in", "--documents", "--split", "0.5,0.5"], "--split is '0.5,0.5'.*three numbers"),
-        (["pubtator", "in", "--types", "Bird"], "--types is no option for mentions .without --documents"),
-        (["pubtator", "in", "--documents", "--keep-nil"], "--keep-nil is no option for documents"),
-        (["all", "in", "--split", "0.5,0.25,0.25"], "--split is no option for all corpora"),
-    ],
-)
+@cases("convert_refusals")
 def test_refusals_write_nothing(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     cut = gzip.compress(PUBTATOR.encode())[:-9]

@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+from case_tables import cases
 from command_line import run_command
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,28 +99,7 @@ def test_pairs_of_mentions_are_those_of_a_naive_loop(tmp_path, mentions, rows, l
     assert len({label for label, *_ in found}) == len({frozenset(label.split("|")) for label, *_ in found})
 
 
-@pytest.mark.parametrize(
-    ("name", "line", "reason"),
-    [
-        ("mentions", '{"mention": "a"', "Invalid JSON"),
-        ("mentions", "[1]", "should be an object"),
-        ("mentions", '{"mention": " ", "ids": ["C1"]}', "mention: there is no text"),
-        ("mentions", '{"mention": "a"}', "ids: Field required"),
-        ("mentions", '{"mention": "a", "ids": "C1"}', "ids: .*array, not 'C1'"),
-        ("mentions", '{"mention": "a", "ids": [108367008]}', "ids.0: .*string, not 108367008"),
-        ("mentions", '{"mention": "a", "ids": [" "]}', "ids.0: "),
-        ("mentions", '{"mention": "a", "ids": ["C1\\ud83d"]}', "hex escape"),
-        ("mentions", '{"mention": "a", "ids": ["C1|"]}', "an empty id in"),
-        ("mentions", '{"mention": "a", "ids": ["C1"], "doc_id": true}', "doc_id"),
-        ("mentions", '{"mention": "a", "ids": ["C1"], "text": 5}', "text: .*string"),
-        ("mentions", '{"mention": "a\udcff", "ids": ["C1"]}', "0xff at character 15 is not UTF-8"),
-        ("dictionary", "C1", "1 fields"),
-        ("dictionary", "C1\t ", "2 fields between tabs instead of two or three with text"),
-        ("dictionary", "C1\tfever\tMSH\tENG", "4 fields"),
-        ("dictionary", "C1||C2\tfever", "an empty id"),
-        ("dictionary", "C2\ta\tb", "a tab inside a name"),
-    ],
-)
+@cases("pair_file_refusals")
 def test_files_of_another_form_are_refused(tmp_path, name, line, reason):
     mentions, dictionary = write(tmp_path, MENTIONS[:1])
     path = mentions if name == "mentions" else dictionary

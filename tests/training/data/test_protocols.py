@@ -4,6 +4,7 @@ import re
 import string
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,29 +29,7 @@ WORDS = st.text(string.ascii_lowercase, min_size=1, max_size=5).filter(
 )
 
 
-@pytest.mark.parametrize(
-    "mention, parts",
-    [
-        ("fever of the lip and palate", ["fever of lip", "fever of palate"]),
-        ("fever of lip or the palate", ["fever of lip", "fever of palate"]),
-        ("fever of the upper lip and palate", ["fever of upper lip", "fever of palate"]),
-        ("fever of L1 and L2", None),
-        ("L1 and L2 fever", None),
-        ("lip, chin2 and knee fever", None),
-        ("rare fever of lip and palate", None),
-        ("lip, chin and/or knee or toe fever", ["lip fever", "chin fever", "knee fever", "toe fever"]),
-        ("lip and chin fever", ["lip fever", "chin fever"]),
-        ("upper lip, chin, or knee joint fever", ["upper lip joint fever", "chin joint fever", "knee joint fever"]),
-        ("lip and the chin fever", ["lip fever", "the chin fever"]),
-        ("hot or cold lip and chin fever", ["hot or cold lip fever", "chin fever"]),
-        ("lip fever and ache", None),
-        ("lip, or other, fevers", None),
-        ("cold lip/chin fever", ["cold lip fever", "cold chin fever"]),
-        ("lip/", None),
-        ("lip and/or fever", None),
-        ("feverish lip", ["feverish", "lip"]),
-    ],
-)
+@cases("composites")
 def test_composites_are_taken_apart(mention, parts):
     n = len(parts) if parts else 2
     assert resolve_composite(mention, n) == (parts or [mention])

@@ -3,13 +3,13 @@
 import numpy as np
 import polars as pl
 import pytest
-from conftest import make_static, make_tokenizer
+from conftest import make_static, make_wordpieces
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.encoders.export import quantise, write_static_encoder
 
-TOKENIZER = make_tokenizer().backend_tokenizer
+TOKENIZER = make_wordpieces()
 SIZE = TOKENIZER.get_vocab_size()
 
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from case_tables import cases
 from command_line import run_command
 from small_runs import FILES
 from thinc.api import Config
@@ -59,46 +60,7 @@ def test_a_checkpoint_depends_on_decisive_settings_only(method, schedule):
     assert "paths" not in make(method).decisive() and make(method).decisive()["run"]["method"] == method
 
 
-@pytest.mark.parametrize(
-    "method, given, message",
-    [
-        ("sapbert", {"batch.pairs": 1}, "batch.pairs"),
-        ("sapbert", {"batch.size": 1}, "size.*pairs"),
-        ("sapbert", {"batch.pairs": 8.0}, "batch.pairs.*valid integer, not 8.0"),
-        ("sapbert", {"batch.epochs": True}, "batch.epochs"),
-        ("sapbert", {"batch.neighbours": 256}, "batch.neighbours is 256"),
-        ("sapbert", {"batch.neighbours": 3, "batch.neighbour_pool": 2}, "pool is 2.*batch.neighbours or more"),
-        ("sapbert", {"batch.neighbour_pool": 2}, "neighbour_pool is 2.*0 without"),
-        ("sapbert", {"paths.terminology": "t"}, "paths.terminology.*empty without batch.neighbours"),
-        ("sapbert", {"encoder.lower_case": "no"}, "encoder.lower_case.*, not 'no'"),
-        ("sapbert", {"objective.loss": "ms"}, "objective.loss"),
-        ("sapbert", {"objective.constants": {"alpha": "x"}}, "objective.constants"),
-        ("sapbert", {"objective.constants": {"alpha": -2.0}}, "alpha is -2.0.*more than 0"),
-        ("sapbert", {"objective.loss": "triplet", "objective.constants": {"margin": -0.1}}, "-0.1.*0 or more"),
-        ("sapbert", {"objective.loss": "triplet", "objective.constants": {"alpha": 1.0}}, "alpha, only margin"),
-        ("sapbert", {"objective.miner": "off", "objective.margin": 0.1}, "margin is 0.1, with the miner 'off'"),
-        ("sapbert", {"adapter.kind": "bottleneck", "run.base_share": 0.5}, "run.base_share is 0.5.*bottleneck"),
-        ("sapbert", {"optimizer.learning_rate": "high"}, "learning_rate.*valid number, not 'high'"),
-        ("sapbert", {"optimizer.learning_rate": float("nan")}, "learning_rate"),
-        ("sapbert", {"run.precision": "fp8"}, "run.precision"),
-        ("sapbert", {"run.base_share": 1.0}, "run.base_share"),
-        ("sapbert", {"run.seed": 2**32}, "run.seed.*less than or equal to 4294967295"),
-        ("coder", {"batch.triplets": 127}, "batch.repetitions is 8.*For 127 triplets: none"),
-        ("coder", {"batch.repetitions": 1}, "For 128 triplets: 2, 4, 8"),
-        ("coder", {"batch.max_steps": 0}, "batch.max_steps is 0"),
-        ("coder", {"data.languages": " "}, "data.languages"),
-        ("coder", {"loss.relations": "distmult"}, "relations.*'none', 'diagonal', 'full', 'transe' or 'transe_margin'"),
-        ("coder", {"loss.relations": "none", "relations.weight": 0.5}, "relations.weight"),
-        ("coder_plusplus", {"batch.triplets": 4}, "triplets.*no such setting"),
-        ("coder_plusplus", {"relations.weight": 1.0}, "relations.*no such setting"),
-        ("biosyn", {"candidates.sparse": 21}, "candidates.sparse is 21"),
-        ("biosyn", {"paths.mentions": " , "}, "paths.mentions"),
-        ("biosyn", {"run.precision": "fp16"}, "run.precision"),
-        ("static", {"distillation.texts": 1.0, "paths.texts": ""}, "distillation.texts.*without paths.texts"),
-        ("static", {"batch.dropout": 0.1}, "batch.dropout"),
-        ("static", {"optimizer.weight_decay": 0.1}, "optimizer.weight_decay"),
-    ],
-)
+@cases("method_refusals")
 def test_settings_without_meaning_are_refused(method, given, message):
     with pytest.raises(ValueError, match=message):
         make(method, **given)
