@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, TypedDict
 
@@ -310,3 +310,21 @@ def check_texts(texts: Iterable[str]) -> list[str]:
     else:
         return texts
     raise ValueError(f"`find` takes a list of strings to look up, not {shown}. Pass [text] for a single one.")
+
+
+def find_other_case(found: Candidates, list_names: Callable[[np.ndarray], list[str]]) -> np.ndarray:
+    """Find the mentions whose nearest name is an acronym in another case, which most encoders do not see. `list_names`
+    lists the names of candidates by their rows."""
+    # Its expressions take long to compile, and spaCy imports this module whenever it makes a pipeline.
+    from .lexicon.names import OWN_CASE_LENGTH, is_other_case
+
+    nearest = {
+        number: forms[found.form[rows.start]]
+        for number, (forms, rows) in enumerate(zip(found.forms, found.slices, strict=True))
+        if rows.start < rows.stop
+    }
+    short = [number for number, form in nearest.items() if len(form) <= OWN_CASE_LENGTH]
+    names = list_names(found.offsets[short])
+    is_found = np.zeros(len(found), dtype=bool)
+    is_found[short] = [is_other_case(nearest[number], name) for number, name in zip(short, names, strict=True)]
+    return is_found

@@ -1,4 +1,6 @@
-"""Forked processes: locks that others held are free, and computing uses one thread. A fork copies memory, but only the
+"""What threads and forked processes share: locks, caches and columns.
+
+In a forked process, locks that others held are free, and computing uses one thread. A fork copies memory, but only the
 thread that forks. A child that waits for any other thread of its parent, whether for a lock or for a share of a
 computation, waits forever."""
 
@@ -8,13 +10,14 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
 from functools import cached_property, lru_cache
 from pathlib import Path
-from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from weakref import WeakSet
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ LISTS_AT_ONCE = 256
 FEW = 64
 # Values of a column that are remembered when they are read one by one.
 KEPT_STRINGS = 1 << 16
+# What components keep for other settings, as `find` takes them, or other pipelines with the same linker.
+KEPT_DERIVED = 8
 AnyLock = TypeVar("AnyLock")
 Value = TypeVar("Value")
 _locks: WeakSet[Any] = WeakSet()
@@ -74,6 +79,65 @@ class EditLock:
         self._lock.release()
 
     def __reduce__(self) -> tuple[type[EditLock], tuple[()]]:
+        return type(self), ()
+
+
+class LRUCache(Generic[Value]):
+    """Map keys to the most recently used values, `size` of them. Threads can share a cache."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._values: OrderedDict[Hashable, Value] = OrderedDict()
+        self._lock = free_in_children(Lock())
+
+    def get(self, key: Hashable) -> Value | None:
+        """Return a value and mark it as used."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def put(self, key: Hashable, value: Value) -> None:
+        """Store a value. If the cache is full, drop the least recently used value."""
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self.size:
+                self._values.popitem(last=False)
+
+    def __reduce__(self) -> tuple[type[LRUCache[Value]], tuple[int]]:
+        # Locks cannot be pickled, and a copy can fill its own cache.
+        return type(self), (self.size,)
+
+
+class Derived:
+    """What components have made of a snapshot, each for its settings. Pipelines and threads can share a component,
+    because nothing of this is kept in the component. Keys are compared by identity first, so long settings cost
+    nothing."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, list[tuple[Hashable, Any]]] = {}
+        self._lock = EditLock()
+
+    def get(self, kind: str, key: Hashable, make: Callable[[], Value]) -> Value:
+        """Return what was made for a key, or make it. The last few of each kind are kept."""
+        for known, value in self._made.get(kind, ()):
+            if known == key:
+                return cast(Value, value)
+        with self._lock:
+            # Another thread may have been first.
+            for known, value in self._made.get(kind, ()):
+                if known == key:
+                    return cast(Value, value)
+            value = make()
+            self._made[kind] = [(key, value), *self._made.get(kind, ())][:KEPT_DERIVED]
+        return value
+
+    def clear(self) -> None:
+        """Forget everything, so that memory is free at once: much of it holds the snapshot itself."""
+        self._made = {}
+
+    def __reduce__(self) -> tuple[type[Derived], tuple[()]]:
         return type(self), ()
 
 

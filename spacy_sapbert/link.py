@@ -13,11 +13,11 @@ import polars as pl
 from spacy.language import Language
 from spacy.util import minibatch
 
-from .abbreviations.component import is_initialism
 from .candidates import MAX_LENGTH, Candidate
 from .checking import LabelTable, get_linker
 from .errors import NO_LIST
 from .files import write_whole
+from .lexicon.initialisms import is_initialism
 from .lexicon.languages import LANGUAGES, join_phrases
 from .linker import SapbertLinker
 from .progress import show_progress

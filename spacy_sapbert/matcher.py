@@ -394,13 +394,13 @@ class FixedMatcher:
         self, doc: Doc, text: str, hits: list[Hit], defined: Abbreviations, whole: dict[str, Hit | None]
     ) -> list[tuple[Span, Hit]]:
         """Find the tokens of plausible hits, and what short forms stand for."""
-        from .lexicon.scan import ALONE
+        from .lexicon.scan import has_lone_characters
 
         first, last = _read_bounds(doc, text)
         found: dict[tuple[int, int], Hit] = {}
         for hit in hits:
             is_whole = hit.start in first and hit.end in last
-            if not is_whole and ALONE.search(text, hit.start, hit.end):
+            if not is_whole and has_lone_characters(text, hit.start, hit.end):
                 warn(INSIDE_TOKEN)
             if is_whole and self._is_plausible(doc, text[hit.start : hit.end]) and not self._is_other(text, hit):
                 found.setdefault((first[hit.start], last[hit.end] + 1), hit)

@@ -14,7 +14,6 @@ from spacy.tokens import Doc, Span
 
 from .abbreviations.component import Abbreviations, abbreviations_by_start
 from .annotations import ATTRIBUTE, AttributeName, get_words, read_match
-from .caches import Derived, LRUCache
 from .candidates import (
     NO_MATCH,
     ROW,
@@ -29,6 +28,7 @@ from .candidates import (
     mention_forms,
     merge_forms,
 )
+from .forking import Derived, LRUCache
 from .ragged import TokenLists, list_owners, make_offsets, pack_lists, unpack_lists
 from .settings import Settings, Strings
 from .text import normalize_name, simplify_chinese

@@ -223,13 +223,13 @@ _NUMBERED = frozenset(
 NUMERALS_AFTER_WORDS = frozenset(numeral + letter for numeral in "ivx" for letter in ("", *"abc"))
 
 
-def normal_words(text: str, before: str = "", *, is_english: bool = True) -> tuple[str, ...]:
+def normal_words(text: str, before: str = "", *, english_forms: bool = True) -> tuple[str, ...]:
     """Return the normal forms of a string's words: small letters, no accents on Latin ones, no possessive, singular,
     American, Arabic numerals, simplified Chinese.
 
     text (str): A name or a mention.
     before (str): The word before it, by which "i", "v" and "x" are numerals or not.
-    is_english (bool): Whether words become singular and American.
+    english_forms (bool): Whether words become singular and American.
     RETURNS (tuple[str, ...]): The words, in their order; without punctuation.
     """
     if not text.isascii():
@@ -237,7 +237,7 @@ def normal_words(text: str, before: str = "", *, is_english: bool = True) -> tup
         text = normalize_writing(normalize_name(text))
     # Most texts are a word, whose search would take as long as the rest.
     words = [text.lower()] if text.isascii() and text.isalpha() else _get_word().findall(text.casefold())
-    normal = map(_normalize if is_english else _normalize_other, words)
+    normal = map(_normalize if english_forms else _normalize_other, words)
     if NUMERALS_AFTER_WORDS.isdisjoint(words):
         return tuple(normal)
     return tuple(to_arabic(word, last) for word, last in zip(normal, [before.lower(), *words], strict=False))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from linked import ids
 
 from spacy_sapbert import building
-from spacy_sapbert.caches import LRUCache
 from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.forking import LRUCache
 from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.terminology import Terminology, edits
 

@@ -10,7 +10,7 @@ from math import fsum
 from pathlib import Path
 from typing import NamedTuple
 
-from ..text import normal_words
+from ..lexicon.scan import list_words
 
 CLINICAL = "clinical"
 FILE = Path(__file__).with_name("clinical.txt")
@@ -44,7 +44,7 @@ class LongForm(NamedTuple):
     @classmethod
     def read(cls, text: str, short: str = "") -> LongForm:
         """Read "long form", or "long form: words that speak for it". The short form does not speak for itself."""
-        return cls(text.partition(":")[0].strip(), frozenset(normal_words(text)) - _GENERAL - {*normal_words(short)})
+        return cls(text.partition(":")[0].strip(), frozenset(list_words(text)) - _GENERAL - {*list_words(short)})
 
 
 class ShortForms:
@@ -99,7 +99,7 @@ class ShortForms:
         long_words = _LONG_WORD.findall(text)
         is_in_capitals = 2 * sum(map(str.isupper, long_words)) > len(long_words)
         sections = [0, *(found.end() for found in _SECTION.finditer(text)), len(text)]
-        read_section = cache(lambda start, end: dict.fromkeys(normal_words(text[start:end]), 1.0))
+        read_section = cache(lambda start, end: dict.fromkeys(list_words(text[start:end]), 1.0))
 
         def read(start: int, end: int) -> str:
             readings = self._readings[text[start:end]]
@@ -130,7 +130,7 @@ def _weigh(before: list[str], behind: list[str]) -> dict[str, float]:
             ends = text.endswith((".", "!", "?"))
             if ends and words is before:
                 further = NEAR
-            for word in normal_words(text):
+            for word in list_words(text):
                 weights[word] = max(weights.get(word, 0.0), 1 / (distance + further))
             if ends:
                 further = NEAR

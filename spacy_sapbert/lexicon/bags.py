@@ -23,7 +23,7 @@ from .derived import hash_lists, list_adjectives, read_list
 from .languages import ENGLISH, ENGLISH_CODES, Language, get_reader, join_phrases
 from .names import arrange_by_key
 from .said import SaidTable
-from .scan import Reading, read_content, scan, scan_names
+from .scan import Reading, list_words, read_content, scan, scan_names
 from .trust import INSIDE, WAYS, compute_trust, find_acronyms
 
 if TYPE_CHECKING:
@@ -479,8 +479,8 @@ def make_speller(names: pl.Series, of_names: NameReadings) -> Callable[[int], st
     example = dict(zip(words.tolist(), of_names.name[of_names.reading[first]].tolist(), strict=True))
 
     def spell(word: int) -> str:
-        text = language.to_singular(names[example[word]])
-        parts = (part for way in (text, text.replace("-", "")) for part in language.list_forms(way))
+        text = names[example[word]]
+        parts = (part for way in (text, text.replace("-", "")) for part in list_words(way, language))
         return next((part for part in parts if hash_string(part) == word), "")
 
     return spell

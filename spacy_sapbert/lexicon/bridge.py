@@ -22,7 +22,7 @@ from ..semantic_types import find_kind
 from ..text import CACHED
 from .bags import ANY_ABNORMALITY
 from .classes import GIVEN, join_classes
-from .contradictions import contradicts, list_words
+from .contradictions import collect_words, contradicts
 from .derived import read_list
 from .languages import ENGLISH, Language
 from .scan import read_content
@@ -72,7 +72,7 @@ class Bridge:
         where these words are known."""
         if contradicts(mention, name, language):
             return True
-        words, others = list_words(mention), list_words(name)
+        words, others = collect_words(mention), collect_words(name)
         ours, theirs = words - others, others - words
         is_one = language.has_contrasts and len(ours) == len(theirs) == 1 < len(words)
         return is_one and self.tells_apart(*ours, *theirs)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..text import strip_accents, to_arabic
 from .languages import Language
+from .scan import list_words
 
 # Most texts have none of these.
 _MAYBE = re.compile(
@@ -128,7 +129,7 @@ def _is_chromosome(match: re.Match[str], language: Language) -> bool:
         return True
     for of_side in (words[::-1], words_after):
         word = _find_content(of_side, language)
-        if _SEX.fullmatch(word) or not language.chromosomal.isdisjoint(language.list_words(word)):
+        if _SEX.fullmatch(word) or not language.chromosomal.isdisjoint(list_words(word, language)):
             return True
     return False
 

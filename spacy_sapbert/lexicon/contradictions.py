@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..text import CACHED, normalize_name, normalize_writing, strip_accents, to_arabic
 from .derived import read_list
 from .languages import ENGLISH, FUNCTION, Language, join_phrases
+from .scan import list_words
 
 # How much a name that contradicts the mention takes off a candidate's score.
 PENALTY = 0.3
@@ -41,7 +42,7 @@ def _read_opposites(language: Language) -> dict[str, list[tuple[str, int]]]:
     sides: dict[str, list[tuple[str, int]]] = {}
     for [line] in read_list("opposites", language):
         for side, words in enumerate(line.split("/")):
-            for word in language.list_words(words):
+            for word in list_words(words, language):
                 sides.setdefault(word, []).append((line, side))
     return sides
 
@@ -94,9 +95,9 @@ def _find_opposites(words: Iterable[str], others: Iterable[str], language: Langu
 
 
 @lru_cache(CACHED)
-def list_words(text: str, language: Language = ENGLISH) -> frozenset[str]:
+def collect_words(text: str, language: Language = ENGLISH) -> frozenset[str]:
     """List the normal forms of a text's words."""
-    return frozenset(language.list_words(text))
+    return frozenset(list_words(text, language))
 
 
 class Marked(NamedTuple):
@@ -130,10 +131,10 @@ def read_marks(text: str, language: Language = ENGLISH) -> Marked:
 
     text = normalize_writing(normalize_name(text))
     chromosomes = read_chromosomes(_THOUSANDS.sub("", text), language)
-    words = list_words(chromosomes.rest, language) - _list_small_words(text, language)
+    words = collect_words(chromosomes.rest, language) - _list_small_words(text, language)
     split = [_split_marks(word, language) for word in words]
     marks = chromosomes.numbers.union(_SIGN.findall(text), *(of_word for of_word, _ in split))
-    kinds = list_words(language.numbered_kinds, language) | {""}
+    kinds = collect_words(language.numbered_kinds, language) | {""}
     rest = frozenset(rest for _, rest in split) - kinds if marks or chromosomes.parts else words
     return Marked(marks, chromosomes.parts, rest)
 
@@ -155,7 +156,7 @@ def _split_marks(word: str, language: Language) -> tuple[list[str], str]:
 
 @cache
 def _count_ordinals(language: Language) -> dict[str, str]:
-    return {word: str(number) for number, word in enumerate(language.list_words(language.ordinals), 1)}
+    return {word: str(number) for number, word in enumerate(list_words(language.ordinals, language), 1)}
 
 
 class Company(NamedTuple):
@@ -177,7 +178,7 @@ def _read_company(text: str, language: Language) -> Company:
             there.add(_list_things(phrase, language))
         elif without:
             # "Without nausea or vomiting" is without both. "Impairment of" may belong to all that comes after.
-            is_list = FUNCTION not in map(language.word_kinds.get, list_words(phrase, language))
+            is_list = FUNCTION not in map(language.word_kinds.get, collect_words(phrase, language))
             lacking.update(_list_things(thing, language) for thing in (join.split(phrase) if is_list else [phrase]))
     return Company(frozenset(there), frozenset(lacking - {frozenset()}), any(parts[1::4]))
 
@@ -194,7 +195,7 @@ def _get_cues(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _list_things(phrase: str, language: Language) -> frozenset[str]:
-    return frozenset(word for word in list_words(phrase, language) if word not in language.word_kinds)
+    return frozenset(word for word in collect_words(phrase, language) if word not in language.word_kinds)
 
 
 def _lacks(company: Company, other: Company) -> bool:
@@ -214,7 +215,7 @@ class Denial(NamedTuple):
 @lru_cache(CACHED)
 def list_denials(mention: str, language: Language = ENGLISH) -> tuple[Denial, ...]:
     """List what a mention denies, by its first and its last words."""
-    words, (lacking, starts, ends) = language.list_words(mention), _list_phrases(language)
+    words, (lacking, starts, ends) = list_words(mention, language), _list_phrases(language)
     first = [phrase for phrase in (*lacking, *starts) if words[: len(phrase)] == phrase]
     last = [phrase for phrase in ends if words[-len(phrase) :] == phrase]
     at_start = (Denial(phrase, words[len(phrase) :], phrase in lacking) for phrase in first)
@@ -226,25 +227,25 @@ def list_denials(mention: str, language: Language = ENGLISH) -> tuple[Denial, ..
 def _list_phrases(language: Language) -> tuple[list[Phrase], ...]:
     """List the normal forms of phrases that mentions which deny start and end with."""
     lists = language.lacking_starts, language.denied_starts, language.denied_ends
-    return tuple([*map(language.list_words, phrases)] for phrases in lists)
+    return tuple([list_words(phrase, language) for phrase in phrases] for phrases in lists)
 
 
 def _is_denied(name: str, denial: Denial, language: Language) -> bool:
     """Check if a name is denied. It is not if it denies the same, or says in other words what is lacking."""
-    words, phrase = language.list_words(name), denial.phrase
+    words, phrase = list_words(name, language), denial.phrase
     content, denied = _list_content(words, language), _list_content(denial.denied, language)
     has_same = _count(phrase, words) > _count(phrase, denial.denied)
     if not denial.may_be_named:
         # "Antiphospholipid" is "anti-phospholipid".
         joined = "".join((*phrase, *denial.denied[:1]))
         return not has_same and not any(word.startswith(joined) for word in words)
-    lacks = list_words(f"{language.weakening} {language.lacks}", language)
-    is_lack = not denied.isdisjoint(lacks | list_words(language.stunted, language))
+    lacks = collect_words(f"{language.weakening} {language.lacks}", language)
+    is_lack = not denied.isdisjoint(lacks | collect_words(language.stunted, language))
     if has_same:
         return not (denied <= content or (content - {*phrase} <= denied and not is_lack))
-    plain = [word for word in words if word not in list_words(language.articles, language)]
-    genitives = list_words(language.genitives, language)
-    says = {*plain[:1], *plain[-1:]} - list_words(language.epithets, language)
+    plain = [word for word in words if word not in collect_words(language.articles, language)]
+    genitives = collect_words(language.genitives, language)
+    says = {*plain[:1], *plain[-1:]} - collect_words(language.epithets, language)
     triples = zip(plain, plain[1:], plain[2:], strict=False)
     says |= {word for word, of, what in triples if of in genitives and what in denied}
     if denied <= content:
@@ -259,18 +260,18 @@ def _count(phrase: Phrase, words: Phrase) -> int:
 
 
 def _list_content(words: Phrase, language: Language) -> frozenset[str]:
-    ordinals, unsaid = _count_ordinals(language), list_words(language.unsaid, language)
+    ordinals, unsaid = _count_ordinals(language), collect_words(language.unsaid, language)
     return frozenset(ordinals.get(word, word) for word in words if word not in unsaid)
 
 
 def _is_of_animals(name: str, ours: frozenset[str], theirs: frozenset[str], language: Language) -> bool:
     """Check if a name says after its last comma that it is about animals, and the mention does not. Each has words that
     the other lacks."""
-    animals, others = (list_words(words, language) for words in (language.animals, language.of_animals))
+    animals, others = (collect_words(words, language) for words in (language.animals, language.of_animals))
     if theirs.isdisjoint(animals) or not ours.isdisjoint(animals | others):
         return False
     before, _, last = name.rpartition(",")
-    return bool(before) and not list_words(last, language).isdisjoint(theirs & animals)
+    return bool(before) and not collect_words(last, language).isdisjoint(theirs & animals)
 
 
 def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
@@ -285,7 +286,7 @@ def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
     company, other_company = _read_company(mention, language), _read_company(name, language)
     if _lacks(company, other_company) or _lacks(other_company, company):
         return True
-    words, others = list_words(mention, language), list_words(name, language)
+    words, others = collect_words(mention, language), collect_words(name, language)
     ours, theirs = words - others, others - words
     if _is_of_animals(name, ours, theirs, language):
         return True
@@ -294,5 +295,5 @@ def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
     if ours | theirs <= language.denying and not (company.is_open or other_company.is_open):
         return True
     opposites = _find_opposites(ours, theirs, language)
-    denying = language.denying | list_words(language.weakening, language)
+    denying = language.denying | collect_words(language.weakening, language)
     return any(kind != DENIED for kind in opposites) or (bool(opposites) and (ours | theirs).isdisjoint(denying))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..files import checksum_file
 from .languages import ENGLISH, Language
+from .scan import list_words
 
 FOLDER = Path(__file__).parent
 
@@ -39,7 +40,7 @@ def list_adjectives(noun: str, language: Language = ENGLISH) -> list[str]:
 
 def list_bases(text: str, language: Language = ENGLISH) -> list[str]:
     """List the names that a text may stand for, because it is derived from them."""
-    words = language.list_words(text)
+    words = list_words(text, language)
     listed = [*_read_bases(language).get(words, ())]
     if len(words) != 1 or words[0] in language.other_meanings.split():
         return listed
@@ -55,5 +56,5 @@ def _read_bases(language: Language) -> dict[tuple[str, ...], list[str]]:
     bases: dict[tuple[str, ...], list[str]] = {}
     for name, *others in read_list("derived_words", language):
         for other in others:
-            bases.setdefault(language.list_words(other), []).append(name)
+            bases.setdefault(list_words(other, language), []).append(name)
     return bases

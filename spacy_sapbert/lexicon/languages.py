@@ -159,8 +159,8 @@ class Language:
     small_hashes = kept_property[np.ndarray](lambda self: self._hash(self.small))
     subject_hashes = kept_property[np.ndarray](lambda self: self._hash(self.subjects))
     contracted_hashes = kept_property[np.ndarray](lambda self: self._hash(self.contracted))
-    denying = kept_property[frozenset[str]](lambda self: frozenset(self.list_words(self.denials)))
-    chromosomal = kept_property[frozenset[str]](lambda self: frozenset(self.list_words(self.chromosomes)))
+    denying = kept_property[frozenset[str]](lambda self: self._read_forms(self.denials))
+    chromosomal = kept_property[frozenset[str]](lambda self: self._read_forms(self.chromosomes))
     # Words of one letter, which say nothing. English has "a" in "hepatitis a".
     single_letters = kept_property[frozenset[str]](
         lambda self: frozenset(word for word in self.word_kinds if len(word) == 1 and not self.is_english)
@@ -176,19 +176,18 @@ class Language:
         pieces = map(get_reader(self), words.split())
         return np.unique(np.array([piece.hashes[0] for piece in pieces if piece.kind == CONTENT], dtype=np.uint64))
 
+    def _read_forms(self, words: str) -> frozenset[str]:
+        return frozenset(form for word in words.split() for form in get_reader(self)(word).words)
+
     def to_singular(self, text: str) -> str:
         """Replace plurals, but for English ones, which `normal_words` knows."""
         if not self.endings:
             return text
         return _LETTERS.sub(lambda found: _to_singular(self, found[0]), unicodedata.normalize("NFC", text))
 
-    def list_words(self, text: str) -> tuple[str, ...]:
-        """List the normal forms of a text's words."""
-        return self.list_forms(self.to_singular(text))
-
-    def list_forms(self, text: str) -> tuple[str, ...]:
-        """List the normal forms of words without plurals, but for English ones."""
-        return normal_words(text, is_english=self.is_english)
+    def list_forms(self, piece: str) -> tuple[str, ...]:
+        """List the normal forms of a piece of a text: "TNFα" is two words."""
+        return normal_words(self.to_singular(piece), english_forms=self.is_english)
 
     def __reduce__(self) -> tuple[Callable[[str], Language], tuple[str]]:
         # There is one of each language: what reads its words is remembered for it.
@@ -222,7 +221,7 @@ def get_reader(language: Language) -> Callable[[str], Piece]:
 
 def _read_piece(language: Language, piece: str) -> Piece:
     plain = write_letters(piece)
-    words = language.list_words(plain) or (plain,)
+    words = language.list_forms(plain) or (plain,)
     kind = language.word_kinds.get(strip_accents(plain.lower()), CONTENT)
     return Piece(words, tuple(map(hash_string, words)), kind)
 

@@ -3,7 +3,7 @@ a sequence of hashes, one for each word, by which the names that are written lik
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,6 @@ from .scan import make_keys, scan_names
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..candidates import Candidates
 
 # Names and mentions of at most this length are compared in their own case: "ALL" is not "all".
 OWN_CASE_LENGTH = 5
@@ -98,18 +97,3 @@ def is_other_case(text: str, name: str) -> bool:
         return False
     letters = "".join(filter(str.isalnum, normalize_writing(text))).lower()
     return any(form.lower().startswith(letters) for form in of_name)
-
-
-def find_other_case(found: Candidates, list_names: Callable[[np.ndarray], list[str]]) -> np.ndarray:
-    """Find the mentions whose nearest name is an acronym in another case, which most encoders do not see. `list_names`
-    lists the names of candidates by their rows."""
-    nearest = {
-        number: forms[found.form[rows.start]]
-        for number, (forms, rows) in enumerate(zip(found.forms, found.slices, strict=True))
-        if rows.start < rows.stop
-    }
-    short = [number for number, form in nearest.items() if len(form) <= OWN_CASE_LENGTH]
-    names = list_names(found.offsets[short])
-    is_found = np.zeros(len(found), dtype=bool)
-    is_found[short] = [is_other_case(nearest[number], name) for number, name in zip(short, names, strict=True)]
-    return is_found

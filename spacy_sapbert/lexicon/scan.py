@@ -37,20 +37,12 @@ if TYPE_CHECKING:
 _INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
 # Each Han character and each hiragana is a word: no spaces say where words end.
 _ALONE = "\u3005-\u3007\u3041-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_LETTER = rf"[^\W_{_ALONE}]"
-_WORD = (
-    rf"(?:[{_ALONE}]|{_LETTER}+)(?:[{list_marks()}{_INVISIBLE}]+{_LETTER}*)*"
-    r"(?:['’´′＇][sSｓＳ](?![^\W_]))?"
-)
 # Signs that make another name: "ER+" and "ER-", "(+)-catechin", "<140", "-5", and the prime of "4'-hydroxy". A dash is
 # one before a digit, in brackets, and behind a capital or a digit where no word goes on, also in the next line.
 _SIGN = (
     r"[+<>≤≥±]|[-−–](?:(?<=[A-Z0-9].)(?!\w|[^\S\n]*\n[^\S\n]*[A-Z]{2})|(?<!\w.)(?=\d)|(?<=[(\[].)(?=[)\]]))|"
     r"['’′](?<=\d.)"
 )
-ALONE = re.compile(f"[{_ALONE}]")
-# Splits a text into gaps, and words or signs.
-PART = re.compile(f"({_WORD}|{_SIGN})")
 # Where spaCy finds no punctuation behind such characters, it is in the word's token.
 INVISIBLE = re.compile(rf"[{_INVISIBLE}]+[^\w\s]*")
 
@@ -199,9 +191,29 @@ def scan(text: str, language: Language = ENGLISH) -> Scan:
     return Scan(language, pieces, rows, number, starts[number], ends[number])
 
 
+def has_lone_characters(text: str, start: int, end: int) -> bool:
+    """Check if a part of a text has characters that are words."""
+    return _get_lone().search(text, start, end) is not None
+
+
+# Both are compiled at first use, because spaCy imports this module whenever it makes a pipeline.
+@cache
+def _get_lone() -> re.Pattern[str]:
+    return re.compile(f"[{_ALONE}]")
+
+
+@cache
+def _get_piece() -> re.Pattern[str]:
+    """Get what finds a word or a sign; it splits a text into gaps and pieces."""
+    letter = rf"[^\W_{_ALONE}]"
+    marked = rf"(?:[{_ALONE}]|{letter}+)(?:[{list_marks()}{_INVISIBLE}]+{letter}*)*"
+    possessive = r"(?:['’´′＇][sSｓＳ](?![^\W_]))?"
+    return re.compile(f"({marked}{possessive}|{_SIGN})")
+
+
 def _read_pieces(text: str, language: Language) -> tuple[list[str], list[Piece]]:
     """Split a text into gaps and pieces in turn, and read the pieces."""
-    pieces = PART.split(text)
+    pieces = _get_piece().split(text)
     words, before = pieces[1::2], pieces[:-1:2]
     read = [*map(get_reader(language), words)]
     for place in [place for place, word in enumerate(words) if len(word) < 3]:

@@ -11,10 +11,10 @@ import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..ragged import find_places
-from ..text import CACHED, normal_words
+from ..text import CACHED
 from .bags import make_key_filter
 from .english import RARE, find_levels
-from .scan import Reading
+from .scan import Reading, list_words
 
 # Letters of the words that are put right. Shorter ones are nearly any other word.
 LEAST_LETTERS, MOST_LETTERS = 6, 40
@@ -55,7 +55,7 @@ class Speller:
         longer than like any other; 0 for none."""
         forms: dict[int, list[tuple[str, str]]] = defaultdict(list)
         for text in texts:
-            words = normal_words(text)
+            words = list_words(text)
             if len(words) == 1 and len(words[0]) >= LEAST_LETTERS:
                 # As it is, too: "arthrits" is no plural.
                 for form in {words[0], text.lower()}:

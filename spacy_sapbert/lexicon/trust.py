@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..abbreviations.component import is_initialism
 from ..forking import read_chunks
 from ..terminology.codes import SOURCE_SEPARATOR
 from .english import RARE, compute_commonness, find_levels
+from .initialisms import is_initialism
 from .names import OWN_CASE_LENGTH
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..abbreviations.component import is_initialism, is_short_form
 from ..forking import ColumnReader
+from ..lexicon.initialisms import is_initialism, is_short_form
 from ..ragged import make_offsets
 from .memory import ANNOTATIONS, Remembered
 from .network import Features, Lists, compute_columns

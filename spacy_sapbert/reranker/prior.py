@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..abbreviations.component import is_short_form
+from ..candidates import find_other_case
 from ..lexicon.contradictions import PENALTY, list_denials, read_marks
+from ..lexicon.initialisms import is_short_form
 from .network import Lists, logit, sigmoid
 from .strings import compare_trigrams
 
@@ -99,7 +100,6 @@ def compute_prior(
     """Compute the columns of `BEFORE_TRAINING` by their names, and `alike`, which `ListInput` describes. `list_names`
     lists names by their rows, or by the complements (~) of concepts' rows for canonical names."""
     from ..lexicon.bridge import sum_words
-    from ..lexicon.names import find_other_case
     from ..lexicon.scan import read_content
 
     lists, cosine, language = Lists(found.lengths), scores.astype(np.float64), known.language

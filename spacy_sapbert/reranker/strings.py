@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from functools import lru_cache
 from operator import attrgetter, methodcaller
 from typing import NamedTuple
 
 import numpy as np
 
 from ..ragged import count_offsets, list_owners, make_offsets, sum_lists, take_lists
-from ..text import CACHED, NUMERALS_AFTER_WORDS, normal_words
 from .network import Features
 
 # A trigram is three characters of 7 bits. Text in small letters has no ASCII capitals and no control characters: their
@@ -20,8 +17,6 @@ CHARACTER = 7
 FREE = np.array([*range(32), *range(ord("A"), ord("Z") + 1)], dtype=np.int32)
 # Bits of an item in a pair of a set and an item.
 ITEM = 32
-# What is a number or not by the word before it.
-_NUMERAL = re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted(NUMERALS_AFTER_WORDS))})(?![^\W_])", re.IGNORECASE)
 
 
 class Sets(NamedTuple):
@@ -68,36 +63,17 @@ class Strings:
 def _split(texts: Sequence[str]) -> tuple[np.ndarray, ...]:
     """Split strings into words. Return the words' numbers, how many each string has, a number for each string that is
     the same for the same words, and of each word how many letters it has, and whether it is a number or one letter."""
+    # Its expressions take long to compile, and spaCy imports this module whenever it makes a pipeline.
+    from ..lexicon.scan import list_words
+
     numbers: dict[str, int] = {}
-    known: dict[str, list[int] | None] = {}
-    found: list[int] = []
-    sizes: list[int] = []
-    plain: list[int] = []
-    rows: dict[tuple[int, ...], int] = {}
-
-    def number(words: Sequence[str] | None) -> list[int] | None:
-        return None if words is None else [numbers.setdefault(word, len(numbers)) for word in words]
-
-    for text in texts:
-        start = len(found)
-        for part in text.split():
-            if part not in known:
-                known[part] = number(_normalize_part(part))
-            of_part = known[part]
-            if of_part is None:
-                found[start:] = number(normal_words(text)) or ()
-                break
-            found += of_part
-        sizes.append(len(found) - start)
-        plain.append(rows.setdefault(tuple(found[start:]), len(rows)))
-    integers = (np.array(values, dtype=np.int64) for values in (found, sizes, plain, [*map(len, numbers)]))
+    rows: dict[tuple[str, ...], int] = {}
+    of_texts = [*map(list_words, texts)]
+    words = [numbers.setdefault(word, len(numbers)) for of_text in of_texts for word in of_text]
+    sizes = [*map(len, of_texts)]
+    plain = [rows.setdefault(of_text, len(rows)) for of_text in of_texts]
+    integers = (np.array(values, dtype=np.int64) for values in (words, sizes, plain, [*map(len, numbers)]))
     return *integers, np.array([len(word) == 1 or word.isdigit() for word in numbers], dtype=bool)
-
-
-@lru_cache(CACHED)
-def _normalize_part(part: str) -> tuple[str, ...] | None:
-    """Return the normal words of what stands between two spaces; None if they depend on the text around."""
-    return None if not part.isascii() or _NUMERAL.search(part) else normal_words(part)
 
 
 def _split_trigrams(texts: Sequence[str]) -> Sets:

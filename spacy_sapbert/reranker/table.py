@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..caches import LRUCache
 from ..candidates import ROW, Candidates, MentionToLink
+from ..forking import LRUCache
 from ..ragged import pack_lists, unpack_lists
 from .features import QUERY, ConceptFacts, compute_document_features, compute_query_features
 from .memory import AnnotationMemory, Recalled

@@ -14,7 +14,7 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from ..arrays import ArrayFolder, save_array
-from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter
+from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter, find_other_case
 from ..files import OtherFormatError, fill_folder, hash_file, read_manifest, write_manifest
 from ..forking import KEPT_STRINGS, ColumnReader, kept_property
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, fit_kind, read_index, warn_of_memory
@@ -23,7 +23,7 @@ from ..lexicon.bridge import BridgedTerminology
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
 from ..lexicon.derived import hash_lists, list_bases
 from ..lexicon.languages import find_language
-from ..lexicon.names import OWN_CASE_LENGTH, NameTable, find_other_case, own_case_forms
+from ..lexicon.names import OWN_CASE_LENGTH, NameTable, own_case_forms
 from ..lexicon.said import FILES as SAID_ARRAYS
 from ..lexicon.said import Phrases, SaidTable, read_package
 from ..lexicon.scan import make_keys

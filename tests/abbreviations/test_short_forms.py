@@ -7,9 +7,10 @@ from conftest import build_terminology
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.abbreviations.component import abbreviations_by_start, is_initialism
+from spacy_sapbert.abbreviations.component import abbreviations_by_start
 from spacy_sapbert.abbreviations.short_forms import LongForm, ShortForms, read_clinical
-from spacy_sapbert.text import normal_words
+from spacy_sapbert.lexicon.initialisms import is_initialism
+from spacy_sapbert.lexicon.scan import list_words
 
 TABLE = {
     "SOB": ["shortness of breath"],
@@ -115,7 +116,7 @@ def test_the_table_of_the_package():
     # Which of several is meant has to be in the document.
     for texts in table.values():
         assert len(texts) == 1 or all(
-            LongForm.read(text).words - {*normal_words(text.partition(":")[0])} for text in texts
+            LongForm.read(text).words - {*list_words(text.partition(":")[0])} for text in texts
         )
     assert read("HTN, CP, troponin", "clinical") == {"HTN": "hypertension", "CP": "chest pain"}
     assert read("spastic gait since birth, CP", "clinical") == {"CP": "cerebral palsy"}

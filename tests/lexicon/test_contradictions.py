@@ -15,11 +15,12 @@ from reranker.reranking import add_reranker
 from spacy.tokens import Span
 
 from spacy_sapbert.abbreviations import short_forms
-from spacy_sapbert.abbreviations.component import SMALL_WORDS
 from spacy_sapbert.lexicon import contradictions, derived
 from spacy_sapbert.lexicon.bridge import get_bridge
 from spacy_sapbert.lexicon.contradictions import PENALTY, contradicts, read_marks
+from spacy_sapbert.lexicon.initialisms import SMALL_WORDS
 from spacy_sapbert.lexicon.languages import ENGLISH, LANGUAGES, get_language
+from spacy_sapbert.lexicon.scan import list_words
 from spacy_sapbert.reranker.prior import MIN_CHANCE
 from spacy_sapbert.terminology import read_obo
 from spacy_sapbert.text import normal_words
@@ -151,7 +152,7 @@ def test_a_rule_of_a_language_is_a_list_of_words(words, mention, name):
 def test_phrases_of_a_language_have_words(code):
     language = LANGUAGES[code]
     phrases = [*language.lacking_starts, *language.denied_starts, *language.denied_ends, *language.ordinals.split()]
-    assert all(map(language.list_words, phrases))
+    assert all(list_words(phrase, language) for phrase in phrases)
 
 
 # The same mention, in two languages.

@@ -11,9 +11,9 @@ from itertools import combinations
 
 import polars as pl
 
+from spacy_sapbert.lexicon.scan import list_words
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.names import list_distinct_names
-from spacy_sapbert.text import normal_words
 
 # A mention is often annotated with an ancestor that is so near.
 STEPS = 3
@@ -47,10 +47,10 @@ class Relatedness:
         """List the names of a concept as sorted normal words; names without words as they are written."""
         if id_ not in self._terminology:
             return set()
-        return {" ".join(sorted(normal_words(name))) or name.lower() for name in self._terminology[id_].names}
+        return {" ".join(sorted(list_words(name))) or name.lower() for name in self._terminology[id_].names}
 
 
-# Normal forms of words (`normal_words`). A name and its opposite differ in one of them.
+# Normal forms of words (`list_words`). A name and its opposite differ in one of them.
 _WORDS = """
 male boy man masculine / female girl woman feminine, high / low, left / right, increased increase elevated elevation
 raised excessive / decreased decrease reduced reduction lowered diminished deficient, acute / chronic, with / without,
@@ -82,7 +82,7 @@ Slot = tuple[str, str, str]
 
 def find_slots(name: str) -> Iterator[Slot]:
     """Find the words of a name that tell it from its opposites: names with the same frame and another side."""
-    words = normal_words(name)
+    words = list_words(name)
     for place, word in enumerate(words):
         before = words[:place]
         behind = words[place + 1 :]
@@ -135,9 +135,9 @@ def find_opposites(terminology: Terminology) -> list[tuple[str, str]]:
     drawn = []
     for (kind, row), of_concept in choices.items():
         mention, opposite = random.Random(f"0 {kind} {ids[row]}").choice(sorted(of_concept))
-        words = sorted(normal_words(mention))
+        words = sorted(list_words(mention))
         # A concept needs another name in other words, or its pairs teach nothing about the one that differs.
-        if any(sorted(normal_words(name)) != words for name in names[row]):
+        if any(sorted(list_words(name)) != words for name in names[row]):
             drawn.append((KINDS.index(kind), ids[row], opposite))
     return [(concept, opposite) for _, concept, opposite in sorted(drawn)]
 

@@ -13,9 +13,9 @@ import polars as pl
 from spacy_sapbert.arrays import save_array
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import write_whole
+from spacy_sapbert.lexicon.scan import list_words
 from spacy_sapbert.ragged import TokenLists
 from spacy_sapbert.retrieval.encoding import misspell
-from spacy_sapbert.text import normal_words
 
 from .folders import hash_strings
 
@@ -48,7 +48,7 @@ def tokenise_once(names: pl.Series, encoder: EncoderShim, folder: Path) -> Token
 
 def use_normal_words(name: str, rng: random.Random) -> str:
     """Write singulars, American spelling and Arabic numerals, without punctuation."""
-    return " ".join(normal_words(name)) or name
+    return " ".join(list_words(name)) or name
 
 
 def reorder_words(name: str, rng: random.Random) -> str:

@@ -9,7 +9,7 @@ from spacy.strings import hash_string
 
 from spacy_sapbert.files import write_whole
 from spacy_sapbert.lexicon.english import SHIFT
-from spacy_sapbert.text import normal_words
+from spacy_sapbert.lexicon.scan import list_words
 
 # Higher levels have words that few people know.
 LEVELS = (10, 20, 35, 40, 50, 55, 60)
@@ -22,7 +22,7 @@ def main(lists: Path, output: Path) -> None:
     for level in LEVELS:
         for spelling in SPELLINGS:
             for word in (lists / f"{spelling}-words.{level}").read_text(encoding="latin1").split():
-                for normal in normal_words(word):
+                for normal in list_words(word):
                     levels.setdefault(int(hash_string(normal)) >> int(SHIFT), level)
     words = sorted(levels)
     arrays = {

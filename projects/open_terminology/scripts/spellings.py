@@ -8,8 +8,8 @@ from pathlib import Path
 import typer
 
 from spacy_sapbert.files import write_whole
+from spacy_sapbert.lexicon.scan import list_words
 from spacy_sapbert.terminology import read_rrf
-from spacy_sapbert.text import normal_words
 
 # Names of one word with one of these endings. Others, as "borrelia" and "oncology", are often no disorders.
 ENDINGS = (
@@ -66,7 +66,7 @@ def main(rrf: Path, output: Path) -> None:
         known = {name.lower() for of_concept in of_language[code].values() for name in of_concept}
         lines = set()
         for id_, own in of_language[code].items():
-            english = ("".join(normal_words(name)) for name in of_language["ENG"].get(id_, ()) if name.isalpha())
+            english = ("".join(list_words(name)) for name in of_language["ENG"].get(id_, ()) if name.isalpha())
             spelt = {spell(word, rules) for word in english if _SPELT.fullmatch(word)} - known
             if spelt:
                 lines.add("\t".join([*dict.fromkeys(own), *sorted(spelt)]))

@@ -9,8 +9,8 @@ import typer
 from spacy_sapbert.files import write_whole
 from spacy_sapbert.lexicon.bags import make_speller, read_names
 from spacy_sapbert.lexicon.classes import choose_pairs, count_pairs, join_classes
+from spacy_sapbert.lexicon.scan import list_words
 from spacy_sapbert.terminology import read_rrf
-from spacy_sapbert.text import normal_words
 
 # A synonym needs at least this many sources, at most this many words and at least this many characters.
 LEAST_SOURCES = 3
@@ -33,7 +33,7 @@ def list_synonyms(rrf: Path, sources: Iterable[str]) -> list[list[str]]:
         ids = terminology.concepts["id"].gather(terminology.names["concept"])
         of_source: dict[tuple[str, tuple[str, ...]], str] = {}
         for id_, name in zip(ids, terminology.names["name"], strict=True):
-            of_source.setdefault((id_, tuple(sorted(normal_words(name)))), name)
+            of_source.setdefault((id_, tuple(sorted(list_words(name)))), name)
         for (id_, words), name in of_source.items():
             if len(words) <= MOST_WORDS and all(word.isalpha() and len(word) > 1 for word in words):
                 by_words[id_][words].append(name)
@@ -60,7 +60,7 @@ def main(rrf: Path, output: Path) -> None:
     class_of = join_classes(chosen)
     # Pairs that are in no class would be in none when they are read either.
     pairs = [sorted(map(spell, pair)) for pair in chosen if len({class_of.get(word, word) for word in pair}) == 1]
-    plain = sorted(pair for pair in pairs if all(normal_words(word) == (word,) for word in pair))
+    plain = sorted(pair for pair in pairs if all(list_words(word) == (word,) for word in pair))
     sources = terminology.report["sources"]
     listed = "; ".join(sorted(filter(None, (facts.get("name", "") for facts in sources.values()))))
     synonyms = list_synonyms(rrf, sources)

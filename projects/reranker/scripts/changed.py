@@ -18,7 +18,7 @@ import typer
 from spacy.language import Language
 from spacy.tokens import Span
 
-from spacy_sapbert.text import normal_words
+from spacy_sapbert.lexicon.scan import list_words
 from training.data.run_folder import write_text
 from training.markup import format_rows
 
@@ -68,10 +68,10 @@ class Changed(NamedTuple):
 
 
 def _list_elements(pattern: str, text: str) -> set[str]:
-    elements = {word for match in re.finditer(pattern, text) for word in normal_words(match[1], "type")}
+    elements = {word for match in re.finditer(pattern, text) for word in list_words(f"type {match[1]}")[1:]}
     if pattern.startswith(r"(?i)\b("):
         return elements
-    return elements | {word for word in normal_words(text) if re.fullmatch(r"\d+[a-z]?|[a-z]", word)}
+    return elements | {word for word in list_words(text) if re.fullmatch(r"\d+[a-z]?|[a-z]", word)}
 
 
 def change(names: Sequence[str], concepts: Sequence[int], kind: str, most: int) -> list[Changed]:
@@ -92,7 +92,7 @@ def change(names: Sequence[str], concepts: Sequence[int], kind: str, most: int) 
 
 
 def _make_keys(text: str) -> tuple[str, str]:
-    words = normal_words(text)
+    words = list_words(text)
     return " ".join(sorted({*words})), "".join(words)
 
 

@@ -1,0 +1,81 @@
+"""Short forms that consist of the initials of a name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from ..text import CACHED
+from .languages import ENGLISH
+
+SHORT_LENGTHS = range(2, 11)
+# Words that a short form may leave out.
+SMALL_WORDS = frozenset(ENGLISH.unsaid.split())
+
+
+def is_short_form(text: str) -> bool:
+    """Return whether a mention is written like a short form, and so can be one for `is_initialism`."""
+    return len(text) in SHORT_LENGTHS and bool(_get_letters(text))
+
+
+def is_initialism(short: str, name: str) -> bool:
+    """Return whether a short form consists of initials of a name: "AMI" of "acute myocardial infarction".
+
+    Each word of the name gives its first letter or digit, except small words such as "of", which need not. Words may
+    give more letters, in their order, if initials are the majority: "GERD" of "gastroesophageal reflux disease". A
+    single word gives its initial and two or more consonants: "HTN" of "hypertension". What stands behind a comma may
+    come first: "PD" of "Disease, Parkinson".
+
+    short (str): A mention. Only those of 2 to 10 characters, with at least two capitals, digits and punctuation, and
+        perhaps an "s" for the plural, are short forms.
+    name (str): A name of a concept.
+    RETURNS (bool): Whether the short form fits the name.
+    """
+    letters = _get_letters(short)
+    if not letters:
+        return False
+    head, comma, rest = name.partition(", ")
+    return _fits(letters, _get_words(name)) or (bool(comma) and _fits(letters, _get_words(f"{rest} {head}")))
+
+
+@lru_cache(CACHED)
+def _get_letters(short: str) -> str:
+    """Return the letters and digits of a short form, in small letters; none of other strings."""
+    letters = short.removesuffix("s") if len(short) in SHORT_LENGTHS else ""
+    if sum(map(str.isupper, letters)) < 2 or any(letter.islower() or letter.isspace() for letter in letters):
+        return ""
+    return "".join(filter(str.isalnum, letters)).lower()
+
+
+@lru_cache(CACHED)
+def _get_words(name: str) -> list[str]:
+    return re.findall(r"[^\W_]+", name.lower().replace("'s", "").replace("’s", ""))
+
+
+def _fits(letters: str, words: Sequence[str]) -> bool:
+    n_words = sum(word not in SMALL_WORDS for word in words)
+    # A short form that stands for itself says nothing.
+    if not words or n_words > len(letters) or letters in words:
+        return False
+    if len(words) == 1:
+        if len(letters) < 3 or any(letter in "aeiouy" for letter in letters[1:]):
+            return False
+    elif 2 * len(words) <= len(letters):
+        return False
+    # How many letters can have been given after each word.
+    given = {0}
+    for word in words:
+        after = {end for start in given for end in _give(letters, start, word)}
+        given = after | given if word in SMALL_WORDS else after
+    return len(letters) in given
+
+
+def _give(letters: str, start: int, word: str) -> Iterator[int]:
+    """Yield how many letters there are when a word has given its first one, and further ones."""
+    at = 0
+    for end in range(start, len(letters)):
+        at = word.find(letters[end], at) + 1
+        if not at or (end == start and at != 1):
+            return
+        yield end + 1
