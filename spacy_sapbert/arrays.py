@@ -11,6 +11,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from .errors import DAMAGED
+from .ragged import KeyTable
 
 # Types of row numbers and offsets. Tables of few names have the smaller ones.
 WHOLE = (np.uint32, np.int64)
@@ -72,6 +73,12 @@ class ArrayFolder:
         if offsets[0] != 0 or offsets[-1] != n_values or (offsets[1:] < offsets[:-1]).any():
             raise self.refuse(name, f"its places do not ascend from 0 to {n_values:,}")
         return offsets
+
+    def read_keys(self, name: str, n_rows: int) -> KeyTable:
+        """Read a table of keys, whose rows are those of a table that has `n_rows` rows."""
+        keys = self.read_sorted(f"{name}_keys", np.uint64)
+        rows = self.read_rows(f"{name}_rows", n_rows)
+        return KeyTable(keys, self.read_offsets(f"{name}_offsets", len(keys), len(rows)), rows)
 
     def refuse(self, name: str, reason: str) -> OSError:
         """Make the error for an array that is not as it has to be."""

@@ -72,7 +72,7 @@ def resolve_terminology(terminology: Any, present: Snapshot) -> Terminology:
 def resolve_phrases(phrases: Any, present: Snapshot | None) -> SaidTable | Phrases | None:
     """Read files of phrases. If none are given, those of a present terminology stay, and others are the package's."""
     if phrases is None:
-        return present.built.said if present is not None and present.built is not None else None
+        return present.built.lexicon.said if present is not None and present.built is not None else None
     sources = [phrases] if isinstance(phrases, str | Path) else phrases
     if not isinstance(sources, Sequence) or not all(isinstance(source, str | Path) for source in sources):
         raise TypeError(f"`phrases` is {phrases!r:.80}, but has to be a file, or a list of files, of what people say.")

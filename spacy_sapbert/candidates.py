@@ -316,7 +316,7 @@ def find_other_case(found: Candidates, list_names: Callable[[np.ndarray], list[s
     """Find the mentions whose nearest name is an acronym in another case, which most encoders do not see. `list_names`
     lists the names of candidates by their rows."""
     # Its expressions take long to compile, and spaCy imports this module whenever it makes a pipeline.
-    from .lexicon.names import OWN_CASE_LENGTH, is_other_case
+    from .lexicon.initialisms import OWN_CASE_LENGTH, is_other_case
 
     nearest = {
         number: forms[found.form[rows.start]]

@@ -223,7 +223,7 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
 
     def prepare(self, retriever: Retriever) -> None:
         """Read the names before the first document asks for them."""
-        _ = retriever.bags
+        _ = retriever.lexicon.bags
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -316,7 +316,7 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
                 )
             try:
                 of, linked = snapshot.retriever, linker_settings.make_filter()
-                return FixedMatcher(settings, of.terminology, of.bags, of.filters, linked)
+                return FixedMatcher(settings, of.terminology, of.lexicon.bags, of.filters, linked)
             except ValueError as error:
                 raise ValueError(f"The matcher '{self.name}' finds no names: {error}") from error
 

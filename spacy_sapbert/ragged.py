@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from typing_extensions import Self
@@ -89,6 +89,42 @@ def find_places(ordered: np.ndarray, values: np.ndarray) -> np.ndarray:
     places = np.searchsorted(ordered, values)
     places = np.minimum(places, len(ordered) - 1)
     return np.where(ordered[places] == values, places, -1)
+
+
+class KeyTable(NamedTuple):
+    """Rows by their keys, which are hashes. With keys of 64 bits and a million of them, one of 2e13 is taken for a key
+    that it is not."""
+
+    keys: np.ndarray  # distinct, ascending; uint64
+    offsets: np.ndarray  # where the rows of each start, shape (keys + 1,)
+    rows: np.ndarray
+
+    @classmethod
+    def make(cls, keys: np.ndarray, rows: np.ndarray) -> KeyTable:
+        """Make the table of rows, each with its key; rows without one, 0, are left out."""
+        keys, rows = keys[keys > 0], rows[keys > 0]
+        order = np.lexsort((rows, keys))
+        keys = keys[order]
+        starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] - np.uint64(1)))
+        return cls(keys[starts], np.append(starts, len(keys)).astype(np.uint32), rows[order].astype(np.uint32))
+
+    def moved(self, places: np.ndarray) -> KeyTable:
+        """Make the table of rows that have moved, given the new place of each, or -1."""
+        rows = places[self.rows]
+        return KeyTable.make(self.keys[list_owners(self.offsets)][rows >= 0], rows[rows >= 0])
+
+    def joined(self, other: KeyTable) -> KeyTable:
+        """Make the table of the rows of two."""
+        keys = [table.keys[list_owners(table.offsets)] for table in (self, other)]
+        return KeyTable.make(np.concatenate(keys), np.concatenate([self.rows, other.rows]))
+
+    def find(self, keys: np.ndarray) -> np.ndarray:
+        """Find the entries of keys; -1 where there is none."""
+        return np.where(keys > 0, find_places(self.keys, keys), -1)
+
+    def rows_of(self, entry: int) -> np.ndarray:
+        """Return the rows of an entry."""
+        return self.rows[self.offsets[entry] : self.offsets[entry + 1]]
 
 
 class TokenLists(Sequence[np.ndarray]):

@@ -126,11 +126,14 @@ def record_case(nlp: Language, texts: list[str], mentions: list[str]) -> Iterato
     linker = nlp.get_pipe("sapbert_linker")
     retriever = linker.retriever
     names = retriever.terminology.names["name"].to_list()
-    for stage, table in (("ordered", retriever.table), ("bags", retriever.bags)):
+    for stage, table in (("ordered", retriever.lexicon.ordered), ("bags", retriever.lexicon.bags)):
         keys = list_keys(table.keys, table.rows_of, len(names))
         yield stage, [f"{name}\t{key}" for name, key in zip(names, keys, strict=True)]
-    retriever.bridged.read_all()
-    yield "bridge", [f"{name}\t{key}" for name, key in zip(names, retriever.bridged.made[0].tolist(), strict=True)]
+    retriever.lexicon.bridge.read_all()
+    yield (
+        "bridge",
+        [f"{name}\t{key}" for name, key in zip(names, retriever.lexicon.bridge.made[0].tolist(), strict=True)],
+    )
     asked = [*mentions, *names[:: max(len(names) // MOST, 1)]]
     candidates = linker.fixed().find_named(asked)
     yield "named", [f"{text}\t{[one['id'] for one in of]}" for text, of in zip(asked, candidates, strict=True)]

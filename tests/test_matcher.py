@@ -526,15 +526,15 @@ def test_a_saved_pipeline_finds_the_same(make_matching, tmp_path, monkeypatch):
     assert read_ents(configured(TEXT)) == expected
     assert len(built) == 1
     with monkeypatch.context() as patch:
-        patch.setattr("spacy_sapbert.lexicon.bags.FORMAT_VERSION", 99)
+        patch.setattr("spacy_sapbert.lexicon.names.hash_lists", lambda: "others")
         assert read_ents(spacy.load(tmp_path / "pipeline")(TEXT)) == expected and built.pop()
     # An edited terminology gets another table, once.
     loaded.get_pipe("sapbert_linker").remove_concepts(["C0027051"])
     for _ in range(2):
         assert [text for text, _ in read_ents(loaded(TEXT))] == ["Insomnia", "high-blood pressure", "common cold"]
     assert len(built) == 2
-    (tmp_path / "pipeline" / "sapbert_linker" / "retriever" / "bags" / "keys.npy").write_bytes(b"")
-    with pytest.raises(OSError, match="keys.npy"):
+    (tmp_path / "pipeline" / "sapbert_linker" / "retriever" / "names" / "bag_keys.npy").write_bytes(b"")
+    with pytest.raises(OSError, match="bag_keys.npy"):
         spacy.load(tmp_path / "pipeline")
 
 
@@ -564,10 +564,10 @@ def test_the_table_of_another_terminology_is_refused(make_matching, tmp_path):
     second.disable_pipe("terminology_matcher")
     for name, nlp in (("first", first), ("second", second)):
         nlp.to_disk(tmp_path / name)
-    bags = "sapbert_linker/retriever/bags"
+    bags = "sapbert_linker/retriever/names"
     shutil.rmtree(tmp_path / "first" / bags)
     shutil.copytree(tmp_path / "second" / bags, tmp_path / "first" / bags)
-    with pytest.raises(OSError, match="bags.json"):
+    with pytest.raises(OSError, match="names.json"):
         spacy.load(tmp_path / "first")
 
 

@@ -14,7 +14,7 @@ import spacy
 
 from spacy_sapbert import read_obo
 from spacy_sapbert.lexicon.contradictions import contradicts
-from spacy_sapbert.lexicon.names import OWN_CASE_LENGTH, own_case_forms
+from spacy_sapbert.lexicon.initialisms import OWN_CASE_LENGTH, own_case_forms
 from spacy_sapbert.lexicon.scan import make_keys
 from spacy_sapbert.retrieval.encoding import ALTERATIONS
 from spacy_sapbert.text import normalize_name, to_american, to_singular
@@ -142,8 +142,9 @@ def is_accepted(form, name):
 
 
 def list_ids(retriever, text):
-    (entry,) = retriever.table.find_whole([text])
-    concepts = retriever.terminology.name_concept[retriever.table.rows_of(entry)].tolist()
+    table = retriever.lexicon.ordered
+    (entry,) = table.find(make_keys([text]))
+    concepts = retriever.terminology.name_concept[table.rows_of(entry)].tolist()
     return {retriever.get_id(concept) for concept in concepts}
 
 

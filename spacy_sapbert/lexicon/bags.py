@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
-from typing_extensions import NotRequired, TypedDict
 
 from ..arrays import ArrayFolder, save_array
-from ..files import CHANGED, OtherFormatError, fill_folder, read_manifest, write_manifest
 from ..forking import read_chunks
 from ..progress import say, show_progress
-from ..ragged import find_places, list_owners, make_offsets
+from ..ragged import KeyTable, find_places, list_owners, make_offsets
 from .classes import learn_classes
-from .derived import hash_lists, list_adjectives, read_list
+from .derived import list_adjectives, read_list
 from .languages import ENGLISH, ENGLISH_CODES, Language, get_reader, join_phrases
-from .names import arrange_by_key
 from .said import SaidTable
 from .scan import Reading, list_words, read_content, scan, scan_names
 from .trust import INSIDE, WAYS, compute_trust, find_acronyms
@@ -31,9 +28,6 @@ if TYPE_CHECKING:
 
     from ..terminology.table import Terminology
 
-BAGS_FILE = "bags.json"
-# Raise it when names are read in another way, too: tables that were saved before are then made again.
-FORMAT_VERSION = 3
 # Content words of the longest names that are found, where words have spaces between them or are single characters.
 MOST_WORDS, MOST_CHARACTERS = 12, 24
 # Names that are read at once.
@@ -54,13 +48,6 @@ MOST_AROUND, MOST_IDLE = 5, 4
 
 # Tells for each key whether a table may have it.
 KeyFilter = Callable[[np.ndarray], np.ndarray]
-
-
-class BagsManifest(TypedDict):
-    """What the manifest says of the arrays."""
-
-    terminology: str  # its fingerprint
-    lists: NotRequired[str]  # the hash of those that it was made with
 
 
 class Found(NamedTuple):
@@ -139,7 +126,7 @@ class BagTable(NamedTuple):
         none, vocabulary = np.empty(0, dtype=np.uint64), np.unique(of_names.hashes)
         trust, acronyms = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.uint32)
         of_words = members, classes, vocabulary, generic, rows, offsets, words, is_derived
-        table = cls(language, said or SaidTable.empty(language), none, none, none, *of_words, trust, acronyms)
+        table = cls(language, said or SaidTable.empty(), none, none, none, *of_words, trust, acronyms)
         return table._with_keys(of_names.extended(words, list_owners(offsets), rows))
 
     @property
@@ -160,8 +147,8 @@ class BagTable(NamedTuple):
         keys = np.concatenate([keys[is_kept], loose_keys])
         of_said = self._list_said(keys)
         keys, rows = (np.concatenate(pair) for pair in zip((keys, rows), of_said, strict=True))
-        keys, offsets, rows = arrange_by_key(keys, rows)
-        return self._replace(keys=keys, offsets=offsets, rows=rows)
+        table = KeyTable.make(keys, rows)
+        return self._replace(**table._asdict())
 
     def _list_said(self, names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """List the keys of phrases and the rows of their names, but for phrases that are a name without idle words."""
@@ -175,42 +162,31 @@ class BagTable(NamedTuple):
         is_new &= np.diff(said.offsets) <= self._most_words
         return keys[is_new], said.rows[is_new].astype(np.int64)
 
-    def to_disk(self, path: Path, terminology: str) -> None:
-        """Save to a folder, with the fingerprint of the terminology."""
-        with fill_folder(path, last=BAGS_FILE) as folder:
-            for name, array in zip(self._fields[2:], self[2:], strict=True):
-                save_array(folder / f"{name}.npy", array)
-            write_manifest(folder / BAGS_FILE, FORMAT_VERSION, {"terminology": terminology, "lists": hash_lists()})
+    def to_disk(self, folder: Path) -> None:
+        """Save to a folder that has more."""
+        for name, array in zip(ARRAYS, self[2:], strict=True):
+            save_array(folder / f"{name}.npy", array)
 
     @classmethod
-    def from_disk(cls, path: Path, terminology: Terminology, said: SaidTable, *, memory_map: bool = True) -> BagTable:
-        """Load what `to_disk` saved; OSError if a file is missing, damaged or made of another terminology."""
-        used = [f"{name}.npy" for name in cls._fields[2:]]
-        manifest = read_manifest(path / BAGS_FILE, FORMAT_VERSION, BagsManifest, parts=used, used=used)
-        if manifest["terminology"] != terminology.fingerprint:
-            raise OSError(CHANGED.format(path=path / BAGS_FILE))
-        if manifest.get("lists") != hash_lists():
-            raise OtherFormatError(f"'{path}' was saved with other lists of words. Save the pipeline again.")
-        arrays, n_names = ArrayFolder(path, memory_map=memory_map), terminology.n_names
-        keys, rows = arrays.read_sorted("keys", np.uint64), arrays.read_rows("rows", n_names)
-        members, other_words = arrays.read_sorted("members", np.uint64), arrays.read("other_words", np.uint64)
-        other_rows = arrays.read_rows("other_rows", n_names, np.uint32)
+    def from_disk(cls, arrays: ArrayFolder, n_names: int, language: Language, said: SaidTable) -> BagTable:
+        """Load what `to_disk` saved, for a terminology of so many names."""
+        table = arrays.read_keys("bag", n_names)
+        members, other_words = arrays.read_sorted("bag_members", np.uint64), arrays.read("bag_other_words", np.uint64)
+        other_rows = arrays.read_rows("bag_other_rows", n_names, np.uint32)
         return cls(
-            said.whole.language,
+            language,
             said,
-            keys=keys,
-            offsets=arrays.read_offsets("offsets", len(keys), len(rows)),
-            rows=rows,
+            *table,
             members=members,
-            classes=arrays.read("classes", np.uint64, shape=members.shape),
-            vocabulary=arrays.read_sorted("vocabulary", np.uint64),
-            generic=arrays.read_sorted("generic", np.uint64),
+            classes=arrays.read("bag_classes", np.uint64, shape=members.shape),
+            vocabulary=arrays.read_sorted("bag_vocabulary", np.uint64),
+            generic=arrays.read_sorted("bag_generic", np.uint64),
             other_rows=other_rows,
-            other_offsets=arrays.read_offsets("other_offsets", len(other_rows), len(other_words)),
+            other_offsets=arrays.read_offsets("bag_other_offsets", len(other_rows), len(other_words)),
             other_words=other_words,
-            other_is_derived=arrays.read("other_is_derived", np.bool_, shape=other_rows.shape),
-            trust=arrays.read("trust", np.float32, shape=(n_names,)),
-            acronyms=arrays.read_rows("acronyms", n_names, np.uint32),
+            other_is_derived=arrays.read("bag_other_is_derived", np.bool_, shape=other_rows.shape),
+            trust=arrays.read("bag_trust", np.float32, shape=(n_names,)),
+            acronyms=arrays.read_rows("bag_acronyms", n_names, np.uint32),
         )
 
     def read(self, text: str) -> Reading:
@@ -351,6 +327,9 @@ def _list_items(reading: Reading) -> list[list[int]]:
                 items.insert(0, before)
         lists.append(items)
     return lists
+
+
+ARRAYS = tuple(f"bag_{name}" for name in BagTable._fields[2:])
 
 
 class NameReadings(NamedTuple):

@@ -19,8 +19,8 @@ from ..ragged import make_offsets, sum_lists, take_lists
 from ..terminology.codes import SOURCE_SEPARATOR, rank_name
 from ..text import write_plainly
 from .bags import SAID, BagTable, make_key_filter
+from .initialisms import own_case_forms
 from .languages import Language
-from .names import own_case_forms
 from .scan import BRACKETED, Reading, scan
 from .spelling import Speller
 

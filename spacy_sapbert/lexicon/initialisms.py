@@ -1,4 +1,4 @@
-"""Short forms that consist of the initials of a name."""
+"""Short names: acronyms, which consist of the initials of a name, and their case."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from ..text import CACHED
+from ..text import CACHED, normalize_writing
 from .languages import ENGLISH
 
 SHORT_LENGTHS = range(2, 11)
+# Names and mentions of at most this length are compared in their own case: "ALL" is not "all".
+OWN_CASE_LENGTH = 5
 # Words that a short form may leave out.
 SMALL_WORDS = frozenset(ENGLISH.unsaid.split())
 
@@ -79,3 +81,24 @@ def _give(letters: str, start: int, word: str) -> Iterator[int]:
         if not at or (end == start and at != 1):
             return
         yield end + 1
+
+
+@lru_cache(CACHED)
+def own_case_forms(text: str) -> frozenset[str]:
+    """Return the forms of a short name or mention by which both can be compared in their own case. An ordinary word, of
+    small letters but for the first, has one form for all: its normal form decides. A plural's "s" makes no difference
+    for others ("MRIs")."""
+    form = "".join(filter(str.isalnum, normalize_writing(text)))
+    return frozenset({form, form.removesuffix("s")} if form[1:] != form[1:].lower() else {""})
+
+
+def is_other_case(text: str, name: str) -> bool:
+    """Check if a short mention has the letters of an acronym, or its first ones, but not the capitals: "was" is not
+    "WAS", nor "Hb" "H-B". A mention in capitals may be any word of a text in capitals."""
+    if max(len(text), len(name)) > OWN_CASE_LENGTH or text == text.upper():
+        return False
+    of_name = own_case_forms(name)
+    if "" in of_name or not of_name.isdisjoint(own_case_forms(text)):
+        return False
+    letters = "".join(filter(str.isalnum, normalize_writing(text))).lower()
+    return any(form.lower().startswith(letters) for form in of_name)

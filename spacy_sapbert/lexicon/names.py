@@ -1,99 +1,252 @@
-"""The names of a terminology as a table of hashes: small, quick to load, and without the names themselves. A mention is
-a sequence of hashes, one for each word, by which the names that are written like it are found."""
+"""All that is known of the names of a terminology by their words, in one saved table, and the one answer to the
+question what a text is a name of."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from typing_extensions import TypedDict
 
-from ..ragged import find_places, list_owners
-from ..text import CACHED, normalize_writing
-from .languages import ENGLISH, Language
-from .scan import make_keys, scan_names
+from ..arrays import ArrayFolder, save_array
+from ..files import CHANGED, fill_folder, read_manifest, write_manifest
+from ..forking import ColumnReader, kept_property
+from ..ragged import KeyTable
+from .bags import ARRAYS as BAG_ARRAYS
+from .bags import BagTable
+from .bridge import BridgedTerminology
+from .derived import hash_lists, list_bases
+from .initialisms import OWN_CASE_LENGTH, own_case_forms
+from .languages import Language
+from .said import FILES as SAID_ARRAYS
+from .said import Phrases, SaidTable, read_package
+from .scan import key_names, list_words, make_keys, make_turned_keys
 
 if TYPE_CHECKING:
-    import polars as pl
+    from ..terminology.table import Terminology
+
+FILE = "names.json"
+FORMAT_VERSION = 1
+KEYS = "ordered", "turned"
+KEY_ARRAYS = tuple(f"{kind}_{name}" for kind in KEYS for name in KeyTable._fields)
+# What rerankers need of all names, if it has been made.
+BRIDGE_ARRAYS = ("bridge_names", "bridge_concepts")
+# How a text may be a name: its words are those of the name, also in another form; the same from another word on, or
+# before their commas; it is derived from the name; people say it.
+FORM, TURNED, DERIVED, SAID = "form", "turned", "derived", "said"
+# Linkers leave words in another order to their encoder. A label is a name or not, and what people say is none.
+LINKED, LABELS = (FORM, DERIVED, SAID), (FORM, TURNED, DERIVED)
+_COMMA = re.compile(r"\s*,\s*")
+# Punctuation that turned names have in common.
+_MARK = re.compile(r"[^\w\s,'’\-]")
 
 
-# Names and mentions of at most this length are compared in their own case: "ALL" is not "all".
-OWN_CASE_LENGTH = 5
+class Match(NamedTuple):
+    """What a text is a name of."""
+
+    rows: list[int]  # of names; none if all are excluded
+    how: str  # "" if it is no name
 
 
-class NameTable(NamedTuple):
-    """The keys of all names, sorted: which names are written like a text. With keys of 64 bits and a million of them,
-    one of 2e13 texts is taken for a name that it is not."""
+class NamesManifest(TypedDict):
+    """What the manifest says of the arrays."""
 
-    # The language that names and texts are read in.
-    language: Language
-    # Distinct keys, ascending; uint64.
-    keys: np.ndarray
-    # Where the names with these words start in `name_rows`; shape (keys + 1,).
-    offsets: np.ndarray
-    # Rows of the terminology's names.
-    name_rows: np.ndarray
+    terminology: str  # its fingerprint
+    lists: str  # the hash of the lists of words that bags and the bridge were made with
+    bags: bool  # whether they are there
+    bridge: bool
+
+
+class Lexicon:
+    """The names of a terminology by their words."""
+
+    def __init__(
+        self,
+        terminology: Terminology,
+        language: Language,  # that texts and names are read in
+        ordered: KeyTable,  # names by their words in their order
+        turned: KeyTable,  # and in any order
+        said: SaidTable,  # what people say in place of names
+        bags: BagTable | None = None,
+        bridge: Sequence[np.ndarray] = (),
+    ) -> None:
+        self.terminology = terminology
+        self.language = language
+        self.ordered = ordered
+        self.turned = turned
+        self.said = said
+        if bags is not None:
+            self.bags = bags
+        self.bridge = BridgedTerminology(terminology, *bridge, language=language)
+        self._texts = ColumnReader(terminology.names["name"])
 
     @classmethod
-    def build(cls, names: pl.Series, language: Language = ENGLISH) -> NameTable:
-        """Make the table of a terminology's names."""
-        return cls(language, *arrange_by_key(*key_names(names, np.arange(len(names)), language)))
+    def build(cls, terminology: Terminology, language: Language, said: SaidTable | Phrases | None = None) -> Lexicon:
+        """Read all names. `said` is what people say in place of names: by default, what the package has for the
+        language."""
+        keys = key_names(terminology.names["name"], language)
+        rows = np.arange(terminology.n_names)
+        ordered = KeyTable.make(keys.ordered, rows)
+        if not isinstance(said, SaidTable):
+            said = SaidTable.build(said or read_package(language), terminology, ordered, language)
+        return cls(terminology, language, ordered, KeyTable.make(keys.turned, rows), said)
 
-    def edited(self, names: pl.Series, moved: np.ndarray) -> NameTable:
-        """Make the table of an edited terminology. Only new names are read."""
-        rows = moved[self.name_rows]
-        keys = self.keys[list_owners(self.offsets)]
-        is_new = np.ones(len(names), dtype=bool)
-        is_new[rows[rows >= 0]] = False
+    def edited(self, terminology: Terminology, places: np.ndarray, language: Language) -> Lexicon:
+        """Make the lexicon of an edited terminology, given the new row of each name, or -1. Only new names are read,
+        unless the language is another one."""
+        said = self.said.moved(places)
+        if language != self.language:
+            return Lexicon.build(terminology, language, said)
+        is_new = np.ones(terminology.n_names, dtype=bool)
+        is_new[places[places >= 0]] = False
         new = np.flatnonzero(is_new)
-        old, added = (keys[rows >= 0], rows[rows >= 0]), key_names(names.gather(new), new, self.language)
-        return NameTable(self.language, *arrange_by_key(*map(np.concatenate, zip(old, added, strict=True))))
+        added = key_names(terminology.names["name"].gather(new), language)
+        ordered = self.ordered.moved(places).joined(KeyTable.make(added.ordered, new))
+        turned = self.turned.moved(places).joined(KeyTable.make(added.turned, new))
+        return Lexicon(terminology, language, ordered, turned, said)
 
-    def find_whole(self, texts: Sequence[str]) -> np.ndarray:
-        """Find the entries of texts as wholes."""
-        return self.find_keys(make_keys(texts, self.language))
+    @kept_property
+    def bags(self) -> BagTable:
+        """The names as matchers look for them, which takes seconds to make of large terminologies."""
+        return BagTable.of(self.terminology, self.language, self.said)
 
-    def find_keys(self, keys: np.ndarray) -> np.ndarray:
-        """Find the entries of the keys of whole texts. A text without words has the key 0."""
-        return np.where(keys > 0, find_places(self.keys, keys), -1)
+    @property
+    def made_bags(self) -> BagTable | None:
+        """The same, if they have been made."""
+        return vars(self).get("bags")
 
-    def rows_of(self, entry: int) -> np.ndarray:
-        """Return the names of an entry."""
-        return self.name_rows[self.offsets[entry] : self.offsets[entry + 1]]
+    def ask(
+        self, texts: Sequence[str], ways: Sequence[str] = LABELS, is_allowed: np.ndarray | None = None
+    ) -> list[Match]:
+        """Ask what each text is a name of, in the first of some ways that there is. `is_allowed` says which names
+        count.
+
+        Two others ask otherwise. Matchers look for names inside texts, whose words they read in any order, with the
+        same scan. Rerankers ask whether a concept has a name with the mention's words or others of their classes, and
+        have the concept already.
+        """
+        keys = make_keys(texts, self.language)
+        matches = [Match([], "")] * len(texts)
+        for way in ways:
+            open_ = [place for place, match in enumerate(matches) if not match.how]
+            if not open_:
+                break
+            asked = [texts[place] for place in open_]
+            for place, rows in self._find(way, asked, keys[open_]).items():
+                allowed = rows if is_allowed is None else rows[is_allowed[rows]]
+                listed = allowed.tolist()
+                if way != SAID:
+                    listed = self._list_in_own_case(asked[place], listed)
+                matches[open_[place]] = Match(listed, way)
+        return matches
+
+    def _find(self, way: str, texts: Sequence[str], keys: np.ndarray) -> Mapping[int, np.ndarray]:
+        """Find the names that texts are in one way, by the places of texts."""
+        if way == DERIVED:
+            return self._find_derived(texts)
+        if way == TURNED:
+            return self._find_turned(texts)
+        table = self.ordered if way == FORM else self.said.whole
+        return _look_up(table, keys)
+
+    def _find_derived(self, texts: Sequence[str]) -> dict[int, np.ndarray]:
+        """Find the names that texts are derived from: "drowsy" from "drowsiness"."""
+        bases = [list_bases(text, self.language) for text in texts]
+        keys = make_keys([*chain.from_iterable(bases)], self.language)
+        of_bases = iter(self.ordered.find(keys).tolist())
+        entries = [[entry for _, entry in zip(of_text, of_bases, strict=False)] for of_text in bases]
+        firsts = (next((entry for entry in of_text if entry >= 0), -1) for of_text in entries)
+        return {place: self.ordered.rows_of(entry) for place, entry in enumerate(firsts) if entry >= 0}
+
+    def _find_turned(self, texts: Sequence[str]) -> dict[int, np.ndarray]:
+        """Find the names whose words texts have from another word on ("shock, hypovolemic"), or between commas from
+        the last ("anemia, hemolytic, congenital")."""
+        found = {}
+        for place, rows in _look_up(self.turned, make_turned_keys(texts, self.language)).items():
+            names = self._texts.list(rows)
+            is_turned = [self._is_turned(texts[place], name) for name in names]
+            if any(is_turned):
+                found[place] = rows[is_turned]
+        return found
+
+    def _is_turned(self, text: str, name: str) -> bool:
+        if sorted(_MARK.findall(text)) != sorted(_MARK.findall(name)):
+            return False
+        words = list_words(text, self.language)
+        of_name = list_words(name, self.language)
+        if any(words[start:] + words[:start] == of_name for start in range(len(words))):
+            return True
+        backwards = (list_words(" ".join(_COMMA.split(one)[::-1]), self.language) for one in (text, name))
+        return next(backwards) == of_name or next(backwards) == words
+
+    def _list_in_own_case(self, text: str, rows: list[int]) -> list[int]:
+        """List the names that a short text has the case of."""
+        if len(text) > OWN_CASE_LENGTH:
+            return rows
+        forms = own_case_forms(text)
+        of_names = [own_case_forms(self._texts.get(row)) for row in rows]
+        same = [row for row, of_name in zip(rows, of_names, strict=True) if not forms.isdisjoint(of_name)]
+        # An ordinary word may be in capitals.
+        words = [row for row, of_name in zip(rows, of_names, strict=True) if "" in of_name]
+        return same or (words if text.isupper() else [])
+
+    def to_disk(self, path: Path) -> None:
+        """Save to a folder."""
+        with fill_folder(path, last=FILE, remove=[f"{name}.npy" for name in (*BAG_ARRAYS, *BRIDGE_ARRAYS)]) as folder:
+            for name, array in zip(KEY_ARRAYS, (*self.ordered, *self.turned), strict=True):
+                save_array(folder / f"{name}.npy", array)
+            self.said.to_disk(folder)
+            if self.made_bags is not None:
+                self.made_bags.to_disk(folder)
+            for name, array in zip(BRIDGE_ARRAYS, self.bridge.made, strict=False):
+                save_array(folder / f"{name}.npy", array)
+            data = {
+                "terminology": self.terminology.fingerprint,
+                "lists": hash_lists(),
+                "bags": self.made_bags is not None,
+                "bridge": bool(self.bridge.made),
+            }
+            write_manifest(folder / FILE, FORMAT_VERSION, data)
+
+    @classmethod
+    def from_disk(cls, path: Path, terminology: Terminology, language: Language, *, memory_map: bool = True) -> Lexicon:
+        """Load what `to_disk` saved; OSError if a file is missing, damaged or made of another terminology."""
+        used = [f"{name}.npy" for name in (*KEY_ARRAYS, *SAID_ARRAYS)]
+        parts = [*used, *(f"{name}.npy" for name in (*BAG_ARRAYS, *BRIDGE_ARRAYS))]
+        data = read_manifest(path / FILE, FORMAT_VERSION, NamesManifest, parts=parts, used=used)
+        if data["terminology"] != terminology.fingerprint:
+            raise OSError(CHANGED.format(path=path / FILE))
+        arrays = ArrayFolder(path, memory_map=memory_map)
+        n_names = terminology.n_names
+        ordered, turned = (arrays.read_keys(kind, n_names) for kind in KEYS)
+        said = SaidTable.from_disk(arrays, n_names)
+        bags: BagTable | None = None
+        bridge: Sequence[np.ndarray] = ()
+        # What was made with other lists of words is made again when it is asked for.
+        is_current = data["lists"] == hash_lists()
+        if is_current and data["bags"]:
+            bags = BagTable.from_disk(arrays, n_names, language, said)
+        if is_current and data["bridge"]:
+            bridge = _read_bridge(arrays, terminology)
+        return cls(terminology, language, ordered, turned, said, bags, bridge)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = self.made_bags, self.bridge.made
+        return Lexicon, (self.terminology, self.language, self.ordered, self.turned, self.said, *made)
 
 
-def key_names(names: pl.Series, rows: np.ndarray, language: Language = ENGLISH) -> tuple[np.ndarray, np.ndarray]:
-    """List the keys of names that have words, and their rows."""
-    of_chunks = [words.make_keys(offsets) for words, offsets in scan_names(names, language)]
-    keys = np.concatenate([np.empty(0, dtype=np.uint64), *of_chunks])
-    return keys[keys > 0], rows[keys > 0]
+def _look_up(table: KeyTable, keys: np.ndarray) -> dict[int, np.ndarray]:
+    entries = table.find(keys)
+    return {place: table.rows_of(int(entries[place])) for place in np.flatnonzero(entries >= 0).tolist()}
 
 
-def arrange_by_key(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Make the arrays of a table from keys of names, and the names' rows."""
-    order = np.lexsort((rows, keys))
-    keys = keys[order]
-    starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] - np.uint64(1)))
-    return keys[starts], np.append(starts, len(keys)).astype(np.uint32), rows[order].astype(np.uint32)
-
-
-@lru_cache(CACHED)
-def own_case_forms(text: str) -> frozenset[str]:
-    """Return the forms of a short name or mention by which both can be compared in their own case. An ordinary word, of
-    small letters but for the first, has one form for all: its normal form decides. A plural's "s" makes no difference
-    for others ("MRIs")."""
-    form = "".join(filter(str.isalnum, normalize_writing(text)))
-    return frozenset({form, form.removesuffix("s")} if form[1:] != form[1:].lower() else {""})
-
-
-def is_other_case(text: str, name: str) -> bool:
-    """Check if a short mention has the letters of an acronym, or its first ones, but not the capitals: "was" is not
-    "WAS", nor "Hb" "H-B". A mention in capitals may be any word of a text in capitals."""
-    if max(len(text), len(name)) > OWN_CASE_LENGTH or text == text.upper():
-        return False
-    of_name = own_case_forms(name)
-    if "" in of_name or not of_name.isdisjoint(own_case_forms(text)):
-        return False
-    letters = "".join(filter(str.isalnum, normalize_writing(text))).lower()
-    return any(form.lower().startswith(letters) for form in of_name)
+def _read_bridge(arrays: ArrayFolder, terminology: Terminology) -> tuple[np.ndarray, np.ndarray]:
+    of_names, of_concepts = BRIDGE_ARRAYS
+    return (
+        arrays.read(of_names, np.uint64, shape=(terminology.n_names,)),
+        arrays.read(of_concepts, np.uint64, shape=(len(terminology), 2)),
+    )

@@ -17,12 +17,12 @@ import numpy as np
 
 from ..arrays import ArrayFolder, save_array
 from ..progress import say
-from ..ragged import count_offsets, find_places, list_owners, make_offsets, sum_lists, take_lists
+from ..ragged import KeyTable, count_offsets, find_places, list_owners, make_offsets, sum_lists, take_lists
 from ..text import normalize_name
 from .english import find_levels
+from .initialisms import OWN_CASE_LENGTH, own_case_forms
 from .languages import JOINING, LINKING, Language
-from .names import OWN_CASE_LENGTH, NameTable, arrange_by_key, key_names, own_case_forms
-from .scan import scan_names
+from .scan import key_names, scan_names
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,7 +35,15 @@ PACKAGE = "package"
 SEPARATOR = "|"
 # Examples of what is left out, in messages.
 EXAMPLES = 3
-FILES = ("said_keys", "said_starts", "said_names", "said_rows", "said_crossed", "said_offsets", "said_words")
+FILES = (
+    "said_keys",
+    "said_offsets",
+    "said_rows",
+    "said_bag_rows",
+    "said_bag_crossed",
+    "said_bag_offsets",
+    "said_bag_words",
+)
 # Phrases of more concepts are left out.
 MOST_CONCEPTS = 2
 # A word of this level, or a rarer one, means something by itself: "bloated".
@@ -73,13 +81,11 @@ def read_package(language: Language) -> Phrases:
 
 
 @lru_cache(4)
-def _key_standard(phrases: Phrases, language: Language) -> tuple[np.ndarray, np.ndarray]:
-    """Make the keys of standard names that have words, and list their places. Those of the package are asked for by
-    each terminology."""
+def _key_standard(phrases: Phrases, language: Language) -> np.ndarray:
+    """Make the keys of standard names. Those of the package are asked for by each terminology."""
     import polars as pl
 
-    names = pl.Series(phrases.standard, dtype=pl.String())
-    return key_names(names, np.arange(len(names)), language)
+    return key_names(pl.Series(phrases.standard, dtype=pl.String()), language).ordered
 
 
 def _read_file(path: Path) -> Iterator[tuple[str, str]]:
@@ -113,74 +119,68 @@ class Bags(NamedTuple):
 class SaidTable(NamedTuple):
     """Phrases that stand for names of a terminology: as whole texts for linkers, as content words for matchers."""
 
-    whole: NameTable
+    whole: KeyTable
     bags: Bags
 
     @classmethod
-    def empty(cls, language: Language) -> SaidTable:
+    def empty(cls) -> SaidTable:
         """Make a table without phrases."""
         keys, rows = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint32)
         bags = Bags(rows, np.empty((0, 2), dtype=np.uint8), make_offsets([]), keys)
-        return cls(NameTable(language, keys, np.zeros(1, dtype=np.uint32), rows), bags)
+        return cls(KeyTable.make(keys, rows), bags)
 
     @classmethod
-    def build(cls, phrases: Phrases, terminology: Terminology, names: NameTable) -> SaidTable:
-        """Find the names that phrases stand for, given the table of all names. Left out, and counted, are phrases whose
+    def build(cls, phrases: Phrases, terminology: Terminology, names: KeyTable, language: Language) -> SaidTable:
+        """Find the names that phrases stand for, given the keys of all names. Left out, and counted, are phrases whose
         standard names the terminology lacks, phrases that are names, and those of many concepts."""
         import polars as pl
 
-        named = _find_named(phrases, terminology, names)
+        named = _find_named(phrases, terminology, names, language)
         known = np.flatnonzero(named >= 0).tolist()
         texts = pl.Series([text for of in known for text in phrases.phrases[of]], dtype=pl.String())
         row = np.repeat(named[known], [len(phrases.phrases[of]) for of in known])
-        keys, places = key_names(texts, np.arange(len(texts)), names.language)
-        is_new = find_places(names.keys, keys) < 0
-        keys, places = keys[is_new], places[is_new]
+        keys = key_names(texts, language).ordered
+        places = np.flatnonzero((keys > 0) & (names.find(keys) < 0))
+        keys = keys[places]
         is_clear = _count_concepts(keys, terminology.name_concept[row[places]]) <= MOST_CONCEPTS
         keys, places = keys[is_clear], places[is_clear]
         _say_used(phrases, named, len(places))
         rows = row[places]
         order = np.argsort(rows, kind="stable")
-        whole = NameTable(names.language, *arrange_by_key(keys, rows))
-        return cls(whole, _list_bags(texts.gather(places[order]), rows[order], names.language))
+        return cls(KeyTable.make(keys, rows), _list_bags(texts.gather(places[order]), rows[order], language))
 
     def moved(self, moved: np.ndarray) -> SaidTable:
         """Make the table of an edited terminology, given the new row of each name, or -1."""
-        owners = list_owners(self.whole.offsets)
-        rows = moved[self.whole.name_rows]
-        is_kept = rows >= 0
-        whole = NameTable(self.whole.language, *arrange_by_key(self.whole.keys[owners[is_kept]], rows[is_kept]))
         rows = moved[self.bags.rows]
         order = np.argsort(rows, kind="stable")
         order = order[rows[order] >= 0]
         places, offsets = take_lists(self.bags.offsets, order)
         crossed, words = self.bags.crossed[order], self.bags.words[places]
-        return SaidTable(whole, Bags(rows[order].astype(np.uint32), crossed, offsets, words))
+        return SaidTable(self.whole.moved(moved), Bags(rows[order].astype(np.uint32), crossed, offsets, words))
 
     def to_disk(self, folder: Path) -> None:
         """Save to a folder that has more."""
-        for name, array in zip(FILES, (*self.whole[1:], *self.bags), strict=True):
+        for name, array in zip(FILES, (*self.whole, *self.bags), strict=True):
             save_array(folder / f"{name}.npy", array)
 
     @classmethod
-    def from_disk(cls, arrays: ArrayFolder, n_names: int, language: Language) -> SaidTable:
+    def from_disk(cls, arrays: ArrayFolder, n_names: int) -> SaidTable:
         """Load what `to_disk` saved, for a terminology of so many names."""
-        keys, named = arrays.read_sorted("said_keys", np.uint64), arrays.read_rows("said_names", n_names)
-        starts = arrays.read_offsets("said_starts", len(keys), len(named))
-        rows, words = arrays.read_rows("said_rows", n_names), arrays.read("said_words", np.uint64)
-        crossed = arrays.read("said_crossed", np.uint8, shape=(len(rows), 2))
-        offsets = arrays.read_offsets("said_offsets", len(rows), len(words))
+        whole = arrays.read_keys("said", n_names)
+        rows, words = arrays.read_rows("said_bag_rows", n_names), arrays.read("said_bag_words", np.uint64)
+        crossed = arrays.read("said_bag_crossed", np.uint8, shape=(len(rows), 2))
+        offsets = arrays.read_offsets("said_bag_offsets", len(rows), len(words))
         if (rows[1:] < rows[:-1]).any():
-            raise arrays.refuse("said_rows", "its rows do not ascend")
-        return cls(NameTable(language, keys, starts, named), Bags(rows, crossed, offsets, words))
+            raise arrays.refuse("said_bag_rows", "its rows do not ascend")
+        return cls(whole, Bags(rows, crossed, offsets, words))
 
 
-def _find_named(phrases: Phrases, terminology: Terminology, names: NameTable) -> np.ndarray:
+def _find_named(phrases: Phrases, terminology: Terminology, names: KeyTable, language: Language) -> np.ndarray:
     """Find the name that the phrases of each concept stand for: its row, or -1."""
     owner = np.repeat(np.arange(len(phrases.names)), [*map(len, phrases.names)])
-    keys, places = _key_standard(phrases, names.language)
-    entries = find_places(names.keys, keys)
-    places, entries = places[entries >= 0], entries[entries >= 0]
+    entries = names.find(_key_standard(phrases, language))
+    places = np.flatnonzero(entries >= 0)
+    entries = entries[places]
     row_of = np.full(len(phrases.names), -1, dtype=np.int64)
     texts, canonical = terminology.names["name"], terminology.concepts["canonical_name"]
     # From the last one to the first one, which stays.

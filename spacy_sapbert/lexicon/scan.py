@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..forking import CHUNK, read_chunks
+from ..forking import CHUNK, is_forked, read_chunks
 from ..progress import show_progress
 from ..ragged import TokenLists, find_places, list_owners, make_offsets, number_parts, sum_lists, take_lists
 from ..text import (
@@ -116,6 +116,10 @@ class Words(NamedTuple):
         powers = np.cumprod(np.append(np.uint64(1), np.full(n_after.max(initial=0) + 1, MULTIPLIER)))
         values = self.hashes * powers[n_after] + marks * powers[n_after + 1]
         return sum_lists(values.view(np.int64), offsets).view(np.uint64)
+
+    def make_turned_keys(self, offsets: np.ndarray) -> np.ndarray:
+        """Make the keys of texts by all their words, in any order, without punctuation."""
+        return sum_lists(self.hashes.view(np.int64), offsets).view(np.uint64)
 
     def list_content(self, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """List the hashes of content words, and the number of the text that each is of."""
@@ -235,6 +239,12 @@ def make_keys(texts: Sequence[str], language: Language = ENGLISH) -> np.ndarray:
     return scanned.words.make_keys(offsets)
 
 
+def make_turned_keys(texts: Sequence[str], language: Language = ENGLISH) -> np.ndarray:
+    """Make the keys of texts by all their words, in any order, without punctuation."""
+    scanned, offsets = scan_many(texts, language)
+    return scanned.words.make_turned_keys(offsets)
+
+
 def read_content(
     texts: Sequence[str], vocabulary: np.ndarray | None = None, language: Language = ENGLISH
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -270,11 +280,34 @@ def _list_whole(language: Language, text: str) -> tuple[str, ...]:
 def scan_names(names: pl.Series, language: Language = ENGLISH) -> Iterator[tuple[Words, np.ndarray]]:
     """Read many names, `CHUNK` at a time: their words, and where those of each start. Millions of names have few parts
     between spaces, which are read once. Where parts depend on one another, the name is read as a whole."""
+    if is_forked():
+        # Polars would wait for threads.
+        for texts in read_chunks(names):
+            scanned, offsets = scan_many(texts, language)
+            yield scanned.words, offsets
+        return
     spaced = names.str.replace_all(_BEHIND, "$1 $2$3").str.replace_all(_BEFORE, "$1$2 $3")
     parts, numbers = number_parts(spaced.str.split(" "))
     of_parts = _read_parts(parts, language)
     for start, block in zip(range(0, len(names), CHUNK), numbers.split(CHUNK), strict=True):
         yield _join_parts(of_parts, block, names[start : start + CHUNK], language)
+
+
+class Keys(NamedTuple):
+    """The keys of names; 0 for those without words."""
+
+    ordered: np.ndarray  # by all their words in their order, with punctuation
+    turned: np.ndarray  # by the same words in any order, without
+
+
+def key_names(names: pl.Series, language: Language = ENGLISH) -> Keys:
+    """Make the keys of many names."""
+    ordered = [np.empty(0, dtype=np.uint64)]
+    turned = [np.empty(0, dtype=np.uint64)]
+    for words, offsets in scan_names(names, language):
+        ordered.append(words.make_keys(offsets))
+        turned.append(words.make_turned_keys(offsets))
+    return Keys(np.concatenate(ordered), np.concatenate(turned))
 
 
 class _Parts(NamedTuple):

@@ -17,8 +17,7 @@ import numpy as np
 from ..forking import read_chunks
 from ..terminology.codes import SOURCE_SEPARATOR
 from .english import RARE, compute_commonness, find_levels
-from .initialisms import is_initialism
-from .names import OWN_CASE_LENGTH
+from .initialisms import OWN_CASE_LENGTH, is_initialism
 
 if TYPE_CHECKING:
     import polars as pl

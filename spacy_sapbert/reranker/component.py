@@ -224,7 +224,7 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
 
     def prepare(self, retriever: Retriever) -> None:
         """Read the names that it compares before the first document asks for it."""
-        retriever.bridged.read_all()
+        retriever.lexicon.bridge.read_all()
 
     @property
     def is_trained(self) -> bool:

@@ -151,7 +151,7 @@ class ConceptFacts:
         self._offsets = retriever.terminology.name_offsets
         # Zero for what has not been looked up, else one more.
         self._counts = np.zeros((len(columns), 2), dtype=np.int32)
-        self.bridged = retriever.bridged
+        self.bridged = retriever.lexicon.bridge
 
     def count(self, concepts: np.ndarray) -> ConceptCounts:
         """Count the names, parents and semantic types of concepts."""

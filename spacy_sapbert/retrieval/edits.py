@@ -11,7 +11,6 @@ import numpy as np
 
 from ..index import fit_kind, is_as_configured
 from ..lexicon.languages import find_language
-from ..lexicon.names import NameTable
 from ..progress import say
 from ..terminology.edits import Edit, add_terminology
 from .encoding import encode_altered_names, encode_groups, find_keys, group_by_tokens, make_row_table, warn_of_unsayable
@@ -63,8 +62,7 @@ def with_configured_index(retriever: Retriever, configured: Index, encoder: Enco
         present.vectors, fingerprint=present.fingerprint, make_altered=make_altered if encoder.is_loaded else None
     )
     rows = retriever.offsets, retriever.name_rows, retriever.keys
-    bags, bridged, lang = retriever.made_bags, retriever.bridged.made, retriever.lang
-    return Retriever(retriever.terminology, index, *rows, retriever.table, bags, bridged, lang, retriever.said)
+    return Retriever(retriever.terminology, index, *rows, retriever.lexicon, retriever.lang)
 
 
 def _carry_over(retriever: Retriever, edit: Edit) -> np.ndarray:
@@ -90,9 +88,7 @@ def _make_retriever(
     if index.is_worn(len(index) - len(used)):
         index, keys = index.rearranged(used, make_altered), keys[used]
         row_of_name = np.where(row_of_name < 0, -1, (np.cumsum(is_used) - 1)[row_of_name])
-    names, table = edit.terminology.names, present.table
-    language = find_language(names["language"], present.lang)
-    is_same = language == table.language
-    table = table.edited(names["name"], edit.name_rows) if is_same else NameTable.build(names["name"], language)
-    rows, said = make_row_table(row_of_name, len(index)), present.said.moved(edit.name_rows)
-    return Retriever(edit.terminology, index, *rows, keys, table, lang=present.lang, said=said)
+    language = find_language(edit.terminology.names["language"], present.lang)
+    lexicon = present.lexicon.edited(edit.terminology, edit.name_rows, language)
+    rows = make_row_table(row_of_name, len(index))
+    return Retriever(edit.terminology, index, *rows, keys, lexicon, present.lang)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import groupby, islice
@@ -15,18 +14,14 @@ from typing_extensions import TypedDict
 
 from ..arrays import ArrayFolder, save_array
 from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter, find_other_case
-from ..files import OtherFormatError, fill_folder, hash_file, read_manifest, write_manifest
-from ..forking import KEPT_STRINGS, ColumnReader, kept_property
+from ..files import fill_folder, hash_file, read_manifest, write_manifest
+from ..forking import KEPT_STRINGS, ColumnReader
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, fit_kind, read_index, warn_of_memory
-from ..lexicon.bags import BagTable
-from ..lexicon.bridge import BridgedTerminology
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
-from ..lexicon.derived import hash_lists, list_bases
+from ..lexicon.initialisms import own_case_forms
 from ..lexicon.languages import find_language
-from ..lexicon.names import OWN_CASE_LENGTH, NameTable, own_case_forms
-from ..lexicon.said import FILES as SAID_ARRAYS
-from ..lexicon.said import Phrases, SaidTable, read_package
-from ..lexicon.scan import make_keys
+from ..lexicon.names import FORM, LABELS, LINKED, Lexicon
+from ..lexicon.said import Phrases, SaidTable
 from ..ragged import group_values, list_owners, take_lists
 from ..terminology.codes import rank_name
 from .encoding import (
@@ -46,12 +41,8 @@ if TYPE_CHECKING:
     from ..terminology.table import Terminology
 
 RETRIEVER_FILE = "retriever.json"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 ARRAYS = ("offsets", "name_rows", "keys")
-TABLE_ARRAYS = tuple(f"writing_{name}" for name in NameTable._fields[1:])
-# What rerankers need of all names, if it has been made.
-BRIDGED = ("bridged_keys", "bridged_concepts")
-BRIDGED_FILES = tuple(f"{name}.npy" for name in BRIDGED)
 # Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
@@ -73,8 +64,6 @@ class RetrieverManifest(TypedDict):
     terminology: str
     encoder: str
     index: str  # the hash of its manifest
-    bags: bool
-    bridged: Any  # the hash of the lists that it was made with, if it has been made
     lang: str
 
 
@@ -94,24 +83,15 @@ class Retriever:
         name_rows: np.ndarray,
         # The key of each index row's tokens, as `TokenGroups` has them.
         keys: np.ndarray,
-        # Which names are written like a text.
-        table: NameTable,
-        bags: BagTable | None = None,
-        bridged: Sequence[np.ndarray] = (),
-        # The language of the pipeline, in which texts and names are read.
+        lexicon: Lexicon,
+        # The language of the pipeline.
         lang: str = "",
-        # What people say in place of names.
-        said: SaidTable | None = None,
     ) -> None:
-        self.terminology, self.index, self.table, self.lang = terminology, index, table, lang
-        self.said = said or SaidTable.empty(table.language)
+        self.terminology, self.index, self.lexicon, self.lang = terminology, index, lexicon, lang
         # Plain views: single items of a memmap are slow to get.
         self.offsets, self.name_rows, self.keys = (np.asarray(array) for array in (offsets, name_rows, keys))
-        if bags is not None:
-            self.bags = bags
-        self.bridged = BridgedTerminology(terminology, *bridged, language=table.language)
         self.names = terminology.names["name"]
-        self.is_simplified = reads_simplified(self.names, table.language)
+        self.is_simplified = reads_simplified(self.names, lexicon.language)
         self.filters = FilterTable(terminology)
         # Apply a filter; ValueError if it names what the terminology lacks.
         apply = partial(self.filters.apply, offsets=self.offsets, name_rows=self.name_rows)
@@ -151,9 +131,7 @@ class Retriever:
         store = None if vectors_path is None else VectorStore(vectors_path, encoder)
         names, language = terminology.names["name"], find_language(terminology.names["language"], lang)
         groups = group_by_tokens(names, encoder, simplified=reads_simplified(names, language))
-        table = NameTable.build(names, language)
-        if not isinstance(said, SaidTable):
-            said = SaidTable.build(said or read_package(language), terminology, table)
+        lexicon = Lexicon.build(terminology, language, said)
         warn_of_unsayable(groups)
         warn_of_memory(len(groups.tokens), encoder.width)
         dtype = choose_dtype(len(groups.tokens))
@@ -164,17 +142,7 @@ class Retriever:
         del groups
         index = fit_kind(index, len(vectors))
         index.build(vectors, fingerprint=encoder.fingerprint, make_altered=make_altered)
-        return cls(terminology, index, *rows, keys, table, lang=lang, said=said)
-
-    @kept_property
-    def bags(self) -> BagTable:
-        """The names as matchers look for them, which takes seconds to make of large terminologies."""
-        return BagTable.of(self.terminology, self.table.language, self.said)
-
-    @property
-    def made_bags(self) -> BagTable | None:
-        """The same, if they have been made."""
-        return vars(self).get("bags")
+        return cls(terminology, index, *rows, keys, lexicon, lang)
 
     @property
     def row_of_name(self) -> np.ndarray:
@@ -235,7 +203,7 @@ class Retriever:
     ) -> Candidates:
         """Find the concepts of each mention: what `find_named` finds, and the nearest ones. The arguments are those of
         `search`. There may be more than `k` concepts."""
-        named, nearest = self.find_named(texts, allowed, said=True), self.search(texts, vectors, k, allowed)
+        named, nearest = self.find_named(texts, allowed, LINKED), self.search(texts, vectors, k, allowed)
         found = nearest
         if len(named.concept):
             found = named.followed_by(nearest).sort()
@@ -248,7 +216,7 @@ class Retriever:
         """Lower the scores of a mention's first candidates as long as their names contradict it. Where the first has
         the words of the mention, it stays."""
         lowered: list[int] = []
-        language = self.table.language
+        language = self.lexicon.language
         for forms, start, end in zip(found.forms, found.offsets.tolist(), found.offsets[1:].tolist(), strict=False):
             for row in range(start, end):
                 form, name = forms[found.form[row]], self._texts.get(int(found.name[row]))
@@ -263,54 +231,22 @@ class Retriever:
         return replace(found, score=score).sort()
 
     def find_named(
-        self, texts: Sequence[str], allowed: ConceptFilter | None = None, *, said: bool = False
+        self, texts: Sequence[str], allowed: ConceptFilter | None = None, ways: Sequence[str] = LABELS
     ) -> Candidates:
-        """Find the concepts that have each mention as a name, written like it or in another form: another case, number
-        or spelling, with or without hyphens, with Greek letters or Roman numerals; or a name that it is derived from,
-        as "drowsy" from "drowsiness"; or, if wanted, one that is said so."""
+        """Find the concepts that have each mention as a name, in some of the ways that `Lexicon.ask` knows."""
         is_allowed = None if allowed is None or allowed.is_open else self.allow(allowed).names
-        keys = make_keys(texts, self.table.language)
-        entries = self.table.find_keys(keys)
-        of_said = self.said.whole.find_keys(keys) if said else np.full(len(texts), -1)
-        # A name that the mention is derived from, or said for, comes behind one with the mention's vector.
-        scores = np.where(entries >= 0, 1.0, SAME_STRING)
-        for place in np.flatnonzero(entries < 0).tolist():
-            if bases := list_bases(texts[place], self.table.language):
-                of_bases = self.table.find_whole(bases).tolist()
-                entries[place] = next((entry for entry in of_bases if entry >= 0), -1)
-        mentions = np.flatnonzero((entries >= 0) | (of_said >= 0))
-        found = [
-            self._list_named(texts[place], int(entries[place]), is_allowed)
-            if entries[place] >= 0
-            else self._list_said(int(of_said[place]), is_allowed)
-            for place in mentions.tolist()
-        ]
         order = () if allowed is None else allowed.source_order
-        found = [
-            named if len(named) < 2 else self._order_named(texts[place], named, order)
-            for place, named in zip(mentions.tolist(), found, strict=True)
+        matches = self.lexicon.ask(texts, ways, is_allowed)
+        lists = [
+            match.rows if len(match.rows) < 2 else self._order_named(text, match.rows, order)
+            for text, match in zip(texts, matches, strict=True)
         ]
-        rows = np.array([row for named in found for row in named], dtype=np.int64)
-        mention = np.repeat(mentions, [len(named) for named in found])
+        rows = np.array([row for of_text in lists for row in of_text], dtype=np.int64)
+        mention = np.repeat(np.arange(len(texts)), [*map(len, lists)])
+        # A name in other words comes behind one with the mention's vector.
+        scores = np.array([1.0 if match.how == FORM else SAME_STRING for match in matches])
         concepts = self._name_concept[rows].astype(np.int64)
         return Candidates.of_rows([(text,) for text in texts], mention, concepts, rows, scores[mention])
-
-    def _list_said(self, entry: int, is_allowed: np.ndarray | None) -> list[int]:
-        rows = self.said.whole.rows_of(entry)
-        allowed: list[int] = (rows if is_allowed is None else rows[is_allowed[rows]]).tolist()
-        return allowed
-
-    def _list_named(self, text: str, entry: int, is_allowed: np.ndarray | None) -> list[int]:
-        rows = self.table.rows_of(entry)
-        named: list[int] = (rows if is_allowed is None else rows[is_allowed[rows]]).tolist()
-        if len(text) <= OWN_CASE_LENGTH:
-            forms = own_case_forms(text)
-            of_names = [own_case_forms(self._texts.get(row)) for row in named]
-            same = [row for row, of_name in zip(named, of_names, strict=True) if not forms.isdisjoint(of_name)]
-            # An ordinary word may be in capitals.
-            words = [row for row, of_name in zip(named, of_names, strict=True) if "" in of_name]
-            named = same or (words if text.isupper() else [])
-        return named
 
     def _order_named(self, text: str, named: list[int], order: tuple[str, ...]) -> list[int]:
         small, read, rank = text.lower(), self._texts.get, self._rank
@@ -465,22 +401,15 @@ class Retriever:
 
     def to_disk(self, path: Path) -> None:
         """Save index and row table to a folder. The terminology is saved on its own."""
-        with fill_folder(path, last=RETRIEVER_FILE, remove=["bags", *BRIDGED_FILES]) as folder:
-            arrays = {name: getattr(self, name) for name in ARRAYS}
-            for name, array in {**arrays, **dict(zip(TABLE_ARRAYS, self.table[1:], strict=True))}.items():
-                save_array(folder / f"{name}.npy", array)
-            for file, array in zip(BRIDGED_FILES, self.bridged.made, strict=False):
-                save_array(folder / file, array)
-            self.said.to_disk(folder)
+        with fill_folder(path, last=RETRIEVER_FILE) as folder:
+            for name in ARRAYS:
+                save_array(folder / f"{name}.npy", getattr(self, name))
+            self.lexicon.to_disk(folder / "names")
             self.index.to_disk(folder / "index")
-            if self.made_bags is not None:
-                self.made_bags.to_disk(folder / "bags", self.terminology.fingerprint)
             data = {
                 "terminology": self.terminology.fingerprint,
                 "encoder": self.index.fingerprint,
                 "index": hash_file(folder / "index" / INDEX_FILE),
-                "bags": self.made_bags is not None,
-                "bridged": hash_lists() if self.bridged.made else None,
                 "lang": self.lang,
             }
             write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data, below=False)
@@ -488,8 +417,8 @@ class Retriever:
     @classmethod
     def from_disk(cls, path: Path, terminology: Terminology, *, memory_map: bool = True) -> Retriever:
         """Load what `to_disk` saved, with the terminology that it was saved with."""
-        used = [f"{name}.npy" for name in (*ARRAYS, *TABLE_ARRAYS, *SAID_ARRAYS)]
-        parts = [*used, *BRIDGED_FILES, "index", "bags"]
+        used = [f"{name}.npy" for name in ARRAYS]
+        parts = [*used, "index", "names"]
         data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, RetrieverManifest, parts=parts, used=used)
         if data["terminology"] != terminology.fingerprint:
             raise OSError(_explain_mixed(path, "the terminology beside it"))
@@ -497,36 +426,18 @@ class Retriever:
         # The index has its own manifest, so an undamaged index copied from another pipeline passes that check.
         if hash_file(path / "index" / INDEX_FILE) != data["index"]:
             raise OSError(_explain_mixed(path / "index", "this pipeline"))
-        arrays, n_names = ArrayFolder(path, memory_map=memory_map), terminology.n_names
-        name_rows = arrays.read_rows("name_rows", n_names, np.int64)
+        arrays = ArrayFolder(path, memory_map=memory_map)
+        name_rows = arrays.read_rows("name_rows", terminology.n_names, np.int64)
         offsets = arrays.read_offsets("offsets", len(index), len(name_rows))
         keys = arrays.read("keys", KEY_DTYPE, shape=(len(index),))
-        written = arrays.read_sorted("writing_keys", np.uint64)
-        written_rows = arrays.read_rows("writing_name_rows", n_names)
-        written_offsets = arrays.read_offsets("writing_offsets", len(written), len(written_rows))
-        bridged: tuple[np.ndarray, ...] = ()
-        # What was made with other lists of words is made again when it is asked for.
-        if data["bridged"] == hash_lists():
-            of_names, of_concepts = BRIDGED
-            bridged = (
-                arrays.read(of_names, np.uint64, shape=(n_names,)),
-                arrays.read(of_concepts, np.uint64, shape=(len(terminology), 2)),
-            )
-        bags, lang = None, data["lang"]
-        language = find_language(terminology.names["language"], lang)
-        table = NameTable(language, written, written_offsets, written_rows)
-        said = SaidTable.from_disk(arrays, n_names, language)
-        # A folder that was copied over an older one may have the bags of that one beside it.
-        if data["bags"] and (path / "bags").is_dir():
-            with suppress(OtherFormatError):
-                bags = BagTable.from_disk(path / "bags", terminology, said, memory_map=memory_map)
-        return cls(terminology, index, offsets, name_rows, keys, table, bags, bridged, lang, said)
+        language = find_language(terminology.names["language"], data["lang"])
+        lexicon = Lexicon.from_disk(path / "names", terminology, language, memory_map=memory_map)
+        return cls(terminology, index, offsets, name_rows, keys, lexicon, data["lang"])
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy can apply its filters itself.
         rows = self.offsets, self.name_rows, self.keys
-        made = self.table, self.made_bags, self.bridged.made, self.lang, self.said
-        return Retriever, (self.terminology, self.index, *rows, *made)
+        return Retriever, (self.terminology, self.index, *rows, self.lexicon, self.lang)
 
 
 def make_empty(texts: Sequence[str]) -> Candidates:

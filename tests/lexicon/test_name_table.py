@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spacy_sapbert.lexicon.languages import get_language
-from spacy_sapbert.lexicon.names import NameTable, arrange_by_key
-from spacy_sapbert.lexicon.scan import MULTIPLIER, scan
+from spacy_sapbert.lexicon.scan import MULTIPLIER, key_names, make_keys, scan
+from spacy_sapbert.ragged import KeyTable
 
 # Words, punctuation and signs at the ends of parts or between them, numerals, white space, and letters without a hash.
 PARTS = (
@@ -39,9 +39,10 @@ def test_names_that_a_loop_reads_alike_share_an_entry(names, code):
     for row, name in enumerate(names):
         if key := read_key(name, language):
             expected.setdefault(key, []).append(row)
-    table = NameTable.build(pl.Series(names, dtype=pl.String()), language)
+    keys = key_names(pl.Series(names, dtype=pl.String()), language).ordered
+    table = KeyTable.make(keys, np.arange(len(names)))
     assert sorted(table.rows_of(entry).tolist() for entry in range(len(table.keys))) == sorted(expected.values())
-    entries = table.find_whole(names).tolist()
+    entries = table.find(make_keys(names, language)).tolist()
     assert [row for row, entry in enumerate(entries) if entry < 0 or row not in table.rows_of(entry)] == sorted(
         set(range(len(names))).difference(*expected.values())
     )
@@ -51,10 +52,11 @@ def test_names_that_a_loop_reads_alike_share_an_entry(names, code):
 def test_rows_are_arranged_by_key(pairs):
     expected: dict[int, list[int]] = {}
     for key, row in sorted(pairs):
-        expected.setdefault(key, []).append(row)
-    keys, offsets, rows = arrange_by_key(
-        np.array([key for key, _ in pairs], dtype=np.uint64), np.array([row for _, row in pairs])
-    )
-    assert keys.tolist() == [*expected]
-    assert [of.tolist() for of in np.split(rows, offsets[1:-1])] == [*expected.values()] or not pairs
-    assert offsets[-1] == len(pairs) and keys.dtype == np.uint64
+        if key:
+            expected.setdefault(key, []).append(row)
+    keys = np.array([key for key, _ in pairs], dtype=np.uint64)
+    table = KeyTable.make(keys, np.array([row for _, row in pairs], dtype=np.int64))
+    assert table.keys.tolist() == [*expected]
+    assert [table.rows_of(entry).tolist() for entry in range(len(table.keys))] == [*expected.values()]
+    assert table.offsets[-1] == sum(map(len, expected.values())) and table.keys.dtype == np.uint64
+    assert table.find(keys).tolist() == [[*expected].index(key) if key else -1 for key, _ in pairs]

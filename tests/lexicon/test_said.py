@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.lexicon.languages import ENGLISH
-from spacy_sapbert.lexicon.names import NameTable
-from spacy_sapbert.lexicon.said import FILE, PACKAGE, Phrases, SaidTable, _read_words
+from spacy_sapbert.lexicon.names import Lexicon
+from spacy_sapbert.lexicon.said import FILE, PACKAGE, Phrases, _read_words
 from spacy_sapbert.lexicon.scan import scan
 
 NAMES = {
@@ -136,7 +136,7 @@ def test_a_file_that_is_none_is_refused(tmp_path, data, message):
 
 def test_what_is_left_out_is_counted(file, capsys):
     terminology = build_terminology(NAMES)
-    SaidTable.build(Phrases.read([file]), terminology, NameTable.build(terminology.names["name"]))
+    Lexicon.build(terminology, ENGLISH, Phrases.read([file]))
     assert "11 of 15 phrases stand for names of the terminology; it lacks 1 of 8 standard names, such as asthma" in (
         capsys.readouterr().err
     )
@@ -145,7 +145,7 @@ def test_what_is_left_out_is_counted(file, capsys):
 def test_other_languages_have_none():
     linker = spacy.blank("es").add_pipe("sapbert_linker")
     linker.initialize(terminology=build_terminology(NAMES))
-    assert not len(linker.retriever.said.bags.rows)
+    assert not len(linker.retriever.lexicon.said.bags.rows)
 
 
 @given(st.lists(st.text("ab I'x-2.", min_size=1, max_size=12), min_size=1, max_size=6))

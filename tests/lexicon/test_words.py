@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.lexicon.english import RARE, find_levels
-from spacy_sapbert.lexicon.names import is_other_case, own_case_forms
+from spacy_sapbert.lexicon.initialisms import is_other_case, own_case_forms
 from spacy_sapbert.lexicon.scan import make_keys, scan
 from spacy_sapbert.text import normal_words
 

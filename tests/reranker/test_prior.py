@@ -123,7 +123,7 @@ def test_opposites_and_denials(mention, name, expected, is_symmetric):
 def test_what_decides_before_training_is_what_the_page_says():
     nlp, reranker = make_pipeline(DISEASES)
     texts = ["nephropathy", "breast cancer", "slow heart rate", "low white cell count", "kidney", "chair"]
-    fixed = reranker._find_fixed(nlp)
+    fixed = reranker._find_fixed(nlp=nlp)
     found, _, features = fixed.table.look_up(fixed.table.make_keys(fixed.linker.list_texts(texts)))
     column = {name: features[:, place] for place, name in enumerate(BEFORE_TRAINING)}
     names = fixed.linker.snapshot.retriever.names
@@ -174,13 +174,13 @@ def test_an_untrained_reranker_decides_and_says_why(tmp_path, monkeypatch):
     nlp.to_disk(tmp_path / "pipeline")
     assert not (tmp_path / "pipeline/sapbert_reranker/model").exists()
     saved, made = (
-        of.get_pipe("sapbert_linker").retriever.bridged.made for of in (spacy.load(tmp_path / "pipeline"), nlp)
+        of.get_pipe("sapbert_linker").retriever.lexicon.bridge.made for of in (spacy.load(tmp_path / "pipeline"), nlp)
     )
     assert len(saved) == 2 and all(map(np.array_equal, saved, made))
     # Those of other lists of words are made again.
     with monkeypatch.context() as patch:
-        patch.setattr("spacy_sapbert.retrieval.retriever.hash_lists", lambda: "other")
-        assert not spacy.load(tmp_path / "pipeline").get_pipe("sapbert_linker").retriever.bridged.made
+        patch.setattr("spacy_sapbert.lexicon.names.hash_lists", lambda: "other")
+        assert not spacy.load(tmp_path / "pipeline").get_pipe("sapbert_linker").retriever.lexicon.bridge.made
     for pipeline in (nlp, spacy.load(tmp_path / "pipeline")):
         linked = pipeline(doc.copy())
         assert [ent.kb_id_ for ent in linked.ents] == ["K", ""]
@@ -219,7 +219,7 @@ def test_words_that_are_no_names_are_less_probable(language):
         "Cocaine dependence": ("N", 0, 0, 0),
         "nephropathy": ("K", 0, 0, 0),
     }
-    fixed = reranker._find_fixed(nlp)
+    fixed = reranker._find_fixed(nlp=nlp)
     found, _, features = fixed.table.look_up(fixed.table.make_keys(fixed.linker.list_texts([*expected])))
     prior_of = features[:, BEFORE_TRAINING.index("prior")]
     places = [BEFORE_TRAINING.index(name) for name in ("single", "common", "acronym")]

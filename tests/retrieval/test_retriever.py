@@ -13,7 +13,9 @@ from spacy_sapbert.candidates import ConceptFilter
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import list_files
 from spacy_sapbert.index import Index, ScannIndex
-from spacy_sapbert.lexicon.names import NameTable, own_case_forms
+from spacy_sapbert.lexicon.initialisms import own_case_forms
+from spacy_sapbert.lexicon.languages import ENGLISH
+from spacy_sapbert.lexicon.names import Lexicon
 from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -229,7 +231,7 @@ def test_an_approximate_index_with_a_filter_gives_what_exact_search_gives(monkey
     rows = np.arange(3001), np.arange(3000), np.zeros((3000, 2))
     for index in (Index(), ScannIndex(recall_target=0.95)):
         index.build(vectors)
-        retrievers.append(Retriever(made, index, *rows, NameTable.build(made.names["name"])))
+        retrievers.append(Retriever(made, index, *rows, Lexicon.build(made, ENGLISH)))
     # The half that is farthest from the queries, where the index has to look in other leaves than it would.
     queries = vectors[np.argsort(vectors[:, 0])[:100]]
     far = {f"C{row // 3:04d}" for row in np.argsort(-vectors[:, 0])[:1000]}

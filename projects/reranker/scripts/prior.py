@@ -124,7 +124,7 @@ def _read_raw(nlp: Language, reranker: Any, path: Path) -> tuple[GoldBatch | Non
     golds = list(DocBin().from_disk(path).get_docs(nlp.vocab))
     with nlp.select_pipes(disable=[reranker.name]):
         docs = list(nlp.pipe(gold.text for gold in golds))
-    fixed = reranker._find_fixed(nlp)
+    fixed = reranker._find_fixed(nlp=nlp)
     annotated = [[(span, fixed.gold.resolve(span.kb_id_)) for span in list_gold_spans(gold)] for gold in golds]
     mentions = []
     right = []

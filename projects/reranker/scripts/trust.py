@@ -51,7 +51,7 @@ def read_case(text: str) -> Case:
     matcher = next(part for _, part in components if isinstance(getattr(part, "settings", None), MatcherSettings))
     matcher.min_trust = 0.0
     retriever = nlp.get_pipe(matcher.linker).retriever
-    language = retriever.bags.language
+    language = retriever.lexicon.language
     of_names = read_names(retriever.terminology.names["name"], language)
     has_levels = np.full(retriever.terminology.n_names, language.has_levels)
     columns = compute_signals(retriever.terminology, *of_names.first, has_levels)
