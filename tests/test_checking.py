@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from spacy_sapbert import TerminologyBuilder, check_labels, read_obo
 from spacy_sapbert.__main__ import app
 from spacy_sapbert.checking import CHANGED, EMPTY, _read_parts, read_labels, read_rows
-from spacy_sapbert.lexicon.scan import list_words, make_keys
+from spacy_sapbert.lexicon.scan import key_texts, list_words
 
 OBO = """format-version: 1.2
 
@@ -159,7 +159,7 @@ def test_what_a_loop_over_all_names_finds(rows, pairs):
     for id_, name, is_preferred in rows:
         builder.add_name(id_, name, preferred=is_preferred)
     for (id_, label), checked in zip(pairs, check_labels(terminology := builder.build(), pairs), strict=True):
-        having = {other for other, name, _ in rows if len({*make_keys([name, label]).tolist()}) == 1}
+        having = {other for other, name, _ in rows if len({*key_texts([name, label]).tolist()}) == 1}
         having = having or {other for other, name, _ in rows if is_turned(label, name)}
         expected = (
             {"no name", "missing"}

@@ -15,7 +15,7 @@ import spacy
 from spacy_sapbert import read_obo
 from spacy_sapbert.lexicon.contradictions import contradicts
 from spacy_sapbert.lexicon.initialisms import OWN_CASE_LENGTH, own_case_forms
-from spacy_sapbert.lexicon.scan import make_keys
+from spacy_sapbert.lexicon.scan import key_texts
 from spacy_sapbert.retrieval.encoding import ALTERATIONS
 from spacy_sapbert.text import normalize_name, to_american, to_singular
 
@@ -48,9 +48,9 @@ def link(texts, names, concepts, ids, encode):
     scores = np.maximum.reduceat(encode(texts) @ encode(names).T, starts, axis=1)
     # If the mention is one of a concept's names, the score is 1, and the encoder does not matter.
     named = {}
-    for key, concept in zip(make_keys(names).tolist(), concepts.tolist(), strict=True):
+    for key, concept in zip(key_texts(names).tolist(), concepts.tolist(), strict=True):
         named.setdefault(key, []).append(concept)
-    for row, key in zip(scores, make_keys(texts).tolist(), strict=True):
+    for row, key in zip(scores, key_texts(texts).tolist(), strict=True):
         row[named.get(key, [])] = 1.0
     scores = np.minimum(scores, 1.0).round(6)
     found = []
@@ -134,7 +134,7 @@ FORMS = {
 
 def is_accepted(form, name):
     """Whether the matcher takes the form for the name."""
-    key, of_name = make_keys([form, name]).tolist()
+    key, of_name = key_texts([form, name]).tolist()
     if key != of_name or not of_name:
         return False
     short = len(normalize_name(form)) <= OWN_CASE_LENGTH
@@ -143,7 +143,7 @@ def is_accepted(form, name):
 
 def list_ids(retriever, text):
     table = retriever.lexicon.ordered
-    (entry,) = table.find(make_keys([text]))
+    (entry,) = table.find(key_texts([text]))
     concepts = retriever.terminology.name_concept[table.rows_of(entry)].tolist()
     return {retriever.get_id(concept) for concept in concepts}
 

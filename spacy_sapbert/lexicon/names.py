@@ -24,7 +24,7 @@ from .initialisms import OWN_CASE_LENGTH, own_case_forms
 from .languages import Language
 from .said import FILES as SAID_ARRAYS
 from .said import Phrases, SaidTable, read_package
-from .scan import key_names, list_words, make_keys, make_turned_keys
+from .scan import key_names, key_texts, list_words, make_turned_keys
 
 if TYPE_CHECKING:
     from ..terminology.table import Terminology
@@ -45,7 +45,7 @@ _COMMA = re.compile(r"\s*,\s*")
 _MARK = re.compile(r"[^\w\s,'’\-]")
 
 
-class Match(NamedTuple):
+class Naming(NamedTuple):
     """What a text is a name of."""
 
     rows: list[int]  # of names; none if all are excluded
@@ -121,7 +121,7 @@ class Lexicon:
 
     def ask(
         self, texts: Sequence[str], ways: Sequence[str] = LABELS, is_allowed: np.ndarray | None = None
-    ) -> list[Match]:
+    ) -> list[Naming]:
         """Ask what each text is a name of, in the first of some ways that there is. `is_allowed` says which names
         count.
 
@@ -129,8 +129,8 @@ class Lexicon:
         same scan. Rerankers ask whether a concept has a name with the mention's words or others of their classes, and
         have the concept already.
         """
-        keys = make_keys(texts, self.language)
-        matches = [Match([], "")] * len(texts)
+        keys = key_texts(texts, self.language)
+        matches = [Naming([], "")] * len(texts)
         for way in ways:
             open_ = [place for place, match in enumerate(matches) if not match.how]
             if not open_:
@@ -141,7 +141,7 @@ class Lexicon:
                 listed = allowed.tolist()
                 if way != SAID:
                     listed = self._list_in_own_case(asked[place], listed)
-                matches[open_[place]] = Match(listed, way)
+                matches[open_[place]] = Naming(listed, way)
         return matches
 
     def _find(self, way: str, texts: Sequence[str], keys: np.ndarray) -> Mapping[int, np.ndarray]:
@@ -156,7 +156,7 @@ class Lexicon:
     def _find_derived(self, texts: Sequence[str]) -> dict[int, np.ndarray]:
         """Find the names that texts are derived from: "drowsy" from "drowsiness"."""
         bases = [list_bases(text, self.language) for text in texts]
-        keys = make_keys([*chain.from_iterable(bases)], self.language)
+        keys = key_texts([*chain.from_iterable(bases)], self.language)
         of_bases = iter(self.ordered.find(keys).tolist())
         entries = [[entry for _, entry in zip(of_text, of_bases, strict=False)] for of_text in bases]
         firsts = (next((entry for entry in of_text if entry >= 0), -1) for of_text in entries)

@@ -233,7 +233,7 @@ def scan_many(texts: Sequence[str], language: Language = ENGLISH) -> tuple[Scan,
     return scanned, np.searchsorted(scanned.starts, first)
 
 
-def make_keys(texts: Sequence[str], language: Language = ENGLISH) -> np.ndarray:
+def key_texts(texts: Sequence[str], language: Language = ENGLISH) -> np.ndarray:
     """Make the keys of texts by all their words, in their order."""
     scanned, offsets = scan_many(texts, language)
     return scanned.words.make_keys(offsets)

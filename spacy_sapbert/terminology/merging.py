@@ -13,7 +13,7 @@ from ..errors import NO_LIST
 from ..forking import check_polars
 from .builder import complete
 from .codes import Key, equal_prefix, is_cui, make_key
-from .names import list_columns, place_rows, unite_concepts, unite_names, unite_retired
+from .names import place_rows, split_columns, unite_concepts, unite_names, unite_retired
 from .readers.lines import MAX_EXAMPLES
 from .table import SOURCE_SEPARATOR, Concept, Terminology
 
@@ -46,7 +46,7 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
     of_names = (one.concepts["id"].gather(one.names["concept"]).alias("own_id") for one in inputs)
     names = _stack((one.names.with_columns(ids) for one, ids in zip(inputs, of_names, strict=True)), owners)
     own = _own_prefixes(map(make_key, concepts["own_id"].to_list()), names["source"].unique().to_list())
-    columns = list_columns(concepts)
+    columns = split_columns(concepts)
     columns["codes"] = _list_codes(concepts, columns["codes"], own)
     columns["parents"] = columns["parents"].with_columns(_owner(pl.col("parents"), owners))
     merged, n_self_parents = unite_concepts(concepts["id"].unique().sort(), columns)

@@ -96,7 +96,7 @@ def make_concepts(ids: pl.Series, columns: Mapping[str, pl.DataFrame]) -> pl.Dat
     return pl.DataFrame({"id": ids, **lists}).with_columns(pl.col("canonical_name", "definition").list.first())
 
 
-def list_columns(concepts: pl.DataFrame) -> dict[str, pl.DataFrame]:
+def split_columns(concepts: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """List the values of each column of concepts, with the `id`."""
     texts = {column: concepts.select("id", column) for column in CONCEPT_SCHEMA.names()[1:]}
     return {

@@ -12,7 +12,7 @@ from spacy_sapbert.lexicon.bags import BagTable
 from spacy_sapbert.lexicon.derived import read_list
 from spacy_sapbert.lexicon.find import NameFinder
 from spacy_sapbert.lexicon.languages import ENGLISH, LANGUAGES, UNKNOWN, find_language, get_language, get_reader
-from spacy_sapbert.lexicon.scan import key_names, make_keys, scan
+from spacy_sapbert.lexicon.scan import key_names, key_texts, scan
 from spacy_sapbert.text import strip_accents
 
 
@@ -58,7 +58,7 @@ def test_a_mention_in_another_number_is_the_name(language, name, text):
     names = build_in(language, [name, "x"]).names
     of_names = find_language(names["language"])
     keys = key_names(names["name"], of_names).ordered.tolist()
-    of_text, of_name, other = make_keys([text, name, "y"], of_names).tolist()
+    of_text, of_name, other = key_texts([text, name, "y"], of_names).tolist()
     assert of_text == of_name and of_name in keys and other not in keys
 
 
@@ -98,7 +98,7 @@ def test_no_english_form_is_one_in_another_language(code, text, name):
     assert (text, name) in find("ENG", [name], text)
     assert (text, name) not in find(code, [name], text)
     names = build_in(code, [name]).names["name"]
-    assert make_keys([text], get_language(code)) not in key_names(names, get_language(code)).ordered
+    assert key_texts([text], get_language(code)) not in key_names(names, get_language(code)).ordered
 
 
 def test_the_language_is_that_of_the_pipeline_or_of_most_names():

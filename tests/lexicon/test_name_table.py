@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spacy_sapbert.lexicon.languages import get_language
-from spacy_sapbert.lexicon.scan import MULTIPLIER, key_names, make_keys, scan
+from spacy_sapbert.lexicon.scan import MULTIPLIER, key_names, key_texts, scan
 from spacy_sapbert.ragged import KeyTable
 
 # Words, punctuation and signs at the ends of parts or between them, numerals, white space, and letters without a hash.
@@ -42,7 +42,7 @@ def test_names_that_a_loop_reads_alike_share_an_entry(names, code):
     keys = key_names(pl.Series(names, dtype=pl.String()), language).ordered
     table = KeyTable.make(keys, np.arange(len(names)))
     assert sorted(table.rows_of(entry).tolist() for entry in range(len(table.keys))) == sorted(expected.values())
-    entries = table.find(make_keys(names, language)).tolist()
+    entries = table.find(key_texts(names, language)).tolist()
     assert [row for row, entry in enumerate(entries) if entry < 0 or row not in table.rows_of(entry)] == sorted(
         set(range(len(names))).difference(*expected.values())
     )

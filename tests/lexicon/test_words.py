@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.lexicon.english import RARE, find_levels
 from spacy_sapbert.lexicon.initialisms import is_other_case, own_case_forms
-from spacy_sapbert.lexicon.scan import make_keys, scan
+from spacy_sapbert.lexicon.scan import key_texts, scan
 from spacy_sapbert.text import normal_words
 
 
 @cases("spellings")
 def test_spellings_of_a_name_have_the_same_hashes_and_other_names_others(one, other, are_equal):
-    assert (len({*make_keys([one, other]).tolist()}) == 1) is are_equal
+    assert (len({*key_texts([one, other]).tolist()}) == 1) is are_equal
 
 
 @given(st.lists(st.sampled_from("tumours Type ii renal Cyst x-rays gout's".split()), max_size=6))

@@ -45,7 +45,7 @@ Watcher = Callable[[memoryview], object]
 RecordT = TypeVar("RecordT", bound=BaseModel)
 
 
-class InputFile:
+class ReadFile:
     """A file that is read. At its first malformed record, reading stops ("raise"), or such records are counted, and the
     first ones kept as examples ("skip")."""
 
@@ -89,7 +89,7 @@ class InputFile:
             warn(message)
 
 
-def report_files(files: Sequence[InputFile], read: Mapping[str, int], dropped: Mapping[str, int]) -> dict[str, Any]:
+def report_files(files: Sequence[ReadFile], read: Mapping[str, int], dropped: Mapping[str, int]) -> dict[str, Any]:
     """Report what was read of files, and what was dropped."""
     return {
         "files": [hashed for file in files for hashed in file.hashes],
@@ -99,7 +99,7 @@ def report_files(files: Sequence[InputFile], read: Mapping[str, int], dropped: M
     }
 
 
-class SourceFile(InputFile):
+class SourceFile(ReadFile):
     """An input file, gzipped or not, read once from beginning to end. It is in UTF-8, in UTF-16 if it begins so, or in
     the given encoding."""
 

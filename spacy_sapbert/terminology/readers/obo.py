@@ -18,7 +18,7 @@ from ...settings import OnMalformed, Settings, Strings, as_tuple
 from ..builder import TerminologyBuilder, check_id
 from ..codes import equal_prefix, is_cui
 from ..table import Terminology
-from .lines import MAX_EXAMPLES, InputFile, SourceFile, finish, invalid_utf8, make_factory, takes_settings
+from .lines import MAX_EXAMPLES, ReadFile, SourceFile, finish, invalid_utf8, make_factory, takes_settings
 
 Scope = Literal["EXACT", "BROAD", "NARROW", "RELATED"]
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class _Ontology:
         self.unnamed: Counter[str] = Counter()
         # Clauses that are not valid, by tag.
         self.bad_clauses: Counter[str] = Counter()
-        self.clauses = InputFile(path, "skip")
+        self.clauses = ReadFile(path, "skip")
         self.first_lines: dict[str, int] = {}
         self.terms: dict[str, OboTerm] = {}
         stanzas = _stanzas(self.file)

@@ -19,7 +19,7 @@ from ...errors import CUT_SHORT, warn
 from ...progress import show_progress
 from ...settings import OnMalformed
 from ..names import find_rows
-from .lines import BOM, InputFile, invalid_utf8, report_files, verify
+from .lines import BOM, ReadFile, invalid_utf8, report_files, verify
 
 # Standard columns (UMLS Reference Manual, chapter 3), for folders without MRFILES.
 COLUMNS = {
@@ -176,7 +176,7 @@ def find_parts(folder: Path, name: str) -> list[Path]:
     return list(found)
 
 
-class RrfLines(InputFile):
+class RrfLines(ReadFile):
     """The lines of one RRF file, which may be in parts and gzipped. Only a newline ends a line: names may contain
     U+0085 or U+2028. After reading, `rows` is the number of lines, and `repaired` counts the repaired lines by kind of
     fault."""

