@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, combinations
+from itertools import chain, combinations, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +15,7 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 from ..arrays import ArrayFolder, save_array
 from ..forking import read_chunks
 from ..progress import say, show_progress
-from ..ragged import KeyTable, find_places, list_owners, make_offsets
+from ..ragged import KeyTable, count_offsets, find_places, list_owners, make_offsets
 from .classes import learn_classes
 from .derived import list_adjectives, read_list
 from .languages import ENGLISH, ENGLISH_CODES, Language, get_reader, join_phrases
@@ -419,21 +419,17 @@ def _find_others(
 ) -> list[tuple[int, tuple[int, ...], bool]]:
     """Find other words for names, unless these words are a name: synonyms, and what is derived from names. The names
     that a terminology has of a group of synonyms must be of one concept."""
-
-    def hash_all(texts: Sequence[str]) -> list[tuple[int, ...]]:
-        return [_hash_words(text, language) for text in texts]
-
     nouns = _find_matching(names, f"(?i)^[a-z]{{2,}}(?:{join_phrases(language.adjectives)})$").tolist()
     adjectives = ((names[row], *list_adjectives(names[row], language)) for row in nouns)
     headless, heads = join_phrases(language.headless.split()), join_phrases(language.short_heads)
     with_head = _find_matching(names, rf"(?i)\b(?!(?:{headless})\b)[\w-]+(?:{heads})$").tolist()
     without_head = ((names[row], names[row].rpartition(" ")[0]) for row in with_head)
     from_names: dict[tuple[int, ...], list[int]] = {}
-    for name, *others in map(hash_all, chain(derived, adjectives, without_head)):
+    for name, *others in _hash_groups([*derived, *adjectives, *without_head], language):
         for words in others:
             from_names[words] = from_names.get(words) or list_rows(name)
     of_groups: dict[tuple[int, ...], set[int]] = defaultdict(set)
-    for bags in map(hash_all, synonyms):
+    for bags in _hash_groups([*synonyms], language):
         rows = {rows[0] for rows in map(list_rows, bags) if len(rows) == 1}
         if len({concept[row] for row in rows}) == 1:
             for words in bags:
@@ -447,8 +443,15 @@ def _find_others(
     )
 
 
-def _hash_words(name: str, language: Language) -> tuple[int, ...]:
-    return tuple(scan(name, language).read_content().hashes.tolist())
+def _hash_groups(groups: Sequence[Sequence[str]], language: Language) -> Iterator[list[tuple[int, ...]]]:
+    """Hash the words of each text of some groups."""
+    texts = [*chain.from_iterable(groups)]
+    hashes, place = read_content(texts, None, language)
+    offsets = count_offsets(place, len(texts)).tolist()
+    words = hashes.tolist()
+    bags = iter([tuple(words[start:end]) for start, end in pairwise(offsets)])
+    for group in groups:
+        yield [*islice(bags, len(group))]
 
 
 def make_speller(names: pl.Series, of_names: NameReadings) -> Callable[[int], str]:
@@ -496,7 +499,8 @@ def _find_generic(of_names: NameReadings, concept: np.ndarray, canonical_names: 
     kinds = {hash_ for word in language.kinds.split() for hash_ in get_reader(language)(word).hashes}
     is_kind = np.isin(distinct, np.array([*kinds], dtype=np.uint64))
     frequent = distinct[n >= np.where(is_kind, 1, GENERIC_SHARE * (concept.max(initial=0) + 1)).clip(LEAST_GENERIC)]
-    kept = {words[0] for name in canonical_names if len(words := _hash_words(name, language)) == 1} - kinds
+    (of_canonical,) = _hash_groups([[*canonical_names]], language)
+    kept = {words[0] for words in of_canonical if len(words) == 1} - kinds
     generic: np.ndarray = frequent[~np.isin(frequent, np.array([*kept], dtype=np.uint64))]
     return generic
 
