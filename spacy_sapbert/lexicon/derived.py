@@ -19,7 +19,7 @@ def read_list(kind: str, language: Language = ENGLISH) -> list[list[str]]:
     """Read a list that comes with the package for a language: what stands on each line. Most languages lack some."""
     file = language.lists.get(kind)
     lines = (FOLDER / file).read_text(encoding="utf8").splitlines() if file else ()
-    return [line.split("\t") for line in lines if line[0] != "#"]
+    return [line.split("\t") for line in lines if line and line[0] != "#"]
 
 
 @cache

@@ -16,6 +16,7 @@ from ..arrays import ArrayFolder, save_array
 from ..files import CHANGED, fill_folder, read_manifest, write_manifest
 from ..forking import ColumnReader, kept_property
 from ..ragged import KeyTable
+from ..text import normalize_writing
 from .bags import ARRAYS as BAG_ARRAYS
 from .bags import BagTable
 from .bridge import BridgedTerminology
@@ -41,8 +42,8 @@ FORM, TURNED, DERIVED, SAID = "form", "turned", "derived", "said"
 # Linkers leave words in another order to their encoder. A label is a name or not, and what people say is none.
 LINKED, LABELS = (FORM, DERIVED, SAID), (FORM, TURNED, DERIVED)
 _COMMA = re.compile(r"\s*,\s*")
-# Punctuation that turned names have in common.
-_MARK = re.compile(r"[^\w\s,'’\-]")
+# Signs and other punctuation belong to the word beside them, so that such names are not turned.
+_MARK = re.compile(r"[^\w\s,'-]|-(?!\w)|(?<!\w)-")
 
 
 class Naming(NamedTuple):
@@ -174,7 +175,7 @@ class Lexicon:
         return found
 
     def _is_turned(self, text: str, name: str) -> bool:
-        if sorted(_MARK.findall(text)) != sorted(_MARK.findall(name)):
+        if any(_MARK.search(normalize_writing(one)) for one in (text, name)):
             return False
         words = list_words(text, self.language)
         of_name = list_words(name, self.language)
@@ -196,19 +197,21 @@ class Lexicon:
 
     def to_disk(self, path: Path) -> None:
         """Save to a folder."""
+        # Another thread may make them meanwhile.
+        bags, bridge = self.made_bags, self.bridge.made
         with fill_folder(path, last=FILE, remove=[f"{name}.npy" for name in (*BAG_ARRAYS, *BRIDGE_ARRAYS)]) as folder:
             for name, array in zip(KEY_ARRAYS, (*self.ordered, *self.turned), strict=True):
                 save_array(folder / f"{name}.npy", array)
             self.said.to_disk(folder)
-            if self.made_bags is not None:
-                self.made_bags.to_disk(folder)
-            for name, array in zip(BRIDGE_ARRAYS, self.bridge.made, strict=False):
+            if bags is not None:
+                bags.to_disk(folder)
+            for name, array in zip(BRIDGE_ARRAYS, bridge, strict=False):
                 save_array(folder / f"{name}.npy", array)
             data = {
                 "terminology": self.terminology.fingerprint,
                 "lists": hash_lists(),
-                "bags": self.made_bags is not None,
-                "bridge": bool(self.bridge.made),
+                "bags": bags is not None,
+                "bridge": bool(bridge),
             }
             write_manifest(folder / FILE, FORMAT_VERSION, data)
 

@@ -63,6 +63,8 @@ _JOINING = re.compile(r"\s*[/&]\s*")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 # What names are written with or without. Anything else between two words has to be in the name as well.
 _WEAK_GAP = re.compile(r"[\s'\-]*")
+# Texts of more characters are not remembered.
+MOST_CACHED = 200
 # Stands between texts that are read as one, and no name crosses it.
 BETWEEN = "\n\n"
 
@@ -155,13 +157,18 @@ class Scan(NamedTuple):
         """Join words with a hyphen between them that are one word."""
         hashes, ends = self.words.hashes.copy(), self.ends.copy()
         is_kept = np.ones(len(hashes), dtype=bool)
-        for row in np.flatnonzero(self.words.gaps == HYPHEN).tolist():
-            piece = int(self.number[row])
-            key = _hash_joined(self.language, self.pieces[2 * piece - 1], self.pieces[2 * piece + 1])
+        rows = np.flatnonzero(self.words.gaps == HYPHEN)
+        places = self.number[rows].tolist()
+        joined = [
+            _hash_joined(self.language, self.pieces[2 * place - 1], self.pieces[2 * place + 1]) for place in places
+        ]
+        keys = np.array(joined, dtype=np.uint64)
+        for hit in np.flatnonzero((keys > 0) & (find_places(vocabulary, keys) >= 0)).tolist():
+            row, piece = int(rows[hit]), places[hit]
             before, end = np.searchsorted(self.number, (piece - 1, piece + 1)).tolist()
-            is_word = before < row and self.words.kinds[before] == CONTENT and is_kept[before]
-            if key and is_word and find_places(vocabulary, np.array([key], dtype=np.uint64))[0] >= 0:
-                hashes[before], ends[before] = key, ends[row]
+            if before < row and self.words.kinds[before] == CONTENT and is_kept[before]:
+                hashes[before] = keys[hit]
+                ends[before] = ends[row]
                 is_kept[before + 1 : end] = False
         words = self.words._replace(hashes=hashes).take(is_kept)
         columns = (column[is_kept] for column in (self.number, self.starts, ends))
@@ -260,7 +267,7 @@ def list_words(text: str, language: Language = ENGLISH) -> tuple[str, ...]:
     for part in text.split():
         of_part = _list_part(language, part)
         if of_part is None:
-            return _list_whole(language, text)
+            return (_list_cached if len(text) <= MOST_CACHED else _list_whole)(language, text)
         words += of_part
     return tuple(words)
 
@@ -268,13 +275,15 @@ def list_words(text: str, language: Language = ENGLISH) -> tuple[str, ...]:
 @lru_cache(CACHED)
 def _list_part(language: Language, part: str) -> tuple[str, ...] | None:
     """List the words between two spaces; None if they depend on the text around."""
-    return None if _find_open(language)(write_letters(part)) else _list_whole(language, part)
+    return None if _is_open(part, language) else _list_whole(language, part)
 
 
-@lru_cache(CACHED)
 def _list_whole(language: Language, text: str) -> tuple[str, ...]:
     _, pieces = _read_pieces(write_plainly(text), language)
     return tuple(chain.from_iterable(piece.words for piece in pieces if "".join(piece.words)[:1].isalnum()))
+
+
+_list_cached = lru_cache(CACHED)(_list_whole)
 
 
 def scan_names(names: pl.Series, language: Language = ENGLISH) -> Iterator[tuple[Words, np.ndarray]]:
@@ -289,8 +298,11 @@ def scan_names(names: pl.Series, language: Language = ENGLISH) -> Iterator[tuple
     spaced = names.str.replace_all(_BEHIND, "$1 $2$3").str.replace_all(_BEFORE, "$1$2 $3")
     parts, numbers = number_parts(spaced.str.split(" "))
     of_parts = _read_parts(parts, language)
+    # Entities, and plurals in brackets, are read with what is around them.
+    is_whole = names.str.contains(r"&|s\)").to_numpy()
     for start, block in zip(range(0, len(names), CHUNK), numbers.split(CHUNK), strict=True):
-        yield _join_parts(of_parts, block, names[start : start + CHUNK], language)
+        chunk = slice(start, start + CHUNK)
+        yield _join_parts(of_parts, block, names[chunk], is_whole[chunk], language)
 
 
 class Keys(NamedTuple):
@@ -344,14 +356,18 @@ def _read_chunk(texts: list[str], language: Language) -> _Parts:
     starts = make_offsets(lengths + len(BETWEEN))[:-1]
     is_bare = scanned.starts[firsts] == starts[filled]
     is_bare &= scanned.ends[offsets[filled + 1] - 1] == (starts + lengths)[filled]
-    search = _find_open(language)
-    depends = (search(write_letters(text)) is not None or text.split() != [text] for text in texts)
+    depends = (_is_open(text, language) or text.split() != [text] for text in texts)
     is_open = np.fromiter(depends, bool, len(texts))
     is_open[filled] |= ~is_bare
     alone = [f" {text} " if n == 0 else " " for text, n in zip(texts, n_words.tolist(), strict=True)]
     gaps = np.array([*map(_read_gap, alone)], dtype=np.int64)
     marks = np.array([*map(_hash_gap, alone)], dtype=np.uint64)
     return _Parts(scanned.words, offsets, gaps, marks, is_open)
+
+
+def _is_open(part: str, language: Language) -> bool:
+    """Check if a part has words that others decide about."""
+    return _find_open(language)(strip_accents(write_letters(part).lower())) is not None
 
 
 @cache
@@ -363,7 +379,7 @@ def _find_open(language: Language) -> Callable[[str], re.Match[str] | None]:
 
 
 def _join_parts(
-    of_parts: _Parts, numbers: TokenLists, names: pl.Series, language: Language
+    of_parts: _Parts, numbers: TokenLists, names: pl.Series, is_whole: np.ndarray, language: Language
 ) -> tuple[Words, np.ndarray]:
     """Put the words of names together from those of their parts."""
     rows, starts = take_lists(of_parts.offsets, numbers.ids)
@@ -374,7 +390,7 @@ def _join_parts(
     is_open = of_parts.is_open[numbers.ids]
     # Punctuation of two parts is one.
     is_open[1:] |= is_punctuation[1:] & is_punctuation[:-1]
-    whole = np.flatnonzero(sum_lists(is_open, numbers.offsets))
+    whole = np.flatnonzero(is_whole | (sum_lists(is_open, numbers.offsets) > 0))
     scanned, of_whole = scan_many(names[whole].to_list(), language)
     offsets = starts[numbers.offsets]
     offsets = np.concatenate([offsets, offsets[-1] + of_whole[1:]])

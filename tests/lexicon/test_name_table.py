@@ -2,11 +2,14 @@
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from spacy_sapbert.lexicon.languages import get_language
-from spacy_sapbert.lexicon.scan import MULTIPLIER, key_names, key_texts, scan
+from spacy_sapbert import TerminologyBuilder
+from spacy_sapbert.lexicon.languages import ENGLISH, get_language
+from spacy_sapbert.lexicon.names import LINKED, Lexicon
+from spacy_sapbert.lexicon.scan import MULTIPLIER, key_names, key_texts, scan, scan_names
 from spacy_sapbert.ragged import KeyTable
 
 # Words, punctuation and signs at the ends of parts or between them, numerals, white space, and letters without a hash.
@@ -29,6 +32,9 @@ def read_key(name, language):
     return key
 
 
+@example(["Abscess(es) of liver", "deposit(s)", "caf&eacute; au lait", "Crohn 's disease"], "ENG")
+@example(["hueso(s) roto", "dolor(es)"], "SPA")
+@example(["groupe à risque", "hépatite à virus", "vitamine À"], "FRE")
 @example(ENDS, "ENG")
 @example(NUMERALS, "ENG")
 @example(LINES, "ENG")
@@ -60,3 +66,40 @@ def test_rows_are_arranged_by_key(pairs):
     assert [table.rows_of(entry).tolist() for entry in range(len(table.keys))] == [*expected.values()]
     assert table.offsets[-1] == sum(map(len, expected.values())) and table.keys.dtype == np.uint64
     assert table.find(keys).tolist() == [[*expected].index(key) if key else -1 for key, _ in pairs]
+
+
+@example(["Abscess(es) of liver", "caf&eacute; au lait", "Crohn 's disease", "type a, b"], "ENG")
+@example(["hueso(s) roto", "dolor(es)", "grupo e"], "SPA")
+@example(["groupe à risque", "hépatite à virus", "vitamine À"], "FRE")
+@given(NAMES, st.sampled_from(["ENG", "SPA", "FRE", ""]))
+def test_words_of_content_are_those_of_each_name_alone(names, code):
+    language = get_language(code)
+    for words, offsets in scan_names(pl.Series(names, dtype=pl.String()), language):
+        hashes, owner = words.list_content(offsets)
+        alone = [scan(name, language).read_content().hashes.tolist() for name in names]
+        assert [hashes[owner == row].tolist() for row in range(len(names))] == alone
+
+
+TURNED = {
+    "lymphoma, Hodgkin′s": "Hodgkin's lymphoma",
+    "congenital hemolytic anemia": "Anemia, hemolytic, congenital",
+    "disease, Legg–Calvé–Perthes": "Legg-Calve-Perthes disease",
+    "diabetes mellitus type II": "Diabetes Mellitus, Type 2",
+}
+# What a sign belongs to, and other words that are not from the same word on.
+OTHER = {
+    "CD8+ CD4-": "CD4+ CD8-",
+    "PR+, ER-": "ER+, PR-",
+    "FVC/FEV1": "FEV1/FVC",
+    "B- type A": "type A- B",
+    "metastasis from lung to brain": "metastasis from brain to lung",
+}
+
+
+@pytest.mark.parametrize("text, name", [*TURNED.items(), *OTHER.items()])
+def test_a_label_may_have_the_words_of_a_name_from_another_word_on(text, name):
+    builder = TerminologyBuilder()
+    builder.add_name("C", name)
+    (answer,) = Lexicon.build(builder.build(), ENGLISH).ask([text])
+    assert (answer.how, answer.rows) == (("turned", [0]) if text in TURNED else ("", []))
+    assert Lexicon.build(builder.build(), ENGLISH).ask([text], LINKED) == [([], "")]
