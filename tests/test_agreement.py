@@ -40,7 +40,8 @@ def replace(text, pairs):
 
 def invert(name):
     before, _, last = name.rpartition(" ")
-    return f"{last}, {before}" if before and "," not in name else name
+    # Signs and brackets belong to the word beside them.
+    return f"{last}, {before}" if before and not re.search(r"[^\w\s'-]", name) else name
 
 
 def turn(name):

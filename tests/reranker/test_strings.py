@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_sapbert.lexicon.scan import list_words
 from spacy_sapbert.reranker.network import compute_columns
 from spacy_sapbert.reranker.strings import COMPARISONS, Comparison, Strings, compare_trigrams
-from spacy_sapbert.text import normal_words
 
 TEXTS = st.lists(st.text(alphabet="ab αIV2 -'s", max_size=12), min_size=1, max_size=6)
 
@@ -17,7 +17,7 @@ def list_trigrams(text):
 
 
 def compare_plainly(mention, name):
-    first, second = normal_words(mention), normal_words(name)
+    first, second = list_words(mention), list_words(name)
     extra, missing = set(second) - set(first), set(first) - set(second)
     numbers = [{word for word in words if len(word) == 1 or word.isdigit()} for words in (first, second)]
     trigrams = list_trigrams(mention), list_trigrams(name)
@@ -47,5 +47,5 @@ def test_all_pairs_are_compared_as_with_plain_sets(mentions, names):
     np.testing.assert_allclose(np.stack(columns, axis=1).astype(float), expected, atol=1e-12)
     spelt = compare_trigrams(*(list(texts) for texts in zip(*pairs, strict=True)))
     np.testing.assert_allclose(spelt, [row[0] for row in expected], atol=1e-12)
-    lengths = [len(" ".join(normal_words(text))) for text in (*mentions, *names)]
+    lengths = [len(" ".join(list_words(text))) for text in (*mentions, *names)]
     assert strings.length.tolist() == lengths
