@@ -80,7 +80,7 @@ class CheckedPair(NamedTuple):
 
 
 def check_labels(terminology: Terminology | SapbertLinker, pairs: Iterable[tuple[str, str]]) -> list[CheckedPair]:
-    """Check if ids are in use, and labels are their names. Labels are compared as the matcher compares them.
+    """Check if ids are in use, and labels are their names, in the ways that `Lexicon.ask` has for labels.
 
     terminology (Terminology | SapbertLinker): A terminology; or a linker, to use its encoder and its index.
     pairs (Iterable[tuple[str, str]]): Ids and labels.

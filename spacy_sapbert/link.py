@@ -101,7 +101,7 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
     nlp (Language): The pipeline, with a linker.
     table (pl.DataFrame | pd.DataFrame | list[str]): A data frame of polars or pandas, or labels.
     column (str): The column of labels.
-    exact (bool): Link only labels that are a name, as the matcher compares names, of one concept.
+    exact (bool): Link only labels that are a name of one concept, in any form or with its words from another word on.
     n_candidates (int): How many of the first candidates to list in `linked_others`, which always has all concepts of a
         name; at most the `k` of the component that decides.
     RETURNS (pl.DataFrame | pd.DataFrame | list[dict[str, Any]]): The frame with the columns of `COLUMNS` added; for

@@ -355,7 +355,7 @@ class FixedLinker:
         return [copy_candidates(of_mention) for of_mention in self.describe(self.look_up(mentions))]
 
     def find_named(self, texts: Iterable[str]) -> list[list[Candidate]]:
-        """Find the concepts that have each string as a name, in any form that the matcher accepts, as plain data."""
+        """Find the concepts that have each string as a name, as labels are asked for, as plain data."""
         names = [*map(normalize_name, texts)]
         return self.describe(self.snapshot.retriever.find_named(names, self._filter))
 
