@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import count, filterfalse
 from pathlib import Path
 
-from ..context import MentionContext
+from ..context import FLAGS, MentionContext
 from ..text import is_written_alike
 from .documents import AnnotatedText, Annotation, ExchangeReport, tidy_pieces
 from .fields import (
@@ -31,7 +31,7 @@ SPANS = re.compile(rf"(\S+|\S.* [^\d\s]\S*) ({PIECES})")
 NOTE = re.compile(r"#\S*\tAnnotatorNotes (T\S+)\t(.*)")
 REFERENCE = re.compile(r"\S+ (T\S+) (\S+)")
 # The attributes of mentions that stand for the fields of a context: A1, tab, Negated T1.
-ATTRIBUTE = re.compile(rf"A\S*\t({'|'.join(word.title() for word in MentionContext._fields)}) (T\S+)")
+ATTRIBUTE = re.compile(rf"A\S*\t({'|'.join(word.title() for word in FLAGS)}) (T\S+)")
 # Brat's own parser asks for the name of a resource before each id.
 RESOURCE = re.compile(r"[^:\s]+:\S+")
 # The labels and the mentions that brat can hold.

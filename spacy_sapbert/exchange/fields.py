@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from ..annotations import NIL
-from ..context import MentionContext
+from ..context import FLAGS, MentionContext
 from ..files import check_is_file
 from ..text import ID_SEPARATOR as ID_SEPARATOR
 from ..text import is_written_alike
@@ -74,12 +74,12 @@ def join_ids(value: Any, place: str, report: ExchangeReport, form: str) -> str:
 
 def write_flags(context: MentionContext | None) -> dict[str, str]:
     """Write "true" or "false" for each field of a context, and nothing where nobody has said."""
-    return {word: str(is_true).lower() for word, is_true in context._asdict().items()} if context else {}
+    return {word: str(is_true).lower() for word, is_true in context.flags.items()} if context else {}
 
 
 def read_flags(values: Mapping[str, Any]) -> MentionContext | None:
     """Read the fields of a context; None if no value is true or false."""
-    flags = {word: str(values.get(word, "")).lower() for word in MentionContext._fields}
+    flags = {word: str(values.get(word, "")).lower() for word in FLAGS}
     if not {"true", "false"} & set(flags.values()):
         return None
     return MentionContext(**{word: flag == "true" for word, flag in flags.items()})

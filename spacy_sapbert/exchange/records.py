@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from ..annotations import NIL, read_attribute
-from ..context import MentionContext
+from ..context import FLAGS, MentionContext
 from ..files import check_is_file
 from ..forking import check_polars
 from . import fields
@@ -24,7 +24,6 @@ PIECES = "pieces"
 ENTITIES = "entities"
 ACCEPTED = "accept"
 OF_CANDIDATE = ("name", "canonical_name", "score", "probability")
-FLAGS = MentionContext._fields
 PRODIGY_FORM = '{"text": "a head cold", "spans": [{"start": 2, "end": 11, "label": "DISEASE", "kb_id": "C0009443"}]}'
 PARQUET_FORM = "rows with a text, entities (a list of start, end, label and kb_id), and if you like an id"
 ENTITY = pl.Struct(

@@ -123,6 +123,7 @@ class Language:
     heading_joins: str = ""
     answers: dict[str, Sequence[str]] = field(default_factory=dict)  # what items of notes are answered with
     item_joins: str = ""  # words that end an item
+    abbreviations: str = ""  # words before a full stop that ends no sentence
     open_ends: str = ""  # words with which no sentence ends, at the end of a line
 
     # What adds nothing to a label: semantic tags, and "unspecified" before and behind it.

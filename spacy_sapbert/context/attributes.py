@@ -1,6 +1,6 @@
-"""The context of a mention: what negspacy, medspaCy's ConText or another component says of it. Documents are often read
-where that component is not installed, so values are read where spaCy stores them, and no extension has to be
-registered. What has its default value is stored nowhere."""
+"""The context of a mention: what `note_context`, negspacy, medspaCy's ConText or another component says of it.
+Documents are often read where that component is not installed, so values are read where spaCy stores them, and no
+extension has to be registered. What has its default value is stored nowhere."""
 
 from __future__ import annotations
 
@@ -12,18 +12,28 @@ if TYPE_CHECKING:
 
 
 class MentionContext(NamedTuple):
-    """What is said of a mention. All fields are false for a finding that the patient has now."""
+    """What is said of a mention. All flags are false for a finding that the patient has now."""
 
     negated: bool = False  # It is denied: "no fever".
     uncertain: bool = False  # It is possible: "probable pneumonia".
-    family: bool = False  # A relative has it: "mother had breast cancer".
+    family: bool = False  # A relative or somebody else has it: "mother had breast cancer".
     historical: bool = False  # It is of the past: "history of stroke".
     hypothetical: bool = False  # It is only thought of: "return if you develop chest pain".
+    person: str = ""  # who has it, such as "mother"; empty for the patient, and where nobody says who
+    cues: tuple[str, ...] = ()  # the words that say so
 
     @property
     def words(self) -> list[str]:
-        """The fields that are true, such as ["negated", "family"]."""
-        return [word for word, is_true in zip(self._fields, self, strict=True) if is_true]
+        """The flags that are true, such as ["negated", "family"]."""
+        return [flag for flag in FLAGS if getattr(self, flag)]
+
+    @property
+    def flags(self) -> dict[str, bool]:
+        """All flags with their values."""
+        return {flag: getattr(self, flag) for flag in FLAGS}
+
+
+FLAGS = MentionContext._fields[:5]
 
 
 # Attributes of spans for each field of a context. "NAME=VALUE" is an attribute with several values.
@@ -36,6 +46,9 @@ ATTRIBUTES: Attributes = {
     "historical": ("is_historical",),
     "hypothetical": ("is_hypothetical",),
 }
+# What `note_context` stores besides: who has a finding; and the flag, the start and the end of each cue, in characters
+# from the mention's start.
+PERSON, CUES = "context_person", "context_cues"
 # ConText leaves this in each document, even if it has nothing to say of any mention.
 GRAPH = ("._.", "context_graph", None, None)
 
@@ -52,7 +65,7 @@ def read_context(
         document.
     RAISES (ValueError): If an attribute is neither true nor false, and the value that counts is not given.
     """
-    from .annotations import get_user_data, make_attribute_key  # here, so that command lines start without spaCy
+    from ..annotations import get_user_data, make_attribute_key  # here, so that command lines start without spaCy
 
     data = get_user_data(span)
     found: dict[str, bool] = {}
@@ -63,7 +76,31 @@ def read_context(
                 found[word] = found.get(word, False) or _is_true(data[key], name, wanted)
     if not found and not (has_context([span.doc], attributes) if is_known is None else is_known):
         return None
-    return MentionContext(**found)
+    person = str(data.get(make_attribute_key(span, PERSON), ""))
+    return MentionContext(**found, person=person, cues=tuple(cue.text for cue in read_cue_spans(span)))
+
+
+class CueSpan(NamedTuple):
+    """A cue of a mention. Offsets are those of characters of the document."""
+
+    flag: str
+    start: int
+    end: int
+    text: str
+
+
+def read_cue_spans(span: Span) -> list[CueSpan]:
+    """Read the cues that `note_context` has found for a mention.
+
+    span (Span): The mention.
+    RETURNS (list[CueSpan]): Those that lie in the document, which may be a part of the first one.
+    """
+    from .. import annotations
+
+    stored = annotations.get_user_data(span).get(annotations.make_attribute_key(span, CUES), ())
+    text = span.doc.text
+    places = [(flag, span.start_char + start, span.start_char + end) for flag, start, end in stored]
+    return [CueSpan(*place, text[place[1] : place[2]]) for place in places if 0 <= place[1] < place[2] <= len(text)]
 
 
 def _is_true(value: Any, name: str, wanted: str) -> bool:
@@ -79,7 +116,7 @@ def _is_true(value: Any, name: str, wanted: str) -> bool:
 
 def has_context(docs: Iterable[Doc], attributes: Attributes = ATTRIBUTES) -> bool:
     """Say if a component has said something about any mention of the documents."""
-    from .annotations import get_user_data
+    from ..annotations import get_user_data
 
     stored = {name.partition("=")[0] for names in attributes.values() for name in names}
     return any(GRAPH in get_user_data(doc[:]) or not stored.isdisjoint(list_attributes(doc)) for doc in docs)
@@ -87,7 +124,7 @@ def has_context(docs: Iterable[Doc], attributes: Attributes = ATTRIBUTES) -> boo
 
 def list_attributes(doc: Doc) -> Iterator[str]:
     """List the attributes that are stored for spans of a document, each once for every span that has it."""
-    from .annotations import get_user_data
+    from ..annotations import get_user_data
 
     for key in get_user_data(doc[:]):
         # Keys of tokens have no end, keys of the document no start.
@@ -97,8 +134,11 @@ def list_attributes(doc: Doc) -> Iterator[str]:
 
 def write_context(span: Span, context: MentionContext) -> None:
     """Store the context of a mention, under the names that ConText has for it."""
-    from .annotations import get_user_data, make_attribute_key
+    from ..annotations import get_user_data, make_attribute_key
 
     # Only negation is stored where it is false, to show that somebody has looked.
-    for word in {"negated", *context.words}:
-        get_user_data(span)[make_attribute_key(span, f"is_{word}")] = getattr(context, word)
+    values: dict[str, Any] = {f"is_{flag}": getattr(context, flag) for flag in {"negated", *context.words}}
+    if context.person:
+        values[PERSON] = context.person
+    data = get_user_data(span)
+    data.update({make_attribute_key(span, name): value for name, value in values.items()})

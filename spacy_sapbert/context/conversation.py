@@ -1,0 +1,103 @@
+"""Who speaks in a conversation, and which questions the next speaker denies: "Any fever? - No."."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from .cues import Cues, Word
+from .sections import Sentence
+
+# Words between the first and the last word that asks, in speech without punctuation.
+MOST_BETWEEN = 25
+
+
+class Turn(NamedTuple):
+    """Where somebody begins to speak, and what is said begins. Offsets are those of characters."""
+
+    start: int
+    end: int
+
+
+def find_turns(text: str, cues: Cues) -> list[Turn]:
+    """Find where speakers are named: "Doctor:", "[patient]". A note may name one, and only relatives."""
+    turns = []
+    names = set()
+    for match in cues.speaker.finditer(text):
+        turns.append(Turn(*match.span()))
+        names.add(match[0].lower().strip("[]: "))
+    return turns if len(names) > 1 and not cues.clinicians.isdisjoint(names) else []
+
+
+def find_denied(
+    sentences: Sequence[Sentence], words: Sequence[Sequence[Word]], turns: Sequence[Turn], cues: Cues
+) -> dict[int, tuple[int, frozenset[str]]]:
+    """Find the questions that the sentence behind them denies.
+
+    sentences (Sequence[Sentence]): The sentences of a text.
+    words (Sequence[Sequence[Word]]): The words of each, without names of speakers.
+    turns (Sequence[Turn]): Where speakers begin.
+    cues (Cues): The cues of the language.
+    RETURNS (dict[int, tuple[int, frozenset[str]]]): For the number of each such sentence, the offset where the
+        question begins; and the words that the answer denies, none if it denies all.
+    """
+    starts = {turn.start for turn in turns}
+    denied: dict[int, tuple[int, frozenset[str]]] = {}
+    for number in range(1, len(sentences)):
+        is_turn = sentences[number].start in starts
+        asks = _ends_with_question(words[number - 1])
+        if not (is_turn or asks):
+            continue
+        denials = _read_denial([word.text for word in words[number]], cues)
+        if denials is None:
+            continue
+        if not asks:
+            begin = _find_question(words[number - 1], cues)
+            if begin is not None:
+                denied[number - 1] = (begin, denials)
+            continue
+        for before in range(number - 1, -1, -1):
+            if not _ends_with_question(words[before]):
+                break
+            denied[before] = (sentences[before].start, denials)
+            if sentences[before].start in starts:
+                break
+    return denied
+
+
+def _ends_with_question(words: Sequence[Word]) -> bool:
+    return bool(words) and words[-1].text == "?"
+
+
+def _read_denial(texts: Sequence[str], cues: Cues) -> frozenset[str] | None:
+    """Read what a sentence denies if it answers "no": no words if it denies all, or else those behind the "no"; None if
+    it is no such answer."""
+    fillers = cues.fillers
+    first = next((n for n, text in enumerate(texts) if text not in fillers and text[0].isalnum()), len(texts))
+    answer = tuple(texts[first:])
+    length = max((len(denial) for denial in cues.denials if answer[: len(denial)] == denial), default=0)
+    if not length:
+        return None
+    following = answer[length] if length < len(answer) else ""
+    is_plain = answer[0] != "no" or not following.isalpha() or following in cues.fillers | cues.subjects | cues.after_no
+    return frozenset() if is_plain else frozenset(answer[length : length + 3])
+
+
+def _find_question(words: Sequence[Word], cues: Cues) -> int | None:
+    """Find where the last question begins in speech without punctuation."""
+    texts = [word.text for word in words]
+    asking = [
+        place
+        for place in range(len(texts))
+        for asked in cues.questions
+        if tuple(texts[place : place + len(asked)]) == asked
+    ]
+    if not asking:
+        return None
+    return words[min(place for place in asking if asking[-1] - place < MOST_BETWEEN)].start
+
+
+def is_asked(words: Collection[str], denials: frozenset[str]) -> bool:
+    """Say whether a denial is about a mention with these words."""
+    return not denials or not denials.isdisjoint(words)

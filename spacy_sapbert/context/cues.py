@@ -1,0 +1,200 @@
+"""The cues of a language: phrases that say of the mentions before or behind them that they are denied, uncertain, only
+thought of, of the past, or of somebody else.
+
+The folder `cues` has a file for each language, with phrases by what they say: "KIND DIRECTION REACH", with ", PERSON"
+where they say who has a finding. "pseudo" are phrases in which a cue is none, and "end KIND ..." are words that end what
+such cues reach. "#" stands for any number, "YEAR" for a year, "{relative}" for each word of "relatives". Other keys are
+the word lists of `Cues`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import srsly
+
+from ..lexicon import languages
+from ..text import strip_accents
+
+FOLDER = Path(__file__).with_name("cues")
+NEGATED, UNCERTAIN, FAMILY = "negated", "uncertain", "family"
+POSITIVE, PSEUDO, END, ALL = "positive", "pseudo", "end", "all"
+HISTORICAL, HISTORY, HYPOTHETICAL = "historical", "history", "hypothetical"
+KINDS = (NEGATED, UNCERTAIN, FAMILY, HISTORICAL, HISTORY, HYPOTHETICAL, POSITIVE)
+DIRECTIONS = ("before", "after", "both")
+PHRASE, LIST, CLAUSE, SENTENCE, ITEM = REACHES = ("phrase", "list", "clause", "sentence", "item")
+_WORD = re.compile(r"\w+|[^\w\s]|\t")
+_APOSTROPHES = str.maketrans("’‘`´", "''''")
+_NUMBER, _YEAR = "#", "year"
+RELATIVE = "{relative}"
+
+
+class Word(NamedTuple):
+    """A word or a sign of a text, as cues are compared. Offsets are those of characters."""
+
+    text: str
+    start: int
+    end: int
+
+
+class Cue(NamedTuple):
+    """What a phrase says of the mentions that it reaches."""
+
+    kind: str  # one of `KINDS`, "pseudo" or "end"
+    is_before: bool = False  # whether it stands before what it speaks of
+    is_after: bool = False
+    reach: str = ""  # one of `REACHES`
+    person: str = ""  # who has it, if a relative or somebody else does
+    ends: frozenset[str] = frozenset()  # the kinds of cues that reach no further than this word
+
+
+class Match(NamedTuple):
+    """A cue in a sentence, by the numbers of its words."""
+
+    start: int
+    end: int
+    cue: Cue
+
+
+def read_words(text: str) -> list[Word]:
+    """Read the words and signs of a text."""
+    plain = text.translate(_APOSTROPHES)
+    return [
+        Word("|" if match[0] == "\t" else strip_accents(match[0].lower()), *match.span())
+        for match in _WORD.finditer(plain)
+    ]
+
+
+def _write_number(word: Word) -> str:
+    """Write a number as cues have it."""
+    if not word.text.isdigit():
+        return word.text
+    return _YEAR if len(word.text) == 4 and word.text[:2] in ("19", "20") else _NUMBER
+
+
+def _read_phrase(phrase: str) -> tuple[str, ...]:
+    return tuple(word.text for word in read_words(phrase))
+
+
+class Cues:
+    """The cues of a language.
+
+    groups (Mapping[str, Any]): Phrases by what they say, and lists of words, as in the files.
+    own (Mapping[str, Sequence[str]]): Further phrases by what they say. They count as they are listed here.
+    RAISES (ValueError): If a key is something else, or a phrase has no words.
+    """
+
+    def __init__(self, groups: Mapping[str, Any], own: Mapping[str, Sequence[str]] = MappingProxyType({})) -> None:
+        self._phrases: dict[str, dict[tuple[str, ...], list[Cue]]] = defaultdict(lambda: defaultdict(list))
+        self.open_ends: set[str] = set()  # words that end a line, and no sentence
+        self.abbreviations: set[str] = set()  # words before a full stop that ends none
+        for key in groups.keys() - WORD_LISTS:
+            self._add_phrases(groups[key], _read_key(key), groups.get("relatives", {}))
+        for words in map(_read_phrase, chain.from_iterable(own.values())):
+            self._phrases[words[0]].pop(words, None)
+        for key, phrases in own.items():
+            self._add_phrases(phrases, _read_key(key), groups.get("relatives", {}))
+        self._longest = max((len(words) for phrases in self._phrases.values() for words in phrases), default=0)
+        # After a comma or a word that joins, these begin a clause, and so do these words if they open one.
+        self.subjects, self.openers, self.joins = (frozenset(groups.get(key, ())) for key in WORD_LISTS[:3])
+        # What these name is there; and what a phrase does not go beyond.
+        self.possessives, self.stops = (frozenset(groups.get(key, ())) for key in WORD_LISTS[3:5])
+        self.clinicians, self.after_no = (frozenset(groups.get(key, ())) for key in ("clinicians", "after no"))
+        speakers = [*groups.get("clinicians", ()), *groups.get("speakers", ())]
+        names = languages.join_phrases(speakers)
+        self.speaker = re.compile(
+            rf"(?im)(?:^|(?<=[.?!])|(?<=[.?!]\s))(?:\[(?:{names})(?:_\d)?\]|(?:{names})(?:_\d)?\s?:)"
+        )
+        self.lasting = frozenset(groups.get("lasting", ()))
+        self.fillers = frozenset(groups.get("fillers", ()))
+        self.questions, self.denials = (
+            [_read_phrase(phrase) for phrase in groups.get(key, ())] for key in WORD_LISTS[7:9]
+        )
+
+    def _add_phrases(self, phrases: Sequence[str], cue: Cue, relatives: Mapping[str, Sequence[str]]) -> None:
+        for phrase in phrases:
+            if RELATIVE not in phrase:
+                self._add(phrase, cue)
+                continue
+            for person, words in relatives.items():
+                for word in words:
+                    self._add(phrase.replace(RELATIVE, word), cue._replace(person=person))
+
+    def _add(self, phrase: str, cue: Cue) -> None:
+        words = _read_phrase(phrase)
+        if not words:
+            raise ValueError(f"{phrase!r:.80} has no words, so it is no cue. Leave it out.")
+        self._phrases[words[0]][words].append(cue)
+        if cue.is_before and words[-1] == "." and len(words) > 1:
+            self.abbreviations.add(words[-2])
+        if cue.is_before and words[-1].isalpha() and cue.reach != SENTENCE:
+            self.open_ends.add(words[-1])
+
+    def match(self, words: Sequence[Word], taken: Collection[int] = ()) -> list[Match]:
+        """Find the cues in words, but for those that lie in longer ones.
+
+        words (Sequence[Word]): The words of a sentence.
+        taken (Collection[int]): The words that cues can't have: those of mentions, which only "pseudo" may have.
+        RETURNS (list[Match]): The cues, in the order of the words.
+        """
+        matches: list[Match] = []
+        last = 0
+        for start, word in enumerate(words):
+            first = _write_number(word)
+            if first not in self._phrases:
+                continue
+            phrases = self._phrases[first]
+            rest = words[start + 1 : start + self._longest]
+            texts = (first, *map(_write_number, rest))
+            for phrase in sorted(phrases, key=len, reverse=True):
+                end = start + len(phrase)
+                if end <= last or texts[: len(phrase)] != phrase:
+                    continue
+                cues = phrases[phrase]
+                if cues[0].kind != PSEUDO and any(place in taken for place in range(start, end)):
+                    continue
+                matches += (Match(start, end, cue) for cue in cues)
+                last = end
+                break
+        return matches
+
+
+WORD_LISTS = (
+    "subjects", "openers", "joins", "possessives", "stops", "speakers", "fillers", "questions", "denying answers",
+    "relatives", "lasting", "clinicians", "after no"
+)  # fmt: skip
+
+
+def _read_key(key: str) -> Cue:
+    said, _, person = key.partition(", ")
+    kind, *rest = said.split()
+    if kind == PSEUDO:
+        return Cue(PSEUDO)
+    if kind == END and rest and {*KINDS, ALL}.issuperset(rest):
+        return Cue(END, ends=frozenset(rest))
+    if kind not in KINDS or len(rest) != 2 or rest[0] not in DIRECTIONS or rest[1] not in REACHES:
+        raise ValueError(
+            f"{key!r:.80} does not say what cues mean. Write 'KIND DIRECTION REACH' with {', '.join(KINDS)}; "
+            f"{', '.join(DIRECTIONS)}; {', '.join(REACHES)}; or 'pseudo', or 'end KIND'."
+        )
+    direction, reach = rest
+    return Cue(kind, direction != "after", direction != "before", reach, person)
+
+
+def list_cue_languages() -> list[str]:
+    """List the codes of the languages whose cues come with the package."""
+    return sorted(path.stem for path in FOLDER.glob("*.json"))
+
+
+@cache
+def read_cues(code: str) -> dict[str, Any]:
+    """Read the cues of a language that come with the package; none if there are none."""
+    listed: dict[str, Any] = srsly.read_json(FOLDER / f"{code}.json") if code in list_cue_languages() else {}
+    return listed

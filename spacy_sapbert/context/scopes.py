@@ -1,0 +1,230 @@
+"""What a text says of its mentions, after ConText (Harkema et al., J Biomed Inform 42, 2009): a cue says something of
+what stands before or behind it. Here it reaches through its phrase, list, clause or sentence instead of through a number
+of words."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..lexicon import languages
+from .answers import find_items
+from .conversation import find_denied, find_turns, is_asked
+from .cues import (
+    ALL,
+    CLAUSE,
+    END,
+    FAMILY,
+    HISTORICAL,
+    HISTORY,
+    HYPOTHETICAL,
+    ITEM,
+    NEGATED,
+    PHRASE,
+    POSITIVE,
+    PSEUDO,
+    SENTENCE,
+    UNCERTAIN,
+    Cues,
+    Match,
+    Word,
+    read_words,
+)
+from .sections import split_sentences
+
+# What a section says of all mentions in it.
+SECTIONS = {"family_history": FAMILY, "return_advice": HYPOTHETICAL, "differential": UNCERTAIN}
+# Cues of these kinds end where a clause begins that one of the others opens.
+CLAUSAL = frozenset({NEGATED, UNCERTAIN, HISTORICAL, HISTORY})
+OTHERS = frozenset({*CLAUSAL, POSITIVE, FAMILY})
+# What ends a phrase.
+SIGNS = frozenset(",:().?;")
+# Behind these words a new subject belongs to what they introduce: "denies that she has pain".
+INTRODUCING = ("that", "if", "whether")
+
+
+class Finding(NamedTuple):
+    """What is said of a mention, and where. Offsets are those of characters."""
+
+    kind: str
+    start: int
+    end: int
+    person: str = ""
+
+
+class Hit(NamedTuple):
+    """A cue that reaches a mention, and how many words are between them."""
+
+    distance: int
+    match: Match
+
+
+@dataclass
+class SentenceReader:
+    """Reads what a sentence says of its mentions. Places are numbers of words.
+
+    words (Sequence[Word]): The words of the sentence.
+    mentions (Sequence[tuple[int, int]]): The first word of each mention, and the one behind its last.
+    cues (Cues): The cues of its language.
+    language (languages.Language): The language.
+    is_spoken (bool): Whether it is part of a conversation.
+    """
+
+    words: Sequence[Word]
+    mentions: Sequence[tuple[int, int]]
+    cues: Cues
+    language: languages.Language
+    is_spoken: bool = False
+    _matches: list[Match] = field(init=False)
+    _ends: dict[int, frozenset[str]] = field(init=False)
+    _begins: dict[int, set[str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._texts = [word.text for word in self.words]
+        self._inside = {place for start, end in self.mentions for place in range(start, end)}
+        items = find_items(self.words, self.language, is_spoken=self.is_spoken)
+        self._walls = items.walls
+        self._matches = list(items.matches)
+        self._ends = defaultdict(frozenset)
+        self._begins = defaultdict(set)
+        answered = {place for match in items.matches for place in range(match.start, match.end)}
+        for match in self.cues.match(self.words, self._inside):
+            cue = match.cue
+            if cue.kind == PSEUDO or not answered.isdisjoint(range(match.start, match.end)):
+                continue
+            if cue.kind == END:
+                self._ends[match.start] |= cue.ends
+                continue
+            self._matches.append(match)
+            if cue.is_before:
+                self._begins[match.start].add(cue.kind)
+
+    def read(self) -> Iterator[dict[str, Hit]]:
+        """Read for each mention which kinds of cues reach it, with the nearest of each."""
+        for start, end in self.mentions:
+            nearest: dict[str, Hit] = {}
+            for match in self._matches:
+                if not self._reaches(match, start, end):
+                    continue
+                distance = max(start - match.end, match.start - end)
+                kind = match.cue.kind
+                if kind not in nearest or distance < nearest[kind].distance:
+                    nearest[kind] = Hit(distance, match)
+            yield nearest
+
+    def _reaches(self, match: Match, start: int, end: int) -> bool:
+        cue = match.cue
+        if cue.is_before and start >= match.end:
+            if cue.kind == NEGATED and self._is_presupposed(match, start):
+                return False
+            between = range(match.end, start)
+            return self._walls.isdisjoint(range(match.end, start + 1)) and not self._is_ended(match, between)
+        if cue.is_after and end <= match.start:
+            between = range(end, match.start)
+            crossed = range(end, match.start + (cue.reach != ITEM))
+            if cue.reach == CLAUSE and any(self._texts[place] == "," for place in between):
+                return False
+            return self._walls.isdisjoint(crossed) and not self._is_ended(match, between)
+        return False
+
+    def _is_presupposed(self, match: Match, start: int) -> bool:
+        """Say whether a mention is there, whatever is denied of it: "did not relieve his pain"."""
+        return start > match.end and match.cue.reach != ITEM and self._texts[start - 1] in self.cues.possessives
+
+    def _is_ended(self, match: Match, between: range) -> bool:
+        return any(self._ends_reach(place, match) for place in between if place not in self._inside)
+
+    def _ends_reach(self, place: int, match: Match) -> bool:
+        """Say whether a word ends the reach of a cue."""
+        cue = match.cue
+        text = self._texts[place]
+        if cue.reach == ITEM:
+            return text == ";" or (text == "," and cue.is_before)
+        if ALL in self._ends[place] or cue.kind in self._ends[place]:
+            return True
+        if cue.reach == SENTENCE:
+            return False
+        if text == ";":
+            return True
+        if cue.reach == PHRASE:
+            return text in SIGNS or text in self.cues.joins or text in self.cues.stops
+        if cue.reach == CLAUSE and text == "," and cue.is_before:
+            return True
+        return self._begins_clause(place, match)
+
+    def _begins_clause(self, place: int, match: Match) -> bool:
+        """Say whether a word begins a clause that a cue before it does not reach."""
+        kind = match.cue.kind
+        text = self._texts[place]
+        before = self._texts[place - 1] if place else ""
+        is_joined = before == "," or before in self.cues.joins
+        if text in self.cues.subjects and kind in CLAUSAL and place > match.end + 1 and before not in INTRODUCING:
+            return True
+        if not is_joined or kind == HYPOTHETICAL:
+            return False
+        if kind in CLAUSAL and self._begins[place] & OTHERS - {kind}:
+            return True
+        return text in self.cues.openers or text in self.cues.subjects
+
+
+def find_contexts(
+    text: str, mentions: Sequence[tuple[int, int]], language: languages.Language, cues: Cues
+) -> list[list[Finding]]:
+    """Find what a text says of its mentions.
+
+    text (str): The text.
+    mentions (Sequence[tuple[int, int]]): Their offsets in characters.
+    language (languages.Language): The language of the text.
+    cues (Cues): Its cues.
+    RETURNS (list[list[Finding]]): What is said of each mention, at most once of each kind.
+    """
+    turns = find_turns(text, cues)
+    sentences = split_sentences(text, language, cues.open_ends, cues.abbreviations, [turn.start for turn in turns])
+    # Who speaks has nothing.
+    all_words = [word for word in read_words(text) if not any(turn.start <= word.start < turn.end for turn in turns)]
+    starts = [word.start for word in all_words]
+    words = [
+        all_words[bisect_left(starts, sentence.start) : bisect_left(starts, sentence.end)] for sentence in sentences
+    ]
+    denied = find_denied(sentences, words, turns, cues)
+    of_sentence: dict[int, list[int]] = defaultdict(list)
+    sentence_starts = [sentence.start for sentence in sentences]
+    for mention, (start, _) in enumerate(mentions):
+        of_sentence[max(bisect_left(sentence_starts, start + 1) - 1, 0)].append(mention)
+    findings: list[list[Finding]] = [[] for _ in mentions]
+    for number, inside in of_sentence.items():
+        first = bisect_left(starts, sentences[number].start)
+        places = [
+            (bisect_left(starts, mentions[n][0]) - first, bisect_left(starts, mentions[n][1]) - first) for n in inside
+        ]
+        reader = SentenceReader(words[number], places, cues, language, bool(turns))
+        for mention, (begin, end), hits in zip(inside, places, reader.read(), strict=True):
+            texts = {word.text for word in words[number][begin:end]}
+            findings[mention] = _decide(hits, words[number], texts, cues)
+            question = denied.get(number)
+            if question and mentions[mention][0] >= question[0] and is_asked(texts, question[1]):
+                findings[mention].append(Finding(NEGATED, sentences[number + 1].start, sentences[number + 1].end))
+            if sentences[number].section in SECTIONS:
+                sentence = sentences[number]
+                findings[mention].append(Finding(SECTIONS[sentence.section], sentence.start, sentence.start))
+    return findings
+
+
+def _decide(hits: dict[str, Hit], words: Sequence[Word], texts: set[str], cues: Cues) -> list[Finding]:
+    """Decide what is said of a mention: what is there is not denied by a cue that is farther away, and what lasts is
+    not of the past because somebody has a history of it."""
+    positive = hits.pop(POSITIVE, None)
+    if positive:
+        for kind in (NEGATED, UNCERTAIN):
+            if kind in hits and positive.distance < hits[kind].distance:
+                del hits[kind]
+    history = hits.pop(HISTORY, None)
+    if history and texts.isdisjoint(cues.lasting):
+        hits.setdefault(HISTORICAL, history)
+    return [
+        Finding(kind, words[match.start].start, words[match.end - 1].end, match.cue.person)
+        for kind, (_, match) in hits.items()
+    ]

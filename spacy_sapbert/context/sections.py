@@ -1,0 +1,169 @@
+"""The sections, lines and sentences of a note. The matcher leaves headings out, short forms are read by their sections,
+and what a section is about says something of the mentions in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import srsly
+
+from ..lexicon import languages
+
+# Shorter lines are items of a list, and not a text that has been wrapped.
+MIN_WIDTH = 40
+# The longest heading, in characters.
+MOST_HEADING = 60
+# A heading before a colon, or in a line with a text below it; before it a sign of a list, and a number.
+_BEFORE = r"[^\w\n]{0,9}(?:\d{1,2}[.)][^\w\n]{0,9})?\b"
+_HEADING = re.compile(
+    rf"(?:^|(?<=[.;|]\s)){_BEFORE}([^\W\d_][^\n:.;|]{{0,{MOST_HEADING}}}?)(?=[ \t]*:)|"
+    rf"^{_BEFORE}(?=[^\W\d_])([^\n:.;|]{{1,{MOST_HEADING}}}?)(?=[ \t]*\r?\n)",
+    re.MULTILINE,
+)
+_JOINTS = re.compile(r"[ /&,]+")
+# A line that ends with an answer, such as "Fever: no".
+_ANSWERED = re.compile(r"(?:[:|=?]|\s[-–—]|\t)\s*\w+\W*$")
+# Where a sentence may end, and the word before it.
+_STOP = re.compile(r"(?P<word>(?:[\w.]*\w)?)(?P<sign>[.!?。！？]+)[\"'”’)\]]*(?=\s|$)")
+
+
+class Section(NamedTuple):
+    """A part of a note, from its heading to the next one. Offsets are those of characters."""
+
+    start: int
+    heading_end: int
+    end: int
+    label: str  # what it is about, such as "family_history"; empty for a heading of no known kind
+
+
+class Sentence(NamedTuple):
+    """A sentence or an item of a note."""
+
+    start: int
+    end: int
+    section: str  # the label of its section
+
+
+@cache
+def _read_headings() -> dict[str, dict[str, str]]:
+    """Read what each heading is about, by language."""
+    listed = srsly.read_json(Path(__file__).with_name("headings.json"))
+    return {
+        code: {heading: label for label, headings in of_language.items() for heading in headings}
+        for code, of_language in listed.items()
+    }
+
+
+def find_headings(text: str, language: languages.Language) -> Iterator[Section]:
+    """Find the headings of a note: those of the list, and words that headings are made of, with no others. In
+    "Hypertension: well controlled", there is none. A section ends where the next begins."""
+    places = [match.span(1) if match[1] else match.span(2) for match in _HEADING.finditer(text)]
+    labels = [
+        _find_label(text[start:end], language, is_line=text[end:].lstrip(" \t")[:1] != ":") for start, end in places
+    ]
+    headings = [(*place, label) for place, label in zip(places, labels, strict=True) if label is not None]
+    ends = [start for start, _, _ in headings[1:]]
+    for (start, heading_end, label), end in zip(headings, [*ends, len(text)], strict=False):
+        yield Section(start, heading_end, end, label)
+
+
+def _find_label(heading: str, language: languages.Language, *, is_line: bool) -> str | None:
+    """Find what a heading is about; None for what is none."""
+    if is_line and not heading[0].isupper():
+        return None
+    plain = " ".join(heading.lower().split())
+    known = _read_headings().get(language.code, {})
+    if plain in known:
+        return known[plain]
+    joins = language.heading_joins.split()
+    words = language.headings.split()
+    parts = [part for part in _JOINTS.split(plain) if part not in joins]
+    if not parts or not all(part in words for part in parts):
+        return None
+    return next((label for phrase, label in known.items() if f" {phrase} " in f" {plain} "), "")
+
+
+def hide_headings(text: str, language: languages.Language = languages.ENGLISH) -> str:
+    """Put blanks in the place of the headings of a note."""
+    for section in find_headings(text, language):
+        text = text[: section.start] + " " * (section.heading_end - section.start) + text[section.heading_end :]
+    return text
+
+
+def split_sentences(
+    text: str,
+    language: languages.Language,
+    open_ends: Collection[str] = (),
+    abbreviations: Collection[str] = (),
+    turns: Collection[int] = (),
+) -> list[Sentence]:
+    """Split a note into sentences. They end at punctuation, at headings, and at line breaks that do more than wrap the
+    text.
+
+    text (str): The text.
+    language (languages.Language): Its language.
+    open_ends (Collection[str]): Further words with which no sentence ends, at the end of a line.
+    abbreviations (Collection[str]): Further words before a full stop that ends none.
+    turns (Collection[int]): Where speakers begin. A conversation has no headings.
+    RETURNS (list[Sentence]): The sentences, in order, each with the label of its section.
+    """
+    sections = [] if turns else list(find_headings(text, language))
+    bounds = {0, len(text), *turns}
+    bounds.update(_find_line_ends(text, {*language.open_ends.split(), *open_ends}))
+    bounds.update(_find_stops(text, {*language.abbreviations.split(), *abbreviations}))
+    bounds.update(place for section in sections for place in section[:2])
+    label = ""
+    number = 0
+    sentences = []
+    for start, end in pairwise(sorted(bounds)):
+        while number < len(sections) and sections[number].start <= start:
+            label = sections[number].label
+            number += 1
+        if text[start:end].strip():
+            sentences.append(Sentence(start, end, label))
+    return sentences
+
+
+def _find_stops(text: str, abbreviations: Collection[str]) -> Iterator[int]:
+    """Find the ends of sentences. A single letter and an abbreviation before a full stop end none."""
+    for match in _STOP.finditer(text):
+        before = match["word"]
+        is_letter = len(before) == 1 and before.isalpha()
+        is_short = is_letter or "." in before or before.lower() in abbreviations
+        at_line_end = text[match.end() :].lstrip(" \t")[:1] in ("", "\n", "\r")
+        # "? pneumonia"
+        is_doubt = match["sign"] == "?" and not before and not at_line_end
+        if not (is_short and match["sign"] == "." and not at_line_end) and not is_doubt:
+            yield match.end()
+
+
+def _find_line_ends(text: str, open_ends: Collection[str]) -> Iterator[int]:
+    """Find the line breaks that end a sentence: not those behind a comma or a word like "of", and not where the next
+    line begins with a small letter or a number that had no room."""
+    end = 0
+    for has_text, block in groupby(text.split("\n"), key=lambda line: bool(line.strip())):
+        lines = list(block)
+        width = max(len(line.rstrip()) for line in lines)
+        for line, following in zip(lines, [*lines[1:], ""], strict=True):
+            end += len(line)
+            if not (has_text and following and _wraps(line, following, width, open_ends)):
+                yield min(end, len(text))
+            end += 1
+
+
+def _wraps(line: str, following: str, width: int, open_ends: Collection[str]) -> bool:
+    last = line.split()[-1].lower()
+    first = following.split()[0]
+    if not first[0].isalnum():
+        return False
+    if last.endswith(",") or (last in open_ends and not _ANSWERED.search(line)):
+        return True
+    has_room = len(line.rstrip()) < MIN_WIDTH or len(line.rstrip()) + len(first) < width
+    # "1." begins an item.
+    is_inner = first[0].islower() or (first[0].isdigit() and first[-1] not in ".)")
+    return is_inner and not has_room
