@@ -82,6 +82,10 @@ def link_command(
     exact: Annotated[
         bool, typer.Option("--exact", help="Link only labels that are a name, in any form, of one concept")
     ] = False,
+    any_context: Annotated[
+        bool,
+        typer.Option("--any-context", help="Also link labels about something else, such as 'screening for HIV'"),
+    ] = False,
     candidates: Annotated[
         int, typer.Option(min=0, help="How many of the first candidates to list in linked_others")
     ] = 0,
@@ -92,7 +96,7 @@ def link_command(
     """Link a column of labels, such as diagnoses, to concepts.
 
     The output has the columns of the table, and for each label the id, the concept's name, the name that matched, a
-    score or a probability, how it was found, and notes. In .csv and .tsv files, an added cell that looks like a formula
+    score or a probability, how it was found, notes, and what a label without an id says of a finding. In .csv and .tsv files, an added cell that looks like a formula
     gets an apostrophe in front; your own columns stay as they are.
     """
     from .checking import read_rows
@@ -109,7 +113,10 @@ def link_command(
         raise FileExistsError(
             f"{output} is there already. Name another file with --output, or replace it with --force."
         )
-    linked = link_table(load_pipeline(pipeline, code), labels.frame, column, exact=exact, n_candidates=candidates)
+    nlp = load_pipeline(pipeline, code)
+    linked = link_table(
+        nlp, labels.frame, column, exact=exact, n_candidates=candidates, any_context=any_context
+    )
     write_linked(linked, output, labels)
     msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
     for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():

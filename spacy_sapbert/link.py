@@ -4,6 +4,7 @@ and "Other ..."."""
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -15,10 +16,12 @@ from spacy.util import minibatch
 
 from .candidates import MAX_LENGTH, Candidate
 from .checking import LabelTable, get_linker
+from .context.labels import LabelContext, read_label_context
 from .errors import NO_LIST
 from .files import write_whole
 from .lexicon.initialisms import is_initialism
-from .lexicon.languages import LANGUAGES, join_phrases
+from .lexicon.languages import LANGUAGES, get_language, join_phrases
+from .lexicon.languages import Language as LabelLanguage
 from .linker import SapbertLinker
 from .progress import show_progress
 from .sharing import Decider, LinkerUser
@@ -31,7 +34,16 @@ if TYPE_CHECKING:
 
 # Labels that are linked together.
 AT_ONCE = 2048
-COLUMNS = ("linked_id", "linked_name", "linked_match", "linked_score", "linked_how", "linked_note", "linked_others")
+COLUMNS = (
+    "linked_id",
+    "linked_name",
+    "linked_match",
+    "linked_score",
+    "linked_how",
+    "linked_note",
+    "linked_others",
+    "linked_context",
+)
 ADDED_TEXTS = [name for name in COLUMNS if name != "linked_score"]
 REPAIRED = "characters repaired"
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -80,22 +92,32 @@ _RESIDUAL = re.compile(
 
 @overload
 def link_table(
-    nlp: Language, table: pl.DataFrame, column: str = ..., *, exact: bool = ..., n_candidates: int = ...
+    nlp: Language, table: pl.DataFrame, column: str = ..., *, exact: bool = ..., n_candidates: int = ..., any_context: bool = ...
 ) -> pl.DataFrame: ...
 @overload
 def link_table(
-    nlp: Language, table: list[str] | tuple[str, ...], column: str = ..., *, exact: bool = ..., n_candidates: int = ...
+    nlp: Language, table: list[str] | tuple[str, ...], column: str = ..., *, exact: bool = ..., n_candidates: int = ..., any_context: bool = ...
 ) -> list[dict[str, Any]]: ...
 @overload
 def link_table(
-    nlp: Language, table: pd.DataFrame, column: str = ..., *, exact: bool = ..., n_candidates: int = ...
+    nlp: Language, table: pd.DataFrame, column: str = ..., *, exact: bool = ..., n_candidates: int = ..., any_context: bool = ...
 ) -> pd.DataFrame: ...
-def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool = False, n_candidates: int = 0) -> Any:
+def link_table(
+    nlp: Language,
+    table: Any,
+    column: str = "label",
+    *,
+    exact: bool = False,
+    n_candidates: int = 0,
+    any_context: bool = False,
+) -> Any:
     """Link a column of labels, each distinct one once. The pipeline's reranker decides, if it has one, else the linker.
 
     A label "Other ..." is linked only to a concept with such a name. Codes, "NOS" and what else adds nothing to a
-    label are left out if no name has them, which `linked_note` says. `linked_how` is "name", "form of a name" or
-    "vectors"; where nothing is linked "no name", "residual class", "empty", or "several concepts": of names with ";" or
+    label are left out if no name has them, which `linked_note` says. A label that is no name and is about something
+    else, such as "family history of diabetes", "screening for HIV" and "no asthma", is not linked; `linked_context`
+    says what it is about: "family", "negated", "uncertain", "historical", "hypothetical" or "other". `linked_how` is "name", "form of a name" or
+    "vectors"; where nothing is linked "no name", "context", "residual class", "empty", or "several concepts": of names with ";" or
     "|" between them, or in the exact mode of one name.
 
     nlp (Language): The pipeline, with a linker.
@@ -104,6 +126,7 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
     exact (bool): Link only labels that are a name of one concept, in any form or with its words from another word on.
     n_candidates (int): How many of the first candidates to list in `linked_others`, which always has all concepts of a
         name; at most the `k` of the component that decides.
+    any_context (bool): Link labels that are about something else as well, by the finding that they name.
     RETURNS (pl.DataFrame | pd.DataFrame | list[dict[str, Any]]): The frame with the columns of `COLUMNS` added; for
         labels, a dict for each.
     RAISES (ValueError): If there is no such column, it does not hold text, or the frame has the new columns already.
@@ -111,7 +134,7 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
     """
     if isinstance(table, (list, tuple)):
         labels = _list_labels(table, column)
-        rows = _link_labels(nlp, labels, exact, n_candidates)
+        rows = _link_labels(nlp, labels, exact, n_candidates, any_context)
         names = (column, *COLUMNS)
         return [dict(zip(names, (label, *row), strict=True)) for label, row in zip(labels, rows, strict=True)]
     if not hasattr(table, "columns"):
@@ -120,13 +143,15 @@ def link_table(nlp: Language, table: Any, column: str = "label", *, exact: bool 
     labels = _list_labels(_get_column(table, column), column)
     if clashes := set(COLUMNS).intersection(table.columns):
         raise ValueError(f"The table has a column {min(clashes)!r} already. Rename it, or leave it out.")
-    rows = _link_labels(nlp, labels, exact, n_candidates)
+    rows = _link_labels(nlp, labels, exact, n_candidates, any_context)
     schema = {name: pl.String if name in ADDED_TEXTS else pl.Float64 for name in COLUMNS}
     added = pl.DataFrame(rows, schema, orient="row")
     return table.hstack(added) if isinstance(table, pl.DataFrame) else table.assign(**added.to_dict(as_series=False))
 
 
-def _link_labels(nlp: Language, labels: list[str], exact: bool, n_candidates: int) -> list[tuple[Any, ...]]:
+def _link_labels(
+    nlp: Language, labels: list[str], exact: bool, n_candidates: int, any_context: bool
+) -> list[tuple[Any, ...]]:
     """Make the new cells of labels."""
     linker = get_linker(nlp, nlp.meta["name"])
     parts: list[Any] = [part for _, part in nlp.pipeline]
@@ -135,7 +160,7 @@ def _link_labels(nlp: Language, labels: list[str], exact: bool, n_candidates: in
     distinct = show_progress(list(dict.fromkeys(labels)), description="Linking labels", unit="labels")
     rows: dict[str, tuple[Any, ...]] = {}
     for part in minibatch(distinct, AT_ONCE):  # type: ignore[no-untyped-call]
-        rows |= zip(part, _link(linker, decider, part, exact, n_candidates), strict=True)
+        rows |= zip(part, _link(linker, decider, part, exact, n_candidates, any_context), strict=True)
     return [rows[label] for label in labels]
 
 
@@ -163,7 +188,7 @@ def _list_labels(cells: Any, column: str) -> list[str]:
 
 
 def _link(
-    linker: SapbertLinker, decider: Any, labels: list[str], exact: bool, n_candidates: int
+    linker: SapbertLinker, decider: Any, labels: list[str], exact: bool, n_candidates: int, any_context: bool
 ) -> list[tuple[Any, ...]]:
     """Make the new cells of distinct labels."""
     terminology = linker.terminology
@@ -172,18 +197,27 @@ def _link(
     named = dict(zip(forms, linker.fixed().find_named(forms), strict=True))
     # If the label is a name with all that it has, nothing is left out.
     asked = [next((form for form in forms if named[form]), forms[-1]) for forms, *_ in read]
+    languages = [get_language(code) for code in linker.retriever.filters.list_languages()]
+    contexts = [
+        None if named[form] or _RESIDUAL.fullmatch(form) else _read_context(form, languages) for form in asked
+    ]
+    if any_context:
+        asked = [context.finding if context else form for form, context in zip(asked, contexts, strict=True)]
+        named |= zip(asked, linker.fixed().find_named(asked), strict=True)
     decided: dict[str, tuple[list[Candidate], str]] = dict.fromkeys(asked, ([], ""))
     if n_candidates or not exact:
         found = decider.decide(list(decided))
         decided = dict(zip(decided, zip(found.candidates, found.kb_ids, strict=True), strict=True))
     several = _find_several(linker, [form for form in decided if not named[form]])
     rows = []
-    for (forms, code, code_id, is_repaired), form in zip(read, asked, strict=True):
+    for (forms, code, code_id, is_repaired), form, context in zip(read, asked, contexts, strict=True):
         candidates, kb_id = decided[form]
         best = None if exact or kb_id in ("", NIL) else candidates[0]
         chosen, how, same = _choose(form, code_id, named[form], best, exact)
         if form in several:
             chosen, how, same = None, "several concepts", several[form]
+        if context and not any_context:
+            chosen, how, same = None, "context", []
         cells: tuple[Any, ...] = (None,) * 4
         if chosen:
             score = round(chosen.get("probability", chosen["score"]), 4)
@@ -198,8 +232,15 @@ def _link(
             notes.append(f"a {chosen['term_type']} synonym")
         others = {one["id"]: one["canonical_name"] for one in (*same, *candidates[:n_candidates])}
         listed = "; ".join(f"{id_} {name}" for id_, name in others.items() if id_ != cells[0])
-        rows.append((*cells, how, "; ".join(notes) or None, listed or None))
+        kind = context.kind if context else None
+        rows.append((*cells, how, "; ".join(notes) or None, listed or None, kind))
     return rows
+
+
+def _read_context(label: str, languages: Sequence[LabelLanguage]) -> LabelContext | None:
+    """Read what a label that is no name says of a finding, in the first language in which it says something."""
+    contexts = (read_label_context(label, language) for language in dict.fromkeys(languages))
+    return next(filter(None, contexts), None)
 
 
 def _find_several(linker: SapbertLinker, labels: list[str]) -> dict[str, list[Candidate]]:

@@ -117,7 +117,8 @@ def _is_bare(words: Sequence[Word], place: int) -> bool:
         return True
     if place and words[place].text == "+" and words[place - 1].text in SEPARATORS and _has_word(words, place + 1):
         return True
-    is_last = place + 1 == len(words) or words[place + 1].text in (",", ";")
+    # A dash at the end of a line joins it with the next, and is no sign.
+    is_last = words[place + 1].text in (",", ";") if place + 1 < len(words) else words[place].text == "+"
     return is_last and place > 0 and words[place - 1].text.isalpha()
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from .cues import Cues, Word
 from .sections import Sentence
 
+# Words of an aside, after which the talk goes on about the same person.
+MOST_ASIDE = 6
 # Words between the first and the last word that asks, in speech without punctuation.
 MOST_BETWEEN = 25
 
@@ -18,16 +21,26 @@ class Turn(NamedTuple):
 
     start: int
     end: int
+    speaker: str
+
+
+# Who speaks, at the start of a line.
+_LABEL = re.compile(r"(?m)^[ \t]*(?:\[(\w[\w ]*)\]|([A-Z][\w'. ]{0,24}?)[ \t]?(?::|[ \t][-–—][ \t]))")
+# Speakers that take turns, and turns that each of two of them has, at least.
+LEAST_TURNS = 2
 
 
 def find_turns(text: str, cues: Cues) -> list[Turn]:
-    """Find where speakers are named: "Doctor:", "[patient]". A note may name one, and only relatives."""
-    turns = []
-    names = set()
-    for match in cues.speaker.finditer(text):
-        turns.append(Turn(*match.span()))
-        names.add(match[0].lower().strip("[]: "))
-    return turns if len(names) > 1 and not cues.clinicians.isdisjoint(names) else []
+    """Find who speaks where: "Doctor:", "[patient]", or any names that take turns at the start of most lines. A note
+    may name one speaker, and relatives."""
+    turns = [Turn(*match.span(), match[0].lower().strip("[]: \t\n")) for match in cues.speaker.finditer(text)]
+    if len({turn.speaker for turn in turns}) > 1 and any(turn.speaker in cues.clinicians for turn in turns):
+        return turns
+    turns = [Turn(*match.span(), (match[1] or match[2]).lower()) for match in _LABEL.finditer(text)]
+    counts = Counter(turn.speaker for turn in turns)
+    n_lines = sum(bool(line.strip()) for line in text.split("\n"))
+    n_speaking = sum(n >= LEAST_TURNS for n in counts.values())
+    return turns if n_speaking > 1 and 2 * sum(n for n in counts.values() if n > 1) > n_lines else []
 
 
 def find_denied(
@@ -101,3 +114,26 @@ def _find_question(words: Sequence[Word], cues: Cues) -> int | None:
 def is_asked(words: Collection[str], denials: frozenset[str]) -> bool:
     """Say whether a denial is about a mention with these words."""
     return not denials or not denials.isdisjoint(words)
+
+
+def find_persons(
+    sentences: Sequence[Sentence], words: Sequence[Sequence[Word]], turns: Sequence[Turn], cues: Cues
+) -> dict[int, str]:
+    """Find the sentences in which the patient speaks on about a relative: "My dad is dead. He had ..."; and who it is."""
+    persons: dict[int, str] = {}
+    speakers = {turn.start: turn.speaker for turn in turns}
+    speaker = ""
+    person = ""
+    for number, sentence in enumerate(sentences):
+        speaker = speakers.get(sentence.start, speaker)
+        texts = [word.text for word in words[number] if word.text not in cues.fillers and word.text[0].isalnum()]
+        named = cues.find_person(words[number])
+        if named:
+            person = named
+        elif not texts or texts[0] not in cues.third_persons:
+            # A short answer, or a question, goes on.
+            if len(texts) > MOST_ASIDE and speaker in cues.patients:
+                person = ""
+        elif person and speaker in cues.patients:
+            persons[number] = person
+    return persons

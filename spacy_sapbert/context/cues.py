@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -26,10 +26,12 @@ from ..text import strip_accents
 FOLDER = Path(__file__).with_name("cues")
 NEGATED, UNCERTAIN, FAMILY = "negated", "uncertain", "family"
 POSITIVE, PSEUDO, END, ALL = "positive", "pseudo", "end", "all"
+# What a label is about beside a finding: a score, a test, a service.
+OTHER = "other"
 HISTORICAL, HISTORY, HYPOTHETICAL = "historical", "history", "hypothetical"
-KINDS = (NEGATED, UNCERTAIN, FAMILY, HISTORICAL, HISTORY, HYPOTHETICAL, POSITIVE)
+KINDS = (NEGATED, UNCERTAIN, FAMILY, HISTORICAL, HISTORY, HYPOTHETICAL, POSITIVE, OTHER)
 DIRECTIONS = ("before", "after", "both")
-PHRASE, LIST, CLAUSE, SENTENCE, ITEM = REACHES = ("phrase", "list", "clause", "sentence", "item")
+WORD, PHRASE, LIST, CLAUSE, SENTENCE, ITEM = REACHES = ("word", "phrase", "list", "clause", "sentence", "item")
 _WORD = re.compile(r"\w+|[^\w\s]|\t")
 _APOSTROPHES = str.maketrans("’‘`´", "''''")
 _NUMBER, _YEAR = "#", "year"
@@ -79,6 +81,19 @@ def _write_number(word: Word) -> str:
     return _YEAR if len(word.text) == 4 and word.text[:2] in ("19", "20") else _NUMBER
 
 
+def _is_in_compound(words: Sequence[Word], start: int, end: int) -> bool:
+    """Say whether hyphens join a phrase with the word before or behind it: "HIV-negative", "childhood-onset"."""
+    return (words[start].text.isalpha() and _is_hyphen(words, start - 1)) or (
+        words[end - 1].text.isalpha() and _is_hyphen(words, end)
+    )
+
+
+def _is_hyphen(words: Sequence[Word], place: int) -> bool:
+    if not 0 < place < len(words) - 1 or words[place].text != "-":
+        return False
+    return words[place - 1].end == words[place].start and words[place].end == words[place + 1].start
+
+
 def _read_phrase(phrase: str) -> tuple[str, ...]:
     return tuple(word.text for word in read_words(phrase))
 
@@ -88,14 +103,17 @@ class Cues:
 
     groups (Mapping[str, Any]): Phrases by what they say, and lists of words, as in the files.
     own (Mapping[str, Sequence[str]]): Further phrases by what they say. They count as they are listed here.
+    labels (bool): Whether they are for labels, in which more words say that something else is meant.
     RAISES (ValueError): If a key is something else, or a phrase has no words.
     """
 
-    def __init__(self, groups: Mapping[str, Any], own: Mapping[str, Sequence[str]] = MappingProxyType({})) -> None:
+    def __init__(self, groups: Mapping[str, Any], own: Mapping[str, Sequence[str]] = MappingProxyType({}), *, labels: bool = False) -> None:
         self._phrases: dict[str, dict[tuple[str, ...], list[Cue]]] = defaultdict(lambda: defaultdict(list))
         self.open_ends: set[str] = set()  # words that end a line, and no sentence
         self.abbreviations: set[str] = set()  # words before a full stop that ends none
         for key in groups.keys() - WORD_LISTS:
+            if key.startswith(OTHER) and not labels:
+                continue
             self._add_phrases(groups[key], _read_key(key), groups.get("relatives", {}))
         for words in map(_read_phrase, chain.from_iterable(own.values())):
             self._phrases[words[0]].pop(words, None)
@@ -112,11 +130,19 @@ class Cues:
         self.speaker = re.compile(
             rf"(?im)(?:^|(?<=[.?!])|(?<=[.?!]\s))(?:\[(?:{names})(?:_\d)?\]|(?:{names})(?:_\d)?\s?:)"
         )
+        self.passing, self.patients, self.third_persons = (
+            frozenset(groups.get(key, ())) for key in ("passing", "patients", "third persons")
+        )
         self.lasting = frozenset(groups.get("lasting", ()))
         self.fillers = frozenset(groups.get("fillers", ()))
         self.questions, self.denials = (
             [_read_phrase(phrase) for phrase in groups.get(key, ())] for key in WORD_LISTS[7:9]
         )
+
+    def find_person(self, words: Sequence[Word]) -> str:
+        """Find the last relative that a sentence is about; empty if there is none."""
+        persons = (match.cue.person for match in self.match(words) if match.cue.reach == SENTENCE)
+        return next(filter(None, reversed([*persons])), "")
 
     def _add_phrases(self, phrases: Sequence[str], cue: Cue, relatives: Mapping[str, Sequence[str]]) -> None:
         for phrase in phrases:
@@ -137,11 +163,11 @@ class Cues:
         if cue.is_before and words[-1].isalpha() and cue.reach != SENTENCE:
             self.open_ends.add(words[-1])
 
-    def match(self, words: Sequence[Word], taken: Collection[int] = ()) -> list[Match]:
+    def match(self, words: Sequence[Word], taken: Set[int] = frozenset()) -> list[Match]:
         """Find the cues in words, but for those that lie in longer ones.
 
         words (Sequence[Word]): The words of a sentence.
-        taken (Collection[int]): The words that cues can't have: those of mentions, which only "pseudo" may have.
+        taken (Set[int]): The words that cues can't have: those of mentions, which only "pseudo" may have.
         RETURNS (list[Match]): The cues, in the order of the words.
         """
         matches: list[Match] = []
@@ -158,7 +184,8 @@ class Cues:
                 if end <= last or texts[: len(phrase)] != phrase:
                     continue
                 cues = phrases[phrase]
-                if cues[0].kind != PSEUDO and any(place in taken for place in range(start, end)):
+                is_cue = cues[0].kind != PSEUDO
+                if is_cue and (_is_in_compound(words, start, end) or not taken.isdisjoint(range(start, end))):
                     continue
                 matches += (Match(start, end, cue) for cue in cues)
                 last = end
@@ -168,7 +195,7 @@ class Cues:
 
 WORD_LISTS = (
     "subjects", "openers", "joins", "possessives", "stops", "speakers", "fillers", "questions", "denying answers",
-    "relatives", "lasting", "clinicians", "after no"
+    "relatives", "lasting", "clinicians", "after no", "passing", "patients", "third persons",
 )  # fmt: skip
 
 

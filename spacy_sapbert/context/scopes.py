@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..lexicon import languages
 from .answers import find_items
-from .conversation import find_denied, find_turns, is_asked
+from .conversation import find_denied, find_persons, find_turns, is_asked
 from .cues import (
     ALL,
     CLAUSE,
@@ -28,6 +28,7 @@ from .cues import (
     PSEUDO,
     SENTENCE,
     UNCERTAIN,
+    WORD,
     Cues,
     Match,
     Word,
@@ -36,12 +37,14 @@ from .cues import (
 from .sections import split_sentences
 
 # What a section says of all mentions in it.
-SECTIONS = {"family_history": FAMILY, "return_advice": HYPOTHETICAL, "differential": UNCERTAIN}
+SECTIONS = {"family_history": FAMILY, "return_advice": HYPOTHETICAL, "differential": UNCERTAIN, "negatives": NEGATED}
 # Cues of these kinds end where a clause begins that one of the others opens.
 CLAUSAL = frozenset({NEGATED, UNCERTAIN, HISTORICAL, HISTORY})
 OTHERS = frozenset({*CLAUSAL, POSITIVE, FAMILY})
+# Of what these say, a mention with "his" before it is the cause or the topic, and is there.
+DOUBTING = frozenset({NEGATED, UNCERTAIN, HYPOTHETICAL})
 # What ends a phrase.
-SIGNS = frozenset(",:().?;")
+SIGNS = frozenset(",:().?;|")
 # Behind these words a new subject belongs to what they introduce: "denies that she has pain".
 INTRODUCING = ("that", "if", "whether")
 
@@ -118,14 +121,17 @@ class SentenceReader:
     def _reaches(self, match: Match, start: int, end: int) -> bool:
         cue = match.cue
         if cue.is_before and start >= match.end:
-            if cue.kind == NEGATED and self._is_presupposed(match, start):
+            if cue.kind in DOUBTING and self._is_presupposed(match, start):
                 return False
             between = range(match.end, start)
             return self._walls.isdisjoint(range(match.end, start + 1)) and not self._is_ended(match, between)
         if cue.is_after and end <= match.start:
             between = range(end, match.start)
+            # "fever, resolved"
+            if cue.reach == PHRASE and between and self._texts[between[-1]] == ",":
+                between = between[:-1]
             crossed = range(end, match.start + (cue.reach != ITEM))
-            if cue.reach == CLAUSE and any(self._texts[place] == "," for place in between):
+            if cue.reach == CLAUSE and any(self._texts[place] == "," for place in between[:-1]):
                 return False
             return self._walls.isdisjoint(crossed) and not self._is_ended(match, between)
         return False
@@ -141,9 +147,13 @@ class SentenceReader:
         """Say whether a word ends the reach of a cue."""
         cue = match.cue
         text = self._texts[place]
+        if cue.reach == WORD:
+            return True
         if cue.reach == ITEM:
             return text == ";" or (text == "," and cue.is_before)
-        if ALL in self._ends[place] or cue.kind in self._ends[place]:
+        # What a phrase behind a mention adds, "due to ...", ends no cue behind it.
+        ends = self._ends[place]
+        if ALL in ends or (cue.kind in ends and (place >= match.end or text not in self.cues.stops)):
             return True
         if cue.reach == SENTENCE:
             return False
@@ -190,6 +200,7 @@ def find_contexts(
         all_words[bisect_left(starts, sentence.start) : bisect_left(starts, sentence.end)] for sentence in sentences
     ]
     denied = find_denied(sentences, words, turns, cues)
+    persons = find_persons(sentences, words, turns, cues)
     of_sentence: dict[int, list[int]] = defaultdict(list)
     sentence_starts = [sentence.start for sentence in sentences]
     for mention, (start, _) in enumerate(mentions):
@@ -207,8 +218,13 @@ def find_contexts(
             question = denied.get(number)
             if question and mentions[mention][0] >= question[0] and is_asked(texts, question[1]):
                 findings[mention].append(Finding(NEGATED, sentences[number + 1].start, sentences[number + 1].end))
-            if sentences[number].section in SECTIONS:
-                sentence = sentences[number]
+            sentence = sentences[number]
+            kinds = {finding.kind for finding in findings[mention]}
+            if number in persons and FAMILY not in kinds:
+                findings[mention].append(Finding(FAMILY, sentence.start, sentence.start, persons[number]))
+            if sentence.section == "past_medical_history" and not texts.isdisjoint(cues.passing) and not kinds & {NEGATED, FAMILY, HISTORICAL}:
+                findings[mention].append(Finding(HISTORICAL, sentence.start, sentence.start))
+            if sentence.section in SECTIONS and SECTIONS[sentence.section] not in kinds:
                 findings[mention].append(Finding(SECTIONS[sentence.section], sentence.start, sentence.start))
     return findings
 
@@ -222,7 +238,7 @@ def _decide(hits: dict[str, Hit], words: Sequence[Word], texts: set[str], cues: 
             if kind in hits and positive.distance < hits[kind].distance:
                 del hits[kind]
     history = hits.pop(HISTORY, None)
-    if history and texts.isdisjoint(cues.lasting):
+    if history and NEGATED not in hits and FAMILY not in hits and texts.isdisjoint(cues.lasting):
         hits.setdefault(HISTORICAL, history)
     return [
         Finding(kind, words[match.start].start, words[match.end - 1].end, match.cue.person)

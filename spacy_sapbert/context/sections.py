@@ -4,7 +4,8 @@ and what a section is about says something of the mentions in it."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Collection, Iterator
 from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -28,6 +29,9 @@ _HEADING = re.compile(
 _JOINTS = re.compile(r"[ /&,]+")
 # A line that ends with an answer, such as "Fever: no".
 _ANSWERED = re.compile(r"(?:[:|=?]|\s[-–—]|\t)\s*\w+\W*$")
+# What a section has in the line of its heading, and a line that goes on with a list.
+_AFTER_HEADING = re.compile(r"[ \t]*:[ \t]*(?=\S)")
+_ITEM = re.compile(r"\s*(?:[-*•–]|\d+[.)])\s")
 # Where a sentence may end, and the word before it.
 _STOP = re.compile(r"(?P<word>(?:[\w.]*\w)?)(?P<sign>[.!?。！？]+)[\"'”’)\]]*(?=\s|$)")
 
@@ -114,19 +118,33 @@ def split_sentences(
     """
     sections = [] if turns else list(find_headings(text, language))
     bounds = {0, len(text), *turns}
-    bounds.update(_find_line_ends(text, {*language.open_ends.split(), *open_ends}))
+    line_ends = list(_find_line_ends(text, {*language.open_ends.split(), *open_ends}))
+    bounds.update(line_ends)
     bounds.update(_find_stops(text, {*language.abbreviations.split(), *abbreviations}))
     bounds.update(place for section in sections for place in section[:2])
     label = ""
     number = 0
+    line_end = len(text)  # where a section in one line ends
     sentences = []
     for start, end in pairwise(sorted(bounds)):
+        if start >= line_end and not _ITEM.match(text, start):
+            label = ""
         while number < len(sections) and sections[number].start <= start:
             label = sections[number].label
+            line_end = _find_line_end(text, sections[number], line_ends)
             number += 1
         if text[start:end].strip():
             sentences.append(Sentence(start, end, label))
     return sentences
+
+
+def _find_line_end(text: str, section: Section, line_ends: list[int]) -> int:
+    """Find where a section ends that begins in the line of its heading; the end of the text for others."""
+    begin = _AFTER_HEADING.match(text, section.heading_end)
+    if begin is None:
+        return len(text)
+    place = bisect_left(line_ends, begin.end())
+    return line_ends[place] if place < len(line_ends) else len(text)
 
 
 def _find_stops(text: str, abbreviations: Collection[str]) -> Iterator[int]:

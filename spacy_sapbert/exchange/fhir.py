@@ -43,6 +43,38 @@ CODE = re.compile(r"[^\s]+( [^\s]+)*")
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 # How certain it is that the patient has a condition: the values of Condition.verificationStatus.
 VERIFICATION = "http://terminology.hl7.org/CodeSystem/condition-ver-status"
+CLINICAL = "http://terminology.hl7.org/CodeSystem/condition-clinical"
+# Who a relative is: the codes of FamilyMemberHistory.relationship.
+ROLES = "http://terminology.hl7.org/CodeSystem/v3-RoleCode"
+RELATIONSHIPS = {
+    "": "FAMMEMB",
+    "relative": "FAMMEMB",
+    "mother": "MTH",
+    "father": "FTH",
+    "parent": "PRN",
+    "sister": "SIS",
+    "brother": "BRO",
+    "sibling": "SIB",
+    "son": "SON",
+    "daughter": "DAU",
+    "child": "CHILD",
+    "grandmother": "GRMTH",
+    "grandfather": "GRFTH",
+    "maternal grandmother": "MGRMTH",
+    "maternal grandfather": "MGRFTH",
+    "paternal grandmother": "PGRMTH",
+    "paternal grandfather": "PGRFTH",
+    "grandparent": "GRPRN",
+    "grandchild": "GRNDCHILD",
+    "aunt": "AUNT",
+    "uncle": "UNCLE",
+    "nephew": "NEPHEW",
+    "niece": "NIECE",
+    "cousin": "COUSN",
+    "wife": "WIFE",
+    "husband": "HUSB",
+    "spouse": "SPS",
+}
 
 
 def normalize_source(source: str) -> str:
@@ -251,12 +283,30 @@ def describe_context(context: MentionContext | None) -> dict[str, Any]:
     if context.hypothetical or context.family:
         # FamilyMemberHistory has no way to say that a relative does not have a condition, or perhaps.
         is_history = not (context.hypothetical or context.negated or context.uncertain)
-        described["resource"] = "FamilyMemberHistory" if is_history else None
+        # Friends and donors are no family.
+        is_relative = not context.person or context.person in RELATIONSHIPS
+        described["resource"] = "FamilyMemberHistory" if is_history and is_relative else None
+        if described["resource"]:
+            described["relationship"] = _describe_person(context.person)
     elif context.negated or context.uncertain:
         # A finding that is only possibly absent is unconfirmed, not refuted.
         code = "unconfirmed" if context.uncertain else "refuted"
-        described["verificationStatus"] = {"coding": [{"system": VERIFICATION, "code": code, "display": code.title()}]}
+        described["verificationStatus"] = _make_status(VERIFICATION, code)
+    if described["resource"] == "Condition" and not context.negated:
+        # A Condition needs it, but for one that is refuted (its rule con-3 in R4).
+        described["clinicalStatus"] = _make_status(CLINICAL, "inactive" if context.historical else "active")
     return described
+
+
+def _make_status(system: str, code: str) -> dict[str, Any]:
+    return {"coding": [{"system": system, "code": code, "display": code.title()}]}
+
+
+def _describe_person(person: str) -> dict[str, Any]:
+    """Make the CodeableConcept of a relative."""
+    code = RELATIONSHIPS[person]
+    coding = {"system": ROLES, "code": code, "display": person or "family member"}
+    return {"coding": [coding], "text": person or "family member"}
 
 
 def export_concepts(documents: Iterable[AnnotatedText], output: Path, concepts: CodeableConcepts) -> dict[str, Any]:

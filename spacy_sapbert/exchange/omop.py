@@ -234,7 +234,8 @@ def _describe(context: MentionContext | None, reason: str, has_past: bool) -> di
     modifiers = [f"unmapped={reason}"] if reason else []
     if context is None:
         return {"term_modifiers": ";".join(modifiers)}
-    terms = ["subject=family member" if word == "family" else f"{word}=true" for word in context.words]
+    subject = context.person or "family member"
+    terms = [f"subject={subject}" if word == "family" else f"{word}=true" for word in context.words]
     return {
         "term_exists": "N" if context.negated or context.family or context.hypothetical else "Y",
         "term_temporal": "past" if context.historical else "present" if has_past else "",

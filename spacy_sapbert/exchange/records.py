@@ -20,6 +20,7 @@ from .documents import AnnotatedText, Annotation, ExchangeReport, find_candidate
 
 ID_KEY = "kb_id"
 CONTEXT = "context"
+PERSON = "person"
 PIECES = "pieces"
 ENTITIES = "entities"
 ACCEPTED = "accept"
@@ -39,6 +40,8 @@ ENTITY = pl.Struct(
 def _make_span(annotation: Annotation) -> dict[str, Any]:
     span = {"start": annotation.start, "end": annotation.end, "label": annotation.label}
     context = {} if annotation.context is None else {CONTEXT: annotation.context.words}
+    if annotation.context and annotation.context.person:
+        context |= {PERSON: annotation.context.person}
     pieces = {PIECES: fields.write_pieces(annotation.pieces)} if annotation.pieces else {}
     return span | {ID_KEY: annotation.kb_id} | context | pieces
 
@@ -68,7 +71,8 @@ def parse_spans(
         context = None
         words = values.get(CONTEXT)
         if isinstance(words, list) and all(word in FLAGS for word in words):
-            context = MentionContext(*(word in words for word in FLAGS))
+            person = values.get(PERSON)
+            context = MentionContext(*(word in words for word in FLAGS), person=person if isinstance(person, str) else "")
         label = str(values.get("label") or "")
         annotation = Annotation(start, end, label, ids, place, context=context, pieces=places)
         written.append((annotation, mention))

@@ -1,0 +1,71 @@
+"""What a label is about, such as one of a column: "FH: deafness" and "screening for diabetes" name a finding, and are
+about something else."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from ..lexicon import languages
+from .cues import END, HISTORY, POSITIVE, PSEUDO, Cues, Word, read_cues, read_words
+from .scopes import SentenceReader
+from .sections import find_headings
+
+
+class LabelContext(NamedTuple):
+    """What a label says of the finding in it."""
+
+    kind: str  # the field of a context, or "other"
+    finding: str  # what is left of the label
+
+
+@cache
+def get_label_cues(code: str) -> Cues | None:
+    """Get the cues for labels in a language; None if there are none."""
+    groups = read_cues(code)
+    return Cues(groups, labels=True) if groups else None
+
+
+def read_label_context(label: str, language: languages.Language) -> LabelContext | None:
+    """Read what a label says of a finding in it.
+
+    label (str): The label.
+    language (languages.Language): Its language.
+    RETURNS (LabelContext | None): The context; None if the label is about the finding itself, or its language has no
+        cues.
+    """
+    cues = get_label_cues(language.code)
+    if cues is None:
+        return None
+    text = label.replace("_", " ")
+    heading = next((section for section in find_headings(text + "\n", language) if section.start == 0), None)
+    words = read_words(text)
+    start, end = _find_finding(words, cues)
+    if start == end:
+        return None
+    # In a column, "Diabetes?" asks and doubts nothing.
+    [hits] = SentenceReader(words, [(start, end)], cues, language, is_spoken=True).read()
+    kinds = ["historical" if kind == HISTORY else kind for kind in hits if kind != POSITIVE]
+    if heading and heading.label == "family_history":
+        kinds.append("family")
+    # What is there is not denied.
+    if not kinds or (POSITIVE in hits and kinds == ["uncertain"]):
+        return None
+    return LabelContext(kinds[0], text[words[start].start : words[end - 1].end])
+
+
+def _find_finding(words: list[Word], cues: Cues) -> tuple[int, int]:
+    """Find the longest run of words that are in no cue."""
+    taken = {
+        place
+        for match in cues.match(words)
+        if match.cue.kind not in (PSEUDO, END)
+        for place in range(match.start, match.end)
+    }
+    runs: list[tuple[int, int]] = [(0, 0)]
+    for place, word in enumerate(words):
+        if place in taken or word.text[0] in ":;,()[]?|=":
+            runs.append((place + 1, place + 1))
+        else:
+            runs[-1] = (runs[-1][0], place + 1)
+    return max(runs, key=lambda run: sum(len(word.text) for word in words[run[0] : run[1]]))
