@@ -114,9 +114,7 @@ def link_command(
             f"{output} is there already. Name another file with --output, or replace it with --force."
         )
     nlp = load_pipeline(pipeline, code)
-    linked = link_table(
-        nlp, labels.frame, column, exact=exact, n_candidates=candidates, any_context=any_context
-    )
+    linked = link_table(nlp, labels.frame, column, exact=exact, n_candidates=candidates, any_context=any_context)
     write_linked(linked, output, labels)
     msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
     for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():

@@ -92,15 +92,33 @@ _RESIDUAL = re.compile(
 
 @overload
 def link_table(
-    nlp: Language, table: pl.DataFrame, column: str = ..., *, exact: bool = ..., n_candidates: int = ..., any_context: bool = ...
+    nlp: Language,
+    table: pl.DataFrame,
+    column: str = ...,
+    *,
+    exact: bool = ...,
+    n_candidates: int = ...,
+    any_context: bool = ...,
 ) -> pl.DataFrame: ...
 @overload
 def link_table(
-    nlp: Language, table: list[str] | tuple[str, ...], column: str = ..., *, exact: bool = ..., n_candidates: int = ..., any_context: bool = ...
+    nlp: Language,
+    table: list[str] | tuple[str, ...],
+    column: str = ...,
+    *,
+    exact: bool = ...,
+    n_candidates: int = ...,
+    any_context: bool = ...,
 ) -> list[dict[str, Any]]: ...
 @overload
 def link_table(
-    nlp: Language, table: pd.DataFrame, column: str = ..., *, exact: bool = ..., n_candidates: int = ..., any_context: bool = ...
+    nlp: Language,
+    table: pd.DataFrame,
+    column: str = ...,
+    *,
+    exact: bool = ...,
+    n_candidates: int = ...,
+    any_context: bool = ...,
 ) -> pd.DataFrame: ...
 def link_table(
     nlp: Language,
@@ -198,9 +216,7 @@ def _link(
     # If the label is a name with all that it has, nothing is left out.
     asked = [next((form for form in forms if named[form]), forms[-1]) for forms, *_ in read]
     languages = [get_language(code) for code in linker.retriever.filters.list_languages()]
-    contexts = [
-        None if named[form] or _RESIDUAL.fullmatch(form) else _read_context(form, languages) for form in asked
-    ]
+    contexts = [None if named[form] or _RESIDUAL.fullmatch(form) else _read_context(form, languages) for form in asked]
     if any_context:
         asked = [context.finding if context else form for form, context in zip(asked, contexts, strict=True)]
         named |= zip(asked, linker.fixed().find_named(asked), strict=True)

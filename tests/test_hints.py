@@ -86,7 +86,7 @@ def make_one(doc):
     "lang, front, settings, told",
     [
         ("en", [], {}, r"No component in front of it sets `doc\.ents`\. Add `terminology_matcher` there"),
-        ("en", ["schwartz_hearst", "note_sentencizer"], {}, r"No component in front of it sets `doc\.ents`"),
+        ("en", ["schwartz_hearst", "sentencizer"], {}, r"No component in front of it sets `doc\.ents`"),
         ("en", [], {"spans_key": "sc"}, r"No component in front of it sets `doc\.ents`"),
         ("de", ["terminology_matcher"], {}, r"The pipeline's language is 'de', and .* names are in ENG"),
         ("en", ["makes_one"], {"link_labels": ["A"]}, "Entities have the labels 'ODD', which its `link_labels` or "),

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.terminology.names import normalize_names
 from spacy_sapbert.text import (
+    MAX_RUN,
     list_letters,
+    measure_run,
     normal_words,
     normalize_name,
     normalize_writing,
@@ -184,3 +186,18 @@ def test_letters_of_scripts_whose_words_a_vocabulary_lacks(tokens, letters):
     many = {f"word{number}": len(ids) + number for number in range(2000)}
     found = list_letters({**ids, **many}) - set(many.values())
     assert found == {ids[token] for token in tokens.split() if re.search("[α-ωά\u0600-\u06ffぁ-ー]", token)}
+
+
+def test_what_takes_long_is_measured_and_ordinary_texts_pass_at_any_length():
+    for unit in ("(", "$", "😀", "'s", "（", "a:", "http:中", "\u200b"):
+        assert measure_run(f"a {unit * 100_000} b") > MAX_RUN
+    assert measure_run("ab (((( abc\t((\n") == 4
+    for text in (
+        "",
+        "患者发热，咳嗽三天，体温38.5℃，血压120/80mmHg。",
+        "患者は三日前からの発熱とカレーのような咳を訴える。",
+        "ผู้ป่วยมีไข้และไอมาสามวัน",
+        "She has a racing heart (120/min), headaches and a low platelet count.\n",
+        "-" * 132 + "\n" + "_" * 200 + "\u3000" + "=" * 200 + "\n",
+    ):
+        assert measure_run((text * 20_000)[:20_000]) <= MAX_RUN

@@ -1,4 +1,4 @@
-"""Items of notes with an answer, "fever: none, cough (+)", and signs before or behind findings, "(+) cough (-) fever"."""
+"""Items of notes with an answer, "fever: none", and signs before or behind findings, "(+) cough (-) fever"."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ class Turn(NamedTuple):
 
 # Who speaks, at the start of a line.
 _LABEL = re.compile(r"(?m)^[ \t]*(?:\[(\w[\w ]*)\]|([A-Z][\w'. ]{0,24}?)[ \t]?(?::|[ \t][-–—][ \t]))")
+_QUESTION = re.compile(r"\w ?\?(?:\s|$)")
 # Speakers that take turns, and turns that each of two of them has, at least.
 LEAST_TURNS = 2
 
@@ -34,13 +35,21 @@ def find_turns(text: str, cues: Cues) -> list[Turn]:
     """Find who speaks where: "Doctor:", "[patient]", or any names that take turns at the start of most lines. A note
     may name one speaker, and relatives."""
     turns = [Turn(*match.span(), match[0].lower().strip("[]: \t\n")) for match in cues.speaker.finditer(text)]
-    if len({turn.speaker for turn in turns}) > 1 and any(turn.speaker in cues.clinicians for turn in turns):
+    asking = [turn for turn in turns if turn.speaker in cues.clinicians]
+    # The head of a note names a patient and a consultant, and asks nothing.
+    is_talk = len(turns) > 2 * LEAST_TURNS or any(_asks(text, turn) for turn in asking)
+    if len({turn.speaker for turn in turns}) > 1 and asking and is_talk:
         return turns
     turns = [Turn(*match.span(), (match[1] or match[2]).lower()) for match in _LABEL.finditer(text)]
     counts = Counter(turn.speaker for turn in turns)
     n_lines = sum(bool(line.strip()) for line in text.split("\n"))
     n_speaking = sum(n >= LEAST_TURNS for n in counts.values())
     return turns if n_speaking > 1 and 2 * sum(n for n in counts.values() if n > 1) > n_lines else []
+
+
+def _asks(text: str, turn: Turn) -> bool:
+    """Say whether somebody asks in the line in which a turn begins."""
+    return _QUESTION.search(text[turn.end :].split("\n", 1)[0]) is not None
 
 
 def find_denied(
@@ -119,7 +128,7 @@ def is_asked(words: Collection[str], denials: frozenset[str]) -> bool:
 def find_persons(
     sentences: Sequence[Sentence], words: Sequence[Sequence[Word]], turns: Sequence[Turn], cues: Cues
 ) -> dict[int, str]:
-    """Find the sentences in which the patient speaks on about a relative: "My dad is dead. He had ..."; and who it is."""
+    """Find the sentences in which the patient goes on about a relative, "My dad died. He had ...", and who it is."""
     persons: dict[int, str] = {}
     speakers = {turn.start: turn.speaker for turn in turns}
     speaker = ""

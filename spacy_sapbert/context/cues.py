@@ -2,9 +2,9 @@
 thought of, of the past, or of somebody else.
 
 The folder `cues` has a file for each language, with phrases by what they say: "KIND DIRECTION REACH", with ", PERSON"
-where they say who has a finding. "pseudo" are phrases in which a cue is none, and "end KIND ..." are words that end what
-such cues reach. "#" stands for any number, "YEAR" for a year, "{relative}" for each word of "relatives". Other keys are
-the word lists of `Cues`.
+where they say who has a finding. "pseudo" are phrases in which a cue is none, and "end KIND ..." are words that end
+what such cues reach. "#" stands for any number, "YEAR" for a year, "{relative}" for each word of "relatives". Other
+keys are the word lists of `Cues`.
 """
 
 from __future__ import annotations
@@ -107,15 +107,21 @@ class Cues:
     RAISES (ValueError): If a key is something else, or a phrase has no words.
     """
 
-    def __init__(self, groups: Mapping[str, Any], own: Mapping[str, Sequence[str]] = MappingProxyType({}), *, labels: bool = False) -> None:
+    def __init__(
+        self,
+        groups: Mapping[str, Any],
+        own: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        *,
+        labels: bool = False,
+    ) -> None:
         self._phrases: dict[str, dict[tuple[str, ...], list[Cue]]] = defaultdict(lambda: defaultdict(list))
         self.open_ends: set[str] = set()  # words that end a line, and no sentence
         self.abbreviations: set[str] = set()  # words before a full stop that ends none
-        for key in groups.keys() - WORD_LISTS:
-            if key.startswith(OTHER) and not labels:
+        for key in groups:
+            if key in WORD_LISTS or (key.startswith(OTHER) and not labels):
                 continue
             self._add_phrases(groups[key], _read_key(key), groups.get("relatives", {}))
-        for words in map(_read_phrase, chain.from_iterable(own.values())):
+        for words in filter(None, map(_read_phrase, chain.from_iterable(own.values()))):
             self._phrases[words[0]].pop(words, None)
         for key, phrases in own.items():
             self._add_phrases(phrases, _read_key(key), groups.get("relatives", {}))

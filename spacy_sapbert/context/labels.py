@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ..lexicon import languages
-from .cues import END, HISTORY, POSITIVE, PSEUDO, Cues, Word, read_cues, read_words
+from .cues import END, HISTORY, KINDS, POSITIVE, PSEUDO, Cues, Word, read_cues, read_words
 from .scopes import SentenceReader
 from .sections import find_headings
 
@@ -41,6 +41,9 @@ def read_label_context(label: str, language: languages.Language) -> LabelContext
     heading = next((section for section in find_headings(text + "\n", language) if section.start == 0), None)
     words = read_words(text)
     start, end = _find_finding(words, cues)
+    # "mother with gout"
+    while start < end and words[start].text in cues.openers | cues.stops:
+        start += 1
     if start == end:
         return None
     # In a column, "Diabetes?" asks and doubts nothing.
@@ -51,7 +54,7 @@ def read_label_context(label: str, language: languages.Language) -> LabelContext
     # What is there is not denied.
     if not kinds or (POSITIVE in hits and kinds == ["uncertain"]):
         return None
-    return LabelContext(kinds[0], text[words[start].start : words[end - 1].end])
+    return LabelContext(min(kinds, key=KINDS.index), text[words[start].start : words[end - 1].end].rstrip(" -"))
 
 
 def _find_finding(words: list[Word], cues: Cues) -> tuple[int, int]:

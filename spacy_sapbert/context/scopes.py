@@ -1,5 +1,5 @@
 """What a text says of its mentions, after ConText (Harkema et al., J Biomed Inform 42, 2009): a cue says something of
-what stands before or behind it. Here it reaches through its phrase, list, clause or sentence instead of through a number
+what stands before or behind it. Here it reaches through its phrase, list, clause or sentence, and not through a number
 of words."""
 
 from __future__ import annotations
@@ -222,7 +222,11 @@ def find_contexts(
             kinds = {finding.kind for finding in findings[mention]}
             if number in persons and FAMILY not in kinds:
                 findings[mention].append(Finding(FAMILY, sentence.start, sentence.start, persons[number]))
-            if sentence.section == "past_medical_history" and not texts.isdisjoint(cues.passing) and not kinds & {NEGATED, FAMILY, HISTORICAL}:
+            if (
+                sentence.section == "past_medical_history"
+                and not texts.isdisjoint(cues.passing)
+                and not kinds & {NEGATED, FAMILY, HISTORICAL}
+            ):
                 findings[mention].append(Finding(HISTORICAL, sentence.start, sentence.start))
             if sentence.section in SECTIONS and SECTIONS[sentence.section] not in kinds:
                 findings[mention].append(Finding(SECTIONS[sentence.section], sentence.start, sentence.start))

@@ -86,8 +86,8 @@ def _find_label(heading: str, language: languages.Language, *, is_line: bool) ->
         return known[plain]
     joins = language.heading_joins.split()
     words = language.headings.split()
-    parts = [part for part in _JOINTS.split(plain) if part not in joins]
-    if not parts or not all(part in words for part in parts):
+    first, *parts = _JOINTS.split(plain)
+    if first not in words or not all(part in words or part in joins for part in parts):
         return None
     return next((label for phrase, label in known.items() if f" {phrase} " in f" {plain} "), "")
 

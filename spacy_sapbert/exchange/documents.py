@@ -39,8 +39,8 @@ DISCONTINUOUS = "discontinuous"
 # The label of mentions without one: spaCy drops entities that have none.
 LABEL = "MENTION"
 UNKNOWN = (
-    "mentions in documents that do not say whether a mention is negated, of the family or of the past: add negspacy or "
-    "medspaCy's ConText to the pipeline (docs/exchange.md)"
+    "mentions in documents that do not say whether a mention is negated, of the family or of the past: add "
+    "`note_context` to the pipeline (docs/exchange.md)"
 )
 N_EXAMPLES = 5
 

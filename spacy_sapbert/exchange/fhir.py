@@ -292,9 +292,9 @@ def describe_context(context: MentionContext | None) -> dict[str, Any]:
         # A finding that is only possibly absent is unconfirmed, not refuted.
         code = "unconfirmed" if context.uncertain else "refuted"
         described["verificationStatus"] = _make_status(VERIFICATION, code)
-    if described["resource"] == "Condition" and not context.negated:
-        # A Condition needs it, but for one that is refuted (its rule con-3 in R4).
-        described["clinicalStatus"] = _make_status(CLINICAL, "inactive" if context.historical else "active")
+    # Without cues, somebody else has said so, for whom "history of asthma" is of the past as well.
+    if described["resource"] == "Condition" and context.historical and context.cues and not context.negated:
+        described["clinicalStatus"] = _make_status(CLINICAL, "inactive")
     return described
 
 

@@ -72,7 +72,9 @@ def parse_spans(
         words = values.get(CONTEXT)
         if isinstance(words, list) and all(word in FLAGS for word in words):
             person = values.get(PERSON)
-            context = MentionContext(*(word in words for word in FLAGS), person=person if isinstance(person, str) else "")
+            context = MentionContext(
+                *(word in words for word in FLAGS), person=person if isinstance(person, str) else ""
+            )
         label = str(values.get("label") or "")
         annotation = Annotation(start, end, label, ids, place, context=context, pieces=places)
         written.append((annotation, mention))

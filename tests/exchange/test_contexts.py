@@ -64,7 +64,7 @@ def test_fhir_says_what_a_mention_means_for_the_record(tmp_path):
         coding = [{"system": VERIFICATION, "code": code, "display": code.title()}] if code else None
         assert row.get("verificationStatus", {}).get("coding") == coding
     assert report["counts"]["negated mentions"] == 2 and report["counts"]["hypothetical mentions"] == 1
-    assert "negspacy" not in printed and not report["odd"]
+    assert "note_context" not in printed and not report["odd"]
 
 
 def test_fhir_accepts_what_any_context_gives():
@@ -101,7 +101,7 @@ def test_omop_says_whether_the_term_exists_and_when(tmp_path):
         assert found == (text, exists, when)
         said = ["subject=family member" if word == "family" else f"{word}=true" for word in context.words]
         assert row["term_modifiers"] == ";".join([*said, reason])
-    assert report["counts"]["rows whose term does not exist"] == 4 and "negspacy" not in printed
+    assert report["counts"]["rows whose term does not exist"] == 4 and "note_context" not in printed
     # Where only negation is known, time is not.
     rows, *_ = export(tmp_path, "to-omop", make_note({text: MentionContext(text == "cough") for text in CONTEXTS}))
     found = {(row["lexical_variant"] == "cough", row["term_exists"], row["term_temporal"]) for row in rows}
@@ -112,8 +112,8 @@ def test_omop_says_whether_the_term_exists_and_when(tmp_path):
 def test_documents_that_say_nothing_are_named_once_and_attributes_of_ones_own_on_the_command_line(tmp_path, command):
     doc = make_note(None)
     rows, report, printed = export(tmp_path, command, doc, make_note(None, "2"))
-    assert printed.count("add negspacy or medspaCy's ConText") == 1
-    [entry] = [entry for kind, entry in report["odd"].items() if "add negspacy" in kind]
+    assert printed.count("add `note_context`") == 1
+    [entry] = [entry for kind, entry in report["odd"].items() if "add `note_context`" in kind]
     assert entry["count"] == len(rows) == 14
     assert all(row["context"] is None if command == "to-fhir" else not row["term_exists"] for row in rows)
     for ent, value in zip(doc.ents, ["present", "absent", "possible", "family"], strict=False):

@@ -19,7 +19,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.annotations import get_probability
 from spacy_sapbert.linker import SapbertLinker
-from spacy_sapbert.notes import MAX_RUN, measure_run
+from spacy_sapbert.text import MAX_RUN, measure_run
 
 TEXT, NUMBER, SHARE = pa.string(), pa.int64(), pa.float32()
 CANDIDATE = pa.struct(

@@ -39,14 +39,11 @@ ENCODER = {
 }
 # The hub knows no single licence for several sources; the meta has one for each.
 LICENCE = "other"
-# What registers the factories of others, for `spacy package --code`.
-CODE_FILE = "components.py"
-NEGATION_CODE = "import negspacy.negation  # noqa: F401, registers 'negex'\n"
 NOTE_ON_USE = (
-    'After `nlp = spacy.load("en_{name}")`, `nlp(text).ents` have `kb_id_`, `_.kb_candidates` and `_.kb_probability`'
-    "{context}."
+    'After `nlp = spacy.load("en_{name}")`, `nlp(text).ents` have `kb_id_`, `_.kb_candidates` and `_.kb_probability`; '
+    "`_.is_negated`, `_.is_uncertain`, `_.is_historical`, `_.is_hypothetical` and `_.is_family` say which of them the "
+    "text denies or doubts, and which are of the past, only thought of, or of somebody else."
 )
-NOTE_ON_CONTEXT = "; `_.negex` and `_.is_uncertain` say which of them the text denies or doubts"
 NOTE_ON_SIZE = "The terminology has {n:,} concepts with {n_names:,} names; the linker may find {n_allowed:,} of them."
 NOTE_ON_NAMES = (
     "`{key}`: {n:,} names of the ontology were removed one by one, each with other spellings of the same words, and "
@@ -73,9 +70,6 @@ def main(
     output: Path,
     documents: Annotated[str, typer.Option(help="Documents with gold ids, NAME=FILE with commas between them")] = "",
     rrf: Annotated[str, typer.Option(help="A release in RRF, in place of the merged ontologies")] = "",
-    negation: Annotated[
-        Literal["yes", "no"], typer.Option(help="Whether negspacy says which mentions are denied, and which uncertain")
-    ] = "no",
     score: Annotated[Literal["yes", "no"], typer.Option(help="Whether to measure the pipeline")] = "yes",
 ) -> None:
     """Build a pipeline of configs/pipelines.json."""
@@ -85,26 +79,20 @@ def main(
     measured = list_documents(documents)
     if measured and score == "no":
         msg.fail("Documents are there to measure the pipeline on", "Leave them out, or --score no", exits=1)
-    if negation == "yes":
-        # Here, so that it is not missed after minutes only.
-        import negspacy.negation  # noqa: F401, registers "negex"
     plan = plans[name]
     terminology = read(plan, open_terminology, rrf)
     nlp = build(terminology, plan)
     linker: Any = nlp.get_pipe("sapbert_linker")
-    if negation == "yes":
-        add_negation(nlp)
     scores, notes = measure_names(linker) if score == "yes" else ({}, [])
     for label, file in measured.items():
         of_documents, note = measure_documents(nlp, label, file, linker.below or ())
         scores |= of_documents
         notes.append(note)
-    use = NOTE_ON_USE.format(name=name, context=NOTE_ON_CONTEXT if negation == "yes" else "")
+    use = NOTE_ON_USE.format(name=name)
     size = describe_size(linker)
     describe(nlp, scores, [use, nlp.meta["notes"], size, *notes, NOTE_ON_SCORES if measured else ""])
     nlp.meta |= {"name": name, "version": version, "description": f"{plan['description']} Not for clinical use."}
     save(nlp, output / name)
-    (output / name / CODE_FILE).write_text(NEGATION_CODE if negation == "yes" else "", encoding="utf8")
     full = linker.terminology
     msg.good(f"{len(full):,} concepts with {full.n_names:,} names: {output / name}")
     for key, score in scores.items():
@@ -169,7 +157,7 @@ def build(terminology: Terminology, plan: dict[str, Any]) -> Language:
     linker: Any = nlp.add_pipe("sapbert_linker", config=filters)
     linker.initialize(terminology=terminology, nlp=nlp)
     nlp.add_pipe("sapbert_reranker")
-    nlp.add_pipe("note_sentencizer")
+    nlp.add_pipe("note_context")
     return nlp
 
 
@@ -185,15 +173,6 @@ def leave_out(terminology: Terminology, filters: dict[str, list[str]]) -> Termin
     rows = terminology.names.filter(is_kept)
     report = {**terminology.report, "kept": {"concepts": len(terminology), "names": rows.height}}
     return Terminology(terminology.concepts, rows, retired=terminology.retired, report=report)
-
-
-def add_negation(nlp: Language) -> None:
-    """Add what tells from the words of a sentence which mentions are denied or uncertain."""
-    terms = {"@misc": "spacy-sapbert.NoteTerms.v1"}
-    uncertain = {"extension_name": "is_uncertain", "neg_termset": {**terms, "context": "uncertain"}}
-    nlp.add_pipe("negex", config={"neg_termset": terms})
-    nlp.add_pipe("negex", name="uncertain", config=uncertain)
-    nlp.meta["requirements"] = ["negspacy>=1.1"]
 
 
 def find_roots(terminology: Terminology, wanted: list[str]) -> list[str]:

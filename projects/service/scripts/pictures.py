@@ -1,6 +1,6 @@
 """Make the pictures of the docs: the page on a desktop and on a phone.
 
-Needs Playwright, Chromium, Pillow and negspacy beside the requirements of the service.
+Needs Playwright, Chromium and Pillow beside the requirements of the service.
 """
 
 import shutil
@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import negspacy.negation  # noqa: F401, registers "negex"
 import spacy
 import typer
 import uvicorn
@@ -24,8 +23,7 @@ SIZES = {"desktop": (1120, 720), "phone": (390, 844)}
 def main(pipeline: Path, output: Path) -> None:
     """Draw with a pipeline of `make_pipeline.py`; write page_desktop.png and page_phone.png."""
     nlp = spacy.load(pipeline)
-    nlp.add_pipe("note_sentencizer")
-    nlp.add_pipe("negex", config={"neg_termset": {"@misc": "spacy-sapbert.NoteTerms.v1"}})
+    nlp.add_pipe("note_context")
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         app = make_app(nlp, ServiceSettings(gold=f"{folder}/gold.jsonl"))
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
