@@ -4,7 +4,7 @@ import gzip
 import json
 import re
 import sys
-from collections import namedtuple
+from collections import Counter, namedtuple
 from pathlib import Path
 
 import pytest
@@ -20,12 +20,15 @@ from training.evaluation.documents import read_any_terminology
 from training.evaluation.recognition import ConceptIds
 
 with import_scripts("peers"):
+    import contexts
     import foreign
     import peers
     import recognise
 
 PROJECT = Path(__file__).parents[2] / "projects" / "peers"
 NAMES = [("C1", "common cold"), ("C1", "cold"), ("C2|D2", "cold"), ("C2|D2", "cold temperature"), ("C3", "fever")]
+# What other environments have.
+PACKAGES = {"scispacy", "spacy", "gilda", "nltk", "quickumls", "negspacy", "medspacy", "loguru", "edsnlp"}
 MENTIONS = [("Cold", ["C1"]), ("fevers", ["C3"]), ("Cold", ["D2"]), ("cold temperatures", ["D2"]), ("gout", ["C9"])]
 
 
@@ -79,7 +82,7 @@ def test_what_runs_in_other_environments_groups_ranks_and_asks_in_batches(tmp_pa
     assert json.loads((tmp_path / "found_x.json").read_text())["one"]["b"] == [["b"], [1.0]]
     text = (find_scripts("peers") / "foreign.py").read_text(encoding="utf8")
     imported = set(re.findall(r"^\s*(?:import|from) ([a-z_]+)", text, re.MULTILINE))
-    assert imported - set(sys.stdlib_module_names) == {"scispacy", "spacy", "gilda", "nltk", "quickumls"}
+    assert imported - set(sys.stdlib_module_names) == PACKAGES
 
 
 def test_tasks_must_be_there_and_share_a_dictionary(files, tmp_path):
@@ -183,3 +186,78 @@ def test_texts_are_annotated_side_by_side(files, static_folder, tmp_path):
     }
     for peer in written["peers"]:
         assert peer["load_seconds"] > 0 and peer["words_per_second_after_loading"] > 0
+
+
+NOTES = [
+    ("No fever or cough, but chills.", {"fever": "neg", "cough": "", "chills": ""}),
+    ("Possible chest pain.", {"chest pain": "unc", "pain": "unc"}),
+    ("Her mother had gout.", {"gout": "fam"}),
+]
+
+
+@pytest.fixture
+def notes(tmp_path):
+    """Write a file of clinical texts, and a folder of cases like those of E3C."""
+    records = [
+        {
+            "text": text,
+            "mentions": [
+                {"start": text.index(words), "end": text.index(words) + len(words), "flags": flags.split()}
+                for words, flags in mentions.items()
+            ],
+        }
+        for text, mentions in NOTES
+    ]
+    srsly.write_jsonl(tmp_path / "dev.jsonl", records)
+    places = [{"start": 3, "end": 10, "negated": True}, {"start": 20, "end": 24, "negated": None}]
+    case = json.dumps({"text": "Sin fiebre. No hay tos.", "mentions": places})
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases" / "es.dev.jsonl.gz").write_bytes(gzip.compress(case.encode()))
+    return str(tmp_path / "dev.jsonl"), str(tmp_path / "cases")
+
+
+def test_what_is_told_of_mentions_is_counted_like_one_by_one(notes, tmp_path):
+    contexts.main(tmp_path / "out", *notes, repeats=1, threads=1)
+    written = json.loads((tmp_path / "out" / "contexts.json").read_text(encoding="utf8"))
+    nlp = spacy.blank("en")
+    nlp.add_pipe("note_context")
+    expected = {kind: Counter() for kind in contexts.KINDS}
+    # Each mention by itself, as an entity.
+    for text, mentions in NOTES:
+        for words, flags in mentions.items():
+            doc = nlp.make_doc(text)
+            doc.ents = [doc.char_span(text.index(words), text.index(words) + len(words), "X")]
+            told = nlp(doc).ents[0]._
+            for kind, flag, is_told in (
+                ("negated", "neg", told.is_negated),
+                ("uncertain", "unc", told.is_uncertain or told.is_hypothetical),
+                ("family", "fam", told.is_family),
+                ("historical", "hist", told.is_historical),
+            ):
+                is_gold = flag in flags
+                expected[kind].update(gold=is_gold, told=is_told, right=is_gold and is_told)
+    english = {peer["kind"]: peer for peer in written["peers"] if peer["lang"] == "en"}
+    assert {kind: {key: peer[key] for key in ("gold", "told", "right")} for kind, peer in english.items()} == expected
+    # "Cough" is not annotated as negated.
+    assert english["negated"]["precision"] == 0.5 and english["negated"]["recall"] == 1.0
+    (spanish,) = (peer for peer in written["peers"] if peer["lang"] == "es")
+    assert (spanish["kind"], spanish["gold"], spanish["told"]) == ("negated", 1, 1)
+    table = (tmp_path / "out" / "contexts.md").read_text(encoding="utf8")
+    assert "| en | ours | 50.0/100.0/66.7 |" in table
+    assert "cases es.dev: 1 mentions in 1 texts, 1 negated." in table
+
+
+def test_who_tells_of_mentions_in_which_language(notes, tmp_path):
+    pythons = {"negspacy": "neg", "medspacy": "med"}
+    asked = contexts.make_contestants(tmp_path, ["en", "fr", "it"], pythons, 1)
+    ours = [("ours", lang) for lang in ("en", "fr", "it")]
+    medspacy = [("medspacy", "en"), ("medspacy", "fr"), ("medspacy_sections", "en")]
+    assert [*asked] == [*ours, ("negspacy", "en"), *medspacy]
+    assert asked["medspacy", "fr"][1].python == "med" and asked["ours", "it"][1].python == sys.executable
+    for arguments, reason in (
+        (("", ""), "there are: none"),
+        ((f"{notes[0]},{notes[0]}", ""), "a name of its own"),
+        (("", str(tmp_path)), "there are: none"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            contexts.read_tasks(*arguments)

@@ -17,6 +17,16 @@ Ranking = tuple[list[str], list[float]]
 Search = Callable[[Sequence[str]], list[Ranking]]
 # The first character of a mention in a text, the one behind its last, and its concept.
 Found = tuple[int, int, str]
+# The group of spans with the mentions whose context is asked for: some overlap, so they can't be entities.
+MENTIONS = "mentions"
+# What medspaCy's ConText says of mentions, and the plugin in attributes of the same names.
+CONTEXT = {
+    "is_negated": "negated",
+    "is_uncertain": "uncertain",
+    "is_hypothetical": "uncertain",
+    "is_family": "family",
+    "is_historical": "historical",
+}
 
 
 def read_dictionary(given: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -258,3 +268,65 @@ def quickumls(given: dict[str, Any]) -> Iterator[Any]:
 
         yield from annotate_texts(given, load())
         yield from annotate_loaded(given, load)
+
+
+def tell_of_mentions(given: dict[str, Any], nlp: Any, flags: dict[str, str]) -> Iterator[Any]:
+    """Tell of the given mentions what a pipeline says of them: `flags` has attributes of spans, and what each means."""
+
+    def tell(doc: Any, places: Sequence[tuple[int, int]]) -> list[list[str]]:
+        doc.spans[MENTIONS] = [doc.char_span(*place, "MENTION", alignment_mode="expand") for place in places]
+        spans = nlp(doc).spans[MENTIONS]
+        return [sorted({kind for flag, kind in flags.items() if span._.get(flag)}) for span in spans]
+
+    def tell_all(texts: Sequence[Any]) -> list[list[list[str]]]:
+        return [tell(nlp.make_doc(text), places) for text, places in texts]
+
+    yield from take_passes(given, f"texts_{given['lang']}.json", "annotate", tell_all)
+
+
+def negspacy(given: dict[str, Any]) -> Iterator[Any]:
+    """negspacy with its clinical phrases and spaCy's sentences."""
+    import spacy
+    from negspacy import negation  # registers the component
+
+    nlp = spacy.blank(given["lang"])
+    yield "read", describe("negspacy", "spacy")
+    nlp.add_pipe("sentencizer")
+    phrases = negation.termset(f"{given['lang']}_clinical").get_patterns()
+    nlp.add_pipe("negex", config={"neg_termset": phrases, "span_keys": [MENTIONS]})
+    yield "build"
+    yield from tell_of_mentions(given, nlp, {"negex": "negated"})
+
+
+def medspacy(given: dict[str, Any]) -> Iterator[Any]:
+    """medspaCy's ConText with its own tokenizer, sentences and rules, and its sections."""
+    import spacy
+    from loguru import logger
+    from medspacy.util import load
+
+    # It writes a line for every sentence.
+    logger.disable("PyRuSH")
+    yield "read", describe("medspacy", "PyRuSH", "spacy")
+    lang = given["lang"]
+    nlp = load(spacy.blank(lang), ["medspacy_tokenizer", "medspacy_pyrush"], language_code=lang)
+    config = {"language_code": lang, "input_span_type": "group", "span_group_name": MENTIONS}
+    nlp.add_pipe("medspacy_context", config=config)
+    if given["has_sections"]:
+        nlp.add_pipe("medspacy_sectionizer", config=config)
+    yield "build"
+    yield from tell_of_mentions(given, nlp, CONTEXT)
+
+
+def edsnlp(given: dict[str, Any]) -> Iterator[Any]:
+    """EDS-NLP's qualifiers with its own tokenizer, normaliser and sentences."""
+    import edsnlp
+
+    yield "read", describe("edsnlp", "spacy")
+    nlp = edsnlp.blank("eds")
+    nlp.add_pipe("eds.normalizer")
+    nlp.add_pipe("eds.sentences")
+    flags = {"negation": "negated", "hypothesis": "uncertain", "family": "family", "history": "historical"}
+    for flag in flags:
+        nlp.add_pipe(f"eds.{flag}", config={"span_getter": [MENTIONS]})
+    yield "build"
+    yield from tell_of_mentions(given, nlp, flags)

@@ -9,7 +9,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from foreign import Found, Ranking, annotate_loaded, annotate_texts, describe, look_up, read_dictionary
+from foreign import (
+    CONTEXT,
+    MENTIONS,
+    Found,
+    Ranking,
+    annotate_loaded,
+    annotate_texts,
+    describe,
+    look_up,
+    read_dictionary,
+    tell_of_mentions,
+)
 
 PACKAGES = ("spacy-sapbert", "torch", "transformers", "tokenizers", "scann", "scikit-learn", "scipy", "numpy")
 
@@ -111,3 +122,14 @@ def recognise(given: dict[str, Any]) -> Iterator[Any]:
         nlp.to_disk(folder)
         # Last, so that the peak of memory counts one pipeline only.
         yield from annotate_loaded(given, lambda: partial(annotate, nlp=spacy.load(folder)))
+
+
+def tell_contexts(given: dict[str, Any]) -> Iterator[Any]:
+    """The plugin's component `note_context`, over mentions that are given."""
+    import spacy
+
+    nlp = spacy.blank(given["lang"])
+    yield "read", describe("spacy-sapbert", "spacy")
+    nlp.add_pipe("note_context", config={"spans_key": MENTIONS})
+    yield "build"
+    yield from tell_of_mentions(given, nlp, CONTEXT)
