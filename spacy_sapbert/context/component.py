@@ -39,7 +39,7 @@ class ContextSettings(Settings):
 @with_settings(ContextSettings)
 def make_note_context(nlp: Language, name: str, **settings: Any) -> NoteContext:
     """Create the component for a pipeline, behind the components that find mentions."""
-    return NoteContext(name, nlp.lang, **settings)
+    return NoteContext(name, nlp.lang or "", **settings)
 
 
 class NoteContext(SettingsAttributes[ContextSettings]):
@@ -108,9 +108,9 @@ class NoteContext(SettingsAttributes[ContextSettings]):
 
 
 def _store(span: Span, findings: list[Finding]) -> None:
-    flags = dict.fromkeys((finding.kind for finding in findings), True)
+    kinds = {finding.kind for finding in findings}
     person = next((finding.person for finding in findings if finding.person), "")
-    write_context(span, MentionContext(**flags, person=person))
+    write_context(span, MentionContext(*(flag in kinds for flag in FLAGS), person=person))
     start = span.start_char
     cues = [[finding.kind, finding.start - start, finding.end - start] for finding in findings]
     get_user_data(span)[make_attribute_key(span, CUES)] = cues

@@ -24,6 +24,13 @@ class Turn(NamedTuple):
     speaker: str
 
 
+class Question(NamedTuple):
+    """A question that is denied: where it begins, and the words that the answer denies; none if it denies all."""
+
+    start: int
+    denied: frozenset[str]
+
+
 # Who speaks, at the start of a line.
 _LABEL = re.compile(r"(?m)^[ \t]*(?:\[(\w[\w ]*)\]|([A-Z][\w'. ]{0,24}?)[ \t]?(?::|[ \t][-–—][ \t]))")
 _QUESTION = re.compile(r"\w ?\?(?:\s|$)")
@@ -54,18 +61,17 @@ def _asks(text: str, turn: Turn) -> bool:
 
 def find_denied(
     sentences: Sequence[Sentence], words: Sequence[Sequence[Word]], turns: Sequence[Turn], cues: Cues
-) -> dict[int, tuple[int, frozenset[str]]]:
+) -> dict[int, Question]:
     """Find the questions that the sentence behind them denies.
 
     sentences (Sequence[Sentence]): The sentences of a text.
     words (Sequence[Sequence[Word]]): The words of each, without names of speakers.
     turns (Sequence[Turn]): Where speakers begin.
     cues (Cues): The cues of the language.
-    RETURNS (dict[int, tuple[int, frozenset[str]]]): For the number of each such sentence, the offset where the
-        question begins; and the words that the answer denies, none if it denies all.
+    RETURNS (dict[int, Question]): The question in each such sentence, by the number of that.
     """
     starts = {turn.start for turn in turns}
-    denied: dict[int, tuple[int, frozenset[str]]] = {}
+    denied: dict[int, Question] = {}
     for number in range(1, len(sentences)):
         is_turn = sentences[number].start in starts
         asks = _ends_with_question(words[number - 1])
@@ -77,12 +83,12 @@ def find_denied(
         if not asks:
             begin = _find_question(words[number - 1], cues)
             if begin is not None:
-                denied[number - 1] = (begin, denials)
+                denied[number - 1] = Question(begin, denials)
             continue
         for before in range(number - 1, -1, -1):
             if not _ends_with_question(words[before]):
                 break
-            denied[before] = (sentences[before].start, denials)
+            denied[before] = Question(sentences[before].start, denials)
             if sentences[before].start in starts:
                 break
     return denied

@@ -4,10 +4,11 @@ of words."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from ..lexicon import languages
@@ -36,7 +37,8 @@ from .cues import (
 )
 from .sections import split_sentences
 
-# What a section says of all mentions in it.
+# The section of what a patient had before, of which some is over, and what others say of all mentions in them.
+PAST = "past_medical_history"
 SECTIONS = {"family_history": FAMILY, "return_advice": HYPOTHETICAL, "differential": UNCERTAIN, "negatives": NEGATED}
 # Cues of these kinds end where a clause begins that one of the others opens.
 CLAUSAL = frozenset({NEGATED, UNCERTAIN, HISTORICAL, HISTORY})
@@ -191,60 +193,87 @@ def find_contexts(
     cues (Cues): Its cues.
     RETURNS (list[list[Finding]]): What is said of each mention, at most once of each kind.
     """
-    turns = find_turns(text, cues)
-    sentences = split_sentences(text, language, cues.open_ends, cues.abbreviations, [turn.start for turn in turns])
-    # Who speaks has nothing.
-    all_words = [word for word in read_words(text) if not any(turn.start <= word.start < turn.end for turn in turns)]
-    starts = [word.start for word in all_words]
-    words = [
-        all_words[bisect_left(starts, sentence.start) : bisect_left(starts, sentence.end)] for sentence in sentences
-    ]
-    denied = find_denied(sentences, words, turns, cues)
-    persons = find_persons(sentences, words, turns, cues)
-    of_sentence: dict[int, list[int]] = defaultdict(list)
-    sentence_starts = [sentence.start for sentence in sentences]
-    for mention, (start, _) in enumerate(mentions):
-        of_sentence[max(bisect_left(sentence_starts, start + 1) - 1, 0)].append(mention)
+    note = _Note(text, language, cues)
     findings: list[list[Finding]] = [[] for _ in mentions]
-    for number, inside in of_sentence.items():
-        first = bisect_left(starts, sentences[number].start)
-        places = [
-            (bisect_left(starts, mentions[n][0]) - first, bisect_left(starts, mentions[n][1]) - first) for n in inside
-        ]
-        reader = SentenceReader(words[number], places, cues, language, bool(turns))
-        for mention, (begin, end), hits in zip(inside, places, reader.read(), strict=True):
-            texts = {word.text for word in words[number][begin:end]}
-            findings[mention] = _decide(hits, words[number], texts, cues)
-            question = denied.get(number)
-            if question and mentions[mention][0] >= question[0] and is_asked(texts, question[1]):
-                findings[mention].append(Finding(NEGATED, sentences[number + 1].start, sentences[number + 1].end))
-            sentence = sentences[number]
-            kinds = {finding.kind for finding in findings[mention]}
-            if number in persons and FAMILY not in kinds:
-                findings[mention].append(Finding(FAMILY, sentence.start, sentence.start, persons[number]))
-            if (
-                sentence.section == "past_medical_history"
-                and not texts.isdisjoint(cues.passing)
-                and not kinds & {NEGATED, FAMILY, HISTORICAL}
-            ):
-                findings[mention].append(Finding(HISTORICAL, sentence.start, sentence.start))
-            if sentence.section in SECTIONS and SECTIONS[sentence.section] not in kinds:
-                findings[mention].append(Finding(SECTIONS[sentence.section], sentence.start, sentence.start))
+    by_sentence: dict[int, list[int]] = defaultdict(list)
+    for mention, (start, _) in enumerate(mentions):
+        by_sentence[note.find_sentence(start)].append(mention)
+    for number, inside in by_sentence.items():
+        of_sentence = note.read(number, [mentions[mention] for mention in inside])
+        for mention, of_mention in zip(inside, of_sentence, strict=True):
+            findings[mention] = of_mention
     return findings
 
 
-def _decide(hits: dict[str, Hit], words: Sequence[Word], texts: set[str], cues: Cues) -> list[Finding]:
-    """Decide what is said of a mention: what is there is not denied by a cue that is farther away, and what lasts is
-    not of the past because somebody has a history of it."""
+class _Note:
+    """A text in sentences, with what its sections and speakers say of them."""
+
+    def __init__(self, text: str, language: languages.Language, cues: Cues) -> None:
+        self._cues = cues
+        self._language = language
+        turns = find_turns(text, cues)
+        self._is_spoken = bool(turns)
+        bounds = [turn.start for turn in turns]
+        self._sentences = split_sentences(text, language, cues.open_ends, cues.abbreviations, bounds)
+        # Who speaks, "Mother:", has nothing.
+        ends = [0, *(turn.end for turn in turns)]
+        words = [word for word in read_words(text) if word.start >= ends[bisect_right(bounds, word.start)]]
+        self._starts = [word.start for word in words]
+        places = [(self._count_before(one.start), self._count_before(one.end)) for one in self._sentences]
+        self._words = [words[first:last] for first, last in places]
+        self._denied = find_denied(self._sentences, self._words, turns, cues)
+        self._persons = find_persons(self._sentences, self._words, turns, cues)
+
+    def _count_before(self, offset: int) -> int:
+        return bisect_left(self._starts, offset)
+
+    def find_sentence(self, offset: int) -> int:
+        """Find the number of the sentence at an offset."""
+        return max(bisect_right(self._sentences, offset, key=attrgetter("start")) - 1, 0)
+
+    def read(self, number: int, mentions: Sequence[tuple[int, int]]) -> Iterator[list[Finding]]:
+        """Read what a sentence and what is around it say of each mention in it."""
+        if not self._sentences:
+            return
+        words = self._words[number]
+        first = self._count_before(self._sentences[number].start)
+        places = [(self._count_before(start) - first, self._count_before(end) - first) for start, end in mentions]
+        reader = SentenceReader(words, places, self._cues, self._language, self._is_spoken)
+        for (start, _), (begin, end), hits in zip(mentions, places, reader.read(), strict=True):
+            texts = {word.text for word in words[begin:end]}
+            findings = {finding.kind: finding for finding in _decide(hits, words, texts, self._cues)}
+            for finding in self._read_around(number, start, texts):
+                findings.setdefault(finding.kind, finding)
+            if HISTORY in findings:
+                # What is over is said of the patient, and of what is not denied.
+                history = findings.pop(HISTORY)
+                if not {NEGATED, FAMILY, HISTORICAL} & findings.keys():
+                    findings[HISTORICAL] = history._replace(kind=HISTORICAL)
+            yield list(findings.values())
+
+    def _read_around(self, number: int, start: int, texts: set[str]) -> Iterator[Finding]:
+        """Read what the answer to a question, the talk and the section say of a mention."""
+        sentence = self._sentences[number]
+        question = self._denied.get(number)
+        if question and start >= question.start and is_asked(texts, question.denied):
+            answer = self._sentences[number + 1]
+            yield Finding(NEGATED, answer.start, answer.end)
+        if number in self._persons:
+            yield Finding(FAMILY, sentence.start, sentence.start, self._persons[number])
+        if sentence.section in SECTIONS:
+            yield Finding(SECTIONS[sentence.section], sentence.start, sentence.start)
+        if sentence.section == PAST and not texts.isdisjoint(self._cues.passing):
+            yield Finding(HISTORY, sentence.start, sentence.start)
+
+
+def _decide(hits: dict[str, Hit], words: Sequence[Word], texts: set[str], cues: Cues) -> Iterator[Finding]:
+    """Decide what the cues say of a mention: what is there is not denied by a cue that is farther away, and what lasts
+    is not over because somebody has a history of it."""
     positive = hits.pop(POSITIVE, None)
-    if positive:
-        for kind in (NEGATED, UNCERTAIN):
-            if kind in hits and positive.distance < hits[kind].distance:
-                del hits[kind]
-    history = hits.pop(HISTORY, None)
-    if history and NEGATED not in hits and FAMILY not in hits and texts.isdisjoint(cues.lasting):
-        hits.setdefault(HISTORICAL, history)
-    return [
-        Finding(kind, words[match.start].start, words[match.end - 1].end, match.cue.person)
-        for kind, (_, match) in hits.items()
-    ]
+    for kind, (distance, match) in hits.items():
+        is_there = positive is not None and positive.distance < distance
+        if is_there and kind in (NEGATED, UNCERTAIN):
+            continue
+        if kind == HISTORY and not texts.isdisjoint(cues.lasting):
+            continue
+        yield Finding(kind, words[match.start].start, words[match.end - 1].end, match.cue.person)
