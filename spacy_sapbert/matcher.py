@@ -481,13 +481,13 @@ def _compile_around(language: languages.Language) -> _Around:
     of = languages.join_phrases
     topics, suffixes = of(language.topics.split()), of(language.hyphen_suffixes.split())
     patterns = (
-        rf"\b(?:(?:{of(prefixes)})[\s{_DASHES}]*|(?:{of(hyphened)})[{_DASHES}])$",
+        rf"\b(?:(?:{of(prefixes)})[\s{_DASHES}]*|(?:{of(hyphened)})[{_DASHES}]|(?:{of(language.thwarting)})\s+)$",
         rf"[{_DASHES}](?:{suffixes})\b|[\s{_DASHES}]+(?:(?:{topics})\b|(?:{of(language.measures)}):?\s+\d)",
         rf"\s+(?:{of(language.remedies.split())})\b",
         rf"\b(?:{of(language.records.split())})$",
     )
     before, *others = (re.compile(pattern, re.IGNORECASE) for pattern in patterns)
-    return _Around(before, max(map(len, (*prefixes, *hyphened)), default=0) + 2, *others)
+    return _Around(before, max(map(len, (*prefixes, *hyphened, *language.thwarting)), default=0) + 2, *others)
 
 
 def _list_wholes(long_form: str, language: languages.Language) -> list[tuple[str, float]]:

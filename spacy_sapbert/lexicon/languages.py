@@ -82,6 +82,7 @@ class Language:
     prefixes: str = ""
     hyphen_prefixes: str = ""
     hyphen_suffixes: str = ""  # behind it, with a hyphen: "seizure-free"
+    thwarting: Sequence[str] = ()  # before what does not happen: "failure to gain weight"
     topics: str = ""  # what is about it: "diabetes clinic"
     measures: Sequence[str] = ()  # before a number: "pain score 2"
     remedies: str = ""  # behind an adjective: "hypoglycemic agents"
@@ -110,7 +111,9 @@ class Language:
     # Whether they are written as listed. Elsewhere, "hyper" may be "iper" or "hiper", and "tachy" "taqui".
     has_exact_prefixes: bool = False
     denying_prefixes: str = ""  # what denies a word: "unhealthy"
+    detached_prefixes: str = ""  # those of them that may stand before the word: "non febrile"
     opposite_endings: str = ""  # on the two sides of a slash
+    opposite_stems: Sequence[str] = ()  # how words on the sides of a slash begin, which languages share
     ordinals: str = ""  # from the first
     numbered_kinds: str = ""  # words that say nothing beside a number or a letter: "type"
     # What names of diseases of animals end with: "septic shock, non-human animal". Without rodents: texts say
