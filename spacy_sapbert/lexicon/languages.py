@@ -82,7 +82,11 @@ class Language:
     prefixes: str = ""
     hyphen_prefixes: str = ""
     hyphen_suffixes: str = ""  # behind it, with a hyphen: "seizure-free"
-    thwarting: Sequence[str] = ()  # before what does not happen: "failure to gain weight"
+    thwarting: Sequence[str] = ()  # before what is not so: "failure to gain weight", "warm and dry"
+    counted: str = ""  # what is none before a number: "monos 3.4"
+    parts: Sequence[str] = ()  # of a body, which some names of findings are, too: "small bowel"
+    # What belongs to the next name where one begins there: "small kidney stone" is no small kidney.
+    sizes: str = ""
     topics: str = ""  # what is about it: "diabetes clinic"
     measures: Sequence[str] = ()  # before a number: "pain score 2"
     remedies: str = ""  # behind an adjective: "hypoglycemic agents"
@@ -168,6 +172,7 @@ class Language:
     single_letters = kept_property[frozenset[str]](
         lambda self: frozenset(word for word in self.word_kinds if len(word) == 1 and not self.is_english)
     )
+    size_hashes = kept_property[np.ndarray](lambda self: self._hash(self.sizes))
     opening_hashes = kept_property[np.ndarray](lambda self: self._hash(self.opening or self._stop_words))
 
     @property
