@@ -32,6 +32,9 @@ WINDOW = 0.25
 CHECKED = 10
 # Scores that differ by less are equal.
 TIE = 1e-6
+# Of concepts that are as good, the one whose canonical name is more like the mention comes first: "morbid obesity" is
+# also a name of a rare kind of it.
+EVEN = 1e-4
 # The logit of a candidate's probability, fitted by `python -m spacy project run prior projects/reranker`.
 CHANCE = {
     "bias": -6.635,
@@ -142,7 +145,7 @@ def compute_prior(
         "single": single,
         "common": common,
         "acronym": acronym,
-        "prior": prior - PENALTY * opposite,
+        "prior": prior - PENALTY * opposite + EVEN * trigrams,
     }
     # Names with equal scores have equal vectors.
     score = np.where(found.name >= 0, np.rint(cosine / TIE).astype(np.int64), ~found.concept)
