@@ -172,13 +172,12 @@ class Lexicon:
         if not self.language.has_speller:
             return {}
         found = find_misspelt(texts, self.ordered.keys, self._may_be, self.language)
-        rows = {place: self.ordered.rows_of(int(self.ordered.find(np.array([key]))[0])) for place, key in found.items()}
-        plain = ((place, of, self._texts.list(of)) for place, of in rows.items())
-        return {
-            place: of
-            for place, of, names in plain
-            if not any(contradicts(texts[place], name, self.language) for name in names)
-        }
+        entries = self.ordered.find(np.array([*found.values()], dtype=np.uint64)).tolist()
+        rows = {place: self.ordered.rows_of(entry) for place, entry in zip(found, entries, strict=True)}
+        return {place: of for place, of in rows.items() if not self._contradicts(texts[place], of)}
+
+    def _contradicts(self, text: str, rows: np.ndarray) -> bool:
+        return any(contradicts(text, name, self.language) for name in self._texts.list(rows))
 
     @kept_property
     def _may_be(self) -> KeyFilter:

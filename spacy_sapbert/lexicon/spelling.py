@@ -61,9 +61,7 @@ class Speller:
         return _find_in(self._vocabulary, self._may_be, hashes)
 
 
-def find_misspelt(
-    texts: Sequence[str], names: np.ndarray, may_be: KeyFilter, language: Language
-) -> dict[int, np.uint64]:
+def find_misspelt(texts: Sequence[str], names: np.ndarray, may_be: KeyFilter, language: Language) -> dict[int, int]:
     """Find the texts that are a name but for a typing error in one long word, which neither English has nor is a name:
     the key of that name, by the places of texts. `names` are the keys of names by their words in order."""
     scanned, offsets = scan_many(texts, language)
@@ -79,8 +77,10 @@ def find_misspelt(
         return _find_in(names, may_be, rest[rows, None] + of_words * powers[strange][rows, None])
 
     near = find_near([words[place] for place in strange.tolist()], is_name)
-    right = ((place, np.uint64(hash_string(word))) for place, word in near.items())
-    return {int(owner[strange[place]]): rest[place] + word * powers[strange[place]] for place, word in right}
+    at = np.array([*near], dtype=np.int64)
+    right = np.array([*map(hash_string, near.values())], dtype=np.uint64)
+    keys = rest[at] + right * powers[strange[at]]
+    return dict(zip(owner[strange[at]].tolist(), keys.tolist(), strict=True))
 
 
 def _find_in(known: np.ndarray, may_be: KeyFilter, hashes: np.ndarray) -> np.ndarray:
@@ -105,12 +105,12 @@ def find_near(texts: Sequence[str], is_known: Callable[[np.ndarray, np.ndarray],
         letters = np.frombuffer("".join(form for _, form in pairs).encode(), dtype=np.uint8)
         places = np.array([place for place, _ in pairs])
         for edits in list_edits(letters.reshape(len(pairs), -1)):
-            row, place = np.nonzero(is_known(places, hash_letters(edits)))
-            for at, word in zip(places[row].tolist(), edits[row, place], strict=True):
+            row, edit = np.nonzero(is_known(places, hash_letters(edits)))
+            for at, word in zip(places[row].tolist(), edits[row, edit], strict=True):
                 near[at].add(word.tobytes().decode())
     found = {}
-    for place, words in near.items():
-        shared = sorted((len(commonprefix([texts[place].lower(), word])), word) for word in words)
+    for place, known in near.items():
+        shared = sorted((len(commonprefix([texts[place].lower(), word])), word) for word in known)
         if len(shared) == 1 or shared[-1][0] > shared[-2][0]:
             found[place] = shared[-1][1]
     return found

@@ -140,7 +140,8 @@ def test_what_decides_before_training_is_what_the_page_says():
                 )
             elif exact:
                 cosine += BRIDGE * is_same[row]
-            cosine += EVEN * column["canonical_trigrams"][row]
+            canonical = fixed.linker.snapshot.retriever.terminology.concepts["canonical_name"][int(found.concept[row])]
+            cosine += EVEN * ({*normal_words(canonical)} == {*normal_words(text)})
             assert column["prior"][row] == pytest.approx(cosine, abs=1e-5)
             gaps = sorted((column["prior"][other] for other in rows if other != row), reverse=True)
             gap = column["prior"][row] - gaps[0]
