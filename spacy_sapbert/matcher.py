@@ -342,6 +342,7 @@ class FixedMatcher:
         self.settings, self.fingerprint = settings, terminology.fingerprint
         self._bags = bags
         self._name_concept, self._types = terminology.name_concept, terminology.concepts["types"]
+        self._canonical_names = terminology.concepts["canonical_name"]
         # All values, so that a misspelled type does not mean a label that no name gets.
         filters.check_settings(own, settings.label_types)
         self._label_types = {label: filters.find_types(types) for label, types in settings.label_types.items()}
@@ -435,11 +436,20 @@ class FixedMatcher:
         """Check if the words around a mention change its meaning."""
         around = self._around
         return bool(
-            around.before.search(text, max(hit.start - around.reach, 0), hit.start)
+            any(around.before.search(text, max(start - around.reach, 0), start) for start, _ in hit.pieces)
+            or around.counted.match(text, hit.start)
+            or (around.part.fullmatch(text, hit.start, hit.end) and not self._is_part(text[hit.start : hit.end], hit))
             or around.behind.match(text, hit.end)
             or around.at_end.search(text, hit.start, hit.end)
             or (hit.how in ("classes", "derived", "said") and around.behind_adjective.match(text, hit.end))
         )
+
+    def _is_part(self, text: str, hit: Hit) -> bool:
+        """Check if a part of a body is a concept by its canonical name, and not the finding that a synonym makes of
+        it."""
+        concepts = {int(self._name_concept[row]) for row in hit.rows}
+        words = {*self._language.list_forms(text)}
+        return any(words <= {*self._language.list_forms(self._canonical_names[concept])} for concept in concepts)
 
     def _find_at_end(self, text: str, hits: Iterable[Hit], covered: float) -> Hit | None:
         """Find the longest name that a text ends with, if that covers so much of it."""
@@ -473,6 +483,8 @@ class _Around(NamedTuple):
     behind: re.Pattern[str]
     behind_adjective: re.Pattern[str]
     at_end: re.Pattern[str]  # of the name
+    counted: re.Pattern[str]  # the name, and a number behind it
+    part: re.Pattern[str]  # the name
 
 
 @cache
@@ -481,13 +493,15 @@ def _compile_around(language: languages.Language) -> _Around:
     of = languages.join_phrases
     topics, suffixes = of(language.topics.split()), of(language.hyphen_suffixes.split())
     patterns = (
-        rf"\b(?:(?:{of(prefixes)})[\s{_DASHES}]*|(?:{of(hyphened)})[{_DASHES}])$",
+        rf"\b(?:(?:{of(prefixes)})[\s{_DASHES}]*|(?:{of(hyphened)})[{_DASHES}]|(?:{of(language.thwarting)})\s*)$",
         rf"[{_DASHES}](?:{suffixes})\b|[\s{_DASHES}]+(?:(?:{topics})\b|(?:{of(language.measures)}):?\s+\d)",
         rf"\s+(?:{of(language.remedies.split())})\b",
         rf"\b(?:{of(language.records.split())})$",
+        rf"(?:{of(language.counted.split())})\W{{0,3}}\d",
+        rf"(?:{of(language.parts)})".replace(r"\ ", rf"[\s{_DASHES}]"),
     )
     before, *others = (re.compile(pattern, re.IGNORECASE) for pattern in patterns)
-    return _Around(before, max(map(len, (*prefixes, *hyphened)), default=0) + 2, *others)
+    return _Around(before, max(map(len, (*prefixes, *hyphened, *language.thwarting)), default=0) + 2, *others)
 
 
 def _list_wholes(long_form: str, language: languages.Language) -> list[tuple[str, float]]:

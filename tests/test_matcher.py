@@ -318,6 +318,35 @@ def test_words_that_a_name_lacks_and_both_of_two_coordinated_names(make_matching
     assert [(text, "hand pain" if name == "pain, hand" else name) for text, name in found] == expected
 
 
+@cases("not_findings")
+def test_names_of_findings_are_not_found_where_a_text_says_something_else(make_matching, text, expected):
+    nlp = make_matching(own_case_length=0, min_trust=0)
+    names = [
+        "intestinal hypoplasia",
+        "kidney stone",
+        "small kidney",
+        "small tongue",
+        "ulcer",
+        "large heart",
+        "small toe",
+    ]
+    names += [
+        "small toe",
+        "heart attack",
+        "wide face",
+        "small bowel obstruction",
+        "dry skin",
+        "monos",
+        "ht",
+        "shock",
+        "pain",
+    ]
+    use_names(nlp, names).get_pipe("sapbert_linker").add_names(
+        [("C0000000", "small bowel"), ("C0000000", "hypoplastic small bowel")]
+    )
+    assert [ent.text for ent in nlp(text).ents] == expected
+
+
 @cases("brackets")
 def test_a_name_with_brackets_is_found_with_them_and_others_end_at_brackets(make_matching, text, expected):
     names = ["Leprosy [Hansen's disease]", "(131)I-albumin", "Pain (chest) [acute]", "cyst (renal)", "heart failure"]

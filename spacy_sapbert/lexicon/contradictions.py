@@ -1,6 +1,6 @@
 """Contradictions: "slow heart rate" is not "fast heart rate", nor "factor VI" "factor V", nor "no pain" "pain". Which
 words say so is in languages.json: in English many, in other languages chromosomes, Greek and Latin prefixes, "with" and
-"without", and one word that denies."""
+"without", one word that denies, and few pairs of words."""
 
 from __future__ import annotations
 
@@ -49,8 +49,11 @@ def _read_opposites(language: Language) -> dict[str, list[tuple[str, int]]]:
 
 def _spell(text: str, language: Language) -> str:
     """Spell the prefixes of "Hyperkalzämie" and "ipercalcemia", of "tachycardie" and "taquicardia", in one way."""
-    plain = strip_accents(text)
-    return plain if language.has_exact_prefixes else plain.replace("qu", "c").translate(str.maketrans("yk", "ic", "h"))
+    return strip_accents(text) if language.has_exact_prefixes else _spell_alike(text)
+
+
+def _spell_alike(text: str) -> str:
+    return strip_accents(text).replace("qu", "c").translate(str.maketrans("yk", "ic", "h"))
 
 
 @cache
@@ -59,6 +62,12 @@ def _list_prefixes(language: Language) -> list[tuple[str, str, int]]:
     kinds = _spell(language.opposite_prefixes, language).split()
     prefixes = [(prefix, kind, side) for kind in kinds for side, prefix in enumerate(kind.split("/"))]
     return [*prefixes, *((prefix, DENIED, 1) for prefix in _spell(language.denying_prefixes, language).split())]
+
+
+@cache
+def _list_stems(language: Language) -> list[tuple[str, int, Phrase]]:
+    sides = ((kind, *pair) for kind in language.opposite_stems for pair in enumerate(_spell_alike(kind).split("/")))
+    return [(kind, side, tuple(stems.split())) for kind, side, stems in sides]
 
 
 @cache
@@ -72,6 +81,8 @@ def _list_poles(word: str, language: Language) -> dict[Axis, int]:
     """List what a word may be the opposite of another word in, and on which sides it is: the bits of a number."""
     spelt = _spell(word, language)
     poles = [(line, side, "") for line, side in _read_opposites(language).get(word, ())]
+    stems = ((kind, side) for kind, side, stems in _list_stems(language) if _spell_alike(word).startswith(stems))
+    poles += [(kind, side, "") for kind, side in stems]
     poles += [("ending", side, word[:STEM]) for side, ends in _list_endings(language) if word.endswith(ends)]
     prefixes = ("", DENIED, 0), *_list_prefixes(language)
     poles += [(kind, side, spelt.removeprefix(prefix)) for prefix, kind, side in prefixes if spelt.startswith(prefix)]
@@ -264,6 +275,18 @@ def _list_content(words: Phrase, language: Language) -> frozenset[str]:
     return frozenset(ordinals.get(word, word) for word in words if word not in unsaid)
 
 
+@lru_cache(CACHED)
+def _join_prefixes(text: str, language: Language) -> str:
+    """Join prefixes that deny with the words behind them: "non-febrile" is "nonfebrile"."""
+    return re.sub(rf"(?i)\b({join_phrases(language.detached_prefixes.split())})[\s-]+(?=\w)", r"\1", text)
+
+
+def _denies(words: frozenset[str], others: frozenset[str], language: Language) -> bool:
+    """Check if a word is another with a prefix that may be detached. However much more names say, they then differ."""
+    prefixes = language.detached_prefixes.split()
+    return any(prefix + other in words for prefix in prefixes for other in others if len(other) >= STEM)
+
+
 def _is_of_animals(name: str, ours: frozenset[str], theirs: frozenset[str], language: Language) -> bool:
     """Check if a name says after its last comma that it is about animals, and the mention does not. Each has words that
     the other lacks."""
@@ -286,8 +309,10 @@ def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
     company, other_company = _read_company(mention, language), _read_company(name, language)
     if _lacks(company, other_company) or _lacks(other_company, company):
         return True
-    words, others = collect_words(mention, language), collect_words(name, language)
+    words, others = (collect_words(_join_prefixes(text, language), language) for text in (mention, name))
     ours, theirs = words - others, others - words
+    if _denies(ours, theirs, language) or _denies(theirs, ours, language):
+        return True
     if _is_of_animals(name, ours, theirs, language):
         return True
     if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:

@@ -109,8 +109,8 @@ class _ReadText:
     def __init__(self, text: str, reading: Reading, language: Language, misspelt: frozenset[int]) -> None:
         self.text, self.reading, self.misspelt, self._head_first = text, reading, misspelt, language.head_first
         self._is_spaced = language.is_spaced
-        self.idle, self._opening = (
-            frozenset(words.tolist()) for words in (language.idle_hashes, language.opening_hashes)
+        self.idle, self._opening, self._sizes = (
+            frozenset(words.tolist()) for words in (language.idle_hashes, language.opening_hashes, language.size_hashes)
         )
         self.hashes, self.starts, self.ends, _, self.links, self.joins, self.skipped = (
             column.tolist() for column in reading
@@ -121,6 +121,8 @@ class _ReadText:
         self.found: dict[tuple[int, int], tuple[tuple[int, bool], Hit]] = {}
         self.ended: set[int] = set()
         self.inside: set[int] = set()
+        # The places of a size and one word, and where the phrase goes on.
+        self.sized: dict[tuple[int, int], int] = {}
 
     def find_words(self, part: Proposal) -> tuple[int, ...]:
         words = self.hashes[part.start : part.end] + self.hashes[part.then : part.until]
@@ -154,6 +156,14 @@ class _ReadText:
             self.ended.add(hit.end)
         if part.way == PLAIN:
             self.inside.update(range(part.start, part.last))
+            if part.last == part.start + 1 and self.hashes[part.start] in self._sizes and self.goes_on_behind(part):
+                self.sized[hit.start, hit.end] = self.starts[part.last + 1]
+
+    def drop_sized(self) -> None:
+        """Drop mentions whose size belongs to another one: "small kidney" in "small kidney stone"."""
+        for (start, end), behind in self.sized.items():
+            if any(start < other <= behind and end < end_ for other, end_ in self.found):
+                del self.found[start, end]
 
     def goes_on_behind(self, part: Proposal) -> bool:
         """Return whether the phrase that a mention ends with goes on."""
@@ -265,6 +275,7 @@ class NameFinder:
             hit = None if demands is None else self._choose(text, part, place, demands)
             if hit is not None:
                 text.add(part, hit)
+        text.drop_sized()
         of_texts: list[list[Hit]] = [[] for _ in texts]
         first = [0, *accumulate(len(one) + len(BETWEEN) for one in texts)]
         for hit in self._drop_joined([hit for _, hit in text.found.values()]):

@@ -82,6 +82,11 @@ class Language:
     prefixes: str = ""
     hyphen_prefixes: str = ""
     hyphen_suffixes: str = ""  # behind it, with a hyphen: "seizure-free"
+    thwarting: Sequence[str] = ()  # before what is not so: "failure to gain weight", "warm and dry"
+    counted: str = ""  # what is none before a number: "monos 3.4"
+    parts: Sequence[str] = ()  # of a body, which some names of findings are, too: "small bowel"
+    # What belongs to the next name where one begins there: "small kidney stone" is no small kidney.
+    sizes: str = ""
     topics: str = ""  # what is about it: "diabetes clinic"
     measures: Sequence[str] = ()  # before a number: "pain score 2"
     remedies: str = ""  # behind an adjective: "hypoglycemic agents"
@@ -110,7 +115,9 @@ class Language:
     # Whether they are written as listed. Elsewhere, "hyper" may be "iper" or "hiper", and "tachy" "taqui".
     has_exact_prefixes: bool = False
     denying_prefixes: str = ""  # what denies a word: "unhealthy"
+    detached_prefixes: str = ""  # those of them that may stand before the word: "non febrile"
     opposite_endings: str = ""  # on the two sides of a slash
+    opposite_stems: Sequence[str] = ()  # how words on the sides of a slash begin, which languages share
     ordinals: str = ""  # from the first
     numbered_kinds: str = ""  # words that say nothing beside a number or a letter: "type"
     # What names of diseases of animals end with: "septic shock, non-human animal". Without rodents: texts say
@@ -166,6 +173,7 @@ class Language:
     single_letters = kept_property[frozenset[str]](
         lambda self: frozenset(word for word in self.word_kinds if len(word) == 1 and not self.is_english)
     )
+    size_hashes = kept_property[np.ndarray](lambda self: self._hash(self.sizes))
     opening_hashes = kept_property[np.ndarray](lambda self: self._hash(self.opening or self._stop_words))
 
     @property

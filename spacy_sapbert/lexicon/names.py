@@ -18,14 +18,16 @@ from ..forking import ColumnReader, kept_property
 from ..ragged import KeyTable
 from ..text import normalize_writing
 from .bags import ARRAYS as BAG_ARRAYS
-from .bags import BagTable
+from .bags import BagTable, KeyFilter, make_key_filter
 from .bridge import BridgedTerminology
+from .contradictions import contradicts
 from .derived import hash_lists, list_bases
 from .initialisms import OWN_CASE_LENGTH, own_case_forms
 from .languages import Language
 from .said import FILES as SAID_ARRAYS
 from .said import Phrases, SaidTable, read_package
 from .scan import key_names, key_texts, list_words, make_turned_keys
+from .spelling import find_misspelt
 
 if TYPE_CHECKING:
     from ..terminology.table import Terminology
@@ -37,10 +39,10 @@ KEY_ARRAYS = tuple(f"{kind}_{name}" for kind in KEYS for name in KeyTable._field
 # What rerankers need of all names, if it has been made.
 BRIDGE_ARRAYS = ("bridge_names", "bridge_concepts")
 # How a text may be a name: its words are those of the name, also in another form; the same from another word on, or
-# before their commas; it is derived from the name; people say it.
-FORM, TURNED, DERIVED, SAID = "form", "turned", "derived", "said"
+# before their commas; it is derived from the name; people say it; it is the name but for a typing error.
+FORM, TURNED, DERIVED, SAID, MISSPELT = "form", "turned", "derived", "said", "misspelt"
 # Linkers leave words in another order to their encoder. A label is a name or not, and what people say is none.
-LINKED, LABELS = (FORM, DERIVED, SAID), (FORM, TURNED, DERIVED)
+LINKED, LABELS = (FORM, DERIVED, SAID, MISSPELT), (FORM, TURNED, DERIVED)
 _COMMA = re.compile(r"\s*,\s*")
 # Signs and other punctuation belong to the word beside them, so that such names are not turned.
 _MARK = re.compile(r"[^\w\s,'-]|-(?!\w)|(?<!\w)-")
@@ -151,6 +153,8 @@ class Lexicon:
             return self._find_derived(texts)
         if way == TURNED:
             return self._find_turned(texts)
+        if way == MISSPELT:
+            return self._find_misspelt(texts)
         table = self.ordered if way == FORM else self.said.whole
         return _look_up(table, keys)
 
@@ -162,6 +166,22 @@ class Lexicon:
         entries = [[entry for _, entry in zip(of_text, of_bases, strict=False)] for of_text in bases]
         firsts = (next((entry for entry in of_text if entry >= 0), -1) for of_text in entries)
         return {place: self.ordered.rows_of(entry) for place, entry in enumerate(firsts) if entry >= 0}
+
+    def _find_misspelt(self, texts: Sequence[str]) -> dict[int, np.ndarray]:
+        """Find the names that texts are with a typing error, where no other way finds any."""
+        if not self.language.has_speller:
+            return {}
+        found = find_misspelt(texts, self.ordered.keys, self._may_be, self.language)
+        entries = self.ordered.find(np.array([*found.values()], dtype=np.uint64)).tolist()
+        rows = {place: self.ordered.rows_of(entry) for place, entry in zip(found, entries, strict=True)}
+        return {place: of for place, of in rows.items() if not self._contradicts(texts[place], of)}
+
+    def _contradicts(self, text: str, rows: np.ndarray) -> bool:
+        return any(contradicts(text, name, self.language) for name in self._texts.list(rows))
+
+    @kept_property
+    def _may_be(self) -> KeyFilter:
+        return make_key_filter(self.ordered.keys)
 
     def _find_turned(self, texts: Sequence[str]) -> dict[int, np.ndarray]:
         """Find the names whose words texts have from another word on ("shock, hypovolemic"), or between commas from

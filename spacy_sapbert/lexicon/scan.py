@@ -109,6 +109,15 @@ class Words(NamedTuple):
     def make_keys(self, offsets: np.ndarray) -> np.ndarray:
         """Make the keys of texts by all their words, in their order, and the punctuation between these; 0 for a text
         without words. `offsets` says where the rows of each start."""
+        marks, powers, of_marks = self._weigh(offsets)
+        values = self.hashes * powers + marks * of_marks
+        return sum_lists(values.view(np.int64), offsets).view(np.uint64)
+
+    def make_powers(self, offsets: np.ndarray) -> np.ndarray:
+        """Make what the hash of each word is multiplied by in the key of its text."""
+        return self._weigh(offsets)[1]
+
+    def _weigh(self, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         marks = self.marks.copy()
         # What stands before the first word does not count.
         marks[offsets[:-1][np.diff(offsets) > 0]] = 0
@@ -116,8 +125,7 @@ class Words(NamedTuple):
         last = np.append(0, ends)[offsets[1:]]
         n_after = np.repeat(last, np.diff(offsets)) - ends
         powers = np.cumprod(np.append(np.uint64(1), np.full(n_after.max(initial=0) + 1, MULTIPLIER)))
-        values = self.hashes * powers[n_after] + marks * powers[n_after + 1]
-        return sum_lists(values.view(np.int64), offsets).view(np.uint64)
+        return marks, powers[n_after], powers[n_after + 1]
 
     def make_turned_keys(self, offsets: np.ndarray) -> np.ndarray:
         """Make the keys of texts by all their words, in any order, without punctuation."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from os.path import commonprefix
 from string import ascii_lowercase
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..ragged import find_places
+from ..ragged import find_places, list_owners
 from ..text import CACHED
-from .bags import make_key_filter
+from .bags import KeyFilter, make_key_filter
 from .english import RARE, find_levels
-from .scan import Reading, list_words
+from .languages import Language
+from .scan import Reading, list_words, scan_many
 
 # Letters of the words that are put right. Shorter ones are nearly any other word.
 LEAST_LETTERS, MOST_LETTERS = 6, 40
@@ -51,29 +52,68 @@ class Speller:
         return frozenset(strange[known > 0].tolist())
 
     def _find_known(self, texts: set[str]) -> Iterator[tuple[str, int]]:
-        """Find the hash of the one word of names that each word nearly is: of several, the one that it starts like for
-        longer than like any other; 0 for none."""
-        forms: dict[int, list[tuple[str, str]]] = defaultdict(list)
-        for text in texts:
-            words = list_words(text)
-            if len(words) == 1 and len(words[0]) >= LEAST_LETTERS:
-                # As it is, too: "arthrits" is no plural.
-                for form in {words[0], text.lower()}:
-                    if form.isascii() and form.isalpha():
-                        forms[len(form)].append((text, form))
-        near: dict[str, set[str]] = defaultdict(set)
-        for pairs in (some[at : at + AT_ONCE] for some in forms.values() for at in range(0, len(some), AT_ONCE)):
-            letters = np.frombuffer("".join(form for _, form in pairs).encode(), dtype=np.uint8)
-            for edits in list_edits(letters.reshape(len(pairs), -1)):
-                hashes = hash_letters(edits)
-                row, place = np.nonzero(self._may_be(hashes))
-                is_known = find_places(self._vocabulary, hashes[row, place]) >= 0
-                for at, word in zip(row[is_known].tolist(), edits[row, place][is_known], strict=True):
-                    near[pairs[at][0]].add(word.tobytes().decode())
-        for text in texts:
-            shared = sorted((len(commonprefix([text.lower(), word])), word) for word in near[text])
-            is_one = bool(shared) and (len(shared) == 1 or shared[-1][0] > shared[-2][0])
-            yield text, hash_string(shared[-1][1]) if is_one else 0
+        """Find the hash of the one word of names that each word nearly is; 0 for none."""
+        words = sorted(texts)
+        near = find_near(words, lambda _, hashes: self._is_known(hashes))
+        yield from ((word, hash_string(near[place]) if place in near else 0) for place, word in enumerate(words))
+
+    def _is_known(self, hashes: np.ndarray) -> np.ndarray:
+        return _find_in(self._vocabulary, self._may_be, hashes)
+
+
+def find_misspelt(texts: Sequence[str], names: np.ndarray, may_be: KeyFilter, language: Language) -> dict[int, int]:
+    """Find the texts that are a name but for a typing error in one long word, which neither English has nor is a name:
+    the key of that name, by the places of texts. `names` are the keys of names by their words in order."""
+    scanned, offsets = scan_many(texts, language)
+    keys, hashes = scanned.words.make_keys(offsets), scanned.words.hashes
+    words = [scanned.pieces[2 * number + 1] for number in scanned.number.tolist()]
+    owner, powers = list_owners(offsets), scanned.words.make_powers(offsets)
+    is_long = np.array([LEAST_LETTERS <= len(word) <= MOST_LETTERS for word in words], dtype=bool)
+    strange = np.flatnonzero(is_long & (find_places(names, hashes) < 0))
+    strange = strange[find_levels(hashes[strange]) == RARE]
+    rest = keys[owner[strange]] - hashes[strange] * powers[strange]
+
+    def is_name(rows: np.ndarray, of_words: np.ndarray) -> np.ndarray:
+        return _find_in(names, may_be, rest[rows, None] + of_words * powers[strange][rows, None])
+
+    near = find_near([words[place] for place in strange.tolist()], is_name)
+    at = np.array([*near], dtype=np.int64)
+    right = np.array([*map(hash_string, near.values())], dtype=np.uint64)
+    keys = rest[at] + right * powers[strange[at]]
+    return dict(zip(owner[strange[at]].tolist(), keys.tolist(), strict=True))
+
+
+def _find_in(known: np.ndarray, may_be: KeyFilter, hashes: np.ndarray) -> np.ndarray:
+    is_known = may_be(hashes)
+    is_known[is_known] = find_places(known, hashes[is_known]) >= 0
+    return is_known
+
+
+def find_near(texts: Sequence[str], is_known: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> dict[int, str]:
+    """Find the one known word that each word nearly is, by the places of words: of several, the one that it starts like
+    for longer than like any other. `is_known` gets the places of words, and the hashes of what each may be."""
+    forms: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    for place, text in enumerate(texts):
+        words = list_words(text)
+        if len(words) == 1 and len(words[0]) >= LEAST_LETTERS:
+            # As it is, too: "arthrits" is no plural.
+            for form in {words[0], text.lower()}:
+                if form.isascii() and form.isalpha():
+                    forms[len(form)].append((place, form))
+    near: dict[int, set[str]] = defaultdict(set)
+    for pairs in (some[at : at + AT_ONCE] for some in forms.values() for at in range(0, len(some), AT_ONCE)):
+        letters = np.frombuffer("".join(form for _, form in pairs).encode(), dtype=np.uint8)
+        places = np.array([place for place, _ in pairs])
+        for edits in list_edits(letters.reshape(len(pairs), -1)):
+            row, edit = np.nonzero(is_known(places, hash_letters(edits)))
+            for at, word in zip(places[row].tolist(), edits[row, edit], strict=True):
+                near[at].add(word.tobytes().decode())
+    found = {}
+    for place, known in near.items():
+        shared = sorted((len(commonprefix([texts[place].lower(), word])), word) for word in known)
+        if len(shared) == 1 or shared[-1][0] > shared[-2][0]:
+            found[place] = shared[-1][1]
+    return found
 
 
 def list_edits(words: np.ndarray) -> Iterator[np.ndarray]:

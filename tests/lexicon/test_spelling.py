@@ -3,10 +3,16 @@
 from os.path import commonprefix
 
 import numpy as np
+import spacy
+from case_tables import cases
+from conftest import build_terminology
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.strings import hash_string
 
+from spacy_sapbert import link_table
+from spacy_sapbert.lexicon.languages import ENGLISH
+from spacy_sapbert.lexicon.names import LABELS, LINKED, MISSPELT, Lexicon
 from spacy_sapbert.lexicon.scan import scan
 from spacy_sapbert.lexicon.spelling import LEAST_LETTERS, Speller, hash_letters, list_edits
 
@@ -72,3 +78,23 @@ def test_words_are_put_right_where_one_known_word_is_nearest(known, words, first
     kept = [(place, word) for place, word in enumerate(expected) if word != "a"]
     assert reading.hashes.tolist() == [hash_string(word) for _, word in kept]
     assert misspelt == {n for n, (place, word) in enumerate(kept) if word != spelt[place]}
+
+
+@cases("misspelt_labels")
+def test_a_label_is_the_name_that_it_nearly_is(label, expected):
+    names = ["Macrocephaly", "Microcephaly", "Glaucoma", "Diarrhea", "Optic atrophy", "Retinal detachment (left)"]
+    names += ["Depression", "Tremor", "Myotonia", "Myotonic", "Hyperreflexia", "Hyporeflexia", "Pain"]
+    terminology = build_terminology((f"C{n}", name) for n, name in enumerate(names))
+    lexicon = Lexicon.build(terminology, ENGLISH)
+    given, plain = lexicon.ask([label, "pain"], LINKED)
+    found = [terminology.names["name"][row] for row in given.rows if given.how == MISSPELT]
+    assert found == [expected][: len(expected)] and plain.how == "form"
+    assert not found or not lexicon.ask([label], LABELS)[0].rows
+
+
+def test_misspelt_labels_are_linked():
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("sapbert_linker")
+    linker.initialize(terminology=build_terminology([("C1", "Macrocephaly"), ("C2", "Microcephaly")]))
+    assert [one["id"] for one in linker.find(["macrocepahly"], k=1)[0]] == ["C1"]
+    assert [row["linked_id"] for row in link_table(nlp, ["microcehpaly", "macrocepahly"])] == ["C2", "C1"]

@@ -23,7 +23,7 @@ from spacy_sapbert.lexicon.contradictions import PENALTY
 from spacy_sapbert.lexicon.derived import FOLDER
 from spacy_sapbert.lexicon.languages import ENGLISH
 from spacy_sapbert.reranker import prior
-from spacy_sapbert.reranker.prior import BEFORE_TRAINING, BRIDGE, CHANCE, CHECKED, MIN_CHANCE, SIZE, WINDOW
+from spacy_sapbert.reranker.prior import BEFORE_TRAINING, BRIDGE, CHANCE, CHECKED, EVEN, MIN_CHANCE, SIZE, WINDOW
 from spacy_sapbert.semantic_types import find_kind
 from spacy_sapbert.terminology import TerminologyBuilder, read_obo
 from spacy_sapbert.text import normal_words
@@ -140,6 +140,8 @@ def test_what_decides_before_training_is_what_the_page_says():
                 )
             elif exact:
                 cosine += BRIDGE * is_same[row]
+            canonical = fixed.linker.snapshot.retriever.terminology.concepts["canonical_name"][int(found.concept[row])]
+            cosine += EVEN * ({*normal_words(canonical)} == {*normal_words(text)})
             assert column["prior"][row] == pytest.approx(cosine, abs=1e-5)
             gaps = sorted((column["prior"][other] for other in rows if other != row), reverse=True)
             gap = column["prior"][row] - gaps[0]
@@ -452,3 +454,15 @@ def test_candidates_that_are_not_checked_would_not_be_among_the_first(phenotypes
         found += [[candidate["id"] for candidate in of_text] for of_text in reranker.find(texts)]
     assert [of[0] for of in ids] == [of[0] for of in of_all]
     assert sum(of != others for of, others in zip(ids, of_all, strict=True)) <= 0.05 * len(texts)
+
+
+@cases("rare_kinds")
+def test_of_concepts_with_one_name_the_one_that_is_called_so_comes_before_rare_kinds(text, expected):
+    names = {
+        "A": ["Leptin deficiency", "Morbid obesity", "Obesity with leptin deficiency"],
+        "B": ["Coppock disease", "Lamellar glaucoma", "Coppock glaucoma"],
+        "C": ["Obesity, Morbid", "Morbid obesity"],
+        "D": ["Glaucoma, Lamellar", "Lamellar glaucoma"],
+    }
+    _, reranker = make_pipeline(build_terminology(names))
+    assert reranker.find([text])[0][0]["canonical_name"] == expected
