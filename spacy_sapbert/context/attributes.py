@@ -22,6 +22,12 @@ class MentionContext(NamedTuple):
     person: str = ""  # who has it, such as "mother"; empty for the patient, and where nobody says who
     cues: tuple[str, ...] = ()  # the words that say so
 
+    @classmethod
+    def of(cls, flags: Iterable[str], person: str = "") -> MentionContext:
+        """Make a context of the flags that are true."""
+        values: dict[str, Any] = dict.fromkeys(flags, True)
+        return cls(**values, person=person)
+
     @property
     def words(self) -> list[str]:
         """The flags that are true, such as ["negated", "family"]."""
@@ -77,7 +83,8 @@ def read_context(
     if not found and not (has_context([span.doc], attributes) if is_known is None else is_known):
         return None
     person = str(data.get(make_attribute_key(span, PERSON), ""))
-    return MentionContext(**found, person=person, cues=tuple(cue.text for cue in read_cue_spans(span)))
+    context = MentionContext.of((word for word, is_true in found.items() if is_true), person)
+    return context._replace(cues=tuple(cue.text for cue in read_cue_spans(span)))
 
 
 class CueSpan(NamedTuple):

@@ -108,9 +108,8 @@ class NoteContext(SettingsAttributes[ContextSettings]):
 
 
 def _store(span: Span, findings: list[Finding]) -> None:
-    kinds = {finding.kind for finding in findings}
     person = next((finding.person for finding in findings if finding.person), "")
-    write_context(span, MentionContext(*(flag in kinds for flag in FLAGS), person=person))
+    write_context(span, MentionContext.of((finding.kind for finding in findings), person))
     start = span.start_char
     cues = [[finding.kind, finding.start - start, finding.end - start] for finding in findings]
     get_user_data(span)[make_attribute_key(span, CUES)] = cues

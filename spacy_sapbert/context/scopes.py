@@ -234,6 +234,7 @@ class _Note:
     def read(self, number: int, mentions: Sequence[tuple[int, int]]) -> Iterator[list[Finding]]:
         """Read what a sentence and what is around it say of each mention in it."""
         if not self._sentences:
+            yield from ([] for _ in mentions)
             return
         words = self._words[number]
         first = self._count_before(self._sentences[number].start)

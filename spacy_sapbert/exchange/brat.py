@@ -86,7 +86,7 @@ def parse_brat(
     for kind, of_mentions in (("normalizations", ids), ("attributes", words)):
         for name in filterfalse(mentions.__contains__, of_mentions):
             report.leave_out(f"{kind} of no mention", f"{label}: {name}")
-    contexts = {name: MentionContext(**dict.fromkeys(of_mention, True)) for name, of_mention in words.items()}
+    contexts = {name: MentionContext.of(of_mention) for name, of_mention in words.items()}
     complete = []
     for name, (annotation, mention) in mentions.items():
         kb_id = ID_SEPARATOR.join(ids.get(name, ()))

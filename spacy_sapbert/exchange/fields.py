@@ -82,7 +82,7 @@ def read_flags(values: Mapping[str, Any]) -> MentionContext | None:
     flags = {word: str(values.get(word, "")).lower() for word in FLAGS}
     if not {"true", "false"} & set(flags.values()):
         return None
-    return MentionContext(**{word: flag == "true" for word, flag in flags.items()})
+    return MentionContext.of(word for word, flag in flags.items() if flag == "true")
 
 
 def write_pieces(pieces: Iterable[tuple[int, int]]) -> str:

@@ -19,6 +19,7 @@ from xml.etree.ElementTree import Element
 import spacy
 
 from ..annotations import NIL
+from ..context import FLAGS
 from ..errors import BAD_SETTING, NO_FILE
 from ..files import fill_folder, write_whole
 from ..text import MARK, escape_formula
@@ -36,7 +37,6 @@ from .documents import (
 )
 from .names import WRITTEN, find_other
 from .records import (
-    FLAGS,
     OF_CANDIDATE,
     PARQUET_FORM,
     PIECES,

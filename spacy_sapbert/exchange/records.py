@@ -39,7 +39,7 @@ ENTITY = pl.Struct(
 
 def _make_span(annotation: Annotation) -> dict[str, Any]:
     span = {"start": annotation.start, "end": annotation.end, "label": annotation.label}
-    context = {} if annotation.context is None else {CONTEXT: annotation.context.words}
+    context: dict[str, Any] = {} if annotation.context is None else {CONTEXT: annotation.context.words}
     if annotation.context and annotation.context.person:
         context |= {PERSON: annotation.context.person}
     pieces = {PIECES: fields.write_pieces(annotation.pieces)} if annotation.pieces else {}
@@ -72,9 +72,7 @@ def parse_spans(
         words = values.get(CONTEXT)
         if isinstance(words, list) and all(word in FLAGS for word in words):
             person = values.get(PERSON)
-            context = MentionContext(
-                *(word in words for word in FLAGS), person=person if isinstance(person, str) else ""
-            )
+            context = MentionContext.of(words, person if isinstance(person, str) else "")
         label = str(values.get("label") or "")
         annotation = Annotation(start, end, label, ids, place, context=context, pieces=places)
         written.append((annotation, mention))

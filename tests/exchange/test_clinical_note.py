@@ -71,7 +71,9 @@ def describe_note(ontology, folder):
     for ent, fhir, omop in zip(doc.ents, of_fhir, of_omop, strict=True):
         assert (ent.start_char, ent.text) == (fhir["start"], omop["lexical_variant"]) == (int(omop["offset"]), ent.text)
         concept = terminology.get(ent.kb_id_)
-        coded = [fhir.get(key, {}).get("coding", []) for key in ("verificationStatus", "clinicalStatus", "relationship")]
+        coded = [
+            fhir.get(key, {}).get("coding", []) for key in ("verificationStatus", "clinicalStatus", "relationship")
+        ]
         status = [coding["code"] for codings in coded for coding in codings]
         line = doc.text.count("\n", 0, ent.start_char)
         rows.setdefault(line, []).append(

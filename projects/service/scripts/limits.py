@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from spacy_sapbert.text import MAX_RUN, measure_run
 from spacy_sapbert.settings import Settings
+from spacy_sapbert.text import MAX_RUN, measure_run
 
 ORIGIN = re.compile(r"(https?)://([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?", re.ASCII)
 PORTS = {"http": 80, "https": 443}
