@@ -36,4 +36,4 @@ def read(text, language="en"):
     plain, places = read_marked(text)
     findings = find_contexts(plain, places, get_language(language), get_cues(language))
     marks = [write_marks({finding.kind for finding in of_mention}) for of_mention in findings]
-    return "; ".join(mark + plain[start:end] for mark, (start, end) in zip(marks, places, strict=True))
+    return ", ".join(mark + plain[start:end] for mark, (start, end) in zip(marks, places, strict=True))

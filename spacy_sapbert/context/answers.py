@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..lexicon import languages
+from ..text import strip_accents
 from .cues import ITEM, NEGATED, PHRASE, POSITIVE, UNCERTAIN, Cue, Match, Word
 
 # What stands between an item and its answer, as in "fever: none", "Hepatomegaly - absent" and "Ataxia | no".
@@ -49,7 +50,11 @@ class _Answer(NamedTuple):
 @cache
 def _list_answers(language: languages.Language) -> dict[tuple[str, ...], tuple[bool, bool]]:
     kinds = {"absent": (True, False), "absent by itself": (True, True), "present by itself": (False, True)}
-    return {tuple(answer.split()): how for kind, how in kinds.items() for answer in language.answers.get(kind, ())}
+    return {
+        tuple(strip_accents(answer).split()): how
+        for kind, how in kinds.items()
+        for answer in language.answers.get(kind, ())
+    }
 
 
 def _make_cue(denies: bool, *, is_before: bool = False) -> Cue:

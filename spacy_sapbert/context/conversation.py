@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from ..text import strip_accents
 from .cues import Cues, Word
 from .sections import Sentence
 
@@ -41,11 +42,13 @@ LEAST_TURNS = 2
 def find_turns(text: str, cues: Cues) -> list[Turn]:
     """Find who speaks where: "Doctor:", "[patient]", or any names that take turns at the start of most lines. A note
     may name one speaker, and relatives."""
-    turns = [Turn(*match.span(), match[0].lower().strip("[]: \t\n")) for match in cues.speaker.finditer(text)]
-    asking = [turn for turn in turns if turn.speaker in cues.clinicians]
+    turns = [
+        Turn(*match.span(), strip_accents(match[0].lower().strip("[]: \t\n"))) for match in cues.speaker.finditer(text)
+    ]
+    speakers = {turn.speaker for turn in turns}
     # The head of a note names a patient and a consultant, and asks nothing.
-    is_talk = len(turns) > 2 * LEAST_TURNS or any(_asks(text, turn) for turn in asking)
-    if len({turn.speaker for turn in turns}) > 1 and asking and is_talk:
+    is_talk = len(turns) > 2 * LEAST_TURNS or any(_asks(text, turn) for turn in turns)
+    if len(speakers) > 1 and not cues.clinicians.isdisjoint(speakers) and is_talk:
         return turns
     turns = [Turn(*match.span(), (match[1] or match[2]).lower()) for match in _LABEL.finditer(text)]
     counts = Counter(turn.speaker for turn in turns)

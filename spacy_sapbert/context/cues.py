@@ -2,9 +2,10 @@
 thought of, of the past, or of somebody else.
 
 The folder `cues` has a file for each language, with phrases by what they say: "KIND DIRECTION REACH", with ", PERSON"
-where they say who has a finding. "pseudo" are phrases in which a cue is none, and "end KIND ..." are words that end
-what such cues reach. "#" stands for any number, "YEAR" for a year, "{relative}" for each word of "relatives". Other
-keys are the word lists of `Cues`.
+where they say who has a finding. "pseudo" are phrases in which a cue is none; "end KIND ..." are words that end what
+such cues reach; "ended" are words that put what is denied in the past, as in "kein Fieber mehr". A "series" is a list
+whose last item stands behind one of the "alternatives": "kein A, B oder C". "#" stands for any number, "YEAR" for a
+year, "{relative}" for each word of "relatives". Other keys are the word lists of `Cues`.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ NEGATED, UNCERTAIN, FAMILY = "negated", "uncertain", "family"
 POSITIVE, PSEUDO, END, ALL = "positive", "pseudo", "end", "all"
 # What a label is about beside a finding: a score, a test, a service.
 OTHER = "other"
-HISTORICAL, HISTORY, HYPOTHETICAL = "historical", "history", "hypothetical"
-KINDS = (NEGATED, UNCERTAIN, FAMILY, HISTORICAL, HISTORY, HYPOTHETICAL, POSITIVE, OTHER)
+HISTORICAL, HISTORY, HYPOTHETICAL, ENDED = "historical", "history", "hypothetical", "ended"
+KINDS = (NEGATED, UNCERTAIN, FAMILY, HISTORICAL, HISTORY, HYPOTHETICAL, POSITIVE, ENDED, OTHER)
 DIRECTIONS = ("before", "after", "both")
-WORD, PHRASE, LIST, CLAUSE, SENTENCE, ITEM = REACHES = ("word", "phrase", "list", "clause", "sentence", "item")
+REACHES = ("word", "phrase", "list", "series", "clause", "sentence", "item")
+WORD, PHRASE, LIST, SERIES, CLAUSE, SENTENCE, ITEM = REACHES
 _WORD = re.compile(r"\w+|[^\w\s]|\t")
 _APOSTROPHES = str.maketrans("’‘`´", "''''")
 _NUMBER, _YEAR = "#", "year"
@@ -98,6 +100,13 @@ def _read_phrase(phrase: str) -> tuple[str, ...]:
     return tuple(word.text for word in read_words(phrase))
 
 
+WORD_SETS = (
+    "subjects", "openers", "joins", "introducing", "stops", "alternatives", "possessives", "lasting", "passing",
+    "clinicians", "patients", "third persons", "fillers", "after no",
+)  # fmt: skip
+WORD_LISTS = (*WORD_SETS, "speakers", "questions", "denying answers", "relatives")
+
+
 class Cues:
     """The cues of a language.
 
@@ -106,6 +115,24 @@ class Cues:
     labels (bool): Whether they are for labels, in which more words say that something else is meant.
     RAISES (ValueError): If a key is something else, or a phrase has no words.
     """
+
+    # These begin a clause: subjects, and what opens one behind a comma or a word that joins.
+    subjects: frozenset[str]
+    openers: frozenset[str]
+    joins: frozenset[str]
+    introducing: frozenset[str]  # before the subject of a clause that a cue reaches: "denies that she has pain"
+    stops: frozenset[str]  # what a phrase does not go beyond
+    alternatives: frozenset[str]  # what stands before the last item of a list
+    possessives: frozenset[str]  # a mention behind one of these is there
+    # Words of mentions that last, and of those that are over when they stand in a section of the past.
+    lasting: frozenset[str]
+    passing: frozenset[str]
+    # Of conversations: who asks, who answers, whom an answer is about, and words that answers may begin with.
+    clinicians: frozenset[str]
+    patients: frozenset[str]
+    third_persons: frozenset[str]
+    fillers: frozenset[str]
+    after_no: frozenset[str]  # words behind "no" in an answer that denies all
 
     def __init__(
         self,
@@ -126,24 +153,14 @@ class Cues:
         for key, phrases in own.items():
             self._add_phrases(phrases, _read_key(key), groups.get("relatives", {}))
         self._longest = max((len(words) for phrases in self._phrases.values() for words in phrases), default=0)
-        # After a comma or a word that joins, these begin a clause, and so do these words if they open one.
-        self.subjects, self.openers, self.joins = (frozenset(groups.get(key, ())) for key in WORD_LISTS[:3])
-        # What these name is there; and what a phrase does not go beyond.
-        self.possessives, self.stops = (frozenset(groups.get(key, ())) for key in WORD_LISTS[3:5])
-        self.clinicians, self.after_no = (frozenset(groups.get(key, ())) for key in ("clinicians", "after no"))
-        speakers = [*groups.get("clinicians", ()), *groups.get("speakers", ())]
-        names = languages.join_phrases(speakers)
-        self.speaker = re.compile(
-            rf"(?im)(?:^|(?<=[.?!])|(?<=[.?!]\s))(?:\[(?:{names})(?:_\d)?\]|(?:{names})(?:_\d)?\s?:)"
-        )
-        self.passing, self.patients, self.third_persons = (
-            frozenset(groups.get(key, ())) for key in ("passing", "patients", "third persons")
-        )
-        self.lasting = frozenset(groups.get("lasting", ()))
-        self.fillers = frozenset(groups.get("fillers", ()))
-        self.questions, self.denials = (
-            [_read_phrase(phrase) for phrase in groups.get(key, ())] for key in WORD_LISTS[7:9]
-        )
+        for key in WORD_SETS:
+            setattr(self, key.replace(" ", "_"), frozenset(map(strip_accents, groups.get(key, ()))))
+        self.questions = list(map(_read_phrase, groups.get("questions", ())))
+        self.denials = list(map(_read_phrase, groups.get("denying answers", ())))
+        # As they stand, since texts are searched for them.
+        names = languages.join_phrases([*groups.get("clinicians", ()), *groups.get("speakers", ())])
+        label = rf"(?:{names})(?:_\d)?"
+        self.speaker = re.compile(rf"(?im)(?:^|(?<=[.?!])|(?<=[.?!]\s))(?:\[{label}\]|{label}\s?:)")
 
     def find_person(self, words: Sequence[Word]) -> str:
         """Find the last relative that a sentence is about; empty if there is none."""
@@ -197,12 +214,6 @@ class Cues:
                 last = end
                 break
         return matches
-
-
-WORD_LISTS = (
-    "subjects", "openers", "joins", "possessives", "stops", "speakers", "fillers", "questions", "denying answers",
-    "relatives", "lasting", "clinicians", "after no", "passing", "patients", "third persons",
-)  # fmt: skip
 
 
 def _read_key(key: str) -> Cue:

@@ -18,6 +18,7 @@ from .cues import (
     ALL,
     CLAUSE,
     END,
+    ENDED,
     FAMILY,
     HISTORICAL,
     HISTORY,
@@ -28,6 +29,7 @@ from .cues import (
     POSITIVE,
     PSEUDO,
     SENTENCE,
+    SERIES,
     UNCERTAIN,
     WORD,
     Cues,
@@ -47,8 +49,6 @@ OTHERS = frozenset({*CLAUSAL, POSITIVE, FAMILY})
 DOUBTING = frozenset({NEGATED, UNCERTAIN, HYPOTHETICAL})
 # What ends a phrase.
 SIGNS = frozenset(",:().?;|")
-# Behind these words a new subject belongs to what they introduce: "denies that she has pain".
-INTRODUCING = ("that", "if", "whether")
 
 
 class Finding(NamedTuple):
@@ -163,9 +163,18 @@ class SentenceReader:
             return True
         if cue.reach == PHRASE:
             return text in SIGNS or text in self.cues.joins or text in self.cues.stops
-        if cue.reach == CLAUSE and text == "," and cue.is_before:
+        if text == "," and cue.is_before and (cue.reach == CLAUSE or (cue.reach == SERIES and not self._lists(place))):
             return True
         return self._begins_clause(place, match)
+
+    def _lists(self, place: int) -> bool:
+        """Say whether the last item of a list follows a comma: "keine Ödeme, Zyanose oder Blässe"."""
+        for following in range(place + 1, len(self._texts)):
+            if self._texts[following] in self.cues.alternatives:
+                return True
+            if following in self._begins:
+                return False
+        return False
 
     def _begins_clause(self, place: int, match: Match) -> bool:
         """Say whether a word begins a clause that a cue before it does not reach."""
@@ -173,7 +182,12 @@ class SentenceReader:
         text = self._texts[place]
         before = self._texts[place - 1] if place else ""
         is_joined = before == "," or before in self.cues.joins
-        if text in self.cues.subjects and kind in CLAUSAL and place > match.end + 1 and before not in INTRODUCING:
+        if (
+            text in self.cues.subjects
+            and kind in CLAUSAL
+            and place > match.end + 1
+            and before not in self.cues.introducing
+        ):
             return True
         if not is_joined or kind == HYPOTHETICAL:
             return False
@@ -245,6 +259,9 @@ class _Note:
             findings = {finding.kind: finding for finding in _decide(hits, words, texts, self._cues)}
             for finding in self._read_around(number, start, texts):
                 findings.setdefault(finding.kind, finding)
+            if findings.pop(ENDED, None) and NEGATED in findings:
+                # "kein Fieber mehr"
+                findings[HISTORICAL] = findings.pop(NEGATED)._replace(kind=HISTORICAL)
             if HISTORY in findings:
                 # What is over is said of the patient, and of what is not denied.
                 history = findings.pop(HISTORY)

@@ -120,7 +120,7 @@ def split_sentences(
     bounds = {0, len(text), *turns}
     line_ends = list(_find_line_ends(text, {*language.open_ends.split(), *open_ends}))
     bounds.update(line_ends)
-    bounds.update(_find_stops(text, {*language.abbreviations.split(), *abbreviations}))
+    bounds.update(_find_stops(text, language, {*language.abbreviations.split(), *abbreviations}))
     bounds.update(place for section in sections for place in section[:2])
     label = ""
     number = 0
@@ -147,7 +147,7 @@ def _find_line_end(text: str, section: Section, line_ends: list[int]) -> int:
     return line_ends[place] if place < len(line_ends) else len(text)
 
 
-def _find_stops(text: str, abbreviations: Collection[str]) -> Iterator[int]:
+def _find_stops(text: str, language: languages.Language, abbreviations: Collection[str]) -> Iterator[int]:
     """Find the ends of sentences. A single letter and an abbreviation before a full stop end none."""
     for match in _STOP.finditer(text):
         before = match["word"]
@@ -155,7 +155,7 @@ def _find_stops(text: str, abbreviations: Collection[str]) -> Iterator[int]:
         is_short = is_letter or "." in before or before.lower() in abbreviations
         at_line_end = text[match.end() :].lstrip(" \t")[:1] in ("", "\n", "\r")
         # "? pneumonia"
-        is_doubt = match["sign"] == "?" and not before and not at_line_end
+        is_doubt = not language.has_spaced_signs and match["sign"] == "?" and not before and not at_line_end
         if not (is_short and match["sign"] == "." and not at_line_end) and not is_doubt:
             yield match.end()
 

@@ -130,6 +130,7 @@ class Language:
     heading_joins: str = ""
     answers: dict[str, Sequence[str]] = field(default_factory=dict)  # what items of notes are answered with
     item_joins: str = ""  # words that end an item
+    has_spaced_signs: bool = False  # whether a space stands before "?"
     abbreviations: str = ""  # words before a full stop that ends no sentence
     open_ends: str = ""  # words with which no sentence ends, at the end of a line
 
