@@ -318,6 +318,12 @@ def test_words_that_a_name_lacks_and_both_of_two_coordinated_names(make_matching
     assert [(text, "hand pain" if name == "pain, hand" else name) for text, name in found] == expected
 
 
+@cases("commas_in_texts")
+def test_what_stands_around_a_name_says_where_it_ends(make_matching, text, names, expected):
+    doc = use_names(make_matching(), names)(text)
+    assert [(ent.text, names[int(ent.kb_id_[1:])]) for ent in doc.ents] == expected
+
+
 @cases("brackets")
 def test_a_name_with_brackets_is_found_with_them_and_others_end_at_brackets(make_matching, text, expected):
     names = ["Leprosy [Hansen's disease]", "(131)I-albumin", "Pain (chest) [acute]", "cyst (renal)", "heart failure"]

@@ -35,6 +35,10 @@ BETWEEN = "\n" * NEAR
 # The score of a name none of whose words is in the text as it is. One with all words there has the score 1.
 LEAST_SCORE = 0.9
 _HYPHEN = re.compile("[-‐‑]")
+# Not the comma of "47,XXY".
+_COMMA = re.compile(r"(?<!\d),")
+# The word behind another one, without a dash by itself.
+_BEHIND = re.compile(r"(?:\s+|[-‐‑])(\w+)")
 # Each bracket with the pair that it belongs to. What closes behind a mention, and opens before it.
 _PAIRS = {bracket: pair for pair in ("()", "[]", "（）", "［］") for bracket in pair}
 _CLOSING, _OPENING = re.compile(r"\s*([)\]）］])"), re.compile(r"([(\[（［])\s*\Z")
@@ -108,7 +112,7 @@ class _ReadText:
 
     def __init__(self, text: str, reading: Reading, language: Language, misspelt: frozenset[int]) -> None:
         self.text, self.reading, self.misspelt, self._head_first = text, reading, misspelt, language.head_first
-        self._is_spaced = language.is_spaced
+        self._is_spaced, self._genitives = language.is_spaced, language.genitives.split()
         self.idle, self._opening = (
             frozenset(words.tolist()) for words in (language.idle_hashes, language.opening_hashes)
         )
@@ -180,11 +184,23 @@ class _ReadText:
 
     def is_apart(self, part: Proposal) -> bool:
         """Return whether no name begins or ends inside a mention and goes on outside of it: "abdominal pain, abdominal
-        distension". A plain mention may."""
-        if part.way == PLAIN or not (part.is_joined or part.has_gap or "," in self.text[slice(*self.find_place(part))]):
+        distension". A plain mention may. What begins behind a comma does not go on: "hypertension, pulmonary valve"."""
+        start, end = self.find_place(part)
+        has_comma = part.way == LOOSER and _COMMA.search(self.text, start, end) is not None
+        if part.way == PLAIN or not (part.is_joined or part.has_gap or has_comma):
             return True
         is_begun = part.start - 1 in self.inside and not self.begins_with_shared(part)
-        return not is_begun and part.last not in self.inside
+        is_ended = not has_comma or not self._is_item(part.last)
+        return is_ended and not is_begun and part.last not in self.inside
+
+    def _is_item(self, last: int) -> bool:
+        """Return whether a phrase goes on behind a word: not with a number, and not with a word that says how or where
+        it is."""
+        behind = _BEHIND.match(self.text, self.ends[last])
+        if behind is None or behind[1] in self._genitives:
+            return behind is not None
+        is_loose = not self.goes_on[last] or behind[1].isdigit() or not self._is_spaced
+        return not is_loose and self.hashes[last + 1] not in self._opening | self.idle
 
     def may_join(self, part: Proposal) -> bool:
         """Return whether two pieces have nothing between them but items of a list that are no names."""
