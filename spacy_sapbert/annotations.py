@@ -278,8 +278,12 @@ def get_pieces(span: Span) -> list[tuple[int, int]]:
 
 
 def get_words(span: Span) -> str:
-    """Get the words of a mention: its text, or those of its pieces if one of them lies outside of it."""
+    """Get the words of a mention: its text, that of its only piece, or those of its pieces if one of them lies outside
+    of it."""
     pieces = get_pieces(span) if _get_matches(span) else [(span.start_char, span.end_char)]
+    if len(pieces) == 1:
+        start, end = pieces[0]
+        return span.text[start - span.start_char : end - span.start_char]
     if pieces[0][0] >= span.start_char and pieces[-1][1] <= span.end_char:
         return span.text
     parts = (span.doc.char_span(*piece, alignment_mode="expand") for piece in pieces)

@@ -50,6 +50,11 @@ KEPT = 1 << 16
 _DASHES = "\\-‐‑–"
 # A letter with a full stop, which spaCy leaves together.
 _DOTTED = re.compile(r"(?<![^\W_])[^\W\d_]\.")
+# Where names begin and end inside of a token, which the mention then is: behind signs and the number of an item, before
+# a footnote, and at what parts words. Elsewhere, signs make other words: "benzo[a]pyrene", "www.fever.org".
+_WORD, _PARTS, _SIGNS = r"(?<=[^\W\d_A-Z]{3})", r"[;|&+=]", r"[^\w\s@/\\]"
+_BEGINS = re.compile(rf"(?:(?<!\S){_SIGNS}*(?:(?:\d{{1,3}}|(?<=\[)\w){_SIGNS})?|{_WORD}{_PARTS})(?=[^\W\d_]{{3}})")
+_ENDS = re.compile(rf"{_WORD}(?:{_PARTS}(?=\w)|[†‡§¶~→…<]|/(?=\d)|[(\[](?![^\s()\[\]]*[)\]][\w-])|{_SIGNS}+(?!\S))")
 # A short form inside a name, "breast (BRCA) cancer", and the characters around it in which the name may be.
 _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
 # How much of a long form a name covers at least, up to the end, for the short form to have it.
@@ -259,7 +264,7 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
         for doc, found in zip(docs, matcher.find(docs), strict=True):
             self.set_annotations(doc, [span for span, _ in found])
             for span, hit in found:
-                write_match(span, matcher.describe(hit, span.label_))
+                write_match(span, matcher.describe(hit, span))
         return docs
 
     def match(self, doc: Doc) -> list[Span]:
@@ -415,10 +420,11 @@ class FixedMatcher:
                 found[start, end] = hit._replace(start=place[0], end=place[1])
         return [(Span(doc, *tokens, self._get_label(hit.rows)), hit) for tokens, hit in found.items()]
 
-    def describe(self, hit: Hit, label: str) -> Match:
+    def describe(self, hit: Hit, span: Span) -> Match:
         """Make plain data of a hit. Equal ones share it, since nobody changes it."""
-        pieces = tuple((start - hit.start, end - hit.start) for start, end in hit.pieces) if len(hit.pieces) > 1 else ()
-        return self._make_match(hit._replace(start=0, end=0, pieces=pieces), label)
+        start, end, pieces = span.start_char, span.end_char, hit.pieces
+        pieces = () if pieces == ((start, end),) else tuple((first - start, last - start) for first, last in pieces)
+        return self._make_match(hit._replace(start=0, end=0, pieces=pieces), span.label_)
 
     def _make_new_match(self, hit: Hit, label: str) -> Match:
         return {
@@ -500,7 +506,7 @@ def _list_wholes(long_form: str, language: languages.Language) -> list[tuple[str
 
 def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:
     """Get the token that starts, and the one that ends, at each place, with or without invisible characters, HTML
-    entities and what these join, or with the full stop behind a letter."""
+    entities and what these join, with the full stop behind a letter, and with signs that touch a word."""
     from .lexicon.scan import INVISIBLE
 
     starts, ends = get_bounds(doc) if len(doc) else ([], [])
@@ -517,6 +523,10 @@ def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:
         for place in found.span():
             first.setdefault(place, bisect_right(starts, place) - 1)
             last.setdefault(place, bisect_right(starts, place - 1) - 1)
+    for found in _BEGINS.finditer(text):
+        first.setdefault(found.end(), bisect_right(starts, found.end()) - 1)
+    for found in _ENDS.finditer(text):
+        last.setdefault(found.start(), bisect_right(starts, found.start() - 1) - 1)
     return first, last
 
 

@@ -155,15 +155,19 @@ def _name_letter(found: re.Match[str]) -> str:
 # "&eacute;", also escaped twice, with the "s" of "Crohn&#39;s"; and the plural of "seizure(s)".
 HTML_ENTITY = re.compile(r"&(?:amp;)*(#?[0-9A-Za-z]{1,31});(s\b)?")
 _PLURAL = re.compile(r"\((?<=[^\W\d_]\()(?:s|es|ies)\)")
+# The number of a note behind a word.
+_NOTE = re.compile("(?<=[^\\W\\d_A-Z]{3})[¹²³⁰⁴-⁹]+(?!\\w)")
 # It is not seen, and parts no words.
 _FILLER = "\u2060"
 
 
 def write_plainly(text: str) -> str:
-    """Replace HTML entities by their characters, and take plurals in brackets from their words: "seizure(s)". Nothing
-    moves, because invisible characters or spaces fill the places."""
+    """Replace HTML entities by their characters, and take plurals in brackets and numbers of notes from their words:
+    "seizure(s)", "seizure²". Nothing moves, because invisible characters or spaces fill the places."""
     if "&" in text:
         text = HTML_ENTITY.sub(_unescape, text)
+    if not text.isascii():
+        text = _NOTE.sub(lambda note: _FILLER * len(note[0]), text)
     return _PLURAL.sub(lambda plural: _FILLER * len(plural[0]), text) if "s)" in text else text
 
 

@@ -318,10 +318,16 @@ def test_words_that_a_name_lacks_and_both_of_two_coordinated_names(make_matching
     assert [(text, "hand pain" if name == "pain, hand" else name) for text, name in found] == expected
 
 
-@cases("commas_in_texts")
+@cases("commas_in_texts", "touching_signs")
 def test_what_stands_around_a_name_says_where_it_ends(make_matching, text, names, expected):
     doc = use_names(make_matching(), names)(text)
     assert [(ent.text, names[int(ent.kb_id_[1:])]) for ent in doc.ents] == expected
+
+
+def test_a_mention_that_touches_a_sign_says_where_its_words_are(make_matching):
+    [ent] = use_names(make_matching(), ["short stature"])("He has: 1.Short stature†").ents
+    assert (ent.text, ent._.match, ent._.match_pieces) == ("1.Short stature†", "exact", [(10, 23)])
+    assert get_words(ent) == "Short stature"
 
 
 @cases("brackets")
