@@ -57,6 +57,11 @@ _BEGINS = re.compile(rf"(?:(?<!\S){_SIGNS}*(?:(?:\d{{1,3}}|(?<=\[)\w){_SIGNS})?|
 _ENDS = re.compile(rf"{_WORD}(?:{_PARTS}(?=\w)|[†‡§¶~→…<]|/(?=\d)|[(\[](?![^\s()\[\]]*[)\]][\w-])|{_SIGNS}+(?!\S))")
 # A short form inside a name, "breast (BRCA) cancer", and the characters around it in which the name may be.
 _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
+# The other half of a word that hyphens join: of the first of several words, "Vhl-null cells", and of a short form,
+# "alpha-SMA", "PD-L1"; the characters around it; and a word that the end of a line divides.
+_HALF, _HALF_BEHIND = re.compile(r"\b(\w*[^\W\d_])[-‐‑](?:\w+/)*\Z"), re.compile(r"(?:/\w+)*[-‐‑]([A-Z0-9]\w*)")
+_DIVIDED, _DIVIDED_BEHIND = re.compile(r"\w[-‐‑][^\S\n]*\n\s*\Z"), re.compile(r"[-‐‑][^\S\n]*\n\s*[^\W\d_A-Z]")
+NEAR = 40
 # How much of a long form a name covers at least, up to the end, for the short form to have it.
 LEAST_COVERED = 0.5
 
@@ -403,11 +408,14 @@ class FixedMatcher:
 
         first, last = _read_bounds(doc, text)
         found: dict[tuple[int, int], Hit] = {}
+        forms = (text[doc[start].idx : doc[end - 1].idx + len(doc[end - 1])] for start, (end, _) in defined.items())
+        known = {*forms, *(text[hit.start : hit.end] for hit in hits)}
         for hit in hits:
             is_whole = hit.start in first and hit.end in last
             if not is_whole and has_lone_characters(text, hit.start, hit.end):
                 warn(INSIDE_TOKEN)
-            if is_whole and self._is_plausible(doc, text[hit.start : hit.end]) and not self._is_other(text, hit):
+            is_name = is_whole and self._is_plausible(doc, text[hit.start : hit.end])
+            if is_name and not _is_half(text, hit.start, hit.end, known) and not self._is_other(text, hit):
                 found.setdefault((first[hit.start], last[hit.end] + 1), hit)
         for start, (end, long_form) in defined.items():
             named = whole[long_form]
@@ -415,7 +423,11 @@ class FixedMatcher:
             if named is not None or long_form in text:
                 found.pop((start, end), None)
             place = doc[start].idx, doc[end - 1].idx + len(doc[end - 1])
-            if named is not None and not self._finder.is_skipped(text[slice(*place)]):
+            if (
+                named is not None
+                and not _is_half(text, *place, known)
+                and not self._finder.is_skipped(text[slice(*place)])
+            ):
                 hit = named._replace(how="definition", pieces=(place,), is_inside=False)
                 found[start, end] = hit._replace(start=place[0], end=place[1])
         return [(Span(doc, *tokens, self._get_label(hit.rows)), hit) for tokens, hit in found.items()]
@@ -494,6 +506,17 @@ def _compile_around(language: languages.Language) -> _Around:
     )
     before, *others = (re.compile(pattern, re.IGNORECASE) for pattern in patterns)
     return _Around(before, max(map(len, (*prefixes, *hyphened)), default=0) + 2, *others)
+
+
+def _is_half(text: str, start: int, end: int, known: set[str]) -> bool:
+    """Check if a mention is, or begins with, the half of a word, unless the other half is known as well."""
+    name, first = text[start:end], max(start - NEAR, 0)
+    if _DIVIDED.search(text, first, start) or _DIVIDED_BEHIND.match(text, end):
+        return True
+    is_short = name.isalnum() and name.removesuffix("s").isupper()
+    before = _HALF.search(text, first, start) if is_short or " " in name else None
+    behind = _HALF_BEHIND.match(text, end) if is_short else None
+    return any(half is not None and half[1] not in known for half in (before, behind))
 
 
 def _list_wholes(long_form: str, language: languages.Language) -> list[tuple[str, float]]:
