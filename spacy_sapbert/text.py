@@ -131,9 +131,10 @@ def normalize_writing(text: str) -> str:
     """Unify characters that names are written with in several ways. ASCII text stays as it is.
 
     Dashes, quotes, primes and slashes become those of ASCII; ligatures become two letters, and letters with a stroke
-    lose it. Cyrillic letters that look like Latin ones are these in a word that is Latin otherwise. Compatibility forms, such as full-width letters, subscripts and Roman numerals in one character, become
-    ordinary ones, except exponents of numbers. Greek letters become their names, as words of their own, unless the text
-    has Greek words. The micro sign of a unit becomes "u", and an eszett that stands for beta becomes "beta".
+    lose it. Cyrillic letters that look like Latin ones are these in a word that is Latin otherwise. Compatibility
+    forms, such as full-width letters, subscripts and Roman numerals in one character, become ordinary ones, except
+    exponents of numbers. Greek letters become their names, as words of their own, unless the text has Greek words. The
+    micro sign of a unit becomes "u", and an eszett that stands for beta becomes "beta".
 
     text (str): The text.
     RETURNS (str): The text in its unified form. Where anything but ASCII was in it, it has single spaces.

@@ -318,7 +318,7 @@ def test_words_that_a_name_lacks_and_both_of_two_coordinated_names(make_matching
     assert [(text, "hand pain" if name == "pain, hand" else name) for text, name in found] == expected
 
 
-@cases("commas_in_texts", "touching_signs")
+@cases("commas_in_texts", "touching_signs", "compounds", "halves_of_words", "cells_in_capitals")
 def test_what_stands_around_a_name_says_where_it_ends(make_matching, text, names, expected):
     doc = use_names(make_matching(), names)(text)
     assert [(ent.text, names[int(ent.kb_id_[1:])]) for ent in doc.ents] == expected
@@ -695,6 +695,17 @@ def test_names_in_other_languages_are_found_as_they_stand(lang):
     for name, write in product(names, [str, str.lower, str.upper, lambda text: text.replace("ö", "o")]):
         doc = nlp(f"– {write(name)}, 2")
         assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [(write(name), f"C{names.index(name)}")]
+
+
+@cases("cut_words")
+def test_words_that_a_hyphen_cuts_are_whole(lang, language, text, names, expected):
+    nlp = make_in(lang, [(name, language) for name in names])
+    ents = nlp(text).ents
+    assert [(ent.text, names[int(ent.kb_id_[1:])]) for ent in ents] == expected
+    cut = [ent for ent in ents if "-" in ent.text]
+    assert all(ent._.match == "coordination" and get_words(ent) in names for ent in cut)
+    nlp.get_pipe("terminology_matcher").words = "exact"
+    assert "coordination" not in {ent._.match for ent in nlp(text).ents}
 
 
 @cases("nearly_alike")
