@@ -516,7 +516,9 @@ def _is_half(text: str, start: int, end: int, known: set[str]) -> bool:
     is_short = name.isalnum() and name.removesuffix("s").isupper()
     before = _HALF.search(text, first, start) if is_short or " " in name else None
     behind = _HALF_BEHIND.match(text, end) if is_short else None
-    return any(half is not None and half[1] not in known for half in (before, behind))
+    # "Ovarian cancer" is in "breast-ovarian cancer".
+    is_word = not is_short and before is not None and before[1].islower()
+    return not is_word and any(half is not None and half[1] not in known for half in (before, behind))
 
 
 def _list_wholes(long_form: str, language: languages.Language) -> list[tuple[str, float]]:
