@@ -278,12 +278,20 @@ def get_pieces(span: Span) -> list[tuple[int, int]]:
 
 
 def get_words(span: Span) -> str:
-    """Get the words of a mention: its text, or those of its pieces if one of them lies outside of it."""
+    """Get the words of a mention: its text, that of its only piece, or those of its pieces if one of them lies outside
+    of it."""
     pieces = get_pieces(span) if _get_matches(span) else [(span.start_char, span.end_char)]
+    if len(pieces) == 1:
+        start, end = pieces[0]
+        return span.text[start - span.start_char : end - span.start_char]
     if pieces[0][0] >= span.start_char and pieces[-1][1] <= span.end_char:
         return span.text
-    parts = (span.doc.char_span(*piece, alignment_mode="expand") for piece in pieces)
-    return " ".join(part.text for part in parts if part is not None)
+    text, words = span.doc.text, ""
+    for (start, end), before in zip(pieces, [(0, 0), *pieces], strict=False):
+        # Two parts of words are one word: "Herz-" and "insuffizienz".
+        is_cut = start > 0 and (text[start - 1 : start + 1].isalnum() or text[before[1] - 1 : before[1] + 1].isalnum())
+        words += text[start:end] if is_cut or not words else f" {text[start:end]}"
+    return words
 
 
 def get_user_data(span: Span) -> dict[Any, Any]:

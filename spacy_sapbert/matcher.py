@@ -50,8 +50,18 @@ KEPT = 1 << 16
 _DASHES = "\\-‐‑–"
 # A letter with a full stop, which spaCy leaves together.
 _DOTTED = re.compile(r"(?<![^\W_])[^\W\d_]\.")
+# Where names begin and end inside of a token, which the mention then is: behind signs and the number of an item, before
+# a footnote, and at what parts words. Elsewhere, signs make other words: "benzo[a]pyrene", "www.fever.org".
+_WORD, _PARTS, _SIGNS = r"(?<=[^\W\d_A-Z]{3})", r"[;|&+=]", r"[^\w\s@/\\]"
+_BEGINS = re.compile(rf"(?:(?<!\S){_SIGNS}*(?:(?:\d{{1,3}}|(?<=\[)\w){_SIGNS})?|{_WORD}{_PARTS})(?=[^\W\d_]{{3}})")
+_ENDS = re.compile(rf"{_WORD}(?:{_PARTS}(?=\w)|[†‡§¶~→…<]|/(?=\d)|[(\[](?![^\s()\[\]]*[)\]][\w-])|{_SIGNS}+(?!\S))")
 # A short form inside a name, "breast (BRCA) cancer", and the characters around it in which the name may be.
 _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
+# The other half of a word that hyphens join: of the first of several words, "Vhl-null cells", and of a short form,
+# "alpha-SMA", "PD-L1"; the characters around it; and a word that the end of a line divides.
+_HALF, _HALF_BEHIND = re.compile(r"\b(\w*[^\W\d_])[-‐‑](?:\w+/)*\Z"), re.compile(r"(?:/\w+)*[-‐‑]([A-Z0-9]\w*)")
+_DIVIDED, _DIVIDED_BEHIND = re.compile(r"\w[-‐‑][^\S\n]*\n\s*\Z"), re.compile(r"[-‐‑][^\S\n]*\n\s*[^\W\d_A-Z]")
+NEAR = 40
 # How much of a long form a name covers at least, up to the end, for the short form to have it.
 LEAST_COVERED = 0.5
 
@@ -259,7 +269,7 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
         for doc, found in zip(docs, matcher.find(docs), strict=True):
             self.set_annotations(doc, [span for span, _ in found])
             for span, hit in found:
-                write_match(span, matcher.describe(hit, span.label_))
+                write_match(span, matcher.describe(hit, span))
         return docs
 
     def match(self, doc: Doc) -> list[Span]:
@@ -399,11 +409,14 @@ class FixedMatcher:
 
         first, last = _read_bounds(doc, text)
         found: dict[tuple[int, int], Hit] = {}
+        forms = (text[doc[start].idx : doc[end - 1].idx + len(doc[end - 1])] for start, (end, _) in defined.items())
+        known = {*forms, *(text[hit.start : hit.end] for hit in hits)}
         for hit in hits:
             is_whole = hit.start in first and hit.end in last
             if not is_whole and has_lone_characters(text, hit.start, hit.end):
                 warn(INSIDE_TOKEN)
-            if is_whole and self._is_plausible(doc, text[hit.start : hit.end]) and not self._is_other(text, hit):
+            is_name = is_whole and self._is_plausible(doc, text[hit.start : hit.end])
+            if is_name and not _is_half(text, hit.start, hit.end, known) and not self._is_other(text, hit):
                 found.setdefault((first[hit.start], last[hit.end] + 1), hit)
         for start, (end, long_form) in defined.items():
             named = whole[long_form]
@@ -411,15 +424,20 @@ class FixedMatcher:
             if named is not None or long_form in text:
                 found.pop((start, end), None)
             place = doc[start].idx, doc[end - 1].idx + len(doc[end - 1])
-            if named is not None and not self._finder.is_skipped(text[slice(*place)]):
+            if (
+                named is not None
+                and not _is_half(text, *place, known)
+                and not self._finder.is_skipped(text[slice(*place)])
+            ):
                 hit = named._replace(how="definition", pieces=(place,), is_inside=False)
                 found[start, end] = hit._replace(start=place[0], end=place[1])
         return [(Span(doc, *tokens, self._get_label(hit.rows)), hit) for tokens, hit in found.items()]
 
-    def describe(self, hit: Hit, label: str) -> Match:
+    def describe(self, hit: Hit, span: Span) -> Match:
         """Make plain data of a hit. Equal ones share it, since nobody changes it."""
-        pieces = tuple((start - hit.start, end - hit.start) for start, end in hit.pieces) if len(hit.pieces) > 1 else ()
-        return self._make_match(hit._replace(start=0, end=0, pieces=pieces), label)
+        start, end, pieces = span.start_char, span.end_char, hit.pieces
+        pieces = () if pieces == ((start, end),) else tuple((first - start, last - start) for first, last in pieces)
+        return self._make_match(hit._replace(start=0, end=0, pieces=pieces), span.label_)
 
     def _make_new_match(self, hit: Hit, label: str) -> Match:
         return {
@@ -504,6 +522,19 @@ def _compile_around(language: languages.Language) -> _Around:
     return _Around(before, max(map(len, (*prefixes, *hyphened, *language.thwarting)), default=0) + 2, *others)
 
 
+def _is_half(text: str, start: int, end: int, known: set[str]) -> bool:
+    """Check if a mention is, or begins with, the half of a word, unless the other half is known as well."""
+    name, first = text[start:end], max(start - NEAR, 0)
+    if _DIVIDED.search(text, first, start) or _DIVIDED_BEHIND.match(text, end):
+        return True
+    is_short = name.isalnum() and name.removesuffix("s").isupper()
+    before = _HALF.search(text, first, start) if is_short or " " in name else None
+    behind = _HALF_BEHIND.match(text, end) if is_short else None
+    # "Ovarian cancer" is in "breast-ovarian cancer".
+    is_word = not is_short and before is not None and before[1].islower()
+    return not is_word and any(half is not None and half[1] not in known for half in (before, behind))
+
+
 def _list_wholes(long_form: str, language: languages.Language) -> list[tuple[str, float]]:
     """List what a long form may stand for, and how much of it a name has to cover: "von Hippel-Lindau (VHL) gene" is
     about von Hippel-Lindau disease. A single name is left alone, because it may be a place."""
@@ -514,7 +545,7 @@ def _list_wholes(long_form: str, language: languages.Language) -> list[tuple[str
 
 def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:
     """Get the token that starts, and the one that ends, at each place, with or without invisible characters, HTML
-    entities and what these join, or with the full stop behind a letter."""
+    entities and what these join, with the full stop behind a letter, and with signs that touch a word."""
     from .lexicon.scan import INVISIBLE
 
     starts, ends = get_bounds(doc) if len(doc) else ([], [])
@@ -531,6 +562,10 @@ def _read_bounds(doc: Doc, text: str) -> tuple[dict[int, int], dict[int, int]]:
         for place in found.span():
             first.setdefault(place, bisect_right(starts, place) - 1)
             last.setdefault(place, bisect_right(starts, place - 1) - 1)
+    for found in _BEGINS.finditer(text):
+        first.setdefault(found.end(), bisect_right(starts, found.end()) - 1)
+    for found in _ENDS.finditer(text):
+        last.setdefault(found.start(), bisect_right(starts, found.start() - 1) - 1)
     return first, last
 
 

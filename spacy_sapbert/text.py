@@ -88,6 +88,11 @@ _EXPONENT = re.compile("(?<=[0-9])([⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+)")
 _MICRO = re.compile(r"μ(?=(?:g|l|L|m|M|s|mol|kat|Ci|Gy|Sv|V|A)\b)")
 # German has an eszett only after small letters.
 _BETA = re.compile("(?<![a-zà-öø-ÿ])ß")
+# Cyrillic letters, and the omicron, that look like Latin ones. Words have them from copying and from reading images.
+_ALIKE = str.maketrans("аеорсухіјѕһԁԛԝАВЕКМНОРСТХУІЈЅοΟ", "aeopcyxijshdqwABEKMHOPCTXYIJSoO")
+_ALIKE_LETTER = f"[{''.join(map(chr, _ALIKE))}]"
+_MIXED = re.compile(rf"[^\W\d_]*(?:[A-Za-z]{_ALIKE_LETTER}|{_ALIKE_LETTER}[A-Za-z])[^\W\d_]*")
+_CYRILLIC = re.compile("[\u0400-\u052f]")
 # Letters, and marks upon them, of all scripts except Latin.
 _OTHER_LETTER = "[\u0370-\u1dff\u1f00-\u1fff\u2c00-\U0010ffff]"
 _LATIN = "LATIN"
@@ -126,22 +131,28 @@ def normalize_writing(text: str) -> str:
     """Unify characters that names are written with in several ways. ASCII text stays as it is.
 
     Dashes, quotes, primes and slashes become those of ASCII; ligatures become two letters, and letters with a stroke
-    lose it. Compatibility forms, such as full-width letters, subscripts and Roman numerals in one character, become
-    ordinary ones, except exponents of numbers. Greek letters become their names, as words of their own, unless the text
-    has Greek words. The micro sign of a unit becomes "u", and an eszett that stands for beta becomes "beta".
+    lose it. Cyrillic letters that look like Latin ones are these in a word that is Latin otherwise. Compatibility
+    forms, such as full-width letters, subscripts and Roman numerals in one character, become ordinary ones, except
+    exponents of numbers. Greek letters become their names, as words of their own, unless the text has Greek words. The
+    micro sign of a unit becomes "u", and an eszett that stands for beta becomes "beta".
 
     text (str): The text.
     RETURNS (str): The text in its unified form. Where anything but ASCII was in it, it has single spaces.
     """
     if text.isascii():
         return text
-    parts = _EXPONENT.split(text.translate(_WRITING))
+    parts = _EXPONENT.split(_MIXED.sub(_write_latin, text.translate(_WRITING)))
     # Every second part is an exponent. Normal form KC has dashes and slashes of its own.
     parts[::2] = [unicodedata.normalize("NFKC", part).translate(_WRITING) for part in parts[::2]]
     text = _MICRO.sub("u", "".join(parts))
     if not _GREEK_WORD.search(text):
         text = _GREEK_LETTER.sub(_name_letter, _BETA.sub("β", text))
     return " ".join(text.split())
+
+
+def _write_latin(found: re.Match[str]) -> str:
+    latin = found[0].translate(_ALIKE)
+    return found[0] if _CYRILLIC.search(latin) else latin
 
 
 def _name_letter(found: re.Match[str]) -> str:
@@ -155,15 +166,19 @@ def _name_letter(found: re.Match[str]) -> str:
 # "&eacute;", also escaped twice, with the "s" of "Crohn&#39;s"; and the plural of "seizure(s)".
 HTML_ENTITY = re.compile(r"&(?:amp;)*(#?[0-9A-Za-z]{1,31});(s\b)?")
 _PLURAL = re.compile(r"\((?<=[^\W\d_]\()(?:s|es|ies)\)")
+# The number of a note behind a word.
+_NOTE = re.compile("(?<=[^\\W\\d_A-Z]{3})[¹²³⁰⁴-⁹]+(?!\\w)")
 # It is not seen, and parts no words.
 _FILLER = "\u2060"
 
 
 def write_plainly(text: str) -> str:
-    """Replace HTML entities by their characters, and take plurals in brackets from their words: "seizure(s)". Nothing
-    moves, because invisible characters or spaces fill the places."""
+    """Replace HTML entities by their characters, and take plurals in brackets and numbers of notes from their words:
+    "seizure(s)", "seizure²". Nothing moves, because invisible characters or spaces fill the places."""
     if "&" in text:
         text = HTML_ENTITY.sub(_unescape, text)
+    if not text.isascii():
+        text = _NOTE.sub(lambda note: _FILLER * len(note[0]), text)
     return _PLURAL.sub(lambda plural: _FILLER * len(plural[0]), text) if "s)" in text else text
 
 

@@ -315,7 +315,7 @@ def _list_joined(reading: Reading, kept: np.ndarray) -> list[tuple[np.ndarray, .
 
 def _list_items(reading: Reading) -> list[list[int]]:
     """List the items of each "A, B and C" but for the first: the places of their first words."""
-    segment, links, joins, skipped = np.diff(reading[3:], axis=1)
+    segment, links, joins, skipped = np.diff(reading[5:], axis=1)
     is_comma = (segment == 0) & (links > 0) & (joins == 0) & (skipped == 0)
     lists = []
     for place in (1 + np.flatnonzero((segment == 0) & (joins > 0) & (links <= joins + 1) & (skipped <= 1))).tolist():
@@ -333,8 +333,8 @@ ARRAYS = tuple(f"bag_{name}" for name in BagTable._fields[2:])
 
 
 class NameReadings(NamedTuple):
-    """The words of names. A name has two readings where it has words with a hyphen between them that are one word in
-    another name."""
+    """The words of names. A name has other readings where it has words with a hyphen between them that are one word in
+    another name, and a word that is also written as two: "eyebrow"."""
 
     language: Language
     hashes: np.ndarray  # of all words; uint64
@@ -378,7 +378,9 @@ def read_names(names: pl.Series, language: Language = ENGLISH) -> NameReadings:
     again, place = _read_rows(names, hyphened, np.unique(first.hashes), language)
     is_other = np.bincount(place, minlength=len(hyphened)) < first.n_words[hyphened]
     kept = is_other[place]
-    return first.extended(again[kept], (np.cumsum(is_other) - 1)[place[kept]], hyphened[is_other])
+    both = first.extended(again[kept], (np.cumsum(is_other) - 1)[place[kept]], hyphened[is_other])
+    closed = _find_matching(names, language.compound_starts)
+    return both.extended(*_read_rows(names, closed, None, language, language.write_apart), closed)
 
 
 def _read_english(names: pl.DataFrame, of_names: NameReadings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -468,21 +470,27 @@ def make_speller(names: pl.Series, of_names: NameReadings) -> Callable[[int], st
     return spell
 
 
-def _find_matching(names: pl.Series, pattern: str) -> np.ndarray:
+def _find_matching(names: pl.Series, pattern: str | re.Pattern[str]) -> np.ndarray:
     search = re.compile(pattern).search
     matched = (search(name) is not None for chunk in read_chunks(names) for name in chunk)
     return np.flatnonzero(np.fromiter(matched, dtype=bool, count=len(names)))
 
 
 def _read_rows(
-    names: pl.Series, rows: np.ndarray, vocabulary: np.ndarray | None, language: Language
+    names: pl.Series,
+    rows: np.ndarray,
+    vocabulary: np.ndarray | None,
+    language: Language,
+    write: Callable[[str], str] = str,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Read names by their rows: the hashes of words, and the place of each one's name among the rows."""
+    """Read names by their rows: the hashes of words, and the place of each one's name among the rows. `write` says how
+    they are written."""
     hashes, of_name = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.int64)]
     with show_progress(total=len(rows), description="Joining the words of names", unit="names") as progress:
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
-            words, place = read_content(names.gather(chunk).to_list(), vocabulary, language)
+            texts = [*map(write, names.gather(chunk).to_list())]
+            words, place = read_content(texts, vocabulary, language)
             hashes.append(words)
             of_name.append(start + place)
             progress.update(len(chunk))

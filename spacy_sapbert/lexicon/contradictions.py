@@ -297,10 +297,18 @@ def _is_of_animals(name: str, ours: frozenset[str], theirs: frozenset[str], lang
     return bool(before) and not collect_words(last, language).isdisjoint(theirs & animals)
 
 
+def _is_disorder_of(mention: str, others: frozenset[str], language: Language) -> bool:
+    """Check if a mention is an abnormality of what a name is: "disorder of the eye" of "eye"."""
+    plain = [word for word in list_words(mention, language) if word not in collect_words(language.articles, language)]
+    kinds = collect_words(f"{language.abnormalities} {language.kinds}", language)
+    is_of = plain[1:2] and plain[1] in collect_words(language.genitives, language)
+    return bool(is_of) and plain[0] in kinds and others == {*plain[2:]}
+
+
 def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
     """Check if a mention contradicts a name: by a denial, by opposites, by numbers, single letters, signs and
-    chromosomes, where each has one that the other lacks, because one is with what the other is without, or because only
-    the name says that it is about animals."""
+    chromosomes, where each has one that the other lacks, because one is with what the other is without, because the
+    mention is an abnormality of what the name is, or because only the name says that it is about animals."""
     # Few mentions deny anything.
     if (denials := list_denials(mention, language)) and any(_is_denied(name, denial, language) for denial in denials):
         return True
@@ -313,7 +321,7 @@ def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
     ours, theirs = words - others, others - words
     if _denies(ours, theirs, language) or _denies(theirs, ours, language):
         return True
-    if _is_of_animals(name, ours, theirs, language):
+    if _is_of_animals(name, ours, theirs, language) or (ours and _is_disorder_of(mention, others, language)):
         return True
     if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:
         return False

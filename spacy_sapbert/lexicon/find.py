@@ -21,7 +21,7 @@ from ..text import write_plainly
 from .bags import SAID, BagTable, make_key_filter
 from .initialisms import own_case_forms
 from .languages import Language
-from .scan import BRACKETED, Reading, scan
+from .scan import BRACKETED, Reading, find_compounds, scan
 from .spelling import Speller
 
 if TYPE_CHECKING:
@@ -35,6 +35,12 @@ BETWEEN = "\n" * NEAR
 # The score of a name none of whose words is in the text as it is. One with all words there has the score 1.
 LEAST_SCORE = 0.9
 _HYPHEN = re.compile("[-‐‑]")
+# Not the comma of "47,XXY".
+_COMMA = re.compile(r"(?<!\d),")
+# The word behind another one, without a dash by itself.
+_BEHIND = re.compile(r"(?:\s+|[-‐‑])(\w+)")
+# What stands before and behind a cell of a table or form.
+_CELL_START, _CELL_END = re.compile(r"(?:\A|[|:;\t\n]) *\Z"), re.compile(r" *(?:\Z|[|:;\t\n])")
 # Each bracket with the pair that it belongs to. What closes behind a mention, and opens before it.
 _PAIRS = {bracket: pair for pair in ("()", "[]", "（）", "［］") for bracket in pair}
 _CLOSING, _OPENING = re.compile(r"\s*([)\]）］])"), re.compile(r"([(\[（［])\s*\Z")
@@ -89,8 +95,9 @@ class Demands(NamedTuple):
     crossed: tuple[int, int]
     # The word that says what a coordinated mention is. The name has to say the same.
     head: int | None
-    # The text, if it is so short that its case counts.
+    # The text, if it is so short that its case counts, and whether it is a cell in capitals, which may be any word.
     short: str
+    is_cell: bool
 
 
 class Choice(NamedTuple):
@@ -109,14 +116,18 @@ class _ReadText:
     def __init__(self, text: str, reading: Reading, language: Language, misspelt: frozenset[int]) -> None:
         self.text, self.reading, self.misspelt, self._head_first = text, reading, misspelt, language.head_first
         self._is_spaced = language.is_spaced
+        self._genitives = language.genitives.split()
         self.idle, self._opening, self._sizes = (
             frozenset(words.tolist()) for words in (language.idle_hashes, language.opening_hashes, language.size_hashes)
         )
-        self.hashes, self.starts, self.ends, _, self.links, self.joins, self.skipped = (
+        self.hashes, self.starts, self.ends, *others, _, self.links, self.joins, self.skipped = (
             column.tolist() for column in reading
         )
+        self._others = [*zip(*others, strict=True)]
         # Whether nothing stands between a word and the next one.
-        self.goes_on = np.append(~np.diff(reading[3:], axis=1).any(axis=0), False).tolist()
+        self.goes_on = np.append(~np.diff(reading[5:], axis=1).any(axis=0), False).tolist()
+        # The first words of compounds.
+        self._split = {at for at in find_compounds(reading.hashes, language).tolist() if self.goes_on[at]}
         # What has been found: the places, where names end, and the words inside names that aren't their last.
         self.found: dict[tuple[int, int], tuple[tuple[int, bool], Hit]] = {}
         self.ended: set[int] = set()
@@ -146,6 +157,15 @@ class _ReadText:
             start = found.start()
         return start, end
 
+    def list_pieces(self, part: Proposal, start: int, end: int) -> tuple[tuple[int, int], ...]:
+        """List the pieces of a mention, with what a word lacks that another one has."""
+        if part.is_joined:
+            return (start, self.ends[part.end - 1]), (self.starts[part.then], end)
+        (first, first_end), (last, last_end) = self._others[part.start], self._others[part.last]
+        if last > start:
+            return (start, end - 1), (last, last_end)
+        return ((first, first_end), (start + 1, end)) if 0 <= first < start else ((start, end),)
+
     def _count_open(self, bracket: str, start: int, end: int) -> int:
         pair = _PAIRS[bracket]
         return self.text.count(pair[0], start, end) - self.text.count(pair[1], start, end)
@@ -164,6 +184,10 @@ class _ReadText:
         for (start, end), behind in self.sized.items():
             if any(start < other <= behind and end < end_ for other, end_ in self.found):
                 del self.found[start, end]
+
+    def cuts_compound(self, part: Proposal) -> bool:
+        """Return whether a mention has one of the words of a compound: "absent thumb" of "absent thumb nail"."""
+        return part.last in self._split or part.start - 1 in self._split
 
     def goes_on_behind(self, part: Proposal) -> bool:
         """Return whether the phrase that a mention ends with goes on."""
@@ -190,11 +214,23 @@ class _ReadText:
 
     def is_apart(self, part: Proposal) -> bool:
         """Return whether no name begins or ends inside a mention and goes on outside of it: "abdominal pain, abdominal
-        distension". A plain mention may."""
-        if part.way == PLAIN or not (part.is_joined or part.has_gap or "," in self.text[slice(*self.find_place(part))]):
+        distension". A plain mention may. What begins behind a comma does not go on: "hypertension, pulmonary valve"."""
+        start, end = self.find_place(part)
+        has_comma = part.way == LOOSER and _COMMA.search(self.text, start, end) is not None
+        if part.way == PLAIN or not (part.is_joined or part.has_gap or has_comma):
             return True
         is_begun = part.start - 1 in self.inside and not self.begins_with_shared(part)
-        return not is_begun and part.last not in self.inside
+        is_ended = not has_comma or not self._is_item(part.last)
+        return is_ended and not is_begun and part.last not in self.inside
+
+    def _is_item(self, last: int) -> bool:
+        """Return whether a phrase goes on behind a word: not with a number, and not with a word that says how or where
+        it is."""
+        behind = _BEHIND.match(self.text, self.ends[last])
+        if behind is None or behind[1] in self._genitives:
+            return behind is not None
+        is_loose = not self.goes_on[last] or behind[1].isdigit() or not self._is_spaced
+        return not is_loose and self.hashes[last + 1] not in self._opening | self.idle
 
     def may_join(self, part: Proposal) -> bool:
         """Return whether two pieces have nothing between them but items of a list that are no names."""
@@ -315,7 +351,9 @@ class NameFinder:
     def _check(self, text: _ReadText, part: Proposal, place: tuple[int, int]) -> Demands | None:
         """Say what the words at a place demand of a name; None if they can't be one."""
         words, (start, end), last = text.find_words(part), (part.start, part.end), part.last
-        if self._skips(words) or not text.is_apart(part) or (part.is_joined and not text.may_join(part)):
+        if self._skips(words) or text.cuts_compound(part) or not text.is_apart(part):
+            return None
+        if part.is_joined and not text.may_join(part):
             return None
         crossed, fixed, head = (0, 0), None, None
         if part.is_joined:
@@ -332,7 +370,12 @@ class NameFinder:
             is_head = words[0] in self._heads and last > start and not self._head_first
             if is_head and text.skipped[start] == text.skipped[start + 1]:
                 fixed = words[0]
-        return Demands(words, fixed, crossed, head, self._find_short(text.text, *place))
+        short = self._find_short(text.text, *place)
+        return Demands(words, fixed, crossed, head, short, short.isupper() and self._is_cell(text.text, *place))
+
+    @staticmethod
+    def _is_cell(text: str, start: int, end: int) -> bool:
+        return bool(_CELL_START.search(text, max(start - NEAR, 0), start) and _CELL_END.match(text, end))
 
     def _find_short(self, text: str, start: int, end: int) -> str:
         # Case says nothing in a text in capitals.
@@ -359,14 +402,19 @@ class NameFinder:
         is_spelling = n_misspelt > 0 and not part.is_joined
         written = text.text[start:end].lower()
         how = "spelling" if is_spelling else self._name_way(choice, n_words, part, written)
+        pieces = text.list_pieces(part, start, end)
+        how = "coordination" if len(pieces) > 1 and how == "form" else how
         # Of another kind are only words that are a name as they stand.
         if (self._is_exact or not choice.rows) and (how not in ("exact", "form") or not choice.in_order):
             return None
         score = LEAST_SCORE + (1 - LEAST_SCORE) * max(choice.n_same - n_misspelt, 0) / n_words
-        pieces = ((start, text.ends[part.end - 1]), (text.starts[part.then], end)) if part.is_joined else (place,)
         rows = choice.rows
-        if how == "exact":  # "Bar" is not "Bär"
-            rows = tuple(sorted(rows, key=lambda row: self._name_column[row].lower() != written))
+        if how == "exact":  # "Bar" is not "Bär", and "ALL" rather "ALL" than "all"
+            is_cell, as_it_is = demands.is_cell, text.text[start:end]
+            names = {row: self._name_column[row] for row in rows}
+            rows = tuple(
+                sorted(rows, key=lambda row: (names[row].lower() != written, is_cell and names[row] != as_it_is))
+            )
         return Hit(start, end, how, rows, score, pieces, text.is_inside(part))
 
     @staticmethod
@@ -400,10 +448,10 @@ class NameFinder:
 
     def _choose_names_of(self, entry: int, demands: Demands) -> Choice | None:
         """Choose the names of an entry with the most words as they are written, and of these those in their order."""
-        (words, fixed, crossed, head, short), is_spaced = demands, self._table.language.is_spaced
+        (words, fixed, crossed, head, short, is_cell), is_spaced = demands, self._table.language.is_spaced
         if len(words) == 1 and words[0] in self._generic:
             return None
-        best, how = (0 if len(words) == 1 else -1, True, False), "classes"
+        best, how = (0 if len(words) == 1 else -1, True, False, False), "classes"
         chosen: list[int] = []
         rows = self._table.rows_of(entry)
         for row in rows[self._is_read[rows]].tolist():
@@ -415,7 +463,7 @@ class NameFinder:
                 # "No neck" is said, and not "neck, no".
                 if name.how == SAID and name.words != words and not self._ordering.isdisjoint(words):
                     continue
-                fit = n_same, name.words == words, name.is_own
+                fit = n_same, name.words == words, name.is_own, not name.is_apart
                 # Over commas and "and", a name has to go on as the text does.
                 if fit < best or ((crossed[0] or not is_spaced) and (name.words != words or name.crossed != crossed)):
                     continue
@@ -423,12 +471,12 @@ class NameFinder:
                     continue
                 if fixed is not None and fixed not in name.words:
                     continue
-                if name.is_own and not self._has_case(row, short, is_same=n_same == len(words)):
+                if name.is_own and not self._has_case(row, short, is_cell, is_same=n_same == len(words)):
                     continue
                 how = how if fit == best and chosen else name.how
                 chosen = [*chosen, row] if fit == best else [row]
                 best = fit
-        n_same, in_order, is_own = best
+        n_same, in_order, is_own, _ = best
         inside = [row for row in chosen if self._allowed[row]]
         outside = [row for row in chosen if not self._allowed[row]]
         if inside and outside and self._is_outside(inside, outside):
@@ -439,11 +487,12 @@ class NameFinder:
         texts = frozenset(self._name_column[row].lower() for row in ordered)
         return Choice(ordered, n_same if is_own else 0, in_order, how, texts)
 
-    def _has_case(self, row: int, short: str, *, is_same: bool) -> bool:
+    def _has_case(self, row: int, short: str, is_cell: bool, *, is_same: bool) -> bool:
         """Check if a text is in the same case as a name. `short` is empty where the case does not count."""
         if row in self._acronyms:
             return short.removesuffix("s").isupper()
-        return not short or not is_same or not own_case_forms(short).isdisjoint(own_case_forms(self._name_column[row]))
+        of_name = own_case_forms(self._name_column[row])
+        return not short or not is_same or not own_case_forms(short).isdisjoint(of_name) or (is_cell and "" in of_name)
 
     def _stand_for(self, word: int, other: int) -> bool:
         same_class = self._class_of.get(word, word) == self._class_of.get(other, other)
@@ -462,12 +511,18 @@ class NameFinder:
         return names
 
     def _read_texts(self, texts: Sequence[str]) -> list[list[_Name]]:
-        """Read names with their words as they are, and with those joined that have hyphens between them."""
+        """Read names with their words as they are, with those joined that have hyphens between them, and with compounds
+        as two words."""
         names = [[name] for name in self._read_joined(texts, None)]
         hyphened = [place for place, text in enumerate(texts) if _HYPHEN.search(text)]
         joined = self._read_joined([texts[place] for place in hyphened], self._table.vocabulary)
         for place, name in zip(hyphened, joined, strict=True):
             names[place] += [name] if name.words != names[place][0].words else []
+        language = self._table.language
+        closed = [place for place, text in enumerate(texts) if language.compound_starts.search(text)]
+        apart = self._read_joined([language.write_apart(texts[place]) for place in closed], None)
+        for place, name in zip(closed, apart, strict=True):
+            names[place].append(name._replace(is_apart=True))
         return names
 
     def _read_joined(self, texts: Sequence[str], vocabulary: np.ndarray | None) -> list[_Name]:
@@ -518,6 +573,7 @@ class _Name(NamedTuple):
     head: int = 0
     is_own: bool = True
     how: str = "classes"  # how other words stand for it
+    is_apart: bool = False  # whether compounds are read as two words
 
     @classmethod
     def make(cls, columns: Sequence[list[int]], head_first: bool) -> _Name:

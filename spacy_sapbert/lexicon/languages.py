@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # What a word is: words of content make names; others are left out of them. A name that crosses a linking word has it as
 # well, and joining words also join what goes with one word. "Without" and "no" are content: they make the opposite.
 CONTENT, FUNCTION, LINKING, JOINING = range(4)
+NOTHING = r"\b\B"  # an expression that finds nothing
 # Shorter words are not taken for plurals.
 LEAST_LETTERS = 4
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -77,6 +78,8 @@ class Language:
     # ending that are not: "disease activity".
     short_heads: Sequence[str] = ()
     headless: str = ""
+
+    compounds: dict[str, str] = field(default_factory=dict)  # words, and others that make one with them: "eye", "brow"
 
     # What makes something else of a name. Before it: "anti-epileptic", or only with a hyphen, "non-Hodgkin lymphoma".
     prefixes: str = ""
@@ -177,6 +180,9 @@ class Language:
     size_hashes = kept_property[np.ndarray](lambda self: self._hash(self.sizes))
     opening_hashes = kept_property[np.ndarray](lambda self: self._hash(self.opening or self._stop_words))
 
+    # The first words of compounds that are written as one.
+    compound_starts = kept_property[re.Pattern[str]](lambda self: _compile_compounds(self.compounds))
+
     @property
     def _stop_words(self) -> str:
         """The stop words that spaCy has."""
@@ -188,6 +194,10 @@ class Language:
 
     def _read_forms(self, words: str) -> frozenset[str]:
         return frozenset(form for word in words.split() for form in get_reader(self)(word).words)
+
+    def write_apart(self, text: str) -> str:
+        """Write compounds as two words."""
+        return self.compound_starts.sub(r"\g<0> ", text)
 
     def to_singular(self, text: str) -> str:
         """Replace plurals, but for English ones, which `normal_words` knows."""
@@ -202,6 +212,11 @@ class Language:
     def __reduce__(self) -> tuple[Callable[[str], Language], tuple[str]]:
         # There is one of each language: what reads its words is remembered for it.
         return get_language, (self.code,)
+
+
+def _compile_compounds(compounds: dict[str, str]) -> re.Pattern[str]:
+    starts = (rf"{first}(?=(?:{'|'.join(others.split())})(?:e?s)?\b)" for first, others in compounds.items())
+    return re.compile(rf"\b(?:{'|'.join(starts) or NOTHING})", re.IGNORECASE)
 
 
 @lru_cache(CACHED)
@@ -252,7 +267,7 @@ ENGLISH_CODES = [code for code, language in LANGUAGES.items() if language is ENG
 
 def join_phrases(phrases: Iterable[str]) -> str:
     """Write an expression that finds any of several phrases; of none, it finds nothing."""
-    return "|".join(map(re.escape, phrases)) or r"\b\B"
+    return "|".join(map(re.escape, phrases)) or NOTHING
 
 
 def get_language(code: str) -> Language:

@@ -59,6 +59,8 @@ _WEAK = re.compile(r"[\s'’\-‐‑–]*")
 _HYPHEN = re.compile(r"[-‐‑](?:[^\S\n]*\n\s*)?")
 # Characters of a line that ends where the next one begins, and not before.
 _WRAPPED = 50
+# Words whose ends or beginnings others have: "Herz- und", "oder -unterfunktion".
+_CUT, _CUT_BEFORE = re.compile(r"[-‐‑],?\s+"), re.compile(r"\s+[-‐‑]")
 _JOINING = re.compile(r"\s*[/&]\s*")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 # What names are written with or without. Anything else between two words has to be in the name as well.
@@ -88,6 +90,9 @@ class Reading(NamedTuple):
     hashes: np.ndarray  # of normal forms; uint64
     starts: np.ndarray  # in characters
     ends: np.ndarray
+    # Where the part of another word is that it stands for as well: "Herz-" in "Herz- und Niereninsuffizienz"; or -1.
+    other_starts: np.ndarray
+    other_ends: np.ndarray
     segment: np.ndarray  # ends of sentences
     links: np.ndarray  # commas, "with", joins, and brackets, which count as `BRACKETED` each
     joins: np.ndarray  # "and", "or", slashes
@@ -147,17 +152,21 @@ class Scan(NamedTuple):
     number: np.ndarray  # of the piece that each word is in
     starts: np.ndarray  # in characters
     ends: np.ndarray
+    other_starts: np.ndarray  # of parts of other words, as a reading has them
+    other_ends: np.ndarray
 
     def read_content(self, vocabulary: np.ndarray | None = None) -> Reading:
         """Read the words of content. Two words with a hyphen between them are one word if `vocabulary`, sorted hashes,
         has that."""
-        joined = self if vocabulary is None or not len(vocabulary) else self._join_hyphens(vocabulary)
+        joined = self
+        if vocabulary is not None and len(vocabulary):
+            joined = self._complete(vocabulary)._join_hyphens(vocabulary)
         hashes, kinds, gaps, _ = joined.words
         joins = np.cumsum(((gaps & JOIN) > 0) | (kinds == JOINING))
         n_brackets = np.cumsum((gaps & BRACKET) > 0)
         links = np.cumsum(((gaps & LINK) > 0) | (kinds == LINKING)) + joins + BRACKETED * n_brackets
         segment, skipped = np.cumsum(gaps & END), np.cumsum(kinds != CONTENT)
-        columns = name_deficiency(hashes), joined.starts, joined.ends, segment, links, joins, skipped
+        columns = name_deficiency(hashes), *joined[-4:], segment, links, joins, skipped
         is_content = kinds == CONTENT
         return Reading(*(column[is_content] for column in columns))
 
@@ -179,8 +188,26 @@ class Scan(NamedTuple):
                 ends[before] = ends[row]
                 is_kept[before + 1 : end] = False
         words = self.words._replace(hashes=hashes).take(is_kept)
-        columns = (column[is_kept] for column in (self.number, self.starts, ends))
+        columns = (column[is_kept] for column in self._replace(ends=ends)[-5:])
         return Scan(self.language, self.pieces, words, *columns)
+
+    def _complete(self, vocabulary: np.ndarray) -> Scan:
+        """Complete words whose end or beginning a coordinated word has: "Herz-" is "Herzinsuffizienz" in "Herz- und
+        Niereninsuffizienz"."""
+        hashes, (starts, ends, *others) = self.words.hashes.copy(), map(np.copy, self[-4:])
+        for join in self.number[self.words.kinds == JOINING].tolist():
+            for piece, other, ways in _list_ways(self.pieces, 2 * join + 1):
+                row, until, at = np.searchsorted(self.number, np.array((piece, piece + 2, other)) // 2).tolist()
+                joined = [_hash_joined(self.language, *way[:2]) for way in ways] if until - row == 1 else []
+                keys = np.array(joined, dtype=np.uint64)
+                for hit in np.flatnonzero((keys > 0) & (find_places(vocabulary, keys) >= 0))[:1].tolist():
+                    hashes[row] = keys[hit]
+                    for column, place in zip(others, ways[hit][2:], strict=True):
+                        column[row] = self.starts[at] + place
+                    # With the hyphen.
+                    starts[row] -= piece > other
+                    ends[row] += piece < other
+        return Scan(self.language, self.pieces, self.words._replace(hashes=hashes), self.number, starts, ends, *others)
 
 
 def scan(text: str, language: Language = ENGLISH) -> Scan:
@@ -207,7 +234,19 @@ def scan(text: str, language: Language = ENGLISH) -> Scan:
     marks[marked] = [_hash_gap(before[place]) for place in marked.tolist()]
     begins = np.diff(number, prepend=-1) > 0
     rows = Words(hashes, kinds[number], gaps[number] * begins, marks[number] * begins)
-    return Scan(language, pieces, rows, number, starts[number], ends[number])
+    others = np.full((2, len(number)), -1)
+    return Scan(language, pieces, rows, number, starts[number], ends[number], *others)
+
+
+def find_compounds(hashes: np.ndarray, language: Language) -> np.ndarray:
+    """Find the words that make a compound with the next one: "eye brow"."""
+    return np.flatnonzero(find_places(_list_compounds(language), hashes[:-1] * MULTIPLIER + hashes[1:]) >= 0)
+
+
+@cache
+def _list_compounds(language: Language) -> np.ndarray:
+    pairs = (f"{first} {other}" for first, others in language.compounds.items() for other in others.split())
+    return np.unique(key_texts([*pairs], language))
 
 
 def has_lone_characters(text: str, start: int, end: int) -> bool:
@@ -481,6 +520,24 @@ def _find_new_lines(text: str, words: list[str], gaps: list[str], starts: np.nda
             if end - text.rfind("\n", 0, end) <= _WRAPPED:
                 places.append(place)
     return places
+
+
+def _list_ways(pieces: list[str], join: int) -> Iterator[tuple[int, int, list[tuple[str, str, int, int]]]]:
+    """List the words that a hyphen cuts before and behind a joining word: the piece of each, the piece that has what is
+    lacking, and the ways in which the whole may be put together: two parts, and where the other word has its one."""
+    first, second = join - 2, join + 2
+    if first < 0 or second >= len(pieces):
+        return
+    gap, behind = pieces[join - 1], pieces[join + 1]
+    is_cut = _CUT_BEFORE.fullmatch(behind) is not None
+    length, places = len(pieces[second]), range(1, len(pieces[second]))
+    before = first if is_cut or behind.isspace() else -1
+    while before > 0 and _CUT.fullmatch(pieces[before + 1]):
+        yield before, second, [(pieces[before], pieces[second][at:], at, length) for at in places]
+        before -= 2
+    if is_cut and (gap.isspace() or _CUT.fullmatch(gap)):
+        places = range(len(pieces[first]), 1, -1)
+        yield second, first, [(pieces[first][:at], pieces[second], 0, at) for at in places]
 
 
 @lru_cache(CACHED)
