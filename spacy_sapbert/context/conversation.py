@@ -139,6 +139,8 @@ def find_persons(
 ) -> dict[int, str]:
     """Find the sentences in which the patient goes on about a relative, "My dad died. He had ...", and who it is."""
     persons: dict[int, str] = {}
+    if not turns:
+        return persons
     speakers = {turn.start: turn.speaker for turn in turns}
     speaker = ""
     person = ""

@@ -152,7 +152,9 @@ class Cues:
             self._phrases[words[0]].pop(words, None)
         for key, phrases in own.items():
             self._add_phrases(phrases, _read_key(key), groups.get("relatives", {}))
-        self._longest = max((len(words) for phrases in self._phrases.values() for words in phrases), default=0)
+        self._lengths = {
+            first: sorted({*map(len, phrases)}, reverse=True) for first, phrases in self._phrases.items() if phrases
+        }
         for key in WORD_SETS:
             setattr(self, key.replace(" ", "_"), frozenset(map(strip_accents, groups.get(key, ()))))
         self.questions = list(map(_read_phrase, groups.get("questions", ())))
@@ -197,16 +199,16 @@ class Cues:
         last = 0
         for start, word in enumerate(words):
             first = _write_number(word)
-            if first not in self._phrases:
+            if first not in self._lengths:
                 continue
             phrases = self._phrases[first]
-            rest = words[start + 1 : start + self._longest]
+            rest = words[start + 1 : start + self._lengths[first][0]]
             texts = (first, *map(_write_number, rest))
-            for phrase in sorted(phrases, key=len, reverse=True):
-                end = start + len(phrase)
-                if end <= last or texts[: len(phrase)] != phrase:
+            for length in self._lengths[first]:
+                end = start + length
+                cues = phrases.get(texts[:length])
+                if cues is None or not last < end <= len(words):
                     continue
-                cues = phrases[phrase]
                 is_cue = cues[0].kind != PSEUDO
                 if is_cue and (_is_in_compound(words, start, end) or not taken.isdisjoint(range(start, end))):
                     continue

@@ -294,4 +294,6 @@ def _decide(hits: dict[str, Hit], words: Sequence[Word], texts: set[str], cues: 
             continue
         if kind == HISTORY and not texts.isdisjoint(cues.lasting):
             continue
-        yield Finding(kind, words[match.start].start, words[match.end - 1].end, match.cue.person)
+        # ": mother" is said by the word.
+        first = match.start + (words[match.start].text in (":", "-") and match.end - match.start == 2)
+        yield Finding(kind, words[first].start, words[match.end - 1].end, match.cue.person)

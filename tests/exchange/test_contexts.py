@@ -13,8 +13,9 @@ from fhir.resources.R4B.familymemberhistory import FamilyMemberHistory
 from spacy.tokens import Span
 
 from spacy_sapbert.context import MentionContext, read_context, write_context
+from spacy_sapbert.context.cues import read_cues
 from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport, annotate, write_docs
-from spacy_sapbert.exchange.fhir import VERIFICATION, CodeableConcepts, CodeFinder
+from spacy_sapbert.exchange.fhir import RELATIONSHIPS, VERIFICATION, CodeableConcepts, CodeFinder
 from spacy_sapbert.exchange.formats import FORMATS
 from spacy_sapbert.exchange.names import WRITTEN
 
@@ -88,6 +89,54 @@ def test_fhir_accepts_what_any_context_gives():
         elif row["resource"] == "FamilyMemberHistory":
             condition, relative = [{"code": row["codeableConcept"]}], {"text": "mother"}
             FamilyMemberHistory(patient=patient, status="partial", relationship=relative, condition=condition)
+
+
+def test_a_note_becomes_resources_that_fhir_accepts():
+    pipeline = spacy.blank("en")
+    ruler = pipeline.add_pipe("entity_ruler")
+    ruler.add_patterns([{"label": "D", "pattern": name, "id": "C0009443"} for name in CONTEXTS])
+    pipeline.add_pipe("note_context")
+    doc = pipeline(
+        "Fever, no cough, perhaps measles. Her mother had asthma. A friend had a stroke. She had mumps as a child. "
+        "Return if vertigo."
+    )
+    rows = list(CodeableConcepts(CodeFinder(), ExchangeReport()).list_rows(annotate([doc], ExchangeReport())))
+    resources = {}
+    for row in rows:
+        patient, concept = {"reference": "Patient/1"}, row["codeableConcept"]
+        status = {key: row[key] for key in ("verificationStatus", "clinicalStatus") if key in row}
+        resource = row["resource"]
+        if resource == "Condition":
+            made = ConditionR4B(subject=patient, code=concept, **status)
+        elif resource:
+            relative = row["relationship"]
+            made = FamilyMemberHistory(
+                patient=patient, status="partial", relationship=relative, condition=[{"code": concept}]
+            )
+            status = {"relationship": relative}
+            assert made.relationship.coding[0].system == "http://terminology.hl7.org/CodeSystem/v3-RoleCode"
+        resources[concept["text"]] = resource, *(coded["coding"][0]["code"] for coded in status.values())
+    assert resources == {
+        "Fever": ("Condition",),
+        "cough": ("Condition", "refuted"),
+        "measles": ("Condition", "unconfirmed"),
+        "asthma": ("FamilyMemberHistory", "MTH"),
+        "stroke": (None,),
+        "mumps": ("Condition", "inactive"),
+        "vertigo": (None,),
+    }
+
+
+@pytest.mark.parametrize("person", RELATIONSHIPS)
+def test_each_relative_of_the_cues_has_a_code(person):
+    assert person in {"", *read_cues("en")["relatives"]} and RELATIONSHIPS[person].isupper()
+
+
+def test_who_has_it_comes_back(tmp_path):
+    doc = make_note({**CONTEXTS, "asthma": MentionContext(family=True, person="mother")})
+    run("to", "prodigy", save(tmp_path / "docs.spacy", doc), tmp_path / "out.jsonl")
+    line = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf8").splitlines()[0])
+    assert [span["person"] for span in line["spans"] if "person" in span] == ["mother"]
 
 
 def test_omop_says_whether_the_term_exists_and_when(tmp_path):
