@@ -96,8 +96,8 @@ def link_command(
     """Link a column of labels, such as diagnoses, to concepts.
 
     The output has the columns of the table, and for each label the id, the concept's name, the name that matched, a
-    score or a probability, how it was found, notes, and what a label without an id says of a finding. In .csv and .tsv files, an added cell that looks like a formula
-    gets an apostrophe in front; your own columns stay as they are.
+    score or a probability, how it was found, notes, and what a label without an id says of a finding. In .csv and .tsv
+    files, an added cell that looks like a formula gets an apostrophe in front; your own columns stay as they are.
     """
     from .checking import read_rows
     from .link import FORMATS, REPAIRED, link_table, write_linked

@@ -134,9 +134,10 @@ def link_table(
     A label "Other ..." is linked only to a concept with such a name. Codes, "NOS" and what else adds nothing to a
     label are left out if no name has them, which `linked_note` says. A label that is no name and is about something
     else, such as "family history of diabetes", "screening for HIV" and "no asthma", is not linked; `linked_context`
-    says what it is about: "family", "negated", "uncertain", "historical", "hypothetical" or "other". `linked_how` is "name", "form of a name" or
-    "vectors"; where nothing is linked "no name", "context", "residual class", "empty", or "several concepts": of names with ";" or
-    "|" between them, or in the exact mode of one name.
+    says what it is about: "family", "negated", "uncertain", "historical", "hypothetical" or "other".
+
+    `linked_how` is "name", "form of a name" or "vectors"; where nothing is linked "no name", "context", "residual
+    class", "empty", or "several concepts": of names with ";" or "|" between them, or in the exact mode of one name.
 
     nlp (Language): The pipeline, with a linker.
     table (pl.DataFrame | pd.DataFrame | list[str]): A data frame of polars or pandas, or labels.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..lexicon import languages
 from ..text import strip_accents
-from .cues import ITEM, NEGATED, PHRASE, POSITIVE, UNCERTAIN, Cue, Match, Word
+from .cues import ITEM, NEGATED, PHRASE, POSITIVE, UNCERTAIN, Cue, CueMatch, Word
 
 # What stands between an item and its answer, as in "fever: none", "Hepatomegaly - absent" and "Ataxia | no".
 DASHES = ("-", "–", "—")
@@ -37,7 +37,7 @@ BARE_SIGNS = {"+": False, "-": True}
 class Items(NamedTuple):
     """What the items of a sentence are answered with."""
 
-    matches: list[Match]  # the answers and signs, each as a cue
+    matches: list[CueMatch]  # the answers and signs, each as a cue
     walls: set[int]  # the words that no cue reaches across from the left, or from the right
 
 
@@ -82,7 +82,7 @@ def _find_enumerators(words: Sequence[Word]) -> Iterator[int]:
             yield place
 
 
-def _find_question_marks(words: Sequence[Word], is_spoken: bool) -> Iterator[Match]:
+def _find_question_marks(words: Sequence[Word], is_spoken: bool) -> Iterator[CueMatch]:
     """Find what is doubted: "?pneumonia", and, where nobody asks, "pneumonia?"."""
     for place, word in enumerate(words):
         if word.text != "?":
@@ -90,9 +90,9 @@ def _find_question_marks(words: Sequence[Word], is_spoken: bool) -> Iterator[Mat
         if _has_word(words, place + 1) and (
             place == 0 or not _has_word(words, place - 1) or word.start > words[place - 1].end
         ):
-            yield Match(place, place + 1, Cue(UNCERTAIN, is_before=True, reach=PHRASE))
+            yield CueMatch(place, place + 1, Cue(UNCERTAIN, is_before=True, reach=PHRASE))
         elif not is_spoken and place and _has_word(words, place - 1):
-            yield Match(place, place + 1, Cue(UNCERTAIN, is_after=True, reach=PHRASE))
+            yield CueMatch(place, place + 1, Cue(UNCERTAIN, is_after=True, reach=PHRASE))
 
 
 def _find_signs(words: Sequence[Word]) -> list[tuple[int, int, bool]]:
@@ -132,7 +132,7 @@ def _place_signs(words: Sequence[Word], signs: list[tuple[int, int, bool]], item
     sides = [(_has_word(words, start - 1), _has_word(words, end)) for start, end, _ in signs]
     is_before = next((has_right for has_left, has_right in sides if has_left != has_right), False)
     for start, end, denies in signs:
-        items.matches.append(Match(start, end, _make_cue(denies, is_before=is_before)))
+        items.matches.append(CueMatch(start, end, _make_cue(denies, is_before=is_before)))
         items.walls.add(start if is_before else end)
         if not is_before:
             commas = (place for place in range(start - 1, -1, -1) if words[place].text in SEPARATORS)
@@ -170,7 +170,7 @@ def _find_answers(words: Sequence[Word], language: languages.Language, items: It
         if is_alone or (is_mark and not answer.is_short):
             # It does not answer what stands before an earlier colon.
             items.walls.add(item if unanswered < 0 else unanswered + 1)
-            items.matches.append(Match(place, end, _make_cue(answer.denies)))
+            items.matches.append(CueMatch(place, end, _make_cue(answer.denies)))
             unanswered = -1
             if is_alone:
                 items.walls.add(end)

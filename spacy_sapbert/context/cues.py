@@ -59,7 +59,7 @@ class Cue(NamedTuple):
     ends: frozenset[str] = frozenset()  # the kinds of cues that reach no further than this word
 
 
-class Match(NamedTuple):
+class CueMatch(NamedTuple):
     """A cue in a sentence, by the numbers of its words."""
 
     start: int
@@ -188,14 +188,14 @@ class Cues:
         if cue.is_before and words[-1].isalpha() and cue.reach != SENTENCE:
             self.open_ends.add(words[-1])
 
-    def match(self, words: Sequence[Word], taken: Set[int] = frozenset()) -> list[Match]:
+    def match(self, words: Sequence[Word], taken: Set[int] = frozenset()) -> list[CueMatch]:
         """Find the cues in words, but for those that lie in longer ones.
 
         words (Sequence[Word]): The words of a sentence.
         taken (Set[int]): The words that cues can't have: those of mentions, which only "pseudo" may have.
-        RETURNS (list[Match]): The cues, in the order of the words.
+        RETURNS (list[CueMatch]): The cues, in the order of the words.
         """
-        matches: list[Match] = []
+        matches: list[CueMatch] = []
         last = 0
         for start, word in enumerate(words):
             first = _write_number(word)
@@ -212,7 +212,7 @@ class Cues:
                 is_cue = cues[0].kind != PSEUDO
                 if is_cue and (_is_in_compound(words, start, end) or not taken.isdisjoint(range(start, end))):
                     continue
-                matches += (Match(start, end, cue) for cue in cues)
+                matches += (CueMatch(start, end, cue) for cue in cues)
                 last = end
                 break
         return matches

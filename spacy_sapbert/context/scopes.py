@@ -32,8 +32,8 @@ from .cues import (
     SERIES,
     UNCERTAIN,
     WORD,
+    CueMatch,
     Cues,
-    Match,
     Word,
     read_words,
 )
@@ -60,11 +60,11 @@ class Finding(NamedTuple):
     person: str = ""
 
 
-class Hit(NamedTuple):
+class CueHit(NamedTuple):
     """A cue that reaches a mention, and how many words are between them."""
 
     distance: int
-    match: Match
+    match: CueMatch
 
 
 @dataclass
@@ -83,7 +83,7 @@ class SentenceReader:
     cues: Cues
     language: languages.Language
     is_spoken: bool = False
-    _matches: list[Match] = field(init=False)
+    _matches: list[CueMatch] = field(init=False)
     _ends: dict[int, frozenset[str]] = field(init=False)
     _begins: dict[int, set[str]] = field(init=False)
 
@@ -107,20 +107,20 @@ class SentenceReader:
             if cue.is_before:
                 self._begins[match.start].add(cue.kind)
 
-    def read(self) -> Iterator[dict[str, Hit]]:
+    def read(self) -> Iterator[dict[str, CueHit]]:
         """Read for each mention which kinds of cues reach it, with the nearest of each."""
         for start, end in self.mentions:
-            nearest: dict[str, Hit] = {}
+            nearest: dict[str, CueHit] = {}
             for match in self._matches:
                 if not self._reaches(match, start, end):
                     continue
                 distance = max(start - match.end, match.start - end)
                 kind = match.cue.kind
                 if kind not in nearest or distance < nearest[kind].distance:
-                    nearest[kind] = Hit(distance, match)
+                    nearest[kind] = CueHit(distance, match)
             yield nearest
 
-    def _reaches(self, match: Match, start: int, end: int) -> bool:
+    def _reaches(self, match: CueMatch, start: int, end: int) -> bool:
         cue = match.cue
         if cue.is_before and start >= match.end:
             if cue.kind in DOUBTING and self._is_presupposed(match, start):
@@ -138,14 +138,14 @@ class SentenceReader:
             return self._walls.isdisjoint(crossed) and not self._is_ended(match, between)
         return False
 
-    def _is_presupposed(self, match: Match, start: int) -> bool:
+    def _is_presupposed(self, match: CueMatch, start: int) -> bool:
         """Say whether a mention is there, whatever is denied of it: "did not relieve his pain"."""
         return start > match.end and match.cue.reach != ITEM and self._texts[start - 1] in self.cues.possessives
 
-    def _is_ended(self, match: Match, between: range) -> bool:
+    def _is_ended(self, match: CueMatch, between: range) -> bool:
         return any(self._ends_reach(place, match) for place in between if place not in self._inside)
 
-    def _ends_reach(self, place: int, match: Match) -> bool:
+    def _ends_reach(self, place: int, match: CueMatch) -> bool:
         """Say whether a word ends the reach of a cue."""
         cue = match.cue
         text = self._texts[place]
@@ -176,7 +176,7 @@ class SentenceReader:
                 return False
         return False
 
-    def _begins_clause(self, place: int, match: Match) -> bool:
+    def _begins_clause(self, place: int, match: CueMatch) -> bool:
         """Say whether a word begins a clause that a cue before it does not reach."""
         kind = match.cue.kind
         text = self._texts[place]
@@ -284,7 +284,7 @@ class _Note:
             yield Finding(HISTORY, sentence.start, sentence.start)
 
 
-def _decide(hits: dict[str, Hit], words: Sequence[Word], texts: set[str], cues: Cues) -> Iterator[Finding]:
+def _decide(hits: dict[str, CueHit], words: Sequence[Word], texts: set[str], cues: Cues) -> Iterator[Finding]:
     """Decide what the cues say of a mention: what is there is not denied by a cue that is farther away, and what lasts
     is not over because somebody has a history of it."""
     positive = hits.pop(POSITIVE, None)
