@@ -21,11 +21,11 @@ from typing_extensions import Self
 from .abbreviations.component import Abbreviations, abbreviations_by_start, get_bounds
 from .annotations import Match, register_match, write_match
 from .candidates import ConceptFilter
-from .context.sections import hide_headings
 from .errors import warn
 from .forking import pause_collection
 from .hints import warn_of_misfits
 from .lexicon import languages
+from .lexicon.sections import hide_headings
 from .linker import SapbertLinker
 from .settings import Settings, SettingsAttributes, Strings, with_settings
 from .sharing import LinkerUser, find_linker, list_linkers, stands_in_front

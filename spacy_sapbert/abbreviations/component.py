@@ -15,6 +15,7 @@ from spacy.tokens import Doc, Span
 
 from ..errors import TAKEN_ATTRIBUTE, warn
 from ..lexicon.initialisms import SHORT_LENGTHS, SMALL_WORDS
+from ..lexicon.languages import get_language
 from ..settings import explained
 from .short_forms import CLINICAL, ShortForms
 
@@ -216,7 +217,7 @@ def _find_occurrences(
         by_short_form[short].append(definition)
     lengths = sorted(short_forms.lengths.union(map(len, by_short_form)), reverse=True)
     first_letters = short_forms.first_letters.union(short[0] for short in by_short_form)
-    get_reader = cache(lambda: short_forms.make_reader(text))
+    get_reader = cache(lambda: short_forms.make_reader(text, get_language(doc.lang_)))
     starts, ends = get_bounds(doc)
     token_ends = set(ends)
     rows: list[list[int | str]] = []

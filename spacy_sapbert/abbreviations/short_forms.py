@@ -10,7 +10,9 @@ from math import fsum
 from pathlib import Path
 from typing import NamedTuple
 
+from ..lexicon import languages
 from ..lexicon.scan import list_words
+from ..lexicon.sections import find_headings
 
 CLINICAL = "clinical"
 FILE = Path(__file__).with_name("clinical.txt")
@@ -29,8 +31,8 @@ _WORDS = frozenset(
 )
 # Words on each side of a short form that speak for a reading, and the characters that these are looked for in.
 NEAR, NEAR_CHARACTERS = 10, 150
-# Sections end at blank lines and before headings.
-_SECTION = re.compile(r"\n[^\S\n]*\n|\n(?=[ \t]*[A-Z][\w /&-]{1,40}:)")
+# Sections end at blank lines, and before headings.
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 # Short words may be short forms in any text.
 _LONG_WORD = re.compile(r"[^\W\d_]{5,}")
 
@@ -89,7 +91,7 @@ class ShortForms:
         """Check if one of them is in a place of a text, and no unit."""
         return text[start:end] in self._readings and not _NUMBER.search(text, max(start - 2, 0), start)
 
-    def make_reader(self, text: str) -> Callable[[int, int], str]:
+    def make_reader(self, text: str, language: languages.Language = languages.ENGLISH) -> Callable[[int, int], str]:
         """Make a function that reads the short form in a place of a text, "" if nothing says what it means.
 
         One with a single reading has that. Of several, the one with the most and nearest of its words around the place
@@ -98,7 +100,9 @@ class ShortForms:
         """
         long_words = _LONG_WORD.findall(text)
         is_in_capitals = 2 * sum(map(str.isupper, long_words)) > len(long_words)
-        sections = [0, *(found.end() for found in _SECTION.finditer(text)), len(text)]
+        headings = (section.start for section in find_headings(text, language))
+        blank_lines = (match.end() for match in _BLANK_LINE.finditer(text))
+        sections = sorted({0, *headings, *blank_lines, len(text)})
         read_section = cache(lambda start, end: dict.fromkeys(list_words(text[start:end]), 1.0))
 
         def read(start: int, end: int) -> str:

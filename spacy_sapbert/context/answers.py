@@ -87,11 +87,11 @@ def _find_question_marks(words: Sequence[Word], is_spoken: bool) -> Iterator[Cue
     for place, word in enumerate(words):
         if word.text != "?":
             continue
-        if _has_word(words, place + 1) and (
-            place == 0 or not _has_word(words, place - 1) or word.start > words[place - 1].end
-        ):
+        is_behind = _has_word(words, place - 1)
+        touches = is_behind and words[place - 1].end == word.start
+        if _has_word(words, place + 1) and not touches:
             yield CueMatch(place, place + 1, Cue(UNCERTAIN, is_before=True, reach=PHRASE))
-        elif not is_spoken and place and _has_word(words, place - 1):
+        elif is_behind and not is_spoken:
             yield CueMatch(place, place + 1, Cue(UNCERTAIN, is_after=True, reach=PHRASE))
 
 

@@ -11,11 +11,11 @@ from spacy.tokens import Doc, Span, SpanGroup
 
 from ..annotations import get_user_data, make_attribute_key
 from ..lexicon.languages import get_language
+from ..lexicon.sections import find_headings
 from ..settings import Settings, SettingsAttributes, with_settings
 from .attributes import CUES, FLAGS, PERSON, MentionContext, read_cue_spans, write_context
 from .cues import Cues, list_cue_languages, read_cues
 from .scopes import Finding, find_contexts
-from .sections import find_headings
 
 
 class ContextSettings(Settings):

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from ..lexicon.sections import Sentence
 from ..text import strip_accents
 from .cues import Cues, Word
-from .sections import Sentence
 
 # Words of an aside, after which the talk goes on about the same person.
 MOST_ASIDE = 6

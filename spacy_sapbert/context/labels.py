@@ -7,9 +7,9 @@ from functools import cache
 from typing import NamedTuple
 
 from ..lexicon import languages
+from ..lexicon.sections import find_headings
 from .cues import END, HISTORY, KINDS, POSITIVE, PSEUDO, Cues, Word, read_cues, read_words
 from .scopes import SentenceReader
-from .sections import find_headings
 
 
 class LabelContext(NamedTuple):

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..lexicon import languages
+from ..lexicon.sections import split_sentences
 from .answers import find_items
 from .conversation import find_denied, find_persons, find_turns, is_asked
 from .cues import (
@@ -37,7 +38,6 @@ from .cues import (
     Word,
     read_words,
 )
-from .sections import split_sentences
 
 # The section of what a patient had before, of which some is over, and what others say of all mentions in them.
 PAST = "past_medical_history"

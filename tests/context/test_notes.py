@@ -17,9 +17,9 @@ from spacy_sapbert.context import FLAGS, MentionContext, read_context, read_cue_
 from spacy_sapbert.context.cues import KINDS, Cues, list_cue_languages, read_cues, read_words
 from spacy_sapbert.context.labels import read_label_context
 from spacy_sapbert.context.scopes import find_contexts
-from spacy_sapbert.context.sections import find_headings, hide_headings, split_sentences
 from spacy_sapbert.exchange.fhir import describe_context
 from spacy_sapbert.lexicon.languages import ENGLISH
+from spacy_sapbert.lexicon.sections import find_headings, hide_headings, split_sentences
 
 FINDINGS = (
     "anaemia|ankle oedema|asthma|blood transfusion|chest pain|chills|confusion|cough|deep vein thrombosis|"

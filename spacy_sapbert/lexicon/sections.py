@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import srsly
 
-from ..lexicon import languages
+from . import languages
 
 # Shorter lines are items of a list, and not a text that has been wrapped.
 MIN_WIDTH = 40
