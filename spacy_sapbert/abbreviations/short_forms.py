@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..lexicon import languages
 from ..lexicon.scan import list_words
-from ..lexicon.sections import find_headings
+from ..lexicon.sections import find_parts
 
 CLINICAL = "clinical"
 FILE = Path(__file__).with_name("clinical.txt")
@@ -31,8 +31,6 @@ _WORDS = frozenset(
 )
 # Words on each side of a short form that speak for a reading, and the characters that these are looked for in.
 NEAR, NEAR_CHARACTERS = 10, 150
-# Sections end at blank lines, and before headings.
-_BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 # Short words may be short forms in any text.
 _LONG_WORD = re.compile(r"[^\W\d_]{5,}")
 
@@ -100,9 +98,7 @@ class ShortForms:
         """
         long_words = _LONG_WORD.findall(text)
         is_in_capitals = 2 * sum(map(str.isupper, long_words)) > len(long_words)
-        headings = (section.start for section in find_headings(text, language))
-        blank_lines = (match.end() for match in _BLANK_LINE.finditer(text))
-        sections = sorted({0, *headings, *blank_lines, len(text)})
+        sections = find_parts(text, language)
         read_section = cache(lambda start, end: dict.fromkeys(list_words(text[start:end]), 1.0))
 
         def read(start: int, end: int) -> str:

@@ -29,6 +29,7 @@ _HEADING = re.compile(
 _JOINTS = re.compile(r"[ /&,]+")
 # A line that ends with an answer, such as "Fever: no".
 _ANSWERED = re.compile(r"(?:[:|=?]|\s[-–—]|\t)\s*\w+\W*$")
+_PART = re.compile(r"\n[^\S\n]*\n|\n(?=[ \t]*[A-Z][\w /&-]{1,40}:)")
 # What a section has in the line of its heading, and a line that goes on with a list.
 _AFTER_HEADING = re.compile(r"[ \t]*:[ \t]*(?=\S)")
 _ITEM = re.compile(r"\s*(?:[-*•–]|\d+[.)])\s")
@@ -97,6 +98,18 @@ def hide_headings(text: str, language: languages.Language = languages.ENGLISH) -
     for section in find_headings(text, language):
         text = text[: section.start] + " " * (section.heading_end - section.start) + text[section.heading_end :]
     return text
+
+
+def find_parts(text: str, language: languages.Language) -> list[int]:
+    """Find where the parts of a note begin and end: at headings in lines of their own, at blank lines, and at lines with
+    any word before a colon, which may be a heading that no list has."""
+    headings = (
+        section.start
+        for section in find_headings(text, language)
+        if not _AFTER_HEADING.match(text, section.heading_end)
+    )
+    breaks = (match.end() for match in _PART.finditer(text))
+    return sorted({0, *headings, *breaks, len(text)})
 
 
 def split_sentences(
