@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from ..lexicon import languages
 from ..text import strip_accents
-from .cues import ITEM, NEGATED, PHRASE, POSITIVE, UNCERTAIN, Cue, CueMatch, Word
+from .cues import ITEM, NEGATED, PHRASE, POSITIVE, UNCERTAIN, WORD, Cue, CueMatch, Word
 
 # What stands between an item and its answer, as in "fever: none", "Hepatomegaly - absent" and "Ataxia | no".
 DASHES = ("-", "–", "—")
@@ -26,12 +26,16 @@ SIGNS = {
     ("[", "]"): True,
     ("+", "ve"): False,
     ("-", "ve"): True,
+    ("+", "+", "+"): False,
+    ("+", "+"): False,
     ("☐",): True,
     ("☑",): False,
     ("☒",): False,
     ("✓",): False,
 }
 BARE_SIGNS = {"+": False, "-": True}
+# Words of an item, at most, that are looked at to tell where it begins.
+MOST_ITEM = 6
 
 
 class Items(NamedTuple):
@@ -47,8 +51,12 @@ class _Answer(NamedTuple):
     end: int
 
 
+# Answers by their words: whether each one denies, and whether it only counts if it stands alone.
+_Answers = dict[tuple[str, ...], tuple[bool, bool]]
+
+
 @cache
-def _list_answers(language: languages.Language) -> dict[tuple[str, ...], tuple[bool, bool]]:
+def _list_answers(language: languages.Language) -> _Answers:
     kinds = {"absent": (True, False), "absent by itself": (True, True), "present by itself": (False, True)}
     return {
         tuple(strip_accents(answer).split()): how
@@ -92,46 +100,62 @@ def _find_question_marks(words: Sequence[Word], is_spoken: bool) -> Iterator[Cue
         if _has_word(words, place + 1) and not touches:
             yield CueMatch(place, place + 1, Cue(UNCERTAIN, is_before=True, reach=PHRASE))
         elif is_behind and not is_spoken:
-            yield CueMatch(place, place + 1, Cue(UNCERTAIN, is_after=True, reach=PHRASE))
+            yield CueMatch(place, place + 1, Cue(UNCERTAIN, is_after=True, reach=WORD))
 
 
-def _find_signs(words: Sequence[Word]) -> list[tuple[int, int, bool]]:
-    """Find signs with their start and end, and whether they deny."""
+class _Sign(NamedTuple):
+    start: int
+    end: int
+    denies: bool
+    touches: bool = False  # whether it touches the word behind it, and not that before it
+
+
+def _find_signs(words: Sequence[Word]) -> list[_Sign]:
+    """Find the signs of a sentence. A plus or a dash by itself is one if it touches the word behind it and not that
+    before it, or if nothing but a comma stands behind it. A dash also begins items, and joins lines: one at the start,
+    behind a colon or at the end is a sign only if there are others."""
     signs = []
+    weak = []
     start = 0
     while start < len(words):
         texts = tuple(word.text for word in words[start : start + 3])
         length = next((n for n in (3, 2, 1) if len(texts) >= n and texts[:n] in SIGNS), 0)
         if length:
-            signs.append((start, start + length, SIGNS[texts[:length]]))
-        elif texts[0] in BARE_SIGNS and _is_bare(words, start):
-            length = 1
-            signs.append((start, start + 1, BARE_SIGNS[texts[0]]))
+            signs.append(_Sign(start, start + length, SIGNS[texts[:length]]))
+        elif texts[0] in BARE_SIGNS:
+            sign = _Sign(start, start + 1, BARE_SIGNS[texts[0]], _touches_next(words, start))
+            is_behind = start > 0 and words[start - 1].text.isalpha()
+            is_last = start + 1 == len(words)
+            if not sign.denies and _has_text(words, start - 1, SEPARATORS) and _has_word(words, start + 1):
+                # "no cough, + fever"
+                signs.append(sign._replace(touches=True))
+            elif is_behind and (
+                sign.touches or (is_last and not sign.denies) or _has_text(words, start + 1, (",", ";"))
+            ):
+                signs.append(sign)
+            elif not is_behind or is_last:
+                weak.append(sign)
         start += length or 1
-    return signs
+    has_positive = any(not sign.denies for sign in [*signs, *weak])
+    return sorted([*signs, *weak]) if signs and has_positive or len(weak) > 1 and has_positive else signs
 
 
-def _is_bare(words: Sequence[Word], place: int) -> bool:
-    """Say whether a plus or a dash is a sign: it touches the word behind it and not that before it, or stands behind a
-    word and before nothing."""
+def _touches_next(words: Sequence[Word], place: int) -> bool:
     gap_before = place == 0 or words[place].start > words[place - 1].end
-    touches_next = (
-        place + 1 < len(words) and words[place].end == words[place + 1].start and words[place + 1].text.isalpha()
-    )
-    if gap_before and touches_next:
-        return True
-    if place and words[place].text == "+" and words[place - 1].text in SEPARATORS and _has_word(words, place + 1):
-        return True
-    # A dash at the end of a line joins it with the next, and is no sign.
-    is_last = words[place + 1].text in (",", ";") if place + 1 < len(words) else words[place].text == "+"
-    return is_last and place > 0 and words[place - 1].text.isalpha()
+    return gap_before and _has_word(words, place + 1) and words[place].end == words[place + 1].start
 
 
-def _place_signs(words: Sequence[Word], signs: list[tuple[int, int, bool]], items: Items) -> None:
-    """Give each sign the words before it or behind it: all signs of a sentence stand on the same side."""
-    sides = [(_has_word(words, start - 1), _has_word(words, end)) for start, end, _ in signs]
-    is_before = next((has_right for has_left, has_right in sides if has_left != has_right), False)
-    for start, end, denies in signs:
+def _has_text(words: Sequence[Word], place: int, texts: Collection[str]) -> bool:
+    return 0 <= place < len(words) and words[place].text in texts
+
+
+def _place_signs(words: Sequence[Word], signs: list[_Sign], items: Items) -> None:
+    """Give each sign the words that it touches, or else those before it or behind it: such signs of a sentence stand on
+    the same side."""
+    sides = [(_has_word(words, sign.start - 1), _has_word(words, sign.end)) for sign in signs]
+    stand_before = next((has_right for has_left, has_right in sides if has_left != has_right), False)
+    for start, end, denies, touches in signs:
+        is_before = touches or stand_before
         items.matches.append(CueMatch(start, end, _make_cue(denies, is_before=is_before)))
         items.walls.add(start if is_before else end)
         if not is_before:
@@ -162,7 +186,12 @@ def _find_answers(words: Sequence[Word], language: languages.Language, items: It
             place += 1
             continue
         end = answer.end
-        is_alone = end == len(words) or words[end].text in ends or words[end].start - words[end - 1].end > 1
+        is_alone = (
+            end == len(words)
+            or words[end].text in ends
+            or words[end].start - words[end - 1].end > 1
+            or _begins_item(words, end, answers)
+        )
         if is_bracket and is_alone:
             end += end < len(words) and words[end].text in CLOSED
             # It belongs only to the words before it.
@@ -183,6 +212,14 @@ def _find_answers(words: Sequence[Word], language: languages.Language, items: It
         place = max(end, place + 1)
 
 
+def _begins_item(words: Sequence[Word], place: int, answers: _Answers) -> bool:
+    """Say whether the next item with an answer begins at a word: "fever: no cough: yes"."""
+    for mark in range(place + 1, min(place + MOST_ITEM, len(words))):
+        if words[mark].text == ":":
+            return _read_answer(words, mark + 1, answers) is not None
+    return False
+
+
 def _is_apart(words: Sequence[Word], place: int) -> bool:
     """Say whether there are spaces on both sides of a sign."""
     after = place + 1 == len(words) or words[place + 1].start > words[place].end
@@ -193,9 +230,7 @@ def _find_item(words: Sequence[Word], place: int, ends: set[str]) -> int:
     return next((start + 1 for start in range(place - 1, -1, -1) if words[start].text in ends), 0)
 
 
-def _read_answer(
-    words: Sequence[Word], start: int, answers: dict[tuple[str, ...], tuple[bool, bool]]
-) -> _Answer | None:
+def _read_answer(words: Sequence[Word], start: int, answers: _Answers) -> _Answer | None:
     """Read the answer at a word, the longest of several."""
     for end in (start + 2, start + 1):
         how = answers.get(tuple(word.text for word in words[start:end]))

@@ -33,7 +33,7 @@ class ContextSettings(Settings):
 
 @Language.factory(
     "note_context",
-    assigns=["doc.spans", "span._.is_negated", "span._.is_uncertain", "span._.is_family", "span._.context_cues"],
+    assigns=["doc.spans", *(f"span._.is_{flag}" for flag in FLAGS), f"span._.{PERSON}", f"span._.{CUES}"],
     default_config=ContextSettings().to_dict(),
 )
 @with_settings(ContextSettings)
@@ -109,10 +109,14 @@ class NoteContext(SettingsAttributes[ContextSettings]):
 
 def _store(span: Span, findings: list[Finding]) -> None:
     person = next((finding.person for finding in findings if finding.person), "")
+    data = get_user_data(span)
+    for name in (*(f"is_{flag}" for flag in FLAGS), PERSON):
+        # Of an earlier run.
+        data.pop(make_attribute_key(span, name), None)
     write_context(span, MentionContext.of((finding.kind for finding in findings), person))
     start = span.start_char
     cues = [[finding.kind, finding.start - start, finding.end - start] for finding in findings]
-    get_user_data(span)[make_attribute_key(span, CUES)] = cues
+    data[make_attribute_key(span, CUES)] = cues
 
 
 def register_context() -> None:

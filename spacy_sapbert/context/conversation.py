@@ -111,6 +111,8 @@ def _read_denial(texts: Sequence[str], cues: Cues) -> frozenset[str] | None:
     if not length:
         return None
     following = answer[length] if length < len(answer) else ""
+    if following in cues.not_denying:
+        return None
     is_plain = answer[0] != "no" or not following.isalpha() or following in cues.fillers | cues.subjects | cues.after_no
     return frozenset() if is_plain else frozenset(answer[length : length + 3])
 

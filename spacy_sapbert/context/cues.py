@@ -102,7 +102,7 @@ def _read_phrase(phrase: str) -> tuple[str, ...]:
 
 WORD_SETS = (
     "subjects", "openers", "joins", "introducing", "stops", "alternatives", "possessives", "lasting", "passing",
-    "clinicians", "patients", "third persons", "fillers", "after no",
+    "clinicians", "patients", "third persons", "fillers", "after no", "not denying",
 )  # fmt: skip
 WORD_LISTS = (*WORD_SETS, "speakers", "questions", "denying answers", "relatives")
 
@@ -133,6 +133,7 @@ class Cues:
     third_persons: frozenset[str]
     fillers: frozenset[str]
     after_no: frozenset[str]  # words behind "no" in an answer that denies all
+    not_denying: frozenset[str]  # words behind a denial that deny nothing: "I don't know"
 
     def __init__(
         self,
@@ -143,6 +144,7 @@ class Cues:
     ) -> None:
         self._phrases: dict[str, dict[tuple[str, ...], list[Cue]]] = defaultdict(lambda: defaultdict(list))
         self.open_ends: set[str] = set()  # words that end a line, and no sentence
+        self._ends_behind: set[str] = set()  # those of cues behind a mention, with which a sentence may end
         self.abbreviations: set[str] = set()  # words before a full stop that ends none
         for key in groups:
             if key in WORD_LISTS or (key.startswith(OTHER) and not labels):
@@ -152,6 +154,7 @@ class Cues:
             self._phrases[words[0]].pop(words, None)
         for key, phrases in own.items():
             self._add_phrases(phrases, _read_key(key), groups.get("relatives", {}))
+        self.open_ends -= self._ends_behind
         self._lengths = {
             first: sorted({*map(len, phrases)}, reverse=True) for first, phrases in self._phrases.items() if phrases
         }
@@ -185,8 +188,8 @@ class Cues:
         self._phrases[words[0]][words].append(cue)
         if cue.is_before and words[-1] == "." and len(words) > 1:
             self.abbreviations.add(words[-2])
-        if cue.is_before and words[-1].isalpha() and cue.reach != SENTENCE:
-            self.open_ends.add(words[-1])
+        if words[-1].isalpha() and cue.reach not in ("", SENTENCE):
+            (self._ends_behind if cue.is_after else self.open_ends).add(words[-1])
 
     def match(self, words: Sequence[Word], taken: Set[int] = frozenset()) -> list[CueMatch]:
         """Find the cues in words, but for those that lie in longer ones.
@@ -197,6 +200,7 @@ class Cues:
         """
         matches: list[CueMatch] = []
         last = 0
+        barrier = 0  # where the last phrase ends in which a cue is none
         for start, word in enumerate(words):
             first = _write_number(word)
             if first not in self._lengths:
@@ -209,8 +213,13 @@ class Cues:
                 cues = phrases.get(texts[:length])
                 if cues is None or not last < end <= len(words):
                     continue
-                is_cue = cues[0].kind != PSEUDO
-                if is_cue and (_is_in_compound(words, start, end) or not taken.isdisjoint(range(start, end))):
+                if cues[0].kind == PSEUDO:
+                    # "Not aware" is none, and so is the "was not" before it.
+                    matches = [match for match in matches if match.end <= start]
+                    barrier = end
+                elif start < barrier or _is_in_compound(words, start, end):
+                    continue
+                elif not taken.isdisjoint(range(start, end)):
                     continue
                 matches += (CueMatch(start, end, cue) for cue in cues)
                 last = end

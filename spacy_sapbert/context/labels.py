@@ -8,7 +8,20 @@ from typing import NamedTuple
 
 from ..lexicon import languages
 from ..lexicon.sections import find_headings
-from .cues import END, HISTORY, KINDS, POSITIVE, PSEUDO, Cues, Word, read_cues, read_words
+from .cues import (
+    END,
+    HISTORICAL,
+    HISTORY,
+    KINDS,
+    OTHER,
+    POSITIVE,
+    PSEUDO,
+    CueMatch,
+    Cues,
+    Word,
+    read_cues,
+    read_words,
+)
 from .scopes import SentenceReader
 
 
@@ -48,13 +61,22 @@ def read_label_context(label: str, language: languages.Language) -> LabelContext
         return None
     # In a column, "Diabetes?" asks and doubts nothing.
     [hits] = SentenceReader(words, [(start, end)], cues, language, is_spoken=True).read()
-    kinds = ["historical" if kind == HISTORY else kind for kind in hits if kind != POSITIVE]
+    said = {kind: hit.match for kind, hit in hits.items() if kind != POSITIVE}
+    if OTHER in said and not _frames(said[OTHER], words):
+        del said[OTHER]
+    kinds = [HISTORICAL if kind == HISTORY else kind for kind in said]
     if heading and heading.label == "family_history":
         kinds.append("family")
     # What is there is not denied.
     if not kinds or (POSITIVE in hits and kinds == ["uncertain"]):
         return None
     return LabelContext(min(kinds, key=KINDS.index), text[words[start].start : words[end - 1].end].rstrip(" -"))
+
+
+def _frames(match: CueMatch, words: list[Word]) -> bool:
+    """Say whether a label begins or ends with a cue: "seizure type" is a type, and "diabetes type 2" is not."""
+    is_last = match.end == len(words) or not words[match.end].text[0].isalnum()
+    return match.start == 0 if match.cue.is_before else is_last
 
 
 def _find_finding(words: list[Word], cues: Cues) -> tuple[int, int]:

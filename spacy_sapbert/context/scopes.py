@@ -47,6 +47,8 @@ CLAUSAL = frozenset({NEGATED, UNCERTAIN, HISTORICAL, HISTORY})
 OTHERS = frozenset({*CLAUSAL, POSITIVE, FAMILY})
 # Of what these say, a mention with "his" before it is the cause or the topic, and is there.
 DOUBTING = frozenset({NEGATED, UNCERTAIN, HYPOTHETICAL})
+# The words that a cue reaches, at most: sentences of forms and lists may have thousands.
+MOST_REACHED = 150
 # What ends a phrase.
 SIGNS = frozenset(",:().?;|")
 
@@ -86,6 +88,9 @@ class SentenceReader:
     _matches: list[CueMatch] = field(init=False)
     _ends: dict[int, frozenset[str]] = field(init=False)
     _begins: dict[int, set[str]] = field(init=False)
+    # How far each cue reaches, behind it and before it.
+    _lasts: dict[CueMatch, int] = field(init=False, default_factory=dict)
+    _firsts: dict[CueMatch, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._texts = [word.text for word in self.words]
@@ -109,9 +114,12 @@ class SentenceReader:
 
     def read(self) -> Iterator[dict[str, CueHit]]:
         """Read for each mention which kinds of cues reach it, with the nearest of each."""
+        self._matches.sort()
+        starts = [match.start for match in self._matches]
         for start, end in self.mentions:
             nearest: dict[str, CueHit] = {}
-            for match in self._matches:
+            near = slice(bisect_left(starts, start - MOST_REACHED), bisect_right(starts, end + MOST_REACHED))
+            for match in self._matches[near]:
                 if not self._reaches(match, start, end):
                     continue
                 distance = max(start - match.end, match.start - end)
@@ -120,30 +128,50 @@ class SentenceReader:
                     nearest[kind] = CueHit(distance, match)
             yield nearest
 
+    def ends(self, kind: str) -> bool:
+        """Say whether a word of the sentence ends what cues of a kind reach: it is about something else."""
+        return any(ALL in kinds or kind in kinds for kinds in self._ends.values())
+
     def _reaches(self, match: CueMatch, start: int, end: int) -> bool:
-        cue = match.cue
-        if cue.is_before and start >= match.end:
-            if cue.kind in DOUBTING and self._is_presupposed(match, start):
-                return False
-            between = range(match.end, start)
-            return self._walls.isdisjoint(range(match.end, start + 1)) and not self._is_ended(match, between)
-        if cue.is_after and end <= match.start:
-            between = range(end, match.start)
-            # "fever, resolved"
-            if cue.reach == PHRASE and between and self._texts[between[-1]] == ",":
-                between = between[:-1]
-            crossed = range(end, match.start + (cue.reach != ITEM))
-            if cue.reach == CLAUSE and any(self._texts[place] == "," for place in between[:-1]):
-                return False
-            return self._walls.isdisjoint(crossed) and not self._is_ended(match, between)
-        return False
+        if start >= match.end:
+            is_presupposed = match.cue.kind in DOUBTING and self._is_presupposed(match, start)
+            return match.cue.is_before and not is_presupposed and start < self._find_last(match)
+        return match.cue.is_after and self._find_first(match) <= end <= match.start
 
     def _is_presupposed(self, match: CueMatch, start: int) -> bool:
         """Say whether a mention is there, whatever is denied of it: "did not relieve his pain"."""
         return start > match.end and match.cue.reach != ITEM and self._texts[start - 1] in self.cues.possessives
 
-    def _is_ended(self, match: CueMatch, between: range) -> bool:
-        return any(self._ends_reach(place, match) for place in between if place not in self._inside)
+    def _find_last(self, match: CueMatch) -> int:
+        """Find the place that a mention behind a cue has to begin before."""
+        if match not in self._lasts:
+            limit = min(match.end + MOST_REACHED, len(self._texts))
+            self._lasts[match] = limit
+            for place in range(match.end, limit):
+                is_end = place not in self._inside and self._ends_reach(place, match)
+                if place in self._walls or is_end:
+                    self._lasts[match] = place if place in self._walls else place + 1
+                    break
+        return self._lasts[match]
+
+    def _find_first(self, match: CueMatch) -> int:
+        """Find the place that a mention before a cue has to end behind."""
+        if match not in self._firsts:
+            self._firsts[match] = max(match.start - MOST_REACHED, 0)
+            reach = match.cue.reach
+            if reach != ITEM and match.start in self._walls:
+                self._firsts[match] = match.start + 1
+                return match.start + 1
+            for place in range(match.start - 1, self._firsts[match] - 1, -1):
+                # "fever, resolved"
+                is_next_comma = place == match.start - 1 and self._texts[place] == ","
+                is_comma = reach == CLAUSE and self._texts[place] == ","
+                is_end = place not in self._inside and (is_comma or self._ends_reach(place, match))
+                passes = is_next_comma and reach in (PHRASE, CLAUSE)
+                if place in self._walls or (is_end and not passes):
+                    self._firsts[match] = place + 1
+                    break
+        return self._firsts[match]
 
     def _ends_reach(self, place: int, match: CueMatch) -> bool:
         """Say whether a word ends the reach of a cue."""
@@ -169,7 +197,7 @@ class SentenceReader:
 
     def _lists(self, place: int) -> bool:
         """Say whether the last item of a list follows a comma: "keine Ödeme, Zyanose oder Blässe"."""
-        for following in range(place + 1, len(self._texts)):
+        for following in range(place + 1, min(place + MOST_REACHED, len(self._texts))):
             if self._texts[following] in self.cues.alternatives:
                 return True
             if following in self._begins:
@@ -257,7 +285,12 @@ class _Note:
         for (start, _), (begin, end), hits in zip(mentions, places, reader.read(), strict=True):
             texts = {word.text for word in words[begin:end]}
             findings = {finding.kind: finding for finding in _decide(hits, words, texts, self._cues)}
-            for finding in self._read_around(number, start, texts):
+            before = words[begin - 1].text if begin else ""
+            is_known = before in self._cues.possessives or before == "for"
+            for finding in self._read_around(number, start, texts, is_known):
+                # A section of the past or of the family may go on about the patient's present.
+                if finding.start == finding.end and reader.ends(finding.kind):
+                    continue
                 findings.setdefault(finding.kind, finding)
             if findings.pop(ENDED, None) and NEGATED in findings:
                 # "kein Fieber mehr"
@@ -269,11 +302,12 @@ class _Note:
                     findings[HISTORICAL] = history._replace(kind=HISTORICAL)
             yield list(findings.values())
 
-    def _read_around(self, number: int, start: int, texts: set[str]) -> Iterator[Finding]:
-        """Read what the answer to a question, the talk and the section say of a mention."""
+    def _read_around(self, number: int, start: int, texts: set[str], is_known: bool) -> Iterator[Finding]:
+        """Read what the answer to a question, the talk and the section say of a mention. Nobody asks if one that is
+        known is there."""
         sentence = self._sentences[number]
         question = self._denied.get(number)
-        if question and start >= question.start and is_asked(texts, question.denied):
+        if question and start >= question.start and not is_known and is_asked(texts, question.denied):
             answer = self._sentences[number + 1]
             yield Finding(NEGATED, answer.start, answer.end)
         if number in self._persons:
@@ -290,7 +324,7 @@ def _decide(hits: dict[str, CueHit], words: Sequence[Word], texts: set[str], cue
     positive = hits.pop(POSITIVE, None)
     for kind, (distance, match) in hits.items():
         is_there = positive is not None and positive.distance < distance
-        if is_there and kind in (NEGATED, UNCERTAIN):
+        if is_there and kind in DOUBTING:
             continue
         if kind == HISTORY and not texts.isdisjoint(cues.lasting):
             continue

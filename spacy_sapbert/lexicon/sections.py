@@ -17,8 +17,9 @@ from . import languages
 
 # Shorter lines are items of a list, and not a text that has been wrapped.
 MIN_WIDTH = 40
-# The longest heading, in characters.
+# The longest heading, in characters, and what is too short for one without a colon.
 MOST_HEADING = 60
+LEAST_HEADING = 2
 # A heading before a colon, or in a line with a text below it; before it a sign of a list, and a number.
 _BEFORE = r"[^\w\n]{0,9}(?:\d{1,2}[.)][^\w\n]{0,9})?\b"
 _HEADING = re.compile(
@@ -33,8 +34,11 @@ _PART = re.compile(r"\n[^\S\n]*\n|\n(?=[ \t]*[A-Z][\w /&-]{1,40}:)")
 # What a section has in the line of its heading, and a line that goes on with a list.
 _AFTER_HEADING = re.compile(r"[ \t]*:[ \t]*(?=\S)")
 _ITEM = re.compile(r"\s*(?:[-*•–]|\d+[.)])\s")
-# Where a sentence may end, and the word before it.
-_STOP = re.compile(r"(?P<word>(?:[\w.]*\w)?)(?P<sign>[.!?。！？]+)[\"'”’)\]]*(?=\s|$)")
+# Where a sentence may end, and the word before it, of which the last letters are looked at.
+_STOP = re.compile(r"([.!?。！？]+)[\"'”’)\]]*(?=\s|$)")
+_WORD_BEFORE = re.compile(r"(?:[\w.]*\w)?$")
+MOST_BEFORE = 20
+_LINE_END = re.compile(r"[ \t]*(?:[\r\n]|$)")
 
 
 class Section(NamedTuple):
@@ -79,7 +83,8 @@ def find_headings(text: str, language: languages.Language) -> Iterator[Section]:
 
 def _find_label(heading: str, language: languages.Language, *, is_line: bool) -> str | None:
     """Find what a heading is about; None for what is none."""
-    if is_line and not heading[0].isupper():
+    # "PE" alone in a line is a finding.
+    if is_line and (len(heading) <= LEAST_HEADING or not heading[0].isupper()):
         return None
     plain = " ".join(heading.lower().split())
     known = _read_headings().get(language.code, {})
@@ -95,9 +100,12 @@ def _find_label(heading: str, language: languages.Language, *, is_line: bool) ->
 
 def hide_headings(text: str, language: languages.Language = languages.ENGLISH) -> str:
     """Put blanks in the place of the headings of a note."""
+    parts = []
+    end = 0
     for section in find_headings(text, language):
-        text = text[: section.start] + " " * (section.heading_end - section.start) + text[section.heading_end :]
-    return text
+        parts += [text[end : section.start], " " * (section.heading_end - section.start)]
+        end = section.heading_end
+    return "".join([*parts, text[end:]])
 
 
 def find_parts(text: str, language: languages.Language) -> list[int]:
@@ -163,13 +171,13 @@ def _find_line_end(text: str, section: Section, line_ends: list[int]) -> int:
 def _find_stops(text: str, language: languages.Language, abbreviations: Collection[str]) -> Iterator[int]:
     """Find the ends of sentences. A single letter and an abbreviation before a full stop end none."""
     for match in _STOP.finditer(text):
-        before = match["word"]
+        before = _WORD_BEFORE.search(text[max(match.start() - MOST_BEFORE, 0) : match.start()])[0]
         is_letter = len(before) == 1 and before.isalpha()
         is_short = is_letter or "." in before or before.lower() in abbreviations
-        at_line_end = text[match.end() :].lstrip(" \t")[:1] in ("", "\n", "\r")
+        at_line_end = _LINE_END.match(text, match.end()) is not None
         # "? pneumonia"
-        is_doubt = not language.has_spaced_signs and match["sign"] == "?" and not before and not at_line_end
-        if not (is_short and match["sign"] == "." and not at_line_end) and not is_doubt:
+        is_doubt = not language.has_spaced_signs and match[1] == "?" and not before and not at_line_end
+        if not (is_short and match[1] == "." and not at_line_end) and not is_doubt:
             yield match.end()
 
 
@@ -192,7 +200,8 @@ def _wraps(line: str, following: str, width: int, open_ends: Collection[str]) ->
     first = following.split()[0]
     if not first[0].isalnum():
         return False
-    if last.endswith(",") or (last in open_ends and not _ANSWERED.search(line)):
+    is_open = last in open_ends and (first[0].islower() or not _ANSWERED.search(line))
+    if last.endswith(",") or is_open:
         return True
     has_room = len(line.rstrip()) < MIN_WIDTH or len(line.rstrip()) + len(first) < width
     # "1." begins an item.
