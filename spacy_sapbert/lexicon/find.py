@@ -35,6 +35,8 @@ BETWEEN = "\n" * NEAR
 # The score of a name none of whose words is in the text as it is. One with all words there has the score 1.
 LEAST_SCORE = 0.9
 _HYPHEN = re.compile("[-‐‑]")
+# Words behind a comma that may go with the word behind them.
+MOST_BEHIND_COMMA = 2
 # Not the comma of "47,XXY".
 _COMMA = re.compile(r"(?<!\d),")
 # The word behind another one, without a dash by itself.
@@ -216,11 +218,14 @@ class _ReadText:
         """Return whether no name begins or ends inside a mention and goes on outside of it: "abdominal pain, abdominal
         distension". A plain mention may. What begins behind a comma does not go on: "hypertension, pulmonary valve"."""
         start, end = self.find_place(part)
-        has_comma = part.way == LOOSER and _COMMA.search(self.text, start, end) is not None
+        comma = _COMMA.search(self.text, start, end) if part.way == LOOSER else None
+        has_comma = comma is not None
         if part.way == PLAIN or not (part.is_joined or part.has_gap or has_comma):
             return True
         is_begun = part.start - 1 in self.inside and not self.begins_with_shared(part)
-        is_ended = not has_comma or not self._is_item(part.last)
+        # Much behind a comma goes with no other word: "CD4-positive, alpha-beta T cells".
+        is_short = comma is not None and len(self.text[comma.end() : end].split()) <= MOST_BEHIND_COMMA
+        is_ended = not is_short or not self._is_item(part.last)
         return is_ended and not is_begun and part.last not in self.inside
 
     def _is_item(self, last: int) -> bool:

@@ -171,7 +171,8 @@ def _find_line_end(text: str, section: Section, line_ends: list[int]) -> int:
 def _find_stops(text: str, language: languages.Language, abbreviations: Collection[str]) -> Iterator[int]:
     """Find the ends of sentences. A single letter and an abbreviation before a full stop end none."""
     for match in _STOP.finditer(text):
-        before = _WORD_BEFORE.search(text[max(match.start() - MOST_BEFORE, 0) : match.start()])[0]
+        word = _WORD_BEFORE.search(text[max(match.start() - MOST_BEFORE, 0) : match.start()])
+        before = word[0] if word else ""
         is_letter = len(before) == 1 and before.isalpha()
         is_short = is_letter or "." in before or before.lower() in abbreviations
         at_line_end = _LINE_END.match(text, match.end()) is not None

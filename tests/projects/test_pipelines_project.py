@@ -72,8 +72,8 @@ def add_ontologies(folder, **ontologies):
         (folder / "open" / "assets" / f"{name}.obo").write_text(text, encoding="utf8")
 
 
-def build(folder, name, documents="", rrf="", negation="no", score="yes"):
-    project.main(name, "1.2.3", folder / "open", folder / "output", documents, str(rrf), negation, score)
+def build(folder, name, documents="", rrf="", score="yes"):
+    project.main(name, "1.2.3", folder / "open", folder / "output", documents, str(rrf), score)
     return srsly.read_json(folder / "output" / name / "meta.json")
 
 
@@ -144,20 +144,15 @@ def test_a_second_package_does_not_keep_the_scores_of_the_first(folder):
     assert "LEFT_OUT_NAMES_ACC" in readme and "MINE" not in readme
 
 
-def test_negation_goes_along_in_a_package(folder):
-    # Tests before this one may have registered its factory.
+def test_a_package_says_what_a_text_denies(folder):
     packages = folder / "packages"
     packages.mkdir()
-    meta = build(folder, "hpo_linker", negation="yes")
-    assert "`_.negex`" in meta["notes"]
-    code_file = folder / "output" / "hpo_linker" / "components.py"
-    package(folder / "output" / "hpo_linker", packages, code_paths=[code_file], create_sdist=False)
+    meta = build(folder, "hpo_linker")
+    assert "`_.is_negated`" in meta["notes"]
+    package(folder / "output" / "hpo_linker", packages, create_sdist=False)
     made = packages / "en_hpo_linker-1.2.3"
-    assert "negspacy>=1.1" in srsly.read_json(made / "meta.json")["requirements"]
-    assert "from . import components" in (made / "en_hpo_linker" / "__init__.py").read_text(encoding="utf8")
-    # In a process in which nothing else has imported negspacy.
-    code = "import components, spacy; ents = spacy.load(PATH)('No racing heart. Probable belly pain.').ents; print"
-    code += "(*((ent.kb_id_, ent._.negex, ent._.is_uncertain) for ent in ents))"
+    code = "import spacy; ents = spacy.load(PATH)('No racing heart. Probable belly pain.').ents; print"
+    code += "(*((ent.kb_id_, ent._.is_negated, ent._.is_uncertain) for ent in ents))"
     command = [sys.executable, "-c", f"PATH = {made.name!r}; {code}"]
     done = subprocess.run(command, cwd=made / "en_hpo_linker", capture_output=True, text=True, check=True)
     assert done.stdout == "('HP:0001649', True, False) ('HP:0002027', False, True)\n"

@@ -54,12 +54,12 @@ def save(tmp_path, monkeypatch):
 
     def save(factory):
         nlp = spacy.blank("en")
-        nlp.add_pipe("note_context")
+        nlp.add_pipe("merge_entities")
         linker = nlp.add_pipe("sapbert_linker")
         linker.initialize(terminology=build({"A": ["heart attack"]}))
         nlp.to_disk("saved")
         config = tmp_path / "saved" / "config.cfg"
-        config.write_text(config.read_text().replace('factory = "note_context"', f'factory = "{factory}"'))
+        config.write_text(config.read_text().replace('factory = "merge_entities"', f'factory = "{factory}"'))
         (tmp_path / "components.py").write_text(CODE.format(factory=factory))
 
     return save
