@@ -278,8 +278,7 @@ def get_pieces(span: Span) -> list[tuple[int, int]]:
 
 
 def get_words(span: Span) -> str:
-    """Get the words of a mention: its text, that of its only piece, or those of its pieces if one of them lies outside
-    of it."""
+    """Get the words of a mention: its text, or its pieces if there is only one, or if one lies outside of it."""
     pieces = get_pieces(span) if _get_matches(span) else [(span.start_char, span.end_char)]
     if len(pieces) == 1:
         start, end = pieces[0]

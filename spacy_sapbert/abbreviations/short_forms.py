@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..lexicon import languages
 from ..lexicon.scan import list_words
-from ..lexicon.sections import find_parts
+from ..lexicon.sections import list_part_bounds
 
 CLINICAL = "clinical"
 FILE = Path(__file__).with_name("clinical.txt")
@@ -98,7 +98,7 @@ class ShortForms:
         """
         long_words = _LONG_WORD.findall(text)
         is_in_capitals = 2 * sum(map(str.isupper, long_words)) > len(long_words)
-        sections = find_parts(text, language)
+        sections = list_part_bounds(text, language)
         read_section = cache(lambda start, end: dict.fromkeys(list_words(text[start:end]), 1.0))
 
         def read(start: int, end: int) -> str:

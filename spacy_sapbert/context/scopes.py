@@ -50,7 +50,7 @@ DOUBTING = frozenset({NEGATED, UNCERTAIN, HYPOTHETICAL})
 # The words that a cue reaches, at most: sentences of forms and lists may have thousands.
 MOST_REACHED = 150
 # What ends a phrase.
-SIGNS = frozenset(",:().?;|")
+PHRASE_ENDS = frozenset(",:().?;|")
 
 
 class Finding(NamedTuple):
@@ -139,7 +139,7 @@ class SentenceReader:
         return match.cue.is_after and self._find_first(match) <= end <= match.start
 
     def _is_presupposed(self, match: CueMatch, start: int) -> bool:
-        """Say whether a mention is there, whatever is denied of it: "did not relieve his pain"."""
+        """Say whether the text takes a mention for granted: "did not relieve his pain"."""
         return start > match.end and match.cue.reach != ITEM and self._texts[start - 1] in self.cues.possessives
 
     def _find_last(self, match: CueMatch) -> int:
@@ -190,7 +190,7 @@ class SentenceReader:
         if text == ";":
             return True
         if cue.reach == PHRASE:
-            return text in SIGNS or text in self.cues.joins or text in self.cues.stops
+            return text in PHRASE_ENDS or text in self.cues.joins or text in self.cues.stops
         if text == "," and cue.is_before and (cue.reach == CLAUSE or (cue.reach == SERIES and not self._lists(place))):
             return True
         return self._begins_clause(place, match)

@@ -108,7 +108,7 @@ def hide_headings(text: str, language: languages.Language = languages.ENGLISH) -
     return "".join([*parts, text[end:]])
 
 
-def find_parts(text: str, language: languages.Language) -> list[int]:
+def list_part_bounds(text: str, language: languages.Language) -> list[int]:
     """Find where the parts of a note begin and end: at headings in lines of their own, at blank lines, and at lines
     with any word before a colon, which may be a heading that no list has."""
     headings = (
