@@ -48,7 +48,8 @@ class Match(TypedDict):
     """How the matcher found a span with one label, as plain data."""
 
     label: str
-    # How: empty for a span that somebody else has marked, whose pieces alone are known.
+    # How: empty for a span that somebody else has marked, whose pieces alone are known; `PROPOSED` for what a
+    # recogniser in front of the matcher proposes.
     how: str
     # Starts and ends in characters from the span's start, so that a part of the document can take them along.
     pieces: list[list[int]]
@@ -58,6 +59,8 @@ class Match(TypedDict):
     score: float
     # How probable it is that the words mean what these names mean.
     trust: float
+    # Whether a recogniser in front of the matcher proposes a mention there as well, if there is one.
+    is_backed: NotRequired[bool]
 
 
 Stored = TypeVar("Stored", Link, Match)

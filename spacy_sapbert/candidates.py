@@ -19,6 +19,8 @@ from .text import normalize_name
 AbbreviationForms = Literal["both", "long_form", "short_form"]
 # Scores of equal vectors can differ in digits after the sixth.
 DIGITS = 6
+# A name that is written like the mention has its vector, and even in half precision a higher cosine than this.
+SAME_STRING = 0.99
 # How far the best candidate of a short form stays behind that of the long form.
 MARGIN = 0.001
 # The columns of a table of candidates.
@@ -33,11 +35,17 @@ class Matched(NamedTuple):
     names: tuple[int, ...]  # their rows, of each concept one and the best concept first
     score: float
     trust: float  # how probable it is that the words mean what these names mean
-    how: str  # how the words were found; empty for a mention that somebody else has found
+    # How the words were found: empty for a mention that somebody else has found, `PROPOSED` for one that a recogniser
+    # proposes and that is no name.
+    how: str
+    # Whether a recogniser proposes a mention there as well; None if none has looked.
+    is_backed: bool | None = None
 
 
-# What somebody else has found is a mention.
+# What somebody else has found is a mention, and what a recogniser proposes may be one.
 NO_MATCH = Matched((), 0.0, 1.0, "")
+PROPOSED = "proposed"
+PROPOSAL = Matched((), 0.0, 0.5, PROPOSED)
 
 
 class Candidate(TypedDict):

@@ -21,7 +21,7 @@ from thinc.types import Floats2d
 from typing_extensions import Self
 
 from .annotations import ATTRIBUTE, NIL, AttributeName, Decisions, Writer, get_candidates, register_extensions
-from .candidates import AbbreviationForms, Candidate, MentionToLink, check_texts
+from .candidates import PROPOSAL, SAME_STRING, AbbreviationForms, Candidate, MentionToLink, check_texts
 from .concept_pages import ConceptPages
 from .errors import BAD_SETTING
 from .files import pack_with, unpack_with
@@ -263,7 +263,13 @@ class SapbertLinker(Linker, SettingsAttributes[LinkerSettings], TrainablePipe): 
     def _decide(self, mentions: list[MentionToLink], candidates: list[list[Candidate]], nil: str = "") -> Decisions:
         # Rounded, because the cosine of equal vectors can be a little less than 1.
         threshold = round(self.min_score, 6)
-        kb_ids = [found[0]["id"] if found and round(found[0]["score"], 6) >= threshold else nil for found in candidates]
+        # A proposal needs a reranker, unless people say it so.
+        of_mentions = (SAME_STRING if mention.match == PROPOSAL else threshold for mention in mentions)
+        least = [*of_mentions] or [threshold] * len(candidates)
+        kb_ids = [
+            first[0]["id"] if first and round(first[0]["score"], 6) >= score else nil
+            for first, score in zip(candidates, least, strict=True)
+        ]
         return Decisions(mentions, candidates, kb_ids)
 
     def decide(self, texts: Iterable[str]) -> Decisions:

@@ -19,8 +19,8 @@ from spacy.training import Example
 from typing_extensions import Self
 
 from .abbreviations.component import Abbreviations, abbreviations_by_start, get_bounds
-from .annotations import Match, register_match, write_match
-from .candidates import ConceptFilter
+from .annotations import Match, read_match, register_match, write_match
+from .candidates import PROPOSED, ConceptFilter
 from .errors import warn
 from .forking import pause_collection
 from .hints import warn_of_misfits
@@ -85,6 +85,11 @@ class MatcherSettings(Settings):
         description='Find names in other words that stand for theirs, and in coordination; "exact" for neither.',
     )
     spans_key: str | None = Field(default=None, description="A group of `doc.spans` to write to; null for `doc.ents`.")
+    proposed_labels: Strings = Field(
+        default=(),
+        description="Labels of entities that a recogniser in front proposes. Names that overlap one take its place and "
+        "count as more probable, other names as less. A reranker gives an id to what is left where it is sure enough.",
+    )
     overwrite: bool = Field(
         default=False,
         description="Replace entities that overlap a name; but none with an id that the linker may not `overwrite`.",
@@ -169,7 +174,8 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
     for "drowsiness", "short of breath" for "shortness of breath"), "said" ("chucking up" for "vomiting"), "spelling" (a
     word with a typing error), "coordination" ("hand deformities" in "hand and foot deformities"; `span._.match_pieces`
     has its pieces), "gap" (with words inside that the name lacks: "the spleen is enlarged") or "definition" (a short
-    form that the document defines). The linker takes over the concepts of what was found.
+    form that the document defines); "proposed" for what a recogniser in front proposes. The linker takes over the
+    concepts of what was found.
     """
 
     settings_class = MatcherSettings
@@ -178,6 +184,7 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
     matches: Matches
     words: Words
     spans_key: str | None
+    proposed_labels: Strings
     overwrite: bool
     label: str
     label_types: dict[str, Strings]
@@ -266,10 +273,16 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
     @pause_collection()
     def _annotate(self, docs: list[Doc]) -> list[Doc]:
         matcher = self._fix(docs[0])
-        for doc, found in zip(docs, matcher.find(docs), strict=True):
-            self.set_annotations(doc, [span for span, _ in found])
-            for span, hit in found:
-                write_match(span, matcher.describe(hit, span))
+        labels = self._settings.proposed_labels
+        for doc, hits in zip(docs, matcher.find(docs), strict=True):
+            proposed = {token.i for ent in doc.ents if ent.label_ in labels for token in ent}
+            self.set_annotations(doc, [span for span, _ in hits])
+            for span, hit in hits:
+                is_backed = not proposed.isdisjoint(range(span.start, span.end)) if labels else None
+                write_match(span, matcher.describe(hit, span, is_backed))
+            for ent in doc.ents:
+                if ent.label_ in labels and read_match(ent) is None:
+                    write_match(ent, describe_proposal(ent))
         return docs
 
     def match(self, doc: Doc) -> list[Span]:
@@ -291,14 +304,15 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
         if settings.spans_key is not None:
             doc.spans[settings.spans_key] = list(spans)
             return
-        present, spans = list(doc.ents), list(spans)
+        present = list(doc.ents)
         if settings.overwrite:
             linker: SapbertLinker = find_linker(self, [doc])
             kept = [ent for ent in present if ent.kb_id and not linker.settings.overwrite]
-            spans = [*kept, *spans]
+        else:
+            kept = [ent for ent in present if ent.label_ not in settings.proposed_labels]
         taken: set[int] = set()
         ents = []
-        for span in [*spans, *present] if settings.overwrite else [*present, *spans]:
+        for span in [*kept, *spans, *present]:
             tokens = range(span.start, span.end)
             if taken.isdisjoint(tokens):
                 ents.append(span)
@@ -433,14 +447,15 @@ class FixedMatcher:
                 found[start, end] = hit._replace(start=place[0], end=place[1])
         return [(Span(doc, *tokens, self._get_label(hit.rows)), hit) for tokens, hit in found.items()]
 
-    def describe(self, hit: Hit, span: Span) -> Match:
-        """Make plain data of a hit. Equal ones share it, since nobody changes it."""
+    def describe(self, hit: Hit, span: Span, is_backed: bool | None) -> Match:
+        """Make plain data of a hit, given whether a recogniser proposes a mention there. Equal ones share it, since
+        nobody changes it."""
         start, end, pieces = span.start_char, span.end_char, hit.pieces
         pieces = () if pieces == ((start, end),) else tuple((first - start, last - start) for first, last in pieces)
-        return self._make_match(hit._replace(start=0, end=0, pieces=pieces), span.label_)
+        return self._make_match(hit._replace(start=0, end=0, pieces=pieces), span.label_, is_backed)
 
-    def _make_new_match(self, hit: Hit, label: str) -> Match:
-        return {
+    def _make_new_match(self, hit: Hit, label: str, is_backed: bool | None) -> Match:
+        match: Match = {
             "label": label,
             "how": hit.how,
             "pieces": [*map(list, hit.pieces)],
@@ -449,6 +464,7 @@ class FixedMatcher:
             "score": hit.score,
             "trust": self._bags.judge(hit.rows[0], hit.how, is_inside=hit.is_inside),
         }
+        return match if is_backed is None else {**match, "is_backed": is_backed}
 
     def _is_other(self, text: str, hit: Hit) -> bool:
         """Check if the words around a mention change its meaning."""
@@ -491,6 +507,20 @@ class FixedMatcher:
         found = {type_ for concept in concepts for type_ in self._types[concept].to_list()}
         fitting = (label for label, wanted in self._label_types.items() if not found.isdisjoint(wanted))
         return next(fitting, self.settings.label)
+
+
+def describe_proposal(span: Span) -> Match:
+    """Make plain data of what a recogniser proposes, and no name is."""
+    names: list[int] = []
+    return {
+        "label": span.label_,
+        "how": PROPOSED,
+        "pieces": [],
+        "terminology": "",
+        "names": names,
+        "score": 0.0,
+        "trust": 1.0,
+    }
 
 
 class _Around(NamedTuple):

@@ -16,6 +16,8 @@ from .abbreviations.component import Abbreviations, abbreviations_by_start
 from .annotations import ATTRIBUTE, AttributeName, get_words, read_match
 from .candidates import (
     NO_MATCH,
+    PROPOSAL,
+    PROPOSED,
     ROW,
     AbbreviationForms,
     Candidate,
@@ -310,7 +312,7 @@ class FixedLinker:
             key = mention.forms, mention.filter, self._allow(mention.match, mention.filter)
             places.append(numbers.setdefault(key, len(numbers)))
         queries: dict[tuple[str, ConceptFilter], int] = {}
-        searched = [forms if asks or match == NO_MATCH else () for forms, _, match in numbers]
+        searched = [forms if asks or not match.names else () for forms, _, match in numbers]
         of_forms = [
             queries.setdefault((form, allowed), len(queries))
             for forms, (_, allowed, _) in zip(searched, numbers, strict=True)
@@ -372,15 +374,17 @@ class FixedLinker:
 
     def _read_match(self, span: Span) -> Matched:
         match = read_match(span)
+        if match is not None and match["how"] == PROPOSED:
+            return PROPOSAL
         if match is None or match["terminology"] != self._terminology:
             return NO_MATCH
         if match["how"] == "definition" and self.settings.abbreviations == "short_form":
             return NO_MATCH
-        return Matched(tuple(match["names"]), match["score"], match["trust"], match["how"])
+        return Matched(tuple(match["names"]), match["score"], match["trust"], match["how"], match.get("is_backed"))
 
     def _allow(self, match: Matched, allowed: ConceptFilter) -> Matched:
         """Take those that a filter allows: the matcher knows nothing of labels."""
-        if match == NO_MATCH or allowed.is_open:
+        if not match.names or allowed.is_open:
             return match
         names = self.snapshot.retriever.allow(allowed).names
         rows = tuple(row for row in match.names if names[row])

@@ -2,6 +2,8 @@
 
 The phrases of the package are in said.tsv.xz, whose card is said.md. A line has phrases, a tab and standard names of
 one concept, each joined by "|". The first of these names that a terminology has is the one that the phrases stand for.
+Those of said_if_marked.tsv.xz ("fell", "rubs") mean it where somebody has marked them as a mention, and are not looked
+for in texts.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from ..terminology.table import Terminology
 
 FILE = Path(__file__).with_name("said.tsv.xz")
+MARKED_FILE = Path(__file__).with_name("said_if_marked.tsv.xz")
 # What stands for the phrases of the package among files of phrases.
 PACKAGE = "package"
 SEPARATOR = "|"
@@ -56,16 +59,16 @@ class Phrases:
 
     phrases: list[list[str]] = field(default_factory=list)  # of each concept
     names: list[list[str]] = field(default_factory=list)
+    n_searched: int = 0  # concepts whose phrases are looked for in texts: the first ones
     is_own: bool = True  # from a user, who is told how many of them can be used
 
     @classmethod
     def read(cls, sources: Sequence[str | Path]) -> Phrases:
         """Read files of phrases."""
-        of_names: dict[str, list[str]] = {}
-        for source in sources:
-            for phrases, names in _read_file(FILE if source == PACKAGE else Path(source)):
-                of_names.setdefault(names, []).extend(phrases.split(SEPARATOR))
-        return cls([*of_names.values()], [names.split(SEPARATOR) for names in of_names])
+        searched = _read_files([FILE if source == PACKAGE else Path(source) for source in sources])
+        marked = _read_files([MARKED_FILE] if PACKAGE in sources else [])
+        names = [of.split(SEPARATOR) for of in (*searched, *marked)]
+        return cls([*searched.values(), *marked.values()], names, len(searched))
 
     @cached_property
     def standard(self) -> list[str]:
@@ -76,8 +79,7 @@ class Phrases:
 @cache
 def read_package(language: Language) -> Phrases:
     """Read the phrases that the package has for a language: none for most."""
-    file = language.lists.get("said")
-    return replace(Phrases.read([FILE.with_name(file)] if file else []), is_own=False)
+    return replace(Phrases.read([PACKAGE] if "said" in language.lists else []), is_own=False)
 
 
 @lru_cache(4)
@@ -86,6 +88,15 @@ def _key_standard(phrases: Phrases, language: Language) -> np.ndarray:
     import polars as pl
 
     return key_names(pl.Series(phrases.standard, dtype=pl.String()), language).ordered
+
+
+def _read_files(paths: Sequence[Path]) -> dict[str, list[str]]:
+    """Read the phrases of files by the standard names of their concepts."""
+    of_names: dict[str, list[str]] = {}
+    for path in paths:
+        for phrases, names in _read_file(path):
+            of_names.setdefault(names, []).extend(phrases.split(SEPARATOR))
+    return of_names
 
 
 def _read_file(path: Path) -> Iterator[tuple[str, str]]:
@@ -136,9 +147,10 @@ class SaidTable(NamedTuple):
         import polars as pl
 
         named = _find_named(phrases, terminology, names, language)
-        known = np.flatnonzero(named >= 0).tolist()
+        known = np.flatnonzero(named >= 0)
         texts = pl.Series([text for of in known for text in phrases.phrases[of]], dtype=pl.String())
-        row = np.repeat(named[known], [len(phrases.phrases[of]) for of in known])
+        of_concept = np.repeat(known, [len(phrases.phrases[of]) for of in known])
+        row = named[of_concept]
         keys = key_names(texts, language).ordered
         places = np.flatnonzero((keys > 0) & (names.find(keys) < 0))
         keys = keys[places]
@@ -146,7 +158,8 @@ class SaidTable(NamedTuple):
         keys, places = keys[is_clear], places[is_clear]
         _say_used(phrases, named, len(places))
         rows = row[places]
-        order = np.argsort(rows, kind="stable")
+        searched = np.flatnonzero(of_concept[places] < phrases.n_searched)
+        order = searched[np.argsort(rows[searched], kind="stable")]
         return cls(KeyTable.make(keys, rows), _list_bags(texts.gather(places[order]), rows[order], language))
 
     def moved(self, moved: np.ndarray) -> SaidTable:

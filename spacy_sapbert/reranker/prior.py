@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..candidates import find_other_case
+from ..candidates import PROPOSED, find_other_case
 from ..lexicon.contradictions import PENALTY, collect_words, list_denials, read_marks
 from ..lexicon.initialisms import is_short_form
 from .network import Lists, logit, sigmoid
@@ -70,6 +70,10 @@ FOUND = {
     "as said": 1.043,
     "as spelling": -1.394,
     "as gap": 0.444,
+    "as proposed": -0.89,
+    "proposed_chance": 0.437,
+    "backed": 0.106,
+    "alone": -0.3,
 }
 # Words that are those of the name, or stand for it in the document. Trust in the name says less of other words.
 NAMES = ("exact", "form", "definition")
@@ -241,7 +245,10 @@ def make_match_signals(chance: np.ndarray, matches: Sequence[Match]) -> dict[str
         "trust": trust,
         "trust_other": trust * ~np.isin(way, NAMES),
         "several": several * (way == "exact"),
-        **{f"as {other}": np.float64(way == other) for other in WAYS if other != "exact"},
+        **{f"as {other}": np.float64(way == other) for other in (*WAYS, PROPOSED) if other != "exact"},
+        "proposed_chance": score * (way == PROPOSED),
+        "backed": np.array([match.is_backed is True for match in found], dtype=np.float64),
+        "alone": np.array([match.is_backed is False for match in found], dtype=np.float64),
     }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from ..arrays import ArrayFolder, save_array
-from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter, find_other_case
+from ..candidates import DIGITS, SAME_STRING, Candidate, Candidates, ConceptFilter, find_other_case
 from ..files import fill_folder, hash_file, read_manifest, write_manifest
 from ..forking import KEPT_STRINGS, ColumnReader
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, fit_kind, read_index, warn_of_memory
@@ -48,8 +48,6 @@ KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
 # Scores of equal vectors can differ by this much.
 TIE = 10.0**-DIGITS
-# A name that is written like the mention has its vector, and even in half precision a higher cosine than this.
-SAME_STRING = 0.99
 # Rows of a search that are collected together.
 ROWS_AT_ONCE = 1 << 17
 # Of a concept without parents nothing is known. It comes after those with any number of ancestors.
