@@ -25,7 +25,7 @@ from .errors import warn
 from .forking import pause_collection
 from .hints import warn_of_misfits
 from .lexicon import languages
-from .lexicon.sections import hide_headings
+from .lexicon.sections import find_headings, hide_headings
 from .linker import SapbertLinker
 from .settings import Settings, SettingsAttributes, Strings, with_settings
 from .sharing import LinkerUser, find_linker, list_linkers, stands_in_front
@@ -373,9 +373,15 @@ class FixedMatcher:
 
     def find(self, docs: Sequence[Doc]) -> list[list[tuple[Span, Hit]]]:
         """Find the mentions of several documents, those of each in the order of its text."""
+        from .lexicon.places import Heading
+
         # As `doc.text`, in half the time.
         written = (doc.text_with_ws for doc in docs)
-        texts = [hide_headings(text, self._language) for text in written]
+        texts, headings = [], []
+        for text in written:
+            sections = [*find_headings(text, self._language)]
+            texts.append(hide_headings(text, sections))
+            headings.append([Heading.of(text, section) for section in sections])
         brackets = [(n, *found.span()) for n, text in enumerate(texts) for found in _BRACKET.finditer(text)]
         around = [(n, max(start - REACH, 0), start, end) for n, start, end in brackets]
         defined = [abbreviations_by_start(doc) if self.settings.abbreviations else {} for doc in docs]
@@ -384,7 +390,7 @@ class FixedMatcher:
             texts[n][first:start] + " " * (end - start) + texts[n][end : end + REACH] for n, first, start, end in around
         ]
         names = [(one, *whole) for one in long_forms for whole in _list_wholes(one, self._language)]
-        hits = self._finder.find([*texts, *parts, *(name for _, name, _ in names)])
+        hits = self._finder.find([*texts, *parts, *(name for _, name, _ in names)], headings)
         for (n, first, start, end), found in zip(around, hits[len(texts) :], strict=False):
             hits[n] += [hit.moved(first) for hit in found if hit.start < start - first and hit.end > end - first]
         whole: dict[str, Hit | None] = {}
@@ -437,10 +443,11 @@ class FixedMatcher:
         """Make plain data of a hit. Equal ones share it, since nobody changes it."""
         start, end, pieces = span.start_char, span.end_char, hit.pieces
         pieces = () if pieces == ((start, end),) else tuple((first - start, last - start) for first, last in pieces)
-        return self._make_match(hit._replace(start=0, end=0, pieces=pieces), span.label_)
+        sites = tuple((first - start, last - start) for first, last in hit.sites)
+        return self._make_match(hit._replace(start=0, end=0, pieces=pieces, sites=sites), span.label_)
 
     def _make_new_match(self, hit: Hit, label: str) -> Match:
-        return {
+        match: Match = {
             "label": label,
             "how": hit.how,
             "pieces": [*map(list, hit.pieces)],
@@ -449,6 +456,9 @@ class FixedMatcher:
             "score": hit.score,
             "trust": self._bags.judge(hit.rows[0], hit.how, is_inside=hit.is_inside),
         }
+        if hit.sites:
+            match["sites"] = [*map(list, hit.sites)]
+        return match
 
     def _is_other(self, text: str, hit: Hit) -> bool:
         """Check if the words around a mention change its meaning."""
@@ -577,7 +587,7 @@ def _cut_joined(found: list[tuple[Span, Hit]]) -> Iterator[tuple[Span, Hit]]:
         starts[hit.end].append(hit.start)
         ends[hit.start].append(hit.end)
     for span, hit in found:
-        if len(hit.pieces) > 1:
+        if len(hit.pieces) > 1 and hit.how != "place":
             first, second = hit.pieces
             between = range(first[1], second[0])
             if any(start in between for start in starts[hit.end]):

@@ -6,21 +6,22 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..forking import ColumnReader
-from ..ragged import make_offsets, sum_lists, take_lists
+from ..ragged import find_places, make_offsets, sum_lists, take_lists
 from ..terminology.codes import SOURCE_SEPARATOR, rank_name
 from ..text import write_plainly
 from .bags import SAID, BagTable, make_key_filter
 from .initialisms import own_case_forms
 from .languages import Language
+from .places import Heading, PlaceFinder, get_place_words
 from .scan import BRACKETED, Reading, find_compounds, scan
 from .spelling import Speller
 
@@ -60,11 +61,13 @@ class Hit(NamedTuple):
     score: float
     pieces: tuple[tuple[int, int], ...]
     is_inside: bool  # whether it is part of a longer phrase
+    sites: tuple[tuple[int, int], ...] = ()  # of a finding, by characters
 
     def moved(self, by: int) -> Hit:
         """Move it by some characters."""
         pieces = tuple((start + by, end + by) for start, end in self.pieces)
-        return self._replace(start=self.start + by, end=self.end + by, pieces=pieces)
+        sites = tuple((start + by, end + by) for start, end in self.sites)
+        return self._replace(start=self.start + by, end=self.end + by, pieces=pieces, sites=sites)
 
 
 class Proposal(NamedTuple):
@@ -112,17 +115,17 @@ class Choice(NamedTuple):
     texts: frozenset[str]  # the names, in small letters
 
 
-class _ReadText:
+class ReadText:
     """A text and its reading, as lists, whose items are quicker to get than those of arrays."""
 
     def __init__(self, text: str, reading: Reading, language: Language, misspelt: frozenset[int]) -> None:
         self.text, self.reading, self.misspelt, self._head_first = text, reading, misspelt, language.head_first
         self._is_spaced = language.is_spaced
         self._genitives = language.genitives.split()
-        self.idle, self._opening, self._sizes = (
+        self.idle, self.opening, self._sizes = (
             frozenset(words.tolist()) for words in (language.idle_hashes, language.opening_hashes, language.size_hashes)
         )
-        self.hashes, self.starts, self.ends, *others, _, self.links, self.joins, self.skipped = (
+        self.hashes, self.starts, self.ends, *others, self.segment, self.links, self.joins, self.skipped = (
             column.tolist() for column in reading
         )
         self._others = [*zip(*others, strict=True)]
@@ -193,13 +196,13 @@ class _ReadText:
 
     def goes_on_behind(self, part: Proposal) -> bool:
         """Return whether the phrase that a mention ends with goes on."""
-        return self.goes_on[part.last] and self.hashes[part.last + 1] not in self._opening
+        return self.goes_on[part.last] and self.hashes[part.last + 1] not in self.opening
 
     def is_inside(self, part: Proposal) -> bool:
         """Return whether a mention is part of a longer phrase, as in "pulmonary hypertension" and "tumor marker"."""
         before = part.start - 1
-        goes_on_before = before >= 0 and self.goes_on[before] and self.hashes[before] not in self._opening | self.idle
-        return bool(self._opening) and (goes_on_before or self.goes_on_behind(part))
+        goes_on_before = before >= 0 and self.goes_on[before] and self.hashes[before] not in self.opening | self.idle
+        return bool(self.opening) and (goes_on_before or self.goes_on_behind(part))
 
     def begins_with_shared(self, part: Proposal) -> bool:
         """Return whether two pieces are "C" and "B" of "C of A and B" or "C A and B", rather than of "A and B C"."""
@@ -235,7 +238,7 @@ class _ReadText:
         if behind is None or behind[1] in self._genitives:
             return behind is not None
         is_loose = not self.goes_on[last] or behind[1].isdigit() or not self._is_spaced
-        return not is_loose and self.hashes[last + 1] not in self._opening | self.idle
+        return not is_loose and self.hashes[last + 1] not in self.opening | self.idle
 
     def may_join(self, part: Proposal) -> bool:
         """Return whether two pieces have nothing between them but items of a list that are no names."""
@@ -252,7 +255,7 @@ class _ReadText:
         else:  # what ends a name says nothing about what comes later
             is_whole = self.ends[part.end - 1] in self.ended
             is_whole |= self.ends_with_predicate(part) and self.goes_on_behind(part)
-        is_open = last >= 0 and not is_whole and self.ended.isdisjoint(ends) and self._opening.isdisjoint(words)
+        is_open = last >= 0 and not is_whole and self.ended.isdisjoint(ends) and self.opening.isdisjoint(words)
         return self._is_spaced and is_open
 
 
@@ -299,14 +302,17 @@ class NameFinder:
         self._denying = frozenset(hash_string(word) for word in language.denying)
         self._choose_names = lru_cache(KEPT)(self._choose_names_of)
         known = np.sort(np.concatenate([table.vocabulary, table.other_words, table.members]), kind="stable")
+        words = None if is_exact else get_place_words(language)
+        self._placer = PlaceFinder(words, self._find_entries, self._name_words) if words else None
         self._speller = Speller(known) if language.has_speller and not is_exact else None
 
-    def find(self, texts: Sequence[str]) -> list[list[Hit]]:
-        """Find names in texts. All are read as one, which is faster, with blank lines that no name crosses."""
+    def find(self, texts: Sequence[str], headings: Sequence[Sequence[Heading]] = ()) -> list[list[Hit]]:
+        """Find names in texts, given the headings of the first ones. All are read as one, which is faster, with blank
+        lines that no name crosses."""
         joined = write_plainly(BETWEEN.join(texts))
         reading = self._table.read(joined)
         misspelt = self._speller.correct(joined, reading) if self._speller else frozenset()
-        text = _ReadText(joined, reading, self._table.language, misspelt)
+        text = ReadText(joined, reading, self._table.language, misspelt)
         for part in self._propose(text):
             place = text.find_place(part)
             # Of two proposals for the same characters, the plainer one counts.
@@ -319,10 +325,38 @@ class NameFinder:
         text.drop_sized()
         of_texts: list[list[Hit]] = [[] for _ in texts]
         first = [0, *accumulate(len(one) + len(BETWEEN) for one in texts)]
-        for hit in self._drop_joined([hit for _, hit in text.found.values()]):
+        hits = self._drop_joined([hit for _, hit in text.found.values()])
+        for hit in self._place(text, hits, first, headings) if self._placer else hits:
             n = bisect_right(first, hit.start) - 1
             of_texts[n].append(hit.moved(-first[n]))
         return of_texts
+
+    def _place(
+        self, text: ReadText, hits: list[Hit], first: list[int], headings: Sequence[Sequence[Heading]]
+    ) -> list[Hit]:
+        """Add findings that are put together with their sites, and to others theirs."""
+        moved = [one.moved(at) for at, of_text in zip(first, headings, strict=False) for one in of_text]
+        names, sites = self._placer.find(text, first, moved)
+        # What has its site in other words says more than its words alone. Other words are a name as they stand.
+        placed = {(name.start, name.end): name for name in names}
+        placed = {at: name for at, name in placed.items() if len(name.pieces) > 1 or at not in text.found}
+        hits = [hit for hit in hits if (hit.start, hit.end) not in placed]
+        hits += [Hit(*at, "place", name.rows, 1.0, name.pieces, is_inside=False) for at, name in placed.items()]
+        starts = sorted(sites)
+        return [hit._replace(sites=_take_sites(hit, starts, sites)) for hit in hits] if starts else hits
+
+    def _find_entries(self, bags: Sequence[tuple[int, ...]]) -> np.ndarray:
+        """Find the entries of bags of words; -1 where there is none."""
+        sizes = [len(bag) for bag in bags]
+        classes = self._table.classify(np.array([*chain.from_iterable(bags)], dtype=np.uint64))
+        keys = np.zeros(len(bags), dtype=np.uint64)
+        np.add.at(keys, np.repeat(np.arange(len(bags)), sizes), classes)
+        return find_places(self._table.keys, keys)
+
+    def _name_words(self, entry: int, words: tuple[int, ...]) -> tuple[int, ...]:
+        """Choose the names that have just these words."""
+        choice = None if self._skips(words) else self._choose_names(entry, Demands(words, None, (0, 0), None, "", False))
+        return choice.rows if choice and choice.n_same == len(words) else ()
 
     def is_skipped(self, text: str) -> bool:
         """Return whether a text has the words of a name in `skip_names`."""
@@ -331,7 +365,7 @@ class NameFinder:
     def _skips(self, words: Sequence[int]) -> bool:
         return bool(self._skipped) and tuple(sorted(words)) in self._skipped
 
-    def _propose(self, text: _ReadText) -> Iterator[Proposal]:
+    def _propose(self, text: ReadText) -> Iterator[Proposal]:
         """Propose all words that are the bag of an allowed name, and those around such words that are another's, plain
         ones first."""
         found = self._table.find(text.reading, self._may_be)
@@ -353,7 +387,7 @@ class NameFinder:
             self._read_names(new)
         return map(Proposal._make, zip(*(column[order].tolist() for column in columns), strict=True))
 
-    def _check(self, text: _ReadText, part: Proposal, place: tuple[int, int]) -> Demands | None:
+    def _check(self, text: ReadText, part: Proposal, place: tuple[int, int]) -> Demands | None:
         """Say what the words at a place demand of a name; None if they can't be one."""
         words, (start, end), last = text.find_words(part), (part.start, part.end), part.last
         if self._skips(words) or text.cuts_compound(part) or not text.is_apart(part):
@@ -387,7 +421,7 @@ class NameFinder:
         is_short = end - start <= self._own_case_length
         return text[start:end] if is_short and not text[max(start - NEAR, 0) : end + NEAR].isupper() else ""
 
-    def _choose(self, text: _ReadText, part: Proposal, place: tuple[int, int], demands: Demands) -> Hit | None:
+    def _choose(self, text: ReadText, part: Proposal, place: tuple[int, int], demands: Demands) -> Hit | None:
         """Choose the names that the words at a place stand for; None if there are none after all."""
         choice = self._choose_names(part.entry, demands)
         if choice is None:
@@ -568,6 +602,14 @@ class NameFinder:
     def _rate(self, row: int) -> tuple[bool, int]:
         canonical = self._canonical_names[int(self._terminology.name_concept[row])]
         return self._name_column[row].lower() != canonical.lower(), self._rank(row)[0]
+
+
+def _take_sites(
+    hit: Hit, starts: list[int], sites: Mapping[int, tuple[tuple[int, int], ...]]
+) -> tuple[tuple[int, int], ...]:
+    """Take the sites of the finding in a mention."""
+    at = bisect_left(starts, hit.start)
+    return sites[starts[at]] if at < len(starts) and starts[at] < hit.end else ()
 
 
 class _Name(NamedTuple):
