@@ -35,6 +35,8 @@ _LINE_START = re.compile(r"(?:\A|[\n.;]|\b(?:of|the))[\s\-*•]*\Z")
 _NEW_LINE = re.compile(r"\n(?![ \t]*[a-z])")
 # How far behind the mention of a site a finding without one is still about it.
 NEAR = 200
+# The label of sections with allergies, and the most words of an item there.
+ALLERGIES, MOST_ALLERGEN = "allergies", 3
 # Words of texts, by their hashes.
 Words = frozenset[int]
 Place = tuple[int, int]  # start and end in characters
@@ -47,6 +49,7 @@ class Site(NamedTuple):
     start: int
     end: int
     full_start: int
+    is_whole: bool = False  # whether the word is the finding as well
 
     @property
     def place(self) -> Place:
@@ -63,6 +66,7 @@ class Placed(NamedTuple):
     kind: int
     sites: tuple[Site, ...] = ()
     is_next: bool = True  # whether nothing but words of a site stand between it and its first site
+    number: int = 0  # of its word
     is_shared: bool = False  # whether another finding, which it is joined to, has the site
 
 
@@ -78,12 +82,18 @@ class PlaceWords(NamedTuple):
     broader: dict[str, str]
     prepositions: Words
     sides: Words
+    determiners: Words
     between: Words
+    elsewhere: Words  # behind a finding that is not where the one before it was
+    studies: Words  # of a site, of which they say something
+    allergies: tuple[int, ...]  # what names end with
     denials: Words
     topics: Words
-    small: frozenset[str]  # prepositions and articles as they are written
+    small: frozenset[str]  # prepositions as they are written
+    small_elsewhere: frozenset[str]
     head_hashes: np.ndarray
     site_hashes: np.ndarray
+    allergy_hashes: np.ndarray
 
     @classmethod
     def read(cls, language: Language) -> PlaceWords | None:
@@ -139,12 +149,18 @@ class PlaceWords(NamedTuple):
             listed["broader"],
             hash_each(listed["prepositions"]),
             hash_each(listed["sides"]),
-            hash_each(listed["between"]) | frozenset(language.idle_hashes.tolist()),
+            hash_each(listed["determiners"]),
+            hash_each(listed["between"]) | hash_each(listed["determiners"]) | frozenset(language.idle_hashes.tolist()),
+            hash_each(listed["elsewhere"]),
+            hash_each(listed["studies"]),
+            hash_words(listed["allergies"]),
             hash_each(listed["denials"]),
             hash_each(listed["topics"]),
             frozenset(listed["prepositions"].split()),
+            frozenset(f"{listed['prepositions']} {listed['elsewhere']}".split()),
             np.unique(np.array([*heads, *wholes], dtype=np.uint64)),
             np.unique(np.array([*first], dtype=np.uint64)),
+            np.unique(np.array(hash_words(listed["allergies"]), dtype=np.uint64)),
         )
 
 
@@ -166,16 +182,26 @@ class Heading(NamedTuple):
     end: int
     section_end: int
     text: str
+    label: str
 
     @classmethod
     def of(cls, text: str, section: Section) -> Heading:
         """Take the heading of a section."""
         start, end = section.start, section.heading_end
-        return cls(start, end, section.end, text[start:end])
+        return cls(start, end, section.end, text[start:end], section.label)
 
     def moved(self, by: int) -> Heading:
         """Move it by some characters."""
         return self._replace(start=self.start + by, end=self.end + by, section_end=self.section_end + by)
+
+
+class Allergen(NamedTuple):
+    """What somebody may be allergic to."""
+
+    words: tuple[int, ...]
+    start: int
+    end: int
+    head: Place | None  # where "allergic" is, if it stands before it
 
 
 class Name(NamedTuple):
@@ -196,6 +222,7 @@ class PlaceFinder:
         self._words, self._choose = words, choose
         pairs = [(pair, form) for pair, forms in words.names.items() for form in forms]
         self._entries: dict[tuple[str, str], list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
+        self._find_entries = find_entries
         entries = find_entries([form for _, form in pairs])
         for place in np.flatnonzero(entries >= 0).tolist():
             pair, form = pairs[place]
@@ -224,38 +251,45 @@ class PlaceFinder:
         """Find names in texts that are read as one and begin at some places, and the sites of findings by where these
         start."""
         reader = PlaceReader(self._words, text)
-        names: list[Name] = []
+        names: list[Name] = [*self._name_allergies(reader, headings)]
         sites: dict[int, tuple[Place, ...]] = {}
         regions = reader.find_regions(headings)
         region_starts = [start for start, *_ in regions]
         covered = _find_covered(text)
-        known: dict[str, dict[str, Site]] = defaultdict(dict)
-        n = -1
+        memory, number = _Memory(self._words), -1
         for placed in reader.find():
-            if (now := bisect_right(starts, placed.start)) != n:
-                n = now
-                known.clear()
-            names_before = len(names)
+            if (now := bisect_right(starts, placed.start)) != number:
+                memory, number = _Memory(self._words), now
             if placed.sites:
-                names += self._name(placed)
-                if len(names) > names_before or not placed.is_shared:
+                named = [*self._name(placed)]
+                names += named
+                if named or not placed.is_shared:
                     sites[placed.start] = tuple(site.place for site in placed.sites)
-                for head in placed.heads:
-                    known[head] |= {site.name: site for site in placed.sites}
+                memory.add(placed, is_whole=text.hashes[placed.number] in self._words.wholes)
                 continue
-            if placed.start in covered:
+            if placed.start in covered or not reader.is_bare(placed):
                 continue
             at = bisect_right(region_starts, placed.start) - 1
-            site = None
-            if at >= 0 and regions[at][1] > placed.start and placed.kind & (NOUN | ADJECTIVE):
-                site = regions[at][2]
-            elif len(of_head := known[placed.heads[0]]) == 1:
-                (site,) = of_head.values()
+            is_in_region = at >= 0 and regions[at][1] > placed.start
+            site = regions[at][2] if is_in_region else memory.recall(placed)
             if site and (rows := self.find_rows(placed.heads, site.name)):
-                pieces = (site.place[0], site.end), (placed.start, placed.end)
-                names.append(Name(placed.start, placed.end, rows, tuple(sorted(pieces))))
+                pieces = tuple(sorted(((site.start, site.end), (placed.start, placed.end))))
+                names.append(Name(placed.start, placed.end, rows, pieces))
                 sites[placed.start] = (site.place,)
         return names, sites
+
+    def _name_allergies(self, reader: PlaceReader, headings: Iterable[Heading]) -> Iterator[Name]:
+        """Name what somebody is allergic to, behind these words or below a heading."""
+        items = [*reader.list_allergens(headings)]
+        pairs = [(item, form) for item in items for form in self._words.allergies]
+        entries = self._find_entries([(*item.words, form) for item, form in pairs])
+        taken: set[int] = set()
+        # Long ones come first.
+        for (item, form), entry in zip(pairs, entries.tolist(), strict=True):
+            if entry >= 0 and item.start not in taken and (rows := self._choose(entry, (*item.words, form))):
+                taken.add(item.start)
+                start = item.start if item.head is None else item.head[0]
+                yield Name(start, item.end, rows, ((start, item.end),))
 
     def _name(self, placed: Placed) -> Iterator[Name]:
         """Name a finding at each of its sites. The span of the first one has both; others have their own words."""
@@ -270,6 +304,33 @@ class PlaceFinder:
                     start, end = site.start, site.end
                 whole = ((start, end),) if (start, end) == (pieces[0][0], pieces[1][1]) else pieces
                 yield Name(start, end, rows, whole)
+
+
+class _Memory:
+    """The sites that findings of a text have had so far."""
+
+    def __init__(self, words: PlaceWords) -> None:
+        self._broader = words.broader
+        self._sites: dict[str, dict[str, Site]] = defaultdict(dict)
+
+    def add(self, placed: Placed, *, is_whole: bool) -> None:
+        """Remember where a finding is. "Headache" is no pain that somebody comes back to."""
+        for head in placed.heads:
+            for site in placed.sites:
+                # The last one comes last.
+                self._sites[head].pop(site.name, None)
+                self._sites[head][site.name] = site._replace(is_whole=is_whole)
+
+    def recall(self, placed: Placed) -> Site | None:
+        """Find where a finding is that was somewhere before, and nowhere else."""
+        sites = [*self._sites[placed.heads[0]].values()]
+        if not sites:
+            return None
+        last = sites[-1]
+        return last if not last.is_whole and all(self._is_same(site.name, last.name) for site in sites) else None
+
+    def _is_same(self, name: str, other: str) -> bool:
+        return name == other or self._broader.get(name) == other or self._broader.get(other) == name
 
 
 def _find_covered(text: ReadText) -> set[int]:
@@ -317,10 +378,10 @@ class PlaceReader:
         start, end = self._starts[k], self._ends[k]
         if whole := self._words.wholes.get(self._hashes[k]):
             head, site = whole
-            return Placed((head,), start, end, NOUN, (Site(site, start, end, start),))
+            return Placed((head,), start, end, NOUN, (Site(site, start, end, start),), number=k)
         pairs = self._words.heads[self._hashes[k]]
         heads, kind = tuple(name for name, _ in pairs), pairs[0][1]
-        placed = Placed(heads, start, end, kind)
+        placed = Placed(heads, start, end, kind, number=k)
         at, joint = self._find_joint(k)
         before = found.get(at)
         # "The knee is swollen and painful", "knee pain and swelling"
@@ -403,7 +464,7 @@ class PlaceReader:
         if not kind & (NOUN | ADJECTIVE | VERB):
             return (), True
         while at >= max(k - MOST_BETWEEN, 0):
-            if self._gap(at + 1) != "":
+            if self._gap(at + 1) != "" or (kind & NOUN and self._has_determiner(at)):
                 return (), True
             word = self._hashes[at]
             for form, name in words.last.get(word, ()):
@@ -417,6 +478,26 @@ class PlaceReader:
                 return (), True
             at -= 1
         return (), True
+
+    def _has_determiner(self, at: int) -> bool:
+        """Check if a word is one with which a phrase begins, or an article is behind it."""
+        behind = self._text.text[self._ends[at] : self._starts[at + 1]].strip()
+        return behind.isalpha() or self._hashes[at] in self._words.determiners
+
+    def is_bare(self, placed: Placed) -> bool:
+        """Check if nothing beside a finding says where, or of which kind, it is."""
+        k = placed.number
+        if self._is_topic(k + 1) or self._is_elsewhere(k):
+            return False
+        return True
+
+    def _is_elsewhere(self, k: int) -> bool:
+        """Check if the words behind a finding say where or when it is."""
+        if k + 1 >= len(self._hashes) or self._segment[k] != self._segment[k + 1]:
+            return False
+        between = _PIECE.findall(self._text.text[self._ends[k] : self._starts[k + 1]].lower())
+        word, words = self._hashes[k + 1], self._words
+        return word in words.elsewhere | words.prepositions or any(piece in words.small_elsewhere for piece in between)
 
     def _look_for_sides(self, first: int) -> int:
         at = first
@@ -456,14 +537,39 @@ class PlaceReader:
                 site = Site(name, heading.start, heading.end, heading.start)
                 regions.append((heading.end, heading.section_end, site))
         for k in np.flatnonzero(find_places(self._words.site_hashes, self._text.reading.hashes) >= 0).tolist():
-            found = self._find_site(k, self._words.sites, -1)
-            if found and text.startswith(":", self._ends[found[1]]):
+            if found := self._find_site(k, self._words.sites, -1):
                 sides = self._look_for_sides(k)
                 before = self._starts[sides]
-                if _LINE_START.search(text, max(before - NEAR, 0), before):
+                is_study = sides and self._hashes[sides - 1] in self._words.studies and self._gap(sides) == "p"
+                is_item = text.startswith(":", self._ends[found[1]]) and _LINE_START.search(text, max(before - NEAR, 0), before)
+                if is_study or is_item:
                     site = Site(found[0], self._starts[k], self._ends[found[1]], before)
                     regions.append((site.end, self._find_line_end(site.end), site))
         return sorted(regions)
+
+    def list_allergens(self, headings: Iterable[Heading]) -> Iterator[Allergen]:
+        """List what may be the items behind "allergic to", and below the heading "Allergies"; of each the longest words
+        first."""
+        words, n = self._words, len(self._hashes)
+        for k in np.flatnonzero(find_places(words.allergy_hashes, self._text.reading.hashes) >= 0).tolist():
+            head, at = (self._starts[k], self._ends[k]), k + 1
+            while at < n and (gap := self._gap(at)) is not None and (head is None or gap == "p"):
+                if gap == "" and head is None:
+                    at += 1
+                    continue
+                yield from self._list_lengths(at, head)
+                head, at = None, at + 1
+        for heading in headings:
+            if heading.label == ALLERGIES:
+                first, last = (bisect_left(self._starts, place) for place in heading[1:3])
+                for at in range(first, last):
+                    if at == first or self._gap(at) != "":
+                        yield from self._list_lengths(at, None)
+
+    def _list_lengths(self, at: int, head: Place | None) -> Iterator[Allergen]:
+        for last in range(min(at + MOST_ALLERGEN, len(self._hashes)) - 1, at - 1, -1):
+            if self._is_run(at, last):
+                yield Allergen(tuple(self._hashes[at : last + 1]), self._starts[at], self._ends[last], head)
 
     def _find_line_end(self, place: int) -> int:
         found = _NEW_LINE.search(self._text.text, place)
