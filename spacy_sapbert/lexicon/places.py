@@ -33,8 +33,9 @@ _LONGEST_GAP = 24
 # The beginning of a line or sentence, or what looks at a site, before "Left knee:".
 _LINE_START = re.compile(r"(?:\A|[\n.;]|\b(?:of|the))[\s\-*•]*\Z")
 _NEW_LINE = re.compile(r"\n(?![ \t]*[a-z])")
-# How far behind the mention of a site a finding without one is still about it.
-NEAR = 200
+# The characters before an item that say whether it begins a line, and how far behind a finding with a site one without
+# it is still the same.
+NEAR, FAR = 200, 1000
 # The label of sections with allergies, and the most words of an item there.
 ALLERGIES, MOST_ALLERGEN = "allergies", 3
 # Words of texts, by their hashes.
@@ -80,6 +81,8 @@ class PlaceWords(NamedTuple):
     wholes: dict[int, tuple[str, str]]  # words that say both
     whole_sites: dict[str, str]  # as they are written in headings
     broader: dict[str, str]
+    recalled: frozenset[str]  # heads that are mentioned again without their sites
+    vague: frozenset[str]  # sites that all of a body has
     prepositions: Words
     sides: Words
     determiners: Words
@@ -147,6 +150,8 @@ class PlaceWords(NamedTuple):
             wholes,
             whole_sites,
             listed["broader"],
+            frozenset(listed["recalled"].split(", ")),
+            frozenset(listed["vague"].split(", ")),
             hash_each(listed["prepositions"]),
             hash_each(listed["sides"]),
             hash_each(listed["determiners"]),
@@ -310,13 +315,15 @@ class _Memory:
     """The sites that findings of a text have had so far."""
 
     def __init__(self, words: PlaceWords) -> None:
-        self._broader = words.broader
+        self._words = words
         self._sites: dict[str, dict[str, Site]] = defaultdict(dict)
 
     def add(self, placed: Placed, *, is_whole: bool) -> None:
         """Remember where a finding is. "Headache" is no pain that somebody comes back to."""
         for head in placed.heads:
             for site in placed.sites:
+                if site.name in self._words.vague:
+                    continue
                 # The last one comes last.
                 self._sites[head].pop(site.name, None)
                 self._sites[head][site.name] = site._replace(is_whole=is_whole)
@@ -324,13 +331,14 @@ class _Memory:
     def recall(self, placed: Placed) -> Site | None:
         """Find where a finding is that was somewhere before, and nowhere else."""
         sites = [*self._sites[placed.heads[0]].values()]
-        if not sites:
+        if not sites or placed.heads[0] not in self._words.recalled or placed.start - sites[-1].end > FAR:
             return None
         last = sites[-1]
         return last if not last.is_whole and all(self._is_same(site.name, last.name) for site in sites) else None
 
     def _is_same(self, name: str, other: str) -> bool:
-        return name == other or self._broader.get(name) == other or self._broader.get(other) == name
+        broader = self._words.broader
+        return name == other or broader.get(name) == other or broader.get(other) == name
 
 
 def _find_covered(text: ReadText) -> set[int]:
