@@ -373,7 +373,7 @@ class FixedMatcher:
 
     def find(self, docs: Sequence[Doc]) -> list[list[tuple[Span, Hit]]]:
         """Find the mentions of several documents, those of each in the order of its text."""
-        from .lexicon.places import Heading
+        from .lexicon.place_reader import Heading
 
         # As `doc.text`, in half the time.
         written = (doc.text_with_ws for doc in docs)

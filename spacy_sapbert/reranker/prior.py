@@ -70,7 +70,7 @@ FOUND = {
     "as said": 1.043,
     "as spelling": -1.394,
     "as gap": 0.444,
-    "as place": 0.444,
+    "as place": 1.7,
 }
 # Words that are those of the name, or stand for it in the document. Trust in the name says less of other words.
 NAMES = ("exact", "form", "definition")
