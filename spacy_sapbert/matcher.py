@@ -33,7 +33,7 @@ from .text import HTML_ENTITY
 
 if TYPE_CHECKING:
     from .lexicon.bags import BagTable
-    from .lexicon.find import Hit
+    from .lexicon.mentions import Hit
     from .retrieval.filters import FilterTable
     from .retrieval.retriever import Retriever
     from .terminology.table import Terminology
@@ -168,8 +168,9 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
     (another case, number, spelling or order), "classes" (words that stand for those of the name), "derived" ("drowsy"
     for "drowsiness", "short of breath" for "shortness of breath"), "said" ("chucking up" for "vomiting"), "spelling" (a
     word with a typing error), "coordination" ("hand deformities" in "hand and foot deformities"; `span._.match_pieces`
-    has its pieces), "gap" (with words inside that the name lacks: "the spleen is enlarged") or "definition" (a short
-    form that the document defines). The linker takes over the concepts of what was found.
+    has its pieces), "gap" (with words inside that the name lacks: "the spleen is enlarged"), "place" ("weakness down
+    her left arm" for "arm weakness"; `span._.body_site` has the sites of findings) or "definition" (a short form that
+    the document defines). The linker takes over the concepts of what was found.
     """
 
     settings_class = MatcherSettings
