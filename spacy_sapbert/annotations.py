@@ -76,8 +76,9 @@ AttributeName = Annotated[str, AfterValidator(check_attribute)]
 
 
 def register_extensions(attribute: str = ATTRIBUTE) -> None:
-    """Register `span._.kb_candidates`, `span._.kb_probability`, `span._.match`, `span._.match_pieces` and, for those
-    who come from scispaCy, `span._.kb_ents`; and attributes of documents with these names, for `Doc.to_json`.
+    """Register `span._.kb_candidates`, `span._.kb_probability`, `span._.match`, `span._.match_pieces`,
+    `span._.body_site` and, for those who come from scispaCy, `span._.kb_ents`; and attributes of documents with these
+    names, for `Doc.to_json`.
 
     Call it to read the candidates of saved documents in a process without the linker.
 
