@@ -151,10 +151,12 @@ class NameFinder:
         moved = [one.moved(at) for at, of_text in zip(first, headings, strict=False) for one in of_text]
         names, sites = placer.find(text, first, moved)
         # What has its site in other words says more than its words alone. Others may be a name as they stand.
+        known = {(hit.start, hit.end) for hit in hits if len(hit.pieces) > 1}
         placed = {
             (name.start, name.end): name
             for name in names
-            if len(name.pieces) > 1 or text.find_way(name.start, name.end) in ("", SAID)
+            if (len(name.pieces) > 1 and (name.pieces[0][0], name.pieces[1][1]) not in known)
+            or text.find_way(name.start, name.end) in ("", SAID)
         }
         hits = [hit for hit in hits if (hit.start, hit.end) not in placed]
         hits += [Hit(*at, "place", name.rows, 1.0, name.pieces, is_inside=False) for at, name in placed.items()]

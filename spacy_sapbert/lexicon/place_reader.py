@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 # How a finding says where it is: "pain in the knee", "the knee is swollen", "the knee hurts", "broke her wrist".
 KINDS = {"nouns": 1, "adjectives": 2, "verbs": 4, "acts": 8}
 NOUN, ADJECTIVE, VERB, ACT = KINDS.values()
-# The most words between a finding and its site, and the most characters between two words.
-MOST_BETWEEN, LONGEST_GAP = 7, 24
+# The most words from a finding to its site behind it and before it, and the most characters between two words.
+MOST_BETWEEN, MOST_BEFORE, LONGEST_GAP = 7, 5, 24
 # The label of sections with allergies, and the most words of an item there.
 ALLERGIES, MOST_ALLERGEN = "allergies", 3
 # What stands before "Left knee:", how many characters of it are looked at, and where a line ends that is not wrapped.
@@ -283,7 +283,7 @@ class PlaceReader:
             is_open |= "p" in gap or is_preposition
             if found := self._find_site(at, side):
                 site, last = found
-                is_site = is_open and not self.is_topic(last + 1)
+                is_site = is_open and not self.is_topic(last + 1) and not self._begins_name(last + 1)
                 return (site, *self._list_more(last + 1)) if is_site else ()
             if word in self._lists["sides"]:
                 side = at if side < 0 else side
@@ -313,8 +313,11 @@ class PlaceReader:
 
     def _look_back(self, k: int, kind: int) -> tuple[tuple[Site, ...], bool]:
         """Look before a finding, for "her left knee really" before "hurts"; and whether nothing denies it there."""
+        # "The liver is enlarged organ tissue"
+        if kind == ADJECTIVE and self._goes_on(k + 1) and self._hashes[k + 1] not in self._lists["before"]:
+            return (), True
         is_next = True
-        for at in range(k - 1, max(k - 1 - MOST_BETWEEN, -1), -1):
+        for at in range(k - 1, max(k - 1 - MOST_BEFORE, -1), -1):
             if kind == ACT or self._gap(at + 1) != "" or (kind & NOUN and self._begins_phrase(at)):
                 break
             word = self._hashes[at]
@@ -358,6 +361,11 @@ class PlaceReader:
     def is_topic(self, at: int) -> bool:
         """Check if a word says what the one before it is about: "knee replacement"."""
         return self._gap(at) == "" and self._hashes[at] in self._lists["topics"]
+
+    def _begins_name(self, last: int) -> bool:
+        """Check if a site belongs to a finding behind it: "deformity of foot pain"."""
+        heads = self._words.heads.get(self._hashes[last], ()) if self._gap(last) == "" else ()
+        return any(kind & NOUN for _, kind in heads)
 
     def _goes_on(self, at: int) -> bool:
         return self._gap(at) == "" and self._hashes[at] not in self._opening
