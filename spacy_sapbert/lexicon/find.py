@@ -22,7 +22,7 @@ from .bags import SAID, BagTable, make_key_filter
 from .initialisms import own_case_forms
 from .mentions import JOINED, LOOSER, PLAIN, Hit, Proposal, ReadText
 from .place_reader import Heading, get_place_words
-from .places import PlaceFinder
+from .places import Name, PlaceFinder
 from .scan import scan
 from .spelling import Speller
 
@@ -151,13 +151,14 @@ class NameFinder:
         moved = [one.moved(at) for at, of_text in zip(first, headings, strict=False) for one in of_text]
         names, sites = placer.find(text, first, moved)
         # What has its site in other words says more than its words alone. Others may be a name as they stand.
-        known = {(hit.start, hit.end) for hit in hits if len(hit.pieces) > 1}
-        placed = {
-            (name.start, name.end): name
-            for name in names
-            if (len(name.pieces) > 1 and (name.pieces[0][0], name.pieces[1][1]) not in known)
-            or text.find_way(name.start, name.end) in ("", SAID)
-        }
+        joined = {(hit.start, hit.end) for hit in hits if len(hit.pieces) > 1}
+
+        def is_new(name: Name) -> bool:
+            if len(name.pieces) == 1:
+                return text.find_way(name.start, name.end) in ("", SAID)
+            return (name.pieces[0][0], name.pieces[1][1]) not in joined
+
+        placed = {(name.start, name.end): name for name in filter(is_new, names)}
         hits = [hit for hit in hits if (hit.start, hit.end) not in placed]
         hits += [Hit(*at, "place", name.rows, 1.0, name.pieces, is_inside=False) for at, name in placed.items()]
         starts = sorted(sites)
