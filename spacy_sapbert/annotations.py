@@ -25,7 +25,7 @@ ATTRIBUTE = "kb_candidates"
 PROBABILITY = "kb_probability"
 LINKS, MATCH = "spacy_sapbert.links", "spacy_sapbert.match"
 # What `span._` has of its own, and attributes that are computed from candidates and matches.
-TAKEN = frozenset({"get", "has", "set", "kb_ents", "match", "match_pieces"})
+TAKEN = frozenset({"get", "has", "set", "kb_ents", "match", "match_pieces", "body_site"})
 
 
 class Link(TypedDict):
@@ -61,6 +61,8 @@ class Match(TypedDict):
     trust: float
     # Whether a recogniser in front of the matcher proposes a mention there as well, if there is one.
     is_backed: NotRequired[bool]
+    # Where the words say that a finding is, as `pieces`.
+    sites: NotRequired[list[list[int]]]
 
 
 Stored = TypeVar("Stored", Link, Match)
@@ -77,8 +79,9 @@ AttributeName = Annotated[str, AfterValidator(check_attribute)]
 
 
 def register_extensions(attribute: str = ATTRIBUTE) -> None:
-    """Register `span._.kb_candidates`, `span._.kb_probability`, `span._.match`, `span._.match_pieces` and, for those
-    who come from scispaCy, `span._.kb_ents`; and attributes of documents with these names, for `Doc.to_json`.
+    """Register `span._.kb_candidates`, `span._.kb_probability`, `span._.match`, `span._.match_pieces`,
+    `span._.body_site` and, for those who come from scispaCy, `span._.kb_ents`; and attributes of documents with these
+    names, for `Doc.to_json`.
 
     Call it to read the candidates of saved documents in a process without the linker.
 
@@ -101,11 +104,13 @@ def register_extensions(attribute: str = ATTRIBUTE) -> None:
 
 
 def register_match() -> None:
-    """Register `span._.match`, which says how the matcher found a span, and `span._.match_pieces`."""
+    """Register `span._.match`, which says how the matcher found a span, `span._.match_pieces` and
+    `span._.body_site`."""
     if not Doc.has_extension("match"):
         Doc.set_extension("match", getter=_list_matches, setter=_restore_matches)
     _register_computed("match", _get_match, MATCH)
     _register_computed("match_pieces", get_pieces, MATCH)
+    _register_computed("body_site", get_sites, MATCH)
 
 
 def _register_computed(name: str, compute: Callable[[Span], Any], key: str) -> None:
@@ -278,6 +283,16 @@ def get_pieces(span: Span) -> list[tuple[int, int]]:
     pieces = [(start + first, start + last) for first, last in (match["pieces"] if match else ())]
     is_whole = all(0 <= first and last <= doc[-1].idx + len(doc[-1]) for first, last in pieces)
     return pieces if pieces and is_whole else [(start, span.end_char)]
+
+
+def get_sites(span: Span) -> list[tuple[str, int, int]]:
+    """Get where the text says that a finding is: of each site its words, and where they start and end in the document,
+    in characters."""
+    match = read_match(span)
+    start = span.start_char
+    sites = [(start + first, start + last) for first, last in (match.get("sites", ()) if match else ())]
+    text = span.doc.text if sites else ""
+    return [(text[first:last], first, last) for first, last in sites if 0 <= first and last <= len(text)]
 
 
 def get_words(span: Span) -> str:

@@ -46,6 +46,8 @@ class Matched(NamedTuple):
 NO_MATCH = Matched((), 0.0, 1.0, "")
 PROPOSED = "proposed"
 PROPOSAL = Matched((), 0.0, 0.5, PROPOSED)
+# How what a recogniser proposes was found if people say so in place of a name.
+MARKED = "marked"
 
 
 class Candidate(TypedDict):

@@ -20,23 +20,22 @@ from typing_extensions import Self
 
 from .abbreviations.component import Abbreviations, abbreviations_by_start, get_bounds
 from .annotations import Match, read_match, register_match, write_match
-from .candidates import PROPOSED, ConceptFilter
+from .candidates import MARKED, PROPOSAL, PROPOSED, SAME_STRING, ConceptFilter
 from .errors import warn
 from .forking import pause_collection
 from .hints import warn_of_misfits
 from .lexicon import languages
-from .lexicon.sections import hide_headings
+from .lexicon.sections import find_headings, hide_headings
 from .linker import SapbertLinker
 from .settings import Settings, SettingsAttributes, Strings, with_settings
 from .sharing import LinkerUser, find_linker, list_linkers, stands_in_front
 from .text import HTML_ENTITY
 
 if TYPE_CHECKING:
-    from .lexicon.bags import BagTable
-    from .lexicon.find import Hit
+    from .lexicon.mentions import Hit
+    from .lexicon.names import Lexicon, Naming
     from .retrieval.filters import FilterTable
     from .retrieval.retriever import Retriever
-    from .terminology.table import Terminology
 
 INSIDE_TOKEN = (
     "The matcher leaves out names that begin or end inside a token. For languages without spaces, use a tokenizer that "
@@ -62,6 +61,8 @@ _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
 _HALF, _HALF_BEHIND = re.compile(r"\b(\w*[^\W\d_])[-‐‑](?:\w+/)*\Z"), re.compile(r"(?:/\w+)*[-‐‑]([A-Z0-9]\w*)")
 _DIVIDED, _DIVIDED_BEHIND = re.compile(r"\w[-‐‑][^\S\n]*\n\s*\Z"), re.compile(r"[-‐‑][^\S\n]*\n\s*[^\W\d_A-Z]")
 NEAR = 40
+# The least trust of names that a recogniser backs.
+LEAST_BACKED = 0.05
 # How much of a long form a name covers at least, up to the end, for the short form to have it.
 LEAST_COVERED = 0.5
 
@@ -173,9 +174,10 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
     (another case, number, spelling or order), "classes" (words that stand for those of the name), "derived" ("drowsy"
     for "drowsiness", "short of breath" for "shortness of breath"), "said" ("chucking up" for "vomiting"), "spelling" (a
     word with a typing error), "coordination" ("hand deformities" in "hand and foot deformities"; `span._.match_pieces`
-    has its pieces), "gap" (with words inside that the name lacks: "the spleen is enlarged") or "definition" (a short
-    form that the document defines); "proposed" for what a recogniser in front proposes. The linker takes over the
-    concepts of what was found.
+    has its pieces), "gap" (with words inside that the name lacks: "the spleen is enlarged"), "place" ("weakness down
+    her left arm" for "arm weakness"; `span._.body_site` has the sites of findings), "definition" (a short form that
+    the document defines); of what a recogniser in front proposes, "marked" ("fell" for "fall", if that is what people
+    say), or else "proposed". The linker takes over the concepts of what was found.
     """
 
     settings_class = MatcherSettings
@@ -273,17 +275,23 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
     @pause_collection()
     def _annotate(self, docs: list[Doc]) -> list[Doc]:
         matcher = self._fix(docs[0])
-        labels = self._settings.proposed_labels
         for doc, hits in zip(docs, matcher.find(docs), strict=True):
-            proposed = {token.i for ent in doc.ents if ent.label_ in labels for token in ent}
             self.set_annotations(doc, [span for span, _ in hits])
             for span, hit in hits:
-                is_backed = not proposed.isdisjoint(range(span.start, span.end)) if labels else None
-                write_match(span, matcher.describe(hit, span, is_backed))
-            for ent in doc.ents:
-                if ent.label_ in labels and read_match(ent) is None:
-                    write_match(ent, describe_proposal(ent))
+                write_match(span, matcher.describe(hit, span))
+            if self._settings.proposed_labels:
+                self._read_proposals(doc, matcher)
         return docs
+
+    def _read_proposals(self, doc: Doc, matcher: FixedMatcher) -> None:
+        """Say which proposals are what people say of a finding, and leave out names of another kind."""
+        new = [ent for ent in doc.ents if ent.label_ in self._settings.proposed_labels and read_match(ent) is None]
+        matches = matcher.describe_proposals(new)
+        for ent, match in zip(new, matches, strict=True):
+            if match is not None:
+                write_match(ent, match)
+        others = {ent.start for ent, match in zip(new, matches, strict=True) if match is None}
+        doc.ents = [ent for ent in doc.ents if ent.start not in others]
 
     def match(self, doc: Doc) -> list[Span]:
         """Find the names in a document, without changing it.
@@ -340,7 +348,7 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
                 )
             try:
                 of, linked = snapshot.retriever, linker_settings.make_filter()
-                return FixedMatcher(settings, of.terminology, of.lexicon.bags, of.filters, linked)
+                return FixedMatcher(settings, of.lexicon, of.filters, linked)
             except ValueError as error:
                 raise ValueError(f"The matcher '{self.name}' finds no names: {error}") from error
 
@@ -354,17 +362,16 @@ class FixedMatcher:
     def __init__(
         self,
         settings: MatcherSettings,
-        terminology: Terminology,
-        bags: BagTable,
+        lexicon: Lexicon,
         filters: FilterTable,
         linker_filter: ConceptFilter,
     ) -> None:
         # Not at the top, because spaCy imports this module whenever it makes a pipeline.
         from .lexicon.find import NameFinder
 
-        own = settings.make_filter()
+        own, terminology, bags = settings.make_filter(), lexicon.terminology, lexicon.bags
         self.settings, self.fingerprint = settings, terminology.fingerprint
-        self._bags = bags
+        self._lexicon, self._bags = lexicon, bags
         self._name_concept, self._types = terminology.name_concept, terminology.concepts["types"]
         self._canonical_names = terminology.concepts["canonical_name"]
         # All values, so that a misspelled type does not mean a label that no name gets.
@@ -372,11 +379,15 @@ class FixedMatcher:
         self._label_types = {label: filters.find_types(types) for label, types in settings.label_types.items()}
         self._language, self._around = bags.language, _compile_around(bags.language)
         allowed = filters.match(own) & filters.match(linker_filter)
+        self._is_allowed = allowed
         outside = filters.find_outside(own, linker_filter) if settings.skip_outside else None
+        # A doubtful name counts where a recogniser proposes a mention.
+        least = min(settings.min_trust, LEAST_BACKED) if settings.proposed_labels else settings.min_trust
+        self._is_trusted = bags.find_trusted(settings.min_trust)
         self._finder = NameFinder(
             bags,
             terminology,
-            allowed & bags.find_trusted(settings.min_trust),
+            allowed & bags.find_trusted(least),
             linker_filter.source_order or own.source_order,
             outside=outside,
             is_exact=settings.words == "exact",
@@ -387,9 +398,15 @@ class FixedMatcher:
 
     def find(self, docs: Sequence[Doc]) -> list[list[tuple[Span, Hit]]]:
         """Find the mentions of several documents, those of each in the order of its text."""
+        from .lexicon.place_reader import Heading
+
         # As `doc.text`, in half the time.
         written = (doc.text_with_ws for doc in docs)
-        texts = [hide_headings(text, self._language) for text in written]
+        texts, headings = [], []
+        for text in written:
+            sections = [*find_headings(text, self._language)]
+            texts.append(hide_headings(text, sections))
+            headings.append([Heading.of(text, section) for section in sections])
         brackets = [(n, *found.span()) for n, text in enumerate(texts) for found in _BRACKET.finditer(text)]
         around = [(n, max(start - REACH, 0), start, end) for n, start, end in brackets]
         defined = [abbreviations_by_start(doc) if self.settings.abbreviations else {} for doc in docs]
@@ -398,7 +415,7 @@ class FixedMatcher:
             texts[n][first:start] + " " * (end - start) + texts[n][end : end + REACH] for n, first, start, end in around
         ]
         names = [(one, *whole) for one in long_forms for whole in _list_wholes(one, self._language)]
-        hits = self._finder.find([*texts, *parts, *(name for _, name, _ in names)])
+        hits = self._finder.find([*texts, *parts, *(name for _, name, _ in names)], headings)
         for (n, first, start, end), found in zip(around, hits[len(texts) :], strict=False):
             hits[n] += [hit.moved(first) for hit in found if hit.start < start - first and hit.end > end - first]
         whole: dict[str, Hit | None] = {}
@@ -407,13 +424,27 @@ class FixedMatcher:
         of_docs = zip(docs, texts, hits[: len(docs)], defined, strict=True)
         return [self._choose(self._place(doc, text, found, known, whole)) for doc, text, found, known in of_docs]
 
-    def _choose(self, found: list[tuple[Span, Hit]]) -> list[tuple[Span, Hit]]:
+    def _choose(self, hits: list[tuple[Span, Hit]]) -> list[tuple[Span, Hit]]:
         matches = self.settings.matches
+        if self.settings.proposed_labels:
+            hits = [*self._back(hits)]
         if matches == "separate":
-            found = [*_cut_joined(found)]
+            hits = [*_cut_joined(hits)]
         if matches != "all":
-            found = _keep_longest(found, inside=matches == "longest+")
-        return sorted((pair for pair in found if pair[1].rows), key=lambda pair: (pair[0].start, pair[0].end))
+            hits = _keep_longest(hits, inside=matches == "longest+")
+        return sorted((pair for pair in hits if pair[1].rows), key=lambda pair: (pair[0].start, pair[0].end))
+
+    def _back(self, hits: Iterable[tuple[Span, Hit]]) -> Iterator[tuple[Span, Hit]]:
+        """Say which mentions a recogniser proposes as well, and leave out doubtful names that it doesn't."""
+        labels = self.settings.proposed_labels
+        get_proposed = cache(lambda doc: {token.i for ent in doc.ents if ent.label_ in labels for token in ent})
+        for span, hit in hits:
+            before = read_match(span)
+            is_backed = not get_proposed(span.doc).isdisjoint(range(span.start, span.end))
+            is_backed |= before is not None and before.get("is_backed", False)
+            rows = hit.rows if is_backed else tuple(row for row in hit.rows if self._is_trusted[row])
+            if rows or not hit.rows:
+                yield span, hit._replace(rows=rows, is_backed=is_backed)
 
     def _place(
         self, doc: Doc, text: str, hits: list[Hit], defined: Abbreviations, whole: dict[str, Hit | None]
@@ -447,14 +478,14 @@ class FixedMatcher:
                 found[start, end] = hit._replace(start=place[0], end=place[1])
         return [(Span(doc, *tokens, self._get_label(hit.rows)), hit) for tokens, hit in found.items()]
 
-    def describe(self, hit: Hit, span: Span, is_backed: bool | None) -> Match:
-        """Make plain data of a hit, given whether a recogniser proposes a mention there. Equal ones share it, since
-        nobody changes it."""
+    def describe(self, hit: Hit, span: Span) -> Match:
+        """Make plain data of a hit. Equal ones share it, since nobody changes it."""
         start, end, pieces = span.start_char, span.end_char, hit.pieces
         pieces = () if pieces == ((start, end),) else tuple((first - start, last - start) for first, last in pieces)
-        return self._make_match(hit._replace(start=0, end=0, pieces=pieces), span.label_, is_backed)
+        sites = tuple((first - start, last - start) for first, last in hit.sites)
+        return self._make_match(hit._replace(start=0, end=0, pieces=pieces, sites=sites), span.label_)
 
-    def _make_new_match(self, hit: Hit, label: str, is_backed: bool | None) -> Match:
+    def _make_new_match(self, hit: Hit, label: str) -> Match:
         match: Match = {
             "label": label,
             "how": hit.how,
@@ -464,7 +495,34 @@ class FixedMatcher:
             "score": hit.score,
             "trust": self._bags.judge(hit.rows[0], hit.how, is_inside=hit.is_inside),
         }
-        return match if is_backed is None else {**match, "is_backed": is_backed}
+        if hit.sites:
+            match["sites"] = [*map(list, hit.sites)]
+        if hit.is_backed is not None:
+            match["is_backed"] = hit.is_backed
+        return match
+
+    def describe_proposals(self, spans: Sequence[Span]) -> list[Match | None]:
+        """Make plain data of what a recogniser proposes: a match if people say so in place of a name. None for names of
+        another kind than is wanted, such as those of body parts."""
+        from .lexicon.names import LINKED
+
+        namings = self._lexicon.ask([span.text for span in spans], LINKED, self._is_allowed)
+        return [self._describe_proposal(span, naming) for span, naming in zip(spans, namings, strict=True)]
+
+    def _describe_proposal(self, span: Span, naming: Naming) -> Match | None:
+        if naming.how and not naming.rows:
+            return None
+        rows = self._finder.order_rows(naming.rows)
+        return {
+            "label": span.label_,
+            "how": MARKED if rows else PROPOSED,
+            "pieces": [],
+            "terminology": self.fingerprint,
+            "names": [*rows],
+            "score": SAME_STRING if rows else PROPOSAL.score,
+            "trust": self._bags.judge(rows[0], MARKED, is_inside=False) if rows else PROPOSAL.trust,
+            "is_backed": True,
+        }
 
     def _is_other(self, text: str, hit: Hit) -> bool:
         """Check if the words around a mention change its meaning."""
@@ -507,20 +565,6 @@ class FixedMatcher:
         found = {type_ for concept in concepts for type_ in self._types[concept].to_list()}
         fitting = (label for label, wanted in self._label_types.items() if not found.isdisjoint(wanted))
         return next(fitting, self.settings.label)
-
-
-def describe_proposal(span: Span) -> Match:
-    """Make plain data of what a recogniser proposes, and no name is."""
-    names: list[int] = []
-    return {
-        "label": span.label_,
-        "how": PROPOSED,
-        "pieces": [],
-        "terminology": "",
-        "names": names,
-        "score": 0.0,
-        "trust": 1.0,
-    }
 
 
 class _Around(NamedTuple):
@@ -607,7 +651,7 @@ def _cut_joined(found: list[tuple[Span, Hit]]) -> Iterator[tuple[Span, Hit]]:
         starts[hit.end].append(hit.start)
         ends[hit.start].append(hit.end)
     for span, hit in found:
-        if len(hit.pieces) > 1:
+        if len(hit.pieces) > 1 and hit.how != "place":
             first, second = hit.pieces
             between = range(first[1], second[0])
             if any(start in between for start in starts[hit.end]):

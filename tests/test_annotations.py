@@ -242,7 +242,7 @@ def test_what_a_pipeline_found_goes_through_json(terminology, parts, settings, t
         nlp.add_pipe(part, config=settings.get(part, {}))
     nlp.get_pipe("sapbert_linker").initialize(terminology=terminology, nlp=nlp)
     doc = nlp(text)
-    names = ["kb_candidates", "kb_ents", "kb_probability", "match", "match_pieces"]
+    names = ["kb_candidates", "kb_ents", "kb_probability", "match", "match_pieces", "body_site"]
     register_extensions(settings.get("sapbert_reranker", {}).get("attribute", "kb_candidates"))
     names += ["kb_reranked"] if Doc.has_extension("kb_reranked") else []
     line = json.dumps(doc.to_json(underscore=names))

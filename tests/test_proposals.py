@@ -6,10 +6,10 @@ from conftest import build_terminology
 from hypothesis import given
 from hypothesis import strategies as st
 from linked import links
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 
 from spacy_sapbert.annotations import read_match
-from spacy_sapbert.candidates import PROPOSED
+from spacy_sapbert.candidates import MARKED, PROPOSED
 from spacy_sapbert.lexicon.said import MARKED_FILE, PACKAGE, Phrases
 
 NAMES = {
@@ -22,13 +22,13 @@ NAMES = {
 }
 TEXT = "Headache since she fell; bringing up all her dinner, tired, a quirky smile, guarding."
 # What the recogniser marks there.
-MARKED = ["Headache since", "fell", "bringing up all", "tired", "quirky smile", "guarding"]
+PROPOSALS = ["Headache since", "fell", "bringing up all", "tired", "quirky smile", "guarding"]
 
 
 def make_nlp(labels=("FINDING",), reranker=True, **settings):
     nlp = spacy.blank("en")
     ruler = nlp.add_pipe("entity_ruler")
-    ruler.add_patterns([{"label": "FINDING", "pattern": text} for text in MARKED])
+    ruler.add_patterns([{"label": "FINDING", "pattern": text} for text in PROPOSALS])
     nlp.add_pipe("terminology_matcher", config={"proposed_labels": [*labels], **settings})
     linker = nlp.add_pipe("sapbert_linker")
     linker.initialize(terminology=build_terminology(NAMES))
@@ -47,15 +47,11 @@ def read(doc):
 
 
 def test_names_take_the_place_of_proposals(nlp):
-    """A longer proposal does not hide a name inside it."""
+    """A longer proposal does not hide a name inside it. What people say where they mean a finding is told apart."""
     doc = nlp(TEXT)
     assert read(doc) == {
-        **{"Headache": "exact", "tired": "derived"},
-        **dict.fromkeys(["fell", "bringing up all", "quirky smile", "guarding"], PROPOSED),
-    }
-    assert {ent.text: read_match(ent).get("is_backed") for ent in doc.ents if ent._.match != PROPOSED} == {
-        "Headache": True,
-        "tired": True,
+        **{"Headache": "exact", "tired": "derived", "fell": MARKED, "guarding": MARKED},
+        **dict.fromkeys(["bringing up all", "quirky smile"], PROPOSED),
     }
 
 
@@ -64,17 +60,37 @@ def test_names_without_a_proposal_are_told_apart(nlp):
     assert [(ent.text, read_match(ent)["is_backed"]) for ent in doc.ents] == [("Vomiting", False), ("headache", False)]
     alone = make_nlp(labels=())("Vomiting, and a headache.")
     assert [read_match(ent).get("is_backed") for ent in alone.ents] == [None, None]
-    backed, not_backed = nlp("Headache since May"), nlp("Headache")
-    of_nobody = make_nlp(labels=())("Headache")
-    first, second, third = (doc.ents[0]._.kb_probability for doc in (backed, of_nobody, not_backed))
-    assert first > second > third
+    backed, not_backed = (nlp(text).ents[0]._.kb_probability for text in ("Headache since May", "Headache"))
+    assert backed > not_backed == make_nlp(labels=())("Headache").ents[0]._.kb_probability
 
 
-def test_proposals_that_people_say_get_an_id_and_others_get_none(nlp):
-    found = {ent.text: ent.kb_id_ for ent in nlp(TEXT).ents}
-    assert found == {
-        **{"Headache": "H", "tired": "T", "fell": "F", "guarding": "A"},
-        **{"bringing up all": "", "quirky smile": ""},
+def test_doubtful_names_count_where_a_recogniser_proposes_them():
+    nlp = make_nlp(min_trust=0.99)
+    with nlp.select_pipes(disable="entity_ruler"):
+        assert not nlp("A pale fall.").ents
+    doc = nlp.make_doc("A pale fall.")
+    doc.ents = [Span(doc, 2, 3, "FINDING")]
+    assert [(ent.text, ent._.match) for ent in nlp.get_pipe("terminology_matcher")(doc).ents] == [("fall", "form")]
+
+
+def test_names_of_another_kind_are_no_findings():
+    """A recogniser that marks body parts and drugs is not believed."""
+    nlp = make_nlp()
+    terminology = build_terminology({**NAMES, "S": ["Quirky smile"]}, types={"S": ["T023"], "F": ["T184"]})
+    nlp.get_pipe("sapbert_linker").initialize(terminology=terminology)
+    nlp.get_pipe("sapbert_linker").types = ["T184"]
+    assert [ent.text for ent in nlp("A quirky smile. She fell.").ents] == ["fell"]
+
+
+def test_unknown_proposals_get_no_id(nlp):
+    doc = nlp(TEXT)
+    assert {ent.text: ent.kb_id_ for ent in doc.ents if ent._.match == PROPOSED} == {
+        "bringing up all": "",
+        "quirky smile": "",
+    }
+    assert {ent.text: ent.kb_id_ for ent in doc.ents if ent._.match not in (PROPOSED, MARKED)} == {
+        "Headache": "H",
+        "tired": "T",
     }
 
 
@@ -94,7 +110,7 @@ def test_a_linker_alone_links_what_is_said_only():
 def test_entities_with_other_labels_are_mentions():
     """Without the setting, all that others have marked stays, and is taken for a mention."""
     doc = make_nlp(labels=())(TEXT)
-    assert [ent.text for ent in doc.ents if ent.label_ == "FINDING"] == MARKED
+    assert [ent.text for ent in doc.ents if ent.label_ == "FINDING"] == PROPOSALS
     assert not any(ent._.match for ent in doc.ents if ent.label_ == "FINDING")
 
 
@@ -112,10 +128,10 @@ def test_groups_of_spans_leave_proposals_in_the_entities():
     nlp = make_nlp(spans_key="names")
     doc = nlp(TEXT)
     assert [span.text for span in doc.spans["names"]] == ["Headache", "tired"]
-    assert {ent.text for ent in doc.ents if ent._.match == PROPOSED} == {*MARKED}
+    assert [ent.text for ent in doc.ents if ent.label_ == "FINDING"] == PROPOSALS
 
 
-@given(st.lists(st.sampled_from([*MARKED, "Vomiting", "fall", "and", "in May", ","]), min_size=1, max_size=8))
+@given(st.lists(st.sampled_from([*PROPOSALS, "Vomiting", "fall", "and", "in May", ","]), min_size=1, max_size=8))
 def test_proposals_never_cost_a_name(words):
     """What the matcher finds by itself, it finds with a recogniser in front."""
     text = " ".join(words)

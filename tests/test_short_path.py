@@ -61,7 +61,7 @@ def test_a_text_reaches_its_names_through_few_files(make_nlp):
     found = trace(matcher, doc)
     assert [ent.text for ent in doc.ents] == ["heart attack"]
     linking = read_path("A `Doc` reaches its candidates", 16)
-    assert found - linking <= read_path("A text reaches its names", 9)
+    assert found - linking <= read_path("A text reaches its names", 12)
 
 
 def test_candidates_reach_a_decision_through_few_files(make_nlp):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Span
 
-from ..annotations import ATTRIBUTE, NIL
+from ..annotations import ATTRIBUTE, NIL, get_sites
 from ..context import MentionContext
 from ..terminology.codes import Key, equal_prefix, make_key
 from ..terminology.table import SOURCE_SEPARATOR, Terminology
@@ -259,7 +259,8 @@ class CodeableConcepts:
 
     def list_rows(self, documents: Iterable[AnnotatedText]) -> Iterator[dict[str, Any]]:
         """List `document`, `start` and `end` in code points, `label`, `pieces` if there are several, `context`,
-        `resource`, `verificationStatus` if it is negated or uncertain, and `codeableConcept` of each mention."""
+        `resource`, `verificationStatus` if it is negated or uncertain, `codeableConcept`, and `bodySite` if the
+        text says where it is, of each mention."""
         for document in documents:
             place = f"document {document.doc_id}"
             for mention in document.annotations:
@@ -272,6 +273,9 @@ class CodeableConcepts:
                     row["pieces"] = mention.pieces
                 row |= describe_context(mention.context)
                 row["codeableConcept"] = self.make(mention.span, place)
+                sites = get_sites(mention.span) if row["resource"] == "Condition" else []
+                if sites:
+                    row["bodySite"] = [{"text": self._write_string(text, place)} for text, _, _ in sites]
                 yield row
 
 

@@ -6,22 +6,24 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..forking import ColumnReader
-from ..ragged import make_offsets, sum_lists, take_lists
+from ..ragged import find_places, make_offsets, sum_lists, take_lists
 from ..terminology.codes import SOURCE_SEPARATOR, rank_name
 from ..text import write_plainly
 from .bags import SAID, BagTable, make_key_filter
 from .initialisms import own_case_forms
-from .languages import Language
-from .scan import BRACKETED, Reading, find_compounds, scan
+from .mentions import JOINED, LOOSER, PLAIN, Hit, Proposal, ReadText
+from .place_reader import Heading, get_place_words
+from .places import Name, PlaceFinder
+from .scan import scan
 from .spelling import Speller
 
 if TYPE_CHECKING:
@@ -35,55 +37,8 @@ BETWEEN = "\n" * NEAR
 # The score of a name none of whose words is in the text as it is. One with all words there has the score 1.
 LEAST_SCORE = 0.9
 _HYPHEN = re.compile("[-‐‑]")
-# Words behind a comma that may go with the word behind them.
-MOST_BEHIND_COMMA = 2
-# Not the comma of "47,XXY".
-_COMMA = re.compile(r"(?<!\d),")
-# The word behind another one, without a dash by itself.
-_BEHIND = re.compile(r"(?:\s+|[-‐‑])(\w+)")
 # What stands before and behind a cell of a table or form.
 _CELL_START, _CELL_END = re.compile(r"(?:\A|[|:;\t\n]) *\Z"), re.compile(r" *(?:\Z|[|:;\t\n])")
-# Each bracket with the pair that it belongs to. What closes behind a mention, and opens before it.
-_PAIRS = {bracket: pair for pair in ("()", "[]", "（）", "［］") for bracket in pair}
-_CLOSING, _OPENING = re.compile(r"\s*([)\]）］])"), re.compile(r"([(\[（［])\s*\Z")
-# A mention that goes on as its name does, one with idle words or links inside, and one of two pieces.
-PLAIN, LOOSER, JOINED = range(3)
-
-
-class Hit(NamedTuple):
-    """A mention, by characters."""
-
-    start: int
-    end: int
-    how: str
-    rows: tuple[int, ...]  # of the terminology's names; none for a concept of another kind than is wanted
-    score: float
-    pieces: tuple[tuple[int, int], ...]
-    is_inside: bool  # whether it is part of a longer phrase
-
-    def moved(self, by: int) -> Hit:
-        """Move it by some characters."""
-        pieces = tuple((start + by, end + by) for start, end in self.pieces)
-        return self._replace(start=self.start + by, end=self.end + by, pieces=pieces)
-
-
-class Proposal(NamedTuple):
-    """Words of a text that are the bag of a name: one row of `Found`."""
-
-    start: int
-    end: int
-    then: int
-    until: int
-    entry: int
-    is_loose: bool
-    has_gap: bool  # whether words are inside that its name lacks
-    way: int  # PLAIN, LOOSER or JOINED
-    last: int  # its last word
-
-    @property
-    def is_joined(self) -> bool:
-        """Return whether it has two pieces."""
-        return self.way == JOINED
 
 
 class Demands(NamedTuple):
@@ -110,150 +65,6 @@ class Choice(NamedTuple):
     in_order: bool
     how: str  # how other words of the text stand for them
     texts: frozenset[str]  # the names, in small letters
-
-
-class _ReadText:
-    """A text and its reading, as lists, whose items are quicker to get than those of arrays."""
-
-    def __init__(self, text: str, reading: Reading, language: Language, misspelt: frozenset[int]) -> None:
-        self.text, self.reading, self.misspelt, self._head_first = text, reading, misspelt, language.head_first
-        self._is_spaced = language.is_spaced
-        self._genitives = language.genitives.split()
-        self.idle, self._opening, self._sizes = (
-            frozenset(words.tolist()) for words in (language.idle_hashes, language.opening_hashes, language.size_hashes)
-        )
-        self.hashes, self.starts, self.ends, *others, _, self.links, self.joins, self.skipped = (
-            column.tolist() for column in reading
-        )
-        self._others = [*zip(*others, strict=True)]
-        # Whether nothing stands between a word and the next one.
-        self.goes_on = np.append(~np.diff(reading[5:], axis=1).any(axis=0), False).tolist()
-        # The first words of compounds.
-        self._split = {at for at in find_compounds(reading.hashes, language).tolist() if self.goes_on[at]}
-        # What has been found: the places, where names end, and the words inside names that aren't their last.
-        self.found: dict[tuple[int, int], tuple[tuple[int, bool], Hit]] = {}
-        self.ended: set[int] = set()
-        self.inside: set[int] = set()
-        # The places of a size and one word, and where the phrase goes on.
-        self.sized: dict[tuple[int, int], int] = {}
-
-    def find_words(self, part: Proposal) -> tuple[int, ...]:
-        words = self.hashes[part.start : part.end] + self.hashes[part.then : part.until]
-        return tuple(word for word in words if word not in self.idle) if part.has_gap else tuple(words)
-
-    def count_misspelt(self, part: Proposal) -> int:
-        words = (*range(part.start, part.end), *range(part.then, part.until)) if self.misspelt else ()
-        return sum(word in self.misspelt for word in words)
-
-    def find_place(self, part: Proposal) -> tuple[int, int]:
-        start, end = self.starts[part.start], self.ends[part.last]
-        if self.links[part.last] - self.links[part.start] < BRACKETED:
-            return start, end
-        # With the others of pairs of brackets: "Leprosy [Hansen's disease]", "(131)I-albumin". There may be spaces
-        # inside them, as in corpora that are split into words.
-        while (found := _CLOSING.match(self.text, end)) and self._count_open(found[1], start, end) > 0:
-            end = found.end()
-        # A bracket is not far away, and a search from the beginning would take long.
-        before = max(start - 9, 0)
-        while (found := _OPENING.search(self.text, before, start)) and self._count_open(found[1], start, end) < 0:
-            start = found.start()
-        return start, end
-
-    def list_pieces(self, part: Proposal, start: int, end: int) -> tuple[tuple[int, int], ...]:
-        """List the pieces of a mention, with what a word lacks that another one has."""
-        if part.is_joined:
-            return (start, self.ends[part.end - 1]), (self.starts[part.then], end)
-        (first, first_end), (last, last_end) = self._others[part.start], self._others[part.last]
-        if last > start:
-            return (start, end - 1), (last, last_end)
-        return ((first, first_end), (start + 1, end)) if 0 <= first < start else ((start, end),)
-
-    def _count_open(self, bracket: str, start: int, end: int) -> int:
-        pair = _PAIRS[bracket]
-        return self.text.count(pair[0], start, end) - self.text.count(pair[1], start, end)
-
-    def add(self, part: Proposal, hit: Hit) -> None:
-        self.found[hit.start, hit.end] = (part.way, part.is_loose), hit
-        if not part.is_joined:
-            self.ended.add(hit.end)
-        if part.way == PLAIN:
-            self.inside.update(range(part.start, part.last))
-            if part.last == part.start + 1 and self.hashes[part.start] in self._sizes and self.goes_on_behind(part):
-                self.sized[hit.start, hit.end] = self.starts[part.last + 1]
-
-    def drop_sized(self) -> None:
-        """Drop mentions whose size belongs to another one: "small kidney" in "small kidney stone"."""
-        for (start, end), behind in self.sized.items():
-            if any(start < other <= behind and end < end_ for other, end_ in self.found):
-                del self.found[start, end]
-
-    def cuts_compound(self, part: Proposal) -> bool:
-        """Return whether a mention has one of the words of a compound: "absent thumb" of "absent thumb nail"."""
-        return part.last in self._split or part.start - 1 in self._split
-
-    def goes_on_behind(self, part: Proposal) -> bool:
-        """Return whether the phrase that a mention ends with goes on."""
-        return self.goes_on[part.last] and self.hashes[part.last + 1] not in self._opening
-
-    def is_inside(self, part: Proposal) -> bool:
-        """Return whether a mention is part of a longer phrase, as in "pulmonary hypertension" and "tumor marker"."""
-        before = part.start - 1
-        goes_on_before = before >= 0 and self.goes_on[before] and self.hashes[before] not in self._opening | self.idle
-        return bool(self._opening) and (goes_on_before or self.goes_on_behind(part))
-
-    def begins_with_shared(self, part: Proposal) -> bool:
-        """Return whether two pieces are "C" and "B" of "C of A and B" or "C A and B", rather than of "A and B C"."""
-        return part.is_joined and self.links[part.end] == self.links[part.end - 1]
-
-    def begins_with_attribute(self, part: Proposal) -> bool:
-        """Return whether two pieces are "C" and "B" of "C A and B": "enlarged liver and spleen"."""
-        is_next = self.goes_on[part.end - 1] and self.hashes[part.end] not in self.idle
-        return is_next and not self._head_first and self.begins_with_shared(part)
-
-    def ends_with_predicate(self, part: Proposal) -> bool:
-        """Return whether two pieces are "A" and "C" of "A and B are C"."""
-        return part.is_joined and part.has_gap and self.hashes[part.then - 1] in self.idle
-
-    def is_apart(self, part: Proposal) -> bool:
-        """Return whether no name begins or ends inside a mention and goes on outside of it: "abdominal pain, abdominal
-        distension". A plain mention may. What begins behind a comma does not go on: "hypertension, pulmonary valve"."""
-        start, end = self.find_place(part)
-        comma = _COMMA.search(self.text, start, end) if part.way == LOOSER else None
-        has_comma = comma is not None
-        if part.way == PLAIN or not (part.is_joined or part.has_gap or has_comma):
-            return True
-        is_begun = part.start - 1 in self.inside and not self.begins_with_shared(part)
-        # Much behind a comma goes with no other word: "CD4-positive, alpha-beta T cells".
-        is_short = comma is not None and len(self.text[comma.end() : end].split()) <= MOST_BEHIND_COMMA
-        is_ended = not is_short or not self._is_item(part.last)
-        return is_ended and not is_begun and part.last not in self.inside
-
-    def _is_item(self, last: int) -> bool:
-        """Return whether a phrase goes on behind a word: not with a number, and not with a word that says how or where
-        it is."""
-        behind = _BEHIND.match(self.text, self.ends[last])
-        if behind is None or behind[1] in self._genitives:
-            return behind is not None
-        is_loose = not self.goes_on[last] or behind[1].isdigit() or not self._is_spaced
-        return not is_loose and self.hashes[last + 1] not in self._opening | self.idle
-
-    def may_join(self, part: Proposal) -> bool:
-        """Return whether two pieces have nothing between them but items of a list that are no names."""
-        places = range(part.end, part.then)
-        first = next((k for k in places if self.links[k] != self.links[part.end - 1]), part.then)
-        last = next((k for k in reversed(places) if self.hashes[k] not in self.idle), -1)
-        # "Pain in his hands and feet", but not "muscle and her joint pain".
-        words = {*self.hashes[part.end : first]} - self.idle | {*self.hashes[first : last + 1]}
-        ends = {self.ends[k] for k in range(first, part.then) if self.links[k] != self.links[k + 1]}
-        if self.begins_with_shared(part):  # not "loss of appetite and weight gain"
-            is_whole = (self.starts[part.then], self.ends[part.last]) in self.found or self.goes_on_behind(part)
-            if self.begins_with_attribute(part):
-                is_whole |= (self.starts[part.start], self.ends[first - 1]) not in self.found
-        else:  # what ends a name says nothing about what comes later
-            is_whole = self.ends[part.end - 1] in self.ended
-            is_whole |= self.ends_with_predicate(part) and self.goes_on_behind(part)
-        is_open = last >= 0 and not is_whole and self.ended.isdisjoint(ends) and self._opening.isdisjoint(words)
-        return self._is_spaced and is_open
 
 
 class NameFinder:
@@ -299,14 +110,17 @@ class NameFinder:
         self._denying = frozenset(hash_string(word) for word in language.denying)
         self._choose_names = lru_cache(KEPT)(self._choose_names_of)
         known = np.sort(np.concatenate([table.vocabulary, table.other_words, table.members]), kind="stable")
+        words = None if is_exact else get_place_words(language)
+        self._placer = PlaceFinder(words, self._find_entries, self._name_words) if words else None
         self._speller = Speller(known) if language.has_speller and not is_exact else None
 
-    def find(self, texts: Sequence[str]) -> list[list[Hit]]:
-        """Find names in texts. All are read as one, which is faster, with blank lines that no name crosses."""
+    def find(self, texts: Sequence[str], headings: Sequence[Sequence[Heading]] = ()) -> list[list[Hit]]:
+        """Find names in texts, given the headings of the first ones. All are read as one, which is faster, with blank
+        lines that no name crosses."""
         joined = write_plainly(BETWEEN.join(texts))
         reading = self._table.read(joined)
         misspelt = self._speller.correct(joined, reading) if self._speller else frozenset()
-        text = _ReadText(joined, reading, self._table.language, misspelt)
+        text = ReadText(joined, reading, self._table.language, misspelt)
         for part in self._propose(text):
             place = text.find_place(part)
             # Of two proposals for the same characters, the plainer one counts.
@@ -319,10 +133,51 @@ class NameFinder:
         text.drop_sized()
         of_texts: list[list[Hit]] = [[] for _ in texts]
         first = [0, *accumulate(len(one) + len(BETWEEN) for one in texts)]
-        for hit in self._drop_joined([hit for _, hit in text.found.values()]):
+        hits = self._drop_joined([hit for _, hit in text.found.values()])
+        for hit in self._place(self._placer, text, hits, first, headings) if self._placer else hits:
             n = bisect_right(first, hit.start) - 1
             of_texts[n].append(hit.moved(-first[n]))
         return of_texts
+
+    @staticmethod
+    def _place(
+        placer: PlaceFinder,
+        text: ReadText,
+        hits: list[Hit],
+        first: list[int],
+        headings: Sequence[Sequence[Heading]],
+    ) -> list[Hit]:
+        """Add findings that are put together with their sites, and to others their sites."""
+        moved = [one.moved(at) for at, of_text in zip(first, headings, strict=False) for one in of_text]
+        names, sites = placer.find(text, first, moved)
+        # What has its site in other words says more than its words alone. Others may be a name as they stand.
+        joined = {(hit.start, hit.end) for hit in hits if len(hit.pieces) > 1}
+
+        def is_new(name: Name) -> bool:
+            if len(name.pieces) == 1:
+                return text.find_way(name.start, name.end) in ("", SAID)
+            return (name.pieces[0][0], name.pieces[1][1]) not in joined
+
+        placed = {(name.start, name.end): name for name in filter(is_new, names)}
+        hits = [hit for hit in hits if (hit.start, hit.end) not in placed]
+        hits += [Hit(*at, "place", name.rows, 1.0, name.pieces, is_inside=False) for at, name in placed.items()]
+        starts = sorted(sites)
+        return [hit._replace(sites=_take_sites(hit, starts, sites)) for hit in hits] if starts else hits
+
+    def _find_entries(self, bags: Sequence[tuple[int, ...]]) -> np.ndarray:
+        """Find the entries of bags of words; -1 where there is none."""
+        sizes = [len(bag) for bag in bags]
+        classes = self._table.classify(np.array([*chain.from_iterable(bags)], dtype=np.uint64))
+        keys = np.zeros(len(bags), dtype=np.uint64)
+        np.add.at(keys, np.repeat(np.arange(len(bags)), sizes), classes)
+        return find_places(self._table.keys, keys)
+
+    def _name_words(self, entry: int, words: tuple[int, ...]) -> tuple[int, ...]:
+        """Choose the names that have just these words."""
+        choice = (
+            None if self._skips(words) else self._choose_names(entry, Demands(words, None, (0, 0), None, "", False))
+        )
+        return choice.rows if choice and choice.n_same == len(words) else ()
 
     def is_skipped(self, text: str) -> bool:
         """Return whether a text has the words of a name in `skip_names`."""
@@ -331,7 +186,7 @@ class NameFinder:
     def _skips(self, words: Sequence[int]) -> bool:
         return bool(self._skipped) and tuple(sorted(words)) in self._skipped
 
-    def _propose(self, text: _ReadText) -> Iterator[Proposal]:
+    def _propose(self, text: ReadText) -> Iterator[Proposal]:
         """Propose all words that are the bag of an allowed name, and those around such words that are another's, plain
         ones first."""
         found = self._table.find(text.reading, self._may_be)
@@ -353,7 +208,7 @@ class NameFinder:
             self._read_names(new)
         return map(Proposal._make, zip(*(column[order].tolist() for column in columns), strict=True))
 
-    def _check(self, text: _ReadText, part: Proposal, place: tuple[int, int]) -> Demands | None:
+    def _check(self, text: ReadText, part: Proposal, place: tuple[int, int]) -> Demands | None:
         """Say what the words at a place demand of a name; None if they can't be one."""
         words, (start, end), last = text.find_words(part), (part.start, part.end), part.last
         if self._skips(words) or text.cuts_compound(part) or not text.is_apart(part):
@@ -387,7 +242,7 @@ class NameFinder:
         is_short = end - start <= self._own_case_length
         return text[start:end] if is_short and not text[max(start - NEAR, 0) : end + NEAR].isupper() else ""
 
-    def _choose(self, text: _ReadText, part: Proposal, place: tuple[int, int], demands: Demands) -> Hit | None:
+    def _choose(self, text: ReadText, part: Proposal, place: tuple[int, int], demands: Demands) -> Hit | None:
         """Choose the names that the words at a place stand for; None if there are none after all."""
         choice = self._choose_names(part.entry, demands)
         if choice is None:
@@ -488,7 +343,7 @@ class NameFinder:
             inside = []
         if not chosen:
             return None
-        ordered = self._order(inside)
+        ordered = self.order_rows(inside)
         texts = frozenset(self._name_column[row].lower() for row in ordered)
         return Choice(ordered, n_same if is_own else 0, in_order, how, texts)
 
@@ -539,7 +394,7 @@ class NameFinder:
         parts = ([column[start:end] for column in columns] for start, end in pairwise(bounds))
         return [_Name.make(part, self._head_first) for part in parts]
 
-    def _order(self, rows: Sequence[int]) -> tuple[int, ...]:
+    def order_rows(self, rows: Sequence[int]) -> tuple[int, ...]:
         """Keep the best name of each concept. Concepts whose canonical name it is come first, then those whose names
         have a better rank, then those with more names."""
         if len(rows) == 1:
@@ -568,6 +423,14 @@ class NameFinder:
     def _rate(self, row: int) -> tuple[bool, int]:
         canonical = self._canonical_names[int(self._terminology.name_concept[row])]
         return self._name_column[row].lower() != canonical.lower(), self._rank(row)[0]
+
+
+def _take_sites(
+    hit: Hit, starts: list[int], sites: Mapping[int, tuple[tuple[int, int], ...]]
+) -> tuple[tuple[int, int], ...]:
+    """Take the sites of the finding in a mention."""
+    at = bisect_left(starts, hit.start)
+    return sites[starts[at]] if at < len(starts) and starts[at] < hit.end else ()
 
 
 class _Name(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -98,11 +98,11 @@ def _find_label(heading: str, language: languages.Language, *, is_line: bool) ->
     return next((label for phrase, label in known.items() if f" {phrase} " in f" {plain} "), "")
 
 
-def hide_headings(text: str, language: languages.Language = languages.ENGLISH) -> str:
+def hide_headings(text: str, sections: Iterable[Section]) -> str:
     """Put blanks in the place of the headings of a note."""
     parts = []
     end = 0
-    for section in find_headings(text, language):
+    for section in sections:
         parts += [text[end : section.start], " " * (section.heading_end - section.start)]
         end = section.heading_end
     return "".join([*parts, text[end:]])

@@ -36,7 +36,7 @@ WEIGHTS = {
 }
 WAYS = {
     **{"exact": 0.0, "form": -0.66, "classes": -1.16, "coordination": -1.23, "definition": -0.46},
-    **{"derived": -0.06, "said": -0.06, "spelling": -2.93, "gap": -1.61},
+    **{"derived": -0.06, "said": -0.06, "marked": -0.06, "spelling": -2.93, "gap": -1.61, "place": -0.66},
 }
 # What adds to the logit if a mention is part of a longer phrase, which may say something else. Chosen by how well the
 # probability then tells right ids from wrong ones, in development parts.

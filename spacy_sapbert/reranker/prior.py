@@ -70,10 +70,11 @@ FOUND = {
     "as said": 1.043,
     "as spelling": -1.394,
     "as gap": 0.444,
-    "as proposed": -0.89,
-    "proposed_chance": 0.437,
-    "backed": 0.106,
-    "alone": -0.3,
+    "as place": 1.7,
+    "as marked": -0.529,
+    "as proposed": -0.822,
+    "proposed_chance": 0.5,
+    "backed": 0.313,
 }
 # Words that are those of the name, or stand for it in the document. Trust in the name says less of other words.
 NAMES = ("exact", "form", "definition")
@@ -248,7 +249,6 @@ def make_match_signals(chance: np.ndarray, matches: Sequence[Match]) -> dict[str
         **{f"as {other}": np.float64(way == other) for other in (*WAYS, PROPOSED) if other != "exact"},
         "proposed_chance": score * (way == PROPOSED),
         "backed": np.array([match.is_backed is True for match in found], dtype=np.float64),
-        "alone": np.array([match.is_backed is False for match in found], dtype=np.float64),
     }
 
 

@@ -67,6 +67,20 @@ def test_pieces_of_a_mention_are_beside_its_concept(terminology):
     assert row["codeableConcept"]["text"] == "head and chest cold"
 
 
+def test_sites_of_a_mention_are_beside_its_concept(terminology):
+    doc = nlp("rash on her left arm and chest")
+    doc.ents = [Span(doc, 0, 1, "DISEASE", kb_id="C0009443")]
+    match = Match(label="DISEASE", how="exact", pieces=[], terminology="", names=[], score=1.0, trust=1.0)
+    write_match(doc.ents[0], {**match, "sites": [[12, 20], [25, 30]]})
+    register_extensions()
+    assert doc.ents[0]._.body_site == [("left arm", 12, 20), ("chest", 25, 30)]
+    report = ExchangeReport()
+    [row] = CodeableConcepts(CodeFinder(terminology), report).list_rows(annotate([doc], report))
+    assert row["bodySite"] == [{"text": "left arm"}, {"text": "chest"}]
+    # A part of the document has the sites that are in it.
+    assert [ent._.body_site for ent in doc[:6].as_doc(copy_user_data=True).ents] == [[("left arm", 12, 20)]]
+
+
 def test_wanted_sources_in_their_order_and_what_is_missing(terminology):
     systems, sources = {"FOO": "urn:x"}, ["icd10cm", "LNC", "foo"]
     codings, counts = make("C0009443", CodeFinder(terminology), sources=sources, systems=systems)

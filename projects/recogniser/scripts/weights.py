@@ -16,11 +16,11 @@ import spacy
 import srsly
 from scipy.optimize import minimize
 
-from spacy_sapbert.candidates import PROPOSED
+from spacy_sapbert.candidates import MARKED, PROPOSED
 from spacy_sapbert.reranker.network import sigmoid
 from spacy_sapbert.reranker.prior import FOUND, MIN_FOUND, make_match_signals
 
-WEIGHTS = ("backed", "alone", "as proposed", "proposed_chance")
+WEIGHTS = ("backed", "as proposed", "proposed_chance", "as marked")
 # A candidate for a standard name that is as near is the concept.
 NEAR = 0.95
 # Keeps weights of rare signals small.
@@ -36,14 +36,13 @@ class Judged(NamedTuple):
     ways: list[str]
 
 
-def build_pipeline(pipeline: str, recogniser: str, types: Sequence[str], min_trust: float) -> Any:
+def build_pipeline(pipeline: str, recogniser: str, types: Sequence[str]) -> Any:
     """Put a recogniser in front of the matcher of a saved pipeline."""
     nlp = spacy.load(pipeline)
     source = spacy.load(recogniser)
     nlp.add_pipe("ner", source=source, before="terminology_matcher")
     matcher: Any = nlp.get_pipe("terminology_matcher")
     matcher.proposed_labels = source.get_pipe("ner").labels
-    matcher.min_trust = min_trust
     linker: Any = nlp.get_pipe("sapbert_linker")
     present = {type_ for of in linker.terminology.concepts["types"].to_list() for type_ in of}
     linker.types = sorted(present.intersection(types)) or None
@@ -120,9 +119,11 @@ def fit(judged: Judged) -> dict[str, float]:
 def describe(judged: Judged, weights: dict[str, float]) -> list[str]:
     """Say how many ids are given and right, for all and by kind."""
     chance = sigmoid(add(judged.signals, {**FOUND, **weights}))
-    is_proposed = np.array(judged.ways) == PROPOSED
-    kinds = {"all": np.ones(len(chance), bool), "proposed": is_proposed}
-    kinds |= {name: (judged.signals[name] > 0) & ~is_proposed for name in ("backed", "alone")}
+    ways = np.array(judged.ways)
+    is_new = np.isin(ways, (PROPOSED, MARKED))
+    kinds = {"all": np.ones(len(chance), bool), **{way: ways == way for way in (PROPOSED, MARKED)}}
+    is_backed = judged.signals["backed"] > 0
+    kinds |= {"backed": is_backed & ~is_new, "alone": ~is_backed & ~is_new}
     lines = []
     for kind, which in kinds.items():
         given = which & (chance >= MIN_FOUND)
@@ -142,9 +143,8 @@ def main() -> None:
     parser.add_argument("--fitted", type=Path, nargs="+", help="files *.jsonl")
     parser.add_argument("--measured", type=Path, nargs="*", default=[])
     parser.add_argument("--types", nargs="*", default=[], help="semantic types of the only concepts to find")
-    parser.add_argument("--min-trust", type=float, default=0.05)
     args = parser.parse_args()
-    nlp = build_pipeline(args.pipeline, args.recogniser, args.types, args.min_trust)
+    nlp = build_pipeline(args.pipeline, args.recogniser, args.types)
     fitted = judge(nlp, [row for path in args.fitted for row in srsly.read_jsonl(path)])
     weights = fit(fitted)
     lines = [str(weights), *describe(fitted, weights)]

@@ -1,0 +1,218 @@
+"""A text as a finder of names reads it, and the mentions that have been found in it so far."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from .languages import Language
+from .scan import BRACKETED, Reading, find_compounds
+
+# Words behind a comma that may go with the word behind them.
+MOST_BEHIND_COMMA = 2
+# Not the comma of "47,XXY".
+_COMMA = re.compile(r"(?<!\d),")
+# The word behind another one, without a dash by itself.
+_BEHIND = re.compile(r"(?:\s+|[-‐‑])(\w+)")
+# Each bracket with the pair that it belongs to. What closes behind a mention, and opens before it.
+_PAIRS = {bracket: pair for pair in ("()", "[]", "（）", "［］") for bracket in pair}
+_CLOSING, _OPENING = re.compile(r"\s*([)\]）］])"), re.compile(r"([(\[（［])\s*\Z")
+# A mention that goes on as its name does, one with idle words or links inside, and one of two pieces.
+PLAIN, LOOSER, JOINED = range(3)
+
+
+class Hit(NamedTuple):
+    """A mention, by characters."""
+
+    start: int
+    end: int
+    how: str
+    rows: tuple[int, ...]  # of the terminology's names; none for a concept of another kind than is wanted
+    score: float
+    pieces: tuple[tuple[int, int], ...]
+    is_inside: bool  # whether it is part of a longer phrase
+    sites: tuple[tuple[int, int], ...] = ()  # of a finding, by characters
+    is_backed: bool | None = None  # whether a recogniser proposes a mention there as well; None if there is none
+
+    def moved(self, by: int) -> Hit:
+        """Move it by some characters."""
+        pieces = tuple((start + by, end + by) for start, end in self.pieces)
+        sites = tuple((start + by, end + by) for start, end in self.sites)
+        return self._replace(start=self.start + by, end=self.end + by, pieces=pieces, sites=sites)
+
+
+class Proposal(NamedTuple):
+    """Words of a text that are the bag of a name: one row of `Found`."""
+
+    start: int
+    end: int
+    then: int
+    until: int
+    entry: int
+    is_loose: bool
+    has_gap: bool  # whether words are inside that its name lacks
+    way: int  # PLAIN, LOOSER or JOINED
+    last: int  # its last word
+
+    @property
+    def is_joined(self) -> bool:
+        """Return whether it has two pieces."""
+        return self.way == JOINED
+
+
+class ReadText:
+    """A text and its reading, as lists, whose items are quicker to get than those of arrays."""
+
+    def __init__(self, text: str, reading: Reading, language: Language, misspelt: frozenset[int]) -> None:
+        self.text, self.reading, self.misspelt, self._head_first = text, reading, misspelt, language.head_first
+        self._is_spaced = language.is_spaced
+        self._genitives = language.genitives.split()
+        self.idle, self.opening, self._sizes = (
+            frozenset(words.tolist()) for words in (language.idle_hashes, language.opening_hashes, language.size_hashes)
+        )
+        self.hashes, self.starts, self.ends, *others, self.segment, self.links, self.joins, self.skipped = (
+            column.tolist() for column in reading
+        )
+        self._others = [*zip(*others, strict=True)]
+        # Whether nothing stands between a word and the next one.
+        self.goes_on = np.append(~np.diff(reading[5:], axis=1).any(axis=0), False).tolist()
+        # The first words of compounds.
+        self._split = {at for at in find_compounds(reading.hashes, language).tolist() if self.goes_on[at]}
+        # What has been found: the places, where names end, and the words inside names that aren't their last.
+        self.found: dict[tuple[int, int], tuple[tuple[int, bool], Hit]] = {}
+        self.ended: set[int] = set()
+        self.inside: set[int] = set()
+        # The places of a size and one word, and where the phrase goes on.
+        self.sized: dict[tuple[int, int], int] = {}
+
+    def find_words(self, part: Proposal) -> tuple[int, ...]:
+        """Find the words of a mention."""
+        words = self.hashes[part.start : part.end] + self.hashes[part.then : part.until]
+        return tuple(word for word in words if word not in self.idle) if part.has_gap else tuple(words)
+
+    def count_misspelt(self, part: Proposal) -> int:
+        """Count its words that have been put right."""
+        words = (*range(part.start, part.end), *range(part.then, part.until)) if self.misspelt else ()
+        return sum(word in self.misspelt for word in words)
+
+    def find_place(self, part: Proposal) -> tuple[int, int]:
+        """Find where it starts and ends, in characters."""
+        start, end = self.starts[part.start], self.ends[part.last]
+        if self.links[part.last] - self.links[part.start] < BRACKETED:
+            return start, end
+        # With the others of pairs of brackets: "Leprosy [Hansen's disease]", "(131)I-albumin". There may be spaces
+        # inside them, as in corpora that are split into words.
+        while (found := _CLOSING.match(self.text, end)) and self._count_open(found[1], start, end) > 0:
+            end = found.end()
+        # A bracket is not far away, and a search from the beginning would take long.
+        before = max(start - 9, 0)
+        while (found := _OPENING.search(self.text, before, start)) and self._count_open(found[1], start, end) < 0:
+            start = found.start()
+        return start, end
+
+    def list_pieces(self, part: Proposal, start: int, end: int) -> tuple[tuple[int, int], ...]:
+        """List the pieces of a mention, with what a word lacks that another one has."""
+        if part.is_joined:
+            return (start, self.ends[part.end - 1]), (self.starts[part.then], end)
+        (first, first_end), (last, last_end) = self._others[part.start], self._others[part.last]
+        if last > start:
+            return (start, end - 1), (last, last_end)
+        return ((first, first_end), (start + 1, end)) if 0 <= first < start else ((start, end),)
+
+    def _count_open(self, bracket: str, start: int, end: int) -> int:
+        pair = _PAIRS[bracket]
+        return self.text.count(pair[0], start, end) - self.text.count(pair[1], start, end)
+
+    def find_way(self, start: int, end: int) -> str:
+        """Return how a mention has been found; empty if it has not."""
+        return self.found[start, end][1].how if (start, end) in self.found else ""
+
+    def add(self, part: Proposal, hit: Hit) -> None:
+        """Add what has been found."""
+        self.found[hit.start, hit.end] = (part.way, part.is_loose), hit
+        if not part.is_joined:
+            self.ended.add(hit.end)
+        if part.way == PLAIN:
+            self.inside.update(range(part.start, part.last))
+            if part.last == part.start + 1 and self.hashes[part.start] in self._sizes and self.goes_on_behind(part):
+                self.sized[hit.start, hit.end] = self.starts[part.last + 1]
+
+    def drop_sized(self) -> None:
+        """Drop mentions whose size belongs to another one: "small kidney" in "small kidney stone"."""
+        for (start, end), behind in self.sized.items():
+            if any(start < other <= behind and end < end_ for other, end_ in self.found):
+                del self.found[start, end]
+
+    def cuts(self, first: int, last: int) -> bool:
+        """Return whether words are half of a compound: "thumb" of "thumb nail"."""
+        return last in self._split or first - 1 in self._split
+
+    def cuts_compound(self, part: Proposal) -> bool:
+        """Return whether a mention has one of the words of a compound: "absent thumb" of "absent thumb nail"."""
+        return self.cuts(part.start, part.last)
+
+    def goes_on_behind(self, part: Proposal) -> bool:
+        """Return whether the phrase that a mention ends with goes on."""
+        return self.goes_on[part.last] and self.hashes[part.last + 1] not in self.opening
+
+    def is_inside(self, part: Proposal) -> bool:
+        """Return whether a mention is part of a longer phrase, as in "pulmonary hypertension" and "tumor marker"."""
+        before = part.start - 1
+        goes_on_before = before >= 0 and self.goes_on[before] and self.hashes[before] not in self.opening | self.idle
+        return bool(self.opening) and (goes_on_before or self.goes_on_behind(part))
+
+    def begins_with_shared(self, part: Proposal) -> bool:
+        """Return whether two pieces are "C" and "B" of "C of A and B" or "C A and B", rather than of "A and B C"."""
+        return part.is_joined and self.links[part.end] == self.links[part.end - 1]
+
+    def begins_with_attribute(self, part: Proposal) -> bool:
+        """Return whether two pieces are "C" and "B" of "C A and B": "enlarged liver and spleen"."""
+        is_next = self.goes_on[part.end - 1] and self.hashes[part.end] not in self.idle
+        return is_next and not self._head_first and self.begins_with_shared(part)
+
+    def ends_with_predicate(self, part: Proposal) -> bool:
+        """Return whether two pieces are "A" and "C" of "A and B are C"."""
+        return part.is_joined and part.has_gap and self.hashes[part.then - 1] in self.idle
+
+    def is_apart(self, part: Proposal) -> bool:
+        """Return whether no name begins or ends inside a mention and goes on outside of it: "abdominal pain, abdominal
+        distension". A plain mention may. What begins behind a comma does not go on: "hypertension, pulmonary valve"."""
+        start, end = self.find_place(part)
+        comma = _COMMA.search(self.text, start, end) if part.way == LOOSER else None
+        has_comma = comma is not None
+        if part.way == PLAIN or not (part.is_joined or part.has_gap or has_comma):
+            return True
+        is_begun = part.start - 1 in self.inside and not self.begins_with_shared(part)
+        # Much behind a comma goes with no other word: "CD4-positive, alpha-beta T cells".
+        is_short = comma is not None and len(self.text[comma.end() : end].split()) <= MOST_BEHIND_COMMA
+        is_ended = not is_short or not self._is_item(part.last)
+        return is_ended and not is_begun and part.last not in self.inside
+
+    def _is_item(self, last: int) -> bool:
+        """Return whether a phrase goes on behind a word: not with a number, and not with a word that says how or where
+        it is."""
+        behind = _BEHIND.match(self.text, self.ends[last])
+        if behind is None or behind[1] in self._genitives:
+            return behind is not None
+        is_loose = not self.goes_on[last] or behind[1].isdigit() or not self._is_spaced
+        return not is_loose and self.hashes[last + 1] not in self.opening | self.idle
+
+    def may_join(self, part: Proposal) -> bool:
+        """Return whether two pieces have nothing between them but items of a list that are no names."""
+        places = range(part.end, part.then)
+        first = next((k for k in places if self.links[k] != self.links[part.end - 1]), part.then)
+        last = next((k for k in reversed(places) if self.hashes[k] not in self.idle), -1)
+        # "Pain in his hands and feet", but not "muscle and her joint pain".
+        words = {*self.hashes[part.end : first]} - self.idle | {*self.hashes[first : last + 1]}
+        ends = {self.ends[k] for k in range(first, part.then) if self.links[k] != self.links[k + 1]}
+        if self.begins_with_shared(part):  # not "loss of appetite and weight gain"
+            is_whole = (self.starts[part.then], self.ends[part.last]) in self.found or self.goes_on_behind(part)
+            if self.begins_with_attribute(part):
+                is_whole |= (self.starts[part.start], self.ends[first - 1]) not in self.found
+        else:  # what ends a name says nothing about what comes later
+            is_whole = self.ends[part.end - 1] in self.ended
+            is_whole |= self.ends_with_predicate(part) and self.goes_on_behind(part)
+        is_open = last >= 0 and not is_whole and self.ended.isdisjoint(ends) and self.opening.isdisjoint(words)
+        return self._is_spaced and is_open

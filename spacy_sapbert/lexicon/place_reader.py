@@ -1,0 +1,449 @@
+"""Where texts say that findings are: "pain in the left knee", "the knee is swollen". places.json has the words of each
+language: findings, sites, and what may stand between them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import srsly
+
+from .bags import KeyFilter, make_key_filter
+from .languages import Language, get_reader
+
+if TYPE_CHECKING:
+    from .mentions import ReadText
+    from .sections import Section
+
+# How a finding says where it is: "pain in the knee", "the knee is swollen", "the knee hurts", "broke her wrist".
+KINDS = {"nouns": 1, "adjectives": 2, "verbs": 4, "acts": 8}
+NOUN, ADJECTIVE, VERB, ACT = KINDS.values()
+# The most words from a finding to its site behind it and before it, and the most characters between two words.
+MOST_BETWEEN, MOST_BEFORE, LONGEST_GAP = 7, 5, 24
+# The label of sections with allergies, and the most words of an item there.
+ALLERGIES, MOST_ALLERGEN = "allergies", 3
+# What stands before "Left knee:", how many characters of it are looked at, and where a line ends that is not wrapped.
+_LINE_START = re.compile(r"(?:\A|[\n.;])[\s\-*•]*\Z")
+NEAR = 40
+_LINE_END = re.compile(r"\n(?![ \t]*[a-z])")
+_PIECE, _SPACE = re.compile(r"\w+|[^\w\s]"), re.compile(r"[\s-]+")
+_AND = frozenset(("and", "or", "/", "&"))
+# What says nothing between two words.
+_WEAK = frozenset(("a", "an", "the", "-", "'", "’", "s"))
+
+Words = frozenset[int]  # by their hashes
+Phrases = Mapping[int, list[tuple[tuple[int, ...], str]]]  # by one of their words: the words, and what they stand for
+Pair = tuple[str, str]  # a finding and a site
+Place = tuple[int, int]  # start and end in characters
+
+
+class Heading(NamedTuple):
+    """A heading of a note, and the end of what is below it."""
+
+    start: int
+    end: int
+    section_end: int
+    text: str
+    label: str
+
+    @classmethod
+    def of(cls, text: str, section: Section) -> Heading:
+        """Take the heading of a section."""
+        start, end = section.start, section.heading_end
+        return cls(start, end, section.end, text[start:end], section.label)
+
+    def moved(self, by: int) -> Heading:
+        """Move it by some characters."""
+        return self._replace(start=self.start + by, end=self.end + by, section_end=self.section_end + by)
+
+
+class Site(NamedTuple):
+    """A site in a text."""
+
+    name: str
+    start: int
+    end: int
+    first: int  # where the words for its side start
+    is_whole: bool = False  # whether its word says the finding as well: "headache"
+
+    @property
+    def place(self) -> Place:
+        """Return where it is, with its side."""
+        return self.first, self.end
+
+
+class Region(NamedTuple):
+    """A part of a note that is about a site."""
+
+    start: int
+    end: int
+    site: Site
+
+
+class Placed(NamedTuple):
+    """A finding in a text and its sites."""
+
+    number: int  # of its word
+    start: int
+    end: int
+    heads: tuple[str, ...]  # what it may be called
+    kind: int
+    sites: tuple[Site, ...] = ()
+    is_next: bool = True  # whether no other finding, and no "not", stands between it and its first site
+    is_shared: bool = False  # whether its sites are those of another finding, which it is joined to
+
+    @property
+    def is_ahead(self) -> bool:
+        """Return whether its sites stand behind it."""
+        return bool(self.sites) and self.sites[0].start > self.start
+
+
+class Allergen(NamedTuple):
+    """What somebody may be allergic to."""
+
+    words: tuple[int, ...]
+    start: int  # with "allergic" before it
+    end: int
+
+
+class PlaceWords(NamedTuple):
+    """The words of a language."""
+
+    heads: dict[int, list[tuple[str, int]]]  # by their words: findings, and of which kind the word is
+    sites: Phrases  # by their first words, the longest first
+    sites_by_last: Phrases
+    headings: dict[str, str]  # sites by how they are written in headings
+    wholes: dict[int, Pair]  # words that say both
+    names: dict[Pair, list[tuple[int, ...]]]  # how findings at sites may be called, usual names first
+    broader: dict[str, str]  # of sites
+    lists: dict[str, Words]
+    small: frozenset[str]  # prepositions as they are written
+    allergies: tuple[int, ...]
+    recalled: frozenset[str]  # findings that are mentioned again without their sites
+    vague: frozenset[str]  # sites that are everywhere
+    may_be: KeyFilter  # whether words are any of these
+
+    @classmethod
+    def read(cls, listed: Mapping[str, Any], language: Language) -> PlaceWords:
+        """Read the lists of a language."""
+        read = get_reader(language)
+
+        def read_words(text: str) -> tuple[int, ...]:
+            return tuple(hash_ for word in _SPACE.split(text) if word for hash_ in read(word).hashes)
+
+        sites = {
+            name: {text: read_words(text) for text in forms.split(", ")} for name, forms in listed["sites"].items()
+        }
+        forms_of = {name: _list_forms(of_head, read_words) for name, of_head in listed["heads"].items()}
+        wholes = {read_words(whole)[0]: _split_pair(pair) for whole, pair in listed["wholes"].items()}
+        heads: dict[int, list[tuple[str, int]]] = defaultdict(list)
+        for name, forms in forms_of.items():
+            for form, kind in forms.items():
+                heads[form].append((name, kind))
+        names = {
+            (head, site): [(*of_site, form) for form, of_site in product(forms, of_sites.values())]
+            for (head, forms), (site, of_sites) in product(forms_of.items(), sites.items())
+        }
+        for form, pair in wholes.items():
+            names[pair].append((form,))
+        plurals = listed["plurals"]
+        written = {text: name for name, forms in sites.items() for text in forms}
+        headings = {
+            one.lower(): name for text, name in written.items() for one in (text, plurals.get(text, f"{text}s"))
+        }
+        phrases = sorted(
+            ((form, name) for name, of in sites.items() for form in of.values()), key=lambda one: -len(one[0])
+        )
+        by_first, by_last = (_group((form[place], form, name) for form, name in phrases) for place in (0, -1))
+        idle = frozenset(language.idle_hashes.tolist())
+        lists = {key: frozenset(read_words(listed[key])) for key in LISTS}
+        lists["between"] |= idle | lists["determiners"]
+        lists["before"] = lists["between"] | lists["sides"] | lists["prepositions"]
+        allergies = read_words(listed["allergies"])
+        known = np.array([*heads, *wholes, *by_first, *allergies], dtype=np.uint64)
+        small = frozenset(listed["prepositions"].split())
+        recalled, vague = (frozenset(listed[key].split(", ")) for key in ("recalled", "vague"))
+        of_names = headings, wholes, names, listed["broader"], lists, small, allergies
+        return cls(dict(heads), by_first, by_last, *of_names, recalled, vague, make_key_filter(np.unique(known)))
+
+
+# The lists of words without more structure.
+LISTS = "prepositions", "sides", "determiners", "between", "elsewhere", "studies", "denials", "topics"
+
+
+def _list_forms(of_head: Mapping[str, str], read_words: Any) -> dict[int, int]:
+    """List the forms of a finding, and of which kinds each may be."""
+    kinds: dict[int, int] = {}
+    for kind, text in of_head.items():
+        for form in read_words(text):
+            kinds[form] = kinds.get(form, 0) | KINDS[kind]
+    return kinds
+
+
+def _split_pair(text: str) -> Pair:
+    head, _, site = text.partition(" ")
+    return head, site
+
+
+def _group(phrases: Iterable[tuple[int, tuple[int, ...], str]]) -> Phrases:
+    groups: dict[int, list[tuple[tuple[int, ...], str]]] = defaultdict(list)
+    for word, form, name in phrases:
+        groups[word].append((form, name))
+    return dict(groups)
+
+
+@cache
+def read_place_lists() -> dict[str, dict[str, Any]]:
+    """Read the lists of all languages, by their codes."""
+    lists: dict[str, dict[str, Any]] = srsly.read_json(Path(__file__).with_name("places.json"))
+    return lists
+
+
+@cache
+def get_place_words(language: Language) -> PlaceWords | None:
+    """Get the words of a language; None if there are none."""
+    listed = read_place_lists().get(language.code)
+    return PlaceWords.read(listed, language) if listed else None
+
+
+class PlaceReader:
+    """Read findings and sites of a text."""
+
+    def __init__(self, words: PlaceWords, text: ReadText) -> None:
+        self._words, self._text, self._lists = words, text.text, words.lists
+        self._hashes, self._starts, self._ends = text.hashes, text.starts, text.ends
+        self._segment, self._opening = text.segment, text.opening | text.idle
+        self._known = np.flatnonzero(words.may_be(text.reading.hashes)).tolist()
+        self._cuts = text.cuts
+
+    def find(self) -> list[Placed]:
+        """Find all findings, with their sites if their sentences say these."""
+        found: dict[int, Placed] = {}
+        for k in self._known:
+            if self._cuts(k, k):
+                continue
+            if whole := self._words.wholes.get(self._hashes[k]):
+                start, end = self._starts[k], self._ends[k]
+                found[k] = Placed(k, start, end, (whole[0],), NOUN, (Site(whole[1], start, end, start, is_whole=True),))
+            elif self._hashes[k] in self._words.heads:
+                found[k] = self._read(k, found)
+        # "Pain and swelling in the knee"
+        for k in reversed([*found]):
+            if (placed := found[k]).is_ahead:
+                at, joint = self._find_joint(k)
+                before = found.get(at)
+                if before and joint and not before.sites and before.kind & placed.kind & NOUN:
+                    found[at] = before._replace(sites=placed.sites, is_next=False)
+        return [*found.values()]
+
+    def _read(self, k: int, found: Mapping[int, Placed]) -> Placed:
+        heads = self._words.heads[self._hashes[k]]
+        names, kind = tuple(name for name, _ in heads), heads[0][1]
+        placed = Placed(k, self._starts[k], self._ends[k], names, kind)
+        before, is_next = self._look_back(k, kind)
+        # What follows "knee pain in" is not where it is.
+        ahead = () if before and kind & NOUN else self._look_ahead(k, kind)
+        if ahead or before:
+            return placed._replace(sites=ahead or before, is_next=bool(ahead) or is_next)
+        # "Knee pain and swelling", "the knee is swollen, painful"
+        at, joint = self._find_joint(k)
+        other = found.get(at)
+        if other and other.sites and not other.is_ahead and ("&" in joint or (joint and not kind & NOUN)):
+            return placed._replace(sites=other.sites, is_next=False, is_shared=True)
+        return placed
+
+    def _find_joint(self, k: int) -> tuple[int, str]:
+        """Find the word that another one, with words before it such as "mild", is joined to; and how it is."""
+        at = k
+        while at and self._gap(at) == "" and self._hashes[at - 1] in self._lists["between"]:
+            at -= 1
+        gap = self._gap(at)
+        return at - 1, gap if gap in ("&", ",", ",&") else ""
+
+    def _gap(self, k: int) -> str | None:
+        """Say what stands before a word: a comma, "and" (&), a preposition (p); None if no phrase goes on there."""
+        if not 0 < k < len(self._hashes) or self._segment[k] != self._segment[k - 1]:
+            return None
+        start, end = self._ends[k - 1], self._starts[k]
+        return _read_gap(self._text[start:end], self._words.small) if end - start <= LONGEST_GAP else None
+
+    def _look_ahead(self, k: int, kind: int) -> tuple[Site, ...]:
+        """Look behind a finding, for "in the left knee and foot", or just "knees" behind "swollen"."""
+        is_open, side = bool(kind & (ADJECTIVE | ACT)) and not kind & NOUN, -1
+        for at in range(k + 1, k + 1 + MOST_BETWEEN):
+            gap = self._gap(at)
+            if gap is None or "," in gap or (gap == "&" and not is_open):
+                break
+            word = self._hashes[at]
+            is_preposition = word in self._lists["prepositions"]
+            is_open |= "p" in gap or is_preposition
+            if found := self._find_site(at, side):
+                site, last = found
+                is_site = is_open and not self.is_topic(last + 1) and not self._begins_name(last + 1)
+                return (site, *self._list_more(last + 1)) if is_site else ()
+            if word in self._lists["sides"]:
+                side = at if side < 0 else side
+            elif not (is_preposition or word in self._lists["between"]):
+                break
+        return ()
+
+    def _list_more(self, at: int) -> Iterator[Site]:
+        """List the other sites of "hips, her knees and elbows"."""
+        waiting: list[Site] = []
+        while (gap := self._gap(at)) and ("," in gap or "&" in gap):
+            side = -1
+            while self._hashes[at] in self._lists["before"] and not self._find_site(at, -1):
+                side = at if side < 0 and self._hashes[at] in self._lists["sides"] else side
+                at += 1
+                if self._gap(at) not in ("", "p"):
+                    return
+            found = self._find_site(at, side)
+            # "Pain in the knee and ankle swelling"
+            if found is None or self._goes_on(found[1] + 1):
+                return
+            waiting.append(found[0])
+            at = found[1] + 1
+            if "&" in gap:
+                yield from waiting
+                waiting = []
+
+    def _look_back(self, k: int, kind: int) -> tuple[tuple[Site, ...], bool]:
+        """Look before a finding, for "her left knee really" before "hurts"; and whether nothing denies it there."""
+        # "The liver is enlarged organ tissue"
+        if kind == ADJECTIVE and self._goes_on(k + 1) and self._hashes[k + 1] not in self._lists["before"]:
+            return (), True
+        is_next = True
+        for at in range(k - 1, max(k - 1 - MOST_BEFORE, -1), -1):
+            if kind == ACT or self._gap(at + 1) != "" or (kind & NOUN and self._begins_phrase(at)):
+                break
+            word = self._hashes[at]
+            for form, name in self._words.sites_by_last.get(word, ()):
+                first = at - len(form) + 1
+                if self._is_form(first, form):
+                    start = self._starts[self._find_side(first)]
+                    return (Site(name, self._starts[first], self._ends[at], start),), is_next
+            is_next &= word not in self._lists["denials"]
+            if not any(word in self._lists[key] for key in ("between", "sides", "denials")):
+                break
+        return (), True
+
+    def _begins_phrase(self, at: int) -> bool:
+        """Check if a word is like "her", or an article stands behind it."""
+        behind = self._text[self._ends[at] : self._starts[at + 1]].strip()
+        return behind.isalpha() or self._hashes[at] in self._lists["determiners"]
+
+    def _find_side(self, first: int) -> int:
+        while self._gap(first) == "" and self._hashes[first - 1] in self._lists["sides"]:
+            first -= 1
+        return first
+
+    def _find_site(self, at: int, side: int) -> tuple[Site, int] | None:
+        """Find the site that begins with a word, and its last word."""
+        for form, name in self._words.sites.get(self._hashes[at], ()):
+            last = at + len(form) - 1
+            # "The back of her neck"
+            is_side = self._gap(last + 1) == "p" and self._hashes[at] in self._lists["sides"]
+            if self._is_form(at, form) and not is_side:
+                return Site(name, self._starts[at], self._ends[last], self._starts[side if side >= 0 else at]), last
+        return None
+
+    def _is_form(self, first: int, form: tuple[int, ...]) -> bool:
+        last = first + len(form) - 1
+        is_there = first >= 0 and tuple(self._hashes[first : last + 1]) == form
+        return is_there and self._is_run(first, last) and not self._cuts(first, last)
+
+    def _is_run(self, first: int, last: int) -> bool:
+        return all(self._gap(at) == "" for at in range(first + 1, last + 1))
+
+    def is_topic(self, at: int) -> bool:
+        """Check if a word says what the one before it is about: "knee replacement"."""
+        return self._gap(at) == "" and self._hashes[at] in self._lists["topics"]
+
+    def _begins_name(self, last: int) -> bool:
+        """Check if a site belongs to a finding behind it: "deformity of foot pain"."""
+        heads = self._words.heads.get(self._hashes[last], ()) if self._gap(last) == "" else ()
+        return any(kind & NOUN for _, kind in heads)
+
+    def _goes_on(self, at: int) -> bool:
+        return self._gap(at) == "" and self._hashes[at] not in self._opening
+
+    def is_bare(self, placed: Placed) -> bool:
+        """Check if no words behind a finding say where or when it is."""
+        behind = placed.number + 1
+        if self._gap(behind) is None and (
+            behind >= len(self._hashes) or self._segment[behind] != self._segment[behind - 1]
+        ):
+            return True
+        between = self._text[placed.end : self._starts[behind]].lower()
+        is_elsewhere = any(self._hashes[behind] in self._lists[key] for key in ("elsewhere", "prepositions", "topics"))
+        return not is_elsewhere and self._words.small.isdisjoint(between.split()) and "with" not in between
+
+    def find_regions(self, headings: Iterable[Heading]) -> list[Region]:
+        """Find what is about a site: the section below "Abdomen", and the line behind "Left knee:" and "x-ray of the
+        knee"."""
+        regions = [
+            Region(heading.end, heading.section_end, Site(name, heading.start, heading.end, heading.start))
+            for heading in headings
+            if (name := self._read_heading(heading.text))
+        ]
+        for k in self._known:
+            if self._hashes[k] in self._words.sites and (found := self._find_site(k, -1)):
+                (name, start, end, _, _), first = found[0], self._find_side(k)
+                if self._is_study(first) or self._is_item(self._starts[first], end):
+                    line_end = _LINE_END.search(self._text, end)
+                    until = line_end.start() if line_end else len(self._text)
+                    regions.append(Region(end, until, Site(name, start, end, self._starts[first])))
+        return sorted(regions)
+
+    def _read_heading(self, text: str) -> str | None:
+        """Read the site in a heading: "Abdomen", "Examination of the abdomen"."""
+        words, skipped = text.lower().split(), self._words.small | _WEAK
+        ends = (k for k in range(len(words)) if k == 0 or words[k - 1] in skipped)
+        return next((name for k in ends if (name := self._words.headings.get(" ".join(words[k:])))), None)
+
+    def _is_study(self, first: int) -> bool:
+        return self._gap(first) == "p" and self._hashes[first - 1] in self._lists["studies"]
+
+    def _is_item(self, start: int, end: int) -> bool:
+        is_before_colon = self._text.startswith(":", end)
+        return is_before_colon and _LINE_START.search(self._text, max(start - NEAR, 0), start) is not None
+
+    def list_allergens(self, headings: Iterable[Heading]) -> Iterator[Allergen]:
+        """List what may be an item behind "allergic to" or below "Allergies"; of each the longest words first."""
+        for k in self._known:
+            at = k + 1
+            if self._hashes[k] not in self._words.allergies or self._gap(at) != "p":
+                continue
+            yield from self._list_lengths(at, self._starts[k])
+            while (gap := self._gap(at := at + 1)) is not None:
+                if gap:
+                    yield from self._list_lengths(at, self._starts[at])
+        for heading in headings:
+            if heading.label == ALLERGIES:
+                first, last = (bisect_left(self._starts, place) for place in (heading.end, heading.section_end))
+                for at in range(first, last):
+                    if at == first or self._gap(at) != "":
+                        yield from self._list_lengths(at, self._starts[at])
+
+    def _list_lengths(self, at: int, start: int) -> Iterator[Allergen]:
+        for last in range(min(at + MOST_ALLERGEN, len(self._hashes)) - 1, at - 1, -1):
+            if self._is_run(at, last):
+                yield Allergen(tuple(self._hashes[at : last + 1]), start, self._ends[last])
+
+
+@lru_cache(1 << 12)
+def _read_gap(gap: str, small: frozenset[str]) -> str | None:
+    kinds = ""
+    for piece in _PIECE.findall(gap.lower()):
+        kind = "p" if piece in small else "&" if piece in _AND else "," if piece == "," else ""
+        if not kind and piece not in _WEAK:
+            return None
+        kinds += kind if kind not in kinds else ""
+    return kinds
