@@ -38,9 +38,9 @@ SOURCES = [
 ]
 NOTES = (
     "Words are seen as the encoder bundled with spacy-sapbert sees them, whose table is not in this package "
-    "(`spacy-sapbert.NameEmbed.v1`). Mentions were annotated by one reader and read once more. Boundaries in texts like "
-    "these are right for about six of ten mentions, and nine of ten are touched; what it proposes beside names is right "
-    'for about half, so put the matcher behind it with `proposed_labels = ["FINDING"]`.'
+    "(`spacy-sapbert.NameEmbed.v1`). One reader annotated the mentions, another one read them again. In texts like "
+    "these, boundaries are right for six of ten mentions, and nine of ten are touched. Much of what it proposes beside "
+    'names is none, so put the matcher behind it, with `proposed_labels = ["FINDING"]`.'
 )
 
 
