@@ -59,7 +59,7 @@ _ENDS = re.compile(rf"{_WORD}(?:{_PARTS}(?=\w)|[†‡§¶~→…<]|/(?=\d)|[(\[
 _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
 # The other half of a word that hyphens join: of the first of several words, "Vhl-null cells", and of a short form,
 # "alpha-SMA", "PD-L1"; the characters around it; and a word that the end of a line divides.
-_HALF, _HALF_BEHIND = re.compile(r"\b(\w*[^\W\d_])[-‐‑](?:\w+/)*\Z"), re.compile(r"(?:/\w+)*[-‐‑]([A-Z0-9]\w*)")
+_HALF, _HALF_BEHIND = re.compile(r"\b(\w*[^\W\d_]\d*)[-‐‑](?:\w+/)*\Z"), re.compile(r"(?:/\w+)*[-‐‑]([A-Z0-9]\w*)")
 _DIVIDED, _DIVIDED_BEHIND = re.compile(r"\w[-‐‑][^\S\n]*\n\s*\Z"), re.compile(r"[-‐‑][^\S\n]*\n\s*[^\W\d_A-Z]")
 NEAR = 40
 # How much of a long form a name covers at least, up to the end, for the short form to have it.
@@ -78,7 +78,8 @@ class MatcherSettings(Settings):
         default="separate",
         description='Keep the longest of overlapping names, but of coordinated ones both ("hand" and "foot '
         'deformities" in "hand and foot deformities"); with "longest" the longest only; with "longest+" also names '
-        "inside coordinated ones; or all. The latter two need `spans_key`.",
+        "inside coordinated ones; or all, but none inside another one of its concept. The latter two need "
+        "`spans_key`.",
     )
     words: Words = Field(
         default="classes",
@@ -397,9 +398,21 @@ class FixedMatcher:
         matches = self.settings.matches
         if matches == "separate":
             found = [*_cut_joined(found)]
-        if matches != "all":
+        if matches == "all":
+            found = self._drop_repeated(found)
+        else:
             found = _keep_longest(found, inside=matches == "longest+")
         return sorted((pair for pair in found if pair[1].rows), key=lambda pair: (pair[0].start, pair[0].end))
+
+    def _drop_repeated(self, found: list[tuple[Span, Hit]]) -> list[tuple[Span, Hit]]:
+        """Drop what stands in a longer mention of the same concept: "prognathism" in "mandibular prognathism"."""
+        kept, reach = [], defaultdict[int, int](int)
+        for span, hit in sorted(found, key=lambda pair: (pair[0].start, -pair[0].end)):
+            concept = self._name_concept[hit.rows[0]] if hit.rows else -1
+            if reach[concept] < span.end:
+                kept.append((span, hit))
+                reach[concept] = span.end
+        return kept
 
     def _place(
         self, doc: Doc, text: str, hits: list[Hit], defined: Abbreviations, whole: dict[str, Hit | None]
