@@ -58,7 +58,7 @@ _ENDS = re.compile(rf"{_WORD}(?:{_PARTS}(?=\w)|[†‡§¶~→…<]|/(?=\d)|[(\[
 _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
 # The other half of a word that hyphens join: of the first of several words, "Vhl-null cells", and of a short form,
 # "alpha-SMA", "PD-L1"; the characters around it; and a word that the end of a line divides.
-_HALF, _HALF_BEHIND = re.compile(r"\b(\w*[^\W\d_])[-‐‑](?:\w+/)*\Z"), re.compile(r"(?:/\w+)*[-‐‑]([A-Z0-9]\w*)")
+_HALF, _HALF_BEHIND = re.compile(r"\b(\w*[^\W\d_]\d*)[-‐‑](?:\w+/)*\Z"), re.compile(r"(?:/\w+)*[-‐‑]([A-Z0-9]\w*)")
 _DIVIDED, _DIVIDED_BEHIND = re.compile(r"\w[-‐‑][^\S\n]*\n\s*\Z"), re.compile(r"[-‐‑][^\S\n]*\n\s*[^\W\d_A-Z]")
 NEAR = 40
 # The least trust of names that a recogniser backs.
@@ -79,7 +79,8 @@ class MatcherSettings(Settings):
         default="separate",
         description='Keep the longest of overlapping names, but of coordinated ones both ("hand" and "foot '
         'deformities" in "hand and foot deformities"); with "longest" the longest only; with "longest+" also names '
-        "inside coordinated ones; or all. The latter two need `spans_key`.",
+        "inside coordinated ones; or all, but none inside another one of its concept. The latter two need "
+        "`spans_key`.",
     )
     words: Words = Field(
         default="classes",
@@ -430,7 +431,9 @@ class FixedMatcher:
             hits = [*self._back(hits)]
         if matches == "separate":
             hits = [*_cut_joined(hits)]
-        if matches != "all":
+        if matches == "all":
+            hits = self._drop_repeated(hits)
+        else:
             hits = _keep_longest(hits, inside=matches == "longest+")
         return sorted((pair for pair in hits if pair[1].rows), key=lambda pair: (pair[0].start, pair[0].end))
 
@@ -445,6 +448,16 @@ class FixedMatcher:
             rows = hit.rows if is_backed else tuple(row for row in hit.rows if self._is_trusted[row])
             if rows or not hit.rows:
                 yield span, hit._replace(rows=rows, is_backed=is_backed)
+
+    def _drop_repeated(self, hits: list[tuple[Span, Hit]]) -> list[tuple[Span, Hit]]:
+        """Drop what stands in a longer mention of the same concept: "prognathism" in "mandibular prognathism"."""
+        kept, reach = [], defaultdict[int, int](int)
+        for span, hit in sorted(hits, key=lambda pair: (pair[0].start, -pair[0].end)):
+            concept = self._name_concept[hit.rows[0]] if hit.rows else -1
+            if reach[concept] < span.end:
+                kept.append((span, hit))
+                reach[concept] = span.end
+        return kept
 
     def _place(
         self, doc: Doc, text: str, hits: list[Hit], defined: Abbreviations, whole: dict[str, Hit | None]

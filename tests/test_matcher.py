@@ -100,7 +100,26 @@ def test_settings_and_pipelines_that_cannot_work_are_refused(make_matching):
 
 def test_all_names_go_into_a_group_of_spans(make_matching):
     doc = make_matching(matches="all", spans_key="names", min_trust=0.0)("A common cold.")
-    assert [span.text for span in doc.spans["names"]] == ["common cold", "cold"] and not doc.ents
+    assert [span.text for span in doc.spans["names"]] == ["common cold"] and not doc.ents
+
+
+def test_a_name_in_a_longer_one_counts_unless_both_are_of_one_concept(make_matching):
+    nlp = make_matching(matches="all", spans_key="names", min_trust=0.0)
+    names = {"A": ["mandibular prognathism", "prognathism"], "B": ["face pain", "facial pain"], "C": ["pain"]}
+    nlp.get_pipe("sapbert_linker").initialize(terminology=build_terminology(names))
+    doc = nlp("Mandibular prognathism, prognathism, face and jaw pain, facial pain, and pain.")
+    found = ["Mandibular prognathism", "prognathism", "face and jaw pain", "pain", "facial pain", "pain", "pain"]
+    assert [span.text for span in doc.spans["names"]] == found
+
+
+def test_of_concepts_with_equal_names_the_one_comes_first_whose_canonical_name_says_the_same(make_matching):
+    names = {
+        "A": ["Abnormality of the outer ear", "Ear anomalies", "Malformed pinnae", "Abnormal auricle"],
+        "B": ["Abnormality of the ear", "Ear anomaly"],
+    }
+    nlp = make_matching()
+    nlp.get_pipe("sapbert_linker").initialize(terminology=build_terminology(names))
+    assert [ent.kb_id_ for ent in nlp("Otic anomalies. Outer ear anomaly. Ear abnormality.").ents] == ["B", "A", "B"]
 
 
 @pytest.mark.parametrize(
@@ -344,7 +363,7 @@ def test_names_of_findings_are_not_found_where_a_text_says_something_else(make_m
     assert [ent.text for ent in nlp(text).ents] == expected
 
 
-@cases("commas_in_texts", "touching_signs", "compounds", "halves_of_words", "cells_in_capitals")
+@cases("commas_in_texts", "touching_signs", "compounds", "halves_of_words", "cells_in_capitals", "attributes")
 def test_what_stands_around_a_name_says_where_it_ends(make_matching, text, names, expected):
     doc = use_names(make_matching(), names)(text)
     assert [(ent.text, names[int(ent.kb_id_[1:])]) for ent in doc.ents] == expected

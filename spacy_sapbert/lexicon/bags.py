@@ -115,7 +115,8 @@ class BagTable(NamedTuple):
         concepts have in their names."""
         of_names = of_names or read_names(names, language)
         spell = make_speller(names, of_names)
-        members, classes = learn_classes(of_names.hashes, of_names.reading, concept[of_names.name], spell, pairs)
+        given = pairs, read_list("different_words", language)
+        members, classes = learn_classes(of_names.hashes, of_names.reading, concept[of_names.name], spell, *given)
         generic = _find_generic(of_names, concept, canonical_names)
         _say_dropped(generic, of_names, spell)
         others = _find_others(names, concept, _index_bags(of_names, concept), synonyms, derived, language, is_name)

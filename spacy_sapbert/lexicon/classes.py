@@ -4,6 +4,7 @@ names of a terminology and from a list of pairs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
 from os.path import commonprefix
 
 import numpy as np
@@ -31,10 +32,11 @@ def learn_classes(
     concept: np.ndarray,
     spell: Callable[[int], str],
     given: Iterable[Sequence[str]],
+    different: Iterable[Sequence[str]] = (),
 ) -> tuple[np.ndarray, np.ndarray]:
     """Learn the classes of words from the hashes of all names' words, the name that each is of and the concept of each
-    name; and from given pairs, unless the names speak against them. Returns the words, sorted, and the word that stands
-    for the class of each."""
+    name; and from given pairs, unless the names speak against them. No two words of a line of `different` are in a
+    class. Returns the words, sorted, and the word that stands for the class of each."""
     counts = count_pairs(hashes, name, concept)
     pairs = choose_pairs(counts, spell)
     for words in given:
@@ -42,6 +44,9 @@ def learn_classes(
         n_same, n_both = counts.get((first, second), (0, 0))
         if n_same >= LEAST_SHARE * n_both:
             pairs[first, second] = pairs.get((first, second), 0) + GIVEN
+    for line in different:
+        for pair in combinations(sorted(map(hash_string, line)), 2):
+            pairs.pop(pair, None)
     class_of = sorted(join_classes(pairs).items())
     members = np.array([word for word, _ in class_of], dtype=np.uint64)
     classes = np.array([number for _, number in class_of], dtype=np.uint64)

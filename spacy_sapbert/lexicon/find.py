@@ -254,6 +254,9 @@ class NameFinder:
         if not choice.in_order and not part.is_joined and text.goes_on_behind(part):
             if text.skipped[last] > text.skipped[part.start]:
                 return None
+        # "Decreased renal" in "decreased renal function": the last word belongs to what comes behind it.
+        if choice.how == "classes" and choice.n_same < n_words and text.ends_with_adjective(part):
+            return None
         # "No neck" in "no neck stiffness".
         if choice.how == SAID and demands.words[0] in self._denying and text.goes_on_behind(part):
             return None
@@ -312,6 +315,7 @@ class NameFinder:
         if len(words) == 1 and words[0] in self._generic:
             return None
         best, how = (0 if len(words) == 1 else -1, True, False, False), "classes"
+        ordering = self._ordering.intersection(words)
         chosen: list[int] = []
         rows = self._table.rows_of(entry)
         for row in rows[self._is_read[rows]].tolist():
@@ -320,8 +324,8 @@ class NameFinder:
                 # A name is in several bags, other words for it are in one.
                 if not name.is_own and not n_same == len(words) == len(name.words):
                     continue
-                # "No neck" is said, and not "neck, no".
-                if name.how == SAID and name.words != words and not self._ordering.isdisjoint(words):
+                # "No neck" stands for "short neck", and not "neck, no".
+                if not (ordering <= {*name.words} if name.is_own else not ordering or name.words == words):
                     continue
                 fit = n_same, name.words == words, name.is_own, not name.is_apart
                 # Over commas and "and", a name has to go on as the text does.
@@ -343,7 +347,7 @@ class NameFinder:
             inside = []
         if not chosen:
             return None
-        ordered = self.order_rows(inside)
+        ordered = self.order_rows(inside, rows.tolist())
         texts = frozenset(self._name_column[row].lower() for row in ordered)
         return Choice(ordered, n_same if is_own else 0, in_order, how, texts)
 
@@ -394,19 +398,23 @@ class NameFinder:
         parts = ([column[start:end] for column in columns] for start, end in pairwise(bounds))
         return [_Name.make(part, self._head_first) for part in parts]
 
-    def order_rows(self, rows: Sequence[int]) -> tuple[int, ...]:
-        """Keep the best name of each concept. Concepts whose canonical name it is come first, then those whose names
-        have a better rank, then those with more names."""
+    def order_rows(self, rows: Sequence[int], others: Sequence[int] = ()) -> tuple[int, ...]:
+        """Keep the best name of each concept. Concepts whose canonical name it is come first, then those whose
+        canonical name is among the `others`, which say the same, then those whose names have a better rank, then those
+        with more names."""
         if len(rows) == 1:
             return tuple(rows)
         best: dict[int, int] = {}
         for row in sorted(rows, key=self._rank):
             best.setdefault(int(self._terminology.name_concept[row]), row)
 
-        def key(item: tuple[int, int]) -> tuple[bool, tuple[int, int], int, int]:
+        same = {self._name_column[row] for row in others}
+
+        def key(item: tuple[int, int]) -> tuple[bool, bool, tuple[int, int], int, int]:
             concept, row = item
-            is_other = self._name_column[row] != self._canonical_names[concept]
-            return is_other, self._rank(row), -int(self._sizes[concept]), concept
+            canonical = self._canonical_names[concept]
+            is_other = self._name_column[row] != canonical
+            return is_other, canonical not in same, self._rank(row), -int(self._sizes[concept]), concept
 
         return tuple(row for _, row in sorted(best.items(), key=key))
 

@@ -32,6 +32,8 @@ NOTHING = r"\b\B"  # an expression that finds nothing
 # Shorter words are not taken for plurals.
 LEAST_LETTERS = 4
 _LETTERS = re.compile(r"[^\W\d_]+")
+# Numbers that stand behind a kind: "type 1".
+NUMBERS = " ".join(map(str, range(100)))
 # Names whose language is looked at.
 MOST_COUNTED = 1 << 15
 
@@ -59,6 +61,7 @@ class Language:
     small: str = ""
     subjects: str = ""
     contracted: str = ""
+    taking: str = ""  # what says that somebody takes something: "on thyroxine"
     opening: str = ""  # words that other phrases begin with
     # Endings of plurals and other forms, without accents, and of what they are compared as; the first that fits counts.
     endings: dict[str, str] = field(default_factory=dict)
@@ -72,6 +75,7 @@ class Language:
     # what tissue is like ("hyperplastic"), or mean something else too often ("ophthalmic"), as do some with an ending.
     adjectives: dict[str, str] = field(default_factory=dict)
     other_meanings: str = ""
+    adjective_endings: str = ""  # of words that say what the word behind them is like: "renal"
     # Whether a phrase starts with the word that says what it is: "dolor abdominal".
     head_first: bool = False
     # Endings of names that are also said without their last word, "protein kinase activity", and words with such an
@@ -170,6 +174,7 @@ class Language:
     idle_hashes = kept_property[np.ndarray](lambda self: self._hash(self.idle))
     small_hashes = kept_property[np.ndarray](lambda self: self._hash(self.small))
     subject_hashes = kept_property[np.ndarray](lambda self: self._hash(self.subjects))
+    numbered_hashes = kept_property[np.ndarray](lambda self: self._hash(f"{self.numbered_kinds} {NUMBERS}"))
     contracted_hashes = kept_property[np.ndarray](lambda self: self._hash(self.contracted))
     denying = kept_property[frozenset[str]](lambda self: self._read_forms(self.denials))
     chromosomal = kept_property[frozenset[str]](lambda self: self._read_forms(self.chromosomes))

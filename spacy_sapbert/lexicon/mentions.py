@@ -68,7 +68,7 @@ class ReadText:
     def __init__(self, text: str, reading: Reading, language: Language, misspelt: frozenset[int]) -> None:
         self.text, self.reading, self.misspelt, self._head_first = text, reading, misspelt, language.head_first
         self._is_spaced = language.is_spaced
-        self._genitives = language.genitives.split()
+        self._genitives, self._adjectives = language.genitives.split(), tuple(language.adjective_endings.split())
         self.idle, self.opening, self._sizes = (
             frozenset(words.tolist()) for words in (language.idle_hashes, language.opening_hashes, language.size_hashes)
         )
@@ -156,6 +156,11 @@ class ReadText:
     def goes_on_behind(self, part: Proposal) -> bool:
         """Return whether the phrase that a mention ends with goes on."""
         return self.goes_on[part.last] and self.hashes[part.last + 1] not in self.opening
+
+    def ends_with_adjective(self, part: Proposal) -> bool:
+        """Return whether the phrase that a mention ends with goes on, and the last word is an adjective."""
+        word = self.text[self.starts[part.last] : self.ends[part.last]].lower()
+        return word.endswith(self._adjectives) and self.goes_on_behind(part)
 
     def is_inside(self, part: Proposal) -> bool:
         """Return whether a mention is part of a longer phrase, as in "pulmonary hypertension" and "tumor marker"."""

@@ -23,7 +23,7 @@ from ..ragged import KeyTable, count_offsets, find_places, list_owners, make_off
 from ..text import normalize_name
 from .english import find_levels
 from .initialisms import OWN_CASE_LENGTH, own_case_forms
-from .languages import JOINING, LINKING, Language
+from .languages import JOINING, LINKING, Language, join_phrases
 from .scan import key_names, scan_names
 
 if TYPE_CHECKING:
@@ -229,6 +229,10 @@ def _list_bags(phrases: pl.Series, rows: np.ndarray, language: Language) -> Bags
     # At the ends, small words are left out anyway.
     n_kept = np.cumsum(~is_small)
     before, behind = np.append(0, n_kept)[offsets[:-1]], np.append(0, n_kept)[offsets[1:]]
+    # "Thyroxine" does not say what "on thyroxine" does.
+    taking, articles = (join_phrases(of.split()) for of in (language.taking, language.articles))
+    is_taken = phrases.str.contains(rf"(?i)\b(?:{taking})\s+(?:(?:{articles})\s+)?\S+$").to_numpy()
+    is_clear &= ~(is_taken & (behind - before == 1))
     is_inner = (n_kept > before[owner]) & ((n_kept < behind[owner]) | ~is_small)
     inner, kept = (np.flatnonzero(which & is_clear[owner]) for which in (is_inner, ~is_small))
     place, number = np.concatenate([inner, kept]), np.concatenate([owner[inner], owner[kept] + len(rows)])
@@ -257,8 +261,8 @@ def _find_beginnings(words: np.ndarray, offsets: np.ndarray, language: Language)
 
 def _find_clear(words: np.ndarray, owner: np.ndarray, n: int, language: Language) -> np.ndarray:
     """Find the phrases that mean something by themselves: those with an uncommon word, or with two words of which one
-    is no stop word."""
-    stops = language.opening_hashes, language.subject_hashes, language.contracted_hashes
+    is no stop word, nor a number: "type 1" does not."""
+    stops = language.opening_hashes, language.subject_hashes, language.contracted_hashes, language.numbered_hashes
     is_stop = np.isin(words, np.concatenate(stops))
     is_rare = (find_levels(words) >= UNCOMMON) & ~is_stop
     n_words, n_rare, n_stop = (np.bincount(owner, of, minlength=n) for of in (np.ones(len(words)), is_rare, is_stop))

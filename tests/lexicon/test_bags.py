@@ -231,6 +231,15 @@ def test_an_ordinary_word_that_is_a_name_may_be_derived_from_one(is_name, expect
     assert [of for _, of, *_ in table.list_others([0])] == [read_words(word) for word in expected]
 
 
+def test_different_words_are_in_no_class():
+    pairs = [("syndrome", "type"), ("syndrome", "sequence")]
+    assert find(make_table(["noonan syndrome"], pairs), "noonan type; noonan sequence") == ["noonan sequence"]
+    kinds = "b", "t", "mature", "atypical", "rare"
+    for word, n_found in ("cell", 0), ("corpuscle", 1):
+        names = [[f"{kind} lymphocyte", f"{kind} {word}"] for kind in kinds]
+        assert len(find(make_table([*names, "low lymphocyte"]), f"low {word}")) == n_found
+
+
 @cases("enzymes")
 def test_an_enzyme_stands_for_its_activity_unless_it_is_a_name(name, others):
     table = make_table([name, "kinase"])

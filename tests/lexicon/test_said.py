@@ -62,6 +62,21 @@ def test_phrases_are_found(nlp, text, expected):
     assert match(nlp, text) == expected
 
 
+def test_phrases_are_not_looked_for_without_the_words_that_make_them_clear(tmp_path):
+    path = tmp_path / "said.tsv"
+    phrases = "on thyroxine|sluggish gland\thypothyroidism", "I'm a type 1|type one sugar\tdiabetes", "on HD\tdialysis"
+    path.write_text("\n".join([*phrases, "on the commode all night\tdiarrhea"]), encoding="utf8")
+    names = {"1": ["Hypothyroidism"], "2": ["Diabetes"], "3": ["Dialysis"], "4": ["Diarrhea"]}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("terminology_matcher")
+    linker = nlp.add_pipe("sapbert_linker")
+    linker.initialize(terminology=build_terminology(names), phrases=path)
+    assert match(nlp, "Thyroxine was stopped. Neurofibromatosis type 1, type I collagen, HD 6 of 9.") == []
+    found = [("sluggish gland", "said", "1"), ("commode all night", "said", "4")]
+    assert match(nlp, "A sluggish gland, and on the commode all night.") == found
+    assert [of[0]["id"] for of in linker.find(["on thyroxine", "I'm a type 1", "on HD"], k=1)] == ["1", "2", "3"]
+
+
 def test_phrases_are_linked_and_no_names(nlp):
     linker = nlp.get_pipe("sapbert_linker")
     candidates = [of[0] for of in linker.find(["Chucking up", "can’t sleep", "PINS AND NEEDLES"], k=1)]
