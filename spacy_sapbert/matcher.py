@@ -61,8 +61,6 @@ _BRACKET, REACH = re.compile(r"\s?\([A-Z][A-Za-z0-9\-]{1,9}\)(?=\s\w)"), 200
 _HALF, _HALF_BEHIND = re.compile(r"\b(\w*[^\W\d_]\d*)[-‐‑](?:\w+/)*\Z"), re.compile(r"(?:/\w+)*[-‐‑]([A-Z0-9]\w*)")
 _DIVIDED, _DIVIDED_BEHIND = re.compile(r"\w[-‐‑][^\S\n]*\n\s*\Z"), re.compile(r"[-‐‑][^\S\n]*\n\s*[^\W\d_A-Z]")
 NEAR = 40
-# The least trust of names that a recogniser backs.
-LEAST_BACKED = 0.05
 # How much of a long form a name covers at least, up to the end, for the short form to have it.
 LEAST_COVERED = 0.5
 
@@ -382,13 +380,10 @@ class FixedMatcher:
         allowed = filters.match(own) & filters.match(linker_filter)
         self._is_allowed = allowed
         outside = filters.find_outside(own, linker_filter) if settings.skip_outside else None
-        # A doubtful name counts where a recogniser proposes a mention.
-        least = min(settings.min_trust, LEAST_BACKED) if settings.proposed_labels else settings.min_trust
-        self._is_trusted = bags.find_trusted(settings.min_trust)
         self._finder = NameFinder(
             bags,
             terminology,
-            allowed & bags.find_trusted(least),
+            allowed & bags.find_trusted(settings.min_trust),
             linker_filter.source_order or own.source_order,
             outside=outside,
             is_exact=settings.words == "exact",
@@ -438,16 +433,14 @@ class FixedMatcher:
         return sorted((pair for pair in hits if pair[1].rows), key=lambda pair: (pair[0].start, pair[0].end))
 
     def _back(self, hits: Iterable[tuple[Span, Hit]]) -> Iterator[tuple[Span, Hit]]:
-        """Say which mentions a recogniser proposes as well, and leave out doubtful names that it doesn't."""
+        """Say which mentions a recogniser proposes as well."""
         labels = self.settings.proposed_labels
         get_proposed = cache(lambda doc: {token.i for ent in doc.ents if ent.label_ in labels for token in ent})
         for span, hit in hits:
             before = read_match(span)
             is_backed = not get_proposed(span.doc).isdisjoint(range(span.start, span.end))
             is_backed |= before is not None and before.get("is_backed", False)
-            rows = hit.rows if is_backed else tuple(row for row in hit.rows if self._is_trusted[row])
-            if rows or not hit.rows:
-                yield span, hit._replace(rows=rows, is_backed=is_backed)
+            yield span, hit._replace(is_backed=is_backed)
 
     def _drop_repeated(self, hits: list[tuple[Span, Hit]]) -> list[tuple[Span, Hit]]:
         """Drop what stands in a longer mention of the same concept: "prognathism" in "mandibular prognathism"."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..candidates import PROPOSED, find_other_case
+from ..candidates import MARKED, PROPOSED, find_other_case
 from ..lexicon.contradictions import PENALTY, collect_words, list_denials, read_marks
 from ..lexicon.initialisms import is_short_form
 from .network import Lists, logit, sigmoid
@@ -71,13 +71,13 @@ FOUND = {
     "as spelling": -1.394,
     "as gap": 0.444,
     "as place": 1.7,
-    "as marked": -0.529,
-    "as proposed": -0.822,
-    "proposed_chance": 0.5,
-    "backed": 0.313,
+    "as marked": -1.125,
+    "as proposed": -0.912,
+    "proposed_chance": 0.418,
+    "backed": 0.416,
 }
 # Words that are those of the name, or stand for it in the document. Trust in the name says less of other words.
-NAMES = ("exact", "form", "definition")
+NAMES = ("exact", "form", "definition", MARKED)
 # Concepts are doubtful with a logit below this, for a mention that somebody else has found.
 DOUBTFUL = -1.5
 # The probability that the best candidate needs for an id: of a mention that is given, and of one that the matcher has

@@ -71,6 +71,7 @@ def main(
     documents: Annotated[str, typer.Option(help="Documents with gold ids, NAME=FILE with commas between them")] = "",
     rrf: Annotated[str, typer.Option(help="A release in RRF, in place of the merged ontologies")] = "",
     score: Annotated[Literal["yes", "no"], typer.Option(help="Whether to measure the pipeline")] = "yes",
+    recogniser: Annotated[str, typer.Option(help="A trained pipeline with `ner`, for those that have one")] = "",
 ) -> None:
     """Build a pipeline of configs/pipelines.json."""
     plans = srsly.read_json(PIPELINES)
@@ -81,7 +82,7 @@ def main(
         msg.fail("Documents are there to measure the pipeline on", "Leave them out, or --score no", exits=1)
     plan = plans[name]
     terminology = read(plan, open_terminology, rrf)
-    nlp = build(terminology, plan)
+    nlp = build(terminology, plan, recogniser)
     linker: Any = nlp.get_pipe("sapbert_linker")
     scores, notes = measure_names(linker) if score == "yes" else ({}, [])
     for label, file in measured.items():
@@ -140,11 +141,17 @@ def read(plan: dict[str, Any], open_terminology: Path, rrf: str) -> Terminology:
     return Terminology(terminology.concepts, terminology.names, retired=terminology.retired, report=report)
 
 
-def build(terminology: Terminology, plan: dict[str, Any]) -> Language:
-    """Build a pipeline that needs no recogniser."""
+def build(terminology: Terminology, plan: dict[str, Any], recogniser: str = "") -> Language:
+    """Build a pipeline. A recogniser proposes mentions beside the names that the matcher finds."""
     nlp = spacy.blank("en")
     nlp.add_pipe("schwartz_hearst")
-    nlp.add_pipe("terminology_matcher", config={"label": plan["label"]})
+    labels: Sequence[str] = ()
+    if recogniser and plan.get("recogniser"):
+        source = spacy.load(recogniser)
+        nlp.add_pipe("ner", source=source)
+        nlp.meta["sources"] = source.meta["sources"]
+        labels = source.get_pipe("ner").labels
+    nlp.add_pipe("terminology_matcher", config={"label": plan["label"], "proposed_labels": [*labels]})
     types = sorted({*plan.get("types", ())}.intersection(terminology.concepts["types"].explode()))
     filters = {key: find_roots(terminology, plan[key]) for key in ("below", "not_below") if key in plan}
     if not (types or filters["below"]):
@@ -225,7 +232,10 @@ def describe(nlp: Language, scores: dict[str, float], notes: list[str]) -> None:
     """Complete the meta. The linker has put the sources of its terminology there."""
     linker: Any = nlp.get_pipe("sapbert_linker")
     pages = {key: source.get("homepage", "") for key, source in linker.terminology.report["sources"].items()}
-    sources = [{**source, "url": pages[source["abbreviation"]]} for source in nlp.meta["sources"]]
+    sources = [
+        {**source, "url": pages[source["abbreviation"]]} if "abbreviation" in source else source
+        for source in nlp.meta["sources"]
+    ]
     sources.append(ENCODER)
     licences = "\n".join("- {name}: {license}".format(**source) for source in sources)
     nlp.meta |= {

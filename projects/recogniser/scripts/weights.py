@@ -20,7 +20,7 @@ from spacy_sapbert.candidates import MARKED, PROPOSED
 from spacy_sapbert.reranker.network import sigmoid
 from spacy_sapbert.reranker.prior import FOUND, MIN_FOUND, make_match_signals
 
-WEIGHTS = ("backed", "as proposed", "proposed_chance", "as marked")
+WEIGHTS = ("backed", "as marked", "as proposed", "proposed_chance")
 # A candidate for a standard name that is as near is the concept.
 NEAR = 0.95
 # Keeps weights of rare signals small.
