@@ -527,12 +527,16 @@ class FixedMatcher:
         another kind than is wanted, such as those of body parts, and for names to skip."""
         from .lexicon.names import LINKED
 
-        namings = self._lexicon.ask([span.text for span in spans], LINKED, self._is_allowed)
-        return [self._describe_proposal(span, naming) for span, naming in zip(spans, namings, strict=True)]
+        texts = [span.text for span in spans]
+        namings, every = (self._lexicon.ask(texts, LINKED, allowed) for allowed in (self._is_allowed, None))
+        # "Cold" is no name in the case of "COLD".
+        is_other = [bool(of_all.rows) and not naming.rows for naming, of_all in zip(namings, every, strict=True)]
+        listed = zip(spans, namings, is_other, strict=True)
+        return [None if other else self._describe_proposal(span, naming) for span, naming, other in listed]
 
     def _describe_proposal(self, span: Span, naming: Naming) -> Match | None:
         is_skipped = bool(self.settings.skip_names) and self._finder.is_skipped(span.text)
-        if is_skipped or (naming.how and not naming.rows):
+        if is_skipped:
             return None
         rows = self._finder.order_rows(naming.rows)
         return {

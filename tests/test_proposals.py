@@ -82,6 +82,14 @@ def test_names_of_another_kind_are_no_findings():
     assert [ent.text for ent in nlp("A quirky smile. She fell.").ents] == ["fell"]
 
 
+def test_short_forms_in_another_case_are_no_names_of_another_kind():
+    nlp = make_nlp()
+    nlp.get_pipe("sapbert_linker").initialize(terminology=build_terminology({"C": ["Obstructive disease", "COLD"]}))
+    doc = nlp.make_doc("She has a cold.")
+    doc.ents = [Span(doc, 3, 4, "FINDING")]
+    assert read(nlp.get_pipe("terminology_matcher")(doc)) == {"cold": PROPOSED}
+
+
 def test_unknown_proposals_get_no_id(nlp):
     doc = nlp(TEXT)
     assert {ent.text: ent.kb_id_ for ent in doc.ents if ent._.match == PROPOSED} == {
