@@ -518,7 +518,9 @@ class FixedMatcher:
     def _describe_proposal(self, span: Span, naming: Naming) -> Match | None:
         if naming.how and not naming.rows:
             return None
-        rows = self._finder.order_rows(naming.rows)
+        # A short form that the document doesn't define may mean anything.
+        is_clear = self._is_plausible(span.doc, span.text)
+        rows = self._finder.order_rows(naming.rows) if is_clear else ()
         return {
             "label": span.label_,
             "how": MARKED if rows else PROPOSED,
