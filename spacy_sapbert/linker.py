@@ -264,7 +264,7 @@ class SapbertLinker(Linker, SettingsAttributes[LinkerSettings], TrainablePipe): 
         # Rounded, because the cosine of equal vectors can be a little less than 1.
         threshold = round(self.min_score, 6)
         # A proposal needs a reranker, unless people say it so.
-        of_mentions = (SAME_STRING if mention.match == PROPOSAL else threshold for mention in mentions)
+        of_mentions = (max(SAME_STRING, threshold) if mention.match == PROPOSAL else threshold for mention in mentions)
         least = [*of_mentions] or [threshold] * len(candidates)
         kb_ids = [
             first[0]["id"] if first and round(first[0]["score"], 6) >= score else nil

@@ -284,13 +284,20 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
 
     def _read_proposals(self, doc: Doc, matcher: FixedMatcher) -> None:
         """Say which proposals are what people say of a finding, and leave out names of another kind."""
-        new = [ent for ent in doc.ents if ent.label_ in self._settings.proposed_labels and read_match(ent) is None]
+        proposals = self._list_proposals(doc)
+        new = [ent for ent in proposals if read_match(ent) is None]
         matches = matcher.describe_proposals(new)
         for ent, match in zip(new, matches, strict=True):
             if match is not None:
                 write_match(ent, match)
         others = {ent.start for ent, match in zip(new, matches, strict=True) if match is None}
         doc.ents = [ent for ent in doc.ents if ent.start not in others]
+
+    def _list_proposals(self, doc: Doc) -> list[Span]:
+        """List what a recogniser proposes: not what has an id that the linker may not overwrite."""
+        proposals = [ent for ent in doc.ents if ent.label_ in self._settings.proposed_labels]
+        overwrite = not proposals or find_linker(self, [doc]).settings.overwrite
+        return [ent for ent in proposals if overwrite or not ent.kb_id]
 
     def match(self, doc: Doc) -> list[Span]:
         """Find the names in a document, without changing it.
@@ -316,7 +323,8 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
             linker: SapbertLinker = find_linker(self, [doc])
             kept = [ent for ent in present if ent.kb_id and not linker.settings.overwrite]
         else:
-            kept = [ent for ent in present if ent.label_ not in settings.proposed_labels]
+            proposals = {*self._list_proposals(doc)}
+            kept = [ent for ent in present if ent not in proposals]
         taken: set[int] = set()
         ents = []
         for span in [*kept, *spans, *present]:
@@ -435,7 +443,14 @@ class FixedMatcher:
     def _back(self, hits: Iterable[tuple[Span, Hit]]) -> Iterator[tuple[Span, Hit]]:
         """Say which mentions a recogniser proposes as well."""
         labels = self.settings.proposed_labels
-        get_proposed = cache(lambda doc: {token.i for ent in doc.ents if ent.label_ in labels for token in ent})
+
+        @cache
+        def get_proposed(doc: Doc) -> set[int]:
+            # In a second pass, the matcher's own mentions may have these labels.
+            proposals = [(ent, read_match(ent)) for ent in doc.ents if ent.label_ in labels]
+            backing = (ent for ent, match in proposals if match is None or match.get("is_backed"))
+            return {token.i for ent in backing for token in ent}
+
         for span, hit in hits:
             before = read_match(span)
             is_backed = not get_proposed(span.doc).isdisjoint(range(span.start, span.end))
@@ -509,14 +524,15 @@ class FixedMatcher:
 
     def describe_proposals(self, spans: Sequence[Span]) -> list[Match | None]:
         """Make plain data of what a recogniser proposes: a match if people say so in place of a name. None for names of
-        another kind than is wanted, such as those of body parts."""
+        another kind than is wanted, such as those of body parts, and for names to skip."""
         from .lexicon.names import LINKED
 
         namings = self._lexicon.ask([span.text for span in spans], LINKED, self._is_allowed)
         return [self._describe_proposal(span, naming) for span, naming in zip(spans, namings, strict=True)]
 
     def _describe_proposal(self, span: Span, naming: Naming) -> Match | None:
-        if naming.how and not naming.rows:
+        is_skipped = bool(self.settings.skip_names) and self._finder.is_skipped(span.text)
+        if is_skipped or (naming.how and not naming.rows):
             return None
         # A short form that the document doesn't define may mean anything.
         is_clear = self._is_plausible(span.doc, span.text)

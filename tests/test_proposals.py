@@ -9,7 +9,7 @@ from linked import links
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.annotations import read_match
-from spacy_sapbert.candidates import MARKED, PROPOSED
+from spacy_sapbert.candidates import MARKED, PROPOSAL, PROPOSED, ConceptFilter, MentionToLink
 from spacy_sapbert.lexicon.said import MARKED_FILE, PACKAGE, Phrases
 
 NAMES = {
@@ -133,6 +133,39 @@ def test_a_second_pass_changes_nothing(settings):
     for name in nlp.pipe_names[1:]:
         doc = nlp.get_pipe(name)(doc)
     assert [*links(doc), *read(doc).items()] == before
+
+
+def test_the_matchers_own_mentions_back_nothing():
+    nlp = make_nlp(label="FINDING")
+    with nlp.select_pipes(disable="entity_ruler"):
+        doc = nlp("A headache.")
+        assert read_match(nlp(doc).ents[0])["is_backed"] is False
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_ids_of_proposals_stay_if_the_linker_leaves_them(overwrite):
+    nlp = make_nlp(reranker=False)
+    nlp.get_pipe("sapbert_linker").overwrite = overwrite
+    doc = nlp.make_doc("Headache since she fell.")
+    doc.ents = [Span(doc, 0, 2, "FINDING", kb_id="X"), Span(doc, 3, 4, "FINDING", kb_id="Y")]
+    with nlp.select_pipes(disable="entity_ruler"):
+        found = [(ent.text, ent.kb_id_) for ent in nlp(doc).ents]
+    assert found == ([("Headache", "H"), ("fell", "F")] if overwrite else [("Headache since", "X"), ("fell", "Y")])
+
+
+def test_skipped_names_are_not_proposed_again():
+    nlp = make_nlp(skip_names=["tired", "headache"])
+    doc = nlp.make_doc("Headache, tired.")
+    doc.ents = [Span(doc, 0, 1, "FINDING"), Span(doc, 2, 3, "FINDING")]
+    assert not nlp.get_pipe("terminology_matcher")(doc).ents
+
+
+def test_proposals_keep_to_a_higher_threshold():
+    linker = make_nlp(reranker=False).get_pipe("sapbert_linker")
+    mention = MentionToLink(("fell",), ConceptFilter(), PROPOSAL)
+    for threshold, kb_id in ((0.5, "F"), (1.0, "")):
+        linker.threshold = threshold
+        assert linker._decide([mention], [[{"id": "F", "score": 0.995}]]).kb_ids == [kb_id]
 
 
 def test_groups_of_spans_leave_proposals_in_the_entities():

@@ -436,9 +436,14 @@ class NameFinder:
 def _take_sites(
     hit: Hit, starts: list[int], sites: Mapping[int, tuple[tuple[int, int], ...]]
 ) -> tuple[tuple[int, int], ...]:
-    """Take the sites of the finding in a mention."""
-    at = bisect_left(starts, hit.start)
-    return sites[starts[at]] if at < len(starts) and starts[at] < hit.end else ()
+    """Take the sites of the finding in a mention: those that it names, or else all."""
+    for first, last in hit.pieces:
+        at = bisect_left(starts, first)
+        if at < len(starts) and starts[at] < last:
+            of_all = sites[starts[at]]
+            named = (site for site in of_all if any(site[0] < end and start < site[1] for start, end in hit.pieces))
+            return tuple(named) or of_all
+    return ()
 
 
 class _Name(NamedTuple):

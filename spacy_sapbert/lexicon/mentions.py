@@ -204,6 +204,11 @@ class ReadText:
         is_loose = not self.goes_on[last] or behind[1].isdigit() or not self._is_spaced
         return not is_loose and self.hashes[last + 1] not in self.opening | self.idle
 
+    def is_of(self, at: int) -> bool:
+        """Return whether a word like "of" stands behind another one."""
+        behind = _BEHIND.match(self.text, self.ends[at])
+        return behind is not None and behind[1].lower() in self._genitives
+
     def may_join(self, part: Proposal) -> bool:
         """Return whether two pieces have nothing between them but items of a list that are no names."""
         places = range(part.end, part.then)

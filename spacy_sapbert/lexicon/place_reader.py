@@ -221,7 +221,7 @@ class PlaceReader:
         self._hashes, self._starts, self._ends = text.hashes, text.starts, text.ends
         self._segment, self._opening = text.segment, text.opening | text.idle
         self._known = np.flatnonzero(words.may_be(text.reading.hashes)).tolist()
-        self._cuts = text.cuts
+        self._cuts, self._is_of = text.cuts, text.is_of
 
     def find(self) -> list[Placed]:
         """Find all findings, with their sites if their sentences say these."""
@@ -279,7 +279,8 @@ class PlaceReader:
         is_open, side = bool(kind & (ADJECTIVE | ACT)) and not kind & NOUN, -1
         for at in range(k + 1, k + 1 + MOST_BETWEEN):
             gap = self._gap(at)
-            if gap is None or "," in gap or (gap == "&" and not is_open):
+            # "Left and right knee", but not "stiff and the knee"
+            if gap is None or "," in gap or (gap == "&" and self._hashes[at - 1] not in self._lists["sides"]):
                 break
             word = self._hashes[at]
             is_preposition = word in self._lists["prepositions"]
@@ -340,7 +341,8 @@ class PlaceReader:
         return behind.isalpha() or self._hashes[at] in self._lists["determiners"]
 
     def _find_side(self, first: int) -> int:
-        while self._gap(first) == "" and self._hashes[first - 1] in self._lists["sides"]:
+        least = first - MOST_BEFORE
+        while first > least and self._gap(first) == "" and self._hashes[first - 1] in self._lists["sides"]:
             first -= 1
         return first
 
@@ -349,8 +351,8 @@ class PlaceReader:
         for form, name in self._words.sites.get(self._hashes[at], ()):
             last = at + len(form) - 1
             # "The back of her neck"
-            is_side = self._gap(last + 1) == "p" and self._hashes[at] in self._lists["sides"]
-            if self._is_form(at, form) and not is_side:
+            is_side = self._hashes[at] in self._lists["sides"]
+            if self._is_form(at, form) and not (is_side and self._is_of(last)):
                 return Site(name, self._starts[at], self._ends[last], self._starts[side if side >= 0 else at]), last
         return None
 
@@ -418,11 +420,11 @@ class PlaceReader:
     def list_allergens(self, headings: Iterable[Heading]) -> Iterator[Allergen]:
         """List what may be an item behind "allergic to" or below "Allergies"; of each the longest words first."""
         for k in self._known:
-            at = k + 1
-            if self._hashes[k] not in self._words.allergies or self._gap(at) != "p":
+            if not self._begins_allergens(k):
                 continue
-            yield from self._list_lengths(at, self._starts[k])
-            while (gap := self._gap(at := at + 1)) is not None:
+            yield from self._list_lengths(at := k + 1, self._starts[k])
+            # Another "allergic to" has its own items.
+            while (gap := self._gap(at := at + 1)) is not None and not self._begins_allergens(at):
                 if gap:
                     yield from self._list_lengths(at, self._starts[at])
         for heading in headings:
@@ -431,6 +433,9 @@ class PlaceReader:
                 for at in range(first, last):
                     if at == first or self._gap(at) != "":
                         yield from self._list_lengths(at, self._starts[at])
+
+    def _begins_allergens(self, k: int) -> bool:
+        return self._hashes[k] in self._words.allergies and self._gap(k + 1) == "p"
 
     def _list_lengths(self, at: int, start: int) -> Iterator[Allergen]:
         for last in range(min(at + MOST_ALLERGEN, len(self._hashes)) - 1, at - 1, -1):

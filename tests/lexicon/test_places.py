@@ -1,5 +1,7 @@
 """Findings and where texts say that they are: names of both, the pieces of mentions, and sites."""
 
+import time
+
 import pytest
 import spacy
 from case_tables import cases
@@ -67,6 +69,8 @@ def test_mentions_have_the_pieces_that_say_them(find, text, pieces):
         ("pain in the upper back", ["upper back"]),
         ("numbness of the lateral aspect of the left foot", ["lateral aspect of the left foot"]),
         ("left knee pain", ["left knee"]),
+        ("fracture of the neck of the femur", ["neck of the femur"]),
+        ("pain in the knee and the left hip", ["left hip"]),
         ("ABDOMEN: no rash", ["ABDOMEN"]),
         ("back pain, numbness", []),
         ("rash. Her chest is clear", []),
@@ -75,6 +79,21 @@ def test_mentions_have_the_pieces_that_say_them(find, text, pieces):
 def test_findings_have_their_sites(find, text, sites):
     hit = find(text)[-1][1]
     assert [text[start:end] for start, end in hit.sites] == sites
+
+
+def test_names_of_a_finding_have_one_of_its_sites(find):
+    text = "rash and pain of both knees, the left hip and her chin"
+    sites = [(name, [text[start:end] for start, end in hit.sites]) for _, hit, name in find(text)]
+    every = ["both knees", "left hip", "chin"]
+    assert sites == [("rash", every), ("knee pain", every[:1]), ("hip pain", every[1:2])]
+
+
+@pytest.mark.parametrize("words, n", [("allergic to nuts and ", 400), ("back ", 4_000)])
+def test_long_lines_are_read_in_time(find, words, n):
+    """Each word has few others to look at."""
+    start = time.process_time()
+    find(words * n)
+    assert time.process_time() - start < 2
 
 
 def test_what_the_settings_exclude_is_not_put_together(find):
