@@ -538,7 +538,9 @@ class FixedMatcher:
         is_skipped = bool(self.settings.skip_names) and self._finder.is_skipped(span.text)
         if is_skipped:
             return None
-        rows = self._finder.order_rows(naming.rows)
+        # A short form that the document doesn't define may mean anything.
+        is_clear = self._is_plausible(span.doc, span.text)
+        rows = self._finder.order_rows(naming.rows) if is_clear else ()
         return {
             "label": span.label_,
             "how": MARKED if rows else PROPOSED,

@@ -90,6 +90,17 @@ def test_short_forms_in_another_case_are_no_names_of_another_kind():
     assert read(nlp.get_pipe("terminology_matcher")(doc)) == {"cold": PROPOSED}
 
 
+def test_short_forms_that_nobody_defines_stay_proposals():
+    nlp = make_nlp()
+    nlp.get_pipe("sapbert_linker").initialize(
+        terminology=build_terminology({**NAMES, "P": ["PD", "Progressive disease"]})
+    )
+    doc = nlp.make_doc("Her PD is worse, she fell.")
+    doc.ents = [Span(doc, 1, 2, "FINDING"), Span(doc, 6, 7, "FINDING")]
+    doc = nlp.get_pipe("terminology_matcher")(doc)
+    assert read(doc) == {"PD": PROPOSED, "fell": MARKED}
+
+
 def test_unknown_proposals_get_no_id(nlp):
     doc = nlp(TEXT)
     assert {ent.text: ent.kb_id_ for ent in doc.ents if ent._.match == PROPOSED} == {

@@ -19,7 +19,7 @@ from ..ragged import make_offsets
 from .settings import STATIC, find_installed
 from .shim import EncoderShim
 
-# Words whose vectors are remembered: 13 MB with vectors of 192 numbers.
+# DistinctWords whose vectors are remembered: 13 MB with vectors of 192 numbers.
 KEPT = 1 << 14
 # The first seed of the tables of attributes, each of which has another one.
 SEED = 8
@@ -29,7 +29,7 @@ ATTRS, NAME, FINGERPRINT = "attrs", "encoder", "fingerprint"
 WORD = "LOWER"
 
 
-class Words(NamedTuple):
+class DistinctWords(NamedTuple):
     """Distinct words of a batch of documents."""
 
     keys: Ints2d  # their attributes, as hashes; shape (words, attributes)
@@ -55,19 +55,19 @@ def build_name_embed_v1(
         raise ValueError(
             f"NameEmbed has {len(attrs)} attrs and {len(rows)} rows. Give each of them its number of rows."
         )
-    words = read_words(encoder)
+    words = get_word_vectors(encoder)
     tables: list[Model[Ints2d, Floats2d]] = [
         HashEmbed(width, n_rows, column=column, seed=SEED + column, dropout=0.0) for column, n_rows in enumerate(rows)
     ]
-    of_attributes: list[Model[Words, Floats2d]] = [chain(_take("keys"), table) for table in tables]
-    of_names: Model[Words, Floats2d] = chain(_take("vectors"), Linear(width, words.width))
+    of_attributes: list[Model[DistinctWords, Floats2d]] = [chain(_take("keys"), table) for table in tables]
+    of_names: Model[DistinctWords, Floats2d] = chain(_take("vectors"), Linear(width, words.width))
     mixed: Model[Floats2d, Floats2d] = Maxout(width, width * (len(attrs) + 1), nP=3, dropout=0.0, normalize=True)
-    of_words: Model[Words, Floats2d] = chain(concatenate(*of_attributes, of_names), mixed)
+    of_words: Model[DistinctWords, Floats2d] = chain(concatenate(*of_attributes, of_names), mixed)
     remembered = {ATTRS: [*attrs], NAME: encoder, FINGERPRINT: words.fingerprint}
     return Model("name_embed", _forward, init=_initialize, layers=[of_words], attrs=remembered, dims={"nO": width})
 
 
-def _take(part: str) -> Model[Words, Any]:
+def _take(part: str) -> Model[DistinctWords, Any]:
     """Make a layer that takes one part of words. There is nothing to train before it."""
     return Model(part, lambda model, words, is_train: (getattr(words, part), lambda d_part: words))
 
@@ -79,7 +79,7 @@ def _initialize(model: Model[list[Doc], list[Floats2d]], X: Any = None, Y: Any =
 def _forward(
     model: Model[list[Doc], list[Floats2d]], docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
-    encoder = read_words(model.attrs[NAME])
+    encoder = get_word_vectors(model.attrs[NAME])
     if encoder.fingerprint != model.attrs[FINGERPRINT]:
         raise ValueError(
             f"This component was trained with vectors of another encoder ({model.attrs[FINGERPRINT][:8]}...) than the "
@@ -95,7 +95,9 @@ def _forward(
     words = tokens[first]
     vectors = encoder.look_up(words[:, -1], docs[0].vocab) if docs else np.zeros((0, encoder.width), np.float32)
     places = ops.asarray1i(cast(Ints1d, place))
-    read = Words(ops.asarray2i(cast(Ints2d, words[:, :-1]), dtype="uint64"), ops.asarray2f(cast(Floats2d, vectors)))
+    read = DistinctWords(
+        ops.asarray2i(cast(Ints2d, words[:, :-1]), dtype="uint64"), ops.asarray2f(cast(Floats2d, vectors))
+    )
     of_words, backprop_words = model.layers[0](read, is_train)
     of_tokens = of_words[places]
 
@@ -127,7 +129,7 @@ class WordVectors:
 
         hashes (ndarray): The hashes of the words in small letters, uint64.
         vocab (Vocab): Knows the words.
-        RETURNS (ndarray): Shape (words, width), float32. Words without a known token have zeros.
+        RETURNS (ndarray): Shape (words, width), float32. DistinctWords without a known token have zeros.
         """
         words = hashes.tolist()
         rows, vectors = self._kept
@@ -144,7 +146,7 @@ class WordVectors:
 
 
 @cache
-def read_words(encoder: str) -> WordVectors:
+def get_word_vectors(encoder: str) -> WordVectors:
     """Read an installed encoder once in a process: its table is large."""
     if find_installed(encoder) is None:
         raise ValueError(

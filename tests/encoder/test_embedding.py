@@ -167,7 +167,7 @@ def test_a_recogniser_is_saved_without_the_table(trained, tmp_path):
 
 def test_another_encoder_than_in_training_is_refused(trained, tmp_path, monkeypatch):
     trained.to_disk(tmp_path)
-    monkeypatch.setattr(embedding.read_words("bundled"), "fingerprint", "0123456789abcdef")
+    monkeypatch.setattr(embedding.get_word_vectors("bundled"), "fingerprint", "0123456789abcdef")
     nlp = spacy.load(tmp_path)
     with pytest.raises(ValueError, match=r"another encoder .* than the 'bundled' that is installed \(01234567"):
         nlp("She has a fever.")

@@ -228,6 +228,7 @@ def test_a_release_in_rrf_takes_the_place_of_the_merged_ontologies(folder):
     assert {source.get("abbreviation") for source in meta["sources"]}.isdisjoint(["UNII"])
     assert ": HPO licence\n" in meta["notes"] and meta["performance"]["mine_id_r"] == 1.0
     nlp = spacy.load(folder / "output" / "disorder_linker")
+    assert "ner" not in nlp.pipe_names
     doc = nlp("Skin, aspirin and a racing heart; skin diseases.")
     assert [(ent.text, ent.label_, ent.kb_id_) for ent in doc.ents] == [
         ("racing heart", "DISORDER", "C1"),
@@ -242,6 +243,24 @@ def test_a_release_in_rrf_takes_the_place_of_the_merged_ontologies(folder):
     build(folder, "open_linker", rrf=release)
     linker = spacy.load(folder / "output" / "open_linker").get_pipe("sapbert_linker")
     assert linker.below == ("C5",) and "C4" in linker.terminology
+
+
+def test_a_recogniser_proposes_what_is_no_name(folder):
+    """The kept one stands in front of the matcher, whose names stay; the card names what it learned from."""
+    add_ontologies(folder, mondo=MONDO, doid=DOID)
+    merge_ontologies(folder)
+    recogniser = str(ROOT / "projects" / "recogniser" / "model")
+    project.main("disorder_linker", "1.2.3", folder / "open", folder / "output", "", "", "no", recogniser)
+    nlp = spacy.load(folder / "output" / "disorder_linker")
+    assert nlp.pipe_names[:3] == ["schwartz_hearst", "ner", "terminology_matcher"]
+    assert nlp.get_pipe("terminology_matcher").proposed_labels == ("FINDING",)
+    doc = nlp("She has a racing heart and keeps throwing up. Her legs feel like jelly.")
+    found = {ent.text: (ent.label_, ent._.match, ent.kb_id_) for ent in doc.ents}
+    assert found["racing heart"] == ("DISORDER", "exact", "HP:0001649")
+    assert any(label == "FINDING" and not kb_id for label, _, kb_id in found.values())
+    names = [source["name"] for source in nlp.meta["sources"]]
+    assert any("ACI-BENCH" in name for name in names) and any("Human Phenotype" in name for name in names)
+    assert "CC BY 4.0" in (folder / "output" / "disorder_linker" / "LICENSES_SOURCES").read_text(encoding="utf8")
 
 
 @pytest.mark.parametrize("name", ["mondo_linker", "open_linker", "disorder_linker"])

@@ -46,6 +46,7 @@ NOTES = (
 
 def describe(nlp: Language, documents: Path, version: str) -> None:
     """Complete the meta."""
+    nlp.meta["performance"].pop("ner_loss", None)
     nlp.meta |= {
         "name": "finding_recogniser",
         "version": version,
