@@ -88,12 +88,13 @@ def test_texts_without_marks_are_what_is_read(parts):
 
 def test_mentions_in_far_pieces_are_the_longest_piece(tmp_path):
     text = "cough, the whole week and every night of it, like a seal"
-    mentions = [{"start": 0, "end": len(text), "pieces": [[0, 5], [46, 57]], "name": "barking cough"}]
+    start, end = text.index("like"), len(text)
+    mentions = [{"start": 0, "end": end, "pieces": [[0, 5], [start, end]], "name": "barking cough"}]
     rows = [{"source": source, "text": text, "mentions": mentions} for source in ("invented", "mtsamples")]
     path = tmp_path / "texts.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     (only,) = annotated.read_texts(path, ["mtsamples"])
-    assert text[only.mentions[0].start : only.mentions[0].end] == "ike a seal"[:11] or not only.mentions[0].is_whole
+    assert only.mentions == [(start, end, "barking cough", False)]
     doc = annotated.make_doc(
         spacy.blank("en"), annotated.Text("(fever), ok", [annotated.Mention(0, 8, "fever", True)]), "X"
     )
@@ -162,6 +163,7 @@ def test_a_recogniser_of_own_texts(tmp_path, pipeline, monkeypatch):
     kept = tmp_path / "kept"
     monkeypatch.setattr(sys, "argv", ["keep.py", str(model), str(kept), str(tmp_path / "output" / "train.spacy")])
     keep.main()
+    assert str(tmp_path) not in (kept / "config.cfg").read_text()
     assert "CC BY 4.0" in (kept / "README.md").read_text() and spacy.load(kept).meta["name"] == "finding_recogniser"
     output = tmp_path / "weights.json"
     arguments = [str(pipeline), str(kept), str(output), "--fitted", str(own), "--measured", str(own)]

@@ -47,6 +47,8 @@ NOTES = (
 def describe(nlp: Language, documents: Path, version: str) -> None:
     """Complete the meta."""
     nlp.meta["performance"].pop("ner_loss", None)
+    # Where the documents were on the machine that it was trained on.
+    nlp.config["paths"] = dict.fromkeys(nlp.config["paths"])
     nlp.meta |= {
         "name": "finding_recogniser",
         "version": version,
