@@ -87,8 +87,8 @@ class MatcherSettings(Settings):
     spans_key: str | None = Field(default=None, description="A group of `doc.spans` to write to; null for `doc.ents`.")
     proposed_labels: Strings = Field(
         default=(),
-        description="Labels of entities that a recogniser in front proposes. A name that overlaps one takes its place and "
-        "is more probable. A reranker gives an id to what is left where it is sure enough.",
+        description="Labels of entities that a recogniser in front proposes. A name that overlaps one takes its place "
+        "and is more probable. A reranker gives an id to what is left where it is sure enough.",
     )
     overwrite: bool = Field(
         default=False,
