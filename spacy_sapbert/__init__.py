@@ -10,10 +10,10 @@ from . import terminology
 
 if TYPE_CHECKING:
     from .annotations import get_candidates
-    from .checking import check_labels
     from .encoder.shim import make_huggingface_loader as load_encoder
-    from .link import link_table
     from .linker import SapbertLinker
+    from .tables.checking import check_labels
+    from .tables.link import link_table
     from .terminology import (
         Terminology,
         TerminologyBuilder,
@@ -32,9 +32,9 @@ __version__ = metadata.version("spacy-sapbert")
 # Each name with the place of its definition.
 _PLACES = {
     "SapbertLinker": "linker:SapbertLinker",
-    "check_labels": "checking:check_labels",
+    "check_labels": "tables.checking:check_labels",
     "get_candidates": "annotations:get_candidates",
-    "link_table": "link:link_table",
+    "link_table": "tables.link:link_table",
     "load_encoder": "encoder.shim:make_huggingface_loader",
     **{name: f"terminology:{name}" for name in terminology.__all__},
 }

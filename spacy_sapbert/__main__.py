@@ -99,8 +99,8 @@ def link_command(
     score or a probability, how it was found, notes, and what a label without an id says of a finding. In .csv and .tsv
     files, an added cell that looks like a formula gets an apostrophe in front; your own columns stay as they are.
     """
-    from .checking import read_rows
-    from .link import FORMATS, REPAIRED, link_table, write_linked
+    from .tables.checking import read_rows
+    from .tables.link import FORMATS, REPAIRED, link_table, write_linked
 
     advice = "Name the column of labels with --column."
     labels = read_rows(file, (column,), advice, skip_lines=skip_lines, encoding=encoding)
@@ -143,7 +143,7 @@ def check_command(
 
     It ends with 0 if all are right, 1 if some are not, and 2 if the file has cells that can't be checked.
     """
-    from .checking import check_labels, read_labels
+    from .tables.checking import check_labels, read_labels
 
     rows, faults = read_labels(file, id_column, label_column, skip_lines=skip_lines, encoding=encoding)
     checked = check_labels(_open_terminology(terminology, code), [row[1:] for row in rows])
@@ -285,7 +285,7 @@ def _open_terminology(path: Path, code: Path | None) -> Any:
     from spacy.util import is_package
 
     from . import terminology
-    from .checking import get_linker
+    from .tables.checking import get_linker
     from .terminology.readers.obo import Scope
     from .terminology.storage import MANIFEST
 

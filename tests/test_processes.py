@@ -20,12 +20,12 @@ from spacy.tokens import DocBin
 from spacy.training import Example
 
 from spacy_sapbert import Terminology, TerminologyBuilder, check_labels, link_table, merge
-from spacy_sapbert.checking import read_labels
 from spacy_sapbert.exchange.documents import ExchangeReport, annotate
 from spacy_sapbert.exchange.formats import export_docs
 from spacy_sapbert.exchange.omop import AthenaTables
 from spacy_sapbert.exchange.records import read_parquet
 from spacy_sapbert.forking import EditLock, LRUCache, kept_property
+from spacy_sapbert.tables.checking import read_labels
 from spacy_sapbert.terminology import read_jsonl, read_obo, read_rf2, read_rrf, read_table
 
 needs_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")

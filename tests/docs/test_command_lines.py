@@ -16,8 +16,8 @@ from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
 from spacy_sapbert import __main__ as plugin
-from spacy_sapbert.checking import read_labels
 from spacy_sapbert.command_line import TRACEBACK, run_app
+from spacy_sapbert.tables.checking import read_labels
 from training import __main__ as training
 
 SCREEN = {"COLUMNS": "80", "LINES": "40"}

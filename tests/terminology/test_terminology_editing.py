@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.checking import check_labels
+from spacy_sapbert.tables.checking import check_labels
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from spacy_sapbert.terminology.edits import add_terminology, collect_names, remove_concepts
 from spacy_sapbert.terminology.merging import merge

@@ -12,15 +12,15 @@ import polars as pl
 import spacy
 from spacy.language import Language
 
-from .files import check_is_file
-from .forking import check_polars
-from .linker import SapbertLinker
-from .terminology.edits import check_pairs
-from .terminology.readers.lines import BOM, NOT_AN_ID, UTF16_BOMS, SourceFile, invalid_utf8
-from .terminology.readers.table import TableSettings
-from .terminology.readers.text_table import WRONG_ENCODING, TextTable
-from .terminology.table import Terminology
-from .text import normalize_name
+from ..files import check_is_file
+from ..forking import check_polars
+from ..linker import SapbertLinker
+from ..terminology.edits import check_pairs
+from ..terminology.readers.lines import BOM, NOT_AN_ID, UTF16_BOMS, SourceFile, invalid_utf8
+from ..terminology.readers.table import TableSettings
+from ..terminology.readers.text_table import WRONG_ENCODING, TextTable
+from ..terminology.table import Terminology
+from ..text import normalize_name
 
 # The concepts that are listed for a label that is no name.
 NEAREST = 3

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from spacy_sapbert import TerminologyBuilder, check_labels, read_obo
 from spacy_sapbert.__main__ import app
-from spacy_sapbert.checking import CHANGED, EMPTY, _read_parts, read_labels, read_rows
 from spacy_sapbert.lexicon.scan import key_texts, list_words
+from spacy_sapbert.tables.checking import CHANGED, EMPTY, _read_parts, read_labels, read_rows
 
 OBO = """format-version: 1.2
 

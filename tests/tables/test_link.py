@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from spacy_sapbert import TerminologyBuilder, link_table, read_obo
 from spacy_sapbert.__main__ import app
-from spacy_sapbert.link import COLUMNS, FORMATS, REPAIRED
+from spacy_sapbert.tables.link import COLUMNS, FORMATS, REPAIRED
 
 # The id, the name and the synonyms of each concept.
 CONCEPTS = """

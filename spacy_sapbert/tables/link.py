@@ -14,20 +14,20 @@ import polars as pl
 from spacy.language import Language
 from spacy.util import minibatch
 
-from .candidates import MAX_LENGTH, Candidate
+from ..candidates import MAX_LENGTH, Candidate
+from ..context.labels import LabelContext, read_label_context
+from ..errors import NO_LIST
+from ..files import write_whole
+from ..lexicon.initialisms import is_initialism
+from ..lexicon.languages import LANGUAGES, get_language, join_phrases
+from ..lexicon.languages import Language as LabelLanguage
+from ..linker import SapbertLinker
+from ..progress import show_progress
+from ..sharing import Decider, LinkerUser
+from ..terminology.codes import LESSER_SCOPES
+from ..terminology.table import Terminology
+from ..text import NIL, escape_formula, normalize_name, write_plainly
 from .checking import LabelTable, get_linker
-from .context.labels import LabelContext, read_label_context
-from .errors import NO_LIST
-from .files import write_whole
-from .lexicon.initialisms import is_initialism
-from .lexicon.languages import LANGUAGES, get_language, join_phrases
-from .lexicon.languages import Language as LabelLanguage
-from .linker import SapbertLinker
-from .progress import show_progress
-from .sharing import Decider, LinkerUser
-from .terminology.codes import LESSER_SCOPES
-from .terminology.table import Terminology
-from .text import NIL, escape_formula, normalize_name, write_plainly
 
 if TYPE_CHECKING:
     import pandas as pd
