@@ -88,11 +88,10 @@ def read_athena(path: Path, settings: AthenaSettings) -> Terminology:
     if settings.languages is not None:
         check_values(path, "language", settings.languages, names["language"].unique())
         names = _keep(names, pl.col("language").is_in(sorted(settings.languages)), "language", dropped)
-    texts = pl.DataFrame(schema={"id": pl.String(), "canonical_name": pl.String(), "definition": pl.String()})
+    kinds = ("canonical_name", "definition")
     columns = {
-        "canonical_name": texts.select("id", "canonical_name"),
+        **{kind: pl.DataFrame(schema={"id": pl.String(), kind: pl.String()}) for kind in kinds},
         "types": concepts.select(id="concept_id", types="domain_id").filter(pl.col("types") != ""),
-        "definition": texts.select("id", "definition"),
         "codes": concepts.filter(pl.col("concept_code") != "").select(id="concept_id", codes=_write_code()),
         "parents": _list_parents(relations, concepts, dropped),
     }
@@ -162,7 +161,7 @@ def _check_rows(rows: pl.DataFrame, path: Path) -> pl.DataFrame:
     """Refuse rows whose ids are not numbers, and leave out the header."""
     first = rows.columns[0]
     rows = rows.filter(pl.col(first) != first)
-    for column in set(NUMBERS).intersection(rows.columns):
+    for column in filter(rows.columns.__contains__, NUMBERS):
         odd = rows.filter(~pl.col(column).str.contains("^[0-9]+$"))
         if odd.height:
             raise ValueError(

@@ -118,7 +118,9 @@ def test_a_code_that_a_valid_concept_has_stays_its_own(tmp_path):
         ("6", "ICD10", "C", "D"),
         ("7", "ICD10", "", "D"),
     ):
-        download.concept(id_, f"name {id_}", vocabulary_id=vocabulary, code=code, invalid=invalid)
+        domain = "Drug" if id_ == "2" else "Condition"
+        fields = {"vocabulary_id": vocabulary, "domain_id": domain}
+        download.concept(id_, f"name {id_}", code=code, invalid=invalid, **fields)
     for first, second in (("3", "2"), ("4", "2"), ("5", "1"), ("6", "2"), ("7", "1")):
         download.relate(first, "Maps to", second)
     terminology = read_athena(download.write(tmp_path))
@@ -126,9 +128,10 @@ def test_a_code_that_a_valid_concept_has_stays_its_own(tmp_path):
     assert {id_: retired[id_] for id_ in retired if ":" in id_} == {"ICD10:A": ("2", []), "ICD10:C": (None, ["1", "2"])}
     assert terminology.report["dropped"]["retired_codes_of_valid_concepts"] == 1
     assert terminology["1"].codes == ("SNOMED:A",) and terminology["2"].codes == ("SNOMED:B",)
-    # Nor does the settings' choice of concepts make its code free.
-    chosen = list_retired(read_athena(tmp_path, vocabularies=["SNOMED"]))
-    assert chosen == {"3": ("2", [])}
+    assert list_retired(read_athena(tmp_path, vocabularies=["SNOMED"])) == {"3": ("2", [])}
+    # That the settings leave a concept out does not make its code free.
+    drugs = list_retired(read_athena(tmp_path, domains=["Drug"]))
+    assert drugs["3"] == drugs["ICD10:A"] == ("2", []) and "SNOMED:A" not in drugs
     terminology.to_disk(tmp_path / "saved")
     assert list_retired(Terminology.from_disk(tmp_path / "saved")) == retired
 
