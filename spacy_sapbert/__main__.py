@@ -146,7 +146,7 @@ def check_command(
     terminology: Annotated[
         Path,
         typer.Option(
-            help="A pipeline or its package, a saved terminology, a release (RRF, RF2), .obo, .jsonl or a table"
+            help="A pipeline or its package, a saved terminology, a release (RRF, RF2, Athena), .obo, .jsonl or a table"
         ),
     ],
     id_column: Annotated[str, typer.Option(help="The column of ids")] = "id",
@@ -303,6 +303,7 @@ def _open_terminology(path: Path, code: Path | None) -> Any:
 
     from . import terminology
     from .tables.checking import get_linker
+    from .terminology.readers.athena import CONCEPT
     from .terminology.readers.obo import Scope
     from .terminology.storage import MANIFEST
 
@@ -310,6 +311,8 @@ def _open_terminology(path: Path, code: Path | None) -> Any:
         return get_linker(load_pipeline(path, code), path)
     if (path / MANIFEST).is_file():
         return terminology.Terminology.from_disk(path)
+    if (path / CONCEPT).is_file():
+        return terminology.read_athena(path)
     if path.is_dir():
         return terminology.read_rf2(path) if any(path.rglob("*sct2_*")) else terminology.read_rrf(path)
     kind = path.suffix.lower()
