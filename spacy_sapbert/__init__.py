@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         TerminologyBuilder,
         merge,
         read_jsonl,
+        read_loinc,
         read_obo,
         read_rf2,
         read_rrf,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     )
 
     __all__ = ["SapbertLinker", "Terminology", "TerminologyBuilder", "get_candidates", "load_encoder", "merge"]
-    __all__ += ["check_labels", "link_table", "read_jsonl", "read_obo", "read_rf2", "read_rrf", "read_table"]
+    __all__ += ["check_labels", "link_table", "read_jsonl", "read_loinc", "read_obo", "read_rf2", "read_rrf", "read_table"]
 
 __version__ = metadata.version("spacy-sapbert")
 # Each name with the place of its definition.
