@@ -27,7 +27,16 @@ if TYPE_CHECKING:
     )
 
     __all__ = ["SapbertLinker", "Terminology", "TerminologyBuilder", "get_candidates", "load_encoder", "merge"]
-    __all__ += ["check_labels", "link_table", "read_jsonl", "read_loinc", "read_obo", "read_rf2", "read_rrf", "read_table"]
+    __all__ += [
+        "check_labels",
+        "link_table",
+        "read_jsonl",
+        "read_loinc",
+        "read_obo",
+        "read_rf2",
+        "read_rrf",
+        "read_table",
+    ]
 
 __version__ = metadata.version("spacy-sapbert")
 # Each name with the place of its definition.

@@ -89,6 +89,12 @@ def link_command(
     candidates: Annotated[
         int, typer.Option(min=0, help="How many of the first candidates to list in linked_others")
     ] = 0,
+    laboratory: Annotated[
+        bool,
+        typer.Option("--laboratory", help="The labels are of a laboratory: link them by the parts of LOINC's names"),
+    ] = False,
+    specimen_column: Annotated[str | None, typer.Option(help="With --laboratory: the column of specimens")] = None,
+    unit_column: Annotated[str | None, typer.Option(help="With --laboratory: the column of units")] = None,
     skip_lines: SkipLines = 0,
     encoding: Encoding = None,
     code: CodeOption = None,
@@ -99,11 +105,14 @@ def link_command(
     score or a probability, how it was found, notes, and what a label without an id says of a finding. In .csv and .tsv
     files, an added cell that looks like a formula gets an apostrophe in front; your own columns stay as they are.
     """
-    from .tables.checking import read_rows
+    from .tables.checking import get_linker, read_rows
     from .tables.link import FORMATS, REPAIRED, link_table, write_linked
 
     advice = "Name the column of labels with --column."
-    labels = read_rows(file, (column,), advice, skip_lines=skip_lines, encoding=encoding)
+    more = tuple(filter(None, (specimen_column, unit_column)))
+    if more and not laboratory:
+        raise ValueError("The columns of specimens and units are read with --laboratory. Give it as well.")
+    labels = read_rows(file, (column, *more), advice, skip_lines=skip_lines, encoding=encoding)
     output = output or file.with_name(f"{file.stem}_linked{file.suffix}")
     kind = file.suffix.lower()
     if kind not in FORMATS or output.suffix.lower() != kind or output.resolve() == file.resolve():
@@ -114,7 +123,14 @@ def link_command(
             f"{output} is there already. Name another file with --output, or replace it with --force."
         )
     nlp = load_pipeline(pipeline, code)
-    linked = link_table(nlp, labels.frame, column, exact=exact, n_candidates=candidates, any_context=any_context)
+    if laboratory:
+        from .laboratory.columns import link_laboratory_table
+
+        terminology = get_linker(nlp, pipeline).terminology
+        columns = {"specimen_column": specimen_column, "unit_column": unit_column}
+        linked = link_laboratory_table(terminology, labels.frame, column, **columns)
+    else:
+        linked = link_table(nlp, labels.frame, column, exact=exact, n_candidates=candidates, any_context=any_context)
     write_linked(linked, output, labels)
     msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
     for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
@@ -294,6 +310,8 @@ def _open_terminology(path: Path, code: Path | None) -> Any:
     if (path / MANIFEST).is_file():
         return terminology.Terminology.from_disk(path)
     if path.is_dir():
+        if any(path.rglob("Loinc*.csv")):
+            return terminology.read_loinc(path)
         return terminology.read_rf2(path) if any(path.rglob("*sct2_*")) else terminology.read_rrf(path)
     kind = path.suffix.lower()
     if kind == ".obo":

@@ -10,13 +10,11 @@ from ..tables.link import ADDED_TEXTS, COLUMNS
 from ..terminology.table import Terminology
 from .linking import LaboratoryLink, link_laboratory_items
 
-LABEL, SPECIMEN, UNIT = "label", "specimen_column", "unit_column"
-
 
 def link_laboratory_table(
     terminology: Terminology,
     table: pl.DataFrame,
-    column: str = LABEL,
+    column: str = "label",
     *,
     specimen_column: str | None = None,
     unit_column: str | None = None,
@@ -48,7 +46,8 @@ def _list_cells(table: pl.DataFrame, column: str | None) -> list[str]:
         raise ValueError(f"The table has no column {column!r}. It has: {', '.join(table.columns)}.")
     if table[column].dtype not in (pl.String, pl.Null):
         raise ValueError(f"The column {column!r} holds {table[column].dtype}, but has to hold text.")
-    return table[column].cast(pl.String).fill_null("").to_list()
+    cells: list[str] = table[column].cast(pl.String).fill_null("").to_list()
+    return cells
 
 
 def _make_cells(link: LaboratoryLink) -> tuple[Any, ...]:

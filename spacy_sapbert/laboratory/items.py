@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..text import normal_words, write_plainly
 from .parts import LoincParts, is_fraction, read_data
@@ -193,7 +193,7 @@ def _list_labels() -> dict[tuple[str, ...], _Word]:
     data = read_data("words")
     listed: dict[tuple[str, ...], _Word] = {}
 
-    def add(phrase: str, **said: str | bool) -> None:
+    def add(phrase: str, **said: Any) -> None:
         key = normal_words(phrase)
         listed[key] = listed.get(key, _Word())._replace(**said)
 
@@ -240,9 +240,11 @@ def _read_specimen(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     specimens = tuple(dict.fromkeys(word.specimen for word in said if word.specimen))
     if specimens:
         return specimens, ()
-    systems = read_data("loinc_parts")["systems"]
-    system = next((code for name, code in systems.items() if text.strip().casefold() in (name.casefold(), code.casefold())), "")
-    return ((system,), ()) if system else ((), (f"specimen {text.strip()!r}",))
+    asked, systems = text.strip().casefold(), read_data("loinc_parts")["systems"]
+    codes = (code for name, code in systems.items() if asked in (name.casefold(), code.casefold()))
+    if system := next(codes, ""):
+        return (system,), ()
+    return (), (f"specimen {text.strip()!r}",)
 
 
 def list_systems(specimen: str) -> list[str]:

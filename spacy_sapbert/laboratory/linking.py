@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spacy.strings import hash_string
+from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..lexicon.spelling import find_near
 from ..terminology.codes import LESSER_SCOPES
@@ -16,8 +16,6 @@ from .items import PRESENCE, QUANTITY, Analyte, LaboratoryItem, list_systems, re
 from .parts import POINT, LoincParts, counts_share, read_data, read_long_name, read_specified_name
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ..terminology.table import Terminology
 
 # The term type of fully specified names, in UMLS too; a rank may stand behind it.
@@ -101,7 +99,7 @@ class LaboratoryLinker:
         if not fitting:
             return LaboratoryLink(None, "other parts", item, tuple(ordered[:MAX_OTHERS]))
         first, *others = ordered
-        if others and _order(first, item) == _order(others[0], item):
+        if any(_is_as_likely(other, first, item) for other in others):
             return LaboratoryLink(None, "several tests", item, tuple(ordered[:MAX_OTHERS]))
         return LaboratoryLink(first, "parts", item, tuple(others[:MAX_OTHERS]))
 
@@ -164,6 +162,9 @@ def _list_tests(terminology: Terminology) -> Iterator[tuple[LaboratoryTest, list
     for concept, name, term_type in specified.select("concept", "name", "term_type").iter_rows():
         full_names.setdefault(concept, (name, term_type))
     proper = names.filter(~kind.is_in(LESSER_SCOPES))
+    if full_names:
+        # UMLS has millions of others.
+        proper = proper.filter(pl.col("concept").is_in(specified["concept"].implode()))
     grouped: dict[int, list[str]] = defaultdict(list)
     for concept, name in proper.select("concept", "name").iter_rows():
         grouped[concept].append(name)
@@ -236,8 +237,6 @@ def _order(test: LaboratoryTest, item: LaboratoryItem) -> tuple[int | bool, ...]
     properties = [*_list_usual("properties", test.analytes), *data["property_order"]]
     if item.time:
         properties = [*data["rates"], *properties]
-    elif test.is_molecular and not item.kinds:
-        properties = ["PrThr", *properties]
     return (
         # Of a donor or a fetus, over hours, of what may be in any specimen: only if nothing else is there.
         bool(subject),
@@ -245,7 +244,9 @@ def _order(test: LaboratoryTest, item: LaboratoryItem) -> tuple[int | bool, ...]
         bool(item.methods) and _rate_methods(parts.method, item.methods) != 0,
         # Where both are reported, a label that does not say "count" is that of the share of cells.
         not item.kinds and not item.unit and not counts_share(parts.component),
+        test.is_molecular and not item.kinds and parts.property in data["properties"]["load"],
         test.rank,
+        0 if said or _is_of_blood(parts) else 1 + _find_place(systems, system),
         _find_place(properties, parts.property),
         _order_method(parts.method, _list_usual("methods", test.analytes)),
         test.is_molecular and not item.is_molecular,
@@ -254,6 +255,23 @@ def _order(test: LaboratoryTest, item: LaboratoryItem) -> tuple[int | bool, ...]
         # "Albumin" rather than "Microalbumin", which is read as the same.
         len(item.words.symmetric_difference(test.words)),
     )
+
+
+def _is_of_blood(parts: LoincParts) -> bool:
+    """Say if a test is of blood, or does not say of what: such are meant where a label says nothing of it."""
+    system = parts.system.partition("^")[0]
+    return not system or system in (*list_systems("blood"), *read_data("words")["any_system"])
+
+
+def _is_as_likely(test: LaboratoryTest, best: LaboratoryTest, item: LaboratoryItem) -> bool:
+    """Say if a test may be meant as well as the best one: nothing tells them apart, or neither a specimen nor ranks do
+    where the best one is not of blood."""
+    if _order(test, item) == _order(best, item):
+        return True
+    is_open = not item.specimens and best.rank == UNRANKED and not _is_of_blood(best.parts)
+    # A sediment is of the urine.
+    kinds = {one.parts.system.partition(" sed")[0] for one in (test, best)}
+    return is_open and len(kinds) > 1
 
 
 def _list_usual(kind: str, analytes: Iterable[Analyte], said: Sequence[str] = ()) -> list[str]:

@@ -50,8 +50,9 @@ def read_specified_name(name: str) -> LoincParts | None:
     # From the end: the scale is last, or only the method stands behind it.
     for place in (len(fields) - 2, len(fields) - 1):
         if place >= 4 and fields[place] in scales:
-            kinds = fields[place - 3 : place + 1]
-            return LoincParts(":".join(fields[: place - 3]), *kinds, ":".join(fields[place + 1 :]))
+            component = ":".join(fields[: place - 3])
+            property_, time, system, scale = fields[place - 3 : place + 1]
+            return LoincParts(component, property_, time, system, scale, ":".join(fields[place + 1 :]))
     return None
 
 
@@ -63,7 +64,7 @@ def read_long_name(name: str) -> LoincParts:
     name (str): The name.
     RETURNS (LoincParts): Its parts. Where no property is written, it is the one that a divisor tells, or empty.
     """
-    properties = {key.casefold(): code for key, code in read_data("loinc_parts")["properties"].items()}
+    properties = _read_codes("properties")
     name, challenge = [*map(str.strip, _CHALLENGE.split(name, maxsplit=1)), ""][:2]
     head = _HEAD.fullmatch(name)
     if head:
@@ -96,13 +97,19 @@ def _read_system(text: str) -> tuple[str, str]:
     match = _HOURS.fullmatch(text)
     time = f"{match['hours']}H" if match else ""
     system = match["system"] if match else text
-    systems = {key.casefold(): code for key, code in read_data("loinc_parts")["systems"].items()}
-    return systems.get(system.casefold(), system), time
+    return _read_codes("systems").get(system.casefold(), system), time
+
+
+@cache
+def _read_codes(kind: str) -> dict[str, str]:
+    """Read LOINC's abbreviations of properties or systems, by their names in small letters."""
+    listed: dict[str, str] = read_data("loinc_parts")[kind]
+    return {name.casefold(): code for name, code in listed.items()}
 
 
 def _split_plain(name: str) -> tuple[str, str, str, str]:
     """Split a name without a property at the last word before a system that is known."""
-    systems = {code for code in read_data("loinc_parts")["systems"].values()}
+    systems = set(_read_codes("systems").values())
     for match in reversed([*_SYSTEM.finditer(name)]):
         system, time, method = _read_rest(name[match.start() :].strip())
         if system in systems:

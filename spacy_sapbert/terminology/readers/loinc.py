@@ -45,7 +45,7 @@ class LoincSettings(Settings):
     )
     related_names: bool = Field(
         default=False,
-        description="Whether to read RELATEDNAMES2 as well, as RELATED synonyms. Most are words for one part of a code.",
+        description="Whether to read RELATEDNAMES2 as well, as RELATED synonyms. Most are words for one part.",
     )
     errors: OnMalformed = Field(default="raise", description='"raise" at a malformed row, or "skip" and count it.')
 
