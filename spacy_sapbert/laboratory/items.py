@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from ..text import normal_words, write_plainly
-from .parts import LoincParts, is_fraction, read_data
+from .parts import is_fraction, read_data
 
 # Signs that are words of labels, and the sign between the two parts of a ratio.
 _SIGNS = {"%": " percent ", "#": " number ", "+": " "}
 DIVIDED_BY = "/"
+# Components that are remembered: many tests have the same one.
+CACHED = 1 << 16
 _BRACKETED = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]")
 # What separates two analytes; in "1.73" and "D3/D2" of numbers it does not.
 _SLASH = re.compile(r"(?<=[A-Za-z).%\d])\s*/\s*(?=[A-Za-z(])")
@@ -104,10 +106,11 @@ def read_item(label: str, specimen: str = "", unit: str = "") -> LaboratoryItem:
     )
 
 
-def read_analytes(parts: LoincParts) -> Iterator[Analyte]:
+@lru_cache(CACHED)
+def read_analytes(component: str) -> tuple[Analyte, ...]:
     """Read the component of a test in the ways that labels write it."""
-    component, *challenges = parts.component.split("^")
-    text = _write_signs(component)
+    plain, *challenges = component.split("^")
+    text = _write_signs(plain)
     whole, slash, divisor = map(str.strip, text.partition(DIVIDED_BY))
     texts = [text]
     if slash and divisor.startswith("1.73"):
@@ -119,9 +122,8 @@ def read_analytes(parts: LoincParts) -> Iterator[Analyte]:
     # A test before or after something is another one than without: what it is belongs to the analyte.
     more = " ".join(challenges)
     readings = (reading for one in texts for reading in (_BRACKETED.sub(" ", one), _BRACKETED.sub(r" \1 ", one)))
-    for reading in dict.fromkeys(readings):
-        if words := canonical_words(f"{reading} {more}"):
-            yield make_analyte(words)
+    written = (canonical_words(f"{reading} {more}") for reading in dict.fromkeys(readings))
+    return tuple(dict.fromkeys(make_analyte(words) for words in written if words))
 
 
 def make_analyte(words: Sequence[str]) -> Analyte:
@@ -132,8 +134,7 @@ def make_analyte(words: Sequence[str]) -> Analyte:
 
 
 def _strip(words: Collection[str]) -> frozenset[str]:
-    unsaid = {*read_data("words")["unsaid"], *read_data("words")["acids"]}
-    return frozenset(words) - unsaid or frozenset(words)
+    return frozenset(words) - _list_left_out("unsaid", "acids") or frozenset(words)
 
 
 def canonical_words(text: str) -> tuple[str, ...]:
@@ -148,7 +149,7 @@ def _scan(text: str) -> tuple[list[str], list[_Word]]:
     """Read the words of the analyte in one form, and what the others say."""
     words: list[str] = []
     said: list[_Word] = []
-    ignored = {word for entry in read_data("words")["ignored"] for word in normal_words(entry)}
+    ignored = _list_left_out("ignored")
     for phrase, names, label in _split(_list_words(text), with_labels=True):
         if names:
             words += names
@@ -166,10 +167,11 @@ def _split(
     that it names, or what it says of a label."""
     names = _list_names()
     labels = _list_labels() if with_labels else {}
-    longest = max(map(len, (*names, *labels)))
+    # A phrase is at most as long as the longest one with its first word.
+    longest = _measure_phrases()
     at = 0
     while at < len(words):
-        ends = range(min(len(words), at + longest), at, -1)
+        ends = range(min(len(words), at + longest.get(words[at], 1)), at, -1)
         options = (tuple(words[at:end]) for end in ends)
         phrase = next((one for one in options if one in names or one in labels), (words[at],))
         yield phrase, names.get(phrase), labels.get(phrase)
@@ -208,6 +210,21 @@ def _list_labels() -> dict[tuple[str, ...], _Word]:
     for phrase in (*data["molecular"], *data["acids"]):
         add(phrase, is_molecular=True)
     return listed
+
+
+@cache
+def _measure_phrases() -> dict[str, int]:
+    """Count the words of the longest phrase with each first word."""
+    longest: dict[str, int] = {}
+    for phrase in (*_list_names(), *_list_labels()):
+        longest[phrase[0]] = max(longest.get(phrase[0], 1), len(phrase))
+    return longest
+
+
+@cache
+def _list_left_out(*lists: str) -> frozenset[str]:
+    entries = (entry for name in lists for entry in read_data("words")[name])
+    return frozenset(word for entry in entries for word in normal_words(entry))
 
 
 def _write_signs(text: str) -> str:

@@ -178,7 +178,7 @@ def _list_tests(terminology: Terminology) -> Iterator[tuple[LaboratoryTest, list
         rank = term_type.partition(" ")[2]
         is_molecular = not acids.isdisjoint(parts.component.lower().split())
         # Of the long name too, which may call the analyte otherwise.
-        components = dict.fromkeys((parts, read_long_name(name)))
+        components = dict.fromkeys((parts.component, read_long_name(name).component))
         analytes = tuple(dict.fromkeys(analyte for one in components for analyte in read_analytes(one)))
         words = frozenset(normal_words(parts.component))
         number = int(rank) if rank.isdigit() else UNRANKED
@@ -287,8 +287,8 @@ def _list_usual(kind: str, analytes: Iterable[Analyte], said: Sequence[str] = ()
 @cache
 def _read_usual(kind: str) -> dict[Analyte, str]:
     listed = read_data("analytes")[f"usual_{kind}"].items()
-    parts = [(code, LoincParts(name)) for code, names in listed for name in names]
-    return {analyte: code for code, of_name in parts for analyte in read_analytes(of_name)}
+    pairs = [(code, name) for code, names in listed for name in names]
+    return {analyte: code for code, name in pairs for analyte in read_analytes(name)}
 
 
 def _order_method(method: str, usual: Sequence[str]) -> int:
