@@ -20,6 +20,8 @@ _BRACKETED = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]")
 # What separates two analytes; in "1.73" and "D3/D2" of numbers it does not.
 _SLASH = re.compile(r"(?<=[A-Za-z).%\d])\s*/\s*(?=[A-Za-z(])")
 _POWER = re.compile(r"[µμ]")
+# "CD 1a".
+_MARKER = re.compile(r"\bCD[ -](?=\d)")
 # Words of a property that a kind of test has, apart from its codes.
 QUANTITY, PRESENCE = "quantity", "presence"
 
@@ -231,7 +233,7 @@ def _write_signs(text: str) -> str:
     text = write_plainly(text)
     for sign, word in _SIGNS.items():
         text = text.replace(sign, word)
-    return text
+    return _MARKER.sub("CD", text)
 
 
 def _expand(text: str) -> str:
