@@ -21,6 +21,9 @@ from .exchange.names import READ_ONLY, WRITTEN
 
 if TYPE_CHECKING:
     import polars as pl
+    from spacy.language import Language
+
+    TableLinker = Callable[[Language, pl.DataFrame], pl.DataFrame]
 
     from .exchange.fhir import CodeFinder
 
@@ -114,11 +117,13 @@ def link_command(
     files, an added cell that looks like a formula gets an apostrophe in front; your own columns stay as they are.
     """
     from .tables.answers import REPAIRED
-    from .tables.link import link_table
+    from .tables.link import LinkOptions, link_table
 
-    def link(nlp: Any, frame: Any) -> Any:
-        options = {"exact": exact, "n_candidates": candidates, "any_context": any_context, "explode": explode}
-        return link_table(nlp, frame, column, id_column=id_column, **options)
+    options: LinkOptions = {"exact": exact, "any_context": any_context, "explode": explode, "id_column": id_column}
+    options["n_candidates"] = candidates
+
+    def link(nlp: "Language", frame: "pl.DataFrame") -> "pl.DataFrame":
+        return link_table(nlp, frame, column, **options)
 
     files = _LinkedTable(file, output, force, skip_lines, encoding)
     linked = files.link((column, id_column), pipeline, code, link)
@@ -147,7 +152,7 @@ def link_laboratory_command(
     from .laboratory.columns import link_laboratory_table
     from .tables.checking import get_linker
 
-    def link(nlp: Any, frame: Any) -> Any:
+    def link(nlp: "Language", frame: "pl.DataFrame") -> "pl.DataFrame":
         terminology = get_linker(nlp, pipeline).terminology
         return link_laboratory_table(
             terminology, frame, column, specimen_column=specimen_column, unit_column=unit_column
@@ -166,9 +171,7 @@ class _LinkedTable(NamedTuple):
     skip_lines: int
     encoding: str | None
 
-    def link(
-        self, columns: Sequence[str | None], pipeline: str, code: Any, link: Callable[[Any, Any], Any]
-    ) -> "pl.DataFrame":
+    def link(self, columns: Sequence[str | None], pipeline: str, code: Any, link: "TableLinker") -> "pl.DataFrame":
         """Read the table, link it with a pipeline, write it, and say how labels were linked."""
         from .tables.checking import read_rows
         from .tables.link import write_linked
@@ -177,7 +180,7 @@ class _LinkedTable(NamedTuple):
         advice = "Name the column of labels with --column."
         source = read_rows(self.file, named, advice, skip_lines=self.skip_lines, encoding=self.encoding)
         output = self._find_output()
-        linked: pl.DataFrame = link(load_pipeline(pipeline, code), source.frame)
+        linked = link(load_pipeline(pipeline, code), source.frame)
         write_linked(linked, output, source)
         msg.good(f"{output}: {linked.height:,} labels, {linked[named[0]].n_unique():,} distinct")
         for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():

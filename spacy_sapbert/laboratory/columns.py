@@ -27,9 +27,9 @@ def link_laboratory_table(
     column (str): The column of labels.
     specimen_column (str | None): The column of specimens.
     unit_column (str | None): The column of units.
-    RETURNS (pl.DataFrame): The table with `linked_id`, `linked_name`, `linked_note`, `linked_others`, and `linked_how`,
-        which is "name" or "parts"; where nothing is linked "no name", "other parts" if the label contradicts all tests of its analyte, "several tests",
-        "unknown specimen", or "empty". `linked_note` says what was read.
+    RETURNS (pl.DataFrame): The table with `linked_id`, `linked_name`, `linked_how`, `linked_note` and `linked_others`.
+        `linked_how` is "name" or "parts"; where nothing is linked "no name", "other parts" if the label contradicts all
+        tests of its analyte, "several tests", "unknown specimen", or "empty". `linked_note` says what was read.
     RAISES (ValueError): If there is no such column, it does not hold text, or the table has the new columns already.
     """
     if clashes := set(COLUMNS).intersection(table.columns):

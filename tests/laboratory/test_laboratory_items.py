@@ -135,7 +135,7 @@ def test_tables_get_the_columns_of_links(loinc):
     assert "Leukocytes [#/volume] in Cerebral spinal fluid" in linked["linked_others"][1]
     with pytest.raises(ValueError, match="has no column 'fluids'. It has: label, fluid, unit"):
         link_laboratory_table(loinc, table, specimen_column="fluids")
-    with pytest.raises(ValueError, match="has a column 'linked_context' already"):
+    with pytest.raises(ValueError, match="has a column 'linked_how' already"):
         link_laboratory_table(loinc, linked)
     with pytest.raises(ValueError, match="'n' holds Int64, but has to hold text"):
         link_laboratory_table(loinc, table.with_columns(n=pl.lit(1, pl.Int64)), unit_column="n")
@@ -147,10 +147,8 @@ def test_the_command_links_labels_of_laboratories(tmp_path, loinc, monkeypatch):
     nlp.add_pipe("sapbert_linker").initialize(terminology=loinc)
     nlp.to_disk("pipeline")
     (tmp_path / "a.csv").write_text("label,fluid\nCreatinine,Urine\nHgb,Blood\n", encoding="utf8")
-    words = ["link", "a.csv", "--pipeline", "pipeline", "--specimen-column", "fluid"]
-    with pytest.raises(ValueError, match="are read with --laboratory"):
-        CliRunner().invoke(app, words, catch_exceptions=False)
-    assert CliRunner().invoke(app, [*words, "--laboratory"], catch_exceptions=False).exit_code == 0
+    words = ["link-laboratory", "a.csv", "--pipeline", "pipeline", "--specimen-column", "fluid"]
+    assert CliRunner().invoke(app, words, catch_exceptions=False).exit_code == 0
     names = pl.read_csv("a_linked.csv")["linked_name"].to_list()
     assert names == ["Creatinine [Mass/volume] in Urine", "Hemoglobin [Mass/volume] in Blood"]
 

@@ -208,10 +208,10 @@ def test_candidates_are_listed_if_asked_for_and_homonyms_always(nlp):
     assert [row["linked_second"] for row in link_table(nlp, labels[2:3])] == ["MONDO:0009685 Miyoshi myopathy"]
 
 
-# At most one of them is a name.
+# The first word makes another finding of the second one.
 MENTIONS = st.tuples(
-    st.sampled_from("asthma leprosy Crohn insomnia seizures".split()),
     st.sampled_from("brain kidney plain acid odd".split()),
+    st.sampled_from("asthma leprosy Crohn insomnia seizures".split()),
 )
 
 
