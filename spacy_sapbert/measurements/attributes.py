@@ -16,8 +16,11 @@ CENTILE, DEVIATIONS = "{centile}", "{SD}"
 class MeasurementData(TypedDict):
     """A measurement as plain data."""
 
+    # The label of its span, since a mention can have the same boundaries.
+    label: str
     analyte: str
-    # One number, or two: of blood pressure, and the ends of a range; none where the text has a flag only.
+    # One number; two for the ends of a range, and for blood pressure, four if both of its values are ranges; none where
+    # the text has a flag only.
     value: float | list[float] | None
     # "<", ">", "<=" or ">=" before the value; empty without.
     comparator: str
@@ -45,16 +48,16 @@ def read_measurement(span: Span) -> MeasurementData | None:
     """Read what is measured in a span.
 
     span (Span): A span of the group "measurements", or the entity in its place.
-    RETURNS (MeasurementData | None): The measurement; None if there is none with these boundaries.
+    RETURNS (MeasurementData | None): The measurement; None if there is none with these boundaries and this label.
     """
     from ..annotations import get_user_data, make_attribute_key  # here, so that command lines start without spaCy
 
     data: MeasurementData | None = get_user_data(span).get(make_attribute_key(span, ATTRIBUTE))
-    return data
+    return data if data is None or span.label_ in ("", data["label"]) else None
 
 
 def write_measurement(span: Span, data: MeasurementData) -> None:
-    """Store what is measured in a span."""
+    """Store what is measured in a span, with its label."""
     from ..annotations import get_user_data, make_attribute_key
 
-    get_user_data(span)[make_attribute_key(span, ATTRIBUTE)] = data
+    get_user_data(span)[make_attribute_key(span, ATTRIBUTE)] = {**data, "label": span.label_}

@@ -253,7 +253,9 @@ class MeasurementScan:
         first, first_to, second, second_to = (float(one) if one else None for one in match.groups())
         if first is None or second is None:
             return None
-        value = Value(place, match.end(), (first, second), unit="mm[Hg]", is_pair=True)
+        ends = first, first if first_to is None else first_to, second, second if second_to is None else second_to
+        values = (first, second) if first_to is None and second_to is None else ends
+        value = Value(place, match.end(), values, unit="mm[Hg]", is_pair=True)
         is_possible = 40 <= first <= 320 and 15 <= second <= 200 and second < first
         if not is_possible:
             return value._replace(is_odd=True)
@@ -271,7 +273,7 @@ class MeasurementScan:
         end = number.end()
         if text.startswith("s", end) and not text[end + 1 : end + 2].isalnum():
             end += 1
-        second = None if gap.comes_from else grammar.second.match(text, end, end + REACH)
+        second = None if gap.comes_from or analyte.parts else grammar.second.match(text, end, end + REACH)
         if second and read_number(second[1]) > values[0]:
             values.append(read_number(second[1]))
             end = second.end()
@@ -432,6 +434,7 @@ class MeasurementScan:
             numbers = [int(one) if one.is_integer() else one for one in value.values]
             values = numbers[0] if len(numbers) == 1 else numbers
         return {
+            "label": "",
             "analyte": analyte.name,
             "value": values,
             "comparator": value.comparator if value else "",
