@@ -5,7 +5,7 @@ Every pattern looks at a few characters behind a place only, so that no text tak
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from .analytes import HIGH, LOW, Analyte, read_analytes, read_words
 REACH, BEFORE, GOAL_REACH = 90, 48, 70
 _DASH = r"(?:[-–—]|to(?=\s))"
 _SPACE = r"[^\S\n]"
+_APART = r"(?<!\w)"
 # Words and numbers of texts, as the first one of a name is looked up.
 WORD = re.compile(r"[^\W\d_]+|\d+")
 # What a text has that has a measurement.
@@ -24,15 +25,26 @@ ANY = re.compile(r"\d|[↑↓]")
 _BREAK = re.compile(r"[\s-]+")
 
 
-def _join(phrases: Iterable[str]) -> str:
-    """Write an expression of phrases, the longest first."""
-    return "|".join(map(_write_phrase, sorted(phrases, key=len, reverse=True)))
+def _join(phrases: Iterable[str], *, is_apart: bool = True) -> str:
+    """Write an expression of phrases, the longest first. They are whole words, unless they may touch what is before."""
+    ordered = sorted(phrases, key=len, reverse=True)
+    # What is a word at both ends is looked for where words begin only, which is many times faster.
+    words = [phrase for phrase in ordered if phrase[0].isalnum() and phrase[-1].isalnum()]
+    others = [phrase for phrase in ordered if not (phrase[0].isalnum() and phrase[-1].isalnum())]
+    listed = [_write_phrase(phrase, is_apart) for phrase in others]
+    if words:
+        inner = "|".join(map(_write_words, words))
+        listed.append(rf"{_APART if is_apart else ''}(?:{inner})(?!\w)")
+    return "|".join(listed)
 
 
-def _write_phrase(phrase: str) -> str:
-    written = re.escape(phrase).replace(r"\ ", rf"{_SPACE}{{1,3}}")
-    first = r"(?<!\w)" if phrase[0].isalnum() else ""
-    return first + written + (r"(?!\w)" if phrase[-1].isalnum() else "")
+def _write_phrase(phrase: str, is_apart: bool) -> str:
+    first = _APART if is_apart and phrase[0].isalnum() else ""
+    return first + _write_words(phrase) + (r"(?!\w)" if phrase[-1].isalnum() else "")
+
+
+def _write_words(phrase: str) -> str:
+    return re.escape(phrase).replace(r"\ ", rf"{_SPACE}{{1,3}}")
 
 
 class Flag(NamedTuple):
@@ -53,6 +65,19 @@ class Name(NamedTuple):
     needs_pair: bool = False
     needs_neighbour: bool = False
     needs_value: bool = False
+
+
+class Phrases:
+    """Words and phrases to look for in a part of a sentence."""
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        phrases = list(phrases)
+        self._words = frozenset(phrase for phrase in phrases if phrase.isalpha())
+        self._others = [phrase for phrase in phrases if not phrase.isalpha()]
+
+    def stand_in(self, text: str, words: Collection[str]) -> bool:
+        """Say whether one of them stands in a text in small letters, with these words."""
+        return not self._words.isdisjoint(words) or any(other in text for other in self._others)
 
 
 NUMBER = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,7})(?:[.·]\d{1,4}|,\d{1,2}(?![\d,]))?"
@@ -84,7 +109,7 @@ class Grammar:
         self._compile_values(words)
         self.units = {_squeeze(text): code for text, code in words["units"].items()}
         self._of_units = {name: self._compile_units(analyte, words["units"]) for name, analyte in analytes.items()}
-        written = _join(words["units"])
+        written = _join(words["units"], is_apart=False)
         self.any_unit = re.compile(rf"{_SPACE}{{0,2}}(?:{written})", re.IGNORECASE)
 
     def _compile_flags(self, words: Mapping[str, list[str]]) -> None:
@@ -121,11 +146,11 @@ class Grammar:
         self.comparator = re.compile(
             rf"(?P<greater>{_join(words['greater'])})|(?P<less>{_join(words['less'])})", re.IGNORECASE
         )
-        self.goal = re.compile(rf"(?:{_join(words['goals'])})", re.IGNORECASE)
-        self.goal_of_limits = re.compile(rf"(?:{_join(words['goals of limits'])})", re.IGNORECASE)
+        self.goals = Phrases(words["goals"])
+        self.goals_of_limits = Phrases(words["goals of limits"])
+        self.specimens = frozenset(words["specimens"])
         self.goal_behind = re.compile(rf"[\s,(]{{0,3}}(?:{_join(words['goals behind'])})", re.IGNORECASE)
         self.clause = re.compile(r"[.;!?](?=\s)|\n|\|")
-        self.specimen = re.compile(rf"(?:{_join(words['specimens'])})[\s:/-]{{1,3}}(?:\w{{1,12}}\s)?\Z", re.IGNORECASE)
         self.other_behind = re.compile(rf"[\s-]{{1,2}}(?:{_join(words['no measurement behind'])})", re.IGNORECASE)
 
     def _compile_values(self, words: Mapping[str, list[str]]) -> None:
@@ -164,12 +189,12 @@ class Grammar:
             rf"{_SPACE}{{0,3}},?{_SPACE}{{0,2}}(?:{begins}){ends}{closes}",
             re.IGNORECASE,
         )
-        others = _join([*words["dose"], *words["time"]])
+        others = _join([*words["dose"], *words["time"]], is_apart=False)
         self.dose = re.compile(rf"{_SPACE}{{0,2}}[-(]?{_SPACE}?(?:{others})", re.IGNORECASE)
 
     def _compile_units(self, analyte: Analyte, units: Mapping[str, str]) -> re.Pattern[str]:
         texts = [text for text, code in units.items() if code in analyte.units]
-        written = _join(texts) if texts else r"(?!)"
+        written = _join(texts, is_apart=False) if texts else r"(?!)"
         return re.compile(rf"{_SPACE}{{0,2}}(?P<unit>{written})", re.IGNORECASE)
 
     def find_unit(self, analyte: Analyte, text: str, place: int) -> tuple[str, int] | None:

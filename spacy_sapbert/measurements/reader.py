@@ -130,26 +130,27 @@ class MeasurementScan:
         if grammar.other_behind.match(text, end, end + REACH) or re.match(r"[-/][^\W\d_]|\+\+?\w", text[end : end + 3]):
             return []
         before = text[max(start - BEFORE, 0) : start]
-        if grammar.specimen.search(before) or self._is_goal(grammar.goal, start):
-            return []
         first = self._find_flag_before(before, start, name)
         gap = self._read_gap(end, analyte)
         value = self._read_value(gap, name)
         if value is None or value.is_odd:
-            return self._read_flag_only(name, start, end, first, gap)
-        if grammar.goal_behind.match(text, value.end, value.end + REACH):
-            return []
-        if value.comparator and self._is_goal(grammar.goal_of_limits, start):
-            return []
-        hits = [self._make(analyte, (start, end), value, first)]
-        hits += self._read_trend(name, (start, end), value, gap.comes_from)
-        return hits
+            hits = self._read_flag_only(name, start, end, first, gap)
+        else:
+            hits = [self._make(analyte, (start, end), value, first)]
+            hits += self._read_trend(name, (start, end), value, gap.comes_from)
+        return [] if hits and self._is_something_else(start, hits[0]) else hits
 
-    def _is_goal(self, goal: re.Pattern[str], start: int) -> bool:
+    def _is_something_else(self, start: int, hit: Measurement) -> bool:
+        """Say whether somebody wants a value, or it is not of blood."""
         grammar, text = self._grammar, self._text
         first = max(start - GOAL_REACH, 0)
         breaks = [match.end() for match in grammar.clause.finditer(text, first, start)]
-        return goal.search(text, breaks[-1] if breaks else first, start) is not None
+        clause = text[breaks[-1] if breaks else first : start].lower()
+        words = re.findall(r"[\w-]+", clause)
+        is_limit = bool(hit.data["comparator"]) and grammar.goals_of_limits.stand_in(clause, words)
+        is_goal = is_limit or grammar.goals.stand_in(clause, words)
+        is_other = not grammar.specimens.isdisjoint(words[-2:])
+        return is_goal or is_other or grammar.goal_behind.match(text, hit.end, hit.end + REACH) is not None
 
     def _find_flag_before(self, before: str, start: int, name: Name) -> Flag | None:
         match = self._grammar.flag_before.search(before) if before else None
@@ -451,7 +452,7 @@ def _distance(one: Measurement, other: Measurement) -> int:
 
 
 def _skip_spaces(text: str, place: int) -> int:
-    match = re.match(r"[^\S\n]{0,3}(?:the[^\S\n])?", text[place : place + 8])
+    match = re.match(r"[^\S\n]{0,12}(?:the[^\S\n])?", text[place : place + 18])
     return place + (match.end() if match else 0)
 
 
