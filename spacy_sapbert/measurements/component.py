@@ -191,9 +191,9 @@ def _overlaps(one: Span, other: Span) -> bool:
 
 def _is_name(ent: Span, hit: _Hit) -> bool:
     """Say whether a mention is the analyte's name alone, as it stands in a measurement."""
-    measurement = hit.measurement
-    is_inside = ent.start >= hit.span.start and ent.end <= hit.span.end
-    return is_inside and ent.start_char <= measurement.name_end and ent.end_char <= measurement.name_end
+    one = hit.measurement
+    name = ent.doc.char_span(one.name_start, one.name_end, alignment_mode="expand")
+    return name is not None and name.start <= ent.start and ent.end <= name.end
 
 
 def _says_the_same(ent: Span, hit: _Hit) -> bool:

@@ -109,7 +109,8 @@ class Grammar:
         self._compile_values(words)
         self.units = {_squeeze(text): code for text, code in words["units"].items()}
         self._of_units = {name: self._compile_units(analyte, words["units"]) for name, analyte in analytes.items()}
-        written = _join(words["units"], is_apart=False)
+        # Single letters are the next name more often, and "in" is a word.
+        written = _join((text for text in words["units"] if len(text) > 1 and text != "in"), is_apart=False)
         self.any_unit = re.compile(rf"{_SPACE}{{0,2}}(?:{written})", re.IGNORECASE)
 
     def _compile_flags(self, words: Mapping[str, list[str]]) -> None:
@@ -195,7 +196,9 @@ class Grammar:
     def _compile_units(self, analyte: Analyte, units: Mapping[str, str]) -> re.Pattern[str]:
         texts = [text for text, code in units.items() if code in analyte.units]
         written = _join(texts, is_apart=False) if texts else r"(?!)"
-        return re.compile(rf"{_SPACE}{{0,2}}(?P<unit>{written})", re.IGNORECASE)
+        # "WBC 18 K 4.1" has the name of potassium.
+        is_name = rf"[KTCFPRM]{_SPACE}{{0,2}}[:=]?{_SPACE}{{0,2}}\d"
+        return re.compile(rf"{_SPACE}{{0,2}}(?!{is_name})(?P<unit>{written})", re.IGNORECASE)
 
     def find_unit(self, analyte: Analyte, text: str, place: int) -> tuple[str, int] | None:
         """Find the unit of an analyte at a place: its UCUM code, and where it ends."""

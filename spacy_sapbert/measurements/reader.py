@@ -149,7 +149,8 @@ class MeasurementScan:
         words = re.findall(r"[\w-]+", clause)
         is_limit = bool(hit.data["comparator"]) and grammar.goals_of_limits.stand_in(clause, words)
         is_goal = is_limit or grammar.goals.stand_in(clause, words)
-        is_other = not grammar.specimens.isdisjoint(words[-2:])
+        beside = re.findall(r"[\w-]+", re.split(r"[,(\[]", clause)[-1])
+        is_other = not grammar.specimens.isdisjoint(beside[-2:])
         return is_goal or is_other or grammar.goal_behind.match(text, hit.end, hit.end + REACH) is not None
 
     def _find_flag_before(self, before: str, start: int, name: Name) -> Flag | None:
