@@ -12,6 +12,7 @@ from fhir.resources.R4B.observation import Observation as ObservationR4B
 from spacy_sapbert.exchange.documents import ExchangeReport, annotate
 from spacy_sapbert.exchange.fhir import CodeableConcepts, CodeFinder
 from spacy_sapbert.measurements.attributes import SPANS_KEY
+from spacy_sapbert.measurements.component import MeasurementReader
 
 ELEMENTS = ("code", "valueQuantity", "valueRange", "component", "interpretation", "referenceRange", "note")
 
@@ -22,7 +23,7 @@ def nlp():
     nlp.add_pipe("terminology_matcher")
     terminology = build_terminology({"HP:0002902": ["Hyponatremia"], "HP:0001903": ["Anemia"]})
     nlp.add_pipe("sapbert_linker").initialize(terminology=terminology)
-    nlp.add_pipe("measurement_reader")
+    assert isinstance(nlp.add_pipe("measurement_reader"), MeasurementReader)
     nlp.add_pipe("note_context")
     return nlp
 
