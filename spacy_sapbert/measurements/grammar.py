@@ -80,7 +80,8 @@ class Phrases:
         return not self._words.isdisjoint(words) or any(other in text for other in self._others)
 
 
-NUMBER = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,7})(?:[.·]\d{1,4}|,\d{1,2}(?![\d,]))?"
+_THOUSANDS = r"\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?=\s?/[A-Za-zµμ])"
+NUMBER = rf"(?:{_THOUSANDS}|\d{{1,7}})(?:[.·]\d{{1,4}}|,\d{{1,2}}(?![\d,]))?"
 _ORDINAL = r"(?:st|nd|rd|th)(?![a-z])"
 _CENTILE_WORD = r"(?:percentile|centile|%[-\s]?ile|%tile|centil)s?(?!\w)"
 _WHOLE = r"\d{1,2}(?:\.\d{1,2})?"
@@ -88,6 +89,7 @@ _WHOLE = r"\d{1,2}(?:\.\d{1,2})?"
 
 def read_number(text: str) -> float:
     """Read a number: "1,200", "0.4", "3,5"."""
+    text = "".join(text.split())
     if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:[.·]\d+)?", text):
         text = text.replace(",", "")
     return float(text.replace(",", ".").replace("·", "."))
@@ -102,7 +104,9 @@ class Grammar:
         self.codes = {text.casefold(): code for code, key in ((HIGH, "high"), (LOW, "low")) for text in words[key]}
         self.signs = frozenset(words["signs"])
         self.of_rates = frozenset(words["only of rates"])
-        self.change_words = frozenset(("up", "down", "increased", "decreased", "reduced"))
+        self.change_words = frozenset(words["changes"])
+        self.before_changes = frozenset(words["before changes"])
+        self.nouns_of_change = frozenset(words["nouns of change"])
         self.names = _list_names(analytes.values())
         self._compile_flags(words)
         self._compile_gaps(words)
@@ -191,7 +195,12 @@ class Grammar:
             re.IGNORECASE,
         )
         others = _join([*words["dose"], *words["time"]], is_apart=False)
-        self.dose = re.compile(rf"{_SPACE}{{0,2}}[-(]?{_SPACE}?(?:{others})", re.IGNORECASE)
+        # "at 6 and 12 months".
+        listed = rf"(?:{_SPACE}(?:and|or|to){_SPACE}\d{{1,3}})?"
+        self.dose = re.compile(rf"{listed}{_SPACE}{{0,2}}[-(]?{_SPACE}?(?:{others})", re.IGNORECASE)
+        self.statistic = re.compile(rf"{_SPACE}{{0,3}}(?:\+{_SPACE}?/{_SPACE}?[-–]|±)")
+        self.several = re.compile(r"[^.;\n]{0,40}\brespectively\b", re.IGNORECASE)
+        self.punctuation = re.compile(rf"{_SPACE}*(?:[.,;)\]\n|]|$)")
 
     def _compile_units(self, analyte: Analyte, units: Mapping[str, str]) -> re.Pattern[str]:
         texts = [text for text, code in units.items() if code in analyte.units]
@@ -238,7 +247,9 @@ def _list_names(analytes: Iterable[Analyte]) -> dict[str, list[Name]]:
         listed += [(" ".join(text), re.UNICODE) for text in capitals]
         for text, flags in listed:
             parts = [re.escape(part) for part in _BREAK.split(text)]
-            pattern = re.compile(r"[\s-]{1,6}".join(parts) + r"(?![^\W\d_])", flags)
+            # "Vitamin D3" is something else, and "HR68" is not.
+            end = r"(?!\w)" if flags == re.IGNORECASE else r"(?![^\W\d_])"
+            pattern = re.compile(r"[\s-]{1,6}".join(parts) + end, flags)
             name = Name(
                 analyte,
                 pattern,

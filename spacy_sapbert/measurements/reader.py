@@ -103,7 +103,9 @@ class MeasurementScan:
             for name, end in self._match_names(names, word.start()):
                 read = self._read_at(name, word.start(), end)
                 if read:
-                    (bare if name.needs_neighbour else hits).extend(read)
+                    # "T38.5" stands beside other vital signs, "T30" elsewhere.
+                    is_glued = name.length == 1 and self._text[end : end + 1].isdigit()
+                    (bare if name.needs_neighbour or is_glued else hits).extend(read)
                     reached = read[-1].end
                 # The longest name counts, and the others if it has no value.
                 if read or not name.needs_pair:
@@ -133,7 +135,7 @@ class MeasurementScan:
         first = self._find_flag_before(before, start, name)
         gap = self._read_gap(end, analyte)
         value = self._read_value(gap, name)
-        if value is None or value.is_odd:
+        if value is None or value.is_odd or grammar.several.match(text, value.end, value.end + REACH):
             hits = self._read_flag_only(name, start, end, first, gap)
         else:
             hits = [self._make(analyte, (start, end), value, first)]
@@ -151,6 +153,8 @@ class MeasurementScan:
         is_goal = is_limit or grammar.goals.stand_in(clause, words)
         beside = re.findall(r"[\w-]+", re.split(r"[,(\[]", clause)[-1])
         is_other = not grammar.specimens.isdisjoint(beside[-2:])
+        if beside[-1:] in (["in"], ["of"]) and not grammar.nouns_of_change.isdisjoint(beside[-3:]):
+            is_other = is_other or hit.data["value"] is not None
         return is_goal or is_other or grammar.goal_behind.match(text, hit.end, hit.end + REACH) is not None
 
     def _find_flag_before(self, before: str, start: int, name: Name) -> Flag | None:
@@ -158,6 +162,11 @@ class MeasurementScan:
         if match is None or name.needs_neighbour:
             return None
         flag = self._grammar.read_flag(match)
+        words = re.findall(r"[\w]+", before[: match.start()][-14:].lower())
+        is_cut = before[: match.start()].rstrip(" \t")[-1:]
+        is_verb = bool(words) and is_cut.isalnum() and words[-1] not in self._grammar.before_changes
+        if flag.text.lower() in self._grammar.change_words and is_verb:
+            return None
         shift = start - len(before)
         return flag._replace(start=flag.start + shift, end=flag.end + shift)
 
@@ -284,6 +293,8 @@ class MeasurementScan:
         value = Value(start, end, tuple(values), comparator)
         spelled = grammar.find_unit(analyte, text, end)
         units = [spelled[0]] if spelled else [gap.unit] if gap.unit else analyte.list_units(values)
+        if grammar.statistic.match(text, spelled[1] if spelled else end, end + REACH):
+            return value._replace(is_odd=True)
         is_possible = bool(units) and all(map(analyte.units[units[0]].allows, values))
         if not is_possible or (spelled is None and self._is_other_number(end)):
             return value._replace(is_odd=True)
@@ -378,6 +389,11 @@ class MeasurementScan:
         if flag.text.lower() in grammar.of_rates and not analyte.is_rate:
             return []
         is_first = flag is first
+        is_change = flag.text.lower() in grammar.change_words and len(flag.text) > len("down")
+        # "Platelets decreased;" says what they are, "testosterone increased with age" what they do.
+        is_bare = grammar.punctuation.match(self._text, flag.end) and not self._text[end : flag.start].strip()
+        if is_change and not is_first and not (gap.is_linked or is_bare):
+            return []
         is_ended = grammar.ends.match(self._text, flag.end) is not None
         if not is_first and not is_ended and not gap.is_linked:
             return []
