@@ -15,7 +15,7 @@ from spacy.tokens import Span
 
 from ..annotations import ATTRIBUTE, NIL, get_sites
 from ..context import MentionContext
-from ..measurements.analytes import Analyte, read_analytes
+from ..measurements.analytes import Measurand, read_measurands
 from ..measurements.attributes import CENTILE, DEVIATIONS, MeasurementData, read_measurement
 from ..terminology.codes import Key, equal_prefix, make_key
 from ..terminology.table import SOURCE_SEPARATOR, Terminology
@@ -320,7 +320,7 @@ def describe_measurement(row: Mapping[str, Any], measurement: MeasurementData) -
     if row["resource"] != "Condition" or "verificationStatus" in row:
         return dict(row)
     described = {key: value for key, value in row.items() if key != "clinicalStatus"} | {"resource": "Observation"}
-    analyte, unit, scale = read_analytes()[measurement["analyte"]], measurement["unit"], ""
+    analyte, unit, scale = read_measurands()[measurement["analyte"]], measurement["unit"], ""
     if unit in SCALES:
         scale = f" ({SCALES[unit]})"
     described["code"] = _make_code("" if scale else analyte.get_loinc(unit), analyte.name + scale)
@@ -340,7 +340,7 @@ def _make_code(loinc: str, text: str) -> dict[str, Any]:
     return {"coding": [{"system": LOINC, "code": loinc}], "text": text} if loinc else {"text": text}
 
 
-def _describe_value(measurement: MeasurementData, analyte: Analyte) -> dict[str, Any]:
+def _describe_value(measurement: MeasurementData, analyte: Measurand) -> dict[str, Any]:
     value, unit = measurement["value"], measurement["unit"]
     if value is None:
         return {}

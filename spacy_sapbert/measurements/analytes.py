@@ -66,7 +66,7 @@ class Unit(NamedTuple):
         return self.least <= value <= self.most
 
 
-class Part(NamedTuple):
+class MeasurandPart(NamedTuple):
     """One of the two values of a pair, such as the systolic one."""
 
     name: str
@@ -76,7 +76,7 @@ class Part(NamedTuple):
     any_child: Range = (None, None)
 
 
-class Analyte(NamedTuple):
+class Measurand(NamedTuple):
     """What is measured."""
 
     name: str
@@ -88,7 +88,7 @@ class Analyte(NamedTuple):
     pair_names: tuple[str, ...] = ()  # those which only stand before a pair
     bare: tuple[str, ...] = ()  # letters that are short forms only beside other vital signs
     loinc: str | Mapping[str, str] = ""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[MeasurandPart, ...] = ()
     women: Mapping[str, Range] = {}
     men: Mapping[str, Range] = {}
     others: Mapping[str, Mapping[str, Range]] = {}  # other ranges that are in use, by why they differ
@@ -199,14 +199,14 @@ def judge_deviations(interval: Interval) -> tuple[str, str]:
 
 
 @cache
-def read_analytes() -> dict[str, Analyte]:
+def read_measurands() -> dict[str, Measurand]:
     """Read all analytes, by name."""
     data = json.loads((FOLDER / "analytes.json").read_text(encoding="utf8"))
     return {name: _make_analyte(name, fields) for name, fields in data.items()}
 
 
 @cache
-def read_words() -> dict[str, Any]:
+def read_measurement_words() -> dict[str, Any]:
     """Read the words of measurements, by kind, and the spellings of units."""
     words: dict[str, Any] = json.loads((FOLDER / "words.json").read_text(encoding="utf8"))
     return words
@@ -221,15 +221,15 @@ def _make_ranges(by_unit: Mapping[str, Any]) -> dict[str, Range]:
     return {unit: _make_range(ends) for unit, ends in by_unit.items()}
 
 
-def _make_part(fields: Mapping[str, Any]) -> Part:
+def _make_part(fields: Mapping[str, Any]) -> MeasurandPart:
     ranges = (_make_range(fields[key]) for key in ("range", "high normal", "any child"))
-    return Part(fields["name"], fields["loinc"], *ranges)
+    return MeasurandPart(fields["name"], fields["loinc"], *ranges)
 
 
-def _make_analyte(name: str, fields: Mapping[str, Any]) -> Analyte:
+def _make_analyte(name: str, fields: Mapping[str, Any]) -> Measurand:
     units = {unit: Unit(_make_range(usual), *possible) for unit, (usual, possible) in fields["units"].items()}
     lists = {key: tuple(fields.get(key, ())) for key in ("high", "low", "names", "short", "pair_names", "bare")}
-    return Analyte(
+    return Measurand(
         name,
         units,
         **lists,

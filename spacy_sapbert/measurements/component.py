@@ -169,10 +169,10 @@ def _find_findings(linker: SapbertLinker) -> Findings:
 
 
 def _look_up_findings(linker: SapbertLinker) -> Findings:
-    from .analytes import read_analytes
+    from .analytes import read_measurands
 
     wanted = {
-        (name, code): names for name, one in read_analytes().items() for code, names in one.findings.items() if names
+        (name, code): names for name, one in read_measurands().items() for code, names in one.findings.items() if names
     }
     texts = list(dict.fromkeys(chain.from_iterable(wanted.values())))
     named = dict(zip(texts, linker.fixed().find_named(texts), strict=True))

@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ..text import write_plainly
-from .analytes import HIGH, LOW, Analyte, read_analytes, read_words
+from .analytes import HIGH, LOW, Measurand, read_measurands, read_measurement_words
 
 # Characters that are looked at before and behind a name, and what may stand between it and its value.
 REACH, BEFORE, GOAL_REACH = 90, 48, 70
@@ -56,10 +56,10 @@ class Flag(NamedTuple):
     end: int
 
 
-class Name(NamedTuple):
+class MeasurandName(NamedTuple):
     """A way to write the name of an analyte."""
 
-    analyte: Analyte
+    analyte: Measurand
     pattern: re.Pattern[str]
     length: int
     needs_pair: bool = False
@@ -67,7 +67,7 @@ class Name(NamedTuple):
     needs_value: bool = False
 
 
-class Phrases:
+class PhraseSet:
     """Words and phrases to look for in a part of a sentence."""
 
     def __init__(self, phrases: Iterable[str]) -> None:
@@ -99,7 +99,7 @@ class Grammar:
     """The patterns of measurements, made of the words and units of the package."""
 
     def __init__(self) -> None:
-        words, analytes = read_words(), read_analytes()
+        words, analytes = read_measurement_words(), read_measurands()
         self.analytes = analytes
         self.codes = {text.casefold(): code for code, key in ((HIGH, "high"), (LOW, "low")) for text in words[key]}
         self.signs = frozenset(words["signs"])
@@ -151,8 +151,8 @@ class Grammar:
         self.comparator = re.compile(
             rf"(?P<greater>{_join(words['greater'])})|(?P<less>{_join(words['less'])})", re.IGNORECASE
         )
-        self.goals = Phrases(words["goals"])
-        self.goals_of_limits = Phrases(words["goals of limits"])
+        self.goals = PhraseSet(words["goals"])
+        self.goals_of_limits = PhraseSet(words["goals of limits"])
         self.specimens = frozenset(words["specimens"])
         self.goal_behind = re.compile(rf"[\s,(]{{0,3}}(?:{_join(words['goals behind'])})", re.IGNORECASE)
         self.clause = re.compile(r"[.;!?](?=\s)|\n|\|")
@@ -202,14 +202,14 @@ class Grammar:
         self.several = re.compile(r"[^.;\n]{0,40}\brespectively\b", re.IGNORECASE)
         self.punctuation = re.compile(rf"{_SPACE}*(?:[.,;)\]\n|]|$)")
 
-    def _compile_units(self, analyte: Analyte, units: Mapping[str, str]) -> re.Pattern[str]:
+    def _compile_units(self, analyte: Measurand, units: Mapping[str, str]) -> re.Pattern[str]:
         texts = [text for text, code in units.items() if code in analyte.units]
         written = _join(texts, is_apart=False) if texts else r"(?!)"
         # "WBC 18 K 4.1" has the name of potassium.
         is_name = rf"[KTCFPRM]{_SPACE}{{0,2}}[:=]?{_SPACE}{{0,2}}\d"
         return re.compile(rf"{_SPACE}{{0,2}}(?!{is_name})(?P<unit>{written})", re.IGNORECASE)
 
-    def find_unit(self, analyte: Analyte, text: str, place: int) -> tuple[str, int] | None:
+    def find_unit(self, analyte: Measurand, text: str, place: int) -> tuple[str, int] | None:
         """Find the unit of an analyte at a place: its UCUM code, and where it ends."""
         match = self._of_units[analyte.name].match(text, place, place + REACH)
         if match is None:
@@ -235,9 +235,9 @@ def _squeeze(text: str) -> str:
     return "".join(text.split())
 
 
-def _list_names(analytes: Iterable[Analyte]) -> dict[str, list[Name]]:
+def _list_names(analytes: Iterable[Measurand]) -> dict[str, list[MeasurandName]]:
     """List all names by their first word in small letters, the longest first."""
-    names: dict[str, list[Name]] = {}
+    names: dict[str, list[MeasurandName]] = {}
     for analyte in analytes:
         any_case = [*analyte.names, *analyte.pair_names]
         listed = [(text, re.IGNORECASE) for text in any_case]
@@ -250,7 +250,7 @@ def _list_names(analytes: Iterable[Analyte]) -> dict[str, list[Name]]:
             # "Vitamin D3" is something else, and "HR68" is not.
             end = r"(?!\w)" if flags == re.IGNORECASE else r"(?![^\W\d_])"
             pattern = re.compile(r"[\s-]{1,6}".join(parts) + end, flags)
-            name = Name(
+            name = MeasurandName(
                 analyte,
                 pattern,
                 len(text),
@@ -265,7 +265,7 @@ def _list_names(analytes: Iterable[Analyte]) -> dict[str, list[Name]]:
     return names
 
 
-def _needs_value(text: str, analyte: Analyte) -> bool:
+def _needs_value(text: str, analyte: Measurand) -> bool:
     """Say whether a short form means too much else to stand without a value."""
     return len(text) == 1 if analyte.is_vital else len(text) < 3 and text[0].islower()
 

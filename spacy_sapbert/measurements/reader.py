@@ -10,13 +10,24 @@ from .analytes import (
     CONTRADICTION,
     NORMAL,
     UNKNOWN,
-    Analyte,
+    Measurand,
     Interval,
     Range,
     judge_deviations,
 )
 from .attributes import CENTILE, DEVIATIONS, MeasurementData
-from .grammar import BEFORE, GOAL_REACH, REACH, WORD, Flag, Grammar, Name, get_grammar, read_number, write_for_reading
+from .grammar import (
+    BEFORE,
+    GOAL_REACH,
+    REACH,
+    WORD,
+    Flag,
+    Grammar,
+    MeasurandName,
+    get_grammar,
+    read_number,
+    write_for_reading,
+)
 from .patient import Patient, read_patient
 
 # Between vital signs, of which one makes the letters of the others clear.
@@ -33,7 +44,7 @@ class Measurement(NamedTuple):
     # Where the analyte's name is, which stands elsewhere for the second of two values.
     name_start: int
     name_end: int
-    analyte: Analyte
+    analyte: Measurand
     data: MeasurementData
 
 
@@ -114,7 +125,7 @@ class MeasurementScan:
         kept = [one for one in bare if any(_distance(one, other) <= NEAR for other in vital)]
         return sorted([*hits, *kept], key=lambda hit: hit.start)
 
-    def _match_names(self, names: Sequence[Name], start: int) -> Iterator[tuple[Name, int]]:
+    def _match_names(self, names: Sequence[MeasurandName], start: int) -> Iterator[tuple[MeasurandName, int]]:
         text = self._text
         before = text[start - 1 : start]
         if before and (before.isalnum() or before in "_-‐‑/@#."):
@@ -126,7 +137,7 @@ class MeasurementScan:
             if match:
                 yield name, match.end()
 
-    def _read_at(self, name: Name, start: int, end: int) -> list[Measurement]:
+    def _read_at(self, name: MeasurandName, start: int, end: int) -> list[Measurement]:
         """Read the measurement of a name, and those that a trend has behind it; none if it is something else."""
         grammar, text, analyte = self._grammar, self._text, name.analyte
         if grammar.other_behind.match(text, end, end + REACH) or re.match(r"[-/][^\W\d_]|\+\+?\w", text[end : end + 3]):
@@ -157,7 +168,7 @@ class MeasurementScan:
             is_other = is_other or hit.data["value"] is not None
         return is_goal or is_other or grammar.goal_behind.match(text, hit.end, hit.end + REACH) is not None
 
-    def _find_flag_before(self, before: str, start: int, name: Name) -> Flag | None:
+    def _find_flag_before(self, before: str, start: int, name: MeasurandName) -> Flag | None:
         match = self._grammar.flag_before.search(before) if before else None
         if match is None or name.needs_neighbour:
             return None
@@ -170,7 +181,7 @@ class MeasurementScan:
         shift = start - len(before)
         return flag._replace(start=flag.start + shift, end=flag.end + shift)
 
-    def _read_gap(self, place: int, analyte: Analyte) -> Gap:
+    def _read_gap(self, place: int, analyte: Measurand) -> Gap:
         grammar, text = self._grammar, self._text
         stop = min(place + REACH, len(text))
         gap = Gap(place)
@@ -197,7 +208,7 @@ class MeasurementScan:
                 break
         return gap
 
-    def _read_bracket(self, gap: Gap, analyte: Analyte) -> Gap | None:
+    def _read_bracket(self, gap: Gap, analyte: Measurand) -> Gap | None:
         """Read what stands in brackets before a value: a unit, or a range. Or the value itself stands there."""
         grammar, text, here = self._grammar, self._text, gap.end
         match = grammar.reference.match(text, here, here + REACH)
@@ -210,7 +221,7 @@ class MeasurementScan:
             return gap._replace(end=here + 1)
         return None
 
-    def _read_value(self, gap: Gap, name: Name) -> Value | None:
+    def _read_value(self, gap: Gap, name: MeasurandName) -> Value | None:
         """Read the value at the end of a gap; None if there is no number."""
         grammar, text, analyte = self._grammar, self._text, name.analyte
         place = gap.end
@@ -236,7 +247,7 @@ class MeasurementScan:
         value = value._replace(range=gap.range, flag=gap.flag)
         return self._read_tail(value, analyte)
 
-    def _read_growth(self, place: int, comparator: str, analyte: Analyte) -> Value | None:
+    def _read_growth(self, place: int, comparator: str, analyte: Measurand) -> Value | None:
         """Read a centile or a number of standard deviations."""
         grammar, text = self._grammar, self._text
         stop = place + REACH
@@ -273,7 +284,7 @@ class MeasurementScan:
         intervals = Interval.of(first, first_to, ""), Interval.of(second, second_to, "")
         return value._replace(intervals=intervals)
 
-    def _read_quantity(self, number: re.Match[str], comparator: str, analyte: Analyte, gap: Gap) -> Value:
+    def _read_quantity(self, number: re.Match[str], comparator: str, analyte: Measurand, gap: Gap) -> Value:
         grammar, text = self._grammar, self._text
         start = number.start()
         feet = grammar.feet.match(text, start, start + REACH) if analyte.takes_feet else None
@@ -314,7 +325,7 @@ class MeasurementScan:
         is_dose = grammar.dose.match(text, end, end + REACH) or grammar.any_unit.match(text, end, end + REACH)
         return is_dose is not None and not grammar.sign_behind.match(text, end, end + REACH)
 
-    def _read_tail(self, value: Value, analyte: Analyte) -> Value:
+    def _read_tail(self, value: Value, analyte: Measurand) -> Value:
         """Read unit, flag and range behind a value, in any order."""
         grammar, text = self._grammar, self._text
         for _ in range(4):
@@ -348,7 +359,7 @@ class MeasurementScan:
         flag = grammar.read_flag(match)
         return None if flag.text.lower() in grammar.change_words and "," in match[0] else flag
 
-    def _read_growth_behind(self, here: int, analyte: Analyte) -> Value | None:
+    def _read_growth_behind(self, here: int, analyte: Measurand) -> Value | None:
         text = self._text
         match = re.match(r"\s{0,2}[,(;–-]?\s{0,2}(?:(?:on|at|which is|between)\s)?(?:the\s)?", text[here : here + 24])
         place = here + (match.end() if match else 0)
@@ -360,7 +371,9 @@ class MeasurementScan:
             return value._replace(end=value.end + 1)
         return value
 
-    def _read_trend(self, name: Name, place: tuple[int, int], value: Value, comes_from: bool) -> list[Measurement]:
+    def _read_trend(
+        self, name: MeasurandName, place: tuple[int, int], value: Value, comes_from: bool
+    ) -> list[Measurement]:
         """Read the further values of a trend, each on its own: "118 → 132"."""
         grammar, text = self._grammar, self._text
         hits: list[Measurement] = []
@@ -375,7 +388,9 @@ class MeasurementScan:
                 hits += self._read_trend(name, place, following, comes_from=False)
         return hits
 
-    def _read_flag_only(self, name: Name, start: int, end: int, first: Flag | None, gap: Gap) -> list[Measurement]:
+    def _read_flag_only(
+        self, name: MeasurandName, start: int, end: int, first: Flag | None, gap: Gap
+    ) -> list[Measurement]:
         """Read "low ferritin" or "troponin elevated"."""
         grammar, analyte = self._grammar, name.analyte
         flag = gap.flag or first
@@ -405,7 +420,7 @@ class MeasurementScan:
         return [Measurement(min(start, flag.start), max(end, flag.end), start, end, analyte, data)]
 
     def _make(
-        self, analyte: Analyte, place: tuple[int, int], value: Value, first: Flag | None, is_own: bool = True
+        self, analyte: Measurand, place: tuple[int, int], value: Value, first: Flag | None, is_own: bool = True
     ) -> Measurement:
         flag = value.flag or first
         if flag and flag.text.lower() in self._grammar.of_rates and not analyte.is_rate:
@@ -430,7 +445,7 @@ class MeasurementScan:
         is_refuted = code != NORMAL or value.range is not None or is_change
         return (UNKNOWN, CONTRADICTION) if is_refuted else (flag.code, "")
 
-    def _judge(self, analyte: Analyte, value: Value) -> tuple[str, str]:
+    def _judge(self, analyte: Measurand, value: Value) -> tuple[str, str]:
         if value.range is not None and not value.is_pair:
             codes = value.intervals[0].judge(value.range)
             if len(codes) == 1:
@@ -445,7 +460,7 @@ class MeasurementScan:
         return analyte.judge(interval, units, self.patient)
 
     def _describe(
-        self, analyte: Analyte, value: Value | None, flag: str, usual: Range | None, judged: tuple[str, str]
+        self, analyte: Measurand, value: Value | None, flag: str, usual: Range | None, judged: tuple[str, str]
     ) -> MeasurementData:
         values: Any = None
         if value is not None:

@@ -9,12 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measurement_rows import write_measurement_row, write_measurements
 
-from spacy_sapbert.measurements.analytes import HIGH, LOW, NORMAL, UNKNOWN, Interval, read_analytes, read_words
+from spacy_sapbert.measurements.analytes import (
+    HIGH,
+    LOW,
+    NORMAL,
+    UNKNOWN,
+    Interval,
+    read_measurands,
+    read_measurement_words,
+)
 from spacy_sapbert.measurements.grammar import get_grammar, read_number
 from spacy_sapbert.measurements.patient import read_patient
 from spacy_sapbert.measurements.reader import read_measurements
 
-ANALYTES = read_analytes()
+ANALYTES = read_measurands()
 CODES = {HIGH, LOW, NORMAL, UNKNOWN}
 # Text that says nothing of measurements, and ends a clause.
 UNRELATED = st.sampled_from(["She slept well. ", "No rash.\n", "Seen by physio. ", "\n\n", "Pain in the left knee. "])
@@ -37,7 +45,7 @@ def test_all_names_of_an_analyte_are_read(name):
     """Each with a value that is usual in its first unit, and the unit behind it."""
     analyte = ANALYTES[name]
     unit, of_unit = next(iter(analyte.units.items()))
-    spelled = next((text for text, code in read_words()["units"].items() if code == unit), "")
+    spelled = next((text for text, code in read_measurement_words()["units"].items() if code == unit), "")
     value = next(end for end in (of_unit.usual[1], of_unit.usual[0], of_unit.least) if end is not None)
     number = f"{value:g}" if value < 1e6 else f"{value:.0f}"
     for text in (*analyte.names, *analyte.short):
@@ -51,7 +59,7 @@ def test_a_value_is_read_back_wherever_it_stands(analyte, share, before, behind)
     of_unit = one.units[unit]
     value = round(of_unit.least + share * (min(of_unit.most, 9000) - of_unit.least), 2)
     value = int(value) if value >= 1000 else value
-    spelled = next((text for text, code in read_words()["units"].items() if code == unit), "")
+    spelled = next((text for text, code in read_measurement_words()["units"].items() if code == unit), "")
     sentence = f"{one.names[0]} {value} {spelled}".strip()
     text = "".join(before) + sentence + ". " + "".join(behind)
     hits = read_measurements(text)
@@ -102,7 +110,7 @@ def test_numbers_are_read_as_they_are_written(text, value):
 
 
 def test_the_data_are_sound():
-    spelled = {*read_words()["units"].values(), "{score}", "[pH]", "{INR}"}
+    spelled = {*read_measurement_words()["units"].values(), "{score}", "[pH]", "{INR}"}
     assert len(ANALYTES) >= 60 and sum(bool(one.loinc) for one in ANALYTES.values()) >= 60
     for name, one in ANALYTES.items():
         assert one.names and one.units and set(one.units) <= spelled, name
