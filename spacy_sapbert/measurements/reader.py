@@ -10,8 +10,8 @@ from .analytes import (
     CONTRADICTION,
     NORMAL,
     UNKNOWN,
-    Measurand,
     Interval,
+    Measurand,
     Range,
     judge_deviations,
 )
