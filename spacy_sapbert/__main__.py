@@ -315,7 +315,10 @@ def fhir_command(
     """
     from .exchange.documents import ExchangeReport, annotate, read_docs
     from .exchange.fhir import CodeableConcepts, export_concepts
+    from .measurements.attributes import SPANS_KEY
 
+    # Normal values, too, which are no entities.
+    mentions["spans_keys"] = (*mentions["spans_keys"], SPANS_KEY)
     report = ExchangeReport()
     codes = _make_finder(terminology, id_source)
     systems = _parse_pairs(system, "--system")
