@@ -144,10 +144,10 @@ def link_laboratory_command(
     encoding: Encoding = None,
     code: CodeOption = None,
 ) -> None:
-    """Link labels of laboratory tests to LOINC, by the parts of its names: analyte, property, specimen, time, method.
+    """Link labels of laboratory tests to LOINC.
 
-    The pipeline's linker has LOINC, or UMLS with the names of LOINC. A test that contradicts what a label, its specimen
-    or its unit says is never linked.
+    They are compared by the parts of LOINC's names: analyte, property, specimen, time, method. The pipeline's linker
+    has LOINC, or UMLS with its names. A test that contradicts a label, its specimen or its unit is never linked.
     """
     from .laboratory.columns import link_laboratory_table
     from .tables.checking import get_linker

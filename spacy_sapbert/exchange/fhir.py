@@ -16,7 +16,7 @@ from spacy.tokens import Span
 from ..annotations import ATTRIBUTE, NIL, get_sites
 from ..context import MentionContext
 from ..measurements.analytes import Measurand, read_measurands
-from ..measurements.attributes import CENTILE, DEVIATIONS, MeasurementData, read_measurement
+from ..measurements.attributes import CENTILE, DEVIATIONS, MeasurementData, get_measurement
 from ..terminology.codes import Key, equal_prefix, make_key
 from ..terminology.table import SOURCE_SEPARATOR, Terminology
 from .documents import UNKNOWN, AnnotatedText, ExchangeReport, find_candidate, write_file
@@ -279,7 +279,7 @@ class CodeableConcepts:
                 if mention.pieces:
                     row["pieces"] = mention.pieces
                 row |= describe_context(mention.context)
-                measurement = read_measurement(mention.span)
+                measurement = get_measurement(mention.span)
                 if measurement:
                     row = describe_measurement(row, measurement)
                 if measurement and not mention.kb_id:

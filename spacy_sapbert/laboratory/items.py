@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from ..text import normal_words, write_plainly
-from .parts import is_fraction, read_data
+from .parts import is_fraction, read_word_lists
 
 # Signs that are words of labels, and the sign between the two parts of a ratio.
 _SIGNS = {"%": " percent ", "#": " number ", "+": " "}
@@ -184,7 +184,7 @@ def _split(
 def _list_names() -> dict[tuple[str, ...], tuple[str, ...]]:
     """List the phrases that name analytes, each with the words of the one form."""
     listed = {}
-    for first, *others in read_data("analytes")["names"]:
+    for first, *others in read_word_lists("analytes")["names"]:
         canonical = tuple(_list_words(first))
         for name in (first, *others):
             listed[tuple(_list_words(name))] = canonical
@@ -194,7 +194,7 @@ def _list_names() -> dict[tuple[str, ...], tuple[str, ...]]:
 @cache
 def _list_labels() -> dict[tuple[str, ...], _Word]:
     """List the phrases that say something else than the analyte."""
-    data = read_data("words")
+    data = read_word_lists("words")
     listed: dict[tuple[str, ...], _Word] = {}
 
     def add(phrase: str, **said: Any) -> None:
@@ -225,7 +225,7 @@ def _measure_phrases() -> dict[str, int]:
 
 @cache
 def _list_left_out(*lists: str) -> frozenset[str]:
-    entries = (entry for name in lists for entry in read_data("words")[name])
+    entries = (entry for name in lists for entry in read_word_lists("words")[name])
     return frozenset(word for entry in entries for word in normal_words(entry))
 
 
@@ -238,7 +238,7 @@ def _write_signs(text: str) -> str:
 
 def _expand(text: str) -> str:
     """Write short forms of several parts in full: "ANC"."""
-    expansions = read_data("analytes")["expansions"]
+    expansions = read_word_lists("analytes")["expansions"]
     return re.sub(r"\w+", lambda word: expansions.get(word[0], word[0]), text)
 
 
@@ -259,7 +259,7 @@ def _read_specimen(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     specimens = tuple(dict.fromkeys(word.specimen for word in said if word.specimen))
     if specimens:
         return specimens, ()
-    asked, systems = text.strip().casefold(), read_data("loinc_parts")["systems"]
+    asked, systems = text.strip().casefold(), read_word_lists("loinc_parts")["systems"]
     codes = (code for name, code in systems.items() if asked in (name.casefold(), code.casefold()))
     if system := next(codes, ""):
         return (system,), ()
@@ -268,7 +268,7 @@ def _read_specimen(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def list_systems(specimen: str) -> list[str]:
     """List LOINC's systems of a specimen, the most usual first."""
-    systems: list[str] = read_data("words")["systems"].get(specimen, [specimen])
+    systems: list[str] = read_word_lists("words")["systems"].get(specimen, [specimen])
     return systems
 
 
@@ -276,7 +276,7 @@ def list_systems(specimen: str) -> list[str]:
 def read_unit(unit: str) -> tuple[str, ...]:
     """List the properties whose values have a unit, "mg/dL"; none if it is not known."""
     text = _POWER.sub("u", unit).strip().lower()
-    data = read_data("words")
+    data = read_word_lists("words")
     if text in data["single_units"]:
         return tuple(data["single_units"][text])
     numerator, slash, denominator = map(str.strip, text.partition("/"))

@@ -13,7 +13,7 @@ from ..lexicon.spelling import find_near
 from ..terminology.codes import LESSER_SCOPES
 from ..text import normal_words, normalize_name
 from .items import PRESENCE, QUANTITY, Analyte, LaboratoryItem, list_systems, read_analytes, read_item
-from .parts import POINT, LoincParts, counts_share, read_data, read_long_name, read_specified_name
+from .parts import POINT, LoincParts, counts_share, read_long_name, read_specified_name, read_word_lists
 
 if TYPE_CHECKING:
     from ..terminology.table import Terminology
@@ -168,7 +168,7 @@ def _list_tests(terminology: Terminology) -> Iterator[tuple[LaboratoryTest, list
     grouped: dict[int, list[str]] = defaultdict(list)
     for concept, name in proper.select("concept", "name").iter_rows():
         grouped[concept].append(name)
-    acids = set(read_data("words")["acids"])
+    acids = set(read_word_lists("words")["acids"])
     for row, (id_, name) in enumerate(terminology.concepts.select("id", "canonical_name").iter_rows()):
         full_name, term_type = full_names.get(row, ("", ""))
         parts = read_specified_name(full_name) if full_name else None
@@ -197,7 +197,7 @@ def _fits(test: LaboratoryTest, item: LaboratoryItem) -> bool:
     if item.specimens and parts.system:
         system = parts.system.partition("^")[0]
         systems = [one for specimen in item.specimens for one in list_systems(specimen)]
-        if system not in (*systems, *read_data("words")["any_system"]):
+        if system not in (*systems, *read_word_lists("words")["any_system"]):
             return False
     if item.time and parts.time != item.time:
         return False
@@ -216,12 +216,12 @@ def _has_kind(parts: LoincParts, kind: str) -> bool:
         return parts.scale == "Qn"
     if kind == PRESENCE and parts.scale == "Ord":
         return True
-    return not parts.property or parts.property in read_data("words")["properties"][kind]
+    return not parts.property or parts.property in read_word_lists("words")["properties"][kind]
 
 
 def _rate_methods(method: str, said: Iterable[str]) -> int | None:
     """Rate a test's method by methods that were said: 0 if it is one of them, 1 if it has none, None for another."""
-    listed = read_data("words")["methods"]
+    listed = read_word_lists("words")["methods"]
     written = method.lower()
     if all(any(one in written for one in listed[phrase]) for phrase in said):
         return 0
@@ -230,7 +230,7 @@ def _rate_methods(method: str, said: Iterable[str]) -> int | None:
 
 def _order(test: LaboratoryTest, item: LaboratoryItem) -> tuple[int | bool, ...]:
     """Order the tests of an analyte: what is usual where an item leaves something open comes first."""
-    data, parts = read_data("words"), test.parts
+    data, parts = read_word_lists("words"), test.parts
     system, _, subject = parts.system.partition("^")
     said = [one for specimen in item.specimens for one in list_systems(specimen)]
     systems = [*_list_usual("systems", test.analytes, said), *(said or data["system_order"])]
@@ -260,7 +260,7 @@ def _order(test: LaboratoryTest, item: LaboratoryItem) -> tuple[int | bool, ...]
 def _is_of_blood(parts: LoincParts) -> bool:
     """Say if a test is of blood, or does not say of what: such are meant where a label says nothing of it."""
     system = parts.system.partition("^")[0]
-    return not system or system in (*list_systems("blood"), *read_data("words")["any_system"])
+    return not system or system in (*list_systems("blood"), *read_word_lists("words")["any_system"])
 
 
 def _is_as_likely(test: LaboratoryTest, best: LaboratoryTest, item: LaboratoryItem) -> bool:
@@ -279,21 +279,21 @@ def _list_usual(kind: str, analytes: Iterable[Analyte], said: Sequence[str] = ()
     listed = _read_usual(kind)
     usual = [listed[analyte] for analyte in analytes if analyte in listed]
     if kind == "properties":
-        words = read_data("analytes")["usual_property_of_word"]
+        words = read_word_lists("analytes")["usual_property_of_word"]
         usual += [words[word] for analyte in analytes for word in analyte.words if word in words]
     return [code for code in usual if not said or code in said]
 
 
 @cache
 def _read_usual(kind: str) -> dict[Analyte, str]:
-    listed = read_data("analytes")[f"usual_{kind}"].items()
+    listed = read_word_lists("analytes")[f"usual_{kind}"].items()
     pairs = [(code, name) for code, names in listed for name in names]
     return {analyte: code for code, name in pairs for analyte in read_analytes(name)}
 
 
 def _order_method(method: str, usual: Sequence[str]) -> int:
     """Order methods: the usual ones, others, and those that a label would name."""
-    order, written = read_data("words")["method_order"], method.lower()
+    order, written = read_word_lists("words")["method_order"], method.lower()
     first = [*usual, *order["first"]]
     if any(one in written for one in order["last"] if one not in usual):
         return len(first) + 1

@@ -34,7 +34,7 @@ class LoincParts(NamedTuple):
 
 
 @cache
-def read_data(name: str) -> Any:
+def read_word_lists(name: str) -> Any:
     """Read a data file of this package, which is not to be changed."""
     return json.loads(Path(__file__).with_name(f"{name}.json").read_text(encoding="utf8"))
 
@@ -46,7 +46,7 @@ def read_specified_name(name: str) -> LoincParts | None:
     RETURNS (LoincParts | None): Its parts; None if it has no such form.
     """
     fields = name.split(":")
-    scales = read_data("loinc_parts")["scales"]
+    scales = read_word_lists("loinc_parts")["scales"]
     # From the end: the scale is last, or only the method stands behind it.
     for place in (len(fields) - 2, len(fields) - 1):
         if place >= 4 and fields[place] in scales:
@@ -103,7 +103,7 @@ def _read_system(text: str) -> tuple[str, str]:
 @cache
 def _read_codes(kind: str) -> dict[str, str]:
     """Read LOINC's abbreviations of properties or systems, by their names in small letters."""
-    listed: dict[str, str] = read_data("loinc_parts")[kind]
+    listed: dict[str, str] = read_word_lists("loinc_parts")[kind]
     return {name.casefold(): code for name, code in listed.items()}
 
 
@@ -136,5 +136,5 @@ def counts_share(component: str) -> bool:
 
 def is_fraction(whole: str, divisor: str) -> bool:
     """Say if a divisor makes a fraction, "Neutrophils/100 leukocytes", and not a ratio of two, "Protein/Creatinine"."""
-    listed = read_data("loinc_parts")["divisors"]
+    listed = read_word_lists("loinc_parts")["divisors"]
     return divisor in listed or divisor.endswith((".total", " total")) or whole.endswith("actual")

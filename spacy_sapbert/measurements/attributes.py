@@ -44,7 +44,7 @@ def register_measurements() -> None:
         Span.set_extension(ATTRIBUTE, default=None)
 
 
-def read_measurement(span: Span) -> MeasurementData | None:
+def get_measurement(span: Span) -> MeasurementData | None:
     """Read what is measured in a span.
 
     span (Span): A span of the group "measurements", or the entity in its place.

@@ -20,7 +20,7 @@ from ..terminology.codes import LESSER_SCOPES
 from .attributes import SPANS_KEY, register_measurements, write_measurement
 
 if TYPE_CHECKING:
-    from .reader import Measurement
+    from .reader import MeasuredValue
 
 # The share of right findings among those of development texts: 19 of 20 (measurements/analytes.md).
 PROBABILITY = 0.95
@@ -58,7 +58,7 @@ class _Hit(NamedTuple):
     """A measurement with its tokens."""
 
     span: Span
-    measurement: Measurement
+    measurement: MeasuredValue
     candidates: list[Candidate]
 
 
@@ -128,7 +128,7 @@ class MeasurementReader(LinkerUser, SettingsAttributes[MeasurementSettings]):
             )
         return linker
 
-    def _place(self, doc: Doc, measurements: Sequence[Measurement], findings: Findings) -> Iterator[_Hit]:
+    def _place(self, doc: Doc, measurements: Sequence[MeasuredValue], findings: Findings) -> Iterator[_Hit]:
         """Find the tokens of measurements. Of two with the same tokens, the first counts."""
         reached = 0
         for one in measurements:

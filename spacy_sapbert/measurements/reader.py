@@ -36,7 +36,7 @@ NEAR = 40
 MOST_STEPS = 14
 
 
-class Measurement(NamedTuple):
+class MeasuredValue(NamedTuple):
     """A measurement in a text. Offsets are those of characters."""
 
     start: int
@@ -75,13 +75,13 @@ class Gap(NamedTuple):
     is_linked: bool = False  # whether a verb joins them
 
 
-def read_measurements(text: str) -> list[Measurement]:
+def read_measurements(text: str) -> list[MeasuredValue]:
     """Read the measurements of a text.
 
     A value that a doctor wants, a dose, a date or a grade is none.
 
     text (str): The text.
-    RETURNS (list[Measurement]): Those in the text, in its order; no two overlap.
+    RETURNS (list[MeasuredValue]): Those in the text, in its order; no two overlap.
     """
     reader = MeasurementScan(get_grammar(), write_for_reading(text))
     return reader.read()
@@ -101,10 +101,10 @@ class MeasurementScan:
             self._patient = read_patient(self._text)
         return self._patient
 
-    def read(self) -> list[Measurement]:
+    def read(self) -> list[MeasuredValue]:
         """Read all measurements."""
-        hits: list[Measurement] = []
-        bare: list[Measurement] = []
+        hits: list[MeasuredValue] = []
+        bare: list[MeasuredValue] = []
         reached = 0
         get = self._grammar.names.get
         for word in WORD.finditer(self._text):
@@ -137,7 +137,7 @@ class MeasurementScan:
             if match:
                 yield name, match.end()
 
-    def _read_at(self, name: MeasurandName, start: int, end: int) -> list[Measurement]:
+    def _read_at(self, name: MeasurandName, start: int, end: int) -> list[MeasuredValue]:
         """Read the measurement of a name, and those that a trend has behind it; none if it is something else."""
         grammar, text, analyte = self._grammar, self._text, name.analyte
         if grammar.other_behind.match(text, end, end + REACH) or re.match(r"[-/][^\W\d_]|\+\+?\w", text[end : end + 3]):
@@ -153,7 +153,7 @@ class MeasurementScan:
             hits += self._read_trend(name, (start, end), value, gap.comes_from)
         return [] if hits and self._is_something_else(start, hits[0]) else hits
 
-    def _is_something_else(self, start: int, hit: Measurement) -> bool:
+    def _is_something_else(self, start: int, hit: MeasuredValue) -> bool:
         """Say whether somebody wants a value, or it is not of blood."""
         grammar, text = self._grammar, self._text
         first = max(start - GOAL_REACH, 0)
@@ -373,10 +373,10 @@ class MeasurementScan:
 
     def _read_trend(
         self, name: MeasurandName, place: tuple[int, int], value: Value, comes_from: bool
-    ) -> list[Measurement]:
+    ) -> list[MeasuredValue]:
         """Read the further values of a trend, each on its own: "118 → 132"."""
         grammar, text = self._grammar, self._text
-        hits: list[Measurement] = []
+        hits: list[MeasuredValue] = []
         match = grammar.trend.match(text, value.end, value.end + REACH)
         if match is None and comes_from:
             match = grammar.onwards.match(text, value.end, value.end + REACH)
@@ -390,7 +390,7 @@ class MeasurementScan:
 
     def _read_flag_only(
         self, name: MeasurandName, start: int, end: int, first: Flag | None, gap: Gap
-    ) -> list[Measurement]:
+    ) -> list[MeasuredValue]:
         """Read "low ferritin" or "troponin elevated"."""
         grammar, analyte = self._grammar, name.analyte
         flag = gap.flag or first
@@ -417,11 +417,11 @@ class MeasurementScan:
         if is_first and flag.text.lower() == "high" and re.match(r"-|\s?sensitiv", self._text[flag.end : flag.end + 8]):
             return []
         data = self._describe(analyte, None, flag.code, None, (flag.code, ""))
-        return [Measurement(min(start, flag.start), max(end, flag.end), start, end, analyte, data)]
+        return [MeasuredValue(min(start, flag.start), max(end, flag.end), start, end, analyte, data)]
 
     def _make(
         self, analyte: Measurand, place: tuple[int, int], value: Value, first: Flag | None, is_own: bool = True
-    ) -> Measurement:
+    ) -> MeasuredValue:
         flag = value.flag or first
         if flag and flag.text.lower() in self._grammar.of_rates and not analyte.is_rate:
             flag = None
@@ -431,7 +431,7 @@ class MeasurementScan:
         value = value._replace(unit=value.unit or analyte.find_unit(value.values))
         start = value.start if not is_own else min(place[0], first.start) if first else place[0]
         data = self._describe(analyte, value, flag.code if flag else "", value.range, (code, note))
-        return Measurement(start, value.end, *place, analyte, data)
+        return MeasuredValue(start, value.end, *place, analyte, data)
 
     def _weigh(self, flag: Flag, code: str, note: str, value: Value) -> tuple[str, str]:
         """Weigh what the text says of a value against its range."""
@@ -479,7 +479,7 @@ class MeasurementScan:
         }
 
 
-def _distance(one: Measurement, other: Measurement) -> int:
+def _distance(one: MeasuredValue, other: MeasuredValue) -> int:
     return max(other.start - one.end, one.start - other.end, 0)
 
 

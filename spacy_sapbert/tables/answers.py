@@ -40,7 +40,7 @@ class Answer(NamedTuple):
     modifiers: Modifiers = Modifiers()
 
 
-class Question(NamedTuple):
+class LabelQuestion(NamedTuple):
     """A label with what was looked up for it."""
 
     label: Label
@@ -100,7 +100,7 @@ class LabelLinker:
             for question, of, is_one in zip(questions, answers, is_open, strict=True)
         ]
 
-    def _ask(self, pairs: Sequence[tuple[str, str]]) -> list[Question]:
+    def _ask(self, pairs: Sequence[tuple[str, str]]) -> list[LabelQuestion]:
         """Look up what labels may stand for."""
         labels = [read_label(label, self._terminology) for label, _ in pairs]
         labels = [
@@ -123,7 +123,7 @@ class LabelLinker:
             coded, notes = self._describe_codes(label.codes, codes)
             parts = [of_parts[part] for part in lists.get(form, ())]
             candidates, kb_id = decided.get(form, ([], ""))
-            questions.append(Question(label, form, named[form], coded, notes, candidates, kb_id, context, parts))
+            questions.append(LabelQuestion(label, form, named[form], coded, notes, candidates, kb_id, context, parts))
         return questions
 
     def _name(self, texts: Iterable[str]) -> dict[str, list[Candidate]]:
@@ -164,7 +164,7 @@ class LabelLinker:
                 notes.append(f"{code} is a code of {len(of_code)} concepts")
         return coded, notes
 
-    def _answer_codes(self, question: Question) -> list[Answer]:
+    def _answer_codes(self, question: LabelQuestion) -> list[Answer]:
         """Answer with the concepts of several codes, if each has one."""
         ids = {of[0]["id"] for of in question.coded}
         if len(ids) < 2 or any(len(of) > 1 for of in question.coded):
@@ -172,7 +172,7 @@ class LabelLinker:
         notes = self._list_notes(question)
         return [Answer(of[0], "code", {}, notes) for of in question.coded]
 
-    def _answer_names(self, question: Question) -> list[Answer]:
+    def _answer_names(self, question: LabelQuestion) -> list[Answer]:
         """Answer with the concepts of a list of names; with none if it is no such list."""
         firsts = {of[0]["id"]: of for of in question.parts if of}
         is_about_else = question.context is not None and not self._any_context
@@ -191,13 +191,13 @@ class LabelLinker:
         ]
 
     @staticmethod
-    def _list_notes(question: Question) -> list[str]:
+    def _list_notes(question: LabelQuestion) -> list[str]:
         notes = [REPAIRED] if question.label.is_repaired else []
         if question.form not in ("", question.label.forms[0]):
             notes.append(f"looked up as {question.form!r}")
         return notes + question.notes
 
-    def _answer(self, question: Question) -> Answer:
+    def _answer(self, question: LabelQuestion) -> Answer:
         """Answer with one concept, or none."""
         chosen, how = self._choose(question)
         named, notes = question.named, self._list_notes(question)
@@ -211,7 +211,7 @@ class LabelLinker:
         answer = Answer(chosen, how, others, notes, context=context)
         return self._add_second(answer, question)
 
-    def _choose(self, question: Question) -> tuple[Candidate | None, str]:
+    def _choose(self, question: LabelQuestion) -> tuple[Candidate | None, str]:
         """Choose the concept of a label: that of its code, or one that has it as a name, or the best candidate."""
         same = _list_proper(question.named)
         is_rest = is_residual(question.form)
@@ -235,7 +235,7 @@ class LabelLinker:
             return None, "residual class"
         return chosen, "vectors"
 
-    def _choose_common(self, question: Question, chosen: Candidate) -> Candidate:
+    def _choose_common(self, question: LabelQuestion, chosen: Candidate) -> Candidate:
         """Choose among the concepts of one name: those that it is the canonical name of come first, and then the one
         with the most names, because the rarest one is hardly meant."""
         same = _list_proper(question.named)
@@ -253,7 +253,7 @@ class LabelLinker:
         row = self._terminology.row(candidate["concept_id"])
         return int(self._terminology.name_offsets[row + 1] - self._terminology.name_offsets[row])
 
-    def _add_second(self, answer: Answer, question: Question) -> Answer:
+    def _add_second(self, answer: Answer, question: LabelQuestion) -> Answer:
         """Add the concept that comes next, and why it was not taken."""
         chosen = answer.chosen
         listed = [*question.named, *question.candidates]
@@ -274,7 +274,7 @@ class LabelLinker:
             why += f"; the chosen one has {self._count_names(chosen)}"
         return answer._replace(second=second, why=why)
 
-    def _combine(self, question: Question, answer: Answer, findings: Sequence[TextFinding]) -> list[Answer]:
+    def _combine(self, question: LabelQuestion, answer: Answer, findings: Sequence[TextFinding]) -> list[Answer]:
         """Answer with what a label says as a text."""
         taken = [one for one in findings if not one.strange and (self._any_context or not one.context)]
         ids = {one.candidate["id"] for one in taken}
@@ -293,7 +293,7 @@ class LabelLinker:
         ]
 
 
-def _is_open(question: Question, answer: Answer) -> bool:
+def _is_open(question: LabelQuestion, answer: Answer) -> bool:
     """Return whether a label may say more as a text: not what is a name or a code, and not what is left of a class."""
     is_answered = answer.how in ("name", "form of a name", "code", "names", "residual class", "empty")
     return bool(question.form) and not is_answered

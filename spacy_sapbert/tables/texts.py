@@ -42,12 +42,12 @@ class TextFinding(NamedTuple):
     strange: str = ""  # a word before it that may make another finding of it
 
 
-class Piece(NamedTuple):
+class LabelPiece(NamedTuple):
     """A part of a label."""
 
     start: int
     end: int
-    parts: Sequence[Piece] = ()
+    parts: Sequence[LabelPiece] = ()
     is_list: bool = False  # whether only "and" and the like stands between its parts
 
 
@@ -100,7 +100,7 @@ class LabelReader:
             read.append(self._choose(whole, complete, [self._complete_near(label, one) for one in near]))
         return read
 
-    def _divide(self, label: str) -> Piece:
+    def _divide(self, label: str) -> LabelPiece:
         """Divide a label into pieces, and these into smaller ones."""
         words = [self._words.joints, self._words.lists] if self._words else []
         return _divide(label, 0, len(label), [_STRONG, _WEAK, *words])
@@ -165,11 +165,13 @@ class LabelReader:
         own = self._words.find_sites(*names) if self._words else set()
         return Modifiers(*("" if value in own or value in names[0] else value for value in modifiers))
 
-    def _choose(self, whole: Piece, names: Sequence[TextFinding], pieces: Sequence[TextFinding]) -> list[TextFinding]:
+    def _choose(
+        self, whole: LabelPiece, names: Sequence[TextFinding], pieces: Sequence[TextFinding]
+    ) -> list[TextFinding]:
         """Choose what a label says: what its pieces say if that is several things, or else what it says as a whole."""
         near = {(finding.start, finding.end): finding for finding in pieces}
 
-        def resolve(piece: Piece) -> list[TextFinding]:
+        def resolve(piece: LabelPiece) -> list[TextFinding]:
             inside = [one for one in names if _is_inside(one, piece)]
             own = [one for one in inside if not any(_is_inside(one, part) for part in piece.parts)]
             below = [one for part in piece.parts for one in resolve(part)]
@@ -196,30 +198,30 @@ class LabelReader:
         return name <= mention and len(name) > max(map(len, spoken), default=0)
 
 
-def _divide(text: str, start: int, end: int, borders: Sequence[re.Pattern[str]]) -> Piece:
+def _divide(text: str, start: int, end: int, borders: Sequence[re.Pattern[str]]) -> LabelPiece:
     """Divide a part of a text at the first borders that it has, and its parts at the next ones."""
     for number, border in enumerate(borders):
         at = [start, *(place for match in border.finditer(text, start, end) for place in match.span()), end]
         places = [(first, last) for first, last in zip(at[::2], at[1::2], strict=True) if first < last]
         if len(at) > 2:
             parts = [_divide(text, *place, borders[number + 1 :]) for place in places]
-            return Piece(start, end, parts, is_list=number == len(borders) - 1)
-    return Piece(start, end)
+            return LabelPiece(start, end, parts, is_list=number == len(borders) - 1)
+    return LabelPiece(start, end)
 
 
-def _list_pieces(piece: Piece) -> Iterator[Piece]:
+def _list_pieces(piece: LabelPiece) -> Iterator[LabelPiece]:
     yield piece
     for part in piece.parts:
         yield from _list_pieces(part)
 
 
-def _take(doc: Doc, piece: Piece) -> Span:
+def _take(doc: Doc, piece: LabelPiece) -> Span:
     """Take a piece of a label as a mention."""
     tokens = [token.i for token in doc if token.idx < piece.end and token.idx + len(token) > piece.start]
     return Span(doc, tokens[0], tokens[-1] + 1)
 
 
-def _is_inside(finding: TextFinding, piece: Piece) -> bool:
+def _is_inside(finding: TextFinding, piece: LabelPiece) -> bool:
     return piece.start <= finding.start and finding.end <= piece.end
 
 

@@ -16,7 +16,7 @@ from spacy_sapbert.__main__ import app
 from spacy_sapbert.laboratory.columns import link_laboratory_table
 from spacy_sapbert.laboratory.items import list_systems, read_item, read_unit
 from spacy_sapbert.laboratory.linking import LaboratoryLinker, link_laboratory_items
-from spacy_sapbert.laboratory.parts import LoincParts, read_data, read_long_name, read_specified_name
+from spacy_sapbert.laboratory.parts import LoincParts, read_long_name, read_specified_name, read_word_lists
 from spacy_sapbert.terminology.readers.loinc import read_loinc
 from spacy_sapbert.text import normal_words
 
@@ -154,15 +154,15 @@ def test_the_command_links_labels_of_laboratories(tmp_path, loinc, monkeypatch):
 
 
 def test_the_lists_of_words_have_one_reading_for_each():
-    groups = read_data("analytes")["names"]
+    groups = read_word_lists("analytes")["names"]
     names = [(normal_words(name), place) for place, group in enumerate(groups) for name in group]
     assert len({name for name, _ in names}) == len(set(names)), "a name is in two groups"
-    words = read_data("words")
+    words = read_word_lists("words")
     assert {
         phrase: list_systems(name) for phrase, name in words["specimens"].items() if name not in words["systems"]
     } == {}
     assert {*words["kinds"].values()} <= {*words["properties"], "quantity"}
-    codes = {*read_data("loinc_parts")["systems"].values()}
+    codes = {*read_word_lists("loinc_parts")["systems"].values()}
     for specimen in ("serum", "urine", "csf", "stool", "pleural fluid", "peritoneal fluid", "synovial fluid"):
         assert {*words["systems"][specimen]} & codes, specimen
 

@@ -10,7 +10,7 @@ from spacy.vocab import Vocab
 
 from spacy_sapbert.annotations import get_candidates
 from spacy_sapbert.context import read_context
-from spacy_sapbert.measurements.attributes import SPANS_KEY, read_measurement
+from spacy_sapbert.measurements.attributes import SPANS_KEY, get_measurement
 from spacy_sapbert.measurements.component import PROBABILITY, MeasurementReader, MeasurementSettings
 
 NAMES = {
@@ -146,7 +146,7 @@ def test_settings_are_checked_and_kept(nlp, tmp_path):
 
 
 def list_measurements(doc):
-    return [(span.text, span.kb_id_, read_measurement(span)) for span in doc.spans[SPANS_KEY]]
+    return [(span.text, span.kb_id_, get_measurement(span)) for span in doc.spans[SPANS_KEY]]
 
 
 def test_documents_keep_measurements(nlp, tmp_path):
@@ -156,7 +156,7 @@ def test_documents_keep_measurements(nlp, tmp_path):
     [binned] = DocBin().from_bytes(DocBin(docs=[doc], store_user_data=True).to_bytes()).get_docs(Vocab())
     assert list_measurements(Doc(Vocab()).from_disk(tmp_path / "doc")) == expected == list_measurements(binned)
     part = doc[8:].as_doc(copy_user_data=True)
-    assert read_measurement(part.ents[-1]) == expected[-1][2]
+    assert get_measurement(part.ents[-1]) == expected[-1][2]
 
 
 def test_processes_give_the_same(nlp):
@@ -167,8 +167,8 @@ def test_processes_give_the_same(nlp):
 
 def test_a_mention_with_the_same_boundaries_is_no_measurement(nlp):
     doc = nlp("low ferritin")
-    assert read_measurement(doc.ents[0]) is None and read_measurement(doc.spans[SPANS_KEY][0])["flag"] == "L"
-    assert read_measurement(Span(doc, 0, 2)) is not None
+    assert get_measurement(doc.ents[0]) is None and get_measurement(doc.spans[SPANS_KEY][0])["flag"] == "L"
+    assert get_measurement(Span(doc, 0, 2)) is not None
 
 
 @given(st.lists(st.sampled_from(["Na 118", "K 7.1", "anemia", "low ferritin", ", ", ". ", "x"]), max_size=8))
