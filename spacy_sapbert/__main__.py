@@ -286,7 +286,7 @@ def _open_terminology(path: Path, code: Path | None) -> Any:
 
     from . import terminology
     from .tables.checking import get_linker
-    from .terminology.readers.obo import Scope
+    from .terminology.readers.terms import Scope
     from .terminology.storage import MANIFEST
 
     if (path / "config.cfg").is_file() or is_package(str(path)):

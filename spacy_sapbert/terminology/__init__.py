@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MODULES = {"Concept": "table", "Terminology": "table", "TerminologyBuilder": "builder", "merge": "merging"}
 _MODULES["read_obo_relations"] = "readers.obo"
 # What readers share.
-_SHARED = {"lines", "rrf_lines", "text_table"}
+_SHARED = {"lines", "rrf_lines", "terms", "text_table"}
 _READERS = [name for _, name, _ in iter_modules(readers.__path__) if name not in _SHARED and name[0] != "_"]
 _MODULES |= {f"read_{name}": f"readers.{name}" for name in _READERS}
 __all__ = list(_MODULES)
