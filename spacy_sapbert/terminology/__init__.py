@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from .readers.jsonl import read_jsonl as read_jsonl
     from .readers.obo import read_obo as read_obo
     from .readers.obo import read_obo_relations as read_obo_relations
+    from .readers.obographs import read_obographs as read_obographs
+    from .readers.owl import read_owl as read_owl
     from .readers.rf2 import read_rf2 as read_rf2
     from .readers.rrf import read_rrf as read_rrf
     from .readers.table import read_table as read_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field
 from ...errors import warn
 from ...settings import OnMalformed, Settings, Strings, as_tuple
 from ..builder import TerminologyBuilder, check_id
-from ..codes import equal_prefix, is_cui
+from ..codes import LANGUAGES, equal_prefix, is_cui
 from ..table import Terminology
 from .lines import MAX_EXAMPLES, Place, ReadFile, SourceFile, finish
 
@@ -173,6 +173,17 @@ class Statement(NamedTuple):
     language: str | None = None  # such as "en" or "pt-br"
 
 
+def fold(text: str) -> tuple[str, str]:
+    """Give the key by which OBO files sort what a term has of a kind."""
+    return text.lower(), text
+
+
+def _order(one: Statement) -> tuple[Any, ...]:
+    # A text without a language is meant for all.
+    is_translated = one.tag != "synonym" and one.language is not None
+    return is_translated, *fold(one.value), one.scope, one.kind or "", one.language or ""
+
+
 class Ontology:
     """The terms of one file, and what was counted on the way."""
 
@@ -216,6 +227,45 @@ class Ontology:
         check_id(term.id)
         term.source = self.source
         self.terms[term.id] = term
+
+    def add_statements(
+        self, place: Place, iri: str, statements: Iterable[Statement], parents: Iterable[str], language: str
+    ) -> None:
+        """Add a term of which JSON or OWL says something. The order of that means nothing, so it is that of OBO. Texts
+        in other languages than the reader's are names of their language."""
+        texts: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        synonyms: list[Synonym] = []
+        for one in sorted(statements, key=_order):
+            spoken = language if one.language is None else LANGUAGES.get(one.language.partition("-")[0].lower())
+            if spoken is None:
+                self.dropped["texts_in_unknown_languages"] += 1
+            elif one.tag == "synonym":
+                synonyms.append(Synonym(one.value, one.scope, one.kind, None if spoken == language else spoken))
+            else:
+                texts[one.tag].append((spoken, one.value))
+        for tag in ("name", "def"):
+            own = list(dict.fromkeys(text for spoken, text in texts[tag] if spoken == language))
+            for text in own[1:]:
+                self.leave_out(place, tag, f"a term has one, and the first counts: {text!r:.80} does not")
+            others = [pair for pair in dict.fromkeys(texts[tag]) if pair[0] != language]
+            texts[tag] = [*((language, text) for text in own[:1]), *others]
+        curies = {tag: [to_curie(value) for _, value in texts[tag]] for tag in ("alt_id", "replaced_by", "consider")}
+        name_language, name = next(iter(texts["name"]), (language, ""))
+        term = OboTerm(
+            id=to_curie(iri),
+            name=name.strip(),
+            name_language=name_language,
+            translations=texts["name"][1:],
+            definition=next((text for _, text in texts["def"]), None),
+            obsolete=any(value.strip().lower() in ("true", "1") for _, value in texts["is_obsolete"]),
+            synonyms=list(dict.fromkeys(synonyms)),
+            xrefs=[value for _, value in texts["xref"]],
+            alt_ids=curies["alt_id"],
+            parents=sorted({*map(to_curie, parents)}.difference(NO_TERMS), key=fold),
+            replaced_by=curies["replaced_by"],
+            consider=curies["consider"],
+        )
+        self.add(place, term)
 
     def warn_of_clauses(self) -> None:
         """Warn of clauses that are not valid."""
