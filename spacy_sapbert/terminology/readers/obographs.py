@@ -93,15 +93,13 @@ class _GraphsFile(Ontology):
         # Edges of one graph may be about terms of another one.
         self._parents: dict[str, list[str]] = defaultdict(list)
         for place, graph in graphs:
-            self._read_edges(f"{place}.edges", graph.get("edges"))
+            self._read_edges(place, graph.get("edges"))
         for place, graph in graphs:
             self._read_header(graph)
             earlier = set(self.places)
-            nodes = graph.get("nodes")
-            if nodes is None:
-                nodes = []
+            nodes = graph.get("nodes", [])
             if not isinstance(nodes, list):
-                raise ValueError(f"{path}, {place}.nodes: {_want_list(nodes)}.")
+                raise ValueError(f"{path}, {place}.nodes: {_want_list(nodes)}. Take the file as published.")
             for number, node in enumerate(nodes):
                 self._read_node(f"{place}.nodes[{number}]", node, earlier)
 
@@ -183,11 +181,11 @@ class _GraphsFile(Ontology):
         if not isinstance(values, list):
             self.leave_out(place, tag, _want_list(values))
             return
-        for value in values:
+        for number, value in enumerate(values):
             try:
                 yield kind.model_validate(value)
             except ValidationError as error:
-                self.leave_out(place, tag, describe_problem(error))
+                self.leave_out(place, tag, f"[{number}] {describe_problem(error)}")
 
 
 def _want_list(value: object) -> str:

@@ -158,7 +158,7 @@ class OboTerm:
     replaced_by: list[str]
     consider: list[str]
     relations: list[tuple[str, str]] = field(default_factory=list)  # label and the other term
-    translations: list[tuple[str, str]] = field(default_factory=list)  # the language of a name, and the name
+    labels: list[tuple[str, str]] = field(default_factory=list)  # further labels: language and text
     name_language: str | None = None  # if it is not that of the reader
     source: str = ""
 
@@ -179,9 +179,9 @@ def fold(text: str) -> tuple[str, str]:
 
 
 def _order(one: Statement) -> tuple[Any, ...]:
-    # A text without a language is meant for all.
-    is_translated = one.tag != "synonym" and one.language is not None
-    return is_translated, *fold(one.value), one.scope, one.kind or "", one.language or ""
+    # A name with a language is more surely in it than one without.
+    is_vague = one.tag in ("name", "def") and one.language is None
+    return is_vague, *fold(one.value), one.scope, one.kind or "", one.language or ""
 
 
 class Ontology:
@@ -231,31 +231,32 @@ class Ontology:
     def add_statements(
         self, place: Place, iri: str, statements: Iterable[Statement], parents: Iterable[str], language: str
     ) -> None:
-        """Add a term of which JSON or OWL says something. The order of that means nothing, so it is that of OBO. Texts
-        in other languages than the reader's are names of their language."""
+        """Add a term of which JSON or OWL says something. The order of that means nothing, so it is that of OBO files.
+        A text without a language is in the reader's. Further labels are preferred names, too."""
         texts: dict[str, list[tuple[str, str]]] = defaultdict(list)
         synonyms: list[Synonym] = []
         for one in sorted(statements, key=_order):
             spoken = language if one.language is None else LANGUAGES.get(one.language.partition("-")[0].lower())
             if spoken is None:
                 self.dropped["texts_in_unknown_languages"] += 1
+            elif not one.value.strip():
+                continue
             elif one.tag == "synonym":
                 synonyms.append(Synonym(one.value, one.scope, one.kind, None if spoken == language else spoken))
             else:
                 texts[one.tag].append((spoken, one.value))
         for tag in ("name", "def"):
-            own = list(dict.fromkeys(text for spoken, text in texts[tag] if spoken == language))
-            for text in own[1:]:
-                self.leave_out(place, tag, f"a term has one, and the first counts: {text!r:.80} does not")
-            others = [pair for pair in dict.fromkeys(texts[tag]) if pair[0] != language]
-            texts[tag] = [*((language, text) for text in own[:1]), *others]
+            # Those of the reader's language come first.
+            texts[tag] = sorted(dict.fromkeys(texts[tag]), key=lambda pair: pair[0] != language)
+        if len(texts["def"]) > 1:
+            self.dropped["further_definitions"] += len(texts["def"]) - 1
         curies = {tag: [to_curie(value) for _, value in texts[tag]] for tag in ("alt_id", "replaced_by", "consider")}
         name_language, name = next(iter(texts["name"]), (language, ""))
         term = OboTerm(
             id=to_curie(iri),
             name=name.strip(),
             name_language=name_language,
-            translations=texts["name"][1:],
+            labels=texts["name"][1:],
             definition=next((text for _, text in texts["def"]), None),
             obsolete=any(value.strip().lower() in ("true", "1") for _, value in texts["is_obsolete"]),
             synonyms=list(dict.fromkeys(synonyms)),
@@ -329,7 +330,7 @@ def _add_term(
     source = term.source if settings.source is None else settings.source
     add_name = partial(builder.add_name, concept_id, source=source or term.id.partition(":")[0])
     add_name(term.name, language=term.name_language or settings.language, term_type="name", preferred=True)
-    for language, name in term.translations:
+    for language, name in term.labels:
         add_name(name, language=language, term_type="name", preferred=True)
     for text, scope, kind, other_language in term.synonyms:
         if scope in settings.synonym_scopes:
