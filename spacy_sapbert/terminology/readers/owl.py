@@ -191,14 +191,15 @@ def _check_xml(path: Path, data: bytes) -> str:
 
     def start(name: str, _: dict[str, str]) -> None:
         nonlocal depth, root
-        depth += 1
         root = root or name
+        # Those of RDF alone are lists, in which each value may stand in that before it.
+        depth += name.startswith(OWL)
         if depth > MAX_DEPTH:
             raise _too_deep(path, parser.CurrentLineNumber)
 
-    def end(_: str) -> None:
+    def end(name: str) -> None:
         nonlocal depth
-        depth -= 1
+        depth -= name.startswith(OWL)
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     try:
