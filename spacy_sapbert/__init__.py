@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Terminology,
         TerminologyBuilder,
         merge,
+        read_athena,
         read_jsonl,
         read_obo,
         read_obographs,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     )
 
     __all__ = ["SapbertLinker", "Terminology", "TerminologyBuilder", "get_candidates", "load_encoder", "merge"]
-    __all__ += ["check_labels", "link_table", "read_jsonl", "read_obo", "read_obographs", "read_owl"]
+    __all__ += ["check_labels", "link_table", "read_athena", "read_jsonl", "read_obo", "read_obographs", "read_owl"]
     __all__ += ["read_rf2", "read_rrf", "read_table"]
 
 __version__ = metadata.version("spacy-sapbert")

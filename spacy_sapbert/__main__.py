@@ -88,6 +88,12 @@ def link_command(
         bool,
         typer.Option("--any-context", help="Also link labels about something else, such as 'screening for HIV'"),
     ] = False,
+    id_column: Annotated[
+        str | None, typer.Option(help="A column of ids or codes, which are looked up before the labels")
+    ] = None,
+    explode: Annotated[
+        bool, typer.Option("--explode", help="Write a row for each of several concepts, in place of joining them by |")
+    ] = False,
     candidates: Annotated[
         int, typer.Option(min=0, help="How many of the first candidates to list in linked_others")
     ] = 0,
@@ -98,14 +104,16 @@ def link_command(
     """Link a column of labels, such as diagnoses, to concepts.
 
     The output has the columns of the table, and for each label the id, the concept's name, the name that matched, a
-    score or a probability, how it was found, notes, and what a label without an id says of a finding. In .csv and .tsv
-    files, an added cell that looks like a formula gets an apostrophe in front; your own columns stay as they are.
+    score or a probability, how it was found, notes, the next concept and why it was not taken, what a label without an
+    id says of a finding, and side, severity and site. Of several concepts, cells are joined by |. In .csv and .tsv files, an added cell that looks like a formula gets an apostrophe in front; your own columns stay as they are.
     """
+    from .tables.answers import REPAIRED
     from .tables.checking import read_rows
-    from .tables.link import FORMATS, REPAIRED, link_table, write_linked
+    from .tables.link import FORMATS, link_table, write_linked
 
     advice = "Name the column of labels with --column."
-    labels = read_rows(file, (column,), advice, skip_lines=skip_lines, encoding=encoding)
+    columns = (column,) if id_column is None else (column, id_column)
+    labels = read_rows(file, columns, advice, skip_lines=skip_lines, encoding=encoding)
     output = output or file.with_name(f"{file.stem}_linked{file.suffix}")
     kind = file.suffix.lower()
     if kind not in FORMATS or output.suffix.lower() != kind or output.resolve() == file.resolve():
@@ -116,7 +124,16 @@ def link_command(
             f"{output} is there already. Name another file with --output, or replace it with --force."
         )
     nlp = load_pipeline(pipeline, code)
-    linked = link_table(nlp, labels.frame, column, exact=exact, n_candidates=candidates, any_context=any_context)
+    linked = link_table(
+        nlp,
+        labels.frame,
+        column,
+        exact=exact,
+        n_candidates=candidates,
+        any_context=any_context,
+        explode=explode,
+        id_column=id_column,
+    )
     write_linked(linked, output, labels)
     msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
     for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
@@ -131,7 +148,7 @@ def check_command(
     terminology: Annotated[
         Path,
         typer.Option(
-            help="A pipeline or its package, a saved terminology, a release (RRF, RF2), an ontology (.obo, .json, "
+            help="A pipeline or its package, a saved terminology, a release (RRF, RF2, Athena), an ontology (.obo, .json, "
             ".owl, .ofn), .jsonl or a table"
         ),
     ],
@@ -289,6 +306,7 @@ def _open_terminology(path: Path, code: Path | None) -> Any:
 
     from . import terminology
     from .tables.checking import get_linker
+    from .terminology.readers.athena import CONCEPT
     from .terminology.readers.terms import Scope
     from .terminology.storage import MANIFEST
 
@@ -296,6 +314,8 @@ def _open_terminology(path: Path, code: Path | None) -> Any:
         return get_linker(load_pipeline(path, code), path)
     if (path / MANIFEST).is_file():
         return terminology.Terminology.from_disk(path)
+    if (path / CONCEPT).is_file():
+        return terminology.read_athena(path)
     if path.is_dir():
         return terminology.read_rf2(path) if any(path.rglob("*sct2_*")) else terminology.read_rrf(path)
     # An ontology may be gzipped: hp.json.gz.
