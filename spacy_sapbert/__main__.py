@@ -148,8 +148,8 @@ def check_command(
     terminology: Annotated[
         Path,
         typer.Option(
-            help="A pipeline or its package, a saved terminology, a release (RRF, RF2, Athena), an ontology (.obo, .json, "
-            ".owl, .ofn), .jsonl or a table"
+            help="A pipeline or its package, a saved terminology, a release (RRF, RF2, Athena), an ontology (.obo, "
+            ".json, .owl, .ofn), .jsonl or a table"
         ),
     ],
     id_column: Annotated[str, typer.Option(help="The column of ids")] = "id",
