@@ -4,12 +4,12 @@ do is imported when they run, and no help text has to wait for that."""
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
 import typer
 from wasabi import msg, table
@@ -20,6 +20,8 @@ from .errors import BAD_SETTING
 from .exchange.names import READ_ONLY, WRITTEN
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from .exchange.fhir import CodeFinder
 
 app = typer.Typer(
@@ -35,6 +37,13 @@ MENTIONS, CODES = "Mentions and their context (repeat an option for more)", "Cod
 Names = list[str] | None
 SkipLines = Annotated[int, typer.Option(min=0, help="How many lines above the header to leave out")]
 Encoding = Annotated[str | None, typer.Option(help="Unset: UTF-8, or UTF-16; or such as cp1252")]
+LabelFile = Annotated[Path, typer.Argument(help="A table with labels: .csv, .tsv, .jsonl or .parquet")]
+LinkingPipeline = Annotated[str, typer.Option(help="A saved pipeline with a linker, or the name of a package")]
+LinkedFile = Annotated[
+    Path | None, typer.Option(help="The table to write, in the same format; unset: FILE, as NAME_linked")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a table that is there already")]
+LabelColumn = Annotated[str, typer.Option(help="The column of labels")]
 Written = Annotated[str, typer.Argument(help=", ".join(WRITTEN))]
 Read = Annotated[str, typer.Argument(help=", ".join((*WRITTEN, *READ_ONLY)))]
 Docs = Annotated[Path, typer.Argument(help="The linked documents, .spacy")]
@@ -74,13 +83,11 @@ def _add_mentions(command: Callable[..., None]) -> Callable[..., None]:
 
 @_command(TABLES, "link diagnoses.csv --pipeline output/pipeline")
 def link_command(
-    file: Annotated[Path, typer.Argument(help="A table with labels: .csv, .tsv, .jsonl or .parquet")],
-    pipeline: Annotated[str, typer.Option(help="A saved pipeline with a linker, or the name of a package")],
-    output: Annotated[
-        Path | None, typer.Option(help="The table to write, in the same format; unset: FILE, as NAME_linked")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a table that is there already")] = False,
-    column: Annotated[str, typer.Option(help="The column of labels")] = "label",
+    file: LabelFile,
+    pipeline: LinkingPipeline,
+    output: LinkedFile = None,
+    force: Force = False,
+    column: LabelColumn = "label",
     exact: Annotated[
         bool, typer.Option("--exact", help="Link only labels that are a name, in any form, of one concept")
     ] = False,
@@ -105,41 +112,94 @@ def link_command(
 
     The output has the columns of the table, and for each label the id, the concept's name, the name that matched, a
     score or a probability, how it was found, notes, the next concept and why it was not taken, what a label without an
-    id says of a finding, and side, severity and site. Of several concepts, cells are joined by |. In .csv and .tsv files, an added cell that looks like a formula gets an apostrophe in front; your own columns stay as they are.
+    id says of a finding, and side, severity and site. Of several concepts, cells are joined by |. In .csv and .tsv
+    files, an added cell that looks like a formula gets an apostrophe in front; your own columns stay as they are.
     """
     from .tables.answers import REPAIRED
-    from .tables.checking import read_rows
-    from .tables.link import FORMATS, link_table, write_linked
+    from .tables.link import link_table
 
-    advice = "Name the column of labels with --column."
-    columns = (column,) if id_column is None else (column, id_column)
-    labels = read_rows(file, columns, advice, skip_lines=skip_lines, encoding=encoding)
-    output = output or file.with_name(f"{file.stem}_linked{file.suffix}")
-    kind = file.suffix.lower()
-    if kind not in FORMATS or output.suffix.lower() != kind or output.resolve() == file.resolve():
-        wanted = f"another file than the table, of the same format, one of {', '.join(FORMATS)}"
-        raise ValueError(f"The output of {file} is {output}, but has to be {wanted}.")
-    if output.is_file() and not force:
-        raise FileExistsError(
-            f"{output} is there already. Name another file with --output, or replace it with --force."
-        )
-    nlp = load_pipeline(pipeline, code)
-    linked = link_table(
-        nlp,
-        labels.frame,
-        column,
-        exact=exact,
-        n_candidates=candidates,
-        any_context=any_context,
-        explode=explode,
-        id_column=id_column,
-    )
-    write_linked(linked, output, labels)
-    msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
-    for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
-        msg.text(f"{n:,} {how}")
+    def link(nlp: Any, frame: Any) -> Any:
+        options = {"exact": exact, "n_candidates": candidates, "any_context": any_context, "explode": explode}
+        return link_table(nlp, frame, column, id_column=id_column, **options)
+
+    files = _LinkedTable(file, output, force, skip_lines, encoding)
+    linked = files.link((column, id_column), pipeline, code, link)
     if n := linked["linked_note"].str.contains(REPAIRED).sum():
         msg.warn(f"{n:,} labels with damaged characters (as in 'MÃ©niÃ¨re'), which were repaired")
+
+
+@_command(TABLES, "link-laboratory tests.csv --pipeline output/loinc --specimen-column fluid")
+def link_laboratory_command(
+    file: LabelFile,
+    pipeline: LinkingPipeline,
+    output: LinkedFile = None,
+    force: Force = False,
+    column: LabelColumn = "label",
+    specimen_column: Annotated[str | None, typer.Option(help="The column of specimens, such as urine")] = None,
+    unit_column: Annotated[str | None, typer.Option(help="The column of units")] = None,
+    skip_lines: SkipLines = 0,
+    encoding: Encoding = None,
+    code: CodeOption = None,
+) -> None:
+    """Link labels of laboratory tests to LOINC, by the parts of its names: analyte, property, specimen, time, method.
+
+    The pipeline's linker has LOINC, or UMLS with the names of LOINC. A test that contradicts what a label, its specimen
+    or its unit says is never linked.
+    """
+    from .laboratory.columns import link_laboratory_table
+    from .tables.checking import get_linker
+
+    def link(nlp: Any, frame: Any) -> Any:
+        terminology = get_linker(nlp, pipeline).terminology
+        return link_laboratory_table(
+            terminology, frame, column, specimen_column=specimen_column, unit_column=unit_column
+        )
+
+    files = _LinkedTable(file, output, force, skip_lines, encoding)
+    files.link((column, specimen_column, unit_column), pipeline, code, link)
+
+
+class _LinkedTable(NamedTuple):
+    """A table whose labels are linked, and where it is written with what was found."""
+
+    file: Path
+    output: Path | None
+    force: bool
+    skip_lines: int
+    encoding: str | None
+
+    def link(
+        self, columns: Sequence[str | None], pipeline: str, code: Any, link: Callable[[Any, Any], Any]
+    ) -> "pl.DataFrame":
+        """Read the table, link it with a pipeline, write it, and say how labels were linked."""
+        from .tables.checking import read_rows
+        from .tables.link import write_linked
+
+        named = tuple(column for column in columns if column is not None)
+        advice = "Name the column of labels with --column."
+        source = read_rows(self.file, named, advice, skip_lines=self.skip_lines, encoding=self.encoding)
+        output = self._find_output()
+        linked: pl.DataFrame = link(load_pipeline(pipeline, code), source.frame)
+        write_linked(linked, output, source)
+        msg.good(f"{output}: {linked.height:,} labels, {linked[named[0]].n_unique():,} distinct")
+        for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
+            msg.text(f"{n:,} {how}")
+        return linked
+
+    def _find_output(self) -> Path:
+        from .tables.link import FORMATS
+
+        file = self.file
+        output = self.output or file.with_name(f"{file.stem}_linked{file.suffix}")
+        kind = file.suffix.lower()
+        if kind not in FORMATS or output.suffix.lower() != kind or output.resolve() == file.resolve():
+            wanted = f"another file than the table, of the same format, one of {', '.join(FORMATS)}"
+            raise ValueError(f"The output of {file} is {output}, but has to be {wanted}.")
+        if output.is_file() and not self.force:
+            raise FileExistsError(
+                f"{output} is there already. Name another file with --output, or replace it with --force."
+            )
+        return output
 
 
 @_command(TABLES, "check pairs.csv --terminology hp.obo")
@@ -317,6 +377,8 @@ def _open_terminology(path: Path, code: Path | None) -> Any:
     if (path / CONCEPT).is_file():
         return terminology.read_athena(path)
     if path.is_dir():
+        if any(path.rglob("Loinc*.csv")):
+            return terminology.read_loinc(path)
         return terminology.read_rf2(path) if any(path.rglob("*sct2_*")) else terminology.read_rrf(path)
     # An ontology may be gzipped: hp.json.gz.
     kind = Path(path.name.removesuffix(".gz")).suffix.lower()

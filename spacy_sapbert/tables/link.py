@@ -213,7 +213,9 @@ def write_linked(linked: pl.DataFrame, output: Path, source: LabelTable) -> None
         elif kind == ".parquet":
             linked.write_parquet(temporary)
         else:
-            escaped = linked.with_columns(pl.col(ADDED_TEXTS).map_elements(escape_formula, pl.String))
+            added = [name for name in linked.columns if name not in source.frame.columns]
+            texts = [name for name in added if linked[name].dtype == pl.String]
+            escaped = linked.with_columns(pl.col(texts).map_elements(escape_formula, pl.String))
             # In files with tabs, quotes belong to the text.
             is_plain = (source.delimiter, kind) == ("\t", ".tsv")
             quotes: Literal["never", "necessary"] = "never" if is_plain else "necessary"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .merging import merge as merge
     from .readers.athena import read_athena as read_athena
     from .readers.jsonl import read_jsonl as read_jsonl
+    from .readers.loinc import read_loinc as read_loinc
     from .readers.obo import read_obo as read_obo
     from .readers.obo import read_obo_relations as read_obo_relations
     from .readers.obographs import read_obographs as read_obographs
