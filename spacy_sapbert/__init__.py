@@ -22,14 +22,16 @@ if TYPE_CHECKING:
         read_jsonl,
         read_loinc,
         read_obo,
+        read_obographs,
+        read_owl,
         read_rf2,
         read_rrf,
         read_table,
     )
 
     __all__ = ["SapbertLinker", "Terminology", "TerminologyBuilder", "get_candidates", "load_encoder", "merge"]
-    __all__ += ["check_labels", "link_table", "read_athena", "read_jsonl", "read_loinc", "read_obo", "read_rf2"]
-    __all__ += ["read_rrf", "read_table"]
+    __all__ += ["check_labels", "link_table", "read_athena", "read_jsonl", "read_loinc", "read_obo", "read_obographs"]
+    __all__ += ["read_owl", "read_rf2", "read_rrf", "read_table"]
 
 __version__ = metadata.version("spacy-sapbert")
 # Each name with the place of its definition.

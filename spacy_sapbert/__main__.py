@@ -52,6 +52,8 @@ Read = Annotated[str, typer.Argument(help=", ".join((*WRITTEN, *READ_ONLY)))]
 Docs = Annotated[Path, typer.Argument(help="The linked documents, .spacy")]
 OnErrors = Annotated[str, typer.Option(help="At malformed records: raise, or skip and count them")]
 Prefix = Annotated[str, typer.Option(help="What stands before each id in the other format, such as UMLS:")]
+# The readers of ontologies, by the kind of file.
+ONTOLOGIES = {".obo": "read_obo", ".json": "read_obographs", ".owl": "read_owl", ".owx": "read_owl", ".ofn": "read_owl"}
 code_option = partial(typer.Option, rich_help_panel=CODES)
 Folder = Annotated[Path | None, code_option(help="A saved terminology: write its codes in other sources as well")]
 IdSource = Annotated[str | None, code_option(help="The source of ids without a prefix, such as MSH")]
@@ -209,7 +211,8 @@ def check_command(
     terminology: Annotated[
         Path,
         typer.Option(
-            help="A pipeline or its package, a saved terminology, a release (RRF, RF2, Athena), .obo, .jsonl or a table"
+            help="A pipeline or its package, a saved terminology, a release (RRF, RF2, Athena), an ontology (.obo, "
+            ".json, .owl, .ofn), .jsonl or a table"
         ),
     ],
     id_column: Annotated[str, typer.Option(help="The column of ids")] = "id",
@@ -370,7 +373,7 @@ def _open_terminology(path: Path, code: Path | None) -> Any:
     from . import terminology
     from .tables.checking import get_linker
     from .terminology.readers.athena import CONCEPT
-    from .terminology.readers.obo import Scope
+    from .terminology.readers.terms import Scope
     from .terminology.storage import MANIFEST
 
     if (path / "config.cfg").is_file() or is_package(str(path)):
@@ -383,11 +386,10 @@ def _open_terminology(path: Path, code: Path | None) -> Any:
         if any(path.rglob("Loinc*.csv")):
             return terminology.read_loinc(path)
         return terminology.read_rf2(path) if any(path.rglob("*sct2_*")) else terminology.read_rrf(path)
-    kind = path.suffix.lower()
-    if kind == ".obo":
-        return terminology.read_obo(path, synonym_scopes=get_args(Scope))
-    if kind in (".owl", ".json"):
-        raise ValueError(f"{path}: the command reads ontologies in OBO. Give the .obo file.")
+    # An ontology may be gzipped: hp.json.gz.
+    kind = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if name := ONTOLOGIES.get(kind):
+        return getattr(terminology, name)(path, synonym_scopes=get_args(Scope))
     return (terminology.read_jsonl if kind == ".jsonl" else terminology.read_table)(path)
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .readers.loinc import read_loinc as read_loinc
     from .readers.obo import read_obo as read_obo
     from .readers.obo import read_obo_relations as read_obo_relations
+    from .readers.obographs import read_obographs as read_obographs
+    from .readers.owl import read_owl as read_owl
     from .readers.rf2 import read_rf2 as read_rf2
     from .readers.rrf import read_rrf as read_rrf
     from .readers.table import read_table as read_table
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 _MODULES = {"Concept": "table", "Terminology": "table", "TerminologyBuilder": "builder", "merge": "merging"}
 _MODULES["read_obo_relations"] = "readers.obo"
 # What readers share.
-_SHARED = {"lines", "rrf_lines", "text_table"}
+_SHARED = {"lines", "rrf_lines", "terms", "text_table"}
 _READERS = [name for _, name, _ in iter_modules(readers.__path__) if name not in _SHARED and name[0] != "_"]
 _MODULES |= {f"read_{name}": f"readers.{name}" for name in _READERS}
 __all__ = list(_MODULES)

@@ -18,6 +18,11 @@ EQUAL_PREFIXES = {
 Key = tuple[str, str]
 # Separates the sources of a name. No abbreviation of a source contains it.
 SOURCE_SEPARATOR = "|"
+# UMLS's names of languages.
+LANGUAGES = {"cs": "CZE", "da": "DAN", "de": "GER", "en": "ENG", "es": "SPA", "et": "EST", "fi": "FIN", "fr": "FRE"}
+LANGUAGES |= {"it": "ITA", "ja": "JPN", "ko": "KOR", "nb": "NOR", "nl": "DUT", "nn": "NOR", "no": "NOR", "pt": "POR"}
+LANGUAGES |= {"el": "GRE", "eu": "BAQ", "he": "HEB", "hr": "SCR", "hu": "HUN", "lv": "LAV", "pl": "POL", "ru": "RUS"}
+LANGUAGES |= {"sv": "SWE", "tr": "TUR", "uk": "UKR", "zh": "CHI"}
 # The first words of term types whose names do not mean what the concept means.
 LESSER_SCOPES = ("BROAD", "NARROW", "RELATED")
 

@@ -1,5 +1,6 @@
 """Pairs of an id and a label, checked against a terminology, in Python and from the command line."""
 
+import gzip
 import json
 import time
 
@@ -9,6 +10,7 @@ import spacy
 from athena_files import Download
 from hypothesis import given
 from hypothesis import strategies as st
+from ontology_files import WRITERS, Term
 from rf2_files import Release
 from rrf_files import atom, write_release
 from typer.testing import CliRunner
@@ -329,8 +331,15 @@ def test_the_command_reads_any_terminology(tmp_path, terminology, kind):
     assert run(write_rows(tmp_path / "pairs.csv", [(id_, "seizures")]), "--terminology", path)[0] == 0
 
 
-def test_the_command_refuses_ontologies_in_owl(tmp_path):
-    (path := tmp_path / "hp.owl").write_text("<rdf:RDF/>")
-    with pytest.raises(ValueError, match="hp.owl: the command reads ontologies in OBO"):
-        pairs = write_rows(tmp_path / "pairs.csv")
-        CliRunner().invoke(app, ["check", str(pairs), "--terminology", str(path)], catch_exceptions=False)
+@pytest.mark.parametrize("name", ["toy.obo", "toy.json", "toy.ofn", "toy.owl", "toy.OWL"])
+def test_the_command_reads_ontologies(tmp_path, name):
+    kind = name.lower().removeprefix("toy.")
+    if kind in ("owl", "ofn"):
+        pytest.importorskip("pyhornedowl")
+    terms = [Term("HP:0001250", "Seizure", synonyms=[("Attack", "BROAD", None)])]
+    data = WRITERS[kind](terms).encode()
+    pairs = write_rows(tmp_path / "pairs.csv", [("HP:0001250", "seizures"), ("HP:0001250", "attack")])
+    for path, content in ((tmp_path / name, data), (tmp_path / f"{name}.gz", gzip.compress(data))):
+        path.write_bytes(content)
+        code, output = run(pairs, "--terminology", path)
+        assert code == 1 and "1 of 2 rows are right" in output and "a BROAD synonym of it" in output

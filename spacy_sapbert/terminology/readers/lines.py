@@ -43,6 +43,8 @@ P = ParamSpec("P")
 S = TypeVar("S", bound=Settings)
 Watcher = Callable[[memoryview], object]
 RecordT = TypeVar("RecordT", bound=BaseModel)
+# The number of a line, or where a record stands in a file without meaningful lines.
+Place = int | str
 
 
 class ReadFile:
@@ -67,17 +69,18 @@ class ReadFile:
                 yield content
         self.hashes.append({"name": path.name, "sha256": sha256.hexdigest()})
 
-    def refuse(self, line: int, reason: object) -> None:
-        """Log a malformed record by its line. The caller leaves it out."""
+    def refuse(self, place: Place, reason: object) -> None:
+        """Log a malformed record by its place. The caller leaves it out."""
         text = str(reason).rstrip(".")
         if self.errors == "raise":
+            where, what = (f"line {place}", "the line") if isinstance(place, int) else (place, "it")
             raise ValueError(
-                f"{self.path}, line {line}: {text}. The file is damaged or of another kind. Correct the line, or set "
+                f"{self.path}, {where}: {text}. The file is damaged or of another kind. Correct {what}, or set "
                 "errors = 'skip' to leave such records out and have them counted in the terminology's report."
             )
         self.n_malformed += 1
         if len(self.examples) < MAX_EXAMPLES:
-            self.examples.append(f"{self.path.name}:{line}: {text}")
+            self.examples.append(f"{self.path.name}:{place}: {text}")
 
     def warn(self) -> None:
         """Warn if records were skipped. Call this after reading the whole file."""
@@ -119,6 +122,11 @@ class SourceFile(ReadFile):
                 if not keep_ends:
                     data = data.removesuffix(b"\n").removesuffix(b"\r")
                 yield number, data.decode("utf8", errors="surrogateescape")
+
+    def content(self) -> bytes:
+        """Read the whole file, as UTF-8 and without a byte order mark."""
+        with self.open(self.path) as content:
+            return self._as_utf8(content).read().removeprefix(BOM)
 
     def _as_utf8(self, content: io.BufferedReader[Any]) -> BinaryIO:
         encoding = self._encoding or ("utf-16" if content.peek(2)[:2] in UTF16_BOMS else None)
@@ -187,10 +195,15 @@ def parse_record(kind: type[RecordT], text: str) -> RecordT:
     try:
         return kind.model_validate_json(text)
     except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
-        found = "" if problem["type"] in ("missing", "json_invalid") else f", not {problem['input']!r:.80}"
-        raise ValueError(f"{place}: {problem['msg']}{found}".removeprefix(": ")) from None
+        raise ValueError(describe_problem(error)) from None
+
+
+def describe_problem(error: ValidationError) -> str:
+    """Say what is first wrong with a record: where, and which value."""
+    problem = error.errors()[0]
+    place = ".".join(map(str, problem["loc"]))
+    found = "" if problem["type"] in ("missing", "json_invalid") else f", not {problem['input']!r:.80}"
+    return f"{place}: {problem['msg']}{found}".removeprefix(": ")
 
 
 def finish(

@@ -15,6 +15,7 @@ from pydantic import Field
 from ...errors import warn
 from ...settings import OnMalformed, Settings, Strings
 from ..builder import assemble, check_any
+from ..codes import LANGUAGES
 from ..licences import STRICTEST, Source
 from ..table import Terminology
 from .lines import MAX_EXAMPLES, SourceFile, check_values, make_factory, report_files, takes_settings
@@ -51,10 +52,6 @@ REPLACING = ("900000000000527005", "900000000000526001")
 TO_CONSIDER = ("900000000000523009", "1186921001", "1186924009", "900000000000530003", "900000000000529008")
 # The language reference sets of the International Edition.
 DIALECTS = {"en-US": "900000000000509007", "en-GB": "900000000000508004"}
-# UMLS's names of languages.
-LANGUAGES = {"cs": "CZE", "da": "DAN", "de": "GER", "en": "ENG", "es": "SPA", "et": "EST", "fi": "FIN", "fr": "FRE"}
-LANGUAGES |= {"it": "ITA", "ja": "JPN", "ko": "KOR", "nb": "NOR", "nl": "DUT", "nn": "NOR", "no": "NOR", "pt": "POR"}
-LANGUAGES |= {"sv": "SWE", "zh": "CHI"}
 # UMLS calls the source so. All editions get this name.
 SOURCE = "SNOMEDCT_US"
 UNPACK = "Unpack a release of SNOMED CT and give its folder, with its own names of files."

@@ -70,8 +70,10 @@ def test_damaged_and_missing_files_are_errors(tmp_path):
 @pytest.mark.parametrize("name", sorted(READERS))
 def test_signatures_have_the_settings_and_wrong_ones_are_refused_at_once(name, tmp_path):
     module = importlib.import_module(f"spacy_sapbert.terminology.readers.{name}")
-    title = name.title().replace("_", "")
-    reader, settings = getattr(spacy_sapbert, f"read_{name}"), getattr(module, f"{title}Settings")
+    title = {"obographs": "OboGraphs"}.get(name) or name.title().replace("_", "")
+    # The readers of ontologies share their settings.
+    settings = getattr(module, "OboSettings" if name in ("obographs", "owl") else f"{title}Settings")
+    reader = getattr(spacy_sapbert, f"read_{name}")
     make = registry.misc.get(f"spacy-sapbert.{title}Terminology.v1")
     assert make.__name__ == f"make_{name}_reader"
     for function in (reader, make):
