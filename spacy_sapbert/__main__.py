@@ -133,7 +133,7 @@ def link_command(
         msg.warn(f"{n:,} labels with damaged characters (as in 'MÃ©niÃ¨re'), which were repaired")
 
 
-@_command(TABLES, "link-laboratory tests.csv --pipeline output/loinc --specimen-column fluid")
+@_command(TABLES, "link-laboratory tests.csv --pipeline output/loinc")
 def link_laboratory_command(
     file: LabelFile,
     pipeline: LinkingPipeline,

@@ -3,7 +3,7 @@
 import csv
 from itertools import product
 
-from spacy_sapbert.laboratory.parts import LoincParts, read_data
+from spacy_sapbert.laboratory.parts import LoincParts, read_word_lists
 from spacy_sapbert.terminology.readers.loinc import compute_check_digit
 
 CORE = (
@@ -13,7 +13,7 @@ CORE = (
 FULL = [*CORE, "CONSUMER_NAME", "RELATEDNAMES2", "DefinitionDescription", "COMMON_TEST_RANK", "DisplayName"]
 # The names of properties and systems, by their abbreviations; of several, the first.
 NAMES = {
-    kind: {code: name for name, code in reversed(read_data("loinc_parts")[kind].items())}
+    kind: {code: name for name, code in reversed(read_word_lists("loinc_parts")[kind].items())}
     for kind in ("properties", "systems")
 }
 FLUIDS = ("CSF", "Plr fld", "Periton fld", "Synv fld", "Body fld")
