@@ -5,22 +5,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
 import polars as pl
 
 from ..terminology.table import Terminology
-from .reader import DrugName, DrugString, Strength, load_words, read_drug
+from .reader import DrugString, read_drug
+from .strengths import Strength
+from .words import load_words
 
 # The term types of RxNorm.
 INGREDIENTS = ("IN", "PIN", "MIN")
 BRAND = "BN"
 # Products with all that can be said of them, and those that leave something out.
 CLINICAL = ("SCD", "SBD")
-PARTIAL = ("SCDC", "SBDC", "SCDF", "SBDF", "SCDG", "SBDG", "SCDFP", "SBDFP", "SCDGP")
-OTHERS = ("GPCK", "BPCK", "DF", "DFG")
+PARTIAL = ("SCDC", "SBDC", "SCDF", "SBDF")
+# These are found by their whole names only.
+OTHERS = ("SCDG", "SBDG", "GPCK", "BPCK")
 TERM_TYPES = (*INGREDIENTS, BRAND, *CLINICAL, *PARTIAL, *OTHERS)
+BRANDED = (BRAND, "SBD", "SBDC", "SBDF", "SBDG", "BPCK")
 # The relations that are used: of a brand to what it contains, and of a salt to its base.
 TRADENAME_OF, FORM_OF = RELATIONS = ("tradename_of", "form_of")
 # Shorter names are nearly any other word.
@@ -35,7 +40,7 @@ class Product(NamedTuple):
     row: int
     kind: str
     ingredients: tuple[int, ...]  # As they are named: salts, if the name says them.
-    parts: Parts  # Their bases.
+    bases: tuple[int, ...]
     brand: int | None
     reading: DrugString
 
@@ -73,9 +78,8 @@ class DrugConcepts:
             kinds.with_columns(pl.col("concept").cast(pl.UInt32)), on="concept", maintain_order="left"
         )
         for name, row, term_type, kind in rows.iter_rows():
-            is_own = kind != BRAND and term_type in (BRAND, "SBD", "SBDC", "SBDF", "SBDG") and kind[:1] != "S"
-            is_generic = kind == BRAND and term_type in (*INGREDIENTS, *CLINICAL)
-            table = self._given if is_own or is_generic else self._rows
+            is_given = term_type in TERM_TYPES and (term_type in BRANDED) != (kind in BRANDED)
+            table = self._given if is_given else self._rows
             if row not in table[fold_name(name)]:
                 table[fold_name(name)].append(row)
         self._products = [row for row, kind in self._kinds.items() if kind in (*CLINICAL, *PARTIAL)]
@@ -138,7 +142,7 @@ class DrugConcepts:
         if kind == BRAND:
             targets = self._tradenames.get(row) or self._given_brands.get(fold_name(self._names[row]), [])
             combined = [target for target in targets if self._kinds[target] == "MIN"]
-            return frozenset().union(*map(self.find_parts, combined or targets))
+            return self._unite(combined or targets)
         if kind == "MIN":
             named = [self.find_named(name) for name in self._names[row].split(" / ")]
             return frozenset(self._find_base(part) for part in named if part is not None)
@@ -194,8 +198,9 @@ class DrugConcepts:
             ingredients = tuple(one for one in named if one != brand)
             if len(named) < len(rows) or not ingredients:
                 continue
-            parts = frozenset[int]().union(*map(self.find_parts, ingredients))
-            families[parts, brand].append(Product(row, self._kinds[row], ingredients, parts, brand, reading))
+            bases = tuple(map(self._find_base, ingredients))
+            product = Product(row, self._kinds[row], ingredients, bases, brand, reading)
+            families[frozenset(bases), brand].append(product)
         return families
 
     # Strings
@@ -207,76 +212,73 @@ class DrugConcepts:
         if named:
             return [name if row is None else self._names[row] for name, row in zip(named, rows, strict=True)]
         brands = [self.find_named(name.text) for name in reading.names if name.kind == "brand"]
-        parts = frozenset[int]().union(*(self.find_parts(row) for row in brands if row is not None))
-        return [self._names[row] for row in sorted(parts)]
+        return [self._names[row] for row in sorted(self._unite(row for row in brands if row is not None))]
 
     def answer(self, text: str) -> DrugAnswer:
         """Link a drug string."""
         reading = read_drug(text, self)
-        row, how, notes, others = self._link(text, reading)
-        if not reading.is_unit_read and row is not None:
-            notes.append("no unit")
-        ingredients = tuple(self.list_ingredients(reading))
-        return DrugAnswer(reading, row, how, tuple(notes), tuple(others), ingredients)
+        answer = self._link(text, reading)
+        notes = [f"spelt {name.text}" for name in reading.names if name.is_spelt]
+        if not reading.is_unit_read and answer.row is not None:
+            notes.append(f"no unit: read as {reading.strengths[0].unit}")
+        return answer._replace(notes=(*notes, *answer.notes), ingredients=tuple(self.list_ingredients(reading)))
 
-    def _link(self, text: str, reading: DrugString) -> tuple[int | None, str, list[str], list[int]]:
-        choices = [choice for name in reading.names for choice in name.choices]
-        if choices:
+    def _link(self, text: str, reading: DrugString) -> DrugAnswer:
+        if choices := [choice for name in reading.names for choice in name.choices]:
             rows = [row for row in map(self.find_named, choices) if row is not None]
-            return None, "several", [f"may be {' or '.join(choices)}"], rows
-        whole = self._rows.get(fold_name(text), [])
+            return DrugAnswer(reading, None, "several", (f"may be {' or '.join(choices)}",), tuple(rows))
+        whole = [row for row in self._rows.get(fold_name(text), ()) if self._kinds[row] not in PARTIAL]
         if len(whole) == 1:
-            return whole[0], "name", [], []
-        named = {name: self.find_named(name.text) for name in reading.names}
-        unknown = [name.text for name, row in named.items() if row is None]
-        if not named or unknown:
-            notes = [f"no name: {name}" for name in unknown] if len(unknown) < len(named) else []
-            return None, "no name", notes, [row for row in named.values() if row is not None]
-        rows = [row for row in named.values() if row is not None]
-        notes = [f"spelt {name.text}" for name in named if fold_name(name.text) not in fold_name(text)]
-        notes = [note for note, name in zip(notes, named, strict=False) if not self._is_short(name, text)]
+            return DrugAnswer(reading, whole[0], "name")
+        found = {name.text: self.find_named(name.text) for name in reading.names}
+        rows = [row for row in found.values() if row is not None]
+        if not found or len(rows) < len(found):
+            notes = [f"no name: {name}" for name, row in found.items() if row is None] if rows else []
+            return DrugAnswer(reading, None, "no name", tuple(notes), tuple(rows))
         brands = [row for row in rows if self._kinds[row] == BRAND]
         ingredients = [row for row in rows if self._kinds[row] != BRAND]
-        parts = frozenset[int]().union(*map(self.find_parts, ingredients))
-        of_brand = frozenset[int]().union(*map(self.find_parts, brands[:1]))
-        if len(brands) > 1 or (brands and parts and of_brand and not of_brand & parts):
-            return None, "several", [*notes, "names of different drugs"], rows
-        return self._choose(reading, ingredients, parts or of_brand, brands[0] if brands else None, notes)
+        parts, of_brand = (self._unite(listed) for listed in (ingredients, brands))
+        if len(brands) > 1 or (brands and parts and of_brand and not of_brand >= parts):
+            return DrugAnswer(reading, None, "several", ("names of different drugs",), tuple(rows))
+        if not brands:
+            return self._choose(reading, ingredients, parts, self._families.get((parts, None), []))
+        # What is generic may have another release, so it stands in only for a brand without any product here.
+        family = self._list_of_brand(brands[0]) or self._families.get((of_brand or parts, None), [])
+        answer = self._choose(reading, ingredients, of_brand or parts, family, brands[0])
+        is_generic = answer.row is not None and self._kinds[answer.row] not in BRANDED
+        return answer._replace(notes=(*answer.notes, "no product of the brand")) if is_generic else answer
 
-    @staticmethod
-    def _is_short(name: DrugName, text: str) -> bool:
-        """Whether a name is the long form of what a string has."""
-        words = load_words()
-        return any(name.text in parts for parts in words["names"].values()) and name.text.lower() not in text.lower()
+    def _unite(self, rows: Iterable[int]) -> Parts:
+        return frozenset[int]().union(*map(self.find_parts, rows))
 
     def _choose(
-        self, reading: DrugString, ingredients: list[int], parts: Parts, brand: int | None, notes: list[str]
-    ) -> tuple[int | None, str, list[str], list[int]]:
-        """Choose the concept of a string with known names."""
+        self,
+        reading: DrugString,
+        ingredients: list[int],
+        parts: Parts,
+        family: list[Product],
+        brand: int | None = None,
+    ) -> DrugAnswer:
+        """Choose the concept of a string: a product of a family, else of its names."""
         is_clinical = bool(reading.strengths or reading.form or reading.release)
-        families = [self._families.get((parts, brand), [])]
-        if brand is not None:
-            families = [self._list_of_brand(brand), self._families.get((parts, None), [])]
-        for family in families if is_clinical else ():
-            full = [product for product in family if says_all(product, reading, ingredients)]
-            chosen, several = _choose_product(full, reading)
-            if chosen is not None:
-                is_other = brand is not None and chosen.brand is None
-                return chosen.row, "drug", [*notes, *(["no product of the brand"] if is_other else [])], []
-            if several:
-                rows = [product.row for product in several]
-                return None, "several", [*notes, f"{len(rows)} drugs are all that it says"], rows
-        if is_clinical:
-            products = [product for family in families for product in family]
-            notes = [*notes, *_find_missing(products, reading, ingredients)]
-        if brand is not None:
-            return brand, "brand only" if is_clinical else "name", notes, sorted(parts)
-        if len(ingredients) == 1:
-            return ingredients[0], "ingredient only" if is_clinical else "name", notes, []
-        combination = self._combinations.get(parts)
-        if combination is None or len(parts) < 2:
-            return None, "no combination", [*notes, "no concept has all its parts"], sorted(parts)
-        return combination, "ingredient only" if is_clinical else "name", notes, []
+        product, several = _choose_product(family if is_clinical else [], reading, ingredients, brand)
+        if product is not None:
+            return DrugAnswer(reading, product.row, "drug")
+        if several:
+            rows = tuple(one.row for one in several)
+            return DrugAnswer(reading, None, "several", (f"{len(rows)} drugs are all that it says",), rows)
+        notes = tuple(_find_missing(family, reading, ingredients)) if is_clinical else ()
+        strong = [product for product in family if _is_of_strength(product, reading, ingredients)]
+        if reading.strengths and len(strong) == 1:
+            return DrugAnswer(reading, strong[0].row, "strength only", notes)
+        names = [brand] if brand is not None else ingredients
+        if len(names) > 1 and parts in self._combinations:
+            names = [self._combinations[parts]]
+        if len(names) > 1:
+            return DrugAnswer(reading, None, "no combination", ("no concept has all its parts",), tuple(sorted(parts)))
+        others = tuple(sorted(parts)) if brand is not None else ()
+        only = "brand only" if brand is not None else "ingredient only"
+        return DrugAnswer(reading, names[0], only if is_clinical else "name", notes, others)
 
     def _list_of_brand(self, brand: int) -> list[Product]:
         return [product for (_, own), family in self._families.items() if own == brand for product in family]
@@ -325,7 +327,7 @@ def find_differences(product: Product, reading: DrugString, ingredients: Sequenc
     """List in what a product differs from a string, or says less."""
     own = product.reading
     checks: dict[str, Callable[[], bool]] = {
-        "salt": lambda: all(row in product.ingredients for row in ingredients if row not in product.parts),
+        "salt": lambda: all(row in product.ingredients + product.bases for row in ingredients),
         "strength": lambda: _have_strengths(product, reading, ingredients),
         "form": lambda: not reading.form or own.form in _list_broader("broader", reading.form),
         "release": lambda: _has_release(own, reading),
@@ -358,58 +360,83 @@ def _have_strengths(product: Product, reading: DrugString, ingredients: Sequence
     any. One that says fewer may leave those of other parts out."""
     if not reading.strengths:
         return True
-    own = product.reading.strengths
+    own = [_list_writings(strength, product.reading) for strength in product.reading.strengths]
     if len(own) != len(product.ingredients):
         return False
     said = list(reading.strengths)
     if len(ingredients) == len(said) == len(own):
         # Names that a string has in another order have their strengths in that order.
         places = [_find_place(product, row) for row in ingredients]
-        return None not in places and all(
-            strength.equals(own[place]) for strength, place in zip(said, places, strict=True) if place is not None
-        )
-    return _take(said, list(own))
+        if None in places:
+            return False
+        ordered = [own[place] for place in places if place is not None]
+        return all(any(map(one.equals, writings)) for one, writings in zip(said, ordered, strict=True))
+    return _take(said, own)
+
+
+def _list_writings(strength: Strength, reading: DrugString) -> list[Strength]:
+    """List how a product's strength may be written: in a puff without the puff, and in a mL as all in the container."""
+    writings = [strength]
+    if strength.per_unit == "actuation":
+        writings.append(Strength(strength.amount / strength.per, strength.unit))
+    size, _, unit = reading.quantity.partition(" ")
+    if strength.per_unit == unit == "mL":
+        writings.append(Strength(strength.amount / strength.per * Fraction(size), strength.unit))
+    return writings
 
 
 def _find_place(product: Product, row: int) -> int | None:
-    if row in product.ingredients:
-        return product.ingredients.index(row)
-    # The base of a salt: parts are in no order, so it has to be the only part that is not named as it is.
-    left = [place for place, one in enumerate(product.ingredients) if one not in product.parts]
-    return left[0] if row in product.parts and len(left) == 1 else None
+    rows = product.ingredients if row in product.ingredients else product.bases
+    return rows.index(row) if row in rows else None
 
 
-def _take(said: Iterable[Strength], own: list[Strength]) -> bool:
+def _take(said: Iterable[Strength], own: list[list[Strength]]) -> bool:
     for strength in said:
-        match = next((one for one in own if one.equals(strength)), None)
+        match = next((one for one in own if any(map(strength.equals, one))), None)
         if match is None:
             return False
         own.remove(match)
     return True
 
 
-def _choose_product(full: list[Product], reading: DrugString) -> tuple[Product | None, list[Product]]:
-    """Choose the one product that says all, or list several: those with all that can be said, and of these those that
-    add least to what the string says; else what leaves it out."""
-    clinical = [product for product in full if product.kind in CLINICAL]
-    for condition in (
-        lambda product: product.reading.hours == reading.hours,
-        lambda product: product.reading.quantity in ("", reading.quantity),
-        lambda product: product.reading.quantity == reading.quantity,
-    ):
-        clinical = list(filter(condition, clinical)) or clinical
-    if len(clinical) == 1:
-        return clinical[0], []
+def _choose_product(
+    family: list[Product], reading: DrugString, ingredients: Sequence[int], brand: int | None
+) -> tuple[Product | None, list[Product]]:
+    """Choose the one product that says all, or list several. Of a string without a form, or with a brand of which there
+    is no product, a product with a form is chosen only if there is no other, in any release; else what says nothing of
+    the form."""
+    differences = [(product, find_differences(product, reading, ingredients)) for product in family]
+    full = [product for product, differs in differences if not differs]
+    clinical = _keep_best([product for product in full if product.kind in CLINICAL], reading)
     partial = [product for product in full if product.kind not in CLINICAL]
+    released = [product for product, differs in differences if differs == ["release"] and product.kind in CLINICAL]
+    is_generic = brand is not None and any(product.brand is None for product in family)
+    is_open = (is_generic or not reading.form) and not reading.release and bool(released)
+    if len(clinical) == 1 and not is_open:
+        return clinical[0], []
     if len(partial) == 1:
         return partial[0], []
-    return None, clinical or partial
+    return None, partial if is_open and partial else clinical or partial
+
+
+def _keep_best(products: list[Product], reading: DrugString) -> list[Product]:
+    """Keep the products that last as long as the string says, and those with as much in a container."""
+    lasting = [product for product in products if product.reading.hours == reading.hours] or products
+    sized = [product for product in lasting if product.reading.quantity == reading.quantity]
+    unsized = [product for product in lasting if not product.reading.quantity]
+    return (sized if reading.quantity else []) or unsized or sized or lasting
+
+
+def _is_of_strength(product: Product, reading: DrugString, ingredients: Sequence[int]) -> bool:
+    """Whether a product says nothing of the form, and has the strength and the salt that a string says."""
+    differs = find_differences(product, reading, ingredients)
+    return not product.reading.form and not {"strength", "salt"}.intersection(differs)
 
 
 def _find_missing(products: list[Product], reading: DrugString, ingredients: Sequence[int]) -> list[str]:
     """Say what of a string no product has."""
     if not products:
-        return ["no such drug here"]
+        return ["no drugs with it here"]
     of_each = [find_differences(product, reading, ingredients) for product in products]
     missing = [what for what in ("strength", "form", "release", "salt", "route") if all(what in one for one in of_each)]
-    return [f"no such {what}" for what in missing] or ["not in this strength, form and release together"]
+    return [f"no such {what}" for what in missing] or ["no such strength, form and release together"]

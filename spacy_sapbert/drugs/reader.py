@@ -3,77 +3,27 @@ word by word, by the words in drugs.json."""
 
 from __future__ import annotations
 
-import json
-import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-# A number, letters, or one sign.
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|(?<!\d)\.\d+|[^\W\d_]+(?:['’][^\W\d_]+)*|[^\w\s.:;]")
-_DOTTED = re.compile(r"\b[^\W\d_](?:\.[^\W\d_])+\b\.?")
-_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
+from .strengths import ONE, Strength, write_number
+from .words import Phrases, Token, clean_string, load_tables, load_words, split_words
+
 # The signs between the parts of a combination and between their strengths, and those between names only.
 BETWEEN = ("/", "-", "–", "+", "&")
 BETWEEN_NAMES = (*BETWEEN, "and", "with")
 # Parts of a word on both sides of a hyphen that are long enough to be names themselves.
 NAME_LENGTH = 5
 MAX_WORDS = 10
+# What a strength may be for more than one of: "5 mL", "24 h".
+COUNTED = ("mL", "L", "hr", "day", "actuation", "m2", "kg")
 # So many tablets may be taken at a time.
 MOST_TAKEN = 10
-# Units as amounts of another, and those that a strength may be for more than one of: "5 mL", "24 h".
-BASES = {
-    "mcg": ("mg", Fraction(1, 1000)),
-    "ng": ("mg", Fraction(1, 10**6)),
-    "g": ("mg", Fraction(1000)),
-    "L": ("mL", Fraction(1000)),
-    "day": ("hr", Fraction(24)),
-    "min": ("hr", Fraction(1, 60)),
-}
-COUNTED = ("mL", "L", "hr", "day", "actuation", "m2", "kg")
-# RxNorm rounds: 0.1 mg in 24 hours are 0.00417 mg an hour.
-TOLERANCE = 0.002
-ONE = Fraction(1)
 # How often a day, in figures for morning, noon, evening and night.
 TIMES_OF_DAY = {"100": "every morning", "001": "every evening", "010": "every noon", "0001": "at bedtime"}
 TIMES = {1: "once", 2: "twice", 3: "three times", 4: "four times", 5: "five times", 6: "six times"}
 SINGLE = {"hour": "every hour", "day": "once daily", "week": "weekly", "month": "monthly", "year": "yearly"}
-
-
-class Strength(NamedTuple):
-    """An amount of an ingredient, such as 400 mg in 5 mL."""
-
-    amount: Fraction
-    unit: str
-    per: Fraction = ONE
-    per_unit: str = ""
-
-    def __str__(self) -> str:
-        """Write it with the units of `drugs.json`."""
-        per = "" if self.per == 1 else f"{write_number(self.per)} "
-        gap = "" if self.unit == "%" else " "
-        return f"{write_number(self.amount)}{gap}{self.unit}" + (f"/{per}{self.per_unit}" if self.per_unit else "")
-
-    @property
-    def size(self) -> tuple[str, float]:
-        """The amount in the base of its unit, for one of what it is in."""
-        unit, factor = BASES.get(self.unit, (self.unit, ONE))
-        per_unit, per_factor = BASES.get(self.per_unit, (self.per_unit, ONE)) if self.per_unit != "g" else ("g", ONE)
-        if self.per_unit == "mg":
-            per_unit, per_factor = "g", Fraction(1, 1000)
-        return f"{unit}/{per_unit}", float(self.amount * factor / (self.per * per_factor))
-
-    def equals(self, other: Strength) -> bool:
-        """Whether it is the same amount, in any units."""
-        (kind, size), (other_kind, other_size) = self.size, other.size
-        if "%/" in (kind, other_kind) and kind != other_kind:
-            # 1 % are 10 mg in a mL, or in a g.
-            size, other_size = (value * (10 if which == "%/" else 1) for which, value in (self.size, other.size))
-            kind, other_kind = ("mg/mL" if which in ("%/", "mg/g") else which for which in (kind, other_kind))
-        return kind == other_kind and abs(size - other_size) <= TOLERANCE * max(size, other_size)
 
 
 class DrugName(NamedTuple):
@@ -82,6 +32,7 @@ class DrugName(NamedTuple):
     text: str
     kind: str = ""
     choices: tuple[str, ...] = ()
+    is_spelt: bool = False  # Whether the string has it misspelt.
 
 
 class DrugNames(Protocol):
@@ -124,89 +75,6 @@ class DrugString(NamedTuple):
         return " ".join(filter(None, (self.frequency, "as needed" if self.as_needed else "")))
 
 
-class _Token(NamedTuple):
-    text: str
-    start: int
-    end: int
-    number: Fraction | None
-
-
-Phrases = dict[tuple[str, ...], Any]
-
-
-class _Words(NamedTuple):
-    """The phrases of drugs.json by what they are, split as strings are."""
-
-    fields: Phrases
-    units: Phrases
-    per: Phrases
-    doses: Phrases
-    periods: Phrases
-    times: Phrases
-    every: Phrases
-    salts: Phrases
-    names: Phrases
-    several: Phrases
-    no_drugs: Phrases
-
-
-def write_number(number: Fraction) -> str:
-    """Write a number in decimals."""
-    return f"{float(number):.10f}".rstrip("0").rstrip(".")
-
-
-@cache
-def load_words() -> dict[str, Any]:
-    """Load what drugs.json has."""
-    words: dict[str, Any] = json.loads(Path(__file__).with_name("drugs.json").read_text(encoding="utf8"))
-    return words
-
-
-def _split(text: str) -> list[_Token]:
-    return [
-        _Token(match[0].lower(), match.start(), match.end(), _read_number(match[0])) for match in _TOKEN.finditer(text)
-    ]
-
-
-def _read_number(text: str) -> Fraction | None:
-    if not text[-1].isdigit():
-        return None
-    plain = text.replace(",", "") if _THOUSANDS.fullmatch(text) else text.replace(",", ".")
-    try:
-        return Fraction(plain)
-    except ValueError:
-        return None
-
-
-def _index(phrases: Mapping[str, Any] | Iterable[str], value: Any = None) -> Phrases:
-    """Make a table of phrases: canonical words and lists of how they are written, or phrases with one value."""
-    pairs = phrases.items() if isinstance(phrases, Mapping) else [(value, phrases)]
-    table: Phrases = {}
-    for canonical, written in pairs:
-        for phrase in written:
-            table.setdefault(tuple(token.text for token in _split(phrase)), canonical)
-    return table
-
-
-@cache
-def _load_phrases() -> _Words:
-    words = load_words()
-    fields: Phrases = {}
-    for field in ("form", "route", "release", "frequency"):
-        for phrase, canonical in _index({name: [name, *written] for name, written in words[field].items()}).items():
-            fields.setdefault(phrase, {})[field] = canonical
-    fields |= _index(words["as needed"], {"as_needed": True})
-    for entry in words["also"]:
-        fields |= _index(entry["phrases"], {field: value for field, value in entry.items() if field != "phrases"})
-    for phrase in _index(words["ignored"]):
-        fields.setdefault(phrase, {})
-    names = {phrase: parts for text, parts in words["names"].items() for phrase in _index([text])}
-    several = {phrase: parts for text, parts in words["several"].items() for phrase in _index([text])}
-    tables = (_index(words[key]) for key in ("unit", "per", "dose", "period"))
-    lists = (_index(words[key], True) for key in ("times words", "every words"))
-    return _Words(fields, *tables, *lists, _index(words["salts"]), names, several, _index(words["no drugs"], True))
-
-
 def read_drug(text: str, names: DrugNames | None = None) -> DrugString:
     """Read a drug string.
 
@@ -215,9 +83,7 @@ def read_drug(text: str, names: DrugNames | None = None) -> DrugString:
         before the first words that are none.
     RETURNS (DrugString): What the string says.
     """
-    plain = unicodedata.normalize("NFKC", text).replace("\u2044", "/")
-    plain = _DOTTED.sub(lambda match: match[0].replace(".", ""), plain)
-    return _Scanner(plain, names).read()
+    return _Scanner(clean_string(text), names).read()
 
 
 class _Scanner:
@@ -226,8 +92,8 @@ class _Scanner:
     def __init__(self, text: str, finder: DrugNames | None) -> None:
         self.text = text
         self.finder = finder
-        self.tokens = _split(text)
-        self.words = _load_phrases()
+        self.tokens = split_words(text)
+        self.words = load_tables()
         self.place = 0
         self.names: list[DrugName] = []
         self.strengths: list[Strength] = []
@@ -282,9 +148,9 @@ class _Scanner:
         unit = "mcg" if route == "inhaled" else "mg"
         return tuple(strength._replace(unit=unit) for strength in strengths)
 
-    def _token(self, ahead: int = 0) -> _Token:
+    def _token(self, ahead: int = 0) -> Token:
         place = self.place + ahead
-        return self.tokens[place] if place < len(self.tokens) else _Token("", len(self.text), len(self.text), None)
+        return self.tokens[place] if place < len(self.tokens) else Token("", len(self.text), len(self.text), None)
 
     def _match(self, phrases: Phrases, place: int) -> tuple[Any, int]:
         """Find the longest phrase at a place: what it stands for, and how many tokens it has."""
@@ -393,7 +259,7 @@ class _Scanner:
 
     def _read_parts_of(self, name: str) -> None:
         """Read what a name says of the release: "Toprol XL"."""
-        tokens = [token.text for token in _split(name)][1:]
+        tokens = [token.text for token in split_words(name)][1:]
         for place in range(len(tokens)):
             fields = self.words.fields.get(tuple(tokens[place:]), {})
             if "release" in fields:
@@ -427,7 +293,8 @@ class _Scanner:
         kind = self.finder.find_kind(spelt) if self.finder and spelt else ""
         if is_combined and self.finder and not kind and self.strengths:
             return False
-        self.names.append(DrugName(self._unify_salt(spelt or text), kind))
+        is_spelt = bool(spelt) and spelt != text
+        self.names.append(DrugName(self._unify_salt(spelt or text), kind, is_spelt=is_spelt))
         self.place = end
         return True
 
@@ -663,15 +530,15 @@ class _Scanner:
 
     def _read_figures(self) -> tuple[str, int] | None:
         """Read figures for the times of day: "1-0-1"."""
-        figures = []
+        figures: list[Fraction] = []
         place = self.place
-        while place < len(self.tokens) and self.tokens[place].number is not None:
-            figures.append(self.tokens[place].number)
+        while place < len(self.tokens) and (figure := self.tokens[place].number) is not None:
+            figures.append(figure)
             place += 1
             if place >= len(self.tokens) or self.tokens[place].text not in ("-", "–"):
                 break
             place += 1
-        if len(figures) not in (3, 4) or max(figures) > 4 or not (any(figures) and self.names):  # type: ignore[type-var]
+        if len(figures) not in (3, 4) or max(figures) > 4 or not (any(figures) and self.names):
             return None
         pattern = "".join("1" if figure else "0" for figure in figures)
         n_times = pattern.count("1")
