@@ -89,6 +89,9 @@ def link_command(
     candidates: Annotated[
         int, typer.Option(min=0, help="How many of the first candidates to list in linked_others")
     ] = 0,
+    drugs: Annotated[
+        bool, typer.Option("--drugs", help="Read the labels as drug strings: 'ibuprofen 600mg PO q6h prn'")
+    ] = False,
     skip_lines: SkipLines = 0,
     encoding: Encoding = None,
     code: CodeOption = None,
@@ -99,6 +102,7 @@ def link_command(
     score or a probability, how it was found, notes, and what a label without an id says of a finding. In .csv and .tsv
     files, an added cell that looks like a formula gets an apostrophe in front; your own columns stay as they are.
     """
+    from .drugs.link import add_drug_columns
     from .tables.checking import read_rows
     from .tables.link import FORMATS, REPAIRED, link_table, write_linked
 
@@ -113,8 +117,13 @@ def link_command(
         raise FileExistsError(
             f"{output} is there already. Name another file with --output, or replace it with --force."
         )
+    if drugs and (exact or any_context or candidates):
+        raise ValueError("--drugs goes without --exact, --any-context and --candidates. Leave them out.")
     nlp = load_pipeline(pipeline, code)
-    linked = link_table(nlp, labels.frame, column, exact=exact, n_candidates=candidates, any_context=any_context)
+    if drugs:
+        linked = add_drug_columns(nlp, labels.frame, column)
+    else:
+        linked = link_table(nlp, labels.frame, column, exact=exact, n_candidates=candidates, any_context=any_context)
     write_linked(linked, output, labels)
     msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
     for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():

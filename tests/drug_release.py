@@ -1,7 +1,6 @@
 """Write a made-up release with the form of RxNorm: RXNCONSO and RXNREL of the drugs in drugs/products.tsv. Names and
 relations have RxNorm's form, ids are invented."""
 
-from collections import defaultdict
 from itertools import count
 from pathlib import Path
 
@@ -88,16 +87,18 @@ def add_products(release, ingredients, strengths, before, form, brands):
         generic.append(release.add(plain, "MIN"))
         for base in bases:
             release.relate(base, "part_of", generic[-1])
+    branded = {brand: {"name": release.add(brand, "BN")} for brand in brands}
+    for ids in branded.values():
+        for one in generic:
+            release.relate(ids["name"], "tradename_of", one)
+    if not form:
+        return
     dose_form = release.add(form, "DF")
     drug_form = release.add(f"{plain} {form}", "SCDF")
     release.relate(drug_form, "has_dose_form", dose_form)
-    branded = defaultdict(dict)
-    for brand in brands:
-        branded[brand]["name"] = release.add(brand, "BN")
-        branded[brand]["form"] = release.add(f"{plain} {form} [{brand}]", "SBDF")
-        release.relate(branded[brand]["form"], "tradename_of", drug_form)
-        for one in generic:
-            release.relate(branded[brand]["name"], "tradename_of", one)
+    for brand, ids in branded.items():
+        ids["form"] = release.add(f"{plain} {form} [{brand}]", "SBDF")
+        release.relate(ids["form"], "tradename_of", drug_form)
     for strength in strengths:
         texts = [f"{name} {amount}" for name, amount in zip(named, split(strength, " / "), strict=True)]
         drug = release.add(f"{before} {' / '.join(texts)} {form}".strip(), "SCD")

@@ -125,7 +125,7 @@ class _Scanner:
         if not self.has_unit:
             strengths = self._guess_units(strengths, form, route)
         frequency = join_times(self.times)
-        rest = tuple(word for word in self.rest if word.isalnum())
+        rest = tuple(word for word in self.rest if word.isalnum() and word not in BETWEEN_NAMES)
         return DrugString(
             tuple(self.names),
             strengths,
@@ -194,6 +194,8 @@ class _Scanner:
 
     def _is_odd(self, sign: str, before: int) -> bool:
         """Whether words in brackets don't look like a brand, or as the ingredient of one."""
+        if len(self.names) == before:
+            return False
         name = self.names[before]
         if self.finder is not None or sign == "[":
             if sign == "[" and not name.kind:
@@ -237,6 +239,7 @@ class _Scanner:
         self.place = start + longest
         self._read_parts_of(text if n_named == longest else "")
         self._read_salt()
+        self._read_more_of_name()
         return True
 
     def _is_inside(self, place: int) -> bool:
@@ -276,12 +279,35 @@ class _Scanner:
             self.names[-1] = DrugName(text, kind or self.names[-1].kind)
             self.place += length
 
+    def _read_more_of_name(self) -> None:
+        """Read words behind a name that make another one of it: "NovoLog Mix", "Claritin-D"."""
+        name = self.names[-1]
+        if name.kind not in ("brand", "ingredient"):
+            return
+        start = end = self.place + (self._token().text == "-" and name.kind == "brand")
+        while end < len(self.tokens) and self._is_more(end, name.kind):
+            end += 1
+        if end > start:
+            more = self.text[self.tokens[self.place - 1].end : self.tokens[end - 1].end]
+            self.names[-1] = DrugName(f"{name.text}{more}")
+            self.place = end
+
+    def _is_more(self, place: int, kind: str) -> bool:
+        """Whether a word is none that says something else."""
+        word = self.tokens[place].text
+        if kind == "brand" and (word,) in self.words.more:
+            return True
+        tables = (self.words.fields, self.words.names, self.words.units, self.words.times, self.words.every)
+        if not word[0].isalpha() or word in (*BETWEEN_NAMES, "or", "x"):
+            return False
+        return not any(self._match(table, place)[1] for table in tables) and not self._find_name(place)[1]
+
     def _read_unknown(self, start: int, is_combined: bool) -> bool:
         """Read words that nobody knows up to something else, as a name."""
         end = start
         while end < len(self.tokens):
             token = self.tokens[end]
-            is_word = token.text[0].isalpha() and self._match(self.words.fields, end)[1] == 0
+            is_word = token.text[0].isalpha() and not self._is_read(end)
             is_joint = token.text == "-" and end > start and self._is_joint(end)
             if not (is_word or is_joint) or (is_word and end > start and token.text in BETWEEN_NAMES):
                 break
@@ -297,6 +323,12 @@ class _Scanner:
         self.names.append(DrugName(self._unify_salt(spelt or text), kind, is_spelt=is_spelt))
         self.place = end
         return True
+
+    def _is_read(self, place: int) -> bool:
+        """Whether a word says something else than a name: "tablet", "every 6"."""
+        _, n_every = self._match(self.words.every, place)
+        is_time = n_every and self._read_range(place + n_every)[0]
+        return bool(is_time or self._match(self.words.fields, place)[1])
 
     def _is_joint(self, place: int) -> bool:
         """Whether a hyphen stands inside of a name, not between two."""
@@ -354,6 +386,8 @@ class _Scanner:
         units = [unit for _, unit in amounts if unit]
         dose, n_dose = self._match(self.words.doses, place)
         period, n_period = self._match(self.words.periods, place)
+        is_frequency = "frequency" in (self._match(self.words.fields, place)[0] or ())
+        n_period *= not is_frequency or is_times
         self.place = place
         if is_times and amounts[0][0] == 1 and not n_period:
             self.times.append("once")
@@ -423,13 +457,19 @@ class _Scanner:
 
     def _read_per(self, place: int) -> tuple[tuple[Fraction, str], int]:
         """Read what an amount is in: "/5 mL", "per actuation"."""
-        if place + 1 >= len(self.tokens) or self.tokens[place].text not in ("/", "per"):
+        is_route = self._match(self.words.fields, place)[1] > 1
+        if place + 1 >= len(self.tokens) or self.tokens[place].text not in ("/", "per") or is_route:
             return (ONE, ""), 0
         number = self.tokens[place + 1].number
         unit, length = self._match(self.words.per, place + 1 + (number is not None))
         if not length or (number is not None and unit not in COUNTED):
             return (ONE, ""), 0
-        return (number or ONE, unit), 1 + (number is not None) + length
+        length += 1 + (number is not None)
+        # Of "mcg/kg/min".
+        more, n_more = self._match(self.words.per, place + length + 1)
+        if place + length < len(self.tokens) and self.tokens[place + length].text == "/" and n_more:
+            return (number or ONE, f"{unit}/{more}"), length + 1 + n_more
+        return (number or ONE, unit), length
 
     def _read_dose(self, amounts: list[tuple[Fraction, str]], dose: str, length: int) -> None:
         """Read how many are taken, which may say the form and the route."""
@@ -467,6 +507,9 @@ class _Scanner:
     def _read_time(self) -> bool:
         """Read how often: "q6h", "3 times a day", "1-0-1"."""
         time, length = self._read_every() or self._read_count() or self._read_figures() or ("", 0)
+        fields, n_fields = self._match(self.words.fields, self.place)
+        if n_fields > max(1, length) and "frequency" in fields:
+            return self._read_phrase()
         if not length:
             return False
         self.times.append(time)

@@ -14,8 +14,8 @@ BASES = {
     "day": ("hr", Fraction(24)),
     "min": ("hr", Fraction(1, 60)),
 }
-# RxNorm rounds: 0.1 mg in 24 hours are 0.00417 mg an hour.
-TOLERANCE = 0.002
+# RxNorm rounds to three digits: 0.1 mg in 24 hours are 0.00417 mg an hour.
+TOLERANCE = 0.005
 ONE = Fraction(1)
 
 

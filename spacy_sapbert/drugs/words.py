@@ -43,6 +43,7 @@ class PhraseTables(NamedTuple):
     names: Phrases
     several: Phrases
     no_drugs: Phrases
+    more: Phrases
 
 
 @cache
@@ -110,4 +111,5 @@ def load_tables() -> PhraseTables:
         names={phrase: parts for text, parts in words["names"].items() for phrase in _index([text])},
         several={phrase: parts for text, parts in words["several"].items() for phrase in _index([text])},
         no_drugs=_index(words["no drugs"], True),
+        more=_index(words["name words"], True),
     )

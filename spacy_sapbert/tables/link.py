@@ -356,7 +356,8 @@ def write_linked(linked: pl.DataFrame, output: Path, source: LabelTable) -> None
         elif kind == ".parquet":
             linked.write_parquet(temporary)
         else:
-            escaped = linked.with_columns(pl.col(ADDED_TEXTS).map_elements(escape_formula, pl.String))
+            added = linked.drop(source.frame.columns).select(pl.col(pl.String)).columns
+            escaped = linked.with_columns(pl.col(added).map_elements(escape_formula, pl.String))
             # In files with tabs, quotes belong to the text.
             is_plain = (source.delimiter, kind) == ("\t", ".tsv")
             quotes: Literal["never", "necessary"] = "never" if is_plain else "necessary"
