@@ -151,16 +151,19 @@ class DrugConcepts:
     def _find_base(self, row: int) -> int:
         if row in self._bases:
             return self._bases[row]
-        words = self._names[row].split()
-        if self._kinds[row] == "IN":
-            return row
+        base = None if self._kinds[row] == "IN" else self._strip_salts(self._names[row])
+        return row if base is None else base
+
+    def _strip_salts(self, name: str) -> int | None:
+        """Find the ingredient whose salt a name is."""
+        words = name.split()
         salts = _load_salts()
         while len(words) > 1 and words[-1].lower() in salts:
             words.pop()
             base = self.find_named(" ".join(words))
             if base is not None and self._kinds[base] != BRAND:
                 return base
-        return row
+        return None
 
     @cached_property
     def _bases(self) -> dict[int, int]:
@@ -233,8 +236,10 @@ class DrugConcepts:
         found = {name.text: self.find_named(name.text) for name in reading.names}
         rows = [row for row in found.values() if row is not None]
         if not found or len(rows) < len(found):
-            notes = [f"no name: {name}" for name, row in found.items() if row is None] if rows else []
-            return DrugAnswer(reading, None, "no name", tuple(notes), tuple(rows))
+            unknown = [name for name, row in found.items() if row is None]
+            bases = [base for base in map(self._strip_salts, unknown) if base is not None]
+            notes = tuple(f"no name: {name}" for name in unknown)
+            return DrugAnswer(reading, None, "no name", notes, (*rows, *bases))
         brands = [row for row in rows if self._kinds[row] == BRAND]
         ingredients = [row for row in rows if self._kinds[row] != BRAND]
         parts, of_brand = (self._unite(listed) for listed in (ingredients, brands))
@@ -244,6 +249,9 @@ class DrugConcepts:
             return self._choose(reading, ingredients, parts, self._families.get((parts, None), []))
         # What is generic may have another release, so it stands in only for a brand without any product here.
         family = self._list_of_brand(brands[0]) or self._families.get((of_brand or parts, None), [])
+        if not reading.release:
+            release, hours = _find_only_release(family, brands[0])
+            reading = reading._replace(release=release, hours=reading.hours or hours)
         answer = self._choose(reading, ingredients, of_brand or parts, family, brands[0])
         is_generic = answer.row is not None and self._kinds[answer.row] not in BRANDED
         return answer._replace(notes=(*answer.notes, "no product of the brand")) if is_generic else answer
@@ -407,16 +415,21 @@ def _choose_product(
     the form."""
     differences = [(product, find_differences(product, reading, ingredients)) for product in family]
     full = [product for product, differs in differences if not differs]
-    clinical = _keep_best([product for product in full if product.kind in CLINICAL], reading)
+    clinical = [product for product in full if product.kind in CLINICAL]
+    best = _keep_best(clinical, reading)
     partial = [product for product in full if product.kind not in CLINICAL]
-    released = [product for product, differs in differences if differs == ["release"] and product.kind in CLINICAL]
     is_generic = brand is not None and any(product.brand is None for product in family)
-    is_open = (is_generic or not reading.form) and not reading.release and bool(released)
-    if len(clinical) == 1 and not is_open:
-        return clinical[0], []
+    is_open = False
+    if (is_generic or not reading.form) and not reading.release:
+        released = [product for product, differs in differences if differs == ["release"] and product.kind in CLINICAL]
+        forms = {product.reading.form for product in clinical}
+        is_sized = bool(reading.quantity) and any(product.reading.quantity == reading.quantity for product in best)
+        is_open = bool(released) or (len(forms) > 1 and not is_sized)
+    if len(best) == 1 and not is_open:
+        return best[0], []
     if len(partial) == 1:
         return partial[0], []
-    return None, partial if is_open and partial else clinical or partial
+    return None, partial if is_open and partial else best or partial
 
 
 def _keep_best(products: list[Product], reading: DrugString) -> list[Product]:
@@ -425,6 +438,13 @@ def _keep_best(products: list[Product], reading: DrugString) -> list[Product]:
     sized = [product for product in lasting if product.reading.quantity == reading.quantity]
     unsized = [product for product in lasting if not product.reading.quantity]
     return (sized if reading.quantity else []) or unsized or sized or lasting
+
+
+def _find_only_release(family: list[Product], brand: int) -> tuple[str, int]:
+    """Find the release that all products of a brand have, which the brand says."""
+    whole = [product.reading for product in family if product.brand == brand and product.kind in CLINICAL]
+    releases = {(reading.release, reading.hours) for reading in whole}
+    return releases.pop() if len(releases) == 1 else ("", 0)
 
 
 def _is_of_strength(product: Product, reading: DrugString, ingredients: Sequence[int]) -> bool:
@@ -437,6 +457,14 @@ def _find_missing(products: list[Product], reading: DrugString, ingredients: Seq
     """Say what of a string no product has."""
     if not products:
         return ["no drugs with it here"]
-    of_each = [find_differences(product, reading, ingredients) for product in products]
-    missing = [what for what in ("strength", "form", "release", "salt", "route") if all(what in one for one in of_each)]
-    return [f"no such {what}" for what in missing] or ["no such strength, form and release together"]
+    of_each = [(product, find_differences(product, reading, ingredients)) for product in products]
+    if all("strength" in differs for _, differs in of_each):
+        return ["no such strength"]
+    strong = [differs for product, differs in of_each if product.reading.form and "strength" not in differs]
+    if not strong:
+        return ["no such form" if reading.form else "no such release"]
+    nearest = [differs for differs in strong if len(differs) == min(map(len, strong))]
+    missing = [what for what in ("form", "release", "salt", "route") if all(what in differs for differs in nearest)]
+    if "release" in missing and not reading.release:
+        return ["the release is not said"]
+    return [f"no such {what}" for what in missing] if missing else ["not all of it together"]
