@@ -12,7 +12,8 @@ from typing import NamedTuple
 import polars as pl
 
 from ..terminology.table import Terminology
-from .reader import DrugString, read_drug
+from .reader import read_drug
+from .reading import DrugString
 from .strengths import Strength
 from .words import load_words
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.drugs import read_drug
-from spacy_sapbert.drugs.reader import DrugName, DrugString, read_strengths
+from spacy_sapbert.drugs.reader import read_strengths
+from spacy_sapbert.drugs.reading import DrugName, DrugString
 from spacy_sapbert.drugs.strengths import Strength
 from spacy_sapbert.drugs.words import load_words
 
