@@ -13,9 +13,9 @@ import polars as pl
 
 from ..terminology.table import Terminology
 from .reader import read_drug
-from .reading import DrugString
+from .reading import ANOTHER, DrugString
 from .strengths import Strength
-from .words import load_words
+from .words import clean_string, load_words
 
 # The term types of RxNorm.
 INGREDIENTS = ("IN", "PIN", "MIN")
@@ -71,6 +71,7 @@ class DrugConcepts:
         self._rows: dict[str, list[int]] = defaultdict(list)
         self._given: dict[str, list[int]] = defaultdict(list)
         self._products: list[int] = []
+        self._read: dict[int, Product | None] = {}
         self._index_names()
 
     def _index_names(self) -> None:
@@ -168,14 +169,16 @@ class DrugConcepts:
 
     @cached_property
     def _bases(self) -> dict[int, int]:
-        return {head: tail for head, label, tail in self.terminology.relations.iter_rows() if label == FORM_OF}
+        rows = self.terminology.relations.filter(pl.col("label") == FORM_OF).select("head", "tail").rows()
+        return {head: tail for head, tail in rows if self._kinds.get(head) == "PIN" and self._kinds.get(tail) == "IN"}
 
     @cached_property
     def _tradenames(self) -> dict[int, list[int]]:
         """What brands are names of."""
         table: dict[int, list[int]] = defaultdict(list)
-        for head, label, tail in self.terminology.relations.iter_rows():
-            if label == TRADENAME_OF and self._kinds.get(head) == BRAND and self._kinds.get(tail, BRAND) != BRAND:
+        rows = self.terminology.relations.filter(pl.col("label") == TRADENAME_OF).select("head", "tail").rows()
+        for head, tail in rows:
+            if self._kinds.get(head) == BRAND and self._kinds.get(tail, BRAND) != BRAND:
                 table[head].append(tail)
         return table
 
@@ -191,27 +194,56 @@ class DrugConcepts:
     # Products
 
     @cached_property
-    def _families(self) -> dict[tuple[Parts, int | None], list[Product]]:
-        """The clinical drugs by their ingredients and their brand."""
-        families: dict[tuple[Parts, int | None], list[Product]] = defaultdict(list)
+    def _rows_by_word(self) -> dict[str, list[int]]:
+        """The clinical drugs by the words of their names: reading those of an ingredient is much faster than all."""
+        table: dict[str, list[int]] = defaultdict(list)
         for row in self._products:
+            for word in {*fold_name(self._names[row]).replace("[", "").replace("]", "").split()}:
+                table[word].append(row)
+        return table
+
+    @cached_property
+    def _salts_of(self) -> dict[int, list[int]]:
+        table: dict[int, list[int]] = defaultdict(list)
+        for salt, base in self._bases.items():
+            table[base].append(salt)
+        return table
+
+    def _list_generic(self, parts: Parts) -> list[Product]:
+        """List the clinical drugs without a brand that have these ingredients and no others."""
+        rows = [self._find_rows(part, *self._salts_of.get(part, ())) for part in parts]
+        together = set.intersection(*rows) if rows else set()
+        products = filter(None, map(self._read_product, sorted(together)))
+        return [product for product in products if product.brand is None and parts == {*product.bases}]
+
+    def _list_branded(self, brand: int) -> list[Product]:
+        products = filter(None, map(self._read_product, sorted(self._find_rows(brand))))
+        return [product for product in products if product.brand == brand]
+
+    def _find_rows(self, *named: int) -> set[int]:
+        """Find the clinical drugs with the first word of a name in theirs."""
+        words = {fold_name(self._names[row]).split()[0] for row in named}
+        return {row for word in words for row in self._rows_by_word.get(word, ())}
+
+    def _read_product(self, row: int) -> Product | None:
+        """Read the name of a clinical drug; None if it is about ingredients that have no concept."""
+        if row not in self._read:
             reading = read_drug(self._names[row], self)
             rows = [self.find_named(name.text) for name in reading.names]
             named = [one for one in rows if one is not None]
             brand = next((one for one in named if self._kinds[one] == BRAND), None)
             ingredients = tuple(one for one in named if one != brand)
-            if len(named) < len(rows) or not ingredients:
-                continue
             bases = tuple(map(self._find_base, ingredients))
+            is_whole = len(named) == len(rows) and bool(ingredients)
             product = Product(row, self._kinds[row], ingredients, bases, brand, reading)
-            families[frozenset(bases), brand].append(product)
-        return families
+            self._read[row] = product if is_whole else None
+        return self._read[row]
 
     # Strings
 
     def list_ingredients(self, reading: DrugString) -> list[str]:
         """List the names of the ingredients that a string names, itself or by a brand."""
-        named = [name.text for name in reading.names if name.kind not in ("brand", "several")]
+        named = [name.text for name in reading.names if name.kind not in ("brand", "several", ANOTHER)]
         rows = [self.find_named(name) for name in named]
         if named:
             return [name if row is None else self._names[row] for name, row in zip(named, rows, strict=True)]
@@ -231,6 +263,9 @@ class DrugConcepts:
         if choices := [choice for name in reading.names for choice in name.choices]:
             rows = [row for row in map(self.find_named, choices) if row is not None]
             return DrugAnswer(reading, None, "several", (f"may be {' or '.join(choices)}",), tuple(rows))
+        if any(name.kind == ANOTHER for name in reading.names):
+            rows = [row for row in (self.find_named(name.text) for name in reading.names) if row is not None]
+            return DrugAnswer(reading, None, "several", ("names of several drugs",), tuple(rows))
         whole = [row for row in self._rows.get(fold_name(text), ()) if self._kinds[row] not in PARTIAL]
         if len(whole) == 1:
             return DrugAnswer(reading, whole[0], "name")
@@ -247,12 +282,9 @@ class DrugConcepts:
         if len(brands) > 1 or (brands and parts and of_brand and not of_brand >= parts):
             return DrugAnswer(reading, None, "several", ("names of different drugs",), tuple(rows))
         if not brands:
-            return self._choose(reading, ingredients, parts, self._families.get((parts, None), []))
+            return self._choose(reading, ingredients, parts, self._list_generic(parts))
         # What is generic may have another release, so it stands in only for a brand without any product here.
-        family = self._list_of_brand(brands[0]) or self._families.get((of_brand or parts, None), [])
-        if not reading.release:
-            release, hours = _find_only_release(family, brands[0])
-            reading = reading._replace(release=release, hours=reading.hours or hours)
+        family = self._list_branded(brands[0]) or self._list_generic(of_brand or parts)
         answer = self._choose(reading, ingredients, of_brand or parts, family, brands[0])
         is_generic = answer.row is not None and self._kinds[answer.row] not in BRANDED
         return answer._replace(notes=(*answer.notes, "no product of the brand")) if is_generic else answer
@@ -270,15 +302,18 @@ class DrugConcepts:
     ) -> DrugAnswer:
         """Choose the concept of a string: a product of a family, else of its names."""
         is_clinical = bool(reading.strengths or reading.form or reading.release)
-        product, several = _choose_product(family if is_clinical else [], reading, ingredients, brand)
+        full = _add_only_release(family, reading, ingredients)
+        product, several = _choose_product(family if is_clinical else [], full, ingredients, brand)
         if product is not None:
-            return DrugAnswer(reading, product.row, "drug")
+            is_added = full.release != reading.release and bool(product.reading.form)
+            return DrugAnswer(reading, product.row, "drug", (f"only as {full.release}",) if is_added else ())
         if several:
             rows = tuple(one.row for one in several)
             return DrugAnswer(reading, None, "several", (f"{len(rows)} drugs are all that it says",), rows)
         notes = tuple(_find_missing(family, reading, ingredients)) if is_clinical else ()
-        strong = [product for product in family if _is_of_strength(product, reading, ingredients)]
-        if reading.strengths and len(strong) == 1:
+        strong = [product for product in family if reading.strengths and _is_of_strength(product, reading, ingredients)]
+        # A salt that a string does not say may be that of another form.
+        if reading.is_unit_read and len(strong) == 1 and {*strong[0].ingredients} <= {*ingredients, *parts}:
             return DrugAnswer(reading, strong[0].row, "strength only", notes)
         names = [brand] if brand is not None else ingredients
         if len(names) > 1 and parts in self._combinations:
@@ -288,9 +323,6 @@ class DrugConcepts:
         others = tuple(sorted(parts)) if brand is not None else ()
         only = "brand only" if brand is not None else "ingredient only"
         return DrugAnswer(reading, names[0], only if is_clinical else "name", notes, others)
-
-    def _list_of_brand(self, brand: int) -> list[Product]:
-        return [product for (_, own), family in self._families.items() if own == brand for product in family]
 
 
 def _find_kinds(terminology: Terminology) -> dict[int, str]:
@@ -306,8 +338,8 @@ def _find_kinds(terminology: Terminology) -> dict[int, str]:
 
 
 def fold_name(name: str) -> str:
-    """Write a name as names are compared: without case and repeated spaces."""
-    return " ".join(name.casefold().split())
+    """Write a name as names are compared: without case, repeated spaces and full stops in abbreviations."""
+    return " ".join(clean_string(name).casefold().split())
 
 
 def _load_salts() -> dict[str, str]:
@@ -441,11 +473,20 @@ def _keep_best(products: list[Product], reading: DrugString) -> list[Product]:
     return (sized if reading.quantity else []) or unsized or sized or lasting
 
 
-def _find_only_release(family: list[Product], brand: int) -> tuple[str, int]:
-    """Find the release that all products of a brand have, which the brand says."""
-    whole = [product.reading for product in family if product.brand == brand and product.kind in CLINICAL]
-    releases = {(reading.release, reading.hours) for reading in whole}
-    return releases.pop() if len(releases) == 1 else ("", 0)
+def _add_only_release(family: list[Product], reading: DrugString, ingredients: Sequence[int]) -> DrugString:
+    """Add the release that all products with the form and the salt of a string have, as a string need not say it."""
+    if reading.release:
+        return reading
+    releases = {
+        (product.reading.release, product.reading.hours)
+        for product in family
+        if product.kind in CLINICAL
+        and not {"form", "salt"}.intersection(find_differences(product, reading, ingredients))
+    }
+    if len(releases) != 1:
+        return reading
+    release, hours = releases.pop()
+    return reading._replace(release=release, hours=reading.hours or hours)
 
 
 def _is_of_strength(product: Product, reading: DrugString, ingredients: Sequence[int]) -> bool:

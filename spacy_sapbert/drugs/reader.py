@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from .reading import DrugName, DrugNames, DrugString, join_times
+from .reading import ANOTHER, DrugName, DrugNames, DrugString, join_times
 from .strengths import ONE, Strength, write_number
 from .words import Phrases, Token, clean_string, load_tables, load_words, split_words
 
@@ -19,6 +19,8 @@ NAME_LENGTH = 5
 MAX_WORDS = 10
 # What a strength may be for more than one of: "5 mL", "24 h".
 COUNTED = ("mL", "L", "hr", "day", "actuation", "m2", "kg")
+# "Tylenol #4" has the highest number.
+MOST_KINDS = 4
 # So many tablets may be taken at a time.
 MOST_TAKEN = 10
 # How often a day, in figures for morning, noon, evening and night.
@@ -63,7 +65,7 @@ class _Scanner:
         """Read all tokens."""
         steps = (self._read_names, self._read_time, self._read_amount, self._read_phrase, self._read_other_name)
         while self.place < len(self.tokens):
-            if not any(step() for step in steps):
+            if not any(step() for step in steps) and not self._read_other_drug():
                 self.rest.append(self._token().text)
                 self.place += 1
                 self.is_near_name = False
@@ -144,6 +146,18 @@ class _Scanner:
             pass
         return True
 
+    def _read_other_drug(self) -> bool:
+        """Read the name of another drug, behind the strength of the first: "lisinopril 20 hctz 12.5"."""
+        kind, n_named = self._find_name(self.place)
+        parts, n_short = self._match(self.words.names, self.place)
+        length = max(n_named, n_short)
+        after = self.place + length
+        if not self.names or not length or after >= len(self.tokens) or self.tokens[after].number is None:
+            return False
+        self.names.append(DrugName(self._slice(self.place, after), ANOTHER))
+        self.place = after
+        return True
+
     def _is_odd(self, sign: str, before: int) -> bool:
         """Whether words in brackets don't look like a brand, or as the ingredient of one."""
         if len(self.names) == before:
@@ -201,15 +215,11 @@ class _Scanner:
 
     def _find_name(self, start: int) -> tuple[str, int]:
         """Find the longest run of tokens that the finder knows."""
-        if self.finder is None:
+        if self.finder is None or self.tokens[start].number is not None:
             return "", 0
         for length in range(min(MAX_WORDS, len(self.tokens) - start), 0, -1):
-            last = self.tokens[start + length - 1]
-            if self.tokens[start].number is None or length > 1:
-                if (last.text.isalnum() or last.text == ")") and (
-                    kind := self.finder.find_kind(self._slice(start, start + length))
-                ):
-                    return kind, length
+            if kind := self.finder.find_kind(self._slice(start, start + length)):
+                return kind, length
         return "", 0
 
     def _read_parts_of(self, name: str) -> None:
@@ -232,9 +242,14 @@ class _Scanner:
             self.place += length
 
     def _read_more_of_name(self) -> None:
-        """Read words behind a name that make another one of it: "NovoLog Mix", "Claritin-D"."""
+        """Read words behind a name that make another one of it: "NovoLog Mix", "Claritin-D", "Tylenol #3"."""
         name = self.names[-1]
         if name.kind not in ("brand", "ingredient"):
+            return
+        number = self._token(1).number
+        if self._token().text == "#" and number is not None and number <= MOST_KINDS:
+            self.names[-1] = DrugName(f"{name.text} #{write_number(number)}")
+            self.place += 2
             return
         start = end = self.place + (self._token().text == "-" and name.kind == "brand")
         while end < len(self.tokens) and self._is_more(end, name.kind):

@@ -8,9 +8,13 @@ from typing import NamedTuple, Protocol
 from .strengths import Strength
 from .words import load_words
 
+# The kind of a name that does not belong to the drug that a string is about.
+ANOTHER = "another"
+
 
 class DrugName(NamedTuple):
-    """A name in a drug string: "ingredient", "brand", "several" (it may be any of `choices`), or "" if nobody knows."""
+    """A name in a drug string: "ingredient", "brand", "several" (it may be any of `choices`), "another" (of a second
+    drug), or "" if nobody knows."""
 
     text: str
     kind: str = ""

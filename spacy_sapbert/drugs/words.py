@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 # A number, letters, or one sign.
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|(?<!\d)\.\d+|[^\W\d_]+(?:['’][^\W\d_]+)*|[^\w\s.:;]")
+_WITH = re.compile(r"\b[wW]/(?![\w/]*/)")
 _DOTTED = re.compile(r"\b[^\W\d_](?:\.[^\W\d_])+\b\.?")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 
@@ -56,7 +57,8 @@ def load_words() -> dict[str, Any]:
 def clean_string(text: str) -> str:
     """Write a string in usual signs, and abbreviations without full stops: "b.i.d."."""
     plain = unicodedata.normalize("NFKC", text).replace("\u2044", "/")
-    return _DOTTED.sub(lambda match: match[0].replace(".", ""), plain)
+    plain = _DOTTED.sub(lambda match: match[0].replace(".", ""), plain)
+    return _WITH.sub("with ", plain)
 
 
 def split_words(text: str) -> list[Token]:
@@ -82,7 +84,7 @@ def _index(phrases: Mapping[str, Any] | Iterable[str], value: Any = None) -> Phr
     table: Phrases = {}
     for canonical, written in pairs:
         for phrase in written:
-            table.setdefault(tuple(token.text for token in split_words(phrase)), canonical)
+            table.setdefault(tuple(token.text for token in split_words(clean_string(phrase))), canonical)
     return table
 
 
