@@ -9,6 +9,7 @@ import polars as pl
 from spacy.language import Language
 
 from ..errors import NO_LIST
+from ..forking import check_polars
 from ..linker import SapbertLinker
 from ..tables.checking import get_linker
 from ..terminology.table import Terminology
@@ -49,6 +50,7 @@ def link_drugs(drugs: Language | SapbertLinker | Terminology, strings: Iterable[
         say.
     RAISES (TypeError): If the strings are not a list of strings.
     """
+    check_polars("link drug strings")
     given = list(strings) if isinstance(strings, Iterable) and not isinstance(strings, str) else [strings]
     if isinstance(strings, str) or not all(isinstance(string, str) for string in given):
         wrong = next((one for one in given if not isinstance(one, str)), strings)
