@@ -326,10 +326,12 @@ class DrugConcepts:
 
 
 def _find_kinds(terminology: Terminology) -> dict[int, str]:
-    """Find the term type of each concept of drugs: that of RxNorm's normalized name, which is the preferred one; of
-    other concepts with a semantic type of drugs none."""
-    preferred = terminology.names.filter(pl.col("preferred"), pl.col("term_type").is_in(TERM_TYPES))
-    kinds = dict(preferred.unique("concept", keep="first", maintain_order=True).select("concept", "term_type").rows())
+    """Find the term type of each concept of drugs: that of RxNorm's normalized name, which is the preferred one unless
+    other sources have names of it too. Without RxNorm, concepts with a semantic type of drugs have none."""
+    is_own = pl.col("preferred") | pl.col("source").str.contains("RXNORM")
+    rows = terminology.names.filter(is_own, pl.col("term_type").is_in(TERM_TYPES))
+    best = rows.sort("concept", ~pl.col("preferred"), maintain_order=True).unique("concept", keep="first")
+    kinds = dict(best.select("concept", "term_type").sort("concept").rows())
     if any(kind in INGREDIENTS for kind in kinds.values()):
         return kinds
     types = terminology.concepts["types"]

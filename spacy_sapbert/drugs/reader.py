@@ -104,7 +104,7 @@ class _Scanner:
 
     def _token(self, ahead: int = 0) -> Token:
         place = self.place + ahead
-        return self.tokens[place] if place < len(self.tokens) else Token("", len(self.text), len(self.text), None)
+        return self.tokens[place] if 0 <= place < len(self.tokens) else Token("", len(self.text), len(self.text), None)
 
     def _match(self, phrases: Phrases, place: int) -> tuple[Any, int]:
         """Find the longest phrase at a place: what it stands for, and how many tokens it has."""
@@ -188,7 +188,7 @@ class _Scanner:
         fields, n_field = self._match(self.words.fields, start)
         _, n_none = self._match(self.words.no_drugs, start)
         longest = max(n_several, n_short, n_named)
-        if n_none > longest:
+        if n_none > longest and not is_combined:
             self.is_started = True
             self.rest += [token.text for token in self.tokens[start : start + n_none]]
             self.place = start + n_none
@@ -487,7 +487,7 @@ class _Scanner:
     def _read_every(self) -> tuple[str, int] | None:
         """Read "every 4 to 6 hours", "q4-6h", "4-hourly", "/12 h"."""
         is_every, length = self._match(self.words.every, self.place)
-        if self._token().text == "/" and self._token(1).number is not None and not self.is_near_name:
+        if self._token().text == "/" and (self._token(-1).text,) in self.words.doses:
             is_every, length = True, 1
         numbers, after = self._read_range(self.place + length)
         if not numbers:
@@ -551,6 +551,8 @@ class _Scanner:
         if len(figures) not in (3, 4) or max(figures) > 4 or not (any(figures) and self.names):
             return None
         pattern = "".join("1" if figure else "0" for figure in figures)
+        if pattern.endswith("0") and len(pattern) == 4:
+            pattern = pattern[:-1]
         n_times = pattern.count("1")
         time = TIMES_OF_DAY.get(pattern) or f"{TIMES[n_times]} daily"
         return time, 2 * len(figures) - 1
