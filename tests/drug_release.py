@@ -18,7 +18,11 @@ INVERSE = {
     "consists_of": "constitutes",
     "isa": "inverse_isa",
 }
-SYNONYMS = {"aspirin": ["ASA", "acetylsalicylic acid"], "acetaminophen": ["APAP", "paracetamol"]}
+SYNONYMS = {
+    "amoxicillin / clavulanate": ["amoxiclav"],
+    "aspirin": ["ASA", "acetylsalicylic acid"],
+    "acetaminophen": ["APAP", "paracetamol"],
+}
 PACKS = ["{6 (azithromycin 250 MG Oral Tablet) } Pack", "{21 (prednisone 5 MG Oral Tablet) } Pack"]
 
 

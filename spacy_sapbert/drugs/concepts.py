@@ -146,9 +146,16 @@ class DrugConcepts:
             combined = [target for target in targets if self._kinds[target] == "MIN"]
             return self._unite(combined or targets)
         if kind == "MIN":
-            named = [self.find_named(name) for name in self._names[row].split(" / ")]
-            return frozenset(self._find_base(part) for part in named if part is not None)
+            return frozenset(map(self._find_base, self._split_combination(row)))
         return frozenset([self._find_base(row)])
+
+    def _split_combination(self, row: int) -> list[int]:
+        """List the parts of a combination in the order of its name; itself, if one of them has no concept."""
+        if self._kinds[row] != "MIN":
+            return [row]
+        named = [self.find_named(name) for name in self._names[row].split(" / ")]
+        parts = [part for part in named if part is not None and part != row]
+        return parts if len(parts) == len(named) else [row]
 
     def _find_base(self, row: int) -> int:
         if row in self._bases:
@@ -269,15 +276,15 @@ class DrugConcepts:
         whole = [row for row in self._rows.get(fold_name(text), ()) if self._kinds[row] not in PARTIAL]
         if len(whole) == 1:
             return DrugAnswer(reading, whole[0], "name")
-        found = {name.text: self.find_named(name.text) for name in reading.names}
-        rows = [row for row in found.values() if row is not None]
-        if not found or len(rows) < len(found):
-            unknown = [name for name, row in found.items() if row is None]
+        row_of = {name.text: self.find_named(name.text) for name in reading.names}
+        rows = [row for row in row_of.values() if row is not None]
+        if not row_of or len(rows) < len(row_of):
+            unknown = [name for name, row in row_of.items() if row is None]
             bases = [base for base in map(self._strip_salts, unknown) if base is not None]
             notes = tuple(f"no name: {name}" for name in unknown)
             return DrugAnswer(reading, None, "no name", notes, (*rows, *bases))
         brands = [row for row in rows if self._kinds[row] == BRAND]
-        ingredients = [row for row in rows if self._kinds[row] != BRAND]
+        ingredients = [part for row in rows if self._kinds[row] != BRAND for part in self._split_combination(row)]
         parts, of_brand = (self._unite(listed) for listed in (ingredients, brands))
         if len(brands) > 1 or (brands and parts and of_brand and not of_brand >= parts):
             return DrugAnswer(reading, None, "several", ("names of different drugs",), tuple(rows))

@@ -51,13 +51,13 @@ def link_drugs(drugs: Language | SapbertLinker | Terminology, strings: Iterable[
     RAISES (TypeError): If the strings are not a list of strings.
     """
     check_polars("link drug strings")
-    given = list(strings) if isinstance(strings, Iterable) and not isinstance(strings, str) else [strings]
-    if isinstance(strings, str) or not all(isinstance(string, str) for string in given):
-        wrong = next((one for one in given if not isinstance(one, str)), strings)
+    listed = list(strings) if isinstance(strings, Iterable) and not isinstance(strings, str) else [strings]
+    if isinstance(strings, str) or not all(isinstance(string, str) for string in listed):
+        wrong = next((one for one in listed if not isinstance(one, str)), strings)
         raise TypeError(NO_LIST.format(function="link_drugs", what="drug strings", found=f"{wrong!r:.80} was given"))
     concepts = DrugConcepts(_get_terminology(drugs))
-    rows = {string: _make_row(concepts, string) for string in dict.fromkeys(given)}
-    return [{"label": string, **rows[string]} for string in given]
+    rows = {string: _make_row(concepts, string) for string in dict.fromkeys(listed)}
+    return [{"label": string, **rows[string]} for string in listed]
 
 
 def add_drug_columns(drugs: Language | SapbertLinker | Terminology, frame: pl.DataFrame, column: str) -> pl.DataFrame:

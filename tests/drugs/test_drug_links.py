@@ -136,3 +136,16 @@ def test_the_command_links_a_column_of_drugs(terminology, tmp_path):
     assert frame["drug_frequency"].to_list() == ["once daily", None]
     with pytest.raises(ValueError, match="--drugs goes without"):
         CliRunner().invoke(app, [*command, "--exact", "--force"], catch_exceptions=False)
+
+
+PIECES = [*INGREDIENTS, *RELEASES, *STRENGTHS, *FORMS, *"/ - ( ) [ # 3 10 x and with MS".split()]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=8).map(" ".join) | st.text(max_size=20))
+def test_any_string_gets_an_answer(concepts, string):
+    answer = concepts.answer(string)
+    hows = ("drug", "name", "strength only", "ingredient only", "brand only")
+    assert (answer.row is not None) == (answer.how in hows)
+    rows = range(len(concepts.terminology))
+    assert all(row in rows for row in answer.others)
