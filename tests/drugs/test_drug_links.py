@@ -127,15 +127,12 @@ def test_the_command_links_a_column_of_drugs(terminology, tmp_path):
     nlp.add_pipe("sapbert_linker").initialize(terminology=terminology)
     nlp.to_disk(tmp_path / "pipeline")
     (tmp_path / "drugs.csv").write_text("drug,n\nLipitor 40 mg qd,1\n=aspirin 81 mg EC,2\n", encoding="utf8")
-    options = ["--pipeline", str(tmp_path / "pipeline"), "--column", "drug", "--drugs"]
-    command = ["link", str(tmp_path / "drugs.csv"), *options]
-    CliRunner().invoke(app, command, catch_exceptions=False)
+    options = ["--pipeline", str(tmp_path / "pipeline"), "--column", "drug"]
+    CliRunner().invoke(app, ["link-drugs", str(tmp_path / "drugs.csv"), *options], catch_exceptions=False)
     frame = pl.read_csv(tmp_path / "drugs_linked.csv")
     assert frame.columns == ["drug", "n", *COLUMNS]
     assert frame["linked_name"][0] == "atorvastatin calcium 40 MG Oral Tablet [Lipitor]"
     assert frame["drug_frequency"].to_list() == ["once daily", None]
-    with pytest.raises(ValueError, match="--drugs goes without"):
-        CliRunner().invoke(app, [*command, "--exact", "--force"], catch_exceptions=False)
 
 
 PIECES = [*INGREDIENTS, *RELEASES, *STRENGTHS, *FORMS, *"/ - ( ) [ # 3 10 x and with MS".split()]
