@@ -162,7 +162,7 @@ def link_laboratory_command(
     files.link((column, specimen_column, unit_column), pipeline, code, link)
 
 
-@_command(TABLES, "link-drugs medication.csv --pipeline output/rxnorm --column drug")
+@_command(TABLES, "link-drugs drugs.csv --pipeline output/rxnorm")
 def link_drugs_command(
     file: LabelFile,
     pipeline: LinkingPipeline,
@@ -173,10 +173,11 @@ def link_drugs_command(
     encoding: Encoding = None,
     code: CodeOption = None,
 ) -> None:
-    """Link drug strings, such as "ibuprofen 600mg PO q6h prn", to the most specific concept that says all of each.
+    """Link drug strings, such as "aspirin 81 mg EC po qd".
 
-    The pipeline's linker has RxNorm. A drug with another form, release, salt or strength is never linked. The output
-    also has the ingredients, brand, strength, form, release, route, frequency and quantity of each string.
+    The pipeline's linker has RxNorm. A string gets the most specific concept that says all of it, and never one with
+    another form, release, salt or strength. The output also has the ingredients, brand, strength, form, release, route,
+    frequency and quantity of each string.
     """
     from .drugs.link import add_drug_columns
 
