@@ -164,6 +164,31 @@ def link_laboratory_command(
     files.link((column, specimen_column, unit_column), pipeline, code, link)
 
 
+@_command(TABLES, "link-drugs drugs.csv --pipeline output/rxnorm")
+def link_drugs_command(
+    file: LabelFile,
+    pipeline: LinkingPipeline,
+    output: LinkedFile = None,
+    force: Force = False,
+    column: LabelColumn = "label",
+    skip_lines: SkipLines = 0,
+    encoding: Encoding = None,
+    code: CodeOption = None,
+) -> None:
+    """Link drug strings, such as "aspirin 81 mg EC po qd".
+
+    The pipeline's linker has RxNorm. A string gets the most specific concept that says all of it, and never one with
+    another form, release, salt or strength. The output also has the ingredients, brand, strength, form, release, route,
+    frequency and quantity of each string.
+    """
+    from .drugs.link import add_drug_columns
+
+    def link(nlp: "Language", frame: "pl.DataFrame") -> "pl.DataFrame":
+        return add_drug_columns(nlp, frame, column)
+
+    _LinkedTable(file, output, force, skip_lines, encoding).link((column,), pipeline, code, link)
+
+
 class _LinkedTable(NamedTuple):
     """A table whose labels are linked, and where it is written with what was found."""
 

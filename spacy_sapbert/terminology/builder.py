@@ -179,7 +179,11 @@ def _choose_successors(retired: pl.DataFrame) -> pl.DataFrame:
 
 
 def complete(
-    concepts: pl.DataFrame, names: pl.DataFrame, retired: pl.DataFrame, report: Mapping[str, Any]
+    concepts: pl.DataFrame,
+    names: pl.DataFrame,
+    retired: pl.DataFrame,
+    report: Mapping[str, Any],
+    relations: pl.DataFrame | None = None,
 ) -> Terminology:
     """Make a terminology of its tables, and count in its report what they have and the parents that they lack."""
     parents = concepts["parents"].explode().drop_nulls()
@@ -187,7 +191,8 @@ def complete(
         "kept": {"concepts": concepts.height, "names": names.height},
         "dangling_parents": (~parents.is_in(concepts["id"].implode())).sum(),
     }
-    return Terminology(concepts, names.select(NAME_SCHEMA.names()), retired=retired, report={**report, **counts})
+    names = names.select(NAME_SCHEMA.names())
+    return Terminology(concepts, names, retired=retired, relations=relations, report={**report, **counts})
 
 
 def check_any(terminology: Terminology) -> Terminology:

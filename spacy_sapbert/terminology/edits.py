@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import polars as pl
 from ..errors import NO_LIST
 from ..text import normalize_name
 from .builder import TerminologyBuilder, complete
-from .names import find_rows, unite_names, unite_retired, unite_rows
+from .names import find_rows, unite_names, unite_relations, unite_retired, unite_rows
 from .table import Terminology
 
 NO_PAIRS = (
@@ -70,9 +70,7 @@ def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
         "empty_names": dropped.get("empty_names", 0),
         "normalized_names": added.report.get("normalized_names", 0),
     }
-    retired = unite_retired([terminology.retired, added.retired], concepts["id"])
-    sources = added.report.get("sources", {})
-    return _make_edit(terminology, concepts, names, name_rows, counts, retired=retired, sources=sources)
+    return _make_edit(terminology, concepts, names, name_rows, counts, added)
 
 
 def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
@@ -150,14 +148,17 @@ def _make_edit(
     names: pl.DataFrame,
     name_rows: np.ndarray,
     counts: dict[str, int],
-    *,
-    retired: pl.DataFrame | None = None,
-    sources: Mapping[str, Any] | None = None,
+    added: Terminology | None = None,
 ) -> Edit:
     report: dict[str, Any] = old.report
     known: dict[str, int] = report.get("edits", {})
     report["edits"] = {key: known.get(key, 0) + counts.get(key, 0) for key in known | counts}
-    if sources:
-        report["sources"] = {**sources, **report.get("sources", {})}
-    terminology = complete(concepts, names, old.retired if retired is None else retired, report)
+    ids, retired, both = concepts["id"], old.retired, [old]
+    if added is not None:
+        both.append(added)
+        retired = unite_retired([old.retired, added.retired], ids)
+        if sources := added.report.get("sources"):
+            report["sources"] = {**sources, **report.get("sources", {})}
+    relations = unite_relations(((one.relations, one.concepts["id"]) for one in both), ids)
+    terminology = complete(concepts, names, retired, report, relations)
     return Edit(terminology, name_rows.astype(np.int64))

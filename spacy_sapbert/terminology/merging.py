@@ -13,7 +13,7 @@ from ..errors import NO_LIST
 from ..forking import check_polars
 from .builder import complete
 from .codes import Key, equal_prefix, is_cui, make_key
-from .names import place_rows, split_columns, unite_concepts, unite_names, unite_retired
+from .names import place_rows, split_columns, unite_concepts, unite_names, unite_relations, unite_retired
 from .readers.lines import MAX_EXAMPLES
 from .table import SOURCE_SEPARATOR, Concept, Terminology
 
@@ -62,7 +62,9 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
     retired = unite_retired((terminology.retired for terminology in inputs), merged["id"]).with_columns(
         _owner(pl.col("replaced_by"), owners), pl.col("consider").list.eval(_owner(pl.element(), owners))
     )
-    return complete(merged, merged_names, retired, report)
+    new_ids = (one.concepts.select(_owner(pl.col("id"), owners))["id"] for one in inputs)
+    tables = ((one.relations, ids) for one, ids in zip(inputs, new_ids, strict=True))
+    return complete(merged, merged_names, retired, report, unite_relations(tables, merged["id"]))
 
 
 def _list_inputs(terminologies: object) -> list[Terminology]:

@@ -12,7 +12,7 @@ import polars as pl
 from ..text import normalize_name
 from .codes import LESSER_SCOPES
 from .storage import make_lists
-from .table import CONCEPT_SCHEMA, NAME_KEY, SOURCE_SEPARATOR
+from .table import CONCEPT_SCHEMA, NAME_KEY, RELATION_SCHEMA, SOURCE_SEPARATOR
 
 # Only texts with such a character or two spaces in a row can change: below U+0300, all others are in normal form C.
 _MAY_CHANGE = r"[^\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff]|  |^ | $"
@@ -128,6 +128,27 @@ def unite_retired(tables: Iterable[pl.DataFrame], living: pl.Series) -> pl.DataF
     has again is not retired."""
     rows = unite_rows(tables)
     return rows.filter(find_rows(rows["id"], living) < 0)
+
+
+def unite_relations(tables: Iterable[tuple[pl.DataFrame, pl.Series]], ids: pl.Series) -> pl.DataFrame:
+    """Unite tables of relations, each with the ids that its concepts get. Relations of a concept to itself, and to one
+    that is not there, go."""
+    parts = [pl.DataFrame(schema=RELATION_SCHEMA)]
+    for relations, new_ids in tables:
+        if relations.is_empty():
+            continue
+        places = pl.Series(find_rows(new_ids, ids))
+        head, tail = (places.gather(relations[end]) for end in ("head", "tail"))
+        is_kept = (head >= 0) & (tail >= 0) & (head != tail)
+        placed = relations.with_columns(head.alias("head"), tail.alias("tail")).filter(is_kept)
+        parts.append(placed.cast(RELATION_SCHEMA))
+    return sort_relations(pl.concat(parts))
+
+
+def sort_relations(relations: pl.DataFrame) -> pl.DataFrame:
+    """Sort relations, each once."""
+    columns = RELATION_SCHEMA.names()
+    return relations.select(columns).cast(RELATION_SCHEMA).unique().sort(columns)
 
 
 def unite_names(names: pl.DataFrame) -> pl.DataFrame:

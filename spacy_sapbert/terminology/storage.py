@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
@@ -60,10 +60,13 @@ def hash_tables(tables: Mapping[str, pl.DataFrame]) -> str:
     return _combine(_write_table(frame, None)[0] for frame in tables.values())
 
 
-def save_folder(folder: Path, tables: Mapping[str, pl.DataFrame], report: dict[str, Any]) -> str:
-    """Write tables by file and their manifest into a folder, where other files stay. Return their fingerprint."""
+def save_folder(
+    folder: Path, tables: Mapping[str, pl.DataFrame], report: dict[str, Any], optional: Collection[str] = ()
+) -> str:
+    """Write tables by file and their manifest into a folder, where other files stay, but for those of optional tables
+    that there were before. Return the fingerprint."""
     digests, sizes = {}, {}
-    with fill_folder(folder, last=MANIFEST) as temporary:
+    with fill_folder(folder, last=MANIFEST, remove=set(optional).difference(tables)) as temporary:
         for name, frame in tables.items():
             with (temporary / name).open("wb") as file:
                 digests[name], sizes[name] = _write_table(frame, file)
@@ -102,19 +105,25 @@ class TerminologyManifest(TypedDict):
     """What the manifest says of the tables."""
 
     counts: dict[str, NonNegativeInt]
+    files: dict[str, str]
     fingerprint: str
     report: Report
     sizes: dict[str, list[NonNegativeInt]]
 
 
 def load_folder(
-    folder: Path, schemas: Mapping[str, pl.Schema], *, memory_map: bool = True
+    folder: Path, schemas: Mapping[str, pl.Schema], optional: Collection[str] = (), *, memory_map: bool = True
 ) -> tuple[dict[str, pl.DataFrame], TerminologyManifest]:
     """Load the tables of a folder, and the manifest. Hashes are checked, and all that polars relies on: a folder from
-    elsewhere may have been made to let it read outside of the files."""
-    manifest = read_manifest(folder / MANIFEST, FORMAT_VERSION, TerminologyManifest, parts=schemas, used=schemas)
+    elsewhere may have been made to let it read outside of the files. Optional tables that the manifest does not list
+    are empty."""
+    used = [name for name in schemas if name not in optional]
+    manifest = read_manifest(folder / MANIFEST, FORMAT_VERSION, TerminologyManifest, parts=schemas, used=used)
     tables = {}
     for name, schema in schemas.items():
+        if name in optional and name not in manifest["files"]:
+            tables[name] = pl.DataFrame(schema=schema)
+            continue
         path = folder / name
         try:
             sizes = manifest["sizes"][name]

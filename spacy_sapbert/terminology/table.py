@@ -41,6 +41,8 @@ NAME_SCHEMA = pl.Schema(
 # Ids that no concept has any longer, the concept that took an id's place (which may be retired too), and concepts that
 # a reader should consider instead.
 RETIRED_SCHEMA = pl.Schema({"id": _TEXT, "replaced_by": _TEXT, "consider": _TEXTS})
+# Relations between concepts, by their rows: the head has the relation to the tail, as "tradename_of".
+RELATION_SCHEMA = pl.Schema({"head": pl.UInt32(), "label": pl.String(), "tail": pl.UInt32()})
 # The key of a name: a concept has each name once in each language.
 NAME_KEY = ("concept", "name", "language")
 # Finding one id takes as long as looking at this many of all ids.
@@ -48,7 +50,15 @@ SEARCH_COST = 200
 CONCEPTS_FILE = "concepts.bin"
 NAMES_FILE = "names.bin"
 RETIRED_FILE = "retired.bin"
-FILES = {CONCEPTS_FILE: CONCEPT_SCHEMA, NAMES_FILE: NAME_SCHEMA, RETIRED_FILE: RETIRED_SCHEMA}
+RELATIONS_FILE = "relations.bin"
+FILES = {
+    CONCEPTS_FILE: CONCEPT_SCHEMA,
+    NAMES_FILE: NAME_SCHEMA,
+    RETIRED_FILE: RETIRED_SCHEMA,
+    RELATIONS_FILE: RELATION_SCHEMA,
+}
+# The files of tables that are only saved if they have rows.
+OPTIONAL = (RELATIONS_FILE,)
 # Descriptions of counts whose key in a report is not a description.
 _REASONS = {
     "language": "names in other languages",
@@ -120,14 +130,17 @@ class Terminology:
         names: pl.DataFrame,
         *,
         retired: pl.DataFrame | None = None,
+        relations: pl.DataFrame | None = None,
         report: dict[str, Any] | None = None,
     ) -> None:
         """Make a terminology of consistent tables. To make it from records, use `TerminologyBuilder`."""
         retired = pl.DataFrame(schema=RETIRED_SCHEMA) if retired is None else retired
-        check_tables(concepts, names, retired)
+        relations = pl.DataFrame(schema=RELATION_SCHEMA) if relations is None else relations
+        check_tables(concepts, names, retired, relations)
         self._concepts = concepts.rechunk()
         self._names = names.rechunk()
         self._retired = retired.rechunk()
+        self._relations = relations.rechunk()
         self._report = json.loads(json.dumps(report or {}))
         self._ids = self._concepts["id"]
         self._name_strings = self._names["name"]
@@ -152,6 +165,12 @@ class Terminology:
     def retired(self) -> pl.DataFrame:
         """The retired ids, sorted: each with what it was `replaced_by`, if anything, and what to `consider`."""
         return self._retired.clone()
+
+    @property
+    def relations(self) -> pl.DataFrame:
+        """The relations that a reader was asked for, sorted: `head` and `tail` are rows of `concepts`, and the head has
+        the relation `label` to the tail."""
+        return self._relations.clone()
 
     @property
     def report(self) -> dict[str, Any]:
@@ -180,8 +199,8 @@ class Terminology:
 
     @kept_property
     def fingerprint(self) -> str:
-        """The sha256 of the tables as saved: the same for the same concepts, names and retired ids."""
-        return hash_tables(self._tables())
+        """The sha256 of the tables as saved: the same for the same concepts, names, retired ids and relations."""
+        return hash_tables(self._saved_tables())
 
     def __len__(self) -> int:
         return self._concepts.height
@@ -346,7 +365,7 @@ class Terminology:
         path (str | Path): The folder. The terminology may have been loaded from it.
         """
         # Known now, and slow to compute.
-        self.__dict__["fingerprint"] = save_folder(Path(path), self._tables(), self._report)
+        self.__dict__["fingerprint"] = save_folder(Path(path), self._saved_tables(), self._report, OPTIONAL)
 
     @classmethod
     def from_disk(cls, path: str | Path, *, memory_map: bool = True) -> "Terminology":
@@ -357,11 +376,11 @@ class Terminology:
         RETURNS (Terminology): The terminology.
         RAISES (OSError): If a file is missing, damaged or of another format version.
         """
-        tables, manifest = load_folder(Path(path), FILES, memory_map=memory_map)
-        concepts, names, retired = (tables[name] for name in FILES)
-        if fault := _find_fault(concepts, names, retired):
+        tables, manifest = load_folder(Path(path), FILES, OPTIONAL, memory_map=memory_map)
+        concepts, names, retired, relations = (tables[name] for name in FILES)
+        if fault := _find_fault(concepts, names, retired, relations):
             raise OSError(DAMAGED.format(path=path, reason=f"in its tables, {fault}"))
-        terminology = cls(concepts, names, retired=retired, report=dict(manifest["report"]))
+        terminology = cls(concepts, names, retired=retired, relations=relations, report=dict(manifest["report"]))
         terminology.__dict__["fingerprint"] = manifest["fingerprint"]
         return terminology
 
@@ -384,7 +403,11 @@ class Terminology:
         return unpack_with(partial(cls.from_disk, memory_map=False), data)
 
     def _tables(self) -> dict[str, pl.DataFrame]:
-        return {CONCEPTS_FILE: self._concepts, NAMES_FILE: self._names, RETIRED_FILE: self._retired}
+        tables = (self._concepts, self._names, self._retired, self._relations)
+        return dict(zip(FILES, tables, strict=True))
+
+    def _saved_tables(self) -> dict[str, pl.DataFrame]:
+        return {name: table for name, table in self._tables().items() if table.height or name not in OPTIONAL}
 
     def _name_slice(self, row: int) -> slice:
         # A negative row would count from the end: a wrong concept rather than an error.
@@ -398,17 +421,19 @@ def _search(ids: pl.Series, wanted: str) -> int | None:
     return row if row < len(ids) and ids[row] == wanted else None
 
 
-def check_tables(concepts: pl.DataFrame, names: pl.DataFrame, retired: pl.DataFrame) -> None:
+def check_tables(concepts: pl.DataFrame, names: pl.DataFrame, retired: pl.DataFrame, relations: pl.DataFrame) -> None:
     """Refuse inconsistent tables, which would silently give wrong results."""
-    if reason := _find_fault(concepts, names, retired):
+    if reason := _find_fault(concepts, names, retired, relations):
         raise ValueError(
             f"The tables given to Terminology don't fit together: {reason}. Use TerminologyBuilder, which "
             "sorts and checks them."
         )
 
 
-def _find_fault(concepts: pl.DataFrame, names: pl.DataFrame, retired: pl.DataFrame) -> str | None:
-    tables = ((concepts, "concepts"), (names, "names"), (retired, "retired ids"))
+def _find_fault(
+    concepts: pl.DataFrame, names: pl.DataFrame, retired: pl.DataFrame, relations: pl.DataFrame
+) -> str | None:
+    tables = ((concepts, "concepts"), (names, "names"), (retired, "retired ids"), (relations, "relations"))
     for (frame, what), schema in zip(tables, FILES.values(), strict=True):
         if frame.schema != schema:
             return f"the columns of {what} are {dict(frame.schema)}"
@@ -422,6 +447,9 @@ def _find_fault(concepts: pl.DataFrame, names: pl.DataFrame, retired: pl.DataFra
     ids, rows = concepts["id"], names["concept"]
     if not rows.is_sorted() or (len(rows) and rows[-1] >= len(ids)):
         return "names are not sorted by concept row, or the concept is missing"
+    ends = relations["head"], relations["tail"]
+    if not ends[0].is_sorted() or any((rows.to_numpy() >= len(ids)).any() for rows in ends):
+        return "relations are not sorted by the row of the head, or a concept is missing"
     return None
 
 

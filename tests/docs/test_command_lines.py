@@ -64,6 +64,7 @@ WORDS = {
     "figures curves": "BAD",
     "link": "BAD --pipeline names",
     "link-laboratory": "BAD --pipeline names",
+    "link-drugs": "BAD --pipeline names",
     "check": "BAD --terminology names",
     "to": "csv BAD.spacy out",
     "from": "csv BAD out.spacy",

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from injection import DAMAGE, check_damage, flip_bits
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, storage
-from spacy_sapbert.terminology.table import FILES
+from spacy_sapbert.terminology.table import FILES, OPTIONAL
+
+ALWAYS = [name for name in FILES if name not in OPTIONAL]
 
 text = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
 concept = st.tuples(
@@ -62,7 +64,7 @@ def test_same_input_gives_same_bytes(tmp_path, terminology):
     names = terminology.names
     joined = names.select("name").join(names, on="name", maintain_order="left").select(names.columns)
     Terminology(terminology.concepts, joined, report=terminology.report).to_disk(tmp_path / "c")
-    for name in (*FILES, "terminology.json"):
+    for name in (*ALWAYS, "terminology.json"):
         assert len({(tmp_path / folder / name).read_bytes() for folder in "abc"}) == 1, name
 
 
@@ -110,7 +112,7 @@ def test_saving_over_the_mapped_folder(tmp_path, terminology):
     build([]).to_disk(folder)
     assert loaded == terminology and loaded["C7"] == terminology["C7"]
     assert len(Terminology.from_disk(folder)) == 1
-    assert sorted(p.name for p in folder.iterdir()) == sorted([*FILES, "notes.txt", "terminology.json"])
+    assert sorted(p.name for p in folder.iterdir()) == sorted([*ALWAYS, "notes.txt", "terminology.json"])
 
 
 def test_loading_maps_and_does_not_copy(tmp_path):

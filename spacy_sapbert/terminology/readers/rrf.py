@@ -21,7 +21,16 @@ from ...settings import OnMalformed, Settings, Strings, Suppressed, TradenameDir
 from ...text import NIL
 from ..builder import NOT_IN_ID
 from ..licences import STRICTEST, Source
-from ..names import find_repeated, find_rows, keep_first, make_concepts, normalize_names, sort_by_concept, unite_names
+from ..names import (
+    find_repeated,
+    find_rows,
+    keep_first,
+    make_concepts,
+    normalize_names,
+    sort_by_concept,
+    sort_relations,
+    unite_names,
+)
 from ..table import NAME_KEY, NAME_SCHEMA, Terminology
 from .lines import check_values, make_factory, takes_settings
 from .rrf_lines import GIVES, RXNORM, RrfFolder, follow_merges, list_retired, remap
@@ -91,13 +100,18 @@ class RrfSettings(Settings):
         default=False,
         description="Replace retired concepts in types, definitions and relations by those that they were merged into.",
     )
+    relations: Strings = Field(
+        default=(),
+        description='Relations (RELA) to keep as well, such as "tradename_of" and "has_ingredient": '
+        "`Terminology.relations` has them.",
+    )
     xrefs: bool = Field(default=False, description="Read the codes and names that `write_rrf` stores in MRSAT.")
     errors: OnMalformed = Field(default="raise", description='"raise" at a malformed line, or "skip" and count it.')
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain JSON data. Values without an order are sorted."""
         values = super().to_dict()
-        for name in ("languages", "sources", "term_types", "semantic_types"):
+        for name in ("languages", "sources", "term_types", "semantic_types", "relations"):
             values[name] = None if values[name] is None else sorted(values[name])
         return values
 
@@ -132,7 +146,7 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
     with ThreadPoolExecutor(1) as thread:
         # Names are made while concepts are.
         united = thread.submit(unite_names, atoms.select(NAME_SCHEMA.names()))
-        relations = number(_read_relations(folder, is_kept, settings.suppressed, counts.owners), "CUI1", "CUI2")
+        relations = number(_read_relations(folder, is_kept, settings, counts.owners), "CUI1", "CUI2")
         pairs = _find_pairs(relations, rows)
         definitions = number(_read_definitions(folder, is_kept, sources, settings), "CUI")
         best = _place(definitions, rows, "definition", "SAB").unique("concept", keep="first", maintain_order=True)
@@ -162,7 +176,8 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
         **reported.result(),
     }
     _say_dropped(folder, counts, settings.languages)
-    return Terminology(concepts, names, retired=retired, report=report)
+    kept = _keep_relations(pairs, settings.relations)
+    return Terminology(concepts, names, retired=retired, relations=kept, report=report)
 
 
 def _say_dropped(folder: RrfFolder, counts: AtomCounts, languages: Strings | None) -> None:
@@ -416,17 +431,21 @@ def _read_xrefs(folder: RrfFolder) -> dict[str, pl.DataFrame]:
 
 
 def _read_relations(
-    folder: RrfFolder, is_kept: pl.Expr, suppressed: Suppressed, owners: pl.DataFrame | None
+    folder: RrfFolder, is_kept: pl.Expr, settings: RrfSettings, owners: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Read the rows of MRREL about parents and tradenames: CUI1, REL, CUI2, RELA and SAB. In RxNorm, relations that a
-    source gives have atoms in place of concepts."""
+    """Read the rows of MRREL about parents, tradenames and the relations of the settings: CUI1, REL, CUI2, RELA and
+    SAB. In RxNorm, relations that a source gives have atoms in place of concepts."""
     columns = ["CUI1", "REL", "CUI2", "RELA", "SAB", *(() if owners is None else ("AUI1", "AUI2"))]
-    wanted = (IS_PARENT | IS_CHILD | IS_TRADENAME) & is_kept
-    if suppressed == "drop":
+    is_asked = pl.col("RELA").is_in(sorted(settings.relations))
+    wanted = (IS_PARENT | IS_CHILD | IS_TRADENAME | is_asked) & is_kept
+    if settings.suppressed == "drop":
         wanted = wanted & (pl.col("SUPPRESS") == "N")
     rows = [pl.DataFrame(schema={column: pl.String() for column in columns})]
     if "MRREL" in folder:
-        rows += folder.map_tables(lambda block: block.filter(wanted).select(columns), "MRREL", (*columns, "SUPPRESS"))
+        read = partial(_read_relation_block, wanted=wanted, columns=columns)
+        blocks, labels = zip(*folder.map_tables(read, "MRREL", (*columns, "SUPPRESS")), strict=True)
+        rows += blocks
+        check_values(folder.place("MRREL"), "RELA", settings.relations, pl.concat(labels).unique().sort())
     else:
         warn(
             f"{folder.path} has no {folder.place('MRREL').name}, so the terminology is without {GIVES['MRREL']}. Copy "
@@ -438,6 +457,11 @@ def _read_relations(
             owner = pl.col(aui).replace_strict(owners["AUI"], owners["CUI"], default="")
             relations = relations.with_columns(pl.when(pl.col(cui) == "").then(owner).otherwise(cui).alias(cui))
     return relations.select(columns[:5])
+
+
+def _read_relation_block(block: pl.DataFrame, wanted: pl.Expr, columns: list[str]) -> tuple[pl.DataFrame, pl.Series]:
+    """Keep the wanted rows of a block of MRREL, and list its relations."""
+    return block.filter(wanted).select(columns), block["RELA"].unique()
 
 
 def _number(table: pl.DataFrame, *columns: str, ids: pl.Series, merged: Mapping[str, str]) -> pl.DataFrame:
@@ -472,6 +496,12 @@ def _find_parents(pairs: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     down = pairs.filter(IS_CHILD).select(concept="partner", parent="concept")
     both = pl.concat([up, down])
     return both.select("concept", ids.gather(both["parent"]).alias("parents"))
+
+
+def _keep_relations(pairs: pl.DataFrame, labels: Collection[str]) -> pl.DataFrame:
+    """Make the table of relations. A row says that concept 2 has the relation to concept 1."""
+    wanted = pairs.filter(pl.col("RELA").is_in(sorted(labels)))
+    return sort_relations(wanted.select(head="partner", label="RELA", tail="concept"))
 
 
 def _link(pairs: pl.DataFrame, mode: Tradenames, direction: TradenameDirection) -> pl.DataFrame:
