@@ -93,6 +93,18 @@ def has_object() -> pl.Expr:
     return is_term.fill_null(False) & pl.col("predicate_modifier").is_null()
 
 
+def count_rows(mapping: MappingSet) -> dict[str, int]:
+    """Count the rows of a mapping, by what they say."""
+    is_rejected = pl.col("predicate_modifier").is_not_null()
+    counts = mapping.frame.select(
+        has_object().sum().alias("with a concept"),
+        (~has_object() & ~is_rejected).sum().alias("without"),
+        is_rejected.sum().alias("rejected"),
+        is_decided().sum().alias("decided by persons"),
+    )
+    return {"rows": mapping.frame.height, **counts.row(0, named=True)}
+
+
 def make_subject_key() -> pl.Expr:
     """Make what tells subjects apart: the id, or else the label."""
     label = pl.lit("\0") + pl.col("subject_label").fill_null("")
@@ -127,7 +139,8 @@ def make_curies(ids: pl.Series, prefix: str, curie_map: Mapping[str, str], optio
             f"Row {(row or 0) + 1} has the id {wrong!r:.80} in {ids.name!r}, which names no source, as 'HP:0001250' "
             f"does. Say with {option} which prefix ids have."
         )
-    return ids.replace_strict(distinct, written, return_dtype=pl.String).alias(ids.name)
+    curies: pl.Series = ids.replace_strict(distinct, written, return_dtype=pl.String).alias(ids.name)
+    return curies
 
 
 def _make_curie(id_: str, prefix: str, curie_map: Mapping[str, str]) -> str | None:

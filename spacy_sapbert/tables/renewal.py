@@ -3,17 +3,21 @@ only what is open."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from datetime import date
+from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 from spacy.language import Language
 
+from ..files import write_whole
 from ..forking import check_polars
 from ..terminology.codes import make_key
 from ..terminology.table import Terminology
+from ..text import escape_formula
 from .checking import check_labels, get_linker
 from .link import link_table
 from .mapping import (
@@ -25,6 +29,7 @@ from .mapping import (
     complete_frame,
     has_object,
     is_decided,
+    make_curies,
     make_mapping,
     make_subject_key,
     split_curie,
@@ -131,6 +136,20 @@ def renew_mapping(
     return Renewal(MappingSet(frame, mapping.metadata), report)
 
 
+def read_today(
+    labels: pl.DataFrame, column: str, id_column: str | None, subject_prefix: str, mapping: MappingSet
+) -> pl.DataFrame:
+    """Make the labels of today, for `renew_mapping`, of the columns of a table."""
+    cells = complete_frame(labels)
+    ids = pl.Series([None] * cells.height, dtype=pl.String)
+    if id_column:
+        curies = mapping.metadata.get("curie_map", {})
+        ids = make_curies(cells[id_column], subject_prefix, curies, "--subject-prefix")
+    elif mapping.frame["subject_id"].null_count() < mapping.frame.height:
+        raise ValueError("The mapping has ids of its labels. Name the column of the table with these: --id-column.")
+    return cells.select(ids.alias("subject_id"), pl.col(column).alias("subject_label"))
+
+
 def read_targets(terminology: Terminology, curies: Iterable[str]) -> dict[str, Target]:
     """Say of each id what became of it in a terminology. An id is found with its prefix, without it, or as a code."""
     retired = {id_: consider for id_, consider in terminology.retired.select("id", "consider").iter_rows()}
@@ -179,7 +198,9 @@ def _describe_rows(frame: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataF
     now = _read_labels(labels).unique("subject_key", keep="first")
     now = now.select("subject_key", link_label="subject_label", is_listed=pl.lit(True))
     rows = rows.join(now, on="subject_key", how="left", maintain_order="left")
-    old, new = (pl.col(name).str.to_lowercase().str.replace_all(r"\s+", " ") for name in ("subject_label", "link_label"))
+    old, new = (
+        pl.col(name).str.to_lowercase().str.replace_all(r"\s+", " ") for name in ("subject_label", "link_label")
+    )
     return rows.with_columns(
         link_label=pl.coalesce("link_label", "subject_label"),
         is_gone=pl.col("is_listed").is_null(),
@@ -229,7 +250,9 @@ def _choose_asked(rows: pl.DataFrame) -> pl.DataFrame:
     rows = rows.with_columns(is_kept.any().over("subject_key").alias("has_other"), is_open.alias("is_open"))
     rows = rows.with_columns((pl.col("is_open") & ~pl.col("has_other")).alias("is_refilled"))
     first = pl.col("row") == pl.col("row").filter("is_refilled").min().over("subject_key")
-    is_odd = pl.col("status").is_in([WITHDRAWN, UNKNOWN]).fill_null(False) | pl.col("is_relabelled") | pl.col("is_other")
+    is_odd = (
+        pl.col("status").is_in([WITHDRAWN, UNKNOWN]).fill_null(False) | pl.col("is_relabelled") | pl.col("is_other")
+    )
     return rows.with_columns(
         is_refilled=(pl.col("is_refilled") & first).fill_null(False),
         needs_proposal=pl.col("decided") & is_odd & ~pl.col("is_gone"),
@@ -254,7 +277,9 @@ def _refill(rows: pl.DataFrame, linked: pl.DataFrame) -> pl.DataFrame:
     """Join to each row that is asked for what its label links to, in columns that begin with "new_"."""
     new = linked.select(pl.col("subject_label").alias("link_label"), pl.exclude("subject_label").name.prefix("new_"))
     rows = rows.join(new, on="link_label", how="left", maintain_order="left")
-    rejected = rows.filter(pl.col("predicate_modifier") == NOT).select("subject_key", new_object_id="object_id").unique()
+    rejected = (
+        rows.filter(pl.col("predicate_modifier") == NOT).select("subject_key", new_object_id="object_id").unique()
+    )
     rejected = rejected.with_columns(is_rejected=pl.lit(True))
     rows = rows.join(rejected, on=["subject_key", "new_object_id"], how="left", maintain_order="left")
     is_link = (pl.col("new_object_id") != NO_TERM) & pl.col("is_rejected").is_null()
@@ -295,8 +320,10 @@ def _write_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _write_comment(is_written: pl.Expr) -> pl.Expr:
     """Write what a row was before. Notes of the tool on a link that is replaced are dropped."""
-    reason = pl.when(pl.col("status") != CURRENT).then(pl.concat_str(pl.lit(" ("), "status", pl.lit(")"))).otherwise(
-        pl.lit("")
+    reason = (
+        pl.when(pl.col("status") != CURRENT)
+        .then(pl.concat_str(pl.lit(" ("), "status", pl.lit(")")))
+        .otherwise(pl.lit(""))
     )
     was = pl.concat_str(pl.lit("was "), "object_id", reason)
     old_label = pl.concat_str(pl.lit("label was "), "subject_label")
@@ -338,3 +365,14 @@ def _report(rows: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
     order = pl.col("found").replace_strict({kind: place for place, kind in enumerate(KINDS)}, return_dtype=pl.Int64)
     report = pl.concat([*parts, new.select(REPORT_COLUMNS)])
     return report.sort("row", order, maintain_order=True)
+
+
+def write_report(renewal: Renewal, path: Path) -> None:
+    """Write what was found as a table, .csv, and with counts as JSON beside it. In the table, a cell that looks like a
+    formula gets an apostrophe in front."""
+    texts = pl.col(pl.String).map_elements(escape_formula, pl.String)
+    with write_whole(path) as temporary:
+        renewal.report.with_columns(texts).write_csv(temporary)
+    findings = renewal.report.rows(named=True)
+    with write_whole(path.with_suffix(".json")) as temporary:
+        temporary.write_text(json.dumps({"counts": renewal.counts, "findings": findings}, indent=1), encoding="utf8")

@@ -46,7 +46,7 @@ _OTHER = re.compile(r"; (?=\S*[\d:]\S* )")
 class ReviewDecision(BaseModel):
     """What a person decided about a row. Without a decision, only the comment or the predicate is new."""
 
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+    model_config = ConfigDict(extra="forbid")
     row: int
     subject_id: str | None = None
     subject_label: str | None = None
@@ -132,8 +132,8 @@ def _count_digits(ids: Sequence[str]) -> dict[str, int]:
     return {prefix: next(iter(of)) for prefix, of in lengths.items() if len(of) == 1 and 0 not in of}
 
 
-def read_decisions(path: Path) -> tuple[list[ReviewDecision], str | None]:
-    """Read decisions that a page has given back, JSON or CSV; also what tells their mapping from others, in JSON."""
+def read_decisions(path: Path, mapping: MappingSet) -> list[ReviewDecision]:
+    """Read the decisions that the page of a mapping has given back, JSON or CSV."""
     check_is_file(path)
     fingerprint = None
     try:
@@ -141,8 +141,12 @@ def read_decisions(path: Path) -> tuple[list[ReviewDecision], str | None]:
             data = json.loads(path.read_text(encoding="utf8"))
             rows, fingerprint = data["decisions"], data["fingerprint"]
         else:
-            frame = pl.read_csv(path, infer_schema=False).with_columns(pl.all().str.strip_prefix(MARK).replace("", None))
-            rows = [{name: cell for name, cell in row.items() if cell is not None} for row in frame.iter_rows(named=True)]
+            frame = pl.read_csv(path, infer_schema=False).with_columns(
+                pl.all().str.strip_prefix(MARK).replace("", None)
+            )
+            rows = [
+                {name: cell for name, cell in row.items() if cell is not None} for row in frame.iter_rows(named=True)
+            ]
         decisions = [ReviewDecision.model_validate(row) for row in rows]
     except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError, pl.exceptions.PolarsError) as error:
         reason = str(error).partition("\n")[0]
@@ -153,8 +157,14 @@ def read_decisions(path: Path) -> tuple[list[ReviewDecision], str | None]:
         raise ValueError(f"{path}: {where}: {problem['msg']} ({problem['input']!r:.80}). Correct it.") from error
     for one in decisions:
         if one.decision not in DECISIONS:
-            raise ValueError(f"{path}: the decision on row {one.row} is {one.decision!r:.80}, but has to be one of {DECISIONS}.")
-    return decisions, fingerprint
+            allowed = ", ".join(filter(None, DECISIONS))
+            raise ValueError(f"{path}: row {one.row} has the decision {one.decision!r:.80}, not one of {allowed}.")
+    if fingerprint not in (None, hash_rows(mapping)):
+        raise ValueError(
+            f"{path} has decisions on another mapping, or on this one before a change. Give the file of which the page "
+            "was written."
+        )
+    return decisions
 
 
 def apply_decisions(
@@ -204,7 +214,7 @@ def apply_decisions(
     frame = mapping.frame
     for name in dict.fromkeys(name for cells in changes.values() for name in cells):
         new = {row: cells[name] for row, cells in changes.items() if name in cells}
-        frame = frame.with_columns(frame[name].scatter([*new], [*new.values()]))
+        frame = frame.with_columns(frame[name].clone().scatter([*new], [*new.values()]))
     return MappingSet(frame, {**mapping.metadata, "curie_map": curies} if curies else mapping.metadata)
 
 

@@ -150,6 +150,20 @@ def _propagate(mapping: MappingSet) -> MappingSet:
     )
 
 
+def describe_set(mapping: MappingSet, about: Mapping[str, str]) -> MappingSet:
+    """Say something of a whole mapping, in slots of SSSOM. What it says of rows holds where they say nothing."""
+    frame, metadata = mapping.frame, dict(mapping.metadata)
+    for name, value in about.items():
+        if not value:
+            continue
+        if name in MODEL["propagated_slots"]:
+            own = pl.col(name) if name in frame.columns else pl.lit(None, pl.String)
+            frame = frame.with_columns(own.fill_null(value).alias(name))
+        else:
+            metadata[name] = value
+    return MappingSet(frame, metadata)
+
+
 def write_sssom(mapping: MappingSet, path: Path, prefixes: Mapping[str, str] | None = None) -> None:
     """Write a mapping as TSV of SSSOM, with its metadata above it.
 
