@@ -240,7 +240,7 @@ def sssom_command(
     _show_mapping(output, mapping)
 
 
-@_command(MAPPINGS, "renew old.sssom.tsv new.sssom.tsv --pipeline output/pipeline")
+@_command(MAPPINGS, "renew old.tsv new.tsv --pipeline output/pipeline")
 @_add_reading
 def renew_command(
     file: MappingFile,
@@ -302,7 +302,7 @@ def review_command(
     msg.good(f"{output}: {mapping.frame.height:,} rows. Open it in a browser.")
 
 
-@_command(MAPPINGS, "decide mapping.sssom.tsv decisions.json reviewed.sssom.tsv")
+@_command(MAPPINGS, "decide mapping.tsv decisions.json reviewed.tsv")
 @_add_reading
 def decide_command(
     file: MappingFile,
@@ -330,13 +330,13 @@ def decide_command(
     _show_mapping(output, reviewed)
 
 
-@_command(MAPPINGS, "to-source-map a.sssom.tsv a.csv --vocabulary Own --concepts CONCEPT.csv")
+@_command(MAPPINGS, "to-source-map a.tsv a.csv --concepts CONCEPT.csv")
 @_add_reading
 def source_map_command(
     file: MappingFile,
     output: Annotated[Path, typer.Argument(help="The table to write, .csv")],
-    vocabulary: Annotated[str, typer.Option(help="The name of the labels' vocabulary, up to 20 characters")],
     reading: dict[str, Any],
+    vocabulary: Annotated[str, typer.Option(help="The vocabulary of the labels; unset: the prefix of their ids")] = "",
     relationships: Annotated[
         Path | None, typer.Option(help="Athena's CONCEPT_RELATIONSHIP.csv, which maps codes to standard concepts")
     ] = None,

@@ -211,7 +211,7 @@ def write_source_map(
     athena: AthenaTables,
     report: ExchangeReport,
     *,
-    source_vocabulary: str,
+    source_vocabulary: str = "",
     terminology: Terminology | None = None,
     vocabularies: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
@@ -224,12 +224,12 @@ def write_source_map(
     path (Path): The table, .csv.
     athena (AthenaTables): Athena's tables, to find concepts of codes.
     report (ExchangeReport): Names and counts what is left out.
-    source_vocabulary (str): The name of the source's vocabulary.
+    source_vocabulary (str): The name of the source's vocabulary; empty for the prefix of each id.
     terminology (Terminology | None): Where concepts have codes in other sources.
     vocabularies (Mapping[str, str] | None): Athena's names of sources, by source.
     RETURNS (dict[str, Any]): What was written, and left out.
     """
-    if len(source_vocabulary) > VOCABULARY_WIDTH or not source_vocabulary:
+    if len(source_vocabulary) > VOCABULARY_WIDTH:
         raise ValueError(
             f"The source vocabulary is {source_vocabulary!r:.80}, but has to be a name of at most {VOCABULARY_WIDTH} "
             "characters."
@@ -239,10 +239,14 @@ def write_source_map(
     concepts = _find_concepts(targets, athena, terminology, vocabularies or {})
     lines = []
     for row in rows.iter_rows(named=True):
-        code = split_curie(row["subject_id"])[1] if row["subject_id"] else row["subject_label"]
+        prefix, code = split_curie(row["subject_id"] or "")
+        code = code or row["subject_label"] or ""
         place = f"{row['subject_id'] or 'label'} {row['subject_label'] or ''!r:.60}"
         if len(code) > CODE_WIDTH:
             report.leave_out(f"codes of more than {CODE_WIDTH} characters, as labels without an id often are", place)
+            continue
+        if not (source_vocabulary or prefix):
+            report.leave_out("labels without an id, whose vocabulary was not said (--vocabulary)", place)
             continue
         matches = concepts.get(row["object_id"], [])
         if row["object_id"] not in (None, NO_TERM) and not matches:
@@ -250,7 +254,8 @@ def write_source_map(
         start = row["review_date"] or row["mapping_date"] or row.get("valid_start_date") or FIRST_DAY
         description = (row["subject_label"] or "")[:TEXT_WIDTH]
         for id_, vocabulary in matches or [(NO_CONCEPT, "None")]:
-            lines.append((code, NO_CONCEPT, source_vocabulary, description, id_, vocabulary, start, LAST_DAY, ""))
+            source = source_vocabulary or prefix[:VOCABULARY_WIDTH]
+            lines.append((code, NO_CONCEPT, source, description, id_, vocabulary, start, LAST_DAY, ""))
     lines = list(dict.fromkeys(lines))
     schema = {name: pl.Int64 if name.endswith("concept_id") else pl.String for name in SOURCE_MAP}
     with write_whole(path) as temporary:

@@ -54,8 +54,7 @@ SCOPES = {"BROAD": "skos:narrowMatch", "NARROW": "skos:broadMatch", "RELATED": "
 _SCOPE = rf"(?:^|; )a ({'|'.join(SCOPES)})\b[^;]* synonym$"
 _CURIE = r"^[A-Za-z_][\w.-]*:[^\s\"<>\\^`{|}]+$"
 # What stays as it is in the local part of a CURIE; all else is written as in URLs.
-_SAFE = "/:.,;=()+*'!$&@~?#%-_"
-_UNSAFE = r"[^\w/:.,;=()+*'!$&@~?#%-]"
+_SAFE = "/:.,;=()+*'!$&@~?#-_"
 # The columns of a linked table that become slots.
 _TURNED = ("linked_id", "linked_name", "linked_score", "linked_note")
 
@@ -147,7 +146,8 @@ def _make_curie(id_: str, prefix: str, curie_map: Mapping[str, str]) -> str | No
     own, _, local = id_.partition(":")
     has_source = bool(local) and is_curie(f"{own}:x")
     if has_source and (not prefix or own == prefix or find_iri(own, curie_map)):
-        return f"{own}:{quote(local, safe=_SAFE)}"
+        # A CURIE may have been written like this before.
+        return f"{own}:{quote(local, safe=_SAFE + '%')}"
     if not prefix and is_cui(id_):
         return f"UMLS:{id_}"
     return f"{prefix}:{quote(id_, safe=_SAFE)}" if prefix else None

@@ -130,8 +130,9 @@ def renew_mapping(
     fresh = added.join(linked.drop("subject_id"), on="subject_label", how="left", maintain_order="left")
     fresh = fresh.with_columns(pl.when(pl.col("subject_id").is_null()).then("subject_type").alias("subject_type"))
     report = _report(rows, fresh)
-    columns = [name for name in rows.columns if name in mapping.frame.columns or name in linked.columns]
-    parts = [_write_rows(rows).select(columns), complete_frame(fresh).select(pl.exclude("subject_key"))]
+    written = _write_rows(rows)
+    columns = [name for name in written.columns if name in mapping.frame.columns or name in linked.columns]
+    parts = [written.select(columns), complete_frame(fresh).select(pl.exclude("subject_key"))]
     frame = pl.concat([part for part in parts if part.height] or parts[:1], how="diagonal")
     return Renewal(MappingSet(frame, mapping.metadata), report)
 
@@ -261,8 +262,8 @@ def _choose_asked(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _guess_prefix(targets: dict[str, Target]) -> str:
     """Find the prefix that the mapping gives to ids of the terminology that have none."""
-    bare = [curie for curie, target in targets.items() if target.own_id and target.now_id != target.own_id]
-    prefixes = Counter(split_curie(curie)[0] for curie in bare if split_curie(curie)[1] == targets[curie].own_id)
+    pairs = [(split_curie(target.now_id), target.own_id) for target in targets.values() if target.now_id]
+    prefixes = Counter(prefix for (prefix, local), own_id in pairs if local == own_id)
     return prefixes.most_common(1)[0][0] if prefixes else ""
 
 

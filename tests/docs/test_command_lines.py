@@ -68,7 +68,7 @@ WORDS = {
     "renew": "BAD out --pipeline names",
     "review": "BAD out.html",
     "decide": "BAD BAD out",
-    "to-source-map": "BAD out.csv --concepts BAD --vocabulary own",
+    "to-source-map": "BAD out.csv --concepts BAD",
     "to": "csv BAD.spacy out",
     "from": "csv BAD out.spacy",
     "to-fhir": "BAD.spacy out.jsonl",
