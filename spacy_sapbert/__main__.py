@@ -222,6 +222,7 @@ def sssom_command(
     object_version: Annotated[str, typer.Option(help="Its version")] = "",
     set_id: Annotated[str, typer.Option(help="The address of the mapping; unset: made of its content")] = "",
     license: Annotated[str, typer.Option(help="The address of its license")] = "",
+    keep_columns: Annotated[bool, typer.Option("--keep-columns", help="Keep the table's own columns and rows")] = False,
     force: Force = False,
 ) -> None:
     """Write a linked table, or another mapping, as SSSOM.
@@ -235,7 +236,7 @@ def sssom_command(
     _check_output(output, file, force)
     about = {"object_source": object_source, "object_source_version": object_version}
     about |= {"mapping_set_id": set_id, "license": license}
-    mapping = describe_set(read_mapping(file, **reading), about)
+    mapping = describe_set(read_mapping(file, **reading, keep=keep_columns), about)
     write_sssom(mapping, output)
     _show_mapping(output, mapping)
 

@@ -69,6 +69,7 @@ def read_mapping(
     athena: AthenaTables | None = None,
     metadata: Path | None = None,
     curie_map: Mapping[str, str] | None = None,
+    keep: bool = True,
 ) -> MappingSet:
     """Read a mapping of any kind, known by its columns: SSSOM, SOURCE_TO_CONCEPT_MAP, Usagi, or a linked table.
 
@@ -80,7 +81,8 @@ def read_mapping(
     athena (AthenaTables | None): Turns OMOP's ids of concepts into codes.
     metadata (Path | None): The metadata of SSSOM, if it stands in a file of another name.
     curie_map (Mapping[str, str] | None): The IRIs of prefixes that are not known.
-    RETURNS (MappingSet): The mapping, with all columns of the file.
+    keep (bool): Keep the other columns and the equal rows of a linked table.
+    RETURNS (MappingSet): The mapping, with all columns of a file of another kind.
     RAISES (ValueError): If the file is of no such kind.
     """
     check_is_file(path)
@@ -102,7 +104,7 @@ def read_mapping(
         # As the file was written: see `write_linked`.
         added = [name for name in frame.columns if name.startswith("linked_")]
         frame = frame.with_columns(pl.col(added).str.strip_prefix(MARK))
-    return make_mapping(frame, column, id_column=id_column, curie_map=curie_map, keep=True, **prefixes)
+    return make_mapping(frame, column, id_column=id_column, curie_map=curie_map, keep=keep, **prefixes)
 
 
 def _read_names(path: Path) -> set[str]:

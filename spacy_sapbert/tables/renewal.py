@@ -124,7 +124,7 @@ def renew_mapping(
     asked = [*rows.filter(is_asked)["link_label"].drop_nulls(), *added["subject_label"].drop_nulls()]
     prefix = object_prefix or _guess_prefix(targets)
     linked = _link(nlp, list(dict.fromkeys(asked)), prefix, day or date.today())
-    if version := terminology.report.get("version"):
+    if version := terminology.report.get("source_version"):
         linked = linked.with_columns(pl.lit(str(version)).alias("object_source_version"))
     rows = _refill(rows, linked)
     fresh = added.join(linked.drop("subject_id"), on="subject_label", how="left", maintain_order="left")

@@ -16,8 +16,8 @@ CONCEPTS = (
     "45571668\tAcute nasopharyngitis\tCondition\tICD10CM\t3-char\t\tJ00\n"
 )
 RELATIONS = "concept_id_1\tconcept_id_2\trelationship_id\tinvalid_reason\n45571668\t260427\tMaps to\t\n"
-USAGI = """sourceCode,sourceName,sourceFrequency,ADD_INFO:x,matchScore,mappingStatus,equivalence,statusSetBy,statusSetOn,\
-conceptId,conceptName,domainId,mappingType,comment,createdBy,createdOn,assignedReviewer
+USAGI = """sourceCode,sourceName,sourceFrequency,ADD_INFO:x,matchScore,mappingStatus,equivalence,statusSetBy,\
+statusSetOn,conceptId,conceptName,domainId,mappingType,comment,createdBy,createdOn,assignedReviewer
 J00,"Cold, common",10,a,0.93,APPROVED,EQUAL,Ann,1767225600000,260427,Common cold,Condition,MAPS_TO,ok,Ann,1,
 J18,Lung thing,3,b,0.41,UNCHECKED,UNREVIEWED,,0,255848,Pneumonia,Condition,MAPS_TO,,<auto>,1,
 J18.1,Lobar,3,b,0.6,APPROVED,WIDER,Bob,1767225600000,255848,Pneumonia,Condition,MAPS_TO,,Bob,1,
