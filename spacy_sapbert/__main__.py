@@ -262,7 +262,7 @@ def renew_command(
     """
     from .exchange.concept_maps import read_mapping
     from .tables.checking import read_rows
-    from .tables.renewal import KINDS, read_today, renew_mapping, write_report
+    from .tables.renewal import KINDS, read_today, renew_mapping, write_findings
     from .tables.sssom import write_sssom
 
     _check_output(output, file, force)
@@ -276,7 +276,7 @@ def renew_command(
     nlp = load_pipeline(pipeline, code)
     renewal = renew_mapping(nlp, mapping, today, object_prefix=reading["object_prefix"])
     write_sssom(renewal.mapping, output)
-    write_report(renewal, output.with_name(f"{output.name.partition('.')[0]}_report.csv"))
+    write_findings(renewal, output.with_name(f"{output.name.partition('.')[0]}_report.csv"))
     _show_mapping(output, renewal.mapping)
     for kind, n in renewal.counts.items():
         msg.text(f"{n:,} {KINDS[kind]}")

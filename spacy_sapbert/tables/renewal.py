@@ -15,7 +15,7 @@ from spacy.language import Language
 
 from ..files import write_whole
 from ..forking import check_polars
-from ..terminology.codes import make_key
+from ..terminology.codes import equal_prefix, make_key
 from ..terminology.table import Terminology
 from ..text import escape_formula
 from .checking import check_labels, get_linker
@@ -38,6 +38,8 @@ from .mapping import (
 # Candidates that are listed for a label that is linked.
 N_CANDIDATES = 3
 CURRENT, REPLACED, WITHDRAWN, UNKNOWN = "current", "replaced", "withdrawn", "unknown target"
+# A target with a prefix that no id of the terminology has.
+FOREIGN = "another source"
 OTHER_NAME, RELABELLED, GONE = "other name", "label changed", "subject gone"
 FILLED, ADDED, OPEN = "filled", "added", "open"
 # What the report says, in words.
@@ -45,6 +47,7 @@ KINDS = {
     REPLACED: "targets were retired and replaced, which was followed",
     WITHDRAWN: "targets were retired, and nothing took their place",
     UNKNOWN: "targets are not in the terminology",
+    FOREIGN: "targets are of another source than the terminology, and stay",
     OTHER_NAME: "targets no longer have the name of the mapping",
     RELABELLED: "subjects have another label now",
     GONE: "subjects are not in the table",
@@ -65,10 +68,10 @@ _NAMED = ("name", "form of a name")
 _GOOD = ("preferred name", "name", "wider or narrower")
 
 
-class Target(NamedTuple):
+class MappedTarget(NamedTuple):
     """What a terminology says of the target of a mapping."""
 
-    status: str  # CURRENT, REPLACED, WITHDRAWN or UNKNOWN.
+    status: str  # CURRENT, REPLACED, WITHDRAWN, UNKNOWN or FOREIGN.
     now_id: str | None  # The CURIE to use, if there is one.
     own_id: str | None  # The terminology's own id of the concept.
     now_label: str | None
@@ -99,9 +102,10 @@ def renew_mapping(
     """Take up an older mapping with the terminology and the labels of today.
 
     Rows that a person decided stay as they are, but a retired target gives way to the one that took its place. Of other
-    rows, those are linked anew whose subject has no target that is still there, or another label than before. What is
-    wrong with a decided row is listed, with what would be linked today in `linked_others`. Rows and columns are never
-    lost, and subjects that the mapping lacks are added behind the others.
+    rows, those are linked anew whose subject has no target that is still there, or another label than before; what a
+    person rejected is not taken again. What is wrong with a decided row is listed, with what would be linked today in
+    `linked_others`. Rows and columns are never lost, and subjects that the mapping lacks are added behind the others.
+    Targets with a prefix that the terminology's ids do not have stay as well.
 
     nlp (Language): The pipeline, with a linker over the terminology of today.
     mapping (MappingSet): The older mapping, as `read_sssom` reads it.
@@ -151,10 +155,11 @@ def read_today(
     return cells.select(ids.alias("subject_id"), pl.col(column).alias("subject_label"))
 
 
-def read_targets(terminology: Terminology, curies: Iterable[str]) -> dict[str, Target]:
+def read_targets(terminology: Terminology, curies: Iterable[str]) -> dict[str, MappedTarget]:
     """Say of each id what became of it in a terminology. An id is found with its prefix, without it, or as a code."""
     retired = {id_: consider for id_, consider in terminology.retired.select("id", "consider").iter_rows()}
     of_codes: dict[tuple[str, str], str] | None = None
+    prefixes = _list_prefixes(terminology)
     targets = {}
     for curie in curies:
         prefix, local = split_curie(curie)
@@ -163,17 +168,26 @@ def read_targets(terminology: Terminology, curies: Iterable[str]) -> dict[str, T
             of_codes = _list_codes(terminology) if of_codes is None else of_codes
             code = of_codes.get(make_key(f"{prefix}:{local}") or ("", ""))
             name = terminology[code].canonical_name if code else None
-            targets[curie] = Target(CURRENT if code else UNKNOWN, curie if code else None, code, name, None)
+            is_foreign = bool(prefixes) and equal_prefix(prefix) not in prefixes
+            status = CURRENT if code else FOREIGN if is_foreign else UNKNOWN
+            targets[curie] = MappedTarget(status, curie if code else None, code, name, None)
             continue
         now = terminology.find_id(own)
         if now is None:
             others = _list_names(terminology, retired.get(own) or [])
-            targets[curie] = Target(WITHDRAWN, None, None, None, others)
+            targets[curie] = MappedTarget(WITHDRAWN, None, None, None, others)
             continue
         written = now if own == curie else f"{prefix}:{now}"
         status = CURRENT if now == own else REPLACED
-        targets[curie] = Target(status, written, now, terminology[now].canonical_name, None)
+        targets[curie] = MappedTarget(status, written, now, terminology[now].canonical_name, None)
     return targets
+
+
+def _list_prefixes(terminology: Terminology) -> set[str]:
+    """List the prefixes of a terminology's ids; none, if some have none."""
+    ids = pl.concat([terminology.concepts["id"], terminology.retired["id"]])
+    found = ids.str.extract(r"^([A-Za-z_][\w.-]*):").unique()
+    return set() if found.null_count() else {equal_prefix(prefix) for prefix in found}
 
 
 def _list_codes(terminology: Terminology) -> dict[tuple[str, str], str]:
@@ -214,7 +228,7 @@ def _read_labels(labels: pl.DataFrame) -> pl.DataFrame:
     return cells.filter(pl.coalesce("subject_id", "subject_label").is_not_null())
 
 
-def _join_targets(rows: pl.DataFrame, targets: dict[str, Target]) -> pl.DataFrame:
+def _join_targets(rows: pl.DataFrame, targets: dict[str, MappedTarget]) -> pl.DataFrame:
     schema = dict.fromkeys(("object_id", "status", "now_id", "own_id", "now_label", "considered"), pl.String)
     table = pl.DataFrame([(curie, *target) for curie, target in targets.items()], schema, orient="row")
     rows = rows.join(table, on="object_id", how="left", maintain_order="left")
@@ -245,22 +259,22 @@ def _list_added(rows: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame
 
 def _choose_asked(rows: pl.DataFrame) -> pl.DataFrame:
     """Choose the rows to link anew, one for each subject that nothing else maps, and decided ones to propose for."""
-    is_live = pl.col("status").is_in([CURRENT, REPLACED]).fill_null(False)
+    is_live = pl.col("status").is_in([CURRENT, REPLACED, FOREIGN]).fill_null(False)
     is_kept = (is_live & ~pl.col("is_relabelled")) | (pl.col("decided") & (pl.col("predicate_modifier").is_null()))
     is_open = ~pl.col("decided") & pl.col("predicate_modifier").is_null() & ~pl.col("is_gone")
-    rows = rows.with_columns(is_kept.any().over("subject_key").alias("has_other"), is_open.alias("is_open"))
-    rows = rows.with_columns((pl.col("is_open") & ~pl.col("has_other")).alias("is_refilled"))
+    # Without a label, there is nothing to link.
+    is_open &= pl.col("link_label").is_not_null()
+    rows = rows.with_columns(is_refilled=is_open & ~is_kept.any().over("subject_key"))
     first = pl.col("row") == pl.col("row").filter("is_refilled").min().over("subject_key")
-    is_odd = (
-        pl.col("status").is_in([WITHDRAWN, UNKNOWN]).fill_null(False) | pl.col("is_relabelled") | pl.col("is_other")
-    )
+    is_dead = pl.col("status").is_in([WITHDRAWN, UNKNOWN]).fill_null(False)
+    is_odd = is_dead | pl.col("is_relabelled") | pl.col("is_other")
     return rows.with_columns(
         is_refilled=(pl.col("is_refilled") & first).fill_null(False),
         needs_proposal=pl.col("decided") & is_odd & ~pl.col("is_gone"),
     )
 
 
-def _guess_prefix(targets: dict[str, Target]) -> str:
+def _guess_prefix(targets: dict[str, MappedTarget]) -> str:
     """Find the prefix that the mapping gives to ids of the terminology that have none."""
     pairs = [(split_curie(target.now_id), target.own_id) for target in targets.values() if target.now_id]
     prefixes = Counter(prefix for (prefix, local), own_id in pairs if local == own_id)
@@ -341,7 +355,7 @@ def _report(rows: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
     """List what was found: by row, each finding in the order of `KINDS`."""
     status = pl.col("status")
     holds = {
-        **{kind: (status == kind).fill_null(False) for kind in (REPLACED, WITHDRAWN, UNKNOWN)},
+        **{kind: (status == kind).fill_null(False) for kind in (REPLACED, WITHDRAWN, UNKNOWN, FOREIGN)},
         OTHER_NAME: pl.col("is_other"),
         RELABELLED: pl.col("is_relabelled"),
         GONE: pl.col("is_gone"),
@@ -368,7 +382,7 @@ def _report(rows: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
     return report.sort("row", order, maintain_order=True)
 
 
-def write_report(renewal: Renewal, path: Path) -> None:
+def write_findings(renewal: Renewal, path: Path) -> None:
     """Write what was found as a table, .csv, and with counts as JSON beside it. In the table, a cell that looks like a
     formula gets an apostrophe in front."""
     texts = pl.col(pl.String).map_elements(escape_formula, pl.String)

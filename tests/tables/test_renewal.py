@@ -5,6 +5,8 @@ import json
 import polars as pl
 import pytest
 import spacy
+from hypothesis import given
+from hypothesis import strategies as st
 from obo_files import make_obo
 from sssom_rules import check_rules
 
@@ -13,6 +15,7 @@ from spacy_sapbert.tables.mapping import MANUAL, NO_TERM, MappingSet, complete_f
 from spacy_sapbert.tables.renewal import (
     ADDED,
     FILLED,
+    FOREIGN,
     GONE,
     OPEN,
     OTHER_NAME,
@@ -21,11 +24,11 @@ from spacy_sapbert.tables.renewal import (
     REPORT_COLUMNS,
     UNKNOWN,
     WITHDRAWN,
-    Target,
+    MappedTarget,
     read_targets,
     read_today,
     renew_mapping,
-    write_report,
+    write_findings,
 )
 from spacy_sapbert.tables.sssom import write_sssom
 
@@ -153,9 +156,9 @@ def test_a_subject_with_a_target_is_not_linked_anew_and_a_rejected_target_not_ta
 def test_ids_are_found_with_and_without_their_prefix_and_as_codes(new, tmp_path):
     terminology = new.get_pipe("sapbert_linker").terminology
     targets = read_targets(terminology, ["HP:6", "X:HP:6", "OTHER:9", "HP:3", "HP:1", "HP:404"])
-    assert targets["HP:6"] == Target("current", "HP:6", "HP:6", "Headache", None)
+    assert targets["HP:6"] == MappedTarget("current", "HP:6", "HP:6", "Headache", None)
     assert targets["X:HP:6"].now_id == "X:HP:6" and targets["OTHER:9"][:3] == ("current", "OTHER:9", "HP:22")
-    assert targets["HP:3"] == Target(WITHDRAWN, None, None, None, "HP:22 Ataxia")
+    assert targets["HP:3"] == MappedTarget(WITHDRAWN, None, None, None, "HP:22 Ataxia")
     assert targets["HP:1"][:3] == (REPLACED, "HP:11", "HP:11") and targets["HP:404"].status == UNKNOWN
     bare = make_nlp(tmp_path, [("D1", "Cold", "alt_id: D0"), ("D2", "Fever")])
     mapping = make_set(("my:1", "Cold", None, "MSH:D0", "Cold", None), ("my:2", "Fever", None, None, None, None))
@@ -164,10 +167,44 @@ def test_ids_are_found_with_and_without_their_prefix_and_as_codes(new, tmp_path)
         renew_mapping(bare, mapping._replace(frame=mapping.frame.tail(1)))
 
 
+SUBJECTS = st.sampled_from([("my:1", "Ataxia"), ("my:2", "Headaches"), (None, "zzz"), (None, "Bark")])
+OBJECTS = st.sampled_from([None, NO_TERM, "HP:1", "HP:22", "HP:3", "HP:404", "HP:6"])
+ROWS = st.tuples(SUBJECTS, st.sampled_from([None, "Not"]), OBJECTS, st.sampled_from([None, MANUAL]))
+
+
+@given(st.lists(ROWS, max_size=6))
+def test_rows_are_never_lost_and_decided_ones_only_follow_their_target(new, rows):
+    mapping = make_set(*((*subject, modifier, id_, None, why) for subject, modifier, id_, why in rows))
+    renewal = renew_mapping(new, mapping)
+    subjects = [subject for subject, *_ in rows]
+    assert renewal.mapping.frame.select("subject_id", "subject_label").rows() == subjects
+    ids = renewal.mapping.frame["object_id"].to_list()
+    written = set()
+    for (subject, modifier, id_, _), now in zip(rows, ids, strict=True):
+        others = [other for other in rows if other[0] == subject]
+        # Whether another row, or this one, says what the subject is.
+        is_mapped = any(other[1] is None and (other[3] or other[2] in ("HP:1", "HP:22", "HP:6")) for other in others)
+        if modifier or is_mapped or subject in written:
+            assert now == ("HP:11" if id_ == "HP:1" and not modifier else id_)
+            continue
+        written.add(subject)
+        best = {"Ataxia": "HP:22", "Headaches": "HP:6", "Bark": "HP:5"}.get(subject[1], NO_TERM)
+        is_rejected = any(other[1] and other[2] == best for other in others)
+        nothing = id_ if id_ is None else NO_TERM
+        assert now == (nothing if is_rejected or best == NO_TERM else best)
+
+
+def test_targets_of_other_sources_and_subjects_without_a_label_stay(new):
+    mapping = make_set(("my:1", "Ataxia", None, "LOINC:1-8", "x", None), ("my:2", None, None, "HP:404", None, None))
+    renewal = renew_mapping(new, mapping)
+    assert list_findings(renewal) == {(1, FOREIGN), (2, UNKNOWN)}
+    assert renewal.mapping.frame["object_id"].to_list() == ["LOINC:1-8", "HP:404"]
+
+
 def test_the_report_is_a_table_and_json(new, tmp_path):
     mapping = make_set(("my:1", "=1+2", None, "HP:1", "Seizure", None))
     renewal = renew_mapping(new, mapping)
-    write_report(renewal, path := tmp_path / "a_report.csv")
+    write_findings(renewal, path := tmp_path / "a_report.csv")
     table = pl.read_csv(path)
     assert table.columns == [*REPORT_COLUMNS] and table["subject_label"][0] == "'=1+2"
     data = json.loads((tmp_path / "a_report.json").read_text())
