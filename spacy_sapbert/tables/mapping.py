@@ -74,16 +74,19 @@ def complete_frame(frame: pl.DataFrame) -> pl.DataFrame:
     return texts.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
 
 
+def is_left_empty() -> pl.Expr:
+    """Say of each row if a person has left it empty, with a comment such as "not a lab test"."""
+    is_empty = pl.col("object_id", "predicate_id", "mapping_justification").is_null()
+    return pl.all_horizontal(is_empty, pl.col("comment").is_not_null())
+
+
 def is_decided() -> pl.Expr:
-    """Say of each row if a person has decided it. An empty row with a comment, such as "not a lab test", is one."""
+    """Say of each row if a person has decided it."""
     by_person = pl.col("mapping_justification").is_in(BY_PERSONS)
     is_reviewed = pl.col("reviewer_id").is_not_null() | pl.col("reviewer_label").is_not_null()
     # Not null in turn, because null is neither true nor false.
     is_settled = pl.col("mapping_status").is_in(DECIDED).fill_null(False)
-    is_left_empty = pl.all_horizontal(
-        pl.col("object_id", "predicate_id", "mapping_justification").is_null(), pl.col("comment").is_not_null()
-    )
-    return by_person.fill_null(False) | is_reviewed | is_settled | is_left_empty
+    return by_person.fill_null(False) | is_reviewed | is_settled | is_left_empty()
 
 
 def has_object() -> pl.Expr:

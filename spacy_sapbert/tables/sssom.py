@@ -20,6 +20,7 @@ from ..terminology.readers.lines import BOM, invalid_utf8
 from .mapping import (
     EXACT,
     LITERAL,
+    MANUAL,
     MODEL,
     NO_TERM,
     NOT,
@@ -28,6 +29,7 @@ from .mapping import (
     complete_frame,
     find_iri,
     is_curie,
+    is_left_empty,
 )
 
 REQUIRED = ("predicate_id", "object_id")
@@ -168,7 +170,8 @@ def write_sssom(mapping: MappingSet, path: Path, prefixes: Mapping[str, str] | N
     """Write a mapping as TSV of SSSOM, with its metadata above it.
 
     Columns that SSSOM does not have are declared as extensions, and signs in their names that it does not allow become
-    "_". A row without an object gets sssom:NoTermFound, one without a justification is said to have none.
+    "_". A row without an object gets sssom:NoTermFound, and one without a justification semapv:UnspecifiedMatching, or
+    semapv:ManualMappingCuration if it has nothing but a comment.
 
     mapping (MappingSet): The mapping.
     path (Path): The file.
@@ -204,10 +207,11 @@ def _fill_slots(frame: pl.DataFrame) -> pl.DataFrame:
     nobody = frame.select(pl.coalesce("subject_id", "subject_label").is_null()).to_series()
     if nobody.any():
         raise ValueError(f"Row {(nobody.arg_max() or 0) + 1} of the mapping has neither an id nor a label. Remove it.")
+    justification = pl.col("mapping_justification").fill_null(UNSPECIFIED)
     frame = frame.with_columns(
         pl.col("predicate_id").fill_null(EXACT),
         pl.col("object_id").fill_null(NO_TERM),
-        pl.col("mapping_justification").fill_null(UNSPECIFIED),
+        pl.when(is_left_empty()).then(pl.lit(MANUAL)).otherwise(justification).alias("mapping_justification"),
         pl.when(pl.col("subject_id").is_null()).then(pl.lit(LITERAL)).otherwise("subject_type").alias("subject_type"),
     )
     slots = [name for name in MODEL["mapping_slots"] if name in frame.columns]

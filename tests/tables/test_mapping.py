@@ -149,11 +149,16 @@ def test_sssom_py_finds_nothing_wrong(tmp_path):
 
 
 def test_rows_without_object_or_justification_are_completed_when_written(tmp_path):
-    mapping = read_text(tmp_path, "subject_id\tsubject_label\tpredicate_id\tobject_id\tcomment\nmy:1\tH\t\t\tno test\n")
+    mapping = read_text(
+        tmp_path, "subject_id\tsubject_label\tpredicate_id\tobject_id\tcomment\nmy:1\tH\t\t\tno test\nmy:2\tI\t\t\t\n"
+    )
     write_sssom(mapping, path := tmp_path / "b.sssom.tsv", EXAMPLE)
     check_rules(path)
-    row = read_sssom(path).frame.row(0, named=True)
-    assert (row["object_id"], row["mapping_justification"]) == (NO_TERM, "semapv:UnspecifiedMatching")
+    back = read_sssom(path).frame
+    assert set(back["object_id"]) == {NO_TERM}
+    # What a person has left empty stays decided.
+    assert back["mapping_justification"].to_list() == ["semapv:ManualMappingCuration", "semapv:UnspecifiedMatching"]
+    assert back.select(is_decided()).to_series().to_list() == [True, False]
 
 
 COLUMNS = "subject_id,subject_label,predicate_id,object_id,object_label,mapping_justification,author_id,reviewer_id"
