@@ -18,7 +18,9 @@ if TYPE_CHECKING:
         Terminology,
         TerminologyBuilder,
         merge,
+        read_athena,
         read_jsonl,
+        read_loinc,
         read_obo,
         read_rf2,
         read_rrf,
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     )
 
     __all__ = ["SapbertLinker", "Terminology", "TerminologyBuilder", "get_candidates", "load_encoder", "merge"]
-    __all__ += ["check_labels", "link_table", "read_jsonl", "read_obo", "read_rf2", "read_rrf", "read_table"]
+    __all__ += ["check_labels", "link_table", "read_athena", "read_jsonl", "read_loinc", "read_obo", "read_rf2"]
+    __all__ += ["read_rrf", "read_table"]
 
 __version__ = metadata.version("spacy-sapbert")
 # Each name with the place of its definition.

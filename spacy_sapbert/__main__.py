@@ -4,12 +4,12 @@ What the commands do is imported when they run, and no help text has to wait for
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
 import typer
 from wasabi import msg, table
@@ -20,6 +20,11 @@ from .errors import BAD_SETTING
 from .exchange.names import READ_ONLY, WRITTEN
 
 if TYPE_CHECKING:
+    import polars as pl
+    from spacy.language import Language
+
+    TableLinker = Callable[[Language, pl.DataFrame], pl.DataFrame]
+
     from .exchange.fhir import CodeFinder
     from .tables.mapping import MappingSet
 
@@ -37,6 +42,13 @@ MENTIONS, CODES = "Mentions and their context (repeat an option for more)", "Cod
 Names = list[str] | None
 SkipLines = Annotated[int, typer.Option(min=0, help="How many lines above the header to leave out")]
 Encoding = Annotated[str | None, typer.Option(help="Unset: UTF-8, or UTF-16; or such as cp1252")]
+LabelFile = Annotated[Path, typer.Argument(help="A table with labels: .csv, .tsv, .jsonl or .parquet")]
+LinkingPipeline = Annotated[str, typer.Option(help="A saved pipeline with a linker, or the name of a package")]
+LinkedFile = Annotated[
+    Path | None, typer.Option(help="The table to write, in the same format; unset: FILE, as NAME_linked")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there already")]
+LabelColumn = Annotated[str, typer.Option(help="The column of labels")]
 Written = Annotated[str, typer.Argument(help=", ".join(WRITTEN))]
 Read = Annotated[str, typer.Argument(help=", ".join((*WRITTEN, *READ_ONLY)))]
 Docs = Annotated[Path, typer.Argument(help="The linked documents, .spacy")]
@@ -49,7 +61,6 @@ Spans = Annotated[Names, typer.Option("--spans-key", help="A span group with mor
 
 MappingFile = Annotated[Path, typer.Argument(help="SSSOM, SOURCE_TO_CONCEPT_MAP, of Usagi, or a linked table")]
 NewMapping = Annotated[Path, typer.Argument(help="The mapping to write, .sssom.tsv")]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there already")]
 read_option = partial(typer.Option, rich_help_panel=READING)
 # What `read_mapping` needs to know of a file beside its path, and the default of each option.
 READ_OPTIONS: dict[str, tuple[Any, Any]] = {
@@ -118,19 +129,23 @@ def _replace_parameter(
 
 @_command(TABLES, "link diagnoses.csv --pipeline output/pipeline")
 def link_command(
-    file: Annotated[Path, typer.Argument(help="A table with labels: .csv, .tsv, .jsonl or .parquet")],
-    pipeline: Annotated[str, typer.Option(help="A saved pipeline with a linker, or the name of a package")],
-    output: Annotated[
-        Path | None, typer.Option(help="The table to write, in the same format; unset: FILE, as NAME_linked")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a table that is there already")] = False,
-    column: Annotated[str, typer.Option(help="The column of labels")] = "label",
+    file: LabelFile,
+    pipeline: LinkingPipeline,
+    output: LinkedFile = None,
+    force: Force = False,
+    column: LabelColumn = "label",
     exact: Annotated[
         bool, typer.Option("--exact", help="Link only labels that are a name, in any form, of one concept")
     ] = False,
     any_context: Annotated[
         bool,
         typer.Option("--any-context", help="Also link labels about something else, such as 'screening for HIV'"),
+    ] = False,
+    id_column: Annotated[
+        str | None, typer.Option(help="A column of ids or codes, which are looked up before the labels")
+    ] = None,
+    explode: Annotated[
+        bool, typer.Option("--explode", help="Write a row for each of several concepts, in place of joining them by |")
     ] = False,
     candidates: Annotated[
         int, typer.Option(min=0, help="How many of the first candidates to list in linked_others")
@@ -142,31 +157,95 @@ def link_command(
     """Link a column of labels, such as diagnoses, to concepts.
 
     The output has the columns of the table, and for each label the id, the concept's name, the name that matched, a
-    score or a probability, how it was found, notes, and what a label without an id says of a finding. In .csv and .tsv
+    score or a probability, how it was found, notes, the next concept and why it was not taken, what a label without an
+    id says of a finding, and side, severity and site. Of several concepts, cells are joined by |. In .csv and .tsv
     files, an added cell that looks like a formula gets an apostrophe in front; your own columns stay as they are.
     """
-    from .tables.checking import read_rows
-    from .tables.link import FORMATS, REPAIRED, link_table, write_linked
+    from .tables.answers import REPAIRED
+    from .tables.link import LinkOptions, link_table
 
-    advice = "Name the column of labels with --column."
-    labels = read_rows(file, (column,), advice, skip_lines=skip_lines, encoding=encoding)
-    output = output or file.with_name(f"{file.stem}_linked{file.suffix}")
-    kind = file.suffix.lower()
-    if kind not in FORMATS or output.suffix.lower() != kind or output.resolve() == file.resolve():
-        wanted = f"another file than the table, of the same format, one of {', '.join(FORMATS)}"
-        raise ValueError(f"The output of {file} is {output}, but has to be {wanted}.")
-    if output.is_file() and not force:
-        raise FileExistsError(
-            f"{output} is there already. Name another file with --output, or replace it with --force."
-        )
-    nlp = load_pipeline(pipeline, code)
-    linked = link_table(nlp, labels.frame, column, exact=exact, n_candidates=candidates, any_context=any_context)
-    write_linked(linked, output, labels)
-    msg.good(f"{output}: {linked.height:,} labels, {linked[column].n_unique():,} distinct")
-    for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
-        msg.text(f"{n:,} {how}")
+    options: LinkOptions = {"exact": exact, "any_context": any_context, "explode": explode, "id_column": id_column}
+    options["n_candidates"] = candidates
+
+    def link(nlp: "Language", frame: "pl.DataFrame") -> "pl.DataFrame":
+        return link_table(nlp, frame, column, **options)
+
+    files = _LinkedTable(file, output, force, skip_lines, encoding)
+    linked = files.link((column, id_column), pipeline, code, link)
     if n := linked["linked_note"].str.contains(REPAIRED).sum():
         msg.warn(f"{n:,} labels with damaged characters (as in 'MÃ©niÃ¨re'), which were repaired")
+
+
+@_command(TABLES, "link-laboratory tests.csv --pipeline output/loinc --specimen-column fluid")
+def link_laboratory_command(
+    file: LabelFile,
+    pipeline: LinkingPipeline,
+    output: LinkedFile = None,
+    force: Force = False,
+    column: LabelColumn = "label",
+    specimen_column: Annotated[str | None, typer.Option(help="The column of specimens, such as urine")] = None,
+    unit_column: Annotated[str | None, typer.Option(help="The column of units")] = None,
+    skip_lines: SkipLines = 0,
+    encoding: Encoding = None,
+    code: CodeOption = None,
+) -> None:
+    """Link labels of laboratory tests to LOINC, by the parts of its names: analyte, property, specimen, time, method.
+
+    The pipeline's linker has LOINC, or UMLS with the names of LOINC. A test that contradicts what a label, its specimen
+    or its unit says is never linked.
+    """
+    from .laboratory.columns import link_laboratory_table
+    from .tables.checking import get_linker
+
+    def link(nlp: "Language", frame: "pl.DataFrame") -> "pl.DataFrame":
+        terminology = get_linker(nlp, pipeline).terminology
+        return link_laboratory_table(
+            terminology, frame, column, specimen_column=specimen_column, unit_column=unit_column
+        )
+
+    files = _LinkedTable(file, output, force, skip_lines, encoding)
+    files.link((column, specimen_column, unit_column), pipeline, code, link)
+
+
+class _LinkedTable(NamedTuple):
+    """A table whose labels are linked, and where it is written with what was found."""
+
+    file: Path
+    output: Path | None
+    force: bool
+    skip_lines: int
+    encoding: str | None
+
+    def link(self, columns: Sequence[str | None], pipeline: str, code: Any, link: "TableLinker") -> "pl.DataFrame":
+        """Read the table, link it with a pipeline, write it, and say how labels were linked."""
+        from .tables.checking import read_rows
+        from .tables.link import write_linked
+
+        named = tuple(column for column in columns if column is not None)
+        advice = "Name the column of labels with --column."
+        source = read_rows(self.file, named, advice, skip_lines=self.skip_lines, encoding=self.encoding)
+        output = self._find_output()
+        linked = link(load_pipeline(pipeline, code), source.frame)
+        write_linked(linked, output, source)
+        msg.good(f"{output}: {linked.height:,} labels, {linked[named[0]].n_unique():,} distinct")
+        for how, n in linked["linked_how"].value_counts(sort=True).iter_rows():
+            msg.text(f"{n:,} {how}")
+        return linked
+
+    def _find_output(self) -> Path:
+        from .tables.link import FORMATS
+
+        file = self.file
+        output = self.output or file.with_name(f"{file.stem}_linked{file.suffix}")
+        kind = file.suffix.lower()
+        if kind not in FORMATS or output.suffix.lower() != kind or output.resolve() == file.resolve():
+            wanted = f"another file than the table, of the same format, one of {', '.join(FORMATS)}"
+            raise ValueError(f"The output of {file} is {output}, but has to be {wanted}.")
+        if output.is_file() and not self.force:
+            raise FileExistsError(
+                f"{output} is there already. Name another file with --output, or replace it with --force."
+            )
+        return output
 
 
 @_command(TABLES, "check pairs.csv --terminology hp.obo")
@@ -175,7 +254,7 @@ def check_command(
     terminology: Annotated[
         Path,
         typer.Option(
-            help="A pipeline or its package, a saved terminology, a release (RRF, RF2), .obo, .jsonl or a table"
+            help="A pipeline or its package, a saved terminology, a release (RRF, RF2, Athena), .obo, .jsonl or a table"
         ),
     ],
     id_column: Annotated[str, typer.Option(help="The column of ids")] = "id",
@@ -430,7 +509,10 @@ def fhir_command(
     """
     from .exchange.documents import ExchangeReport, annotate, read_docs
     from .exchange.fhir import CodeableConcepts, export_concepts
+    from .measurements.attributes import SPANS_KEY
 
+    # Normal values, too, which are no entities.
+    mentions["spans_keys"] = (*mentions["spans_keys"], SPANS_KEY)
     report = ExchangeReport()
     codes = _make_finder(terminology, id_source)
     systems = _parse_pairs(system, "--system")
@@ -481,6 +563,7 @@ def _open_terminology(path: Path, code: Path | None) -> Any:
 
     from . import terminology
     from .tables.checking import get_linker
+    from .terminology.readers.athena import CONCEPT
     from .terminology.readers.obo import Scope
     from .terminology.storage import MANIFEST
 
@@ -488,7 +571,11 @@ def _open_terminology(path: Path, code: Path | None) -> Any:
         return get_linker(load_pipeline(path, code), path)
     if (path / MANIFEST).is_file():
         return terminology.Terminology.from_disk(path)
+    if (path / CONCEPT).is_file():
+        return terminology.read_athena(path)
     if path.is_dir():
+        if any(path.rglob("Loinc*.csv")):
+            return terminology.read_loinc(path)
         return terminology.read_rf2(path) if any(path.rglob("*sct2_*")) else terminology.read_rrf(path)
     kind = path.suffix.lower()
     if kind == ".obo":

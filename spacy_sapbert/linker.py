@@ -282,6 +282,18 @@ class SapbertLinker(Linker, SettingsAttributes[LinkerSettings], TrainablePipe): 
         return self._decide([], self.find(texts))
 
     @pause_collection()
+    def decide_spans(self, spans: Iterable[Span]) -> Decisions:
+        """Find candidates and ids of any spans, as those of mentions in documents. Nothing is written.
+
+        spans (Iterable[Span]): The spans. What `span._.match` says of them counts.
+        RETURNS (Decisions): The candidates and the id of each; the id is empty if no candidate is good enough.
+        RAISES (ValueError): If the linker has not been initialized.
+        """
+        now = self.fixed()
+        mentions = now.list_spans(spans)
+        return self._decide(mentions, now.find(mentions))
+
+    @pause_collection()
     def find(
         self,
         texts: Iterable[str],

@@ -9,16 +9,19 @@ import json
 import re
 import reprlib
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_type_hints
+from weakref import ref
 
-from confection import ConfigValidationError
+from confection import Config, ConfigValidationError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 from typing_extensions import Self
+
+from .errors import warn
 
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 # Bounds of a field, as tables show them.
@@ -222,9 +225,35 @@ def with_settings(
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
+def is_kept_in_configs(value: Any) -> bool:
+    """Return whether a config that is written and read has the same value. There, "$" stands before a variable, "@"
+    before a function, and the keys of a section hold no ":"."""
+    if isinstance(value, dict) and any(key.startswith("@") for key in value):
+        return False
+    config = Config({"section": {"setting": value}})
+    try:
+        text = config.to_str()
+        return Config().from_str(text, interpolate=False).interpolate() == config
+    except ValueError:
+        return False
+
+
+class Pipelines:
+    """The pipelines that have a component, held weakly. A copy knows their copies."""
+
+    def __init__(self, pipelines: Iterable[Any] = ()) -> None:
+        self._refs = [*map(ref, pipelines)]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (nlp for weak in self._refs if (nlp := weak()) is not None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Pipelines, ([*self],)
+
+
 class SettingsAttributes(Generic[AnySettings]):
     """Give a component a property for each of its settings: `linker.k = 10`. They are replaced as a whole when one
-    is set.
+    is set, and the configs of its pipelines, which are what spaCy saves and copies, get the new value.
 
     Type checkers and editors see annotations only: components repeat those of their settings, and a test compares them.
     """
@@ -233,6 +262,7 @@ class SettingsAttributes(Generic[AnySettings]):
     # What the component is called in messages.
     kind: ClassVar[str]
     _settings: AnySettings
+    _pipelines = Pipelines()
     name: str
 
     def __init_subclass__(cls, **given: Any) -> None:
@@ -251,6 +281,29 @@ class SettingsAttributes(Generic[AnySettings]):
         if not (name.startswith("_") or name == "error_handler" or hasattr(type(self), name)):
             raise AttributeError(explain_unknown(self.settings_class, name, f"the {self.kind} '{self.name}'"))
         super().__setattr__(name, value)
+        if name == "name":
+            self._meet_pipeline(sys._getframe(1).f_locals.get("self"))
+
+    def _meet_pipeline(self, caller: Any) -> None:
+        """Know the pipeline that has named this component. spaCy names all whenever it changes a pipeline, those that
+        come from another one too, and tells them of it in no other way."""
+        if hasattr(caller, "_pipe_configs") and all(nlp is not caller for nlp in self._pipelines):
+            self._pipelines = Pipelines([*self._pipelines, caller])
+
+    def _write_to_configs(self, setting: str) -> None:
+        value = self._settings.model_dump(mode="json", include={setting})[setting]
+        parts = [(nlp, name) for nlp in self._pipelines for name, part in nlp.components if part is self]
+        configs = [nlp._pipe_configs[name] for nlp, name in parts]
+        # The factory of another package may not have the setting.
+        configs = [config for config in configs if setting in config]
+        if configs and not is_kept_in_configs(value):
+            warn(
+                f"{setting} of the {self.kind} '{self.name}' is set, but saving the pipeline will lose it: a config of "
+                f"spaCy can't hold {value!r:.100}. Use other signs, or set it again on the loaded pipeline."
+            )
+            return
+        for config in configs:
+            config[setting] = value
 
     def __repr__(self) -> str:
         default = self.settings_class()
@@ -279,5 +332,6 @@ def _make_property(name: str, field: FieldInfo) -> property:
         if field.frozen:
             raise AttributeError(f"spacy-sapbert: {name} of {where} can't be changed any more. Set it in the config.")
         component._take_settings(component._settings.changed(where, **{name: value}))
+        component._write_to_configs(name)
 
     return property(attrgetter(f"_settings.{name}"), change, doc=field.description)

@@ -361,6 +361,17 @@ class FixedLinker:
         names = [*map(normalize_name, texts)]
         return self.describe(self.snapshot.retriever.find_named(names, self._filter))
 
+    def describe_concepts(self, mention: str, concepts: Sequence[int]) -> list[Candidate]:
+        """Make plain data of concepts that something other than their names has found, such as a code; not of those
+        that the filters exclude."""
+        allowed = self.snapshot.retriever.allow(self._filter).names
+        offsets = self.snapshot.retriever.terminology.name_offsets
+        rows = [row for row in concepts if allowed[offsets[row] : offsets[row + 1]].any()]
+        columns = np.zeros(len(rows), dtype=np.int64), np.array(rows, dtype=np.int64)
+        names, scores = np.full(len(rows), -1, dtype=np.int64), np.ones(len(rows))
+        [described] = self.describe(Candidates.of_rows([(mention,)], *columns, names, scores))
+        return described
+
     def describe(self, candidates: Candidates) -> list[list[Candidate]]:
         """Make plain data of candidates, at the very end, of those that are kept."""
         return self.snapshot.retriever.describe(candidates, self.settings.output_source)

@@ -13,6 +13,7 @@ from contextlib import suppress
 import polars as pl
 import pytest
 import spacy
+from athena_files import Download
 from linked import assert_same, links
 from rf2_files import Release
 from rrf_files import atom, write_release
@@ -26,7 +27,7 @@ from spacy_sapbert.exchange.omop import AthenaTables
 from spacy_sapbert.exchange.records import read_parquet
 from spacy_sapbert.forking import EditLock, LRUCache, kept_property
 from spacy_sapbert.tables.checking import read_labels
-from spacy_sapbert.terminology import read_jsonl, read_obo, read_rf2, read_rrf, read_table
+from spacy_sapbert.terminology import read_athena, read_jsonl, read_obo, read_rf2, read_rrf, read_table
 
 needs_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 TEXTS = [
@@ -205,6 +206,9 @@ class World:
         release = Release()
         release.concept("91175000", "Seizure (finding)", "Seizure")
         release.write(folder / "rf2")
+        download = Download()
+        download.concept("377091", "Seizure")
+        download.write(folder / "athena")
         self.terminology = read_obo(folder / "terms.obo")
         self.terminology.to_disk(folder / "terminology")
         self.doc = nlp("A heart attack .")
@@ -277,6 +281,7 @@ IN_FORKS = {
     "read a table": (lambda of: read_table(of.folder / "terms.csv"), "read a terminology"),
     "read JSON lines": (lambda of: read_jsonl(of.folder / "terms.jsonl"), "read a terminology"),
     "read RRF": (lambda of: read_rrf(of.folder / "rrf"), "read a terminology"),
+    "read Athena's tables": (lambda of: read_athena(of.folder / "athena"), "read a terminology"),
     "read RF2": (lambda of: read_rf2(of.folder / "rf2"), "read a terminology"),
     "check labels": (lambda of: check_labels(of.linker, [("X:1", "cold"), ("C0009443", "x")]), "check labels"),
     "read labels": (lambda of: read_labels(of.folder / "terms.csv", "id", "name"), "read a table"),

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+from pydantic import Field, field_validator
 from spacy.attrs import IDX, LENGTH, ORTH, SENT_START
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -16,7 +17,7 @@ from spacy.tokens import Doc, Span
 from ..errors import TAKEN_ATTRIBUTE, warn
 from ..lexicon.initialisms import SHORT_LENGTHS, SMALL_WORDS
 from ..lexicon.languages import get_language
-from ..settings import explained
+from ..settings import Settings, SettingsAttributes, explained
 from .short_forms import CLINICAL, ShortForms
 
 # Start token of a short form -> (end token, text of the long form).
@@ -47,6 +48,18 @@ class Definition(NamedTuple):
     long_end: int
 
 
+class ShortFormSettings(Settings):
+    """The short forms that documents need not define. `ShortForms` checks them."""
+
+    short_forms: Any = Field(default={}, description='The readings of short forms; "clinical" for those of notes.')
+
+    @field_validator("short_forms")
+    @classmethod
+    def _copy(cls, short_forms: Any) -> Any:
+        # A config holds dicts only.
+        return dict(short_forms) if isinstance(short_forms, Mapping) else short_forms
+
+
 @Language.factory(
     "schwartz_hearst",
     assigns=["doc._.abbreviations", "span._.long_form"],
@@ -60,13 +73,18 @@ def make_schwartz_hearst(nlp: Language, name: str, short_forms: Any) -> "Schwart
     return SchwartzHearst(name, short_forms=short_forms)
 
 
-class SchwartzHearst:
+class SchwartzHearst(SettingsAttributes[ShortFormSettings]):
     """Find the abbreviations that a document defines, and all their occurrences in it.
 
     Sets `doc._.abbreviations` (list[Span], the short forms in order) and `span._.long_form` (Span | None).
     Both are computed from `doc._.abbreviation_offsets`, plain data for any serialiser, which also has the given short
     forms that the document does not define, each with its reading.
     """
+
+    settings_class: ClassVar[type[Settings]] = ShortFormSettings
+    kind = "abbreviation detector"
+    name: str = ""
+    short_forms: Any
 
     def __init__(
         self, name: str = "schwartz_hearst", *, short_forms: str | Mapping[str, Sequence[str]] = MappingProxyType({})
@@ -80,9 +98,13 @@ class SchwartzHearst:
             form is taken, or else in its section; none if there are no such words.
         RAISES (ValueError): If `short_forms` is something else.
         """
-        self.name = name
-        self._short_forms = ShortForms(short_forms)
+        self._set_up(name, {"short_forms": short_forms})
+        self._take_settings(self.settings)
         register_abbreviations()
+
+    def _take_settings(self, settings: ShortFormSettings) -> None:
+        self._short_forms = ShortForms(settings.short_forms)
+        super()._take_settings(settings)
 
     def __repr__(self) -> str:
         return f"SchwartzHearst({self.name!r}, {len(self._short_forms):,} short forms)"

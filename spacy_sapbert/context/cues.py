@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -142,7 +142,7 @@ class Cues:
         *,
         labels: bool = False,
     ) -> None:
-        self._phrases: dict[str, dict[tuple[str, ...], list[Cue]]] = defaultdict(lambda: defaultdict(list))
+        self._phrases: dict[str, dict[tuple[str, ...], list[Cue]]] = defaultdict(partial(defaultdict, list))
         self.open_ends: set[str] = set()  # words that end a line, and no sentence
         self._ends_behind: set[str] = set()  # those of cues behind a mention, with which a sentence may end
         self.abbreviations: set[str] = set()  # words before a full stop that ends none

@@ -3,6 +3,8 @@ about something else."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -51,7 +53,6 @@ def read_label_context(label: str, language: languages.Language) -> LabelContext
     if cues is None:
         return None
     text = label.replace("_", " ")
-    heading = next((section for section in find_headings(text + "\n", language) if section.start == 0), None)
     words = read_words(text)
     start, end = _find_finding(words, cues)
     # "mother with gout"
@@ -59,24 +60,58 @@ def read_label_context(label: str, language: languages.Language) -> LabelContext
         start += 1
     if start == end:
         return None
+    [kind] = _read_kinds(text, words, [(start, end)], cues, language)
+    finding = text[words[start].start : words[end - 1].end].rstrip(" -")
+    return LabelContext(kind, finding) if kind else None
+
+
+def read_label_contexts(label: str, mentions: Sequence[tuple[int, int]], language: languages.Language) -> list[str]:
+    """Read what a label says of each of several findings in it.
+
+    label (str): The label.
+    mentions (Sequence[tuple[int, int]]): Where the findings are, in characters.
+    language (languages.Language): Its language.
+    RETURNS (list[str]): The kind of context of each, as in `LabelContext`; empty where nothing is said.
+    """
+    cues = get_label_cues(language.code)
+    if cues is None:
+        return [""] * len(mentions)
+    text = label.replace("_", " ")
+    words = read_words(text)
+    starts = [word.start for word in words]
+    places = [(bisect_left(starts, start), bisect_left(starts, end)) for start, end in mentions]
+    return _read_kinds(text, words, places, cues, language)
+
+
+def _read_kinds(
+    text: str, words: list[Word], places: list[tuple[int, int]], cues: Cues, language: languages.Language
+) -> list[str]:
+    """Read the kind of context of each finding; the first in the order of `KINDS` if there are several."""
+    heading = next((section for section in find_headings(text + "\n", language) if section.start == 0), None)
+    is_family = heading is not None and heading.label == "family_history"
+    chosen = []
     # In a column, "Diabetes?" asks and doubts nothing.
-    [hits] = SentenceReader(words, [(start, end)], cues, language, is_spoken=True).read()
-    said = {kind: hit.match for kind, hit in hits.items() if kind != POSITIVE}
-    if OTHER in said and not _frames(said[OTHER], words):
-        del said[OTHER]
-    kinds = [HISTORICAL if kind == HISTORY else kind for kind in said]
-    if heading and heading.label == "family_history":
-        kinds.append("family")
-    # What is there is not denied.
-    if not kinds or (POSITIVE in hits and kinds == ["uncertain"]):
-        return None
-    return LabelContext(min(kinds, key=KINDS.index), text[words[start].start : words[end - 1].end].rstrip(" -"))
+    reader = SentenceReader(words, places, cues, language, is_spoken=True)
+    for (_, end), hits in zip(places, reader.read(), strict=True):
+        said = {kind: hit.match for kind, hit in hits.items() if kind != POSITIVE}
+        if OTHER in said and not _frames(said[OTHER], words, end):
+            del said[OTHER]
+        kinds = [HISTORICAL if kind == HISTORY else kind for kind in said]
+        kinds += ["family"] * is_family
+        # What is there is not denied.
+        is_certain = POSITIVE in hits and kinds == ["uncertain"]
+        chosen.append(min(kinds, key=KINDS.index) if kinds and not is_certain else "")
+    return chosen
 
 
-def _frames(match: CueMatch, words: list[Word]) -> bool:
-    """Say whether a label begins or ends with a cue: "seizure type" is a type, and "diabetes type 2" is not."""
+def _frames(match: CueMatch, words: list[Word], end: int) -> bool:
+    """Say whether a label begins or ends with a cue: "seizure type" is a type, and "diabetes type 2" is not. Nor is
+    "glaucoma, advanced stage", where the cue ends an item of its own. `end` is where the finding ends."""
+    if match.cue.is_before:
+        return match.start == 0
     is_last = match.end == len(words) or not words[match.end].text[0].isalnum()
-    return match.start == 0 if match.cue.is_before else is_last
+    signs = [place for place in range(end, match.start) if words[place].text in (",", ";")]
+    return is_last and (not signs or signs[-1] == match.start - 1)
 
 
 def _find_finding(words: list[Word], cues: Cues) -> tuple[int, int]:

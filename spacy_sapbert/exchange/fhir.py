@@ -15,6 +15,8 @@ from spacy.tokens import Span
 
 from ..annotations import ATTRIBUTE, NIL, get_sites
 from ..context import MentionContext
+from ..measurements.analytes import Measurand, read_measurands
+from ..measurements.attributes import CENTILE, DEVIATIONS, MeasurementData, read_measurement
 from ..terminology.codes import Key, equal_prefix, make_key
 from ..terminology.table import SOURCE_SEPARATOR, Terminology
 from .documents import UNKNOWN, AnnotatedText, ExchangeReport, find_candidate, write_file
@@ -44,6 +46,11 @@ CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 # How certain it is that the patient has a condition: the values of Condition.verificationStatus.
 VERIFICATION = "http://terminology.hl7.org/CodeSystem/condition-ver-status"
 CLINICAL = "http://terminology.hl7.org/CodeSystem/condition-clinical"
+# What was measured, in which unit, and what it means: parts of an Observation.
+LOINC, UCUM = "http://loinc.org", "http://unitsofmeasure.org"
+INTERPRETATION = "http://terminology.hl7.org/CodeSystem/v3-ObservationInterpretation"
+INTERPRETATIONS = {"H": "High", "L": "Low", "N": "Normal"}
+SCALES = {CENTILE: "centile", DEVIATIONS: "standard deviations"}
 # Who a relative is: the codes of FamilyMemberHistory.relationship.
 ROLES = "http://terminology.hl7.org/CodeSystem/v3-RoleCode"
 RELATIONSHIPS = {
@@ -260,7 +267,7 @@ class CodeableConcepts:
     def list_rows(self, documents: Iterable[AnnotatedText]) -> Iterator[dict[str, Any]]:
         """List `document`, `start` and `end` in code points, `label`, `pieces` if there are several, `context`,
         `resource`, `verificationStatus` if it is negated or uncertain, `codeableConcept`, and `bodySite` if the
-        text says where it is, of each mention."""
+        text says where it is, of each mention. A measurement has the elements of an Observation."""
         for document in documents:
             place = f"document {document.doc_id}"
             for mention in document.annotations:
@@ -272,7 +279,13 @@ class CodeableConcepts:
                 if mention.pieces:
                     row["pieces"] = mention.pieces
                 row |= describe_context(mention.context)
-                row["codeableConcept"] = self.make(mention.span, place)
+                measurement = read_measurement(mention.span)
+                if measurement:
+                    row = describe_measurement(row, measurement)
+                if measurement and not mention.kb_id:
+                    row["codeableConcept"] = {"text": self._write_string(mention.span.text, place)}
+                else:
+                    row["codeableConcept"] = self.make(mention.span, place)
                 sites = get_sites(mention.span) if row["resource"] == "Condition" else []
                 if sites:
                     row["bodySite"] = [{"text": self._write_string(text, place)} for text, _, _ in sites]
@@ -300,6 +313,65 @@ def describe_context(context: MentionContext | None) -> dict[str, Any]:
     if described["resource"] == "Condition" and context.historical and context.cues and not context.negated:
         described["clinicalStatus"] = _make_status(CLINICAL, "inactive")
     return described
+
+
+def describe_measurement(row: Mapping[str, Any], measurement: MeasurementData) -> dict[str, Any]:
+    """Add the elements of an Observation to a row. What is denied, or not the patient's, was not observed."""
+    if row["resource"] != "Condition" or "verificationStatus" in row:
+        return dict(row)
+    described = {key: value for key, value in row.items() if key != "clinicalStatus"} | {"resource": "Observation"}
+    analyte, unit, scale = read_measurands()[measurement["analyte"]], measurement["unit"], ""
+    if unit in SCALES:
+        scale = f" ({SCALES[unit]})"
+    described["code"] = _make_code("" if scale else analyte.get_loinc(unit), analyte.name + scale)
+    described |= _describe_value(measurement, analyte)
+    code = measurement["interpretation"]
+    if code in INTERPRETATIONS:
+        coding = {"system": INTERPRETATION, "code": code, "display": INTERPRETATIONS[code]}
+        described["interpretation"] = [{"coding": [coding]}]
+    if measurement["range"]:
+        described["referenceRange"] = [_make_ends(measurement["range"], unit)]
+    if measurement["note"]:
+        described["note"] = [{"text": measurement["note"]}]
+    return described
+
+
+def _make_code(loinc: str, text: str) -> dict[str, Any]:
+    return {"coding": [{"system": LOINC, "code": loinc}], "text": text} if loinc else {"text": text}
+
+
+def _describe_value(measurement: MeasurementData, analyte: Measurand) -> dict[str, Any]:
+    value, unit = measurement["value"], measurement["unit"]
+    if value is None:
+        return {}
+    if not isinstance(value, list):
+        quantity = _make_quantity(value, unit)
+        comparator = {"comparator": measurement["comparator"]} if measurement["comparator"] else {}
+        return {"valueQuantity": {**quantity, **comparator}}
+    if not analyte.parts or unit in SCALES:
+        return {"valueRange": _make_ends(value, unit)}
+    n_ends = len(value) // len(analyte.parts)
+    parts = [value[place : place + n_ends] for place in range(0, len(value), n_ends)]
+    components = [
+        {"code": _make_code(part.loinc, part.name), **_describe_ends(ends, unit)}
+        for part, ends in zip(analyte.parts, parts, strict=True)
+    ]
+    return {"component": components}
+
+
+def _describe_ends(ends: Sequence[float], unit: str) -> dict[str, Any]:
+    if len(ends) > 1:
+        return {"valueRange": _make_ends(ends, unit)}
+    return {"valueQuantity": _make_quantity(ends[0], unit)}
+
+
+def _make_quantity(value: float, unit: str) -> dict[str, Any]:
+    return {"value": value, "unit": unit, "system": UCUM, "code": unit} if unit else {"value": value}
+
+
+def _make_ends(ends: Sequence[float | None], unit: str) -> dict[str, Any]:
+    named = zip(("low", "high"), ends, strict=True)
+    return {name: _make_quantity(end, unit) for name, end in named if end is not None}
 
 
 def _make_status(system: str, code: str) -> dict[str, Any]:

@@ -20,19 +20,17 @@ from ..context import MentionContext
 from ..files import check_is_file
 from ..forking import check_polars
 from ..terminology.codes import Key
+from ..terminology.readers.athena import CONCEPT, CONCEPT_RELATIONSHIP, MAPS_TO, STANDARD
 from ..terminology.readers.table import VALID
 from .documents import UNKNOWN, AnnotatedText, ExchangeReport, write_file
 from .fhir import CODE_SYSTEMS, CodeFinder, normalize_source, pick_codes
 from .fields import plain_text
 
-CONCEPT = "CONCEPT.csv"
-CONCEPT_RELATIONSHIP = "CONCEPT_RELATIONSHIP.csv"
 # The columns that are read of each table, ids first.
 READ = {
     CONCEPT: ["concept_id", "vocabulary_id", "concept_code", "standard_concept"],
     CONCEPT_RELATIONSHIP: ["concept_id_1", "concept_id_2", "relationship_id", "invalid_reason"],
 }
-STANDARD, MAPS_TO = "S", "Maps to"
 COLUMNS = (
     *("note_nlp_id", "note_id", "section_concept_id", "snippet", "offset", "lexical_variant", "note_nlp_concept_id"),
     *("note_nlp_source_concept_id", "nlp_system", "nlp_date", "nlp_datetime"),

@@ -17,7 +17,7 @@ from pydantic import Field
 from spacy import util
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples
 from thinc.api import Optimizer, set_dropout_rate
 from typing_extensions import Self
@@ -352,6 +352,17 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         """
         texts, fixed = check_texts(texts), self._find_fixed()
         return self._decide(fixed, fixed.linker.list_texts(texts), range(len(texts)))
+
+    def decide_spans(self, spans: Iterable[Span]) -> Decisions:
+        """Decide on any spans, each as if it were the only mention of its document. Nothing is written.
+
+        spans (Iterable[Span]): The spans. What `span._.match` says of them counts.
+        RETURNS (Decisions): The candidates, the id and the probability of each.
+        RAISES (ValueError): If the linker is missing.
+        """
+        spans = list(spans)
+        fixed = self._find_fixed([span.doc for span in spans[:1]])
+        return self._decide(fixed, fixed.linker.list_spans(spans), range(len(spans)))
 
     def update(
         self,

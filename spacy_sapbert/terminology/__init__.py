@@ -12,7 +12,9 @@ from . import readers
 if TYPE_CHECKING:
     from .builder import TerminologyBuilder as TerminologyBuilder
     from .merging import merge as merge
+    from .readers.athena import read_athena as read_athena
     from .readers.jsonl import read_jsonl as read_jsonl
+    from .readers.loinc import read_loinc as read_loinc
     from .readers.obo import read_obo as read_obo
     from .readers.obo import read_obo_relations as read_obo_relations
     from .readers.rf2 import read_rf2 as read_rf2

@@ -63,6 +63,7 @@ WORDS = {
     "figures neighbours": "BAD out --encoder =",
     "figures curves": "BAD",
     "link": "BAD --pipeline names",
+    "link-laboratory": "BAD --pipeline names",
     "check": "BAD --terminology names",
     "to-sssom": "BAD out",
     "renew": "BAD out --pipeline names",

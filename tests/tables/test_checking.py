@@ -6,6 +6,7 @@ import time
 import polars as pl
 import pytest
 import spacy
+from athena_files import Download
 from hypothesis import given
 from hypothesis import strategies as st
 from rf2_files import Release
@@ -300,7 +301,7 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(tmp_path, obo):
 
 
 @pytest.mark.filterwarnings("ignore:.*so the terminology is without")
-@pytest.mark.parametrize("kind", ["table", "jsonl", "saved", "pipeline", "rrf", "rf2"])
+@pytest.mark.parametrize("kind", ["table", "jsonl", "saved", "pipeline", "rrf", "rf2", "athena"])
 def test_the_command_reads_any_terminology(tmp_path, terminology, kind):
     path, id_ = tmp_path / "source", "C0036572"
     if kind == "table":
@@ -314,6 +315,10 @@ def test_the_command_reads_any_terminology(tmp_path, terminology, kind):
         release, id_ = Release(), "91175000"
         release.concept(id_, "Seizure (finding)", "Seizure")
         release.write(path)
+    elif kind == "athena":
+        download, id_ = Download(), "377091"
+        download.concept(id_, "Seizure")
+        download.write(path)
     elif kind == "saved":
         terminology.to_disk(path)
         id_ = "HP:0001250"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..builder import assemble, check_any
 from ..licences import STRICTEST, Source
 from ..table import Terminology
 from .lines import MAX_EXAMPLES, SourceFile, check_values, make_factory, report_files, takes_settings
-from .rrf_lines import RrfLines
+from .rrf_lines import TabLines
 
 # The names of files, as in section 3.3.2 of the specification of release files. In packages of extensions, the date may
 # stand before the owner or the type.
@@ -125,7 +125,7 @@ class _Release:
         if not path.is_dir():
             raise FileNotFoundError(f"There is no folder {path} (seen from {Path.cwd()}). {UNPACK}")
         self.path, self.errors = path, errors
-        self.lines: list[_Rf2Lines] = []
+        self.lines: list[TabLines] = []
         names = {file: FILE_NAME.fullmatch(file.name) for file in sorted(path.rglob("*2_*.txt*"))}
         found = [(file, name) for file, name in names.items() if name]
         snapshot = [(file, name) for file, name in found if name["type"] == "Snapshot"]
@@ -162,7 +162,7 @@ class _Release:
         header = next((text for _, text in SourceFile(path).lines()), "").split("\t")
         if missing := [column for column in columns if column not in header]:
             raise ValueError(f"{path} has no column {missing[0]!r}, but {', '.join(header)!r:.200}. {AS_RELEASED}")
-        lines = _Rf2Lines([path], len(header), self.errors)
+        lines = TabLines([path], len(header), self.errors)
         self.lines.append(lines)
         blocks = lines.map(lambda data: _check_rows(lines.parse(data, header, columns), path).filter(where))
         rows = pl.concat(blocks)
@@ -230,16 +230,6 @@ def _read_version(path: Path, files: Sequence[tuple[Path, re.Match[str]]]) -> st
             f"there, with all files of one date. Such files are {listed}."
         )
     return versions
-
-
-class _Rf2Lines(RrfLines):
-    """The lines of an RF2 file, which end with CRLF. No tab stands behind the last field, so one is added."""
-
-    separator = b"\t"
-
-    def _whole_lines(self) -> Iterator[bytes]:
-        for data in super()._whole_lines():
-            yield data.replace(b"\r\n", b"\n").replace(b"\n", b"\t\n")
 
 
 def _check_rows(rows: pl.DataFrame, path: Path) -> pl.DataFrame:

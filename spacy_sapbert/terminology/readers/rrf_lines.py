@@ -267,6 +267,17 @@ class RrfLines(ReadFile):
         return b"\n".join([*kept, b""])
 
 
+class TabLines(RrfLines):
+    """The lines of a file with tabs between fields, such as RF2's, whose lines may end with CRLF. No tab stands behind
+    the last field, so one is added."""
+
+    separator = b"\t"
+
+    def _whole_lines(self) -> Iterator[bytes]:
+        for data in super()._whole_lines():
+            yield data.replace(b"\r\n", b"\n").replace(b"\n", b"\t\n")
+
+
 def count_clean(data: bytes, n_columns: int, separator: bytes = RrfLines.separator) -> int:
     """Count lines if all are UTF-8 with the right number of fields, a separator behind the last and no carriage
     return, else 0."""

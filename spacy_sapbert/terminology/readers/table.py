@@ -93,6 +93,7 @@ def read_table(path: Path, settings: TableSettings) -> Terminology:
 
     A tab-separated file has no quoting: every tab separates fields. In other files, fields in double quotes may contain
     delimiters and line ends. Athena's CONCEPT.csv needs no settings; its concepts that are no longer valid are dropped.
+    `read_athena` reads the folder that it lies in, with synonyms, parents and retired ids.
 
     path (str | Path): The file, gzipped or not.
     settings (TableSettings): Given as keyword arguments: `read_table(path, id_column="cui")`.

@@ -1,0 +1,1 @@
+"""Laboratory tests: the parts of their names in LOINC, and the labels that laboratories give them."""

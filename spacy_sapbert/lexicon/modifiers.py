@@ -1,0 +1,185 @@
+"""What words around the mention of a finding say of its side, its severity and its site: "severe pain, left knee".
+modifiers.json has the words of each language; sites are those of places.json."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import srsly
+
+from .place_reader import read_place_lists
+
+# What ends what a word may be about: a sentence, an item.
+_END = re.compile(r"[.;:|\n](?!\d)")
+# Words without a sign between them at the end of a text, and one of them.
+_PHRASE = re.compile(r"(?:[\w-]+\s+)+\Z")
+_PHRASE_WORD = re.compile(r"[\w-]+")
+SIDE, SEVERITY, SITE = "side", "severity", "site"
+
+
+class Modifiers(NamedTuple):
+    """What is said of a finding; empty where nothing is."""
+
+    side: str = ""  # left, right or bilateral
+    severity: str = ""  # such as "severe", or "moderate to severe"
+    site: str = ""  # such as "knee"
+
+
+class Modifier(NamedTuple):
+    """A word that says something of a finding."""
+
+    start: int
+    end: int
+    kind: str
+    value: str
+
+
+class ModifierWords(NamedTuple):
+    """The words of a language."""
+
+    values: dict[str, tuple[str, str]]  # by the word: its kind and what it says
+    pattern: re.Pattern[str]
+    neutral: frozenset[str]  # words that say nothing of which finding it is
+    ends: frozenset[str]  # words behind which another phrase begins: "of"
+    lists: re.Pattern[str]  # what stands between the items of a list: "and"
+    joints: re.Pattern[str]  # what stands between phrases that are about different things: "with"
+
+    @classmethod
+    def read(cls, code: str) -> ModifierWords | None:
+        """Read the lists of a language."""
+        lists = _read_lists().get(code)
+        if lists is None:
+            return None
+        values = {
+            word: (kind, value)
+            for kind in (SIDE, SEVERITY)
+            for value, words in lists[kind].items()
+            for word in words.split(", ")
+        }
+        places = read_place_lists().get(code, {"sites": {}, "plurals": {}})
+        for site, forms in places["sites"].items():
+            for form in forms.split(", "):
+                for written in (form.lower(), places["plurals"].get(form, f"{form}s").lower()):
+                    values.setdefault(written, (SITE, site))
+        pattern = re.compile(rf"(?<![\w-])(?:{_join(values)})(?![\w-])", re.IGNORECASE)
+        lists_of, joints = (
+            re.compile(rf"\s*,?\s+(?:{_join(lists[key].split(', '))})\s+", re.IGNORECASE) for key in ("lists", "joints")
+        )
+        neutral, ends = (frozenset(lists[key].split()) for key in ("neutral", "ends"))
+        return cls(values, pattern, neutral, ends, lists_of, joints)
+
+    def list_spoken(self, text: str) -> list[Modifier]:
+        """List the words that say something of a finding behind them. Without a side, a site is a part of what it is:
+        "liver injury"."""
+        modifiers = [*self.find(text)]
+        sides = [one.start for one in modifiers if one.kind == SIDE]
+        return [one for one in modifiers if one.kind != SITE or any(start < one.start for start in sides)]
+
+    def leave_out_neutral(self, text: str) -> str:
+        """Leave out of a text the words that say nothing of which finding it is."""
+        for modifier in reversed(self.list_spoken(text)):
+            text = f"{text[: modifier.start]} {text[modifier.end :]}"
+        return " ".join(word for word in text.split() if not self.is_neutral(word))
+
+    def are_neutral(self, text: str) -> bool:
+        """Return whether a text has no other words than such."""
+        return not self.leave_out_neutral(text)
+
+    def is_neutral(self, word: str) -> bool:
+        """Return whether a word says nothing of which finding it is: "acute", "of", "3", "moderate-to-severe"."""
+        plain = word.strip(".,;:()").lower()
+        return plain in self.neutral or all(map(self._is_neutral_part, plain.split("-")))
+
+    def _is_neutral_part(self, word: str) -> bool:
+        kind, _ = self.values.get(word, ("", ""))
+        return word in self.neutral or word in self.ends or kind in (SIDE, SEVERITY) or not word.strip("0123456789")
+
+    def find_sites(self, *texts: str) -> set[str]:
+        """Find the sites that texts name."""
+        found = (self.values[match[0].lower()] for text in texts for match in self.pattern.finditer(text))
+        return {value for kind, value in found if kind == SITE}
+
+    def find(self, text: str) -> Iterator[Modifier]:
+        """Find these words in a text."""
+        for match in self.pattern.finditer(text):
+            # "mm" is a unit, and "R" a side: letters count in capitals only.
+            if len(match[0]) > 1 or match[0].isupper():
+                yield Modifier(*match.span(), *self.values[match[0].lower()])
+
+
+def _join(phrases: Iterable[str]) -> str:
+    """Write an expression of phrases, the longest first."""
+    return "|".join(map(re.escape, sorted(phrases, key=len, reverse=True)))
+
+
+@cache
+def _read_lists() -> dict[str, dict[str, Any]]:
+    lists: dict[str, dict[str, Any]] = srsly.read_json(Path(__file__).with_name("modifiers.json"))
+    return lists
+
+
+get_modifier_words = cache(ModifierWords.read)
+
+
+def read_modifiers(text: str, mentions: Sequence[tuple[int, int]], code: str) -> list[Modifiers]:
+    """Read what a text says of its mentions: a word speaks of the next mention in its clause, or else of the one
+    before it.
+
+    text (str): The text.
+    mentions (Sequence[tuple[int, int]]): Where mentions start and end, in characters.
+    code (str): The language of the text, as in spaCy.
+    RETURNS (list[Modifiers]): What is said of each mention; nothing in languages without such words.
+    """
+    words = get_modifier_words(code)
+    said: list[dict[str, list[str]]] = [{SIDE: [], SEVERITY: [], SITE: []} for _ in mentions]
+    order = sorted(range(len(mentions)), key=lambda number: mentions[number])
+    inside = {place for start, end in mentions for place in range(start, end)}
+    for modifier in words.find(text) if words and mentions else ():
+        if modifier.start in inside:
+            continue
+        number = _find_owner(text, modifier, [(*mentions[number], number) for number in order])
+        if number is not None and modifier.value not in said[number][modifier.kind]:
+            said[number][modifier.kind].append(modifier.value)
+    return [Modifiers(_join_sides(of[SIDE]), " to ".join(of[SEVERITY]), " ".join(of[SITE][:1])) for of in said]
+
+
+def _find_owner(text: str, modifier: Modifier, mentions: Sequence[tuple[int, int, int]]) -> int | None:
+    """Find the mention that a word speaks of."""
+    behind = next((mention for mention in mentions if mention[0] >= modifier.end), None)
+    if behind and "," not in (gap := text[modifier.end : behind[0]]) and not _END.search(gap):
+        return behind[2]
+    before = next((mention for mention in reversed(mentions) if mention[1] <= modifier.start), None)
+    if before and not _END.search(text[before[1] : modifier.start]):
+        return before[2]
+    return None
+
+
+def _join_sides(sides: Sequence[str]) -> str:
+    return "bilateral" if len(sides) > 1 else "".join(sides)
+
+
+def find_strange_word(text: str, start: int, code: str) -> str:
+    """Find a word that stands right before a mention and may make another finding of it: "drug resistant epilepsy".
+
+    text (str): The text.
+    start (int): Where the mention starts, in characters.
+    code (str): The language of the text, as in spaCy.
+    RETURNS (str): The nearest such word; empty if there is none.
+    """
+    words = get_modifier_words(code)
+    before = _PHRASE.search(text[:start])
+    if words is None or before is None:
+        return ""
+    phrase = before[0]
+    spoken = {place for modifier in words.list_spoken(phrase) for place in range(modifier.start, modifier.end)}
+    for match in reversed([*_PHRASE_WORD.finditer(phrase)]):
+        word = match[0].lower()
+        if word in words.ends:
+            return ""
+        if match.start() not in spoken and not words.is_neutral(word):
+            return match[0]
+    return ""

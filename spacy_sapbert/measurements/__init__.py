@@ -1,0 +1,1 @@
+"""Measurements in texts: vital signs, laboratory values, heights and weights, and what they mean."""

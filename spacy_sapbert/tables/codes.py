@@ -1,0 +1,67 @@
+"""Find the concepts of codes in a table, whatever source they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import polars as pl
+
+from ..terminology.codes import make_key
+from ..terminology.table import Terminology
+
+
+class CodeMatch(NamedTuple):
+    """The concepts of a code."""
+
+    rows: tuple[int, ...] = ()
+    note: str = ""  # what there is to say of the code
+
+
+def find_codes(terminology: Terminology, codes: Collection[str]) -> dict[str, CodeMatch]:
+    """Find the concepts of codes: ids, in other writings such as "hp_0001250" too, and codes in other sources.
+
+    terminology (Terminology): Where concepts have codes.
+    codes (Collection[str]): Ids and codes. One without a source, such as "E11.9" or "E119", may be of any.
+    RETURNS (dict[str, CodeMatch]): What each one stands for. A retired id stands for what took its place.
+    """
+    matches = {code: _find_id(terminology, code) for code in codes}
+    others = [code for code, match in matches.items() if not match.rows and not match.note]
+    if others:
+        matches |= _find_other_codes(terminology, others)
+    return matches
+
+
+def _find_id(terminology: Terminology, code: str) -> CodeMatch:
+    for written in dict.fromkeys((code, code.replace("_", ":", 1), code.upper().replace("_", ":", 1))):
+        row = terminology.find_row(written)
+        if row is not None:
+            id_ = terminology.concepts["id"][row]
+            return CodeMatch((row,), "" if id_ == written else f"{written} is retired, {id_} took its place")
+    retired = terminology.retired.filter(pl.col("id") == code)
+    if retired.height:
+        consider = ", ".join(retired["consider"][0]) or "nothing"
+        return CodeMatch((), f"{code} is retired, and its source says to consider {consider}")
+    return CodeMatch()
+
+
+def _find_other_codes(terminology: Terminology, codes: list[str]) -> dict[str, CodeMatch]:
+    """Find codes among those that concepts have in other sources, all at once."""
+    listed = terminology.concepts.select("codes").with_row_index("row").explode("codes").drop_nulls("codes")
+    plain = pl.col("codes").str.split(":").list.last().str.to_uppercase().str.replace_all(".", "", literal=True)
+    wanted = {code: _write_plain(code) for code in codes}
+    near = listed.with_columns(plain=plain).filter(pl.col("plain").is_in([*set(wanted.values())]))
+    rows_of: dict[str, list[tuple[int, str]]] = {}
+    for row, written, code in near.iter_rows():
+        rows_of.setdefault(code, []).append((row, written))
+    matches = {}
+    for code in codes:
+        key = make_key(code)
+        rows = (row for row, written in rows_of.get(wanted[code], ()) if key is None or make_key(written) == key)
+        matches[code] = CodeMatch(tuple(dict.fromkeys(rows)))
+    return matches
+
+
+def _write_plain(code: str) -> str:
+    """Write a code without its source and full stops, which are left out in some tables."""
+    return code.rpartition(":")[2].upper().replace(".", "")
