@@ -58,7 +58,6 @@ code_option = partial(typer.Option, rich_help_panel=CODES)
 Folder = Annotated[Path | None, code_option(help="A saved terminology: write its codes in other sources as well")]
 IdSource = Annotated[str | None, code_option(help="The source of ids without a prefix, such as MSH")]
 Spans = Annotated[Names, typer.Option("--spans-key", help="A span group with more mentions", rich_help_panel=MENTIONS)]
-
 MappingFile = Annotated[Path, typer.Argument(help="SSSOM, SOURCE_TO_CONCEPT_MAP, of Usagi, or a linked table")]
 NewMapping = Annotated[Path, typer.Argument(help="The mapping to write, .sssom.tsv")]
 read_option = partial(typer.Option, rich_help_panel=READING)
@@ -325,7 +324,7 @@ def sssom_command(
 def renew_command(
     file: MappingFile,
     output: NewMapping,
-    pipeline: Annotated[str, typer.Option(help="A saved pipeline with a linker, or the name of a package")],
+    pipeline: LinkingPipeline,
     reading: dict[str, Any],
     labels: Annotated[
         Path | None,

@@ -27,7 +27,7 @@ LABELS = {
     "12": "ataxia, NOS",
     "13": "Tremor",
     "14": "Pyrexia",
-    "15": "Quivering of hands",
+    "15": "Qxvk sign",
     "16": "zzz",
 }
 PREFIX = ("--prefix", "my=https://example.org/codes/")
@@ -73,7 +73,7 @@ def folder(tmp_path):
     save_pipeline(tmp_path / "old", terms.values(), "hp/2026-01")
     heir = f"[Term]\nid: HP:9000001\nname: Seizure event\n{re.search('synonym: .*EXACT.*', terms[SEIZURE])[0]}\n\n"
     retired = f"[Term]\nid: {SEIZURE}\nname: obsolete Seizure\nis_obsolete: true\nreplaced_by: HP:9000001\n\n"
-    renamed = terms[TREMOR].replace("\n\n", '\nsynonym: "Quivering of hands" EXACT []\n\n')
+    renamed = terms[TREMOR].replace("\n\n", '\nsynonym: "Qxvk sign" EXACT []\n\n')
     save_pipeline(tmp_path / "new", [heir, retired, renamed, terms[FEVER]], "hp/2026-06")
     pl.DataFrame({"code": [*LABELS], "label": [*LABELS.values()], "ward": [*"abcdef"]}).write_csv(
         tmp_path / "labels.csv"
