@@ -78,6 +78,13 @@ class AthenaTables(NamedTuple):
             matches[vocabulary, code] = id_, tuple(standard)
         return matches
 
+    def find_codes(self, ids: Iterable[int]) -> dict[int, Key]:
+        """Find the vocabulary and the code of concepts."""
+        wanted = pl.DataFrame({"concept_id": [str(id_) for id_ in set(ids)]}, {"concept_id": pl.String})
+        joined = _scan(self.concepts, CONCEPT).join(wanted.lazy(), on="concept_id", how="semi")
+        rows = _collect(joined, self.concepts, ["concept_id"])
+        return {id_: (vocabulary, code) for id_, vocabulary, code, _ in rows.iter_rows()}
+
     def _map(self, ids: pl.Series, concepts: pl.LazyFrame) -> pl.DataFrame:
         """Map concepts to lists of standard ones, by valid relations of the kind "Maps to"."""
         if self.relationships is None:

@@ -26,7 +26,7 @@ MAINS = {module: program.main for module, program in PROGRAMS.items()}
 APPLICATIONS = {module: program.app for module, program in PROGRAMS.items()}
 PANELS = {
     "training": ["Data", "Training", "Measuring", "Reports"],
-    "spacy_sapbert": ["Tables", "Out of spaCy", "Into spaCy"],
+    "spacy_sapbert": ["Tables", "Mappings", "Out of spaCy", "Into spaCy"],
 }
 
 
@@ -66,6 +66,11 @@ WORDS = {
     "link-laboratory": "BAD --pipeline names",
     "link-drugs": "BAD --pipeline names",
     "check": "BAD --terminology names",
+    "to-sssom": "BAD out",
+    "renew": "BAD out --pipeline names",
+    "review": "BAD out.html",
+    "decide": "BAD BAD out",
+    "to-source-map": "BAD out.csv --concepts BAD",
     "to": "csv BAD.spacy out",
     "from": "csv BAD out.spacy",
     "to-fhir": "BAD.spacy out.jsonl",
