@@ -15,6 +15,7 @@ from spacy.tokens import Span
 
 from ..annotations import ATTRIBUTE, NIL, get_sites
 from ..context import MentionContext
+from ..lexicon.modifiers import read_modifiers_before
 from ..measurements.analytes import Measurand, read_measurands
 from ..measurements.attributes import CENTILE, DEVIATIONS, MeasurementData, get_measurement
 from ..terminology.codes import Key, equal_prefix, make_key
@@ -51,6 +52,10 @@ LOINC, UCUM = "http://loinc.org", "http://unitsofmeasure.org"
 INTERPRETATION = "http://terminology.hl7.org/CodeSystem/v3-ObservationInterpretation"
 INTERPRETATIONS = {"H": "High", "L": "Low", "N": "Normal"}
 SCALES = {CENTILE: "centile", DEVIATIONS: "standard deviations"}
+# The values of Condition.severity, and qualifiers of a site.
+SNOMED = CODE_SYSTEMS["SNOMEDCT_US"].uri
+SEVERITIES = {"mild": "255604002", "moderate": "6736007", "severe": "24484000"}
+SIDES = {"left": ("7771000", "Left"), "right": ("24028007", "Right"), "bilateral": ("51440002", "Right and left")}
 # Who a relative is: the codes of FamilyMemberHistory.relationship.
 ROLES = "http://terminology.hl7.org/CodeSystem/v3-RoleCode"
 RELATIONSHIPS = {
@@ -266,8 +271,9 @@ class CodeableConcepts:
 
     def list_rows(self, documents: Iterable[AnnotatedText]) -> Iterator[dict[str, Any]]:
         """List `document`, `start` and `end` in code points, `label`, `pieces` if there are several, `context`,
-        `resource`, `verificationStatus` if it is negated or uncertain, `codeableConcept`, and `bodySite` if the
-        text says where it is, of each mention. A measurement has the elements of an Observation."""
+        `resource`, `verificationStatus` if it is negated or uncertain, `codeableConcept`, `bodySite` and `severity` if
+        the text says where it is, on which side, and how severe, of each mention. A measurement has the elements of an
+        Observation."""
         for document in documents:
             place = f"document {document.doc_id}"
             for mention in document.annotations:
@@ -286,10 +292,27 @@ class CodeableConcepts:
                     row["codeableConcept"] = {"text": self._write_string(mention.span.text, place)}
                 else:
                     row["codeableConcept"] = self.make(mention.span, place)
-                sites = get_sites(mention.span) if row["resource"] == "Condition" else []
-                if sites:
-                    row["bodySite"] = [{"text": self._write_string(text, place)} for text, _, _ in sites]
+                if row["resource"] == "Condition":
+                    row |= self._describe_modifiers(mention.span, place)
                 yield row
+
+    def _describe_modifiers(self, span: Span, place: str) -> dict[str, Any]:
+        """Describe where a finding is, and how severe."""
+        modifiers = read_modifiers_before(span.doc.text, span.start_char, span.doc.lang_)
+        described: dict[str, Any] = {}
+        if sites := get_sites(span):
+            described["bodySite"] = [{"text": self._write_string(text, place)} for text, _, _ in sites]
+        elif modifiers.side:
+            code, display = SIDES[modifiers.side]
+            described["bodySite"] = [
+                {"coding": [{"system": SNOMED, "code": code, "display": display}], "text": modifiers.side}
+            ]
+        if modifiers.severity in SEVERITIES:
+            coding = {"system": SNOMED, "code": SEVERITIES[modifiers.severity], "display": modifiers.severity.title()}
+            described["severity"] = {"coding": [coding], "text": modifiers.severity}
+        elif modifiers.severity:
+            described["severity"] = {"text": modifiers.severity}
+        return described
 
 
 def describe_context(context: MentionContext | None) -> dict[str, Any]:

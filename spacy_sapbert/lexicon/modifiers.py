@@ -13,10 +13,12 @@ import srsly
 
 from .place_reader import read_place_lists
 
+# Characters before a mention that may speak of it.
+NEAR = 80
 # What ends what a word may be about: a sentence, an item.
 _END = re.compile(r"[.;:|\n](?!\d)")
 # Words without a sign between them at the end of a text, and one of them.
-_PHRASE = re.compile(r"(?:[\w-]+\s+)+\Z")
+_PHRASE = re.compile(r"(?:[\w-]+[^\S\n]+)+\Z")
 _PHRASE_WORD = re.compile(r"[\w-]+")
 SIDE, SEVERITY, SITE = "side", "severity", "site"
 
@@ -171,15 +173,46 @@ def find_strange_word(text: str, start: int, code: str) -> str:
     RETURNS (str): The nearest such word; empty if there is none.
     """
     words = get_modifier_words(code)
-    before = _PHRASE.search(text[:start])
-    if words is None or before is None:
-        return ""
+    return _read_back(text, start, words).strange if words else ""
+
+
+class _Before(NamedTuple):
+    """What stands right before a mention."""
+
+    modifiers: list[Modifier]
+    strange: str  # the nearest word that may make another finding of it
+
+
+def _read_back(text: str, start: int, words: ModifierWords) -> _Before:
+    """Read back from a mention to where its phrase begins, or to a strange word."""
+    before = _PHRASE.search(text, max(start - NEAR, 0), start)
+    if before is None:
+        return _Before([], "")
     phrase = before[0]
-    spoken = {place for modifier in words.list_spoken(phrase) for place in range(modifier.start, modifier.end)}
+    modifiers = {modifier.start: modifier for modifier in words.list_spoken(phrase)}
+    spoken = {place for modifier in modifiers.values() for place in range(modifier.start, modifier.end)}
+    near = []
     for match in reversed([*_PHRASE_WORD.finditer(phrase)]):
         word = match[0].lower()
-        if word in words.ends:
-            return ""
-        if match.start() not in spoken and not words.is_neutral(word):
-            return match[0]
-    return ""
+        if match.start() in modifiers:
+            near.append(modifiers[match.start()])
+        elif word in words.ends:
+            break
+        elif match.start() not in spoken and not words.is_neutral(word):
+            return _Before(near[::-1], match[0])
+    return _Before(near[::-1], "")
+
+
+def read_modifiers_before(text: str, start: int, code: str) -> Modifiers:
+    """Read what stands right before a mention of side and severity, as running texts have it: "severe left knee pain".
+    Words farther away, and behind it, may be verbs or speak of something else: "she left with pneumonia".
+
+    text (str): The text.
+    start (int): Where the mention starts, in characters.
+    code (str): The language of the text, as in spaCy.
+    RETURNS (Modifiers): The side and the severity; nothing in languages without such words.
+    """
+    words = get_modifier_words(code)
+    modifiers = _read_back(text, start, words).modifiers if words else []
+    said = {kind: [one.value for one in modifiers if one.kind == kind] for kind in (SIDE, SEVERITY)}
+    return Modifiers(_join_sides(said[SIDE]), " to ".join(said[SEVERITY]))

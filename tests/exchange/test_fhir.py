@@ -7,6 +7,7 @@ import spacy
 from annotated_texts import annotated_texts, count_kinds, run, save, tokenize
 from fhir.resources.codeableconcept import CodeableConcept
 from fhir.resources.R4B.codeableconcept import CodeableConcept as CodeableConceptR4B
+from fhir.resources.R4B.condition import Condition
 from hypothesis import given
 from spacy.tokens import Span
 
@@ -79,6 +80,30 @@ def test_sites_of_a_mention_are_beside_its_concept(terminology):
     assert row["bodySite"] == [{"text": "left arm"}, {"text": "chest"}]
     # A part of the document has the sites that are in it.
     assert [ent._.body_site for ent in doc[:6].as_doc(copy_user_data=True).ents] == [[("left arm", 12, 20)]]
+
+
+@pytest.mark.parametrize(
+    "text, side, severity",
+    [
+        ("severe left wheezing", "left", "severe"),
+        ("mild to moderate chronic wheezing", "", "mild to moderate"),
+        ("bilateral wheezing , left the clinic", "bilateral", ""),
+        ("she left with wheezing", "", ""),
+        ("left foot , severe wheezing", "", "severe"),
+        ("severe cough and wheezing", "", ""),
+        ("wheezing", "", ""),
+    ],
+)
+def test_side_and_severity_right_before_a_mention_are_beside_its_concept(terminology, text, side, severity):
+    doc = nlp(text)
+    start = next(token.i for token in doc if token.text == "wheezing")
+    doc.ents = [Span(doc, start, start + 1, "DISEASE", kb_id="C0009443")]
+    report = ExchangeReport()
+    [row] = CodeableConcepts(CodeFinder(terminology), report).list_rows(annotate([doc], report))
+    assert [site["text"] for site in row.get("bodySite", [])] == [side] * bool(side)
+    assert row.get("severity", {}).get("text", "") == severity
+    said = {key: row[key] for key in ("bodySite", "severity") if key in row}
+    Condition(**said, subject={"reference": "Patient/1"}, code=row["codeableConcept"])
 
 
 def test_wanted_sources_in_their_order_and_what_is_missing(terminology):
