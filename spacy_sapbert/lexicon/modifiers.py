@@ -196,9 +196,11 @@ def _read_back(text: str, start: int, words: ModifierWords) -> _Before:
         word = match[0].lower()
         if match.start() in modifiers:
             near.append(modifiers[match.start()])
+        elif match.start() in spoken:
+            continue
         elif word in words.ends:
             break
-        elif match.start() not in spoken and not words.is_neutral(word):
+        elif not words.is_neutral(word):
             return _Before(near[::-1], match[0])
     return _Before(near[::-1], "")
 

@@ -24,7 +24,7 @@ import spacy_sapbert
 
 # Terms that examples link to, and enough others to choose among.
 TERMS = ["HP:0001649", "HP:0001873", "HP:0001808", "HP:0002360", "HP:0000822", "HP:0001658", "HP:0002027", "HP:0002315"]
-TERMS += ["HP:0003074", "HP:0100785"]
+TERMS += ["HP:0003074", "HP:0100785", "HP:0002902", "HP:0001945"]
 N_OTHERS = 40
 LANGUAGES = {"python", "ini", "bash", "json", "jsonl", "tsv", "text"}
 # These make the pipelines that the other pages load.
@@ -246,7 +246,7 @@ def test_the_reference_names_what_is_there():
 
 def test_pages_fit_a_reader():
     pages = [page for page in PAGES if page.parent.name == "docs"]
-    assert len(pages) <= 17 and sum(len(page.read_text(encoding="utf8").split()) for page in pages) <= 19_000
+    assert len(pages) <= 19 and sum(len(page.read_text(encoding="utf8").split()) for page in pages) <= 19_000
 
 
 def test_the_site_has_tables_of_settings_and_papers():

@@ -164,6 +164,8 @@ def build(terminology: Terminology, plan: dict[str, Any], recogniser: str = "") 
     linker: Any = nlp.add_pipe("sapbert_linker", config=filters)
     linker.initialize(terminology=terminology, nlp=nlp)
     nlp.add_pipe("sapbert_reranker")
+    if plan.get("measurements"):
+        nlp.add_pipe("measurement_reader")
     nlp.add_pipe("note_context")
     return nlp
 
