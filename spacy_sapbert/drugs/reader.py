@@ -411,9 +411,9 @@ class _Scanner:
         number = tokens[0].number
         place += 1
         if number is None:
-            said = load_words()["number words"].get(tokens[0].text)
-            is_counted = said and self._match(self.words.doses, place)[1]
-            return (Fraction(said), place) if is_counted else (None, place)
+            amount = load_words()["number words"].get(tokens[0].text)
+            is_counted = amount and self._match(self.words.doses, place)[1]
+            return (Fraction(amount), place) if is_counted else (None, place)
         following = [token.text for token in tokens[1:]]
         if following in (["/", "2"], ["/", "4"], ["/", "3"]) and number < tokens[2].number:  # type: ignore[operator]
             return number / int(following[1]), place + 2
@@ -488,7 +488,8 @@ class _Scanner:
         """Read "every 4 to 6 hours", "q4-6h", "4-hourly", "/12 h"."""
         is_every, length = self._match(self.words.every, self.place)
         if self._token().text == "/" and (self._token(-1).text,) in self.words.doses:
-            is_every, length = True, 1
+            is_every = True
+            length = 1
         numbers, after = self._read_range(self.place + length)
         if not numbers:
             return None

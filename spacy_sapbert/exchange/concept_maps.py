@@ -44,9 +44,12 @@ READ_OF_USAGI = ("sourceCode", "sourceName", "mappingStatus", "conceptId")
 # The prefix of OMOP's own ids of concepts.
 OMOP = "OMOP"
 # The dates of rows that do not say since when they are valid, and until when.
-FIRST_DAY, LAST_DAY = "1970-01-01", "2099-12-31"
+FIRST_DAY = "1970-01-01"
+LAST_DAY = "2099-12-31"
 # The most characters of a code, of a vocabulary and of a description.
-CODE_WIDTH, VOCABULARY_WIDTH, TEXT_WIDTH = 50, 20, 255
+CODE_WIDTH = 50
+VOCABULARY_WIDTH = 20
+TEXT_WIDTH = 255
 # What Usagi calls the relation of a code to its concept.
 EQUIVALENCES = {
     "EQUAL": EXACT,

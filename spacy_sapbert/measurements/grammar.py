@@ -13,7 +13,9 @@ from ..text import write_plainly
 from .analytes import HIGH, LOW, Measurand, read_measurands, read_measurement_words
 
 # Characters that are looked at before and behind a name, and what may stand between it and its value.
-REACH, BEFORE, GOAL_REACH = 90, 48, 70
+REACH = 90
+BEFORE = 48
+GOAL_REACH = 70
 _DASH = r"(?:[-–—]|to(?=\s))"
 _SPACE = r"[^\S\n]"
 _APART = r"(?<!\w)"
@@ -99,7 +101,8 @@ class Grammar:
     """The patterns of measurements, made of the words and units of the package."""
 
     def __init__(self) -> None:
-        words, analytes = read_measurement_words(), read_measurands()
+        words = read_measurement_words()
+        analytes = read_measurands()
         self.analytes = analytes
         self.codes = {text.casefold(): code for code, key in ((HIGH, "high"), (LOW, "low")) for text in words[key]}
         self.signs = frozenset(words["signs"])

@@ -49,15 +49,15 @@ def _find_other_codes(terminology: Terminology, codes: list[str]) -> dict[str, C
     """Find codes among those that concepts have in other sources, all at once."""
     listed = terminology.concepts.select("codes").with_row_index("row").explode("codes").drop_nulls("codes")
     plain = pl.col("codes").str.split(":").list.last().str.to_uppercase().str.replace_all(".", "", literal=True)
-    wanted = {code: _write_plain(code) for code in codes}
-    near = listed.with_columns(plain=plain).filter(pl.col("plain").is_in([*set(wanted.values())]))
+    plain_codes = {code: _write_plain(code) for code in codes}
+    near = listed.with_columns(plain=plain).filter(pl.col("plain").is_in([*set(plain_codes.values())]))
     rows_of: dict[str, list[tuple[int, str]]] = {}
     for row, written, code in near.iter_rows():
         rows_of.setdefault(code, []).append((row, written))
     matches = {}
     for code in codes:
         key = make_key(code)
-        rows = (row for row, written in rows_of.get(wanted[code], ()) if key is None or make_key(written) == key)
+        rows = (row for row, written in rows_of.get(plain_codes[code], ()) if key is None or make_key(written) == key)
         matches[code] = CodeMatch(tuple(dict.fromkeys(rows)))
     return matches
 

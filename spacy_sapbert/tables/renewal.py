@@ -37,11 +37,18 @@ from .mapping import (
 
 # Candidates that are listed for a label that is linked.
 N_CANDIDATES = 3
-CURRENT, REPLACED, WITHDRAWN, UNKNOWN = "current", "replaced", "withdrawn", "unknown target"
+CURRENT = "current"
+REPLACED = "replaced"
+WITHDRAWN = "withdrawn"
+UNKNOWN = "unknown target"
 # A target with a prefix that no id of the terminology has.
 FOREIGN = "another source"
-OTHER_NAME, RELABELLED, GONE = "other name", "label changed", "subject gone"
-FILLED, ADDED, OPEN = "filled", "added", "open"
+OTHER_NAME = "other name"
+RELABELLED = "label changed"
+GONE = "subject gone"
+FILLED = "filled"
+ADDED = "added"
+OPEN = "open"
 # What the report says, in words.
 KINDS = {
     REPLACED: "targets were retired and replaced, which was followed",
@@ -186,8 +193,8 @@ def read_targets(terminology: Terminology, curies: Iterable[str]) -> dict[str, M
 def _list_prefixes(terminology: Terminology) -> set[str]:
     """List the prefixes of a terminology's ids; none, if some have none."""
     ids = pl.concat([terminology.concepts["id"], terminology.retired["id"]])
-    found = ids.str.extract(r"^([A-Za-z_][\w.-]*):").unique()
-    return set() if found.null_count() else {equal_prefix(prefix) for prefix in found}
+    prefixes = ids.str.extract(r"^([A-Za-z_][\w.-]*):").unique()
+    return set() if prefixes.null_count() else {equal_prefix(prefix) for prefix in prefixes}
 
 
 def _list_codes(terminology: Terminology) -> dict[tuple[str, str], str]:

@@ -154,7 +154,8 @@ def _propagate(mapping: MappingSet) -> MappingSet:
 
 def describe_set(mapping: MappingSet, about: Mapping[str, str]) -> MappingSet:
     """Say something of a whole mapping, in slots of SSSOM. What it says of rows holds where they say nothing."""
-    frame, metadata = mapping.frame, dict(mapping.metadata)
+    frame = mapping.frame
+    metadata = dict(mapping.metadata)
     for name, value in about.items():
         if not value:
             continue

@@ -150,7 +150,8 @@ class LabelReader:
 
     def _complete_near(self, text: str, finding: TextFinding) -> TextFinding:
         """Say what the words of a piece say of the concept that it is near."""
-        start, end = finding.start, finding.end
+        start = finding.start
+        end = finding.end
         inside = read_label_context(text[start:end], self._language)
         is_whole = end - start == len(text)
         [context] = [""] if is_whole else read_label_contexts(text, [(start, end)], self._language)
