@@ -118,8 +118,9 @@ class DrugConcepts:
         word = fold_name(words)
         if len(word) < LEAST_LETTERS:
             return ""
-        near = {name for short in _shorten(word) for name in self._shortened.get(short, ()) if name[0] == word[0]}
-        close = [name for name in near if _is_one_error(word, name)] or [*near]
+        names = {name for short in _shorten(word) for name in self._shortened.get(short, ())}
+        near = [name for name in names if name[0] == word[0]]
+        close = [name for name in near if _is_one_error(word, name)] or near
         rows = {self.find_named(name) for name in close}
         return min(close) if len(rows) == 1 else ""
 
@@ -205,7 +206,9 @@ class DrugConcepts:
         """The clinical drugs by the words of their names: reading those of an ingredient is much faster than all."""
         table: dict[str, list[int]] = defaultdict(list)
         for row in self._products:
-            for word in {*fold_name(self._names[row]).replace("[", "").replace("]", "").split()}:
+            name = fold_name(self._names[row])
+            words = name.replace("[", "").replace("]", "").split()
+            for word in set(words):
                 table[word].append(row)
         return table
 

@@ -281,8 +281,8 @@ def _find_concepts(
     own = {curie: int(split_curie(curie)[1]) for curie in curies if re.fullmatch(rf"{OMOP}:\d{{1,18}}", curie)}
     standard: dict[str, tuple[int, ...]] = {curie: (id_,) for curie, id_ in own.items()}
     for curie in curies:
-        ids = next((of_keys[key][1] for key in keys[curie] if key in of_keys and of_keys[key][1]), ())
-        standard.setdefault(curie, ids)
+        options = (of_keys[key][1] for key in keys[curie] if key in of_keys)
+        standard.setdefault(curie, next(filter(None, options), ()))
     codes = athena.find_codes(id_ for ids in standard.values() for id_ in ids)
     return {curie: [(id_, codes[id_][0]) for id_ in ids if id_ in codes] for curie, ids in standard.items()}
 

@@ -248,7 +248,12 @@ class LabelLinker:
         names = [question.form, *(one["canonical_name"] for one in same)]
         form, *canonical = key_texts(names, self._linker.retriever.lexicon.language).tolist()
         is_canonical = {one["id"]: key == form for one, key in zip(same, canonical, strict=True)}
-        common = max(same, key=lambda one: (is_canonical[one["id"]], self._count_names(one), one["id"] == chosen["id"]))
+
+        def rank(one: Candidate) -> tuple[bool, int, bool]:
+            id_ = one["id"]
+            return is_canonical[id_], self._count_names(one), id_ == chosen["id"]
+
+        common = max(same, key=rank)
         return decided.get(common["id"], common)
 
     def _count_names(self, candidate: Candidate) -> int:

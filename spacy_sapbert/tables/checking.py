@@ -285,7 +285,9 @@ def read_labels(
     is_bad = pl.lit(False)
     faults = []
     for name, column in zip(cells.columns[1:], columns, strict=True):
-        for fault, holds in ((EMPTY, pl.col(name) == ""), (CHANGED, pl.col(name).str.contains(NOT_AN_ID))):
+        cell = pl.col(name)
+        tests = ((EMPTY, cell == ""), (CHANGED, cell.str.contains(NOT_AN_ID)))
+        for fault, holds in tests:
             if rows := cells.filter(holds)["row"].to_list():
                 faults.append(fault.format(column, len(rows), rows[0]))
             is_bad |= holds

@@ -240,7 +240,8 @@ def _join_targets(rows: pl.DataFrame, targets: dict[str, MappedTarget]) -> pl.Da
     table = pl.DataFrame([(curie, *target) for curie, target in targets.items()], schema, orient="row")
     rows = rows.join(table, on="object_id", how="left", maintain_order="left")
     # A target that a row rejects is none.
-    return rows.with_columns(pl.when(has_object()).then(pl.col(name)).alias(name) for name in [*schema][1:])
+    added = table.columns[1:]
+    return rows.with_columns(pl.when(has_object()).then(pl.col(name)).alias(name) for name in added)
 
 
 def _find_other_names(nlp: Language, rows: pl.DataFrame) -> pl.Series:
@@ -248,7 +249,8 @@ def _find_other_names(nlp: Language, rows: pl.DataFrame) -> pl.Series:
     named = pl.lit(None, pl.String)
     if "linked_match" in rows.columns:
         named = pl.when(pl.col("linked_how").is_in(_NAMED)).then("linked_match")
-    pairs = rows.select(id=pl.when(pl.col("status") == CURRENT).then("own_id"), name=pl.coalesce(named, "object_label"))
+    current_id = pl.when(pl.col("status") == CURRENT).then("own_id")
+    pairs = rows.select(id=current_id, name=pl.coalesce(named, "object_label"))
     distinct = pairs.drop_nulls().unique(maintain_order=True)
     checked = check_labels(get_linker(nlp, nlp.meta["name"]), distinct.rows())
     is_other = pl.Series("is_other", [pair.label_status not in _GOOD for pair in checked], pl.Boolean)
@@ -267,7 +269,8 @@ def _list_added(rows: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame
 def _choose_asked(rows: pl.DataFrame) -> pl.DataFrame:
     """Choose the rows to link anew, one for each subject that nothing else maps, and decided ones to propose for."""
     is_live = pl.col("status").is_in([CURRENT, REPLACED, FOREIGN]).fill_null(False)
-    is_kept = (is_live & ~pl.col("is_relabelled")) | (pl.col("decided") & (pl.col("predicate_modifier").is_null()))
+    is_confirmed = pl.col("decided") & pl.col("predicate_modifier").is_null()
+    is_kept = (is_live & ~pl.col("is_relabelled")) | is_confirmed
     is_open = ~pl.col("decided") & pl.col("predicate_modifier").is_null() & ~pl.col("is_gone")
     # Without a label, there is nothing to link.
     is_open &= pl.col("link_label").is_not_null()

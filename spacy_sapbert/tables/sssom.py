@@ -194,7 +194,8 @@ def write_sssom(mapping: MappingSet, path: Path, prefixes: Mapping[str, str] | N
     body = frame.write_csv(separator="\t")
     about.setdefault("mapping_set_id", f"{SETS}{uuid.uuid5(uuid.NAMESPACE_URL, body)}")
     about["curie_map"] = used
-    slots = [*(name for name in MODEL["set_slots"] if name in about), *sorted(about.keys() - {*MODEL["set_slots"]})]
+    slots = [name for name in MODEL["set_slots"] if name in about]
+    slots += sorted(about.keys() - {*slots})
     # The map of prefixes comes first.
     slots.sort(key=lambda name: name != "curie_map")
     text = srsly.yaml_dumps({name: about[name] for name in slots if about[name]})

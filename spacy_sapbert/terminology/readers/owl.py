@@ -240,5 +240,6 @@ def _refuse_owl(path: Path, data: bytes, reason: str) -> ValueError:
         line = data.count(b"\n", 0, int(match[1])) + 1
     else:
         return ValueError(CUT_SHORT.format(file=path, found=f"is not valid OWL ({reason:.300})"))
-    text = data.split(b"\n", line)[line - 1].decode("utf8").strip() if line <= data.count(b"\n") + 1 else ""
+    lines = data.split(b"\n", line)
+    text = lines[line - 1].decode("utf8").strip() if line <= len(lines) else ""
     return ValueError(CUT_SHORT.format(file=f"{path}, line {line}:", found=f"not valid OWL at {text!r:.80}"))

@@ -326,7 +326,8 @@ def _add_term(
     concept_id = choose_id(term.id, xrefs)
     xref = xrefs.get(term.id)
     # The id that was not chosen is a code.
-    codes = [*([term.id] if xref else []), *(code for code in (*term.alt_ids, *term.xrefs) if code != xref)]
+    codes = [term.id] if xref else []
+    codes += [code for code in (*term.alt_ids, *term.xrefs) if code != xref]
     parents = [choose_id(parent, xrefs) for parent in term.parents if parent not in unnamed]
     builder.add_concept(concept_id, canonical_name=term.name, definition=term.definition, codes=codes, parents=parents)
     source = term.source if settings.source is None else settings.source
