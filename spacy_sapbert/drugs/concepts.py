@@ -118,8 +118,9 @@ class DrugConcepts:
         word = fold_name(words)
         if len(word) < LEAST_LETTERS:
             return ""
-        near = {name for short in _shorten(word) for name in self._shortened.get(short, ()) if name[0] == word[0]}
-        close = [name for name in near if _is_one_error(word, name)] or [*near]
+        names = {name for short in _shorten(word) for name in self._shortened.get(short, ())}
+        near = [name for name in names if name[0] == word[0]]
+        close = [name for name in near if _is_one_error(word, name)] or near
         rows = {self.find_named(name) for name in close}
         return min(close) if len(rows) == 1 else ""
 
@@ -205,7 +206,9 @@ class DrugConcepts:
         """The clinical drugs by the words of their names: reading those of an ingredient is much faster than all."""
         table: dict[str, list[int]] = defaultdict(list)
         for row in self._products:
-            for word in {*fold_name(self._names[row]).replace("[", "").replace("]", "").split()}:
+            name = fold_name(self._names[row])
+            words = name.replace("[", "").replace("]", "").split()
+            for word in set(words):
                 table[word].append(row)
         return table
 
@@ -393,16 +396,20 @@ def _list_broader(table: str, word: str) -> list[str]:
 
 def _has_release(own: DrugString, reading: DrugString) -> bool:
     """Whether a product has the release that a string says, or none if it says none."""
-    said = reading.release if reading.release != "immediate release" else ""
-    if own.release not in _list_broader("broader releases", said):
+    release = reading.release if reading.release != "immediate release" else ""
+    if own.release not in _list_broader("broader releases", release):
         return False
     return not (own.hours and reading.hours) or own.hours == reading.hours
 
 
 def _has_route(own: DrugString, reading: DrugString) -> bool:
     words = load_words()
-    said, has = (one.route or words["default routes"].get(one.form, "") for one in (reading, own))
-    return not (said and has) or said == has or said in words["routes"].get(has, ())
+    defaults = words["default routes"]
+    route = reading.route or defaults.get(reading.form, "")
+    own_route = own.route or defaults.get(own.form, "")
+    if not (route and own_route):
+        return True
+    return route == own_route or route in words["routes"].get(own_route, ())
 
 
 def _have_strengths(product: Product, reading: DrugString, ingredients: Sequence[int]) -> bool:
@@ -413,15 +420,15 @@ def _have_strengths(product: Product, reading: DrugString, ingredients: Sequence
     own = [_list_writings(strength, product.reading) for strength in product.reading.strengths]
     if len(own) != len(product.ingredients):
         return False
-    said = list(reading.strengths)
-    if len(ingredients) == len(said) == len(own):
+    strengths = list(reading.strengths)
+    if len(ingredients) == len(strengths) == len(own):
         # Names that a string has in another order have their strengths in that order.
         places = [_find_place(product, row) for row in ingredients]
         if None in places:
             return False
         ordered = [own[place] for place in places if place is not None]
-        return all(any(map(one.equals, writings)) for one, writings in zip(said, ordered, strict=True))
-    return _take(said, own)
+        return all(any(map(one.equals, writings)) for one, writings in zip(strengths, ordered, strict=True))
+    return _take(strengths, own)
 
 
 def _list_writings(strength: Strength, reading: DrugString) -> list[Strength]:
@@ -440,8 +447,8 @@ def _find_place(product: Product, row: int) -> int | None:
     return rows.index(row) if row in rows else None
 
 
-def _take(said: Iterable[Strength], own: list[list[Strength]]) -> bool:
-    for strength in said:
+def _take(strengths: Iterable[Strength], own: list[list[Strength]]) -> bool:
+    for strength in strengths:
         match = next((one for one in own if any(map(strength.equals, one))), None)
         if match is None:
             return False

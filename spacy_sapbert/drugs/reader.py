@@ -104,7 +104,10 @@ class _Scanner:
 
     def _token(self, ahead: int = 0) -> Token:
         place = self.place + ahead
-        return self.tokens[place] if 0 <= place < len(self.tokens) else Token("", len(self.text), len(self.text), None)
+        if 0 <= place < len(self.tokens):
+            return self.tokens[place]
+        end = len(self.text)
+        return Token("", end, end, None)
 
     def _match(self, phrases: Phrases, place: int) -> tuple[Any, int]:
         """Find the longest phrase at a place: what it stands for, and how many tokens it has."""
@@ -300,11 +303,14 @@ class _Scanner:
     def _is_joint(self, place: int) -> bool:
         """Whether a hyphen stands inside of a name, not between two."""
         touching = self.tokens[place - 1 : place + 2]
-        if len(touching) < 3 or not touching[2].text[0].isalpha() or touching[0].end < touching[2].start - 1:
+        if len(touching) < 3:
+            return False
+        before, _, after = touching
+        if not after.text[0].isalpha() or before.end < after.start - 1:
             return False
         if self._match(self.words.names, place + 1)[1]:
             return False
-        return min(len(touching[0].text), len(touching[2].text)) < NAME_LENGTH
+        return min(len(before.text), len(after.text)) < NAME_LENGTH
 
     def _unify_salt(self, name: str) -> str:
         tokens = name.split(" ")
@@ -377,7 +383,9 @@ class _Scanner:
         return True
 
     def _is_dose(self, amounts: list[tuple[Fraction, str]], per: tuple[Fraction, str]) -> bool:
-        if not self.is_started or len(self.strengths) >= max(1, len(self.names)) or amounts[-1][1] in ("mL", "L"):
+        if not self.is_started or len(self.strengths) >= max(1, len(self.names)):
+            return True
+        if amounts[-1][1] in ("mL", "L"):
             return True
         is_bracketed = self.place < len(self.tokens) and self._token().text == ")"
         return bool(self.strengths) and (is_bracketed or len(self.names) == 1)
@@ -411,9 +419,9 @@ class _Scanner:
         number = tokens[0].number
         place += 1
         if number is None:
-            said = load_words()["number words"].get(tokens[0].text)
-            is_counted = said and self._match(self.words.doses, place)[1]
-            return (Fraction(said), place) if is_counted else (None, place)
+            amount = load_words()["number words"].get(tokens[0].text)
+            is_counted = amount and self._match(self.words.doses, place)[1]
+            return (Fraction(amount), place) if is_counted else (None, place)
         following = [token.text for token in tokens[1:]]
         if following in (["/", "2"], ["/", "4"], ["/", "3"]) and number < tokens[2].number:  # type: ignore[operator]
             return number / int(following[1]), place + 2
@@ -488,7 +496,8 @@ class _Scanner:
         """Read "every 4 to 6 hours", "q4-6h", "4-hourly", "/12 h"."""
         is_every, length = self._match(self.words.every, self.place)
         if self._token().text == "/" and (self._token(-1).text,) in self.words.doses:
-            is_every, length = True, 1
+            is_every = True
+            length = 1
         numbers, after = self._read_range(self.place + length)
         if not numbers:
             return None
@@ -529,9 +538,10 @@ class _Scanner:
             return None
         _, n_times = self._match(self.words.times, self.place + 1)
         after = self.place + 1 + n_times
-        is_per = after < len(self.tokens) and self.tokens[after].text in ("/", "a", "per", "par", "pro", "al", "each")
+        sign = self.tokens[after].text if after < len(self.tokens) else ""
+        is_per = sign in ("/", "a", "per", "par", "pro", "al", "each")
         period, n_period = self._match(self.words.periods, after + is_per)
-        if period not in ("day", "week", "month") or not (n_times or is_per or self.tokens[after].text == "dd"):
+        if period not in ("day", "week", "month") or not (n_times or is_per or sign == "dd"):
             return None
         length = after + is_per + n_period - self.place
         if number == 1 and period != "day":

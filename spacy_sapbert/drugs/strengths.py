@@ -39,7 +39,8 @@ class Strength(NamedTuple):
         unit, factor = BASES.get(self.unit, (self.unit, ONE))
         per_unit, per_factor = BASES.get(self.per_unit, (self.per_unit, ONE)) if self.per_unit != "g" else ("g", ONE)
         if self.per_unit == "mg":
-            per_unit, per_factor = "g", Fraction(1, 1000)
+            per_unit = "g"
+            per_factor = Fraction(1, 1000)
         return f"{unit}/{per_unit}", float(self.amount * factor / (self.per * per_factor))
 
     def equals(self, other: Strength) -> bool:

@@ -63,9 +63,11 @@ def clean_string(text: str) -> str:
 
 def split_words(text: str) -> list[Token]:
     """Split a string into numbers, letters and signs."""
-    return [
-        Token(match[0].lower(), match.start(), match.end(), _read_number(match[0])) for match in _TOKEN.finditer(text)
-    ]
+    return [_make_token(match) for match in _TOKEN.finditer(text)]
+
+
+def _make_token(match: re.Match[str]) -> Token:
+    return Token(match[0].lower(), match.start(), match.end(), _read_number(match[0]))
 
 
 def _read_number(text: str) -> Fraction | None:
@@ -94,7 +96,8 @@ def load_tables() -> PhraseTables:
     words = load_words()
     fields: Phrases = {}
     for field in ("form", "route", "release", "frequency"):
-        for phrase, canonical in _index({name: [name, *written] for name, written in words[field].items()}).items():
+        spellings = {name: [name, *written] for name, written in words[field].items()}
+        for phrase, canonical in _index(spellings).items():
             fields.setdefault(phrase, {})[field] = canonical
     fields |= _index(words["as needed"], {"as_needed": True})
     for entry in words["also"]:

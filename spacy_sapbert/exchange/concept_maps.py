@@ -44,9 +44,12 @@ READ_OF_USAGI = ("sourceCode", "sourceName", "mappingStatus", "conceptId")
 # The prefix of OMOP's own ids of concepts.
 OMOP = "OMOP"
 # The dates of rows that do not say since when they are valid, and until when.
-FIRST_DAY, LAST_DAY = "1970-01-01", "2099-12-31"
+FIRST_DAY = "1970-01-01"
+LAST_DAY = "2099-12-31"
 # The most characters of a code, of a vocabulary and of a description.
-CODE_WIDTH, VOCABULARY_WIDTH, TEXT_WIDTH = 50, 20, 255
+CODE_WIDTH = 50
+VOCABULARY_WIDTH = 20
+TEXT_WIDTH = 255
 # What Usagi calls the relation of a code to its concept.
 EQUIVALENCES = {
     "EQUAL": EXACT,
@@ -278,8 +281,8 @@ def _find_concepts(
     own = {curie: int(split_curie(curie)[1]) for curie in curies if re.fullmatch(rf"{OMOP}:\d{{1,18}}", curie)}
     standard: dict[str, tuple[int, ...]] = {curie: (id_,) for curie, id_ in own.items()}
     for curie in curies:
-        ids = next((of_keys[key][1] for key in keys[curie] if key in of_keys and of_keys[key][1]), ())
-        standard.setdefault(curie, ids)
+        options = (of_keys[key][1] for key in keys[curie] if key in of_keys)
+        standard.setdefault(curie, next(filter(None, options), ()))
     codes = athena.find_codes(id_ for ids in standard.values() for id_ in ids)
     return {curie: [(id_, codes[id_][0]) for id_ in ids if id_ in codes] for curie, ids in standard.items()}
 

@@ -23,7 +23,8 @@ _POWER = re.compile(r"[µμ]")
 # "CD 1a".
 _MARKER = re.compile(r"\bCD[ -](?=\d)")
 # Words of a property that a kind of test has, apart from its codes.
-QUANTITY, PRESENCE = "quantity", "presence"
+QUANTITY = "quantity"
+PRESENCE = "presence"
 
 
 class Analyte(NamedTuple):
@@ -54,8 +55,8 @@ class LaboratoryItem(NamedTuple):
 
     def describe(self) -> str:
         """Say in words what was read, but for the analyte."""
-        said = (*self.specimens, *self.kinds, *filter(None, [self.time]), *self.methods)
-        read = "read as " + ", ".join(dict.fromkeys(said)) if said else ""
+        parts = (*self.specimens, *self.kinds, *filter(None, [self.time]), *self.methods)
+        read = "read as " + ", ".join(dict.fromkeys(parts)) if parts else ""
         return "; ".join(filter(None, [read, *(f"{column} not known" for column in self.unread)]))
 
 
@@ -78,30 +79,31 @@ def read_item(label: str, specimen: str = "", unit: str = "") -> LaboratoryItem:
     RETURNS (LaboratoryItem): What was read.
     """
     text = _expand(_write_signs(label))
-    said: list[_Word] = []
+    labels: list[_Word] = []
     analytes: dict[Analyte, None] = {}
     plain = _BRACKETED.sub(" ", text)
     inside = " ".join(_BRACKETED.findall(text))
     for reading in dict.fromkeys((_BRACKETED.sub(r" \1 ", text), plain, inside)):
-        words, labels = _scan(reading)
-        said += labels
+        words, more = _scan(reading)
+        labels += more
         if words:
             analytes[make_analyte(words)] = None
     if not analytes and (words := list(canonical_words(plain))):
         # "Blood" and "Plasma" name what is found if nothing else does.
-        said, analytes = [], {make_analyte(words): None}
+        labels = []
+        analytes = {make_analyte(words): None}
     by_column, unread = _read_specimen(specimen)
-    specimens = tuple(dict.fromkeys(word.specimen for word in said if word.specimen)) or by_column
+    specimens = tuple(dict.fromkeys(word.specimen for word in labels if word.specimen)) or by_column
     properties = read_unit(unit)
     if unit.strip() and not properties:
         unread = (*unread, f"unit {unit.strip()!r}")
     return LaboratoryItem(
         tuple(analytes),
         specimens,
-        tuple(dict.fromkeys(word.kind for word in said if word.kind)),
-        next((word.time for word in said if word.time), ""),
-        tuple(dict.fromkeys(word.method for word in said if word.method)),
-        any(word.is_molecular for word in said),
+        tuple(dict.fromkeys(word.kind for word in labels if word.kind)),
+        next((word.time for word in labels if word.time), ""),
+        tuple(dict.fromkeys(word.method for word in labels if word.method)),
+        any(word.is_molecular for word in labels),
         properties,
         unread,
         frozenset(normal_words(text)),
@@ -150,16 +152,16 @@ def canonical_words(text: str) -> tuple[str, ...]:
 def _scan(text: str) -> tuple[list[str], list[_Word]]:
     """Read the words of the analyte in one form, and what the others say."""
     words: list[str] = []
-    said: list[_Word] = []
+    labels: list[_Word] = []
     ignored = _list_left_out("ignored")
     for phrase, names, label in _split(_list_words(text), with_labels=True):
         if names:
             words += names
         elif label:
-            said.append(label)
+            labels.append(label)
         else:
             words += [word for word in phrase if word not in ignored]
-    return words, said
+    return words, labels
 
 
 def _split(
@@ -197,9 +199,9 @@ def _list_labels() -> dict[tuple[str, ...], _Word]:
     data = read_word_lists("words")
     listed: dict[tuple[str, ...], _Word] = {}
 
-    def add(phrase: str, **said: Any) -> None:
+    def add(phrase: str, **fields: Any) -> None:
         key = normal_words(phrase)
-        listed[key] = listed.get(key, _Word())._replace(**said)
+        listed[key] = listed.get(key, _Word())._replace(**fields)
 
     for phrase, specimen in data["specimens"].items():
         add(phrase, specimen=specimen)
@@ -255,11 +257,12 @@ def _read_specimen(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Read a column of specimens: words for them, or LOINC's own; and what is not known."""
     if not text.strip():
         return (), ()
-    _, said = _scan(text)
-    specimens = tuple(dict.fromkeys(word.specimen for word in said if word.specimen))
+    _, labels = _scan(text)
+    specimens = tuple(dict.fromkeys(word.specimen for word in labels if word.specimen))
     if specimens:
         return specimens, ()
-    asked, systems = text.strip().casefold(), read_word_lists("loinc_parts")["systems"]
+    asked = text.strip().casefold()
+    systems = read_word_lists("loinc_parts")["systems"]
     codes = (code for name, code in systems.items() if asked in (name.casefold(), code.casefold()))
     if system := next(codes, ""):
         return (system,), ()

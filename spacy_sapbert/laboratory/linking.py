@@ -117,8 +117,8 @@ class LaboratoryLinker:
         """Correct the words that no test has and that are nearly one."""
         unknown = sorted((analyte.words | analyte.divisor) - self._words)
         near = find_near(unknown, lambda _, hashes: _is_among(hashes, self._hashes))
-        known = {word: near.get(place, word) for place, word in enumerate(unknown)}
-        return Analyte(*(frozenset(known.get(word, word) for word in side) for side in analyte))
+        corrections = {word: near.get(place, word) for place, word in enumerate(unknown)}
+        return Analyte(*(frozenset(corrections.get(word, word) for word in side) for side in analyte))
 
 
 def link_laboratory_items(
@@ -185,10 +185,10 @@ def _list_tests(terminology: Terminology) -> Iterator[tuple[LaboratoryTest, list
         yield LaboratoryTest(id_, name, parts, number, is_molecular, analytes, words), grouped[row]
 
 
-def _is_among(hashes: Any, known: Iterable[int]) -> Any:
+def _is_among(hashes: Any, listed: Iterable[int]) -> Any:
     import numpy as np
 
-    return np.isin(hashes, np.fromiter(known, dtype=np.uint64))
+    return np.isin(hashes, np.fromiter(listed, dtype=np.uint64))
 
 
 def _fits(test: LaboratoryTest, item: LaboratoryItem) -> bool:
@@ -219,21 +219,22 @@ def _has_kind(parts: LoincParts, kind: str) -> bool:
     return not parts.property or parts.property in read_word_lists("words")["properties"][kind]
 
 
-def _rate_methods(method: str, said: Iterable[str]) -> int | None:
+def _rate_methods(method: str, methods: Iterable[str]) -> int | None:
     """Rate a test's method by methods that were said: 0 if it is one of them, 1 if it has none, None for another."""
     listed = read_word_lists("words")["methods"]
     written = method.lower()
-    if all(any(one in written for one in listed[phrase]) for phrase in said):
+    if all(any(one in written for one in listed[phrase]) for phrase in methods):
         return 0
     return None if method else 1
 
 
 def _order(test: LaboratoryTest, item: LaboratoryItem) -> tuple[int | bool, ...]:
     """Order the tests of an analyte: what is usual where an item leaves something open comes first."""
-    data, parts = read_word_lists("words"), test.parts
+    data = read_word_lists("words")
+    parts = test.parts
     system, _, subject = parts.system.partition("^")
-    said = [one for specimen in item.specimens for one in list_systems(specimen)]
-    systems = [*_list_usual("systems", test.analytes, said), *(said or data["system_order"])]
+    own_systems = [one for specimen in item.specimens for one in list_systems(specimen)]
+    systems = [*_list_usual("systems", test.analytes, own_systems), *(own_systems or data["system_order"])]
     properties = [*_list_usual("properties", test.analytes), *data["property_order"]]
     if item.time:
         properties = [*data["rates"], *properties]
@@ -246,7 +247,7 @@ def _order(test: LaboratoryTest, item: LaboratoryItem) -> tuple[int | bool, ...]
         not item.kinds and not item.unit and not counts_share(parts.component),
         test.is_molecular and not item.kinds and parts.property in data["properties"]["load"],
         test.rank,
-        0 if said or _is_of_blood(parts) else 1 + _find_place(systems, system),
+        0 if own_systems or _is_of_blood(parts) else 1 + _find_place(systems, system),
         _find_place(properties, parts.property),
         _order_method(parts.method, _list_usual("methods", test.analytes)),
         test.is_molecular and not item.is_molecular,
@@ -274,14 +275,14 @@ def _is_as_likely(test: LaboratoryTest, best: LaboratoryTest, item: LaboratoryIt
     return is_open and len(kinds) > 1
 
 
-def _list_usual(kind: str, analytes: Iterable[Analyte], said: Sequence[str] = ()) -> list[str]:
+def _list_usual(kind: str, analytes: Iterable[Analyte], codes: Sequence[str] = ()) -> list[str]:
     """List the usual properties, systems or methods of an analyte, of those that are said."""
     listed = _read_usual(kind)
     usual = [listed[analyte] for analyte in analytes if analyte in listed]
     if kind == "properties":
         words = read_word_lists("analytes")["usual_property_of_word"]
         usual += [words[word] for analyte in analytes for word in analyte.words if word in words]
-    return [code for code in usual if not said or code in said]
+    return [code for code in usual if not codes or code in codes]
 
 
 @cache
@@ -293,7 +294,8 @@ def _read_usual(kind: str) -> dict[Analyte, str]:
 
 def _order_method(method: str, usual: Sequence[str]) -> int:
     """Order methods: the usual ones, others, and those that a label would name."""
-    order, written = read_word_lists("words")["method_order"], method.lower()
+    order = read_word_lists("words")["method_order"]
+    written = method.lower()
     first = [*usual, *order["first"]]
     if any(one in written for one in order["last"] if one not in usual):
         return len(first) + 1

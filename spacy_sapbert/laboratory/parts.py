@@ -10,11 +10,15 @@ from typing import Any, NamedTuple
 
 # What LOINC calls a single point in time.
 POINT = "Pt"
-QUANTITY, ORDER, NAME, NARRATIVE = "Qn", "Ord", "Nom", "Nar"
+QUANTITY = "Qn"
+ORDER = "Ord"
+NAME = "Nom"
+NARRATIVE = "Nar"
 # The scales of properties that are no quantities.
 _SCALES = {"PrThr": ORDER, "Prid": NAME, "Type": NAME, "Imp": NAME, "Aper": NAME, "Color": NAME, "Susc": "OrdQn"}
 # Divisors of fractions, as long names write them. Others are the whole of their own kind.
-_OF_NUMBER, _OF_NORMAL = re.compile(r"\d+ \w+"), ("normal", "control")
+_OF_NUMBER = re.compile(r"\d+ \w+")
+_OF_NORMAL = ("normal", "control")
 _HEAD = re.compile(r"(?P<component>.*?\S)\s*\[(?P<property>[^\[\]]+)\](?P<rest>.*)")
 _HOURS = re.compile(r"(?P<hours>\d+) hours? (?P<system>.+)")
 _CHALLENGE = re.compile(r"\s--\s?|(?<=\S)--")
@@ -68,7 +72,8 @@ def read_long_name(name: str) -> LoincParts:
     name, challenge = [*map(str.strip, _CHALLENGE.split(name, maxsplit=1)), ""][:2]
     head = _HEAD.fullmatch(name)
     if head:
-        component, rest = head["component"], head["rest"].strip()
+        component = head["component"]
+        rest = head["rest"].strip()
         property_ = properties.get(head["property"].casefold(), head["property"])
         system, time, method = _read_rest(rest)
     else:
@@ -76,7 +81,8 @@ def read_long_name(name: str) -> LoincParts:
         property_ = _name_fraction(component)
     scale = _SCALES.get(property_, QUANTITY if property_ else "")
     if method.endswith("Narrative"):
-        method, scale = method.removesuffix("Narrative").strip(), NARRATIVE
+        method = method.removesuffix("Narrative").strip()
+        scale = NARRATIVE
     if challenge:
         component = f"{component}^{challenge}"
     return LoincParts(component, property_, time or POINT, system, scale, method)

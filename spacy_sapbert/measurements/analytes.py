@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 from .patient import Patient
 
 FOLDER = Path(__file__).parent
-HIGH, LOW, NORMAL, UNKNOWN = "H", "L", "N", "unknown"
+HIGH = "H"
+LOW = "L"
+NORMAL = "N"
+UNKNOWN = "unknown"
 # Where a range ends, with None for no end.
 Range = tuple[float | None, float | None]
 SEXES = ("women", "men")
@@ -128,8 +131,8 @@ class Measurand(NamedTuple):
     def judge(self, interval: Interval, units: Iterable[str], patient: Patient) -> tuple[str, str]:
         """Say what a value means, in the unit that it has or the units that it could have; and why nobody can tell."""
         by_unit = {unit: self._judge_in(interval, unit, patient) for unit in units}
-        said = {code for code, _ in by_unit.values()}
-        if len(said) > 1:
+        codes = {code for code, _ in by_unit.values()}
+        if len(codes) > 1:
             return UNKNOWN, NO_UNIT
         return next(iter(by_unit.values()), (UNKNOWN, NO_UNIT))
 
@@ -159,10 +162,10 @@ class Measurand(NamedTuple):
     def _list_ranges(self, unit: str, patient: Patient) -> Iterator[tuple[Range, str]]:
         """List the ranges that may hold for a patient, and what is said if they differ."""
         by_sex = {"women": self.women, "men": self.men}
-        wanted = [sex for sex in SEXES if by_sex[sex] and patient.sex in ("", sex)]
-        for sex in wanted:
+        sexes = [sex for sex in SEXES if by_sex[sex] and patient.sex in ("", sex)]
+        for sex in sexes:
             yield by_sex[sex].get(unit, self.units[unit].usual), DEPENDS_ON_SEX
-        if not wanted:
+        if not sexes:
             yield self.units[unit].usual, ""
         for why, ranges in self.others.items():
             if unit in ranges:

@@ -8,9 +8,11 @@ if TYPE_CHECKING:
     from spacy.tokens import Span
 
 # The extension attribute, and the group of spans.
-ATTRIBUTE, SPANS_KEY = "measurement", "measurements"
+ATTRIBUTE = "measurement"
+SPANS_KEY = "measurements"
 # Units of values that say how usual something is.
-CENTILE, DEVIATIONS = "{centile}", "{SD}"
+CENTILE = "{centile}"
+DEVIATIONS = "{SD}"
 
 
 class MeasurementData(TypedDict):

@@ -171,12 +171,12 @@ def _find_findings(linker: SapbertLinker) -> Findings:
 def _look_up_findings(linker: SapbertLinker) -> Findings:
     from .analytes import read_measurands
 
-    wanted = {
+    spellings = {
         (name, code): names for name, one in read_measurands().items() for code, names in one.findings.items() if names
     }
-    texts = list(dict.fromkeys(chain.from_iterable(wanted.values())))
+    texts = list(dict.fromkeys(chain.from_iterable(spellings.values())))
     named = dict(zip(texts, linker.fixed().find_named(texts), strict=True))
-    listed = {key: next((named[name] for name in names if named[name]), []) for key, names in wanted.items()}
+    listed = {key: next((named[name] for name in names if named[name]), []) for key, names in spellings.items()}
     # A name in the proper sense comes before a related synonym of another concept.
     return {key: sorted(candidates, key=_is_lesser) for key, candidates in listed.items()}
 

@@ -13,7 +13,9 @@ from ..text import write_plainly
 from .analytes import HIGH, LOW, Measurand, read_measurands, read_measurement_words
 
 # Characters that are looked at before and behind a name, and what may stand between it and its value.
-REACH, BEFORE, GOAL_REACH = 90, 48, 70
+REACH = 90
+BEFORE = 48
+GOAL_REACH = 70
 _DASH = r"(?:[-–—]|to(?=\s))"
 _SPACE = r"[^\S\n]"
 _APART = r"(?<!\w)"
@@ -99,9 +101,11 @@ class Grammar:
     """The patterns of measurements, made of the words and units of the package."""
 
     def __init__(self) -> None:
-        words, analytes = read_measurement_words(), read_measurands()
+        words = read_measurement_words()
+        analytes = read_measurands()
         self.analytes = analytes
-        self.codes = {text.casefold(): code for code, key in ((HIGH, "high"), (LOW, "low")) for text in words[key]}
+        self.codes = {text.casefold(): HIGH for text in words["high"]}
+        self.codes |= {text.casefold(): LOW for text in words["low"]}
         self.signs = frozenset(words["signs"])
         self.of_rates = frozenset(words["only of rates"])
         self.change_words = frozenset(words["changes"])
@@ -215,16 +219,18 @@ class Grammar:
         if match is None:
             return None
         spelled = _squeeze(match["unit"])
-        code = self.units.get(spelled) or next(of for key, of in self.units.items() if key.lower() == spelled.lower())
-        if code not in analyte.units:
-            code = next(of for key, of in self.units.items() if key.lower() == spelled.lower() and of in analyte.units)
+        code = self.units.get(spelled)
+        if code is None or code not in analyte.units:
+            codes = (one for key, one in self.units.items() if key.lower() == spelled.lower())
+            code = next(one for one in codes if one in analyte.units)
         return code, match.end()
 
     def read_flag(self, match: re.Match[str]) -> Flag:
         """Read which way a flag points."""
         groups = match.groupdict()
         text = groups.get("word") or groups.get("sign") or groups["marked"]
-        return Flag(text, self.codes[" ".join(text.casefold().split())], match.start(), match.end())
+        code = self.codes[" ".join(text.casefold().split())]
+        return Flag(text, code, match.start(), match.end())
 
     def is_sign(self, flag: Flag) -> bool:
         """Say whether a flag is a letter or an arrow."""

@@ -122,8 +122,8 @@ class MeasurementScan:
                 if read or not name.needs_pair:
                     break
         vital = [hit for hit in hits if hit.analyte.is_vital]
-        kept = [one for one in bare if any(_distance(one, other) <= NEAR for other in vital)]
-        return sorted([*hits, *kept], key=lambda hit: hit.start)
+        neighbours = [one for one in bare if any(_distance(one, other) <= NEAR for other in vital)]
+        return sorted([*hits, *neighbours], key=lambda hit: hit.start)
 
     def _match_names(self, names: Sequence[MeasurandName], start: int) -> Iterator[tuple[MeasurandName, int]]:
         text = self._text
@@ -139,7 +139,9 @@ class MeasurementScan:
 
     def _read_at(self, name: MeasurandName, start: int, end: int) -> list[MeasuredValue]:
         """Read the measurement of a name, and those that a trend has behind it; none if it is something else."""
-        grammar, text, analyte = self._grammar, self._text, name.analyte
+        grammar = self._grammar
+        text = self._text
+        analyte = name.analyte
         if grammar.other_behind.match(text, end, end + REACH) or re.match(r"[-/][^\W\d_]|\+\+?\w", text[end : end + 3]):
             return []
         before = text[max(start - BEFORE, 0) : start]
@@ -155,7 +157,8 @@ class MeasurementScan:
 
     def _is_something_else(self, start: int, hit: MeasuredValue) -> bool:
         """Say whether somebody wants a value, or it is not of blood."""
-        grammar, text = self._grammar, self._text
+        grammar = self._grammar
+        text = self._text
         first = max(start - GOAL_REACH, 0)
         breaks = [match.end() for match in grammar.clause.finditer(text, first, start)]
         clause = text[breaks[-1] if breaks else first : start].lower()
@@ -182,7 +185,8 @@ class MeasurementScan:
         return flag._replace(start=flag.start + shift, end=flag.end + shift)
 
     def _read_gap(self, place: int, analyte: Measurand) -> Gap:
-        grammar, text = self._grammar, self._text
+        grammar = self._grammar
+        text = self._text
         stop = min(place + REACH, len(text))
         gap = Gap(place)
         for _ in range(MOST_STEPS):
@@ -210,7 +214,9 @@ class MeasurementScan:
 
     def _read_bracket(self, gap: Gap, analyte: Measurand) -> Gap | None:
         """Read what stands in brackets before a value: a unit, or a range. Or the value itself stands there."""
-        grammar, text, here = self._grammar, self._text, gap.end
+        grammar = self._grammar
+        text = self._text
+        here = gap.end
         match = grammar.reference.match(text, here, here + REACH)
         if match and match["open"] and re.match(r"\s*\d", text[match.end() : match.end() + 3]):
             return gap._replace(end=match.end(), range=None if analyte.is_vital else _read_range(match))
@@ -223,7 +229,9 @@ class MeasurementScan:
 
     def _read_value(self, gap: Gap, name: MeasurandName) -> Value | None:
         """Read the value at the end of a gap; None if there is no number."""
-        grammar, text, analyte = self._grammar, self._text, name.analyte
+        grammar = self._grammar
+        text = self._text
+        analyte = name.analyte
         place = gap.end
         comparator = ""
         stop = min(place + REACH, len(text))
@@ -249,7 +257,8 @@ class MeasurementScan:
 
     def _read_growth(self, place: int, comparator: str, analyte: Measurand) -> Value | None:
         """Read a centile or a number of standard deviations."""
-        grammar, text = self._grammar, self._text
+        grammar = self._grammar
+        text = self._text
         stop = place + REACH
         if match := grammar.deviations.match(text, place, stop):
             written = match["z"] or match["sd"]
@@ -285,7 +294,8 @@ class MeasurementScan:
         return value._replace(intervals=intervals)
 
     def _read_quantity(self, number: re.Match[str], comparator: str, analyte: Measurand, gap: Gap) -> Value:
-        grammar, text = self._grammar, self._text
+        grammar = self._grammar
+        text = self._text
         start = number.start()
         feet = grammar.feet.match(text, start, start + REACH) if analyte.takes_feet else None
         if feet:
@@ -316,7 +326,8 @@ class MeasurementScan:
 
     def _is_other_number(self, end: int) -> bool:
         """Say whether a number is a dose, a date, a time, a share, a grade or a part of a word."""
-        grammar, text = self._grammar, self._text
+        grammar = self._grammar
+        text = self._text
         behind = text[end : end + 2]
         if re.match(r"[/:+*^_]\d?|[-–]\w|[.,]\d|'|%", behind) and not re.match(r"[/:+*^_]\s", behind):
             return True
@@ -327,9 +338,11 @@ class MeasurementScan:
 
     def _read_tail(self, value: Value, analyte: Measurand) -> Value:
         """Read unit, flag and range behind a value, in any order."""
-        grammar, text = self._grammar, self._text
+        grammar = self._grammar
+        text = self._text
         for _ in range(4):
-            here, stop = value.end, min(value.end + REACH, len(text))
+            here = value.end
+            stop = min(value.end + REACH, len(text))
             if value.is_pair and not value.flag and (unit := grammar.find_unit(analyte, text, here)):
                 value = value._replace(end=unit[1])
             elif value.flag is None and (flag := self._find_flag_behind(here, stop, value.is_pair)):
@@ -346,7 +359,8 @@ class MeasurementScan:
         return value
 
     def _find_flag_behind(self, here: int, stop: int, is_pair: bool) -> Flag | None:
-        grammar, text = self._grammar, self._text
+        grammar = self._grammar
+        text = self._text
         if match := grammar.sign_behind.match(text, here, stop):
             sign = match["marked"] or match["sign"]
             # "L arm", and a letter that begins the next phrase.
@@ -375,7 +389,8 @@ class MeasurementScan:
         self, name: MeasurandName, place: tuple[int, int], value: Value, comes_from: bool
     ) -> list[MeasuredValue]:
         """Read the further values of a trend, each on its own: "118 → 132"."""
-        grammar, text = self._grammar, self._text
+        grammar = self._grammar
+        text = self._text
         hits: list[MeasuredValue] = []
         match = grammar.trend.match(text, value.end, value.end + REACH)
         if match is None and comes_from:
@@ -392,7 +407,8 @@ class MeasurementScan:
         self, name: MeasurandName, start: int, end: int, first: Flag | None, gap: Gap
     ) -> list[MeasuredValue]:
         """Read "low ferritin" or "troponin elevated"."""
-        grammar, analyte = self._grammar, name.analyte
+        grammar = self._grammar
+        analyte = name.analyte
         flag = gap.flag or first
         if flag is None or name.needs_value or name.needs_neighbour or name.needs_pair:
             return []

@@ -147,7 +147,8 @@ class LabelLinker:
         self, codes: Sequence[str], matches: Mapping[str, CodeMatch]
     ) -> tuple[list[list[Candidate]], list[str]]:
         """Describe the concepts of each code that has some, and say what there is to say of these."""
-        coded, notes = [], []
+        coded = []
+        notes = []
         for code in codes:
             match = matches[code]
             of_code = self._fixed.describe_concepts(code, match.rows)
@@ -200,7 +201,8 @@ class LabelLinker:
     def _answer(self, question: LabelQuestion) -> Answer:
         """Answer with one concept, or none."""
         chosen, how = self._choose(question)
-        named, notes = question.named, self._list_notes(question)
+        named = question.named
+        notes = self._list_notes(question)
         if chosen and how in ("name", "form of a name") and not _is_proper(chosen):
             notes.append(f"a {chosen['term_type']} synonym")
         if chosen and how == "code" and named:
@@ -246,7 +248,12 @@ class LabelLinker:
         names = [question.form, *(one["canonical_name"] for one in same)]
         form, *canonical = key_texts(names, self._linker.retriever.lexicon.language).tolist()
         is_canonical = {one["id"]: key == form for one, key in zip(same, canonical, strict=True)}
-        common = max(same, key=lambda one: (is_canonical[one["id"]], self._count_names(one), one["id"] == chosen["id"]))
+
+        def rank(one: Candidate) -> tuple[bool, int, bool]:
+            id_ = one["id"]
+            return is_canonical[id_], self._count_names(one), id_ == chosen["id"]
+
+        common = max(same, key=rank)
         return decided.get(common["id"], common)
 
     def _count_names(self, candidate: Candidate) -> int:
@@ -276,20 +283,20 @@ class LabelLinker:
 
     def _combine(self, question: LabelQuestion, answer: Answer, findings: Sequence[TextFinding]) -> list[Answer]:
         """Answer with what a label says as a text."""
-        taken = [one for one in findings if not one.strange and (self._any_context or not one.context)]
-        ids = {one.candidate["id"] for one in taken}
+        links = [one for one in findings if not one.strange and (self._any_context or not one.context)]
+        ids = {one.candidate["id"] for one in links}
         others = dict(answer.others)
-        others |= {one.candidate["id"]: one.candidate["canonical_name"] for one in findings if one not in taken}
-        if not taken:
+        others |= {one.candidate["id"]: one.candidate["canonical_name"] for one in findings if one not in links}
+        if not links:
             context = next((one.context for one in findings if one.context), None)
             how = "context" if context else "no name"
             return [answer._replace(chosen=None, how=how, others=others, context=context or answer.context)]
-        if len(taken) == 1 and answer.chosen and ids == {answer.chosen["id"]}:
-            [one] = taken
+        if len(links) == 1 and answer.chosen and ids == {answer.chosen["id"]}:
+            [one] = links
             return [answer._replace(others=others, context=one.context or None, modifiers=one.modifiers)]
         return [
             Answer(one.candidate, "text", others, answer.notes, context=one.context or None, modifiers=one.modifiers)
-            for one in taken
+            for one in links
         ]
 
 

@@ -75,8 +75,8 @@ class CheckedPair(NamedTuple):
     def explain(self) -> str:
         """Say in words what was found."""
         others = ", ".join(f"{id_} ({name})" for id_, name in self.others) or "nothing"
-        said = {**self._asdict(), "concept_id": self.concept_id or "nothing", "others": others}
-        return f"{OF_IDS[self.id_status]}{OF_LABELS[self.label_status]}".format(**said)
+        fields = {**self._asdict(), "concept_id": self.concept_id or "nothing", "others": others}
+        return f"{OF_IDS[self.id_status]}{OF_LABELS[self.label_status]}".format(**fields)
 
 
 def check_labels(terminology: Terminology | SapbertLinker, pairs: Iterable[tuple[str, str]]) -> list[CheckedPair]:
@@ -272,7 +272,8 @@ def read_labels(
 ) -> tuple[list[tuple[int, str, str]], list[str]]:
     """Read a table with ids and labels: the number, the id and the label of each good row, and what is wrong with
     others."""
-    columns, advice = (id_column, label_column), "Name these columns with --id-column and --label-column."
+    columns = (id_column, label_column)
+    advice = "Name these columns with --id-column and --label-column."
     if id_column == label_column:
         raise ValueError(f"The ids and the labels are both in the column {id_column!r}. {advice}")
     table, first_row, *_ = read_rows(path, columns, advice, skip_lines=skip_lines, encoding=encoding)
@@ -281,9 +282,12 @@ def read_labels(
     # Lines with nothing at all are no rows.
     is_blank = table.select(pl.all_horizontal(pl.all().is_null())).to_series()
     cells = cells.with_row_index("row", first_row).filter(~is_blank)
-    is_bad, faults = pl.lit(False), []
+    is_bad = pl.lit(False)
+    faults = []
     for name, column in zip(cells.columns[1:], columns, strict=True):
-        for fault, holds in ((EMPTY, pl.col(name) == ""), (CHANGED, pl.col(name).str.contains(NOT_AN_ID))):
+        cell = pl.col(name)
+        tests = ((EMPTY, cell == ""), (CHANGED, cell.str.contains(NOT_AN_ID)))
+        for fault, holds in tests:
             if rows := cells.filter(holds)["row"].to_list():
                 faults.append(fault.format(column, len(rows), rows[0]))
             is_bad |= holds

@@ -33,7 +33,8 @@ def find_codes(terminology: Terminology, codes: Collection[str]) -> dict[str, Co
 
 
 def _find_id(terminology: Terminology, code: str) -> CodeMatch:
-    for written in dict.fromkeys((code, code.replace("_", ":", 1), code.upper().replace("_", ":", 1))):
+    with_colon = code.replace("_", ":", 1)
+    for written in dict.fromkeys((code, with_colon, with_colon.upper())):
         row = terminology.find_row(written)
         if row is not None:
             id_ = terminology.concepts["id"][row]
@@ -48,16 +49,19 @@ def _find_id(terminology: Terminology, code: str) -> CodeMatch:
 def _find_other_codes(terminology: Terminology, codes: list[str]) -> dict[str, CodeMatch]:
     """Find codes among those that concepts have in other sources, all at once."""
     listed = terminology.concepts.select("codes").with_row_index("row").explode("codes").drop_nulls("codes")
-    plain = pl.col("codes").str.split(":").list.last().str.to_uppercase().str.replace_all(".", "", literal=True)
-    wanted = {code: _write_plain(code) for code in codes}
-    near = listed.with_columns(plain=plain).filter(pl.col("plain").is_in([*set(wanted.values())]))
+    # As `_write_plain` does.
+    local = pl.col("codes").str.split(":").list.last()
+    plain = local.str.to_uppercase().str.replace_all(".", "", literal=True)
+    plain_codes = {code: _write_plain(code) for code in codes}
+    is_near = pl.col("plain").is_in(list(set(plain_codes.values())))
+    near = listed.with_columns(plain=plain).filter(is_near)
     rows_of: dict[str, list[tuple[int, str]]] = {}
     for row, written, code in near.iter_rows():
         rows_of.setdefault(code, []).append((row, written))
     matches = {}
     for code in codes:
         key = make_key(code)
-        rows = (row for row, written in rows_of.get(wanted[code], ()) if key is None or make_key(written) == key)
+        rows = (row for row, written in rows_of.get(plain_codes[code], ()) if key is None or make_key(written) == key)
         matches[code] = CodeMatch(tuple(dict.fromkeys(rows)))
     return matches
 

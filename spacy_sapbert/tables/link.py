@@ -110,8 +110,8 @@ def link_table(
     """
     is_list = isinstance(table, (list, tuple))
     if not is_list and not hasattr(table, "columns"):
-        given = f"{table!r:.80} was given"
-        raise TypeError(NO_LIST.format(function="link_table", what="labels, or a data frame", found=given))
+        what = "labels, or a data frame"
+        raise TypeError(NO_LIST.format(function="link_table", what=what, found=f"{table!r:.80} was given"))
     labels = _list_labels(table if is_list else _get_column(table, column), column)
     codes = [""] * len(labels) if is_list or id_column is None else _list_codes(_get_column(table, id_column))
     if not is_list and (clashes := set(COLUMNS).intersection(table.columns)):
@@ -146,15 +146,18 @@ def _link_labels(
 
 def _write_one(answer: Answer) -> tuple[Any, ...]:
     """Write the new cells of a label, for one of its concepts."""
-    chosen, second = answer.chosen, answer.second
+    chosen = answer.chosen
+    second = answer.second
     cells: tuple[Any, ...] = (None,) * 4
     if chosen:
         score = round(chosen.get("probability", chosen["score"]), 4)
         cells = chosen["id"], chosen["canonical_name"], chosen["name"], score
     others = "; ".join(f"{id_} {name}" for id_, name in answer.others.items() if id_ != cells[0])
     next_one = f"{second['id']} {second['canonical_name']}" if second else None
-    said = answer.context, answer.modifiers.side, answer.modifiers.severity, answer.modifiers.site
-    texts = ("; ".join(answer.notes), next_one, answer.why, others, *said)
+    notes = "; ".join(answer.notes)
+    modifiers = answer.modifiers
+    context = (answer.context, modifiers.side, modifiers.severity, modifiers.site)
+    texts = (notes, next_one, answer.why, others, *context)
     return (*cells, answer.how, *(text or None for text in texts))
 
 

@@ -33,13 +33,15 @@ CORE = (
 LITERAL = "rdfs literal"
 NOT = "Not"
 NO_TERM = "sssom:NoTermFound"
-EXACT, CLOSE = "skos:exactMatch", "skos:closeMatch"
+EXACT = "skos:exactMatch"
+CLOSE = "skos:closeMatch"
 PREDICATES = (EXACT, CLOSE, "skos:broadMatch", "skos:narrowMatch", "skos:relatedMatch")
 MANUAL = "semapv:ManualMappingCuration"
 UNSPECIFIED = "semapv:UnspecifiedMatching"
 # Justifications and states that only persons give.
 BY_PERSONS = (MANUAL, "semapv:MappingReview")
-APPROVED, REJECTED = "APPROVED", "REJECTED"
+APPROVED = "APPROVED"
+REJECTED = "REJECTED"
 DECIDED = (APPROVED, REJECTED, "IGNORED")
 # How a label was linked: the predicate and the justification. A label with any other way is a close match.
 WAYS = {
@@ -198,8 +200,8 @@ def make_mapping(
     frame = cells.with_columns(subjects.alias("subject_id"), objects.alias("object_id"))
     frame = frame.with_columns(**_turn_columns(column, day or date.today()))
     slots = [name for name in frame.columns if name in MODEL["mapping_slots"]]
-    kept = [*slots, *(name for name in others if name not in slots), *(n for n in CORE if n not in (*slots, *others))]
-    frame = frame.select(kept).filter(pl.coalesce("subject_id", "subject_label").is_not_null())
+    order = dict.fromkeys((*slots, *others, *CORE))
+    frame = frame.select(list(order)).filter(pl.coalesce("subject_id", "subject_label").is_not_null())
     metadata = {"curie_map": curies} if curies else {}
     return MappingSet(frame if keep else frame.unique(maintain_order=True), metadata)
 

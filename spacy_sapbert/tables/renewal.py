@@ -37,11 +37,18 @@ from .mapping import (
 
 # Candidates that are listed for a label that is linked.
 N_CANDIDATES = 3
-CURRENT, REPLACED, WITHDRAWN, UNKNOWN = "current", "replaced", "withdrawn", "unknown target"
+CURRENT = "current"
+REPLACED = "replaced"
+WITHDRAWN = "withdrawn"
+UNKNOWN = "unknown target"
 # A target with a prefix that no id of the terminology has.
 FOREIGN = "another source"
-OTHER_NAME, RELABELLED, GONE = "other name", "label changed", "subject gone"
-FILLED, ADDED, OPEN = "filled", "added", "open"
+OTHER_NAME = "other name"
+RELABELLED = "label changed"
+GONE = "subject gone"
+FILLED = "filled"
+ADDED = "added"
+OPEN = "open"
 # What the report says, in words.
 KINDS = {
     REPLACED: "targets were retired and replaced, which was followed",
@@ -186,8 +193,8 @@ def read_targets(terminology: Terminology, curies: Iterable[str]) -> dict[str, M
 def _list_prefixes(terminology: Terminology) -> set[str]:
     """List the prefixes of a terminology's ids; none, if some have none."""
     ids = pl.concat([terminology.concepts["id"], terminology.retired["id"]])
-    found = ids.str.extract(r"^([A-Za-z_][\w.-]*):").unique()
-    return set() if found.null_count() else {equal_prefix(prefix) for prefix in found}
+    prefixes = ids.str.extract(r"^([A-Za-z_][\w.-]*):").unique()
+    return set() if prefixes.null_count() else {equal_prefix(prefix) for prefix in prefixes}
 
 
 def _list_codes(terminology: Terminology) -> dict[tuple[str, str], str]:
@@ -233,7 +240,8 @@ def _join_targets(rows: pl.DataFrame, targets: dict[str, MappedTarget]) -> pl.Da
     table = pl.DataFrame([(curie, *target) for curie, target in targets.items()], schema, orient="row")
     rows = rows.join(table, on="object_id", how="left", maintain_order="left")
     # A target that a row rejects is none.
-    return rows.with_columns(pl.when(has_object()).then(pl.col(name)).alias(name) for name in [*schema][1:])
+    added = table.columns[1:]
+    return rows.with_columns(pl.when(has_object()).then(pl.col(name)).alias(name) for name in added)
 
 
 def _find_other_names(nlp: Language, rows: pl.DataFrame) -> pl.Series:
@@ -241,7 +249,8 @@ def _find_other_names(nlp: Language, rows: pl.DataFrame) -> pl.Series:
     named = pl.lit(None, pl.String)
     if "linked_match" in rows.columns:
         named = pl.when(pl.col("linked_how").is_in(_NAMED)).then("linked_match")
-    pairs = rows.select(id=pl.when(pl.col("status") == CURRENT).then("own_id"), name=pl.coalesce(named, "object_label"))
+    current_id = pl.when(pl.col("status") == CURRENT).then("own_id")
+    pairs = rows.select(id=current_id, name=pl.coalesce(named, "object_label"))
     distinct = pairs.drop_nulls().unique(maintain_order=True)
     checked = check_labels(get_linker(nlp, nlp.meta["name"]), distinct.rows())
     is_other = pl.Series("is_other", [pair.label_status not in _GOOD for pair in checked], pl.Boolean)
@@ -260,7 +269,8 @@ def _list_added(rows: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame
 def _choose_asked(rows: pl.DataFrame) -> pl.DataFrame:
     """Choose the rows to link anew, one for each subject that nothing else maps, and decided ones to propose for."""
     is_live = pl.col("status").is_in([CURRENT, REPLACED, FOREIGN]).fill_null(False)
-    is_kept = (is_live & ~pl.col("is_relabelled")) | (pl.col("decided") & (pl.col("predicate_modifier").is_null()))
+    is_confirmed = pl.col("decided") & pl.col("predicate_modifier").is_null()
+    is_kept = (is_live & ~pl.col("is_relabelled")) | is_confirmed
     is_open = ~pl.col("decided") & pl.col("predicate_modifier").is_null() & ~pl.col("is_gone")
     # Without a label, there is nothing to link.
     is_open &= pl.col("link_label").is_not_null()

@@ -139,7 +139,8 @@ def read_decisions(path: Path, mapping: MappingSet) -> list[ReviewDecision]:
     try:
         if path.suffix.lower() == ".json":
             data = json.loads(path.read_text(encoding="utf8"))
-            rows, fingerprint = data["decisions"], data["fingerprint"]
+            rows = data["decisions"]
+            fingerprint = data["fingerprint"]
         else:
             frame = pl.read_csv(path, infer_schema=False).with_columns(
                 pl.all().str.strip_prefix(MARK).replace("", None)
@@ -192,8 +193,8 @@ def apply_decisions(
     """
     rows = mapping.frame.select("subject_id", "subject_label", "object_id", "predicate_id", "comment").rows()
     curies = {**mapping.metadata.get("curie_map", {}), **(curie_map or {})}
-    given = [one.new_id if one.decision == "change" else None for one in decisions]
-    new_ids = make_curies(pl.Series("new_id", given, pl.String), object_prefix, curies, "--object-prefix")
+    written_ids = [one.new_id if one.decision == "change" else None for one in decisions]
+    new_ids = make_curies(pl.Series("new_id", written_ids, pl.String), object_prefix, curies, "--object-prefix")
     targets = {} if terminology is None else read_targets(terminology, new_ids.drop_nulls().unique())
     changes: dict[int, dict[str, str | None]] = {}
     for one, new_id in zip(decisions, new_ids, strict=True):
@@ -221,10 +222,10 @@ def apply_decisions(
 def _check_row(one: ReviewDecision, rows: Sequence[tuple[str | None, ...]], decided: Collection[int]) -> None:
     """Refuse a decision on another row than the mapping has there, or a second one on the same."""
     own = rows[one.row - 1][:3] if 0 < one.row <= len(rows) else (None,) * 3
-    wanted = tuple(part or None for part in (one.subject_id, one.subject_label, one.object_id))
-    if own != wanted:
+    cells = tuple(part or None for part in (one.subject_id, one.subject_label, one.object_id))
+    if own != cells:
         raise ValueError(
-            f"The decision on row {one.row} is about {wanted}, but the mapping has {own} there. Give the file of which "
+            f"The decision on row {one.row} is about {cells}, but the mapping has {own} there. Give the file of which "
             "the page was written, unchanged."
         )
     if one.row - 1 in decided:

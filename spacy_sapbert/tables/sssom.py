@@ -154,7 +154,8 @@ def _propagate(mapping: MappingSet) -> MappingSet:
 
 def describe_set(mapping: MappingSet, about: Mapping[str, str]) -> MappingSet:
     """Say something of a whole mapping, in slots of SSSOM. What it says of rows holds where they say nothing."""
-    frame, metadata = mapping.frame, dict(mapping.metadata)
+    frame = mapping.frame
+    metadata = dict(mapping.metadata)
     for name, value in about.items():
         if not value:
             continue
@@ -193,7 +194,8 @@ def write_sssom(mapping: MappingSet, path: Path, prefixes: Mapping[str, str] | N
     body = frame.write_csv(separator="\t")
     about.setdefault("mapping_set_id", f"{SETS}{uuid.uuid5(uuid.NAMESPACE_URL, body)}")
     about["curie_map"] = used
-    slots = [*(name for name in MODEL["set_slots"] if name in about), *sorted(about.keys() - {*MODEL["set_slots"]})]
+    slots = [name for name in MODEL["set_slots"] if name in about]
+    slots += sorted(about.keys() - {*slots})
     # The map of prefixes comes first.
     slots.sort(key=lambda name: name != "curie_map")
     text = srsly.yaml_dumps({name: about[name] for name in slots if about[name]})

@@ -150,7 +150,8 @@ class LabelReader:
 
     def _complete_near(self, text: str, finding: TextFinding) -> TextFinding:
         """Say what the words of a piece say of the concept that it is near."""
-        start, end = finding.start, finding.end
+        start = finding.start
+        end = finding.end
         inside = read_label_context(text[start:end], self._language)
         is_whole = end - start == len(text)
         [context] = [""] if is_whole else read_label_contexts(text, [(start, end)], self._language)
@@ -193,7 +194,8 @@ class LabelReader:
     def _says_more(self, near: TextFinding, names: Sequence[TextFinding]) -> bool:
         """Return whether the concept that a piece is near has more words of the piece than the names in it, and no
         others."""
-        name, mention = (self._read_words(near.candidate[key]) for key in ("name", "mention"))
+        name = self._read_words(near.candidate["name"])
+        mention = self._read_words(near.candidate["mention"])
         spoken = [self._read_words(one.candidate["mention"]) for one in names if not one.strange]
         return name <= mention and len(name) > max(map(len, spoken), default=0)
 
@@ -201,9 +203,11 @@ class LabelReader:
 def _divide(text: str, start: int, end: int, borders: Sequence[re.Pattern[str]]) -> LabelPiece:
     """Divide a part of a text at the first borders that it has, and its parts at the next ones."""
     for number, border in enumerate(borders):
-        at = [start, *(place for match in border.finditer(text, start, end) for place in match.span()), end]
-        places = [(first, last) for first, last in zip(at[::2], at[1::2], strict=True) if first < last]
-        if len(at) > 2:
+        spans = [match.span() for match in border.finditer(text, start, end)]
+        if spans:
+            starts = [start, *(after for _, after in spans)]
+            ends = [*(before for before, _ in spans), end]
+            places = [place for place in zip(starts, ends, strict=True) if place[0] < place[1]]
             parts = [_divide(text, *place, borders[number + 1 :]) for place in places]
             return LabelPiece(start, end, parts, is_list=number == len(borders) - 1)
     return LabelPiece(start, end)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 from typer.testing import CliRunner
 
-from spacy_sapbert.__main__ import _show_exchange, app, main
+from spacy_sapbert.__main__ import app, main
+from spacy_sapbert.commands.app import show_exchange
 from spacy_sapbert.exchange.documents import (
     DOC_ID,
     OVERLAPPING,
@@ -226,5 +227,5 @@ def test_help_lists_all_formats():
 def test_control_characters_of_a_file_do_not_reach_the_terminal(capsys):
     report = ExchangeReport()
     report.leave_out("mentions", "document \x1b[31mred\x9b")
-    _show_exchange(Path("out"), {"counts": {}, "left_out": report.left_out, "odd": {}})
+    show_exchange(Path("out"), {"counts": {}, "left_out": report.left_out, "odd": {}})
     assert r"document \x1b[31mred\x9b" in capsys.readouterr().out

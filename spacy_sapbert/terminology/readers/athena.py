@@ -35,11 +35,14 @@ NUMBERS = ("concept_id", "concept_id_1", "concept_id_2", "language_concept_id")
 # What a terminology is without if a file is missing.
 GIVES = {CONCEPT_SYNONYM: "synonyms", CONCEPT_RELATIONSHIP: "parents and successors of retired concepts"}
 STANDARD = "S"
-IS_A, MAPS_TO, REPLACED_BY = "Is a", "Maps to", "Concept replaced by"
+IS_A = "Is a"
+MAPS_TO = "Maps to"
+REPLACED_BY = "Concept replaced by"
 # The row of VOCABULARY.csv that has the version of the whole release.
 RELEASE = "None"
 LANGUAGES = Path(__file__).with_name("athena_languages.txt")
-ANY, IS_VALID = pl.lit(True), pl.col("invalid_reason").str.strip_chars().is_in(VALID)
+ANY = pl.lit(True)
+IS_VALID = pl.col("invalid_reason").str.strip_chars().is_in(VALID)
 AS_HANDED_OUT = "Another program has probably changed the file. Take it as it is in the download."
 
 
@@ -173,8 +176,8 @@ def _check_rows(rows: pl.DataFrame, path: Path) -> pl.DataFrame:
 
 def _read_concepts(folder: _Folder, vocabularies: Strings | None) -> pl.DataFrame:
     """Read the concepts of vocabularies. Most of a download is often in others, which need no memory."""
-    wanted = ANY if vocabularies is None else pl.col("vocabulary_id").is_in(sorted(vocabularies))
-    rows = folder.table(CONCEPT, wanted)
+    condition = ANY if vocabularies is None else pl.col("vocabulary_id").is_in(sorted(vocabularies))
+    rows = folder.table(CONCEPT, condition)
     if not set(vocabularies or ()) <= set(rows["vocabulary_id"].unique()):
         listed = folder.list_values(CONCEPT, "vocabulary_id")
         check_values(folder.path / CONCEPT, "vocabulary", vocabularies or (), listed)
@@ -198,9 +201,9 @@ def _choose(folder: _Folder, valid: pl.DataFrame, settings: AthenaSettings, drop
 
 
 def _keep(rows: pl.DataFrame, condition: pl.Expr, reason: str, dropped: Counter[str]) -> pl.DataFrame:
-    kept = rows.filter(condition)
-    dropped[reason] += rows.height - kept.height
-    return kept
+    rest = rows.filter(condition)
+    dropped[reason] += rows.height - rest.height
+    return rest
 
 
 def _list_names(concepts: pl.DataFrame) -> pl.DataFrame:
@@ -248,9 +251,9 @@ def _list_synonyms(
 def _list_parents(relations: pl.DataFrame, concepts: pl.DataFrame, dropped: Counter[str]) -> pl.DataFrame:
     rows = relations.filter(pl.col("relationship_id") == IS_A)
     rows = rows.join(concepts, left_on="concept_id_1", right_on="concept_id", how="semi")
-    kept = rows.join(concepts, left_on="concept_id_2", right_on="concept_id", how="semi", maintain_order="left")
-    dropped["parents_that_are_left_out"] = rows.height - kept.height
-    return kept.select(id="concept_id_1", parents="concept_id_2")
+    pairs = rows.join(concepts, left_on="concept_id_2", right_on="concept_id", how="semi", maintain_order="left")
+    dropped["parents_that_are_left_out"] = rows.height - pairs.height
+    return pairs.select(id="concept_id_1", parents="concept_id_2")
 
 
 def _write_code() -> pl.Expr:
@@ -268,7 +271,8 @@ def _list_retired(
     concepts that replaced them, or else those that they map to."""
     rows = relations.filter(pl.col("relationship_id") != IS_A)
     rows = rows.join(concepts, left_on="concept_id_2", right_on="concept_id", how="semi", maintain_order="left")
-    kind, target = pl.col("relationship_id"), pl.col("concept_id_2")
+    kind = pl.col("relationship_id")
+    target = pl.col("concept_id_2")
     successors = rows.group_by(concept_id="concept_id_1", maintain_order=True).agg(
         replaced=target.filter(kind == REPLACED_BY), mapped=target.filter(kind == MAPS_TO)
     )

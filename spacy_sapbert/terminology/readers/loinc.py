@@ -26,12 +26,16 @@ NEEDED = ("LOINC_NUM", *PARTS, "CLASS", "CLASSTYPE", "LONG_COMMON_NAME", "STATUS
 FILLED = (*(part for part in PARTS if part != "METHOD_TYP"), "LONG_COMMON_NAME")
 # The term types of names, as UMLS has them. Many codes share a consumer name.
 TERM_TYPES = {"SHORTNAME": "OSN", "DisplayName": "DN", "CONSUMER_NAME": "BROAD consumer name"}
-FULLY_SPECIFIED, LONG_NAME, RELATED_NAME = "LN", "LC", "RELATED"
-CURRENT, RETIRED = ("ACTIVE", "TRIAL"), ("DEPRECATED", "DISCOURAGED")
+FULLY_SPECIFIED = "LN"
+LONG_NAME = "LC"
+RELATED_NAME = "RELATED"
+CURRENT = ("ACTIVE", "TRIAL")
+RETIRED = ("DEPRECATED", "DISCOURAGED")
 CLASS_TYPES = {"1": "laboratory", "2": "clinical", "3": "claims attachments", "4": "surveys"}
 CODE = re.compile(r"([0-9]{1,7})-([0-9])")
 # UMLS calls the source so.
-SOURCE, LICENCE = "LNC", "https://loinc.org/license"
+SOURCE = "LNC"
+LICENCE = "https://loinc.org/license"
 AS_RELEASED = "Another program has probably changed the file. Take it as it was released."
 
 
@@ -66,9 +70,14 @@ def read_loinc(path: Path, settings: LoincSettings) -> Terminology:
         several releases.
     """
     file = SourceFile(_find_table(path), settings.errors)
-    files, builder, lines = [file], TerminologyBuilder(), dict[str, int]()
-    dropped, read = Counter(class_type=0), Counter[str]()
-    versions, retired, class_types = set[str](), dict[str, str](), dict[str, None]()
+    files = [file]
+    builder = TerminologyBuilder()
+    lines = dict[str, int]()
+    dropped = Counter(class_type=0)
+    read = Counter[str]()
+    versions = set[str]()
+    retired = dict[str, str]()
+    class_types = dict[str, None]()
     n_notices = 0
     for line, row in _read_rows(file, NEEDED):
         read["rows"] += 1
@@ -77,7 +86,8 @@ def read_loinc(path: Path, settings: LoincSettings) -> Terminology:
         except ValueError as error:
             file.refuse(line, error)
             continue
-        code, status = row["LOINC_NUM"], row["STATUS"]
+        code = row["LOINC_NUM"]
+        status = row["STATUS"]
         lines[code] = line
         versions.update(filter(None, (row.get("VersionLastChanged"), row.get("VersionFirstReleased"))))
         class_types[row["CLASSTYPE"]] = None
@@ -122,12 +132,12 @@ def _find_table(path: Path) -> Path:
         return path
     tables = [file for file in sorted(path.rglob("*")) if file.is_file()]
     for name in TABLES:
-        found = [file for file in tables if file.name.lower().removesuffix(".gz") == name]
-        if len(found) > 1:
-            listed = ", ".join(str(file.relative_to(path)) for file in found)
+        files = [file for file in tables if file.name.lower().removesuffix(".gz") == name]
+        if len(files) > 1:
+            listed = ", ".join(str(file.relative_to(path)) for file in files)
             raise ValueError(f"{path} has several tables: {listed}. Give the folder of one release, or the table.")
-        if found:
-            return found[0]
+        if files:
+            return files[0]
     raise FileNotFoundError(
         f"There is neither Loinc.csv nor LoincTableCore.csv in {path}. Unpack a release of LOINC and give its folder."
     )
@@ -175,7 +185,8 @@ def check_code(code: str) -> None:
 
 
 def _add_code(builder: TerminologyBuilder, row: dict[str, str], has_related: bool) -> None:
-    code, long_name = row["LOINC_NUM"], row["LONG_COMMON_NAME"]
+    code = row["LOINC_NUM"]
+    long_name = row["LONG_COMMON_NAME"]
     builder.add_concept(
         code,
         canonical_name=long_name,
@@ -205,7 +216,8 @@ def _read_successors(path: Path, errors: OnMalformed, files: list[SourceFile]) -
     files.append(file)
     successors: dict[str, list[str]] = {}
     for line, row in _read_rows(file, ("LOINC", "MAP_TO")):
-        code, successor = row["LOINC"], row["MAP_TO"]
+        code = row["LOINC"]
+        successor = row["MAP_TO"]
         try:
             check_code(code)
             check_code(successor)

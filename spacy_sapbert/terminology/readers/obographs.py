@@ -104,7 +104,8 @@ class _GraphsFile(Ontology):
                 self._read_node(f"{place}.nodes[{number}]", node, earlier)
 
     def _read_graphs(self) -> list[tuple[str, dict[str, Any]]]:
-        path, data = self.file.path, self.file.content()
+        path = self.file.path
+        data = self.file.content()
         first = data.lstrip()[:200].decode("utf8", errors="replace")
         check_format(path, first, "read_obographs", WANTED)
         try:
@@ -122,7 +123,8 @@ class _GraphsFile(Ontology):
 
     def _read_header(self, graph: dict[str, Any]) -> None:
         """Take the ontology that the next terms are of from its graph, and the version from the first graph."""
-        name, meta = graph.get("id"), graph.get("meta")
+        name = graph.get("id")
+        meta = graph.get("meta")
         self.source = name_ontology(name) if isinstance(name, str) else ""
         version = meta.get("version") if isinstance(meta, dict) else None
         if self.version is None and isinstance(version, str):

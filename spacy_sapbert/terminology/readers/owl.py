@@ -234,11 +234,12 @@ def _too_deep(path: Path, line: int) -> ValueError:
 
 def _refuse_owl(path: Path, data: bytes, reason: str) -> ValueError:
     """Say where the library could not go on: it writes a line, or a byte, into its message."""
-    if found := re.search(r"line_col: Pos\(\((\d+), ", reason):
-        line = int(found[1])
-    elif found := re.search(r"Byte(?:Span|Position)\((\d+)", reason):
-        line = data.count(b"\n", 0, int(found[1])) + 1
+    if match := re.search(r"line_col: Pos\(\((\d+), ", reason):
+        line = int(match[1])
+    elif match := re.search(r"Byte(?:Span|Position)\((\d+)", reason):
+        line = data.count(b"\n", 0, int(match[1])) + 1
     else:
         return ValueError(CUT_SHORT.format(file=path, found=f"is not valid OWL ({reason:.300})"))
-    text = data.split(b"\n", line)[line - 1].decode("utf8").strip() if line <= data.count(b"\n") + 1 else ""
+    lines = data.split(b"\n", line)
+    text = lines[line - 1].decode("utf8").strip() if line <= len(lines) else ""
     return ValueError(CUT_SHORT.format(file=f"{path}, line {line}:", found=f"not valid OWL at {text!r:.80}"))

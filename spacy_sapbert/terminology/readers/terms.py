@@ -72,15 +72,15 @@ _FORMATS = (
 )
 
 
-def check_format(path: Path, first: str, reader: str, wanted: str) -> None:
+def check_format(path: Path, first: str, reader: str, own_format: str) -> None:
     """Refuse a file that is for another reader than this one, by its first line that is not empty."""
-    for pattern, found, advice in _FORMATS:
+    for pattern, other_format, advice in _FORMATS:
         if not re.match(pattern, first, re.IGNORECASE):
             continue
         if advice == reader:
             return
         todo = f"If it is an ontology, read it with `{advice}`." if advice.startswith("read_") else advice
-        raise ValueError(f"{path} looks like {found}, and is not {wanted}. {todo}")
+        raise ValueError(f"{path} looks like {other_format}, and is not {own_format}. {todo}")
 
 
 def to_curie(iri: str) -> str:
@@ -281,7 +281,8 @@ class Ontology:
 
     def build(self, settings: OboSettings, **more: Any) -> Terminology:
         """Build the terminology of the terms, with a report of what was read and dropped, and more."""
-        builder, scopes = TerminologyBuilder(), Counter[str]()
+        builder = TerminologyBuilder()
+        scopes = Counter[str]()
         xrefs, report = choose_ids(self, settings.id_prefix)
         unnamed = self.unnamed.keys() - self.terms.keys()
         for term in self.terms.values():
@@ -322,9 +323,11 @@ def _add_term(
     scopes: Counter[str],
 ) -> None:
     """Add a term, and count the scopes of synonyms that are not kept."""
-    concept_id, xref = choose_id(term.id, xrefs), xrefs.get(term.id)
+    concept_id = choose_id(term.id, xrefs)
+    xref = xrefs.get(term.id)
     # The id that was not chosen is a code.
-    codes = [*([term.id] if xref else []), *(code for code in (*term.alt_ids, *term.xrefs) if code != xref)]
+    codes = [term.id] if xref else []
+    codes += [code for code in (*term.alt_ids, *term.xrefs) if code != xref]
     parents = [choose_id(parent, xrefs) for parent in term.parents if parent not in unnamed]
     builder.add_concept(concept_id, canonical_name=term.name, definition=term.definition, codes=codes, parents=parents)
     source = term.source if settings.source is None else settings.source
@@ -353,13 +356,14 @@ def choose_ids(ontology: Ontology, id_prefix: str | None) -> tuple[dict[str, str
     is the term's only such cross-reference. All other terms keep their own id, so two terms never get the same one."""
     if not id_prefix:
         return {}, {}
-    start, terms = id_prefix.removesuffix(":") + ":", ontology.terms.values()
+    start = id_prefix.removesuffix(":") + ":"
+    terms = ontology.terms.values()
     prefixes = Counter(xref.split(":", 1)[0] for term in terms for xref in term.xrefs)
     if not prefixes[start[:-1]]:
-        found = ", ".join(name for name, _ in prefixes.most_common(10)) or "none"
+        listed = ", ".join(name for name, _ in prefixes.most_common(10)) or "none"
         raise ValueError(
             f"No term of {ontology.file.path} has a cross-reference with the prefix '{id_prefix}'. Prefixes are "
-            f"case-sensitive; those found are: {found}."
+            f"case-sensitive; those found are: {listed}."
         )
     is_umls = equal_prefix(start[:-1]) == "UMLS"
     counts = Counter(
