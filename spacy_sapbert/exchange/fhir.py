@@ -367,7 +367,8 @@ def _describe_value(measurement: MeasurementData, analyte: Measurand) -> dict[st
     value, unit = measurement["value"], measurement["unit"]
     if value is None:
         return {}
-    if not isinstance(value, list):
+    # From a DocBin, lists come back as tuples.
+    if not isinstance(value, list | tuple):
         quantity = _make_quantity(value, unit)
         comparator = {"comparator": measurement["comparator"]} if measurement["comparator"] else {}
         return {"valueQuantity": {**quantity, **comparator}}

@@ -8,6 +8,7 @@ from annotated_texts import run, save
 from conftest import build_terminology
 from fhir.resources.observation import Observation
 from fhir.resources.R4B.observation import Observation as ObservationR4B
+from spacy.tokens import DocBin
 
 from spacy_sapbert.exchange.documents import ExchangeReport, annotate
 from spacy_sapbert.exchange.fhir import CodeableConcepts, CodeFinder
@@ -30,7 +31,15 @@ def nlp():
 
 def make_rows(nlp, text):
     report = ExchangeReport()
-    rows = list(CodeableConcepts(CodeFinder(), report).list_rows(annotate([nlp(text)], report, [SPANS_KEY])))
+    doc = nlp(text)
+    # A file gives tuples back for lists.
+    saved = DocBin(docs=[doc], store_user_data=True).get_docs(nlp.vocab)
+    rows, again = (
+        list(CodeableConcepts(CodeFinder(), report).list_rows(annotate(docs, report, [SPANS_KEY])))
+        for docs in ([doc], saved)
+    )
+    names = [{key: value for key, value in row.items() if key != "document"} for row in rows]
+    assert names == [{key: value for key, value in row.items() if key != "document"} for row in again]
     for row in rows:
         if row["resource"] == "Observation":
             elements = {key: row[key] for key in ELEMENTS if key in row}
