@@ -39,8 +39,8 @@ _CHILD = re.compile(
     re.IGNORECASE,
 )
 _SEX = re.compile(
-    r"(?:\bold|\by/?o|\byo|\d\s?y)\b\W{1,3}(?:\w+[\s-]+){0,4}?(?P<word>male|female|man|woman|boy|girl|gentleman|lady|m|f)\b"
-    r"|(?<![\w.,/])\d{1,2}\s?(?P<letter>(?-i:M|(?<!9[4-9])(?<!9[4-9]\s)F))\b|\b(?P<title>mr|mrs|ms|miss)\b",
+    r"(?:\bold|\by/?o|\byo|\bmo|\d\s?y|\dmo)\b\W{1,3}(?:\w+[\s-]+){0,4}?(?P<word>male|female|man|woman|boy|girl|gentleman|lady|m|f)\b"
+    rf"|(?<![\w.,/])\d{{1,2}}\s?(?P<letter>(?-i:M|(?<!9[4-9])(?<!9[4-9]\s)F))\b{_DEVICES}|\b(?P<title>mr|mrs|ms|miss)\b",
     re.IGNORECASE,
 )
 _SEXES = {

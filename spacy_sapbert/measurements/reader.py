@@ -166,7 +166,7 @@ class MeasurementScan:
         grammar = self._grammar
         words = re.findall(r"\w[\w/-]*", re.split(r"[,(\[]", self._find_clause(start))[-1])
         is_new = not grammar.fluids.isdisjoint(words[-2:])
-        if is_new:
+        if is_new and start >= self._fluid_end:
             stop = grammar.clause.search(self._text, start)
             self._fluid_end = stop.start() if stop else len(self._text)
         elif not grammar.of_blood.isdisjoint(words[-2:]):
@@ -412,16 +412,18 @@ class MeasurementScan:
         """Read the further values of a trend, each on its own: "118 → 132"."""
         grammar, text = self._grammar, self._text
         hits: list[MeasuredValue] = []
-        match = grammar.trend.match(text, value.end, value.end + REACH)
-        if match is None and comes_from:
-            match = grammar.onwards.match(text, value.end, value.end + REACH)
-        if match is not None:
+        while True:
+            match = grammar.trend.match(text, value.end, value.end + REACH)
+            if match is None and comes_from and not hits:
+                match = grammar.onwards.match(text, value.end, value.end + REACH)
+            if match is None:
+                return hits
             gap = Gap(match.end(), unit=value.unit if value.unit in name.analyte.units else "")
             following = self._read_value(gap, name)
-            if following is not None and not following.is_odd:
-                hits.append(self._make(name.analyte, place, following, None, is_own=False))
-                hits += self._read_trend(name, place, following, comes_from=False)
-        return hits
+            if following is None or following.is_odd:
+                return hits
+            hits.append(self._make(name.analyte, place, following, None, is_own=False))
+            value = following
 
     def _read_flag_only(
         self, name: MeasurandName, start: int, end: int, first: Flag | None, gap: Gap
