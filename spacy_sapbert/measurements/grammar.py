@@ -146,7 +146,9 @@ class Grammar:
         self.links = re.compile(rf"(?i:{_join(words['linking'])})")
 
     def _compile_gaps(self, words: Mapping[str, list[str]]) -> None:
-        self.space = re.compile(rf"{_SPACE}{{1,8}}|[:=|~]|[-–—](?={_SPACE})|-(?=\d{{1,5}}(?:\.\d{{1,3}})?\*)|\.(?={_SPACE}?\d)|…|\.\.\.")
+        self.space = re.compile(
+            rf"{_SPACE}{{1,8}}|[:=|~]|[-–—](?={_SPACE})|-(?=\d{{1,5}}(?:\.\d{{1,3}})?\*)|\.(?={_SPACE}?\d)|…|\.\.\."
+        )
         self.filler = re.compile(_join(words["fillers"]), re.IGNORECASE)
         self.date = re.compile(r"(?:on|from)\s\d{1,2}/\d{1,2}(?:/\d{2,4})?", re.IGNORECASE)
         self.greater = frozenset(words["greater"])

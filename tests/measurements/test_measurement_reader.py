@@ -82,7 +82,23 @@ def test_any_text_gives_plain_data_at_its_place(text):
 
 @pytest.mark.parametrize(
     "part",
-    ["1", " ", "Na ", "Na 1", "Na (", "BP 1/", "low ", "sodium is was ", "K 4.0-", "T\n", "→1", "Na 118→118→", "urine Na 1 ", "Na <", "0.4th-"],
+    [
+        "1",
+        " ",
+        "Na ",
+        "Na 1",
+        "Na (",
+        "BP 1/",
+        "low ",
+        "sodium is was ",
+        "K 4.0-",
+        "T\n",
+        "→1",
+        "Na 118→118→",
+        "urine Na 1 ",
+        "Na <",
+        "0.4th-",
+    ],
 )
 def test_long_texts_of_one_thing_do_no_harm(part):
     assert len(read_measurements(part * (90_000 // len(part)))) <= 45_000
