@@ -14,7 +14,7 @@ import polars as pl
 from ..terminology.table import Terminology
 from .reader import read_drug
 from .reading import ANOTHER, DrugString
-from .strengths import Strength
+from .strengths import Strength, write_number
 from .words import clean_string, load_words
 
 # The term types of RxNorm.
@@ -267,6 +267,11 @@ class DrugConcepts:
         notes = [f"spelt {name.text}" for name in reading.names if name.is_spelt]
         if not reading.is_unit_read and answer.row is not None:
             notes.append(f"no unit: read as {reading.strengths[0].unit}")
+        # Such a drug is not taken, or is not the only one of its strengths that is.
+        notes += [f"says {word}" for word in reading.rest if word in load_words()["not taken"]]
+        amount, _, unit = reading.quantity.partition(" ")
+        if any(one.unit == unit in ("mg", "mcg") and write_number(one.amount) != amount for one in reading.strengths):
+            notes.append(f"also {reading.quantity}")
         return answer._replace(notes=(*notes, *answer.notes), ingredients=tuple(self.list_ingredients(reading)))
 
     def _link(self, text: str, reading: DrugString) -> DrugAnswer:
@@ -286,6 +291,8 @@ class DrugConcepts:
             bases = [base for base in map(self._strip_salts, unknown) if base is not None]
             notes = tuple(f"no name: {name}" for name in unknown)
             return DrugAnswer(reading, None, "no name", notes, (*rows, *bases))
+        if reading.has_other_strength:
+            return DrugAnswer(reading, None, "several", ("several strengths",), tuple(rows))
         brands = [row for row in rows if self._kinds[row] == BRAND]
         ingredients = [part for row in rows if self._kinds[row] != BRAND for part in self._split_combination(row)]
         parts, of_brand = (self._unite(listed) for listed in (ingredients, brands))

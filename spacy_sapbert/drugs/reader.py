@@ -56,6 +56,7 @@ class _Scanner:
         self.quantity = ""
         self.rest: list[str] = []
         self.has_unit = True
+        self.has_other_strength = False
         # Whether names have been read, or words in their place: "study drug".
         self.is_started = False
         # Whether the last thing read was a name, or something that may stand between it and a bare number.
@@ -91,6 +92,7 @@ class _Scanner:
             fields.get("as_needed", False),
             self.quantity,
             self.has_unit,
+            self.has_other_strength,
             rest,
         )
 
@@ -357,6 +359,11 @@ class _Scanner:
         if not amounts:
             return False
         units = [unit for _, unit in amounts if unit]
+        if is_times and units and not self.has_unit and len(self.strengths) == 1:
+            # "2 x 5 mg" are two of 5 mg.
+            self._set_quantity(write_number(self.strengths.pop().amount))
+            self.has_unit = True
+            is_times = False
         dose, n_dose = self._match(self.words.doses, place)
         period, n_period = self._match(self.words.periods, place)
         is_frequency = "frequency" in (self._match(self.words.fields, place)[0] or ())
@@ -375,12 +382,20 @@ class _Scanner:
         if not units:
             return self._read_bare(amounts)
         if self._is_dose(amounts, per):
+            self.has_other_strength |= self._is_other_strength(start, amounts[0])
             self._set_quantity(f"{write_number(amounts[0][0])} {units[0]}")
             return True
         # A unit behind the last number holds for those before it.
         self.strengths += [Strength(amount, unit or units[-1], *per) for amount, unit in amounts]
         self.is_near_name = False
         return True
+
+    def _is_other_strength(self, start: int, amount: tuple[Fraction, str]) -> bool:
+        """Whether a mass behind a strength is one as well: behind a bare number, or "to" and the like."""
+        if len(self.strengths) != 1 or amount[1] not in ("mg", "mcg", "g"):
+            return False
+        before = self.tokens[start - 1].text if start else ""
+        return not self.has_unit or before in load_words()["between strengths"]
 
     def _is_dose(self, amounts: list[tuple[Fraction, str]], per: tuple[Fraction, str]) -> bool:
         if not self.is_started or len(self.strengths) >= max(1, len(self.names)):

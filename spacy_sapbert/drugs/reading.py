@@ -45,6 +45,7 @@ class DrugString(NamedTuple):
     as_needed: bool = False
     quantity: str = ""  # Of a dose or a container: "2 tablet", "1000 mL".
     is_unit_read: bool = True  # Whether the string has the units of its strengths.
+    has_other_strength: bool = False  # Whether it has another one for the same drug: "5 mg -> 7.5 mg", "81 or 325 mg".
     rest: tuple[str, ...] = ()  # Words that say nothing of all this.
 
     def __str__(self) -> str:

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|(?<!\d)\.\d+|[^\W\d_]+(?:['’][^\W\d_]+)*|[^\w\s.:;]")
 _WITH = re.compile(r"\b[wW]/(?![\w/]*/)")
 _DOTTED = re.compile(r"\b[^\W\d_](?:\.[^\W\d_])+\b\.?")
+# "1:1,000" of epinephrine is a gram in 1000 mL.
+_DILUTION = re.compile(r"(?<![\d.,:/])1:([1-9]\d{0,2},\d{3}|[1-9]\d{3,5})(?![\d:,])")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 
 
@@ -56,9 +58,14 @@ def load_words() -> dict[str, Any]:
 
 def clean_string(text: str) -> str:
     """Write a string in usual signs, and abbreviations without full stops: "b.i.d."."""
-    plain = unicodedata.normalize("NFKC", text).replace("\u2044", "/")
+    plain = unicodedata.normalize("NFKC", text).replace("\u2044", "/").replace("×", "x")
+    plain = _DILUTION.sub(_write_dilution, plain)
     plain = _DOTTED.sub(lambda match: match[0].replace(".", ""), plain)
     return _WITH.sub("with ", plain)
+
+
+def _write_dilution(match: re.Match[str]) -> str:
+    return f"{1000 / int(match[1].replace(',', '')):g} mg/mL"
 
 
 def split_words(text: str) -> list[Token]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -93,7 +93,7 @@ def read_item(label: str, specimen: str = "", unit: str = "") -> LaboratoryItem:
         labels = []
         analytes = {make_analyte(words): None}
     by_column, unread = _read_specimen(specimen)
-    specimens = tuple(dict.fromkeys(word.specimen for word in labels if word.specimen)) or by_column
+    specimens = _list_specimens(labels) or by_column
     properties = read_unit(unit)
     if unit.strip() and not properties:
         unread = (*unread, f"unit {unit.strip()!r}")
@@ -253,12 +253,20 @@ def _list_words(text: str) -> list[str]:
     return words
 
 
+def _list_specimens(said: Iterable[_Word]) -> tuple[str, ...]:
+    """List the specimens that are said: "blood, arterial" is arterial blood, and not any."""
+    specimens = dict.fromkeys(word.specimen for word in said if word.specimen)
+    if any(specimen.endswith(" blood") for specimen in specimens):
+        specimens.pop("blood", None)
+    return tuple(specimens)
+
+
 def _read_specimen(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Read a column of specimens: words for them, or LOINC's own; and what is not known."""
     if not text.strip():
         return (), ()
     _, labels = _scan(text)
-    specimens = tuple(dict.fromkeys(word.specimen for word in labels if word.specimen))
+    specimens = _list_specimens(labels)
     if specimens:
         return specimens, ()
     asked = text.strip().casefold()

@@ -107,8 +107,11 @@ class LaboratoryLinker:
         """Find the tests of an item's analyte, by its first reading that names one."""
         for correct in (False, True):
             for analyte in map(self._correct, item.analytes) if correct else item.analytes:
-                joined = Analyte(analyte.words | analyte.divisor)
-                for reading in dict.fromkeys((analyte, joined)):
+                readings = [analyte]
+                if not _is_ratio(analyte, item):
+                    # "ALT/SGPT" are two names of one.
+                    readings.append(Analyte(analyte.words | analyte.divisor))
+                for reading in dict.fromkeys(readings):
                     if places := self._by_analyte.get(reading):
                         return [self._tests[place] for place in places]
         return []
@@ -119,6 +122,12 @@ class LaboratoryLinker:
         near = find_near(unknown, lambda _, hashes: _is_among(hashes, self._hashes))
         corrections = {word: near.get(place, word) for place, word in enumerate(unknown)}
         return Analyte(*(frozenset(corrections.get(word, word) for word in side) for side in analyte))
+
+
+def _is_ratio(analyte: Analyte, item: LaboratoryItem) -> bool:
+    """Say whether a slash divides: the label says so, or one side is a part of the other, as of "Chol/HDL"."""
+    words, divisor = analyte
+    return bool(divisor) and ("ratio" in item.kinds or words < divisor or divisor < words)
 
 
 def link_laboratory_items(

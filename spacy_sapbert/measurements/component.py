@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -140,15 +141,25 @@ class MeasurementReader(LinkerUser, SettingsAttributes[MeasurementSettings]):
     def _write(self, doc: Doc, hits: Sequence[_Hit], linker: SapbertLinker) -> None:
         """Make entities of abnormal measurements, with what a linker writes of its own."""
         ents = list(doc.ents)
+        ends = [ent.end for ent in ents]
         new: dict[int, _Hit] = {}
+        names: set[int] = set()
         for hit in hits:
-            rest = [ent for ent in ents if not _is_name(ent, hit)] if hit.candidates else ents
-            if hit.candidates and not any(_overlaps(ent, hit.span) or _says_the_same(ent, hit) for ent in rest):
-                ents = [*rest, hit.span]
+            if not hit.candidates:
+                continue
+            # The mentions in a measurement, and those beside it.
+            first = bisect_right(ends, hit.span.start)
+            last = bisect_right(ends, hit.span.end, lo=first)
+            near = range(max(first - 1, 0), min(last + 2, len(ents)))
+            own = {place for place in near if _is_name(ents[place], hit)}
+            rest = [ents[place] for place in near if place not in own]
+            if not any(_overlaps(ent, hit.span) or _says_the_same(ent, hit) for ent in rest):
+                names |= own
                 new[hit.span.start] = hit
         if not new:
             return
-        doc.ents = ents
+        kept = [ent for place, ent in enumerate(ents) if place not in names]
+        doc.ents = [*kept, *(hit.span for hit in new.values())]
         placed = [(place, new[ent.start]) for place, ent in enumerate(doc.ents) if ent.start in new]
         forms = [(hit.candidates[0]["mention"],) for _, hit in placed]
         mentions = [

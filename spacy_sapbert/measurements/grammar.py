@@ -16,6 +16,8 @@ from .analytes import HIGH, LOW, Measurand, read_measurands, read_measurement_wo
 REACH = 90
 BEFORE = 48
 GOAL_REACH = 70
+# Units that are others in small letters.
+EXACT = ("mM",)
 _DASH = r"(?:[-–—]|to(?=\s))"
 _SPACE = r"[^\S\n]"
 _APART = r"(?<!\w)"
@@ -148,7 +150,9 @@ class Grammar:
         self.links = re.compile(rf"(?i:{_join(words['linking'])})")
 
     def _compile_gaps(self, words: Mapping[str, list[str]]) -> None:
-        self.space = re.compile(rf"{_SPACE}{{1,8}}|[:=|~]|[-–—](?={_SPACE})|\.(?={_SPACE}?\d)|…|\.\.\.")
+        self.space = re.compile(
+            rf"{_SPACE}{{1,8}}|[:=|~]|[-–—](?={_SPACE})|-(?=\d{{1,5}}(?:\.\d{{1,3}})?\*)|\.(?={_SPACE}?\d)|…|\.\.\."
+        )
         self.filler = re.compile(_join(words["fillers"]), re.IGNORECASE)
         self.date = re.compile(r"(?:on|from)\s\d{1,2}/\d{1,2}(?:/\d{2,4})?", re.IGNORECASE)
         self.greater = frozenset(words["greater"])
@@ -158,6 +162,11 @@ class Grammar:
         self.goals = PhraseSet(words["goals"])
         self.goals_of_limits = PhraseSet(words["goals of limits"])
         self.specimens = frozenset(words["specimens"])
+        self.fluids = frozenset(words["fluids"])
+        self.of_blood = frozenset(words["of blood"])
+        self.there_for = frozenset(words["there for"])
+        self.moves = frozenset(words["moves"])
+        self.ends_of_moves = frozenset(words["ends of moves"])
         self.goal_behind = re.compile(rf"[\s,(]{{0,3}}(?:{_join(words['goals behind'])})", re.IGNORECASE)
         self.clause = re.compile(r"[.;!?](?=\s)|\n|\|")
         self.other_behind = re.compile(rf"[\s-]{{1,2}}(?:{_join(words['no measurement behind'])})", re.IGNORECASE)
@@ -207,11 +216,15 @@ class Grammar:
         self.punctuation = re.compile(rf"{_SPACE}*(?:[.,;)\]\n|]|$)")
 
     def _compile_units(self, analyte: Measurand, units: Mapping[str, str]) -> re.Pattern[str]:
-        texts = [text for text, code in units.items() if code in analyte.units]
+        texts = [text for text, code in units.items() if code in analyte.units and text not in EXACT]
         written = _join(texts, is_apart=False) if texts else r"(?!)"
+        exact = [text for text in EXACT if units[text] in analyte.units]
+        written += rf"|(?-i:{_join(exact, is_apart=False)})" if exact else ""
         # "WBC 18 K 4.1" has the name of potassium.
         is_name = rf"[KTCFPRM]{_SPACE}{{0,2}}[:=]?{_SPACE}{{0,2}}\d"
-        return re.compile(rf"{_SPACE}{{0,2}}(?!{is_name})(?P<unit>{written})", re.IGNORECASE)
+        # In the next cell of a row, letters are the next name.
+        cell = rf"{_SPACE}{{0,9}}\|{_SPACE}{{0,9}}(?=\S\S)"
+        return re.compile(rf"(?:{_SPACE}{{0,2}}|{cell})(?!{is_name})(?P<unit>{written})", re.IGNORECASE)
 
     def find_unit(self, analyte: Measurand, text: str, place: int) -> tuple[str, int] | None:
         """Find the unit of an analyte at a place: its UCUM code, and where it ends."""
@@ -224,6 +237,10 @@ class Grammar:
             codes = (one for key, one in self.units.items() if key.lower() == spelled.lower())
             code = next(one for one in codes if one in analyte.units)
         return code, match.end()
+
+    def onwards_from(self, text: str, place: int) -> bool:
+        """Say whether a second value follows: "dropped 12 -> 7.2"."""
+        return bool(self.trend.match(text, place, place + REACH) or self.onwards.match(text, place, place + REACH))
 
     def read_flag(self, match: re.Match[str]) -> Flag:
         """Read which way a flag points."""

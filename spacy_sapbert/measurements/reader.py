@@ -73,6 +73,7 @@ class Gap(NamedTuple):
     comes_from: bool = False  # whether a second value follows: "from 90 to 187"
     unit: str = ""
     is_linked: bool = False  # whether a verb joins them
+    is_move: bool = False  # whether the number says by how much: "dropped 2"
 
 
 def read_measurements(text: str) -> list[MeasuredValue]:
@@ -93,6 +94,8 @@ class MeasurementScan:
     def __init__(self, grammar: Grammar, text: str) -> None:
         self._grammar, self._text = grammar, text
         self._patient: Patient | None = None
+        # Where the list of values ends that has begun with a fluid: "Urine: Na 20, K 30".
+        self._fluid_end = 0
 
     @property
     def patient(self) -> Patient:
@@ -118,8 +121,9 @@ class MeasurementScan:
                     is_glued = name.length == 1 and self._text[end : end + 1].isdigit()
                     (bare if name.needs_neighbour or is_glued else hits).extend(read)
                     reached = read[-1].end
-                # The longest name counts, and the others if it has no value.
+                # The longest name counts, and the others if it has no value: "ionized calcium" is no calcium.
                 if read or not name.needs_pair:
+                    reached = max(reached, end)
                     break
         vital = [hit for hit in hits if hit.analyte.is_vital]
         neighbours = [one for one in bare if any(_distance(one, other) <= NEAR for other in vital)]
@@ -130,6 +134,8 @@ class MeasurementScan:
         before = text[start - 1 : start]
         if before and (before.isalnum() or before in "_-‐‑/@#."):
             is_apart = before in "-/." and (start < 2 or not text[start - 2].isalpha())
+            # "Glucose-6-phosphate".
+            is_apart = is_apart and not (before == "-" and text[start - 2 : start - 1].isalnum())
             if not is_apart:
                 return
         for name in names:
@@ -142,6 +148,8 @@ class MeasurementScan:
         grammar = self._grammar
         text = self._text
         analyte = name.analyte
+        if self._is_of_fluid(start) and not analyte.is_vital:
+            return []
         if grammar.other_behind.match(text, end, end + REACH) or re.match(r"[-/][^\W\d_]|\+\+?\w", text[end : end + 3]):
             return []
         before = text[max(start - BEFORE, 0) : start]
@@ -155,17 +163,36 @@ class MeasurementScan:
             hits += self._read_trend(name, (start, end), value, gap.comes_from)
         return [] if hits and self._is_something_else(start, hits[0]) else hits
 
+    def _is_of_fluid(self, start: int) -> bool:
+        """Say whether a value is of another fluid than blood: of the one before it, or of that of the whole list."""
+        grammar = self._grammar
+        words = re.findall(r"\w[\w/-]*", re.split(r"[,(\[]", self._find_clause(start))[-1])
+        is_new = not grammar.fluids.isdisjoint(words[-2:])
+        if is_new and start >= self._fluid_end:
+            stop = grammar.clause.search(self._text, start)
+            self._fluid_end = stop.start() if stop else len(self._text)
+        elif not grammar.of_blood.isdisjoint(words[-2:]):
+            self._fluid_end = 0
+        return start < self._fluid_end
+
+    def _find_clause(self, start: int) -> str:
+        """Find what stands in a clause before a place."""
+        first = max(start - GOAL_REACH, 0)
+        breaks = [match.end() for match in self._grammar.clause.finditer(self._text, first, start)]
+        return self._text[breaks[-1] if breaks else first : start].lower()
+
     def _is_something_else(self, start: int, hit: MeasuredValue) -> bool:
         """Say whether somebody wants a value, or it is not of blood."""
         grammar = self._grammar
         text = self._text
-        first = max(start - GOAL_REACH, 0)
-        breaks = [match.end() for match in grammar.clause.finditer(text, first, start)]
-        clause = text[breaks[-1] if breaks else first : start].lower()
-        words = re.findall(r"[\w-]+", clause)
-        is_limit = bool(hit.data["comparator"]) and grammar.goals_of_limits.stand_in(clause, words)
+        clause = self._find_clause(start)
+        words = re.findall(r"\w[\w/-]*", clause)
+        is_limit = grammar.goals_of_limits.stand_in(clause, words)
+        # "Labetalol for SBP > 180", but "admitted for".
+        is_limit = is_limit or (words[-1:] == ["for"] and grammar.there_for.isdisjoint(words))
+        is_limit = is_limit and bool(hit.data["comparator"])
         is_goal = is_limit or grammar.goals.stand_in(clause, words)
-        beside = re.findall(r"[\w-]+", re.split(r"[,(\[]", clause)[-1])
+        beside = re.findall(r"\w[\w/-]*", re.split(r"[,(\[]", clause)[-1])
         is_other = not grammar.specimens.isdisjoint(beside[-2:])
         if beside[-1:] in (["in"], ["of"]) and not grammar.nouns_of_change.isdisjoint(beside[-3:]):
             is_other = is_other or hit.data["value"] is not None
@@ -198,9 +225,12 @@ class MeasurementScan:
             elif match := grammar.date.match(text, here, stop):
                 gap = gap._replace(end=match.end())
             elif match := grammar.filler.match(text, here, stop):
+                if match[0] == "A":
+                    break
                 word = match[0].lower()
                 is_linked = gap.is_linked or grammar.links.fullmatch(word) is not None
                 gap = gap._replace(end=match.end(), comes_from=word.endswith("from"), is_linked=is_linked)
+                gap = gap._replace(is_move=word in grammar.moves or (gap.is_move and word not in grammar.ends_of_moves))
             elif text.startswith(",", here) and gap.flag is not None:
                 gap = gap._replace(end=here + 1)
             elif text[here : here + 1] in ("(", "["):
@@ -218,7 +248,7 @@ class MeasurementScan:
         text = self._text
         here = gap.end
         match = grammar.reference.match(text, here, here + REACH)
-        if match and match["open"] and re.match(r"\s*\d", text[match.end() : match.end() + 3]):
+        if match and match["open"] and re.match(r"\s*[:=]?\s*\d", text[match.end() : match.end() + 4]):
             return gap._replace(end=match.end(), range=None if analyte.is_vital else _read_range(match))
         unit = grammar.find_unit(analyte, text, here + 1)
         if unit and text[unit[1] : unit[1] + 1] in (")", "]"):
@@ -251,6 +281,8 @@ class MeasurementScan:
             return Value(place, number.end(), (), is_odd=True)
         value = self._read_quantity(number, comparator, analyte, gap)
         if value.is_odd or (analyte.needs_unit and not value.unit):
+            return value._replace(is_odd=True)
+        if gap.is_move and len(value.values) == 1 and not comparator and not grammar.onwards_from(text, value.end):
             return value._replace(is_odd=True)
         value = value._replace(range=gap.range, flag=gap.flag)
         return self._read_tail(value, analyte)
@@ -301,6 +333,9 @@ class MeasurementScan:
         if feet:
             inches = float(feet[1]) * 12 + float(feet[2] or 0)
             return Value(start, feet.end(), (inches,), comparator, "[in_i]", intervals=(Interval(inches, inches),))
+        if analyte.parts and "," in number[0]:
+            # "120,80" is no decimal.
+            return Value(start, number.end(), (), is_odd=True)
         values = [read_number(number[0])]
         end = number.end()
         if text.startswith("s", end) and not text[end + 1 : end + 2].isalnum():
@@ -329,7 +364,7 @@ class MeasurementScan:
         grammar = self._grammar
         text = self._text
         behind = text[end : end + 2]
-        if re.match(r"[/:+*^_]\d?|[-–]\w|[.,]\d|'|%", behind) and not re.match(r"[/:+*^_]\s", behind):
+        if re.match(r"[/:+*^_]\d?|[-–]\w|[.,]\d|'|%", behind) and not re.match(r"[/:+*^_]\s|\*[^\w*]|\*$", behind):
             return True
         if re.match(r"[^\W\d_]", behind) and not grammar.sign_behind.match(text, end, end + REACH):
             return True
@@ -392,16 +427,18 @@ class MeasurementScan:
         grammar = self._grammar
         text = self._text
         hits: list[MeasuredValue] = []
-        match = grammar.trend.match(text, value.end, value.end + REACH)
-        if match is None and comes_from:
-            match = grammar.onwards.match(text, value.end, value.end + REACH)
-        if match is not None:
+        while True:
+            match = grammar.trend.match(text, value.end, value.end + REACH)
+            if match is None and comes_from and not hits:
+                match = grammar.onwards.match(text, value.end, value.end + REACH)
+            if match is None:
+                return hits
             gap = Gap(match.end(), unit=value.unit if value.unit in name.analyte.units else "")
             following = self._read_value(gap, name)
-            if following is not None and not following.is_odd:
-                hits.append(self._make(name.analyte, place, following, None, is_own=False))
-                hits += self._read_trend(name, place, following, comes_from=False)
-        return hits
+            if following is None or following.is_odd:
+                return hits
+            hits.append(self._make(name.analyte, place, following, None, is_own=False))
+            value = following
 
     def _read_flag_only(
         self, name: MeasurandName, start: int, end: int, first: Flag | None, gap: Gap
