@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sssom_rules import check_rules
 
-from spacy_sapbert.tables.mapping import APPROVED, MANUAL, NO_TERM, REJECTED, MappingSet, complete_frame
+from spacy_sapbert.tables.mapping import APPROVED, MANUAL, NO_TERM, REJECTED, MappingSet, complete_frame, split_others
 from spacy_sapbert.tables.review import (
     SHOWN,
     ReviewDecision,
     apply_decisions,
     hash_rows,
     read_decisions,
-    split_others,
     write_review,
 )
 from spacy_sapbert.tables.sssom import read_sssom, write_sssom
