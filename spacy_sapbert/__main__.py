@@ -333,8 +333,8 @@ def sssom_command(
 ) -> None:
     """Write a linked table, or another mapping, as SSSOM.
 
-    A label is mapped by skos:exactMatch if it is a name, skos:closeMatch if vectors found it, skos:narrowMatch or
-    broadMatch if it is a BROAD or NARROW synonym, and to sssom:NoTermFound if nothing was found.
+    A label is mapped by skos:exactMatch if it is a name or a code, skos:broadMatch if it says more than its concept, as
+    one with several does, skos:closeMatch if it is near, and to sssom:NoTermFound if nothing was found.
     """
     from .exchange.concept_maps import read_mapping
     from .tables.sssom import describe_set, write_sssom

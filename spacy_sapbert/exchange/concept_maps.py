@@ -16,8 +16,10 @@ from ..tables.mapping import (
     DECIDED,
     EXACT,
     MANUAL,
+    NARROW,
     NO_TERM,
     NOT,
+    RELATED,
     UNSPECIFIED,
     MappingSet,
     complete_frame,
@@ -253,6 +255,8 @@ def write_source_map(
         matches = concepts.get(row["object_id"], [])
         if row["object_id"] not in (None, NO_TERM) and not matches:
             report.note_odd("concepts without a standard concept in CONCEPT.csv, which become 0", place)
+        if row["predicate_id"] in (NARROW, RELATED):
+            report.note_odd("concepts that say more or something else than the label, by the predicate", place)
         start = row["review_date"] or row["mapping_date"] or row.get("valid_start_date") or FIRST_DAY
         description = (row["subject_label"] or "")[:TEXT_WIDTH]
         for id_, vocabulary in matches or [(NO_CONCEPT, "None")]:

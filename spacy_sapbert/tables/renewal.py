@@ -109,8 +109,9 @@ def renew_mapping(
     Rows that a person decided stay as they are, but a retired target gives way to the one that took its place. Of other
     rows, those are linked anew whose subject has no target that is still there, or another label than before; what a
     person rejected is not taken again. What is wrong with a decided row is listed, with what would be linked today in
-    `linked_others`. Rows and columns are never lost, and subjects that the mapping lacks are added behind the others.
-    Targets with a prefix that the terminology's ids do not have stay as well.
+    `linked_others`. Rows and columns are never lost. A row that is linked to several concepts gets further rows behind
+    it, and subjects that the mapping lacks are added at the end. Targets with a prefix that the terminology's ids do
+    not have stay as well.
 
     nlp (Language): The pipeline, with a linker over the terminology of today.
     mapping (MappingSet): The older mapping, as `read_sssom` reads it.
@@ -141,7 +142,9 @@ def renew_mapping(
     fresh = added.join(linked.drop("subject_id"), on="subject_label", how="left", maintain_order="left")
     fresh = fresh.with_columns(pl.when(pl.col("subject_id").is_null()).then("subject_type").alias("subject_type"))
     report = _report(rows, fresh)
-    written = _write_rows(rows).hstack(mapping.frame[rows["old_row"]].select(own))
+    written = _write_rows(rows)
+    written = written.select(name for name in written.columns if name in _READ)
+    written = written.hstack(mapping.frame[rows["old_row"]].select(own))
     columns = [*mapping.frame.columns, *(name for name in linked.columns if name not in mapping.frame.columns)]
     columns = [name for name in columns if name in written.columns]
     parts = [written.select(columns), complete_frame(fresh).select(pl.exclude("subject_key"))]
@@ -182,7 +185,7 @@ def read_targets(terminology: Terminology, curies: Iterable[str]) -> dict[str, M
             continue
         now = terminology.find_id(own)
         if now is None:
-            others = _list_names(terminology, retired.get(own) or [])
+            others = _list_names(terminology, retired.get(own) or [], "" if own == curie else f"{prefix}:")
             targets[curie] = MappedTarget(WITHDRAWN, None, None, None, others)
             continue
         written = now if own == curie else f"{prefix}:{now}"
@@ -208,8 +211,8 @@ def _list_codes(terminology: Terminology) -> dict[tuple[str, str], str]:
     return {key: next(iter(ids)) for key, ids in keys.items() if len(ids) == 1}
 
 
-def _list_names(terminology: Terminology, ids: list[str]) -> str | None:
-    named = [f"{id_} {terminology[id_].canonical_name}" for id_ in ids if id_ in terminology]
+def _list_names(terminology: Terminology, ids: list[str], prefix: str) -> str | None:
+    named = [f"{prefix}{id_} {terminology[id_].canonical_name}" for id_ in ids if id_ in terminology]
     return "; ".join(named) or None
 
 
