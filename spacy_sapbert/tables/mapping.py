@@ -239,8 +239,9 @@ def _split_concepts(cells: pl.DataFrame) -> pl.DataFrame:
     if wrong.any():
         row = wrong.arg_max() or 0
         raise ValueError(
-            f"Row {row + 1} has the ids {cells['linked_id'][row]!r:.80} and the names {cells['linked_name'][row]!r:.80}, "
-            f"which are not as many, with {JOINT!r} between them. Link the table with --explode."
+            f"Row {row + 1} has the ids {cells['linked_id'][row]!r:.80} and the names "
+            f"{cells['linked_name'][row]!r:.80}, which are not as many, with {JOINT!r} between them. Link the table "
+            "with --explode."
         )
     count = pl.when(is_several).then(n_ids).otherwise(1)
     parts = {}

@@ -233,6 +233,13 @@ WILD = {
         1,
         [False],
     ),
+    "spaces in the header, a time behind a date, empty columns": (
+        "subject_id \tpredicate_id \tobject_id \tmapping_date\t\t\n"
+        "FOO:1\tskos:exactMatch\tHP:1\t2020-01-01T10:00\t\t\n",
+        "a.tsv",
+        1,
+        [False],
+    ),
     "a header and no row": ("subject_id\tpredicate_id\tobject_id\n", "a.tsv", 0, []),
 }
 
@@ -279,6 +286,15 @@ BAD = {
     "#a: [\n" + HEAD: "the metadata can't be read",
     "#- a\n" + HEAD: "has to be 'slot: value' in YAML",
     "#curie_map: x\n" + HEAD: "curie_map has to be 'prefix: IRI'",
+    "#a: &a [x, x]\n#b: &b [*a, *a]\n" + HEAD: "twice, by an alias",
+    "#a: &a [*a]\n" + HEAD: "twice, by an alias",
+    f"#a: {'[' * 5000}\n" + HEAD: "the metadata can't be read",
+    "#mapping_date: yesterday\n" + HEAD: "the metadata has 'yesterday' in the column 'mapping_date'",
+    "#subject_type: thing\n" + HEAD: "the metadata has 'thing' in the column 'subject_type'",
+    "#mapping_tool: {a: b}\n" + HEAD: "'mapping_tool' in the metadata has to be a text",
+    HEAD.strip() + "\tmapping_date\nHP:1\tskos:exactMatch\tHP:2\t\t\t\t31.1.2026\n": "row 2, has '31.1.2026'",
+    HEAD.strip() + "\tobject_id \nHP:1\tskos:exactMatch\tHP:2\t\t\t\tHP:3\n": "several columns 'object_id'",
+    HEAD + 'HP:1\tskos:exactMatch\t5" pipe\t\t\t\n': "Put cells with a quote in quotes",
     HEAD + "a\tb\tc\td\te\tf\tg\n": "can't be read as a table of SSSOM",
     "": "can't be read as a table of SSSOM",
 }
