@@ -217,7 +217,7 @@ def apply_decisions(
             cells["predicate_id"] = one.predicate_id or EXACT
         changes[one.row - 1] = cells
     frame = mapping.frame
-    for name in dict.fromkeys(name for cells in changes.values() for name in cells):
+    for name in dict.fromkeys(name for cells in changes.values() for name in cells if name in frame.columns):
         new = {row: cells[name] for row, cells in changes.items() if name in cells}
         frame = frame.with_columns(frame[name].clone().scatter([*new], [*new.values()]))
     return MappingSet(frame, {**mapping.metadata, "curie_map": curies} if curies else mapping.metadata)
@@ -253,6 +253,9 @@ def _settle(one: ReviewDecision, who: str) -> dict[str, str | None]:
         cells["predicate_modifier"] = NOT
     if one.decision == "none":
         cells |= {"object_id": NO_TERM, "object_label": None, "predicate_id": EXACT}
+    if one.decision in ("change", "none"):
+        # They say how the concept before was found.
+        cells |= dict.fromkeys(("linked_how", "linked_match"))
     if one.decision != "accept":
         # It was the confidence in what the row said before.
         cells |= {"confidence": None, "mapping_date": one.date.isoformat()}

@@ -104,6 +104,8 @@ def test_decisions_are_written_into_the_mapping(tmp_path):
         ("skos:broadMatch", None, "HP:0000003", "Cold", None, APPROVED),
         ("skos:exactMatch", None, NO_TERM, None, None, APPROVED),
     ]
+    # How the concept before was found says nothing of another one.
+    assert mapping.frame["linked_how"].to_list() == ["name", "vectors", None, None]
     assert set(mapping.frame["mapping_justification"]) == {MANUAL} and mapping.frame["comment"][0] == "sure"
     assert set(mapping.frame["reviewer_label"]) == {"Ann"} and set(mapping.frame["review_date"]) == {DAY}
     write_sssom(mapping, path := tmp_path / "a.sssom.tsv")
