@@ -108,10 +108,10 @@ def renew_mapping(
 
     Rows that a person decided stay as they are, but a retired target gives way to the one that took its place. Of other
     rows, those are linked anew whose subject has no target that is still there, or another label than before; what a
-    person rejected is not taken again. What is wrong with a decided row is listed, with what would be linked today in
-    `linked_others`. Rows and columns are never lost. A row that is linked to several concepts gets further rows behind
-    it, and subjects that the mapping lacks are added at the end. Targets with a prefix that the terminology's ids do
-    not have stay as well.
+    person rejected is not taken again, and further rows of the older label are emptied. What is wrong with a decided
+    row is listed, with what would be linked today in `linked_others`. Rows and columns are never lost. A row that is
+    linked to several concepts gets further rows behind it, and subjects that the mapping lacks are added at the end.
+    Targets with a prefix that the terminology's ids do not have stay as well.
 
     nlp (Language): The pipeline, with a linker over the terminology of today.
     mapping (MappingSet): The older mapping, as `read_sssom` reads it.
@@ -279,8 +279,12 @@ def _choose_asked(rows: pl.DataFrame) -> pl.DataFrame:
     first = pl.col("old_row") == pl.col("old_row").filter("is_refilled").min().over("subject_key")
     is_dead = pl.col("status").is_in([WITHDRAWN, UNKNOWN]).fill_null(False)
     is_odd = is_dead | pl.col("is_relabelled") | pl.col("is_other")
+    # The others that a person has not decided say what an older label meant.
+    is_stale = is_open & is_live & pl.col("is_relabelled") & (pl.col("status") != FOREIGN)
+    is_anew = pl.col("is_refilled").any().over("subject_key")
     return rows.with_columns(
         is_refilled=(pl.col("is_refilled") & first).fill_null(False),
+        is_stale=(is_stale & is_anew & ~first).fill_null(False),
         needs_proposal=pl.col("decided") & is_odd & ~pl.col("is_gone"),
     )
 
@@ -303,7 +307,7 @@ def _refill(rows: pl.DataFrame, linked: pl.DataFrame) -> pl.DataFrame:
     """Join to each row that is asked for what its label links to, in columns that begin with "new_". A row that gets
     several concepts becomes several."""
     new = linked.select(pl.col("subject_label").alias("link_label"), pl.exclude("subject_label").name.prefix("new_"))
-    is_taken = ~pl.col("is_refilled") & (has_object() | (pl.col("predicate_modifier") == NOT))
+    is_taken = ~pl.col("is_refilled") & ~pl.col("is_stale") & (has_object() | (pl.col("predicate_modifier") == NOT))
     taken = rows.filter(is_taken).select("subject_key", new_object_id="object_id", is_taken=pl.lit(True)).unique()
     rows = rows.join(new, on="link_label", how="left", maintain_order="left")
     rows = rows.join(taken, on=["subject_key", "new_object_id"], how="left", maintain_order="left")
@@ -316,6 +320,7 @@ def _refill(rows: pl.DataFrame, linked: pl.DataFrame) -> pl.DataFrame:
     rows = rows.filter(_is_answer()).with_row_index("row", 1)
     # A row that says that nothing was found stays, if nothing is found.
     is_emptied = pl.col("is_refilled") & ~pl.col("is_link") & pl.col("status").is_not_null()
+    is_emptied |= pl.col("is_stale")
     listed = pl.concat_str("considered", "proposal", "new_linked_others", separator="; ", ignore_nulls=True)
     return rows.with_columns(
         is_filled=pl.col("is_refilled") & pl.col("is_link"),
@@ -382,8 +387,8 @@ def _report(rows: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
         OPEN: pl.col("is_refilled") & ~pl.col("is_filled"),
     }
     cells = rows.with_columns(
-        now_id=pl.when("is_filled").then("new_object_id").otherwise("now_id"),
-        now_label=pl.when("is_filled").then("new_object_label").otherwise("now_label"),
+        now_id=pl.when("is_filled").then("new_object_id").when(~pl.col("is_emptied")).then("now_id"),
+        now_label=pl.when("is_filled").then("new_object_label").when(~pl.col("is_emptied")).then("now_label"),
         others="listed",
         subject_label=pl.coalesce("link_label", "subject_label"),
     )

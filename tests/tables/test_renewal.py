@@ -190,6 +190,26 @@ def test_a_label_that_is_linked_anew_to_several_concepts_gets_a_row_for_each(new
     assert list_findings(renew_mapping(new, renewal.mapping)) == {(5, UNKNOWN)}
 
 
+def test_concepts_of_an_older_label_do_not_stay(new):
+    mapping = make_set(
+        ("my:1", "Headache; bark", None, "HP:6", "Headache", None),
+        ("my:1", "Headache; bark", None, "HP:5", "Bark", None),
+        ("my:1", "Headache; bark", None, "HP:22", "Ataxia", MANUAL),
+        ("my:2", "Headache; bark", None, "HP:6", "Headache", None),
+        ("my:2", "Headache; bark", None, "HP:5", "Bark", None),
+        ("my:3", "Headache; bark", None, "HP:6", "Headache", None),
+        ("my:3", "Headache; bark", None, "X:1", "Foreign", None),
+    )
+    labels = pl.DataFrame({"subject_id": ["my:1", "my:2", "my:3"], "subject_label": ["zzz", "bark; ataxia", "bark"]})
+    renewal = renew_mapping(new, mapping, labels)
+    frame = renewal.mapping.frame
+    # A decision of a person keeps the others, and the report lists them.
+    assert frame["object_id"].to_list() == ["HP:6", "HP:5", "HP:22", "HP:5", "HP:22", NO_TERM, "HP:5", "X:1"]
+    assert frame["comment"][5] == "was HP:5; label was Headache; bark" and frame["subject_label"][5] == "bark; ataxia"
+    assert {(row, RELABELLED) for row in range(1, 9)} <= list_findings(renewal)
+    assert renewal.report.filter(pl.col("row") == 6)["now_id"].to_list() == [None]
+
+
 def test_nothing_of_an_older_link_stays_beside_a_new_one(new):
     mapping = make_set(("my:1", "Ataxia", None, "HP:404", "Gone", None), ("my:2", "zzz", None, "HP:404", "Gone", None))
     old = {"linked_how": "vectors", "linked_second": "HP:9 Nine", "linked_side": "left"}
