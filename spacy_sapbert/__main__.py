@@ -358,6 +358,8 @@ def renew_command(
         Path | None,
         typer.Option(help="The table of labels of today, with --column and --id-column; unset: those of the mapping"),
     ] = None,
+    skip_lines: SkipLines = 0,
+    encoding: Encoding = None,
     force: Force = False,
     code: CodeOption = None,
 ) -> None:
@@ -377,7 +379,8 @@ def renew_command(
     if labels:
         column, id_column = reading["column"], reading["id_column"]
         wanted = tuple(name for name in (column, id_column) if name)
-        rows = read_rows(labels, wanted, "Name the columns with --column and --id-column.")
+        advice = "Name the columns with --column and --id-column."
+        rows = read_rows(labels, wanted, advice, skip_lines=skip_lines, encoding=encoding)
         today = read_today(rows.frame, column, id_column, reading["subject_prefix"], mapping)
     nlp = load_pipeline(pipeline, code)
     renewal = renew_mapping(nlp, mapping, today, object_prefix=reading["object_prefix"])

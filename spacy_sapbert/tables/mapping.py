@@ -208,7 +208,10 @@ def make_mapping(
     for name in (column, id_column, "linked_id", "linked_how"):
         if name is not None and name not in linked.columns:
             columns = ", ".join(linked.columns)
-            raise ValueError(f"The table has no column {name!r}. Link it first, or name its columns: {columns}.")
+            raise ValueError(
+                f"The table has no column {name!r}. Its columns are: {columns}. Link it first, or give the names of the "
+                "columns with labels and ids."
+            )
     curies = dict(curie_map or {})
     cells = _split_concepts(complete_frame(linked))
     nothing = pl.Series([None] * cells.height, dtype=pl.String)
