@@ -209,8 +209,8 @@ def make_mapping(
         if name is not None and name not in linked.columns:
             columns = ", ".join(linked.columns)
             raise ValueError(
-                f"The table has no column {name!r}. Its columns are: {columns}. Link it first, or give the names of the "
-                "columns with labels and ids."
+                f"The table has no column {name!r}. Its columns are: {columns}. Link it first, or give the names of "
+                "the columns with labels and ids."
             )
     curies = dict(curie_map or {})
     cells = _split_concepts(complete_frame(linked))
